@@ -11,9 +11,7 @@ Example:
     RankingResult('bm25': 39 queries of test, rr@10 0.385, mrr 0.214)
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
@@ -70,29 +68,9 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'gedbd' has no attribute {name!r}")
     found = getattr(import_module(_MODULES[name]), name)
-    if not isinstance(globals().get(name), ModuleType):  # a command of the same name stays importable, see below
-        globals()[name] = found
+    globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-class _Command(ModuleType):
-    """The module of a command whose name is also that of a function: a call of it calls the function."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return __getattr__(self.__name__.rpartition(".")[2])(*args, **kwargs)
-
-
-class _Package(ModuleType):
-    """Keeps ``gedbd.backtest(...)`` working after ``import gedbd.backtest``, which puts the command's module there."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in _MODULES and isinstance(value, ModuleType):
-            value.__class__ = _Command
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -8,7 +8,7 @@ from contextlib import redirect_stdout
 import pandas as pd
 import pytest
 
-import gedbd.backtest
+import gedbd.commands.backtest
 from gedbd.io.json_output import json_output
 from gedbd.triage.backtesting.backtest import Backtest, tables_of
 from gedbd.triage.backtesting.run import record_backtest
@@ -26,7 +26,7 @@ def run(tmp_path, monkeypatch):
 
     def through(*options):
         monkeypatch.setattr(sys, "argv", ["gedbd", *options, "hydra.run.dir=out"])
-        gedbd.backtest.main()
+        gedbd.commands.backtest.main()
         return tmp_path / "out"
 
     return through
@@ -43,7 +43,7 @@ def finished(tmp_path_factory):
         patch.setenv("GEDBD_CACHE", str(home / "cache"))
         patch.chdir(home)
         patch.setattr(sys, "argv", ["gedbd", *options, "hydra.run.dir=out"])
-        gedbd.backtest.main()
+        gedbd.commands.backtest.main()
     return home / "out", told.getvalue()
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
 
-import gedbd.baseline
+import gedbd.commands.baseline
 import gedbd.train
 from gedbd.configuration.command import CONF_DIR
 from gedbd.evaluation.pairwise import GRID
@@ -59,7 +59,7 @@ def trained(kept):
 
 @pytest.mark.parametrize("name", EACH)
 def test_every_baseline_leaves_the_tables_of_a_run(kept, name):
-    folder = kept(gedbd.baseline, f"name={name}", *SMALL)
+    folder = kept(gedbd.commands.baseline, f"name={name}", *SMALL)
     results, ranking = pd.read_csv(folder / "results.csv"), pd.read_csv(folder / "ranking.csv")
     assert results["method"].tolist() == [name, "always_duplicate"]
     assert ranking["method"].tolist() == [name]
@@ -74,7 +74,7 @@ def test_every_baseline_leaves_the_tables_of_a_run(kept, name):
 @pytest.mark.slow  # tests/test_train.py proves that a run is repeatable
 @pytest.mark.no_cover
 def test_a_second_run_is_the_first(kept, run):
-    first, second = (command(gedbd.baseline, "name=fusion", *SMALL) for command in (kept, run))
+    first, second = (command(gedbd.commands.baseline, "name=fusion", *SMALL) for command in (kept, run))
     for name in ("results.csv", "ranking.csv", "queries.parquet", "predictions.parquet", "trec/test.fusion.run"):
         assert (first / name).read_bytes() == (second / name).read_bytes(), name
 
@@ -82,7 +82,7 @@ def test_a_second_run_is_the_first(kept, run):
 def test_only_thresholds_of_the_encoder_are_those_of_training(kept):
     thresholds = {}
     for name in ("frozen", "bm25"):
-        results = pd.read_csv(kept(gedbd.baseline, f"name={name}", *SMALL) / "results.csv")
+        results = pd.read_csv(kept(gedbd.commands.baseline, f"name={name}", *SMALL) / "results.csv")
         thresholds[name] = float(results["threshold"][0])
     assert thresholds["frozen"] in GRID
     assert thresholds["bm25"] > 1
@@ -90,9 +90,9 @@ def test_only_thresholds_of_the_encoder_are_those_of_training(kept):
 
 @pytest.mark.slow  # a training
 def test_a_trained_encoder_takes_the_place_of_the_untrained_one(kept, run, trained, capsys):
-    plain = kept(gedbd.baseline, "name=frozen", *SMALL)
+    plain = kept(gedbd.commands.baseline, "name=frozen", *SMALL)
     capsys.readouterr()
-    through = run(gedbd.baseline, "name=frozen", f"run={trained}")
+    through = run(gedbd.commands.baseline, "name=frozen", f"run={trained}")
     text = pd.read_parquet(trained / "predictions.parquet")
     mine = pd.read_parquet(through / "predictions.parquet")
     told = capsys.readouterr().out
@@ -109,14 +109,16 @@ def test_a_trained_encoder_takes_the_place_of_the_untrained_one(kept, run, train
 
 @pytest.mark.slow  # the backend itself is tested in tests/encoders/backends/test_backends.py
 def test_another_backend_ranks_alike(run, tmp_path):
-    plain, other = (run(gedbd.baseline, "name=frozen", *SMALL, f"backend={e}", folder=e) for e in ("torch", "openvino"))
+    plain, other = (
+        run(gedbd.commands.baseline, "name=frozen", *SMALL, f"backend={e}", folder=e) for e in ("torch", "openvino")
+    )
     mine, theirs = (pd.read_parquet(folder / "predictions.parquet") for folder in (plain, other))
     assert mine["score"].to_numpy() == pytest.approx(theirs["score"].to_numpy(), abs=1e-5)
     assert len(list((tmp_path / "cache").glob("*-openvino-float32.sqlite"))) == 1
 
 
 def test_closure_sees_the_leak_of_shuffled_pairs(run, capsys):
-    folder = run(gedbd.baseline, "name=closure", "split=pair")
+    folder = run(gedbd.commands.baseline, "name=closure", "split=pair")
     audit = json.loads((folder / "leak.json").read_text())
     assert audit["closure_found"] > 0
     assert pd.read_csv(folder / "results.csv")["f1"][0] == pytest.approx(audit["closure_f1"])
@@ -127,7 +129,7 @@ def test_closure_sees_the_leak_of_shuffled_pairs(run, capsys):
 
 @pytest.mark.slow
 def test_validation_part_is_reported_on_request(run):
-    folder = run(gedbd.baseline, "name=bm25", "part=val")
+    folder = run(gedbd.commands.baseline, "name=bm25", "part=val")
     assert set(pd.read_parquet(folder / "predictions.parquet")["part"]) == {"val"}
     assert set(pd.read_parquet(folder / "queries.parquet")["part"]) == {"val"}
 
@@ -135,7 +137,7 @@ def test_validation_part_is_reported_on_request(run):
 @pytest.mark.no_cover
 @pytest.mark.slow
 def test_a_sweep_over_baselines_gives_a_summary(run, tmp_path):
-    run(gedbd.baseline, "-m", "name=constant,bm25", "hydra.sweep.dir=sweep")
+    run(gedbd.commands.baseline, "-m", "name=constant,bm25", "hydra.sweep.dir=sweep")
     summary = pd.read_csv(tmp_path / "sweep" / "summary.csv")
     assert summary["name"].tolist() == ["constant", "bm25"]
     assert {"f1", "rr@10", "mrr"} <= set(summary.columns)
@@ -167,12 +169,12 @@ FURTHER_MISTAKES = [
 )
 def test_mistakes_are_told_in_one_line(run, options, message):
     with pytest.raises(SystemExit, match=message):
-        run(gedbd.baseline, *options)
+        run(gedbd.commands.baseline, *options)
 
 
 @pytest.mark.slow
 def test_a_run_on_other_parts_is_refused(run, trained):
     with pytest.raises(SystemExit, match=f"{trained} was trained with split="):
-        run(gedbd.baseline, "name=frozen", f"run={trained}", "split.test_from=0.9")
+        run(gedbd.commands.baseline, "name=frozen", f"run={trained}", "split.test_from=0.9")
     with pytest.raises(SystemExit, match=f"{trained} was trained with labels="):
-        run(gedbd.baseline, "name=frozen", f"run={trained}", "labels.fraction=0.5")
+        run(gedbd.commands.baseline, "name=frozen", f"run={trained}", "labels.fraction=0.5")

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from chat_server import KEY, Endpoint, Reply, running, told
 
-import gedbd.baseline
+import gedbd.commands.baseline
 from gedbd.corpora.relevance import find_groups
 
-DEMO = Path(gedbd.baseline.__file__).parent / "corpora" / "demo.csv"
+DEMO = Path(gedbd.commands.baseline.__file__).parent / "corpora" / "demo.csv"
 OPTIONS = ["name=boosted", "encoder=tiny", "baselines.boosted.kind=linear", "part=val"]
 SENT = re.compile(r"<report_[12]>\n(.*?)\n")
 
@@ -52,7 +52,7 @@ def run(tmp_path, monkeypatch):
 
     def through(*options: str, folder: str) -> pd.Series:
         monkeypatch.setattr(sys, "argv", ["gedbd", *OPTIONS, *options, f"hydra.run.dir={folder}"])
-        gedbd.baseline.main()
+        gedbd.commands.baseline.main()
         return pd.read_csv(tmp_path / folder / "ranking.csv").iloc[0]
 
     return through

@@ -11,7 +11,7 @@ import torch
 from omegaconf import OmegaConf
 from rich.console import Console
 
-import gedbd.index
+import gedbd.commands.index
 import gedbd.train
 from gedbd.corpora.splits import TEST, TRAIN
 from gedbd.encoders.weights import read_state
@@ -217,7 +217,7 @@ def test_a_better_epoch_is_taken(home, copied, go_on, capsys):
     assert frozen.checkpoint == str(checkpoints / "refit.ckpt")
     assert frozen.val_checkpoint == str(checkpoints / "best.ckpt")
     assert OmegaConf.load(copied / "backtest" / "config.yaml").run == str(copied)
-    home[1]("run=copied/backtest", "out=stored", command=gedbd.index)
+    home[1]("run=copied/backtest", "out=stored", command=gedbd.commands.index)
     assert "stored: 150 added" in capsys.readouterr().out
 
 

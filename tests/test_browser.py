@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import gedbd.report
+import gedbd.commands.report
 import gedbd.train
 
 pytestmark = pytest.mark.browser
@@ -44,7 +44,7 @@ def page(tmp_path_factory) -> Path:
         patch.setattr(sys, "argv", ["gedbd", "encoder=tiny", "trainer=smoke", "hydra.run.dir=run"])
         gedbd.train.main()
         patch.setattr(sys, "argv", ["gedbd", "paths=[run]"])
-        gedbd.report.main()
+        gedbd.commands.report.main()
     probed = folder / "probed.html"
     probed.write_text((folder / "run" / "report.html").read_text().replace("</body>", f"{PROBE}</body>"))
     return probed

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-import gedbd.caption
+import gedbd.commands.caption
 from gedbd.corpora.captions import read_captions
 from gedbd.corpora.images import check_images
 from gedbd.encoders.vision.captioner import load_tiny_captioner, tiny_processor
@@ -45,7 +45,7 @@ def run(tmp_path, monkeypatch):
         reports.to_csv("tracker.csv", index=False)
         needed = ["dataset=csv", "dataset.path=tracker.csv", "captioner=tiny", "out=captions.csv"]
         monkeypatch.setattr(sys, "argv", ["gedbd", *needed, *options])
-        gedbd.caption.main()
+        gedbd.commands.caption.main()
         return pd.read_csv("captions.csv", dtype=str, keep_default_na=False)
 
     return through
@@ -115,7 +115,7 @@ def test_each_content_is_described_once_and_what_is_not_is_counted_and_named(run
 
 @pytest.mark.slow  # two starts of a process
 def test_a_killed_run_goes_on_where_it_was(run, pictures, tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(Path(gedbd.caption.__file__).parent.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(Path(gedbd.commands.caption.__file__).parent.parent)}
     command = [sys.executable, "-c", KILLED % TINY]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False, timeout=100)
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -212,8 +212,8 @@ def test_mistakes_are_told_in_one_line(run, pictures, tmp_path, attachments, opt
 def test_datasets_without_images_are_refused(monkeypatch, tmp_path, options, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data" / "JDT").mkdir(parents=True)
-    reports = Path(gedbd.caption.__file__).parent / "corpora" / "demo.csv"
+    reports = Path(gedbd.commands.caption.__file__).parent / "corpora" / "demo.csv"
     (tmp_path / "data" / "JDT" / "eclipse_jdt.csv").write_bytes(reports.read_bytes())
     monkeypatch.setattr(sys, "argv", ["gedbd", "captioner=tiny", *options])
     with pytest.raises(SystemExit, match=message):
-        gedbd.caption.main()
+        gedbd.commands.caption.main()

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import gedbd
-from gedbd.cli import command_names, main, overview
+from gedbd.__main__ import command_names, main, overview
 from gedbd.configuration.locations import CONF_DIR
 
 ROOT = Path(CONF_DIR).parent
-SCRIPT = "import sys; sys.argv[0] = '/usr/bin/gedbd'; from gedbd.cli import main; main()"
+SCRIPT = "import sys; sys.argv[0] = '/usr/bin/gedbd'; from gedbd.__main__ import main; main()"
 HEAVY = "torch pytorch_lightning lightning_fabric torch_geometric wandb transformers pandas sklearn scipy matplotlib"
 REPORT_IMPORTS = f"""
 import atexit, sys
@@ -88,7 +88,7 @@ def test_further_processes_are_started_by_the_name_of_the_module(monkeypatch):
     def run_module(name, **options):
         seen.update(options, name=name, arguments=sys.argv)
 
-    monkeypatch.setattr("gedbd.cli.runpy.run_module", run_module)
+    monkeypatch.setattr("gedbd.__main__.runpy.run_module", run_module)
     monkeypatch.setattr(sys, "argv", ["/usr/bin/gedbd", "train", "-m", "seed=1,2"])
     monkeypatch.setenv("PYTHONSAFEPATH", "")
     main()

@@ -9,9 +9,9 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 import gedbd
+from gedbd.commands.describe import main
 from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.urls import check_template
-from gedbd.describe import main
 
 PUBLISHED = ("eclipse", "thunderbird", "firefox", "jdt", "mozilla_core")
 
@@ -22,7 +22,7 @@ def config(*overrides: str) -> DictConfig:
 
 
 def describe(folder: Path, *overrides: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gedbd.describe", *overrides]
+    command = [sys.executable, "-m", "gedbd.commands.describe", *overrides]
     environment = {**os.environ, "PYTHONPATH": str(Path(gedbd.__file__).parents[1])}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 

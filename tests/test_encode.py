@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import gedbd.encode
+import gedbd.commands.encode
 import gedbd.train
 
 PREFIX = "encoder.prefix='query: '"
@@ -41,7 +41,7 @@ def cosines(file, pairs: pd.DataFrame) -> np.ndarray:
 def test_the_vectors_of_a_run_score_pairs_as_its_text_branch_does(run, capsys):
     folder = run(gedbd.train, "encoder=tiny", "trainer=smoke", "optimizer.lr=1e-2", PREFIX, "hydra.run.dir=trained")
     capsys.readouterr()
-    run(gedbd.encode, "run=trained", "out=vectors.npz")
+    run(gedbd.commands.encode, "run=trained", "out=vectors.npz")
     with np.load(folder / "vectors.npz") as found:
         assert set(found) == {"id", "vectors"}
         assert sorted(found["id"]) == sorted(pd.read_csv(DEMO, dtype=str)["Issue_id"])
@@ -56,7 +56,7 @@ def test_the_vectors_of_a_run_score_pairs_as_its_text_branch_does(run, capsys):
     other = pd.read_csv(DEMO).head(40).rename(columns={"Title": "Summary"})
     other.to_csv(folder / "other.csv", index=False)
     more = ["dataset.path=other.csv", "dataset.columns.title=Summary", "backend=openvino"]
-    run(gedbd.encode, "run=trained", "out=other.npz", *more)
+    run(gedbd.commands.encode, "run=trained", "out=other.npz", *more)
     with np.load(folder / "other.npz") as part, np.load(folder / "vectors.npz") as whole:
         rows = [list(whole["id"]).index(name) for name in part["id"]]
         assert len(rows) == 40
@@ -64,7 +64,7 @@ def test_the_vectors_of_a_run_score_pairs_as_its_text_branch_does(run, capsys):
 
 
 def test_without_a_run_the_encoder_is_the_untrained_one(run):
-    folder = run(gedbd.encode, "encoder=tiny", "dataset=demo", "out=vectors.npz")
+    folder = run(gedbd.commands.encode, "encoder=tiny", "dataset=demo", "out=vectors.npz")
     with np.load(folder / "vectors.npz") as found:
         assert found["vectors"].shape == (425, 32)
     assert {path.name for path in folder.iterdir()} == {"cache", "vectors.npz"}
@@ -86,11 +86,11 @@ def test_without_a_run_the_encoder_is_the_untrained_one(run):
 def test_mistakes_are_told_in_one_line(run, options, message):
     Path("file").touch()
     with pytest.raises(SystemExit, match=message):
-        run(gedbd.encode, *options)
+        run(gedbd.commands.encode, *options)
 
 
 def test_a_missing_backend_is_refused_before_anything_is_read(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "openvino", None)
     Path("empty.csv").touch()  # reading it would fail with another message
     with pytest.raises(SystemExit, match=r"pip install 'gedbd\[openvino\]'"):
-        run(gedbd.encode, "dataset=csv", "dataset.path=empty.csv", "backend=openvino", "out=vectors.npz")
+        run(gedbd.commands.encode, "dataset=csv", "dataset.path=empty.csv", "backend=openvino", "out=vectors.npz")

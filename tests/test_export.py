@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from hydra.utils import instantiate
 
-import gedbd.export
+import gedbd.commands.export
 import gedbd.train
 from gedbd.configuration.saved_options import SCHEMA
 from gedbd.corpora.splits import TEST, split_corpus
@@ -72,14 +72,14 @@ def text_run(home):
 @pytest.fixture(scope="module")
 def shared(home, graph_run):
     """The run with a graph as a folder of sentence-transformers."""
-    home[1](gedbd.export, "run=graph", "out=shared")
+    home[1](gedbd.commands.export, "run=graph", "out=shared")
     return home[0] / "shared"
 
 
 @pytest.fixture(scope="module")
 def onnx(home, graph_run):
     """The run with a graph as an ONNX model."""
-    home[1](gedbd.export, "run=graph", "out=onnx", "format=onnx")
+    home[1](gedbd.commands.export, "run=graph", "out=onnx", "format=onnx")
     return home[0] / "onnx"
 
 
@@ -118,7 +118,7 @@ def test_without_a_graph_too(home, text_run, capsys):
     folder, command = home
     (folder / "empty").mkdir()
     capsys.readouterr()
-    command(gedbd.export, "run=text", "out=empty", "checkpoint=best")
+    command(gedbd.commands.export, "run=text", "out=empty", "checkpoint=best")
     told = capsys.readouterr().out
     assert re.search(r"sentence_transformers, \d\d\d texts .* largest difference \d.*:\s+empty", told)
     check(text_run, read_sentence_transformers(folder / "empty", own_vectors(text_run)[1]))
@@ -181,7 +181,7 @@ def test_mistakes_are_told_in_one_line(home, graph_run, options, message):
     (folder / "changed" / "versions.json").write_text(f'{{"schema": {SCHEMA}, "corpus": "another"}}')
     (folder / "texts").touch()
     with pytest.raises(SystemExit, match=message):
-        command(gedbd.export, *options)
+        command(gedbd.commands.export, *options)
     assert not (folder / "new").exists()
 
 
@@ -193,7 +193,7 @@ def test_a_missing_package_is_told_before_anything_is_read(home, monkeypatch, fo
     (home[0] / "empty_run").mkdir(exist_ok=True)
     (home[0] / "empty_run" / "config.yaml").touch()  # reading it would fail with another message
     with pytest.raises(SystemExit, match=rf"{package} is not installed: pip install 'gedbd\[export\]'"):
-        home[1](gedbd.export, "run=empty_run", "out=new", f"format={form}")
+        home[1](gedbd.commands.export, "run=empty_run", "out=new", f"format={form}")
 
 
 def test_a_model_that_differs_leaves_nothing(home, graph_run, monkeypatch):
@@ -201,5 +201,5 @@ def test_a_model_that_differs_leaves_nothing(home, graph_run, monkeypatch):
     before = set(folder.iterdir())
     monkeypatch.setattr(checks, "TOLERANCE", 1e-12)
     with pytest.raises(SystemExit, match="differ from gedbd's by"):
-        command(gedbd.export, "run=graph", "out=new")
+        command(gedbd.commands.export, "run=graph", "out=new")
     assert set(folder.iterdir()) == before

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-import gedbd.flow_graph
+import gedbd.commands.flow_graph
 from gedbd.configuration.positional import path_and_flags
 
 SOURCE = """class Sorter {
@@ -33,7 +33,7 @@ def run(tmp_path, monkeypatch, capsys):
     def through(*words):
         monkeypatch.setattr(sys, "argv", ["gedbd", *words])
         try:
-            gedbd.flow_graph.main()
+            gedbd.commands.flow_graph.main()
         except SystemExit as error:
             return str(error.code)
         return capsys.readouterr().out

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import gedbd.backtest
-import gedbd.index
+import gedbd.commands.backtest
+import gedbd.commands.index
 import gedbd.train
 from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Report, as_table
@@ -35,7 +35,9 @@ def home(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
         patch.chdir(folder)
-        through(patch, gedbd.backtest, "dataset=demo", "encoder=tiny", "max_replayed=60", "hydra.run.dir=tested")
+        through(
+            patch, gedbd.commands.backtest, "dataset=demo", "encoder=tiny", "max_replayed=60", "hydra.run.dir=tested"
+        )
         yield folder, partial(through, patch)
 
 
@@ -45,7 +47,7 @@ def update(home, capsys):
 
     def run(*options):
         capsys.readouterr()
-        home[1](gedbd.index, *options)
+        home[1](gedbd.commands.index, *options)
         counts, next_step = capsys.readouterr().out.splitlines()[-2:]
         assert next_step.startswith("search the index: gedbd search index=")
         return counts.split(", in ")[0]
@@ -126,7 +128,7 @@ def test_links_of_triagers_stay_and_those_of_the_tracker_follow_it(home, update)
 def trained(home):
     """A backtest of a trained encoder."""
     home[1](gedbd.train, "encoder=tiny", "trainer=smoke", "graph=none", "ranking.parts=[]", "hydra.run.dir=training")
-    home[1](gedbd.backtest, "dataset=demo", "run=training", "max_replayed=60", "hydra.run.dir=tested_trained")
+    home[1](gedbd.commands.backtest, "dataset=demo", "run=training", "max_replayed=60", "hydra.run.dir=tested_trained")
     return "tested_trained"
 
 
@@ -150,16 +152,18 @@ def test_an_index_takes_another_model_and_keeps_the_links_of_triagers(home, upda
 def test_a_trained_encoder_is_not_measured_on_another_corpus(home, trained):
     folder, command = home
     with pytest.raises(SystemExit, match=r"^error: run=training: the corpus other has changed since"):
-        command(gedbd.backtest, "run=training", *demo(folder, "other.csv", _1001=("Title", "Something else")))
+        command(gedbd.commands.backtest, "run=training", *demo(folder, "other.csv", _1001=("Title", "Something else")))
 
 
 @pytest.mark.slow
 def test_a_backtest_is_used_from_another_folder(home, trained, tmp_path, monkeypatch, capsys):
     folder, command = home
     tracker = demo(folder, "here.csv")
-    command(gedbd.backtest, "dataset=csv", *tracker, "run=training", "max_replayed=60", "hydra.run.dir=tested_here")
+    command(
+        gedbd.commands.backtest, "dataset=csv", *tracker, "run=training", "max_replayed=60", "hydra.run.dir=tested_here"
+    )
     monkeypatch.chdir(tmp_path)
-    command(gedbd.index, f"run={folder}/tested_here", "out=stored")
+    command(gedbd.commands.index, f"run={folder}/tested_here", "out=stored")
     assert "stored: 425 added" in capsys.readouterr().out
     assert len(ids(tmp_path / "stored")) == 425
 
@@ -181,7 +185,7 @@ def test_texts_of_fields_are_read_like_the_stored_ones(home, update):
     }
     tracker = demo(folder, "forms.csv", **changes)
     home[1](
-        gedbd.backtest,
+        gedbd.commands.backtest,
         "dataset=csv",
         *tracker,
         "encoder=tiny",
@@ -264,7 +268,7 @@ def test_mistakes_are_told_in_one_line(home, options, message):
     config = (folder / "gone" / "config.yaml").read_text()
     (folder / "gone" / "config.yaml").write_text(config.replace("run: null", "run: nowhere"))
     with pytest.raises(SystemExit, match=message):
-        command(gedbd.index, *options)
+        command(gedbd.commands.index, *options)
     assert not (folder / "new" / FILE).exists()
 
 

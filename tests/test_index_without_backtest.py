@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-import gedbd.index
+import gedbd.commands.index
 from gedbd.triage.assembly import open_index
 
 
@@ -16,7 +16,7 @@ def index(tmp_path, monkeypatch):
 
     def through(*options):
         monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-        gedbd.index.main()
+        gedbd.commands.index.main()
         return tmp_path
 
     return through

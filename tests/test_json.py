@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
 
-import gedbd.baseline
-import gedbd.compare
-import gedbd.describe
-import gedbd.report
+import gedbd.commands.baseline
+import gedbd.commands.compare
+import gedbd.commands.describe
+import gedbd.commands.report
 from gedbd.configuration.help import read_command
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.corpora.statistics import describe_corpus
@@ -36,7 +36,7 @@ def told(tmp_path, monkeypatch, capsys):
 
 
 def test_statistics_of_a_corpus(told):
-    document, errors = told(gedbd.describe)
+    document, errors = told(gedbd.commands.describe)
     assert errors == ""
     (corpus,) = document["corpora"]
     assert (corpus["name"], corpus["warnings"]) == ("demo", [])
@@ -53,7 +53,7 @@ def demo_section():
 
 def test_tables_of_runs_of_a_sweep_of_a_comparison_and_of_a_page(told, tmp_path, same_rows):
     names = ("constant", "bm25")
-    runs = [told(gedbd.baseline, f"name={name}", f"hydra.run.dir={name}")[0] for name in names]
+    runs = [told(gedbd.commands.baseline, f"name={name}", f"hydra.run.dir={name}")[0] for name in names]
     for name, run in zip(names, runs, strict=True):
         assert list(run) == ["folder", "corpus", "part", "results", "ranking", "examples", "leak", "conclusions"]
         assert (run["corpus"], run["part"]) == ("demo", "test")
@@ -61,12 +61,12 @@ def test_tables_of_runs_of_a_sweep_of_a_comparison_and_of_a_page(told, tmp_path,
             same_rows(run[table], tmp_path / name / f"{table}.csv")
         assert run["leak"] == json.loads((tmp_path / name / "leak.json").read_text())
         assert "json" not in (tmp_path / name / "config.yaml").read_text()
-    compared, _ = told(gedbd.compare, "run=bm25", "against=constant", "out=compared.csv")
+    compared, _ = told(gedbd.commands.compare, "run=bm25", "against=constant", "out=compared.csv")
     same_rows(compared["comparison"], tmp_path / "compared.csv")
-    page, _ = told(gedbd.report, "bm25", "constant", "out=page")
+    page, _ = told(gedbd.commands.report, "bm25", "constant", "out=page")
     assert page["page"] == "page/report.html"
     assert page["not_finished"] == []
-    swept, _ = told(gedbd.baseline, "-m", "name=constant,closure", "hydra.sweep.dir=sweep", "-q")
+    swept, _ = told(gedbd.commands.baseline, "-m", "name=constant,closure", "hydra.sweep.dir=sweep", "-q")
     assert list(swept) == ["sweep", "summary"]
     same_rows([row | {"run": int(row["run"])} for row in swept["summary"]], tmp_path / "sweep" / "summary.csv")
 

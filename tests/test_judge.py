@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from small_tracker import CONFIDENCE, RANKER
 
-import gedbd.judge
+import gedbd.commands.judge
 from gedbd.corpora.corpus import Corpus
 from gedbd.triage.backtesting.backtest import Backtest, tables_of, target_results, targets_table
 from gedbd.triage.backtesting.examples import with_same_titles
@@ -62,7 +62,7 @@ def run(finished, tmp_path, monkeypatch):
 
     def through(*options):
         monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-        gedbd.judge.main()
+        gedbd.commands.judge.main()
 
     return through
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from small_repository import NAMES, make_repository, write_reports
 
-from gedbd.cli import module_name
+from gedbd.__main__ import module_of
 
 PAGE = (Path(__file__).parents[1] / "docs" / "guides" / "localization.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```bash\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
@@ -22,7 +22,7 @@ def give(command, monkeypatch, capsys):
     assert program == "gedbd"
     # As on the command line: --flags and texts without a name are read by the command.
     monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-    import_module(f"gedbd.{module_name(name)}").main()
+    import_module(module_of(name)).main()
     return " ".join(capsys.readouterr().out.split())
 
 

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-import gedbd.locate
+import gedbd.commands.locate
 from gedbd.retrieval.changes.ranker import default_ranker
 from gedbd.triage.locating import indexing
 from gedbd.triage.locating.reports import query_of, read_reports
@@ -63,7 +63,7 @@ def run(made, monkeypatch, capsys):
         monkeypatch.setattr(sys, "argv", ["gedbd", f"repo={repo}", *words])
         capsys.readouterr()
         try:
-            gedbd.locate.main()
+            gedbd.commands.locate.main()
         except SystemExit as error:
             return str(error.code)
         return capsys.readouterr().out
@@ -232,8 +232,8 @@ def test_answering_imports_nothing_that_trains(made, tmp_path):
     code = f"""
 import runpy, sys
 sys.argv = {words!r}
-runpy.run_module("gedbd.locate", run_name="__main__", alter_sys=True)
-runpy.run_module("gedbd.locate", run_name="__main__", alter_sys=True)
+runpy.run_module("gedbd.commands.locate", run_name="__main__", alter_sys=True)
+runpy.run_module("gedbd.commands.locate", run_name="__main__", alter_sys=True)
 print(*{{name.partition(".")[0] for name in sys.modules}})
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)

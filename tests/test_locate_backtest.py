@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from small_repository import make_repository, write_reports
 
-import gedbd.locate_backtest
+import gedbd.commands.locate_backtest
 from gedbd.retrieval.changes.ranker import ChangeRanker
 from gedbd.triage.locating.backtesting.tables import read_hit_rate
 
@@ -29,7 +29,7 @@ def run(place, tmp_path, monkeypatch):
 
     def through(*options):
         monkeypatch.setattr(sys, "argv", ["gedbd", *options, f"hydra.run.dir={tmp_path}/out"])
-        gedbd.locate_backtest.main()
+        gedbd.commands.locate_backtest.main()
         return tmp_path / "out"
 
     return through

@@ -8,6 +8,7 @@ import pytest
 from hydra.errors import ConfigCompositionException
 from omegaconf import OmegaConf
 
+from gedbd.__main__ import module_of
 from gedbd.configuration.command import CONF_DIR
 from gedbd.configuration.errors import composition_line
 from gedbd.configuration.option_types import check_types, check_values
@@ -22,7 +23,7 @@ def refuse(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path / "here")
 
     def through(name, *options):
-        module = import_module(f"gedbd.{name}")
+        module = import_module(module_of(name))
         monkeypatch.setattr(sys, "argv", ["gedbd", *options])
         with pytest.raises(SystemExit) as raised:
             module.main()

@@ -7,6 +7,8 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+from gedbd.__main__ import module_of
+
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "guides" / "tracker.md"
 
@@ -22,7 +24,7 @@ def test_newcomer_gets_from_an_export_to_a_page(tmp_path, monkeypatch, capsys):
         _, name, *options = shlex.split(command)
         tiny = ["encoder=tiny"] if name == "backtest" else []
         monkeypatch.setattr(sys, "argv", ["gedbd", *options, *tiny])
-        import_module(f"gedbd.{name}").main()
+        import_module(module_of(name)).main()
     shown = capsys.readouterr().out.replace("\n", "")
     page = re.search(r"page:\s*(\S+report\.html)", shown)
     assert page

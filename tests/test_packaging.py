@@ -90,7 +90,7 @@ def test_the_wheel_works_from_any_folder(wheel, tmp_path):
     work.mkdir()
 
     def gedbd(*words):
-        return python("from gedbd.cli import main; main()", *words)
+        return python("from gedbd.__main__ import main; main()", *words)
 
     def python(code, *words):
         command = [sys.executable, "-S", "-c", code, *words]

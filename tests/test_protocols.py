@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-import gedbd.baseline
-import gedbd.compare
-import gedbd.report
+import gedbd.commands.baseline
+import gedbd.commands.compare
+import gedbd.commands.report
 import gedbd.train
 from gedbd.io.files import locate
 
@@ -31,7 +31,7 @@ def runs(tmp_path_factory) -> Path:
     data = ["dataset=csv", "dataset.path=reports.csv", "dataset.name=demo"]
     shots = "text.captions=null,captions.csv"
     commands = [
-        (gedbd.baseline, ["-m", "name=frozen", *OPTIONS, *data, shots, "hydra.sweep.dir=all/frozen"]),
+        (gedbd.commands.baseline, ["-m", "name=frozen", *OPTIONS, *data, shots, "hydra.sweep.dir=all/frozen"]),
         (gedbd.train, [*TRAINED, *data, "graph=none", "monitor=val/pool_map@3", "hydra.run.dir=all/text"]),
         (gedbd.train, [*TRAINED, *data, "text.captions=captions.csv", "hydra.run.dir=all/graph"]),
     ]
@@ -82,7 +82,7 @@ def test_metrics_of_the_pool_are_logged_by_epoch_and_can_choose_the_checkpoint(r
 
 
 def test_the_report_shows_the_configurations_and_both_rankings(runs, call):
-    call(gedbd.report, "all", "out=page")
+    call(gedbd.commands.report, "all", "out=page")
     page = (runs / "page" / "report.html").read_text()
     headings = re.findall(r"<h2>(.*?)</h2>", page)
     assert headings[1:3] == ["Ranking: demo", "Ranking in the test pool: demo"]
@@ -99,7 +99,7 @@ def test_the_report_shows_the_configurations_and_both_rankings(runs, call):
 
 
 def test_runs_are_compared_by_both(runs, call):
-    call(gedbd.compare, "run=all/text", "against=all/frozen/0", "out=compared.csv")
+    call(gedbd.commands.compare, "run=all/text", "against=all/frozen/0", "out=compared.csv")
     metrics = pd.read_csv(runs / "compared.csv")["metric"].tolist()
     assert metrics == ["f1"] + [
         f"{p}{m}" for p in ("", "pool_") for m in ("rr@3", "rr@10", "mrr", "map", "map@3", "map@10")
@@ -121,7 +121,7 @@ def test_runs_are_compared_by_both(runs, call):
         (gedbd.train, ["loss=multiple_negatives", "split=pair"], "loss read duplicate groups whole, test pairs too"),
         (gedbd.train, ["pairs=pk", "batches.per_group=17"], "batches.per_group=17 must be 2 or more"),
         (gedbd.train, ["text=fields"], "they take|take up to"),
-        (gedbd.baseline, ["protocol=test_pool", "name=fusion"], "name=fusion scores earlier reports only"),
+        (gedbd.commands.baseline, ["protocol=test_pool", "name=fusion"], "name=fusion scores earlier reports only"),
     ],
 )
 def test_mistakes_are_told_in_one_line(call, command, options, message):

@@ -10,7 +10,7 @@ import torch
 from hydra import compose, initialize_config_dir
 from rich.console import Console
 
-import gedbd.evaluate
+import gedbd.commands.evaluate
 import gedbd.train
 from gedbd.configuration.command import CONF_DIR
 from gedbd.experiments.sections import check_sections
@@ -97,7 +97,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(export, tmp_path, monkeypatch
 def test_a_run_is_evaluated_again_with_the_same_numbers(export, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command(monkeypatch, gedbd.train, *options(export, tmp_path), "hydra.run.dir=run")
-    command(monkeypatch, gedbd.evaluate, "run=run", f"cache_dir={tmp_path}")
+    command(monkeypatch, gedbd.commands.evaluate, "run=run", f"cache_dir={tmp_path}")
     before = pd.read_csv("run/ranking.csv")
     pd.testing.assert_frame_equal(before, pd.read_csv("run/evaluation/test/ranking.csv"))
 

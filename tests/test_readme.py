@@ -12,7 +12,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 import gedbd
-from gedbd.cli import command_names, module_name
+from gedbd.__main__ import command_names, config_name, module_of
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.positional import literal_text, option_names, path_and_flags, positional_list
 from gedbd.evaluation.report.page import fill_tables
@@ -40,14 +40,14 @@ def test_every_command_is_shown():
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command_composes(command):
     _, name, *options = shlex.split(command)
-    assert callable(import_module(f"gedbd.{module_name(name)}").main)
+    assert callable(import_module(module_of(name)).main)
     options = positional_list(options, "paths") if name == "report" else options
     options = path_and_flags(options, "path", ("method", "line", "out")) if name == "flow-graph" else options
     if name in ("locate", "search"):
         options = literal_text(options, "query", option_names(Path(CONF_DIR) / f"{name}.yaml"))
     single = [option.split(",")[0] for option in options if option != "-m" and "interval(" not in option]
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        compose(module_name(name), overrides=single)
+        compose(config_name(name), overrides=single)
 
 
 def test_all_pages_with_python_have_a_test_that_runs_them():

@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-import gedbd.baseline
-import gedbd.compare
-import gedbd.report
+import gedbd.commands.baseline
+import gedbd.commands.compare
+import gedbd.commands.report
 import gedbd.train
 from gedbd.configuration.positional import positional_list
 
@@ -27,8 +27,8 @@ def runs(tmp_path_factory) -> Path:
         (gedbd.train, ["-m", *TINY, "graph=none,dense", "seeds=2", "hydra.sweep.dir=all"]),
         (gedbd.train, ["-m", *TINY, "graph=none,dense", "labels.fraction=0.1", "hydra.sweep.dir=few"]),
         (gedbd.train, ["-m", *TINY, "fusion.lambda_text=0.3,0.7", "hydra.sweep.dir=grid"]),
-        (gedbd.baseline, ["name=bm25", "hydra.run.dir=bm25"]),
-        (gedbd.baseline, ["name=closure", "split=pair", "hydra.run.dir=closure"]),
+        (gedbd.commands.baseline, ["name=bm25", "hydra.run.dir=bm25"]),
+        (gedbd.commands.baseline, ["name=closure", "split=pair", "hydra.run.dir=closure"]),
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
@@ -56,7 +56,7 @@ def page(runs) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(runs)
         patch.setattr(sys, "argv", ["gedbd", "all", "few", "grid", "bm25", "closure", "out=page"])
-        gedbd.report.main()
+        gedbd.commands.report.main()
     return runs / "page" / "report.html"
 
 
@@ -99,7 +99,7 @@ def test_the_leak_is_told(page):
 
 
 def test_rows_with_equal_numbers_are_left_out_and_said(runs, call):
-    call(gedbd.report, "paths=[grid]", "out=equal")
+    call(gedbd.commands.report, "paths=[grid]", "out=equal")
     text = (runs / "equal" / "report.md").read_text()
     pairs = text.split("## Pairs: demo")[1].split("##")[0]
     assert pairs.count("| frozen encoder of ") == 1
@@ -118,7 +118,7 @@ def test_markdown_says_the_same(page):
 def test_a_second_report_is_the_first(runs, call):
     pages = []
     for _ in range(2):
-        call(gedbd.report, "paths=[grid/0]", "out=twice")
+        call(gedbd.commands.report, "paths=[grid/0]", "out=twice")
         text = (runs / "twice" / "report.html").read_text()
         pages.append(re.sub("<time.*?</time>", "", text))
     assert pages[0] == pages[1]
@@ -128,7 +128,7 @@ def test_unfinished_runs_are_left_out_and_said(runs, call, capsys):
     shutil.copytree(runs / "grid" / "0", runs / "partly" / "halted")
     (runs / "partly" / "halted" / "predictions.parquet").unlink()
     shutil.copytree(runs / "grid" / "1", runs / "partly" / "whole")
-    call(gedbd.report, "paths=[partly]")
+    call(gedbd.commands.report, "paths=[partly]")
     assert "left out because unfinished: partly/halted" in capsys.readouterr().out
     summary = "1 run in 1 setting. Left out: 1 unfinished run."
     assert summary in (runs / "partly" / "report.html").read_text()
@@ -140,7 +140,7 @@ def test_repeats_and_backtests_are_left_out_and_said(runs, call, capsys):
     (runs / "repeats" / "tested").mkdir()
     shutil.copy(runs / "grid" / "0" / "config.yaml", runs / "repeats" / "tested")
     (runs / "repeats" / "tested" / "matching.json").write_text("{}")
-    call(gedbd.report, "paths=[repeats]")
+    call(gedbd.commands.report, "paths=[repeats]")
     summary = "1 run in 1 setting. Left out: 1 repeated run; 1 run with a page of its own."
     printed = capsys.readouterr().out
     assert "left out, repeated: repeats/first (seed 0 of tiny, text + graph; newer: repeats/second)" in printed
@@ -157,7 +157,7 @@ def test_the_page_names_its_command(page):
 
 def test_tables_of_a_text_are_filled(runs, call):
     (runs / "tables.md").write_text("a\n<!-- report: Ranking: demo -->\n<!-- end -->\nb\n")
-    call(gedbd.report, "paths=[bm25]", "out=filled", "fill=tables.md")
+    call(gedbd.commands.report, "paths=[bm25]", "out=filled", "fill=tables.md")
     lines = (runs / "tables.md").read_text().splitlines()
     assert [lines[0], lines[-1]] == ["a", "b"]
     assert lines[2].startswith("| model | seeds | RR@1 |")
@@ -174,7 +174,7 @@ def test_tables_of_a_text_are_filled(runs, call):
 )
 def test_report_refuses(call, options, message):
     with pytest.raises(SystemExit, match=message):
-        call(gedbd.report, *options)
+        call(gedbd.commands.report, *options)
 
 
 def test_positional_paths_become_an_option():
@@ -183,7 +183,7 @@ def test_positional_paths_become_an_option():
 
 
 def test_compare_matches_seeds(runs, call, capsys):
-    call(gedbd.compare, "run=all/1", "against=all/0", "out=difference.csv")
+    call(gedbd.commands.compare, "run=all/1", "against=all/0", "out=difference.csv")
     assert "2 seeds" in capsys.readouterr().out
     table = pd.read_csv(runs / "difference.csv").set_index("metric")
     means = [
@@ -197,7 +197,7 @@ def test_compare_matches_seeds(runs, call, capsys):
 
 def test_compare_takes_other_methods(runs, call):
     options = ["method=frozen", "against_method=frozen", "out=same.csv"]
-    call(gedbd.compare, "run=grid/0", "against=grid/1", *options)
+    call(gedbd.commands.compare, "run=grid/0", "against=grid/1", *options)
     table = pd.read_csv(runs / "same.csv")
     assert (table["difference"] == 0).all()
     assert (table.set_index("metric")["p_value"].drop("f1") == 1).all()
@@ -215,4 +215,4 @@ def test_compare_takes_other_methods(runs, call):
 )
 def test_compare_refuses(call, options, message):
     with pytest.raises(SystemExit, match=message):
-        call(gedbd.compare, *options)
+        call(gedbd.commands.compare, *options)

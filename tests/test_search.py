@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-import gedbd.backtest
-import gedbd.index
-import gedbd.search
+import gedbd.commands.backtest
+import gedbd.commands.index
+import gedbd.commands.search
 from gedbd.configuration.command import CONF_DIR
 from gedbd.configuration.positional import literal_text, option_names
 
@@ -25,7 +25,7 @@ REPORTING_ONLY = {"sklearn", "matplotlib"}
 SEARCH_AND_LIST_MODULES = """
 import runpy, sys
 sys.argv = ["search", "index=stored", "json=true", "crash when I paste"]
-runpy.run_module("gedbd.search", run_name="__main__", alter_sys=True)
+runpy.run_module("gedbd.commands.search", run_name="__main__", alter_sys=True)
 print(*{name.partition(".")[0] for name in sys.modules})
 """
 
@@ -44,8 +44,10 @@ def home(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
         patch.chdir(folder)
-        through(patch, gedbd.backtest, "dataset=demo", "encoder=tiny", "max_replayed=60", "hydra.run.dir=tested")
-        through(patch, gedbd.index, "run=tested", "out=stored")
+        through(
+            patch, gedbd.commands.backtest, "dataset=demo", "encoder=tiny", "max_replayed=60", "hydra.run.dir=tested"
+        )
+        through(patch, gedbd.commands.index, "run=tested", "out=stored")
         yield folder, partial(through, patch)
 
 
@@ -55,7 +57,7 @@ def search(home, capsys):
 
     def run(*options):
         capsys.readouterr()
-        home[1](gedbd.search, "index=stored", *options)
+        home[1](gedbd.commands.search, "index=stored", *options)
         return capsys.readouterr().out
 
     return run
@@ -214,7 +216,7 @@ def test_mistakes_are_told_in_one_line(home, options, message):
     (folder / "cut" / "index.sqlite").touch()
     (folder / "strange" / "index.sqlite").write_text("no database " * 100)
     with pytest.raises(SystemExit, match=message):
-        command(gedbd.search, *options)
+        command(gedbd.commands.search, *options)
 
 
 @pytest.mark.quick_cases(1)
@@ -236,7 +238,7 @@ def test_mistakes_are_told_in_one_line(home, options, message):
 def test_a_bad_line_is_named_and_those_before_are_answered(home, said, capsys, line, message):
     said(b'{"title": "crash"}\n\n' + line + b'\n{"title": "never read"}')
     with pytest.raises(SystemExit, match=f"error: standard input, {message}"):
-        home[1](gedbd.search, "index=stored", "file=-", "json=true")
+        home[1](gedbd.commands.search, "index=stored", "file=-", "json=true")
     assert len([text for text in capsys.readouterr().out.splitlines() if text.startswith('{"query"')]) == 1
 
 
@@ -245,11 +247,11 @@ def test_a_bad_line_is_named_and_those_before_are_answered(home, said, capsys, l
 def test_nothing_to_look_for_is_told(home, said, content):
     said(content)
     with pytest.raises(SystemExit, match=r'^error: standard input is empty: give a text, or a line such as ."title"'):
-        home[1](gedbd.search, "index=stored", "file=-")
+        home[1](gedbd.commands.search, "index=stored", "file=-")
     for name in ("empty.txt", "empty.jsonl"):
         (home[0] / name).write_bytes(content)
         with pytest.raises(SystemExit, match=f"^error: file={name} is empty: give a text"):
-            home[1](gedbd.search, "index=stored", f"file={name}")
+            home[1](gedbd.commands.search, "index=stored", f"file={name}")
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])

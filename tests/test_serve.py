@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import requests
 
-import gedbd.serve
-from gedbd.serve import LOCK_FILE
+import gedbd.commands.serve
+from gedbd.commands.serve import LOCK_FILE
 from gedbd.service.server import is_loopback, read_secret, read_token
 
-ROOT = Path(gedbd.serve.__file__).parent.parent
+ROOT = Path(gedbd.commands.serve.__file__).parent.parent
 SMALL = "opened._target_=small_index.open_small"
 TOKEN = "a token of some length"
 HOLD = """
@@ -38,7 +38,7 @@ def serve(tmp_path, monkeypatch):
 
     def run(*options: str) -> None:
         monkeypatch.setattr(sys, "argv", ["gedbd", f"index={tmp_path}", SMALL, *options])
-        gedbd.serve.main()
+        gedbd.commands.serve.main()
 
     return run
 
@@ -121,7 +121,7 @@ def test_a_search_that_runs_when_the_service_is_told_to_end_is_answered(tmp_path
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "gedbd.serve", f"index={tmp_path}", SMALL, f"port={port}"]
+    command = [sys.executable, "-m", "gedbd.commands.serve", f"index={tmp_path}", SMALL, f"port={port}"]
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "service")])
     environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     home = f"http://127.0.0.1:{port}"

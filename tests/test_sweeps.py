@@ -21,7 +21,7 @@ from filelock import FileLock
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
-import gedbd.baseline
+import gedbd.commands.baseline
 import gedbd.train
 from gedbd.experiments.callbacks import EpochPruning, ResumableEarlyStopping
 from gedbd.experiments.checkpoint import readable_checkpoint
@@ -222,11 +222,11 @@ def test_a_failing_file_in_a_real_sweep(sweep, tmp_path, capsys):
     (tmp_path / "two.csv").write_bytes(source.splitlines(keepends=True)[0])
     options = ["name=constant", "dataset=csv", "dataset.path=one.csv,two.csv", "ranking.parts=[]"]
     with pytest.raises(SystemExit):
-        sweep(gedbd.baseline.main, *options)
+        sweep(gedbd.commands.baseline.main, *options)
     assert "two.csv: there are no rows below the header" in capsys.readouterr().out
     (tmp_path / "two.csv").write_bytes(source)
     finished = (tmp_path / "sweep" / "0" / "results.csv").stat().st_mtime_ns
-    folder = sweep(gedbd.baseline.main, *options)
+    folder = sweep(gedbd.commands.baseline.main, *options)
     assert (folder / "0" / "results.csv").stat().st_mtime_ns == finished
     assert pd.read_csv(folder / "summary.csv")["f1"].nunique() == 1
     assert "2 of 2 runs" in capsys.readouterr().out
@@ -332,7 +332,7 @@ def test_a_job_killed_while_its_results_are_written_writes_them_again(sweep):
 def test_other_launchers(start, tmp_path, launcher):
     pytest.importorskip(launcher.partition("_")[0])
     options = ["name=constant,bm25", "ranking.parts=[]", f"hydra/launcher={launcher}", "hydra.sweep.dir=sweep"]
-    process = start("-m", *options, module="gedbd.baseline")
+    process = start("-m", *options, module="gedbd.commands.baseline")
     told = process.communicate(timeout=300)[0]
     assert process.returncode == 0, told
     assert states(tmp_path / "sweep") == [FINISHED] * 2

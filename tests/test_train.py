@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 
-import gedbd.evaluate
+import gedbd.commands.evaluate
 import gedbd.train
 
 TIMES = ["train/seconds", "train/reports_per_second"]
@@ -172,7 +172,7 @@ def test_resuming_with_other_options_is_refused(train, halted):
 def test_evaluate_repeats_the_test_and_changes_nothing(run, halted, capsys, same_rows):
     folder = halted
     before = {path: path.read_bytes() for path in (folder / "checkpoints").iterdir()}
-    run(gedbd.evaluate, f"run={folder}", "part=test", "json=true")
+    run(gedbd.commands.evaluate, f"run={folder}", "part=test", "json=true")
     told = json.loads(capsys.readouterr().out)
     assert list(told) == ["folder", "corpus", "part", "results", "ranking", "examples", "leak", "conclusions"]
     for name in ("results", "ranking"):
@@ -185,7 +185,7 @@ def test_evaluate_repeats_the_test_and_changes_nothing(run, halted, capsys, same
 
 @pytest.mark.slow  # evaluation of another part is tested above
 def test_evaluate_measures_training_pairs_too(run, halted):
-    run(gedbd.evaluate, f"run={halted}", "part=train")
+    run(gedbd.commands.evaluate, f"run={halted}", "part=train")
     folder = halted / "evaluation" / "train"
     assert (folder / "figures" / "confusion_matrix.png").is_file()
     assert pd.read_parquet(folder / "predictions.parquet")["score_frozen"].notna().all()
@@ -199,7 +199,7 @@ def test_evaluate_refuses(run, first_epoch):
     }
     for options, message in mistakes.items():
         with pytest.raises(SystemExit, match=message):
-            run(gedbd.evaluate, *options)
+            run(gedbd.commands.evaluate, *options)
 
 
 @pytest.mark.slow
@@ -210,7 +210,7 @@ def test_evaluate_refuses_a_changed_corpus(train, run, tmp_path):
     folder = train("trainer=smoke", "dataset=csv", f"dataset.path={copy}")
     copy.write_bytes(source.read_bytes().replace(b"New mail sound", b"New mail chime"))
     with pytest.raises(SystemExit, match="the corpus mine has changed since the run was trained"):
-        run(gedbd.evaluate, f"run={folder}")
+        run(gedbd.commands.evaluate, f"run={folder}")
 
 
 @pytest.mark.no_cover

@@ -2,7 +2,7 @@
 
 import ast
 
-from gedbd.cli import command_names, module_name
+from gedbd.__main__ import command_names, config_name, module_of
 from gedbd.configuration.help import UNREAD, read_command
 from reference_pages.docstrings import ROOT
 from reference_pages.markdown import code, code_block, paragraphs, prose, table
@@ -17,7 +17,7 @@ gedbd COMMAND [option=value ...]
 ```
 
 `gedbd --help` lists the commands, `gedbd COMMAND --help` the options of one, and `gedbd --version` prints the version.
-`python -m gedbd.COMMAND` is the same command. `-m` runs a command once for each value: `gedbd train -m
+`python -m gedbd COMMAND` is the same command. `-m` runs a command once for each value: `gedbd train -m
 loss.margin=0.3,0.5`. `-q` prints results, warnings and errors only, `-v` also log lines and the times of stages; the
 variable `GEDBD_VERBOSITY` (`quiet` or `verbose`) does so for every command. `json=true` makes a command that prints a
 table print one JSON document instead, with all digits, and everything else on standard error. Without a terminal, lines
@@ -39,14 +39,14 @@ def commands_page() -> str:
 
 def purpose(command: str) -> str:
     """The first line of the docstring of a command, as ``gedbd --help`` shows it."""
-    source = (ROOT / "gedbd" / f"{module_name(command)}.py").read_text(encoding="utf-8")
+    source = ROOT.joinpath(*module_of(command).split(".")).with_suffix(".py").read_text(encoding="utf-8")
     return (ast.get_docstring(ast.parse(source)) or "").splitlines()[0]
 
 
 def _command(name: str) -> list[str]:
     """The section of a command."""
-    command = read_command(CONF, module_name(name))
-    unread = UNREAD.get(module_name(name), set())
+    command = read_command(CONF, config_name(name))
+    unread = UNREAD.get(config_name(name), set())
     lines = [f"## `gedbd {name}`", "", *paragraphs([command.about]), *code_block(command.examples)]
     lines += option_table([one for one in command_options(name) if one.name.partition(".")[0] not in unread])
     groups = [
@@ -59,5 +59,5 @@ def _command(name: str) -> list[str]:
 
 def command_options(name: str) -> list[Option]:
     """The options of a command; those of baselines are on the page of options."""
-    (file,) = (file for file in option_files() if (file.group, file.name) == ("", module_name(name)))
+    (file,) = (file for file in option_files() if (file.group, file.name) == ("", config_name(name)))
     return [option for option in all_options(file) if not option.name.startswith("baselines.")]

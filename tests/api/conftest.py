@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gedbd
+from gedbd.__main__ import module_of
 
 
 class HashedWords:
@@ -44,6 +45,6 @@ def command(tmp_path, monkeypatch, cache):
 
     def run(name, *options):
         monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-        import_module(f"gedbd.{name}").main()
+        import_module(module_of(name)).main()
 
     return run

@@ -4,7 +4,6 @@ import inspect
 import re
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -45,15 +44,6 @@ def test_import_is_light_and_an_index_needs_nothing_that_trains():
     first, second = (set(line.split()) for line in done.stdout.splitlines())
     assert not first & {"torch", "pandas", "numpy", "hydra", "omegaconf", "transformers"}
     assert not second & {"torch", "pytorch_lightning", "lightning", "transformers", "matplotlib", "sklearn"}
-
-
-@pytest.mark.parametrize("name", ["backtest", "compare"])
-def test_a_function_can_be_called_after_its_command_was_imported(name):
-    module = import_module(f"gedbd.{name}")
-    assert inspect.ismodule(module)
-    assert module.main
-    with pytest.raises(TypeError, match=f"^{name}\\(\\) missing"):
-        getattr(gedbd, name)()
 
 
 def test_types_are_shipped():

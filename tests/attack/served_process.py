@@ -11,9 +11,9 @@ from pathlib import Path
 
 from raw_http import health, until
 
-import gedbd.serve
+import gedbd.commands.serve
 
-ROOT = Path(gedbd.serve.__file__).parent.parent
+ROOT = Path(gedbd.commands.serve.__file__).parent.parent
 
 
 class Served:
@@ -50,7 +50,7 @@ def served(folder: Path, *options: str) -> Iterator[Served]:
     environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     log = folder / "log"
     with log.open("wb") as lines:
-        command = [sys.executable, "-m", "gedbd.serve", *small, *options]
+        command = [sys.executable, "-m", "gedbd.commands.serve", *small, *options]
         process = subprocess.Popen(command, cwd=folder, env=environment, stderr=lines, stdout=lines)
     try:
         until(lambda: process.poll() is not None or health(port) == 200, 60)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gedbd import cli
+from gedbd import __main__ as cli
 from gedbd.triage.storage.compaction import Compaction
 
 NAMES = ("evil", "json", "gedbd", "numpy", "sqlite3", "sitecustomize", "hydra_plugins")
@@ -27,7 +27,7 @@ def test_processes_of_a_command_import_nothing_from_it(trace, monkeypatch):
         for words in (["-m", "evil"], ["-c", "import evil"]):
             assert subprocess.run([sys.executable, *words], stderr=subprocess.DEVNULL, check=False).returncode == 1
 
-    monkeypatch.setattr("gedbd.cli.runpy.run_module", start)
+    monkeypatch.setattr("gedbd.__main__.runpy.run_module", start)
     monkeypatch.setattr(sys, "argv", ["gedbd", "train"])
     cli.main()
     assert not trace.exists()

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from small_hub import REPOSITORY, SECRET, issue, signed
 from small_index import SmallIndex
 
-import gedbd.serve
+import gedbd.commands.serve
 from gedbd.sampling.feedback_labels import FEEDBACK_FILE, feedback_table
 from gedbd.service.app import create_app
 from gedbd.service.webhook.receiver import Webhook
@@ -92,7 +92,7 @@ def serve(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     monkeypatch.setenv("GITHUB_WEBHOOK_SECRET", SECRET)
     options = [f"index={filled}", "opened._target_=small_index.open_small", f"webhook.repository={REPOSITORY}"]
     monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-    return gedbd.serve.main
+    return gedbd.commands.serve.main
 
 
 @BOTH

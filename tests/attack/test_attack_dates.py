@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import gedbd.backtest
-import gedbd.index
+import gedbd.commands.backtest
+import gedbd.commands.index
 from gedbd.corpora.clients.http import limit_wait_s, server_time
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bugzilla import read_bugzilla
@@ -279,10 +279,10 @@ def test_an_index_of_such_dates_is_searched_and_built_again(tmp_path, monkeypatc
     monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
     Path("reports.csv").write_text("\n".join([header, *rows]) + "\n")
     tested = ["encoder=tiny", "max_replayed=20", "hydra.run.dir=tested", "dataset=csv", "dataset.path=reports.csv"]
-    run(monkeypatch, gedbd.backtest, *tested)
+    run(monkeypatch, gedbd.commands.backtest, *tested)
     for far in ("0001-01-01", "2300-01-01"):
         Path("reports.csv").write_text("\n".join([header, *rows, f"999,late mail,{far},"]) + "\n")
-        run(monkeypatch, gedbd.index, "run=tested", "out=index")
+        run(monkeypatch, gedbd.commands.index, "run=tested", "out=index")
         index = open_index(tmp_path / "index", str(tmp_path / "cache"))
         found = index.search(Report("mail lost 3", created_at=datetime.now(UTC) + timedelta(days=900)))
         index.close()

@@ -17,8 +17,8 @@ from omegaconf import OmegaConf
 from optuna import create_study
 from small_tracker import MATCHING
 
-import gedbd.index
-import gedbd.search
+import gedbd.commands.index
+import gedbd.commands.search
 from gedbd.configuration.allowed_targets import VARIABLE, check_options, named_targets, read_settings
 from gedbd.configuration.command import CONF_DIR
 from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_saved, saved_options
@@ -465,7 +465,7 @@ def large_index(tmp_path, monkeypatch):
     options = [f"dataset.path={tmp_path / 'bugs.csv'}", f"out={tmp_path / 'index'}", "encoder=tiny"]
     options += [f"dataset.columns.{name}={value}" for name, value in columns.items()]
     monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-    gedbd.index.main()
+    gedbd.commands.index.main()
     return tmp_path / "index", options
 
 
@@ -480,18 +480,18 @@ def test_an_address_beside_an_index_is_not_connected_to(large_index, monkeypatch
         sent = {"address": address, "identity": identity, "model": model, "change": int(cache.name.split("-")[1])}
         (folder / "server.json").write_text(json.dumps(sent))
         monkeypatch.setattr(sys, "argv", ["gedbd", f"index={folder}", "crash 12 in window 3"])
-        gedbd.search.main()
+        gedbd.commands.search.main()
         index = open_index(folder, str(folder.parent / "cache"))
         with TestClient(create_app(index), base_url="http://localhost") as client:
             assert client.post("/api/search", json={"title": "crash 5 in window 5"}).json()["matches"]
             assert client.post("/api/reports", json={"issue_id": "new", "title": "another crash"}).status_code == 200
         monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-        gedbd.index.main()
+        gedbd.commands.index.main()
         assert "0 added, 0 updated, 10,000 unchanged, 1 deleted" in capsys.readouterr().out
         for option in (f"store={address}", "store=local"):
             monkeypatch.setattr(sys, "argv", ["gedbd", *options, option])
             with pytest.raises(SystemExit, match="store") as refused:
-                gedbd.index.main()
+                gedbd.commands.index.main()
             assert "\n" not in str(refused.value)
         listener.setblocking(False)
         with pytest.raises(BlockingIOError):  # nobody has connected

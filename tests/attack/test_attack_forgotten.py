@@ -12,7 +12,7 @@ from small_hub import REPOSITORY, SECRET, Sender, issue
 from small_tracker import as_corpus, fill, open_folder, some_report
 
 import gedbd
-import gedbd.index
+import gedbd.commands.index
 from gedbd.sampling.feedback_labels import feedback_table
 from gedbd.service.app import create_app
 from gedbd.service.webhook.outbox import Comment
@@ -73,7 +73,7 @@ def found_in(folder: Path, *wanted: str) -> dict[str, list[str]]:
 
 def command(monkeypatch, *words):
     monkeypatch.setattr(sys, "argv", ["gedbd", *words])
-    gedbd.index.main()
+    gedbd.commands.index.main()
 
 
 def answers(index):

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-import gedbd.baseline
-import gedbd.encode
-import gedbd.evaluate
-import gedbd.export
+import gedbd.commands.baseline
+import gedbd.commands.encode
+import gedbd.commands.evaluate
+import gedbd.commands.export
 import gedbd.train
 from gedbd.corpora.clients.github import CommentStore
 from gedbd.evaluation.run_folders import Run
@@ -92,16 +92,16 @@ def test_other_commands_end_with_one_line_and_leave_what_was_there(disk, command
     resize("30m")
     run = folder / "run"
     command(gedbd.train.main, *SMALL, "trainer.max_epochs=1", f"hydra.run.dir={run}")
-    command(gedbd.evaluate.main, f"run={run}")
-    command(gedbd.encode.main, f"run={run}", f"out={folder / 'vectors.npz'}")
+    command(gedbd.commands.evaluate.main, f"run={run}")
+    command(gedbd.commands.encode.main, f"run={run}", f"out={folder / 'vectors.npz'}")
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     fill(folder, left=8_000)
     full = r"^error: .*: no space left on device; free some space there"
     for main, words in (
-        (gedbd.evaluate.main, [f"run={run}"]),
-        (gedbd.encode.main, [f"run={run}", f"out={folder / 'vectors.npz'}"]),
-        (gedbd.export.main, [f"run={run}", "format=sentence_transformers", f"out={folder / 'model'}"]),
-        (gedbd.baseline.main, ["name=tfidf", "dataset=demo", f"hydra.run.dir={folder / 'other'}"]),
+        (gedbd.commands.evaluate.main, [f"run={run}"]),
+        (gedbd.commands.encode.main, [f"run={run}", f"out={folder / 'vectors.npz'}"]),
+        (gedbd.commands.export.main, [f"run={run}", "format=sentence_transformers", f"out={folder / 'model'}"]),
+        (gedbd.commands.baseline.main, ["name=tfidf", "dataset=demo", f"hydra.run.dir={folder / 'other'}"]),
     ):
         with pytest.raises(SystemExit, match=full) as ended:
             command(main, *words)
@@ -121,7 +121,7 @@ def test_a_full_cache_folder_is_named(disk, command, tmp_path):
         SystemExit, match=r"^error: .*(full|no space left on device|cannot be used).*cache_dir"
     ) as ended:
         command(
-            gedbd.encode.main,
+            gedbd.commands.encode.main,
             "dataset=demo",
             "encoder=tiny",
             f"out={tmp_path / 'v.npz'}",

@@ -19,13 +19,13 @@ from served import serving
 from small_hub import REPOSITORY, SECRET, Hub, comments, issue, running_hub, signed, until
 from small_index import SmallIndex
 
-import gedbd.serve
+import gedbd.commands.serve
 from gedbd.service.app import create_app
 from gedbd.service.webhook.comments import CommentError, GitHub
 from gedbd.service.webhook.outbox import Comment
 from gedbd.service.webhook.receiver import Webhook
 
-ROOT = Path(gedbd.serve.__file__).parent.parent
+ROOT = Path(gedbd.commands.serve.__file__).parent.parent
 LIMIT_S = 60.0  # of a request that must be answered
 NEVER_S = 3600.0  # a test that waits so long for GitHub fails by its hang guard
 
@@ -138,7 +138,7 @@ def test_sigterm_ends_the_process(tmp_path: Path, hub: Hub) -> None:
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "service")])
     environment = os.environ | {"PYTHONPATH": paths, "GITHUB_WEBHOOK_SECRET": SECRET, "GITHUB_TOKEN": "t0ken"}
     home = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "gedbd.serve", *options, *more]
+    command = [sys.executable, "-m", "gedbd.commands.serve", *options, *more]
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as service:
         until(lambda: service.poll() is not None or answers(home), 60)
         for number in range(100, 145):

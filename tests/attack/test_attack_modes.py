@@ -10,9 +10,9 @@ from fastapi.testclient import TestClient
 from fixed_server import running_server
 from small_hub import REPOSITORY, SECRET, issue, signed, worked
 
-import gedbd.fetch
-import gedbd.index
-import gedbd.serve
+import gedbd.commands.fetch
+import gedbd.commands.index
+import gedbd.commands.serve
 import gedbd.train
 from gedbd.triage.feedback import FeedbackStore
 
@@ -42,7 +42,7 @@ def readable(folder: Path) -> dict[str, str]:
 
 
 def test_what_an_index_and_a_service_leave(home, monkeypatch):
-    run(monkeypatch, gedbd.index, "dataset=demo", "encoder=tiny", "out=deep/index")
+    run(monkeypatch, gedbd.commands.index, "dataset=demo", "encoder=tiny", "out=deep/index")
     left = []
 
     def listen(app, host, port, limits):
@@ -58,7 +58,7 @@ def test_what_an_index_and_a_service_leave(home, monkeypatch):
 
     monkeypatch.setattr("gedbd.service.server.listen", listen)
     monkeypatch.setenv("GITHUB_WEBHOOK_SECRET", SECRET)
-    run(monkeypatch, gedbd.serve, "index=deep/index", f"webhook.repository={REPOSITORY}")
+    run(monkeypatch, gedbd.commands.serve, "index=deep/index", f"webhook.repository={REPOSITORY}")
     databases = ("index", "feedback", "webhook")
     assert {f"{name}.sqlite{end}" for name in databases for end in ("", "-wal", "-shm")} <= set(left)
     assert any(path.name.endswith(".sqlite") for path in (home / "cache").iterdir())
@@ -69,7 +69,7 @@ def test_what_is_fetched(home, monkeypatch):
     with running_server() as server:
         server.body = json.dumps([issue(3)["issue"] | {"updated_at": "2024-06-01T08:00:00Z"}]).encode()
         options = ["tracker=github", "project=ann/mail", f"tracker.base_url=http://{server.host}", "out=fetched"]
-        run(monkeypatch, gedbd.fetch, *options, "tracker.comments=false")
+        run(monkeypatch, gedbd.commands.fetch, *options, "tracker.comments=false")
     assert list((home / "fetched").rglob("000001.json"))
     assert readable(home) == {}
 

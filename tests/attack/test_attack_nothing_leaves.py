@@ -61,7 +61,7 @@ def run(place: tuple[Path, dict[str, str]], code: str, before: tuple[str, ...] =
 
 COMMANDS = """
 import sys
-from gedbd import cli
+from gedbd import __main__ as cli
 for words in {lines!r}:
     sys.argv = ["gedbd", *words.split()]
     try:

@@ -83,9 +83,9 @@ def test_options_before_two_dashes_keep_hydras_syntax():
 
 def test_the_command_reads_no_file_that_its_text_names(tmp_path, monkeypatch, capsys):
     (tmp_path / "secret").write_text("password")
-    monkeypatch.setattr("sys.argv", ["gedbd.search", "index=none", "+file=secret"])
+    monkeypatch.setattr("sys.argv", ["gedbd.commands.search", "index=none", "+file=secret"])
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "gedbd.search", raising=False)
+    monkeypatch.delitem(sys.modules, "gedbd.commands.search", raising=False)
     with pytest.raises(SystemExit, match=r"index=none: no index\.sqlite there"):
-        runpy.run_module("gedbd.search", run_name="__main__")
+        runpy.run_module("gedbd.commands.search", run_name="__main__")
     assert "password" not in capsys.readouterr().out

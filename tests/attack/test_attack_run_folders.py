@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-import gedbd.baseline
+import gedbd.commands.baseline
 import gedbd.configuration.run_folder
 from gedbd.configuration.run_folder import own_folders, run_dir, started, sweep_dir
 
-ROOT = Path(gedbd.baseline.__file__).parents[1]
+ROOT = Path(gedbd.commands.baseline.__file__).parents[1]
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +96,7 @@ def test_a_command_that_fails_leaves_the_folder_of_another_alone(stopped_clock, 
     )
     monkeypatch.setattr(gedbd.configuration.run_folder, "started", lambda: first.name)
     with pytest.raises(SystemExit):
-        gedbd.baseline.main()
+        gedbd.commands.baseline.main()
     assert (first / "config.yaml").is_file()
     assert [path.name for path in Path("outputs").rglob("2026*")] == [first.name]
 
@@ -109,7 +109,7 @@ def test_commands_that_start_together_leave_a_run_each(tmp_path):
     )
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT}", "GEDBD_CACHE": str(tmp_path / "cache")}
     words = [["name=constant", "dataset=demo"], ["name=closure", "dataset=demo"], ["name=constant", "--config-dir=."]]
-    command = [sys.executable, "-m", "gedbd.baseline", "hydra.run.dir=${run_dir:null,demo,null,same}"]
+    command = [sys.executable, "-m", "gedbd.commands.baseline", "hydra.run.dir=${run_dir:null,demo,null,same}"]
     running = [
         subprocess.Popen([*command, *mine], env=environment, cwd=tmp_path, stdout=subprocess.DEVNULL) for mine in words
     ]

@@ -9,7 +9,7 @@ from measure import Row, repeated, take_turns
 
 IMPORTS = "import torch, transformers"
 REPEATS = 5
-CONSOLE_SCRIPT = "from gedbd.cli import main; main()"
+CONSOLE_SCRIPT = "from gedbd.__main__ import main; main()"
 
 
 def main() -> list[Row]:

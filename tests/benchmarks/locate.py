@@ -19,7 +19,7 @@ REPORTS = 200
 BATCH = 1_000
 TOP_K = 10
 REPOSITORY = Path(__file__).parents[2]
-CONSOLE_SCRIPT = "from gedbd.cli import main; main()"
+CONSOLE_SCRIPT = "from gedbd.__main__ import main; main()"
 REPEATS = 5
 
 

@@ -98,7 +98,7 @@ QUERIES = {  # title; field=value
 }
 LEFT_OUT = (  # keys that say when, how fast or where a command ran, and not what it computed
     r"(/|/train/)(seconds|reports_per_second)(/\d+)?$",  # durations and speeds
-    r"━|, in # s \(search it.*/4$",  # progress bars, and the duration that gedbd.index prints
+    r"━|, in # s \(search it.*/4$",  # progress bars, and the duration that gedbd.commands.index prints
     r"report\.md/\| [^|]* \| \w+ \| # \| # \|/",  # minutes per epoch
     r"\.md/Made #.* UTC by|/versions\.json/|/best_k_models/",  # dates, versions of packages, absolute paths
 )
@@ -183,7 +183,7 @@ def run_command(name: str, out: Path, repo: Path, corpus: str, waits: list[Futur
     command_name, *options = shlex.split(COMMANDS[name].format(corpus=shlex.quote(corpus), queries=out))
     if command_name in ("train", "baseline", "backtest"):
         options += ["hydra.run.dir=run", "hydra.sweep.dir=sweep"]
-    command = [sys.executable, "-m", f"gedbd.{command_name}", *options]
+    command = [sys.executable, "-m", "gedbd", command_name, *options]
     own = {"PYTHONPATH": str(repo), "GEDBD_CACHE": str(folder / ".cache"), "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
     done = subprocess.run(command, cwd=folder, env=os.environ | own, capture_output=True, text=True)
     (folder / ("printed.txt" if command_name in PRINTED else "log.txt")).write_text(done.stdout)

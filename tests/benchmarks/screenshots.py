@@ -1,7 +1,7 @@
 """Draws screenshots for a tracker without: ``python tests/benchmarks/screenshots.py reports.csv.xz folder``.
 
 It draws a few dozen dialogs for reports of a tracker, as a program would show them, and writes what is on them into a
-table such as ``gedbd.caption`` makes. A picture shows nothing but its report's component and title, so it tells a model
+table such as ``gedbd caption`` makes. A picture shows nothing but its report's component and title, so it tells a model
 nothing that the text does not: a result shows that captions are read, not what real screenshots are worth.
 """
 

@@ -155,11 +155,11 @@ def _search_words(index: bm25s.BM25, report: Report) -> object:
 
 
 def _served(path: Path, asked: Sequence[Report], clients: int) -> list[Row]:
-    """``gedbd.serve`` in a process of its own, asked by several clients of one other process without a pause."""
+    """``gedbd serve`` in a process of its own, asked by several clients of one other process without a pause."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
-    command = [sys.executable, "-m", "gedbd.serve", f"index={path}", f"port={address.rsplit(':', 1)[1]}"]
+    command = [sys.executable, "-m", "gedbd.commands.serve", f"index={path}", f"port={address.rsplit(':', 1)[1]}"]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ)
     try:
         _wait_for(address)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import gedbd.search
-from gedbd.cli import command_names, module_name
+import gedbd.commands.search
+from gedbd.__main__ import command_names, config_name
 from gedbd.configuration.help import command_help, first_example
 from gedbd.configuration.locations import CONF_DIR
 
@@ -27,18 +27,18 @@ def groups_of(text: str) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("command", command_names())
 def test_help_begins_with_a_purpose_and_an_example_and_fits_a_terminal(command):
-    text = command_help(CONF, module_name(command))
+    text = command_help(CONF, config_name(command))
     purpose, blank, example, *_ = re.sub(r"\.\n\n", ".\n\n", text).partition("\n\n")
     assert purpose.endswith(".")
     assert blank == "\n\n"
     assert example.startswith(f"  gedbd {command} ")
-    assert first_example(CONF, module_name(command)).startswith(f"gedbd {command} ")
+    assert first_example(CONF, config_name(command)).startswith(f"gedbd {command} ")
     assert max(map(len, text.splitlines())) <= 80
 
 
 def test_help_offers_what_serves_the_command(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["gedbd", "--help"])
-    assert gedbd.search.main() is None
+    assert gedbd.commands.search.main() is None
     text = capsys.readouterr().out
     assert set(groups_of(text)) == {"backend"}
     assert "  query=null " in text

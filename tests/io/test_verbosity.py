@@ -58,7 +58,7 @@ def test_stages_and_logs_of_libraries_are_printed_on_request(monkeypatch, capsys
 def test_a_command_takes_the_flags(tmp_path):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     environment.pop(VARIABLE, None)
-    command = [sys.executable, "-m", "gedbd.describe"]
+    command = [sys.executable, "-m", "gedbd.commands.describe"]
     told = [
         subprocess.run([*command, *flags], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
         for flags in (["-q"], ["dataset=demo", "-v"])

@@ -14,7 +14,7 @@ import pytest
 import requests
 from manual_lines import ROOT
 
-from gedbd import cli
+from gedbd import __main__ as cli
 
 RUN_FOLDER = re.compile(r"outputs/[\w/-]*RUN")
 SHOWN_ADDRESS = "http://127.0.0.1:8080"

@@ -15,7 +15,7 @@ from manual_lines import ALL_PAGES, PAGES, ROOT, blocks_of, lines_of
 from not_run import NOT_RUN, REASONS
 from scenarios import SCENARIOS
 
-from gedbd.cli import module_name
+from gedbd.__main__ import config_name
 from gedbd.configuration.locations import CONF_DIR
 
 CALLED = re.compile(r"(?:^|\s)(?:gedbd |-m gedbd\.)([a-z].*)")  # name and options, wherever a line calls a command
@@ -81,7 +81,7 @@ def test_the_lists_name_lines_that_the_manual_has() -> None:
 def test_a_command_that_does_not_run_composes(line: str) -> None:
     name, *options = shlex.split(CALLED.findall(line)[0])
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        compose(module_name(name), overrides=options)
+        compose(config_name(name), overrides=options)
 
 
 def test_all_commands_are_in_bash_blocks() -> None:

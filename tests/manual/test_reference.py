@@ -18,7 +18,7 @@ from reference_pages.option_files import CONF, description_of, option_files, rea
 from reference_pages.options_page import options_page
 
 import gedbd
-from gedbd.cli import command_names, module_name
+from gedbd.__main__ import command_names, config_name
 from gedbd.configuration.help import NOT_CHOICES, read_command
 from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS
 from gedbd.evaluation.run_folders import CAPTIONS, MATCHING, OWN_PAGE, PREDICTIONS, PROTOCOLS, TSNE
@@ -89,7 +89,7 @@ def test_all_commands_are_on_their_page():
     page = commands_page()
     for command in command_names():
         assert f"\n## `gedbd {command}`\n" in page
-        assert all(f"\n{example}\n" in page for example in read_command(CONF, module_name(command)).examples)
+        assert all(f"\n{example}\n" in page for example in read_command(CONF, config_name(command)).examples)
         assert command == "judge" or command_options(command)
 
 

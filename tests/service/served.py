@@ -13,8 +13,8 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from small_index import SmallIndex
 
-import gedbd.backtest
-import gedbd.index
+import gedbd.commands.backtest
+import gedbd.commands.index
 from gedbd.service.app import Settings, create_app
 from gedbd.service.connections import ConnectionLimits
 from gedbd.service.server import build_server
@@ -60,8 +60,8 @@ def stored_index(tmp_path_factory) -> Iterator[Index]:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
         patch.chdir(folder)
         for command, options in (
-            (gedbd.backtest, ["dataset=demo", "encoder=tiny", "max_replayed=60", "hydra.run.dir=tested"]),
-            (gedbd.index, ["run=tested", "out=index"]),
+            (gedbd.commands.backtest, ["dataset=demo", "encoder=tiny", "max_replayed=60", "hydra.run.dir=tested"]),
+            (gedbd.commands.index, ["run=tested", "out=index"]),
         ):
             patch.setattr(sys, "argv", ["gedbd", *options])
             command.main()

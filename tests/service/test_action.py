@@ -15,9 +15,9 @@ import yaml
 from hydra import compose, initialize_config_dir
 from small_github import ISSUES, REPOSITORY, SmallGitHub
 
-import gedbd.backtest
-import gedbd.index
-import gedbd.serve
+import gedbd.commands.backtest
+import gedbd.commands.index
+import gedbd.commands.serve
 from gedbd.configuration.command import CONF_DIR
 from gedbd.triage.backtesting.targets import REASONS
 
@@ -128,10 +128,13 @@ def test_the_bot_says_only_what_its_backtest_measured(hub, met, tmp_path, monkey
     exported = [issue | {"comments": [n for n in notes if n["id"] == issue["number"]]} for issue in hub.lists[ISSUES]]
     Path("issues.json").write_text(json.dumps(exported))
     for command, options in (
-        (gedbd.backtest, ["dataset=github", "dataset.path=issues.json", "encoder=tiny", "hydra.run.dir=backtest"]),
-        (gedbd.index, ["run=backtest", "out=my-index"]),
         (
-            gedbd.serve,
+            gedbd.commands.backtest,
+            ["dataset=github", "dataset.path=issues.json", "encoder=tiny", "hydra.run.dir=backtest"],
+        ),
+        (gedbd.commands.index, ["run=backtest", "out=my-index"]),
+        (
+            gedbd.commands.serve,
             ["index=my-index", "event=event.json", f"webhook.repository={REPOSITORY}", "webhook.target_precision=0.6"],
         ),
     ):
@@ -166,7 +169,7 @@ def test_the_bot_says_only_what_its_backtest_measured(hub, met, tmp_path, monkey
 def test_the_workflows_of_the_manual_run_as_printed(hub, tmp_path):
     """All shell lines but the installation, in bash, with a GitHub on this machine."""
     (tmp_path / "bin").mkdir()
-    start = f'exec "{sys.executable}" -c "from gedbd.cli import main; main()" "$@"'
+    start = f'exec "{sys.executable}" -c "from gedbd.__main__ import main; main()" "$@"'
     for program, line in {"python": '[ "$2" = pip ]', "gedbd": start}.items():
         (tmp_path / "bin" / program).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / "bin" / program).chmod(0o755)

@@ -22,7 +22,7 @@ MAX_STOP_S = 60.0
 
 
 class Server:
-    """``gedbd.serve`` over an index, as a process that can be killed, stopped and started again.
+    """``gedbd.commands.serve`` over an index, as a process that can be killed, stopped and started again.
 
     Args:
         index: Folder of the index.
@@ -49,7 +49,7 @@ class Server:
 
     def start(self) -> None:
         """Starts the process and waits until it answers."""
-        command = [sys.executable, "-m", "gedbd.serve", f"index={self.index}", f"port={self.port}", *OPTIONS]
+        command = [sys.executable, "-m", "gedbd.commands.serve", f"index={self.index}", f"port={self.port}", *OPTIONS]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, cwd=self.work, env=self._environment(), stdout=log, stderr=log)
         deadline = time.monotonic() + MAX_START_S
@@ -60,7 +60,14 @@ class Server:
 
     def start_second(self, lasting_s: float) -> str:
         """Starts a second process over the same folder; gives why it has ended, empty if it still ran after a while."""
-        command = [sys.executable, "-m", "gedbd.serve", f"index={self.index}", f"port={_free_port()}", *OPTIONS]
+        command = [
+            sys.executable,
+            "-m",
+            "gedbd.commands.serve",
+            f"index={self.index}",
+            f"port={_free_port()}",
+            *OPTIONS,
+        ]
         with subprocess.Popen(
             command, cwd=self.work, env=self._environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         ) as second:
@@ -131,13 +138,13 @@ def build_index(work: Path, out: Path, hub: SmallGitHub) -> None:
     (work / "issues.json").write_text(json.dumps(exported))
     environment = os.environ | {"GEDBD_CACHE": str(work / "cache")}
     backtest = [
-        "gedbd.backtest",
+        "gedbd.commands.backtest",
         "dataset=github",
         "dataset.path=issues.json",
         "encoder=tiny",
         "hydra.run.dir=backtest",
     ]
-    for words in (backtest, ["gedbd.index", "run=backtest", f"out={out}"]):
+    for words in (backtest, ["gedbd.commands.index", "run=backtest", f"out={out}"]):
         subprocess.run([sys.executable, "-m", *words], cwd=work, env=environment, check=True, stdout=subprocess.DEVNULL)
 
 

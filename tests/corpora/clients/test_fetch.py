@@ -9,12 +9,12 @@ from threading import Event
 import pytest
 from hydra import compose, initialize_config_dir
 
+from gedbd.commands.fetch import main
 from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.clients import fetch
 from gedbd.corpora.clients.fetch import fetch_tracker
 from gedbd.corpora.clients.github import GitHub
 from gedbd.corpora.clients.http import Client
-from gedbd.fetch import main
 
 ROOT = Path(__file__).parents[3]
 
@@ -118,7 +118,7 @@ def test_a_killed_process_goes_on(github, tmp_path, make_client):
 
     github.server.answer = hold
     options = [f"tracker.base_url={github.server.url}", "tracker.page_size=2", f"out={tmp_path}/out"]
-    command = [sys.executable, "-m", "gedbd.fetch", "tracker=github", "project=owner/repo", *options]
+    command = [sys.executable, "-m", "gedbd.commands.fetch", "tracker=github", "project=owner/repo", *options]
     with subprocess.Popen(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}) as process:
         there = reached.wait(30)
         process.send_signal(signal.SIGKILL)

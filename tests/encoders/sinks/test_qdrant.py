@@ -15,13 +15,13 @@ import pytest
 import qdrant_client
 from qdrant_client import QdrantClient, models
 
-import gedbd.encode
+import gedbd.commands.encode
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.sinks.qdrant import POINTS_A_CALL, check_size, open_store, send_vectors
 
 PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "export.md").read_text()
 OUT = "qdrant://127.0.0.1:6333/bugs"
-DEMO = pd.read_csv(Path(gedbd.encode.__file__).parent / "corpora" / "demo.csv", dtype=str)
+DEMO = pd.read_csv(Path(gedbd.commands.encode.__file__).parent / "corpora" / "demo.csv", dtype=str)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -97,7 +97,7 @@ def encode(tmp_path, monkeypatch):
 
     def through(*options):
         monkeypatch.setattr(sys, "argv", ["gedbd", "dataset=demo", "encoder=tiny", *options])
-        gedbd.encode.main()
+        gedbd.commands.encode.main()
 
     return through
 

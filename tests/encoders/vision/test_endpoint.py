@@ -16,7 +16,7 @@ import pytest
 from chat_server import AT_ONCE, KEY, Endpoint, Reply, refused, running, told
 from PIL import Image
 
-import gedbd.caption
+import gedbd.commands.caption
 from gedbd.encoders.vision.corpus_captions import Caption
 from gedbd.encoders.vision.endpoint import EndpointCaptioner, data_url, load_endpoint_captioner
 
@@ -261,7 +261,7 @@ def run(server, tmp_path, monkeypatch):
     def through(*options: str) -> pd.DataFrame:
         given = [*needed, "captioner.concurrency=1", "batch_size=2", "out=captions.csv", *options]
         monkeypatch.setattr(sys, "argv", ["gedbd", *given])
-        gedbd.caption.main()
+        gedbd.commands.caption.main()
         return pd.read_csv("captions.csv", dtype=str, keep_default_na=False).set_index("image")
 
     return through
@@ -296,9 +296,9 @@ def test_the_command_says_what_it_sends_counts_failures_and_goes_on(server, run,
 
 @pytest.mark.slow  # a start of a process
 def test_a_killed_command_goes_on_where_it_was(server, run, tmp_path):
-    environment = os.environ | {"PYTHONPATH": str(Path(gedbd.caption.__file__).parents[1])}
+    environment = os.environ | {"PYTHONPATH": str(Path(gedbd.commands.caption.__file__).parents[1])}
     given = ["dataset=csv", "dataset.path=tracker.csv", "captioner=openai", "out=captions.csv", "batch_size=2"]
-    command = [sys.executable, "-m", "gedbd.caption", *given, "captioner.concurrency=1"]
+    command = [sys.executable, "-m", "gedbd.commands.caption", *given, "captioner.concurrency=1"]
     with subprocess.Popen(command, cwd=tmp_path, env=environment) as process:
         server.answer = lambda request: told("seen") if len(server.requests) < 6 else process.kill() or told("seen")
         assert process.wait(timeout=100) == -signal.SIGKILL

@@ -27,7 +27,7 @@ def composed(command: str, groups: tuple[str, ...]) -> DictConfig:
 
 @pytest.fixture
 def leave(tmp_path: Path) -> Callable[..., Run]:
-    """Leaves a finished run folder, configured as ``gedbd.train`` (or ``gedbd.baseline``) is by overrides."""
+    """Leaves a finished run folder, configured as ``gedbd.train`` (or ``gedbd.commands.baseline``) is by overrides."""
 
     def run(
         name: str,

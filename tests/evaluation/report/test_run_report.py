@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import gedbd.compare
+import gedbd.commands.compare
 from gedbd.evaluation.report.all_sections import report_runs
 from gedbd.evaluation.run_folders import Run
 
@@ -91,7 +91,7 @@ def test_a_page_has_all_sections_with_the_numbers_of_the_runs_and_fills_marked_t
 def test_two_runs_on_the_same_queries_differ_by_their_ranks(runs, monkeypatch, capsys):
     monkeypatch.chdir(runs)
     monkeypatch.setattr(sys, "argv", ["gedbd", "run=text_1.0", "against=graph_1.0", "out=compared.csv"])
-    gedbd.compare.main()
+    gedbd.commands.compare.main()
     table = pd.read_csv("compared.csv").set_index("metric")
     assert table.loc["mrr", "difference"] == pytest.approx(1 / 2 - 1 / 4)
     assert table.loc["rr@1", "difference"] == 0

@@ -12,7 +12,7 @@ import wandb
 from offline_runs import offline_runs
 from omegaconf import OmegaConf
 
-import gedbd.baseline
+import gedbd.commands.baseline
 import gedbd.train
 
 ROOT = Path(gedbd.train.__file__).parents[1]
@@ -128,7 +128,14 @@ def test_a_training_that_fails_is_a_failed_run(run):
 
 @pytest.mark.slow
 def test_a_baseline_is_a_run(run):
-    run(gedbd.baseline, "-m", "name=constant,closure", "ranking.parts=[]", "logger=wandb", "hydra.sweep.dir=mine")
+    run(
+        gedbd.commands.baseline,
+        "-m",
+        "name=constant,closure",
+        "ranking.parts=[]",
+        "logger=wandb",
+        "hydra.sweep.dir=mine",
+    )
     runs = offline_runs(Path("mine"))
     assert [found.name for found in runs] == ["name=constant", "name=closure"]
     assert {(found.group, found.job_type, found.exit_code) for found in runs} == {("mine", "baseline", 0)}
@@ -141,19 +148,19 @@ def test_the_loggers_own_option_logs_without_network_too(run, monkeypatch, tmp_p
     monkeypatch.delenv("WANDB_MODE")
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     monkeypatch.setenv("NETRC", str(tmp_path / "none"))
-    run(gedbd.baseline, "name=constant", "ranking.parts=[]", "logger=wandb", "+logger.offline=true")
+    run(gedbd.commands.baseline, "name=constant", "ranking.parts=[]", "logger=wandb", "+logger.offline=true")
     (found,) = offline_runs(tmp_path)
     assert found.exit_code == 0
 
 
-@pytest.mark.parametrize("command", [gedbd.train, pytest.param(gedbd.baseline, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("command", [gedbd.train, pytest.param(gedbd.commands.baseline, marks=pytest.mark.slow)])
 def test_a_missing_key_is_told_before_the_corpus_is_read(run, monkeypatch, tmp_path, command):
     monkeypatch.delenv("WANDB_MODE")
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     monkeypatch.setenv("NETRC", str(tmp_path / "none"))
     Path("empty.csv").touch()  # reading it would fail with another message
     options = ["logger=wandb", "dataset=csv", "dataset.path=empty.csv"]
-    options += ["name=constant"] if command is gedbd.baseline else []
+    options += ["name=constant"] if command is gedbd.commands.baseline else []
     with pytest.raises(SystemExit, match=r"^error: logger=wandb needs an API key: run `wandb login`"):
         run(command, *options)
     monkeypatch.setenv("WANDB_API_KEY", "short")

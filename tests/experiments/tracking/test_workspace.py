@@ -17,7 +17,7 @@ from wandb_workspaces.reports.v2.interface import BarPlot, Config, LinePlot, Par
 from wandb_workspaces.workspaces import Workspace
 from wandb_workspaces.workspaces.internal import View
 
-import gedbd.dashboard
+import gedbd.commands.dashboard
 import gedbd.train
 from gedbd.configuration.command import CONF_DIR
 
@@ -30,7 +30,7 @@ def dashboard(tmp_path, monkeypatch):
     def through(*options):
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-        gedbd.dashboard.main()
+        gedbd.commands.dashboard.main()
 
     return through
 
@@ -143,7 +143,7 @@ def test_the_workspace_is_saved_in_the_default_entity(workspace, tmp_path):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("WANDB_")}
     environment |= {"WANDB_BASE_URL": f"http://127.0.0.1:{server.server_port}", "WANDB_API_KEY": "a" * 40}
     environment |= {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "gedbd.dashboard", "project=mine"]
+    command = [sys.executable, "-m", "gedbd.commands.dashboard", "project=mine"]
     told = subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True).stdout
     server.shutdown()
     server.server_close()

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import gedbd.evaluate
-import gedbd.report
+import gedbd.commands.evaluate
+import gedbd.commands.report
 import gedbd.train
 
 pytestmark = pytest.mark.slow  # trainings
@@ -85,8 +85,8 @@ def test_a_run_leaves_tables_and_a_page(run):
 
 def test_report_names_the_page_and_other_commands_refuse(run, call):
     for command, options, line in (
-        (gedbd.report, (str(run),), "run has its own page"),
-        (gedbd.evaluate, (f"run={run}",), "ConfirmationTask, trains no encoder"),
+        (gedbd.commands.report, (str(run),), "run has its own page"),
+        (gedbd.commands.evaluate, (f"run={run}",), "ConfirmationTask, trains no encoder"),
         (gedbd.train, (*SMALL, "~task.methods.median"), "task.methods has no median"),
         (gedbd.train, (*SMALL, "split.test_from=0.99"), "part test has 1 anchors"),
     ):

@@ -22,8 +22,8 @@ from transformers import (
     RobertaTokenizerFast,
 )
 
-import gedbd.evaluate
-import gedbd.export
+import gedbd.commands.evaluate
+import gedbd.commands.export
 import gedbd.train
 from gedbd.encoders.code.vocabulary import CODE_TOKENS
 from gedbd.experiments.optimizers import adamw, constant
@@ -117,9 +117,9 @@ def test_a_halted_run_goes_on_as_if_it_had_not_stopped(train, whole):
 
 
 @pytest.mark.quick_cases(1)
-@pytest.mark.parametrize("command", [gedbd.evaluate, gedbd.export])
+@pytest.mark.parametrize("command", [gedbd.commands.evaluate, gedbd.commands.export])
 def test_commands_for_reports_refuse_the_run(whole, monkeypatch, command):
-    out = () if command is gedbd.evaluate else ("out=exported",)
+    out = () if command is gedbd.commands.evaluate else ("out=exported",)
     monkeypatch.setattr(sys, "argv", ["gedbd", f"run={whole}", *out])
     with pytest.raises(SystemExit, match=f"use its weights with encoder=codebert encoder.model={whole}/encoder"):
         command.main()

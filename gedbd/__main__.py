@@ -1,4 +1,4 @@
-"""The console script: ``gedbd train encoder=roberta`` runs ``python -m gedbd.train encoder=roberta``."""
+"""Runs a command by its name: ``gedbd search index=my-index``, or ``python -m gedbd search index=my-index``."""
 
 import ast
 import os
@@ -7,16 +7,16 @@ import sys
 import textwrap
 from difflib import get_close_matches
 from importlib import import_module
-from pathlib import Path
 
 from gedbd import __version__
-from gedbd.configuration.locations import CONF_DIR, PACKAGE_DIR
+from gedbd.configuration.locations import PACKAGE_DIR
 from gedbd.io.console import print_help
 
 COMPLETION_FLAGS = ("-sc", "--shell-completion")
 USAGE_STATUS = 2  # exit status of a wrong usage, by the shells' convention
 WIDTH = 80
 NAME_WIDTH = 16
+TRAIN = "train"  # the one command beside the package: Lightning starts further processes by its module
 
 
 def main() -> None:
@@ -40,18 +40,23 @@ def main() -> None:
         # Further processes would import modules from the current folder, which may be a stranger's; this one does not.
         os.environ["PYTHONSAFEPATH"] = "1"
         # As ``python -m`` does: Lightning and sweeps start further processes by the module's name in ``__main__``.
-        runpy.run_module(f"gedbd.{module_name(first)}", run_name="__main__", alter_sys=True)
+        runpy.run_module(module_of(first), run_name="__main__", alter_sys=True)
 
 
 def command_names() -> list[str]:
     """The names of all commands, in alphabetical order."""
-    modules = [path.stem for path in PACKAGE_DIR.glob("*.py") if (Path(CONF_DIR) / f"{path.stem}.yaml").is_file()]
-    return sorted(module.replace("_", "-") for module in modules)
+    modules = [path.stem for path in (PACKAGE_DIR / "commands").glob("[a-z]*.py")]
+    return sorted(module.replace("_", "-") for module in [*modules, TRAIN])
 
 
-def module_name(command: str) -> str:
-    """The module of a command, and its file in ``conf/``: ``flow_graph`` of ``flow-graph``."""
+def config_name(command: str) -> str:
+    """The name of a command's file in ``conf/``, without its suffix: ``flow_graph`` of ``flow-graph``."""
     return command.replace("-", "_")
+
+
+def module_of(command: str) -> str:
+    """The module of a command: ``gedbd.commands.flow_graph`` of ``flow-graph``."""
+    return "gedbd.train" if command == TRAIN else f"gedbd.commands.{config_name(command)}"
 
 
 def overview() -> str:
@@ -59,10 +64,8 @@ def overview() -> str:
     lines = ["Usage: gedbd COMMAND [option=value ...]", ""]
     for name in command_names():
         # Parsed, not imported: a command may import large libraries.
-        docstring = (
-            ast.get_docstring(ast.parse((PACKAGE_DIR / f"{module_name(name)}.py").read_text(encoding="utf-8"))) or ""
-        )
-        about = f"  {name:<{NAME_WIDTH}}{docstring.splitlines()[0]}"
+        source = PACKAGE_DIR.joinpath(*module_of(name).split(".")[1:]).with_suffix(".py").read_text(encoding="utf-8")
+        about = f"  {name:<{NAME_WIDTH}}{str(ast.get_docstring(ast.parse(source))).splitlines()[0]}"
         lines += textwrap.wrap(about, WIDTH, subsequent_indent=" " * (NAME_WIDTH + 2), break_on_hyphens=False)
     lines += ["", "gedbd COMMAND --help lists the options of a command; gedbd --version prints the"]
     lines.append("version. Every command accepts -q (print results, warnings and errors only) and")
@@ -96,4 +99,8 @@ def complete(arguments: list[str]) -> None:
 def run_completion(name: str, arguments: list[str]) -> None:
     """Runs Hydra's completion for a command; it takes the program's name from ``sys.argv``."""
     sys.argv = ["gedbd", *arguments]
-    import_module(f"gedbd.{module_name(name)}").main()
+    import_module(module_of(name)).main()
+
+
+if __name__ == "__main__":
+    main()
