@@ -6,41 +6,32 @@ import sys
 import textwrap
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO
 
-from rich import progress
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
-from rich.text import Text
 
 from gedbd.io.plain_text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-
-T = TypeVar("T")
 VARIABLE = "GEDBD_VERBOSITY"
+
 QUIET = "quiet"
+
 VERBOSE = "verbose"
+
 FLAGS = {"-q": QUIET, "--quiet": QUIET, "-v": VERBOSE, "--verbose": VERBOSE}
+
 SEPARATOR = "--"  # what follows is text
+
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
 LOG = logging.getLogger("gedbd.stages")
+
 UNIMPORTANT_WARNINGS = (
     ".*does not have many workers.*",
     ".*smaller than the logging interval.*",
@@ -49,6 +40,7 @@ UNIMPORTANT_WARNINGS = (
     ".*exists and is not empty.*",
     r".*module\(s\) in eval mode at the start of training.*",  # momentum twins stay in it
 )
+
 UNWRAPPED_WIDTH = 10_000  # columns where the output is no terminal: programs read lines
 
 
@@ -130,61 +122,6 @@ def print_detail(console: "Console", line: str) -> None:
 def _wrapped(line: str, width: int) -> str:
     """A line in pieces that fit a width; a word that is longer stays whole."""
     return "\n".join(textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False))
-
-
-def track(
-    sequence: Iterable[T],
-    description: str,
-    total: float | None = None,
-    transient: bool = False,
-    console: Console | None = None,
-    disable: bool = False,
-) -> Iterable[T]:
-    """The elements of a sequence, with a progress bar; see ``rich.progress.track``."""
-    hidden = disable or is_quiet()
-    return progress.track(
-        sequence, escape(printable(description)), total=total, transient=transient, console=console, disable=hidden
-    )
-
-
-def byte_progress(transient: bool = False) -> Progress:
-    """A bar with the bytes done, their rate and the remaining time.
-
-    Args:
-        transient: The bar vanishes at the end, and does not appear where the output is no terminal.
-    """
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    console = Console()
-    disable = is_quiet() or (transient and not console.is_terminal)
-    return Progress(
-        TextColumn("{task.description}", markup=False), *columns, console=console, transient=transient, disable=disable
-    )
-
-
-def item_progress(unit: str) -> Progress:
-    """A bar with the items done, their rate and the remaining time, which vanishes at the end.
-
-    Args:
-        unit: What is counted, such as ``commits``.
-    """
-    columns = (BarColumn(), MofNCompleteColumn(), _RateColumn(unit), TimeRemainingColumn())
-    console = Console()
-    disable = is_quiet() or not console.is_terminal
-    return Progress(
-        TextColumn("{task.description}", markup=False), *columns, console=console, transient=True, disable=disable
-    )
-
-
-class _RateColumn(ProgressColumn):
-    """``1,234 commits/s``."""
-
-    def __init__(self, unit: str) -> None:
-        super().__init__()
-        self._unit = unit
-
-    def render(self, task: Task) -> Text:
-        """The rate of a task; empty before its first item."""
-        return Text("" if task.speed is None else f"{task.speed:,.0f} {self._unit}/s")
 
 
 def take_flags(arguments: Sequence[str]) -> tuple[list[str], str | None]:

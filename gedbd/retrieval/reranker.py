@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from gedbd.encoders.encoder import Encoder
-from gedbd.io.console import track
+from gedbd.io.progress import track
 from gedbd.retrieval.cross_encoder import CrossEncoder, Example, TrainingOptions, train_cross_encoder
 from gedbd.retrieval.linear_ranker import learn_weights, standardise
 from gedbd.retrieval.scorers.lexical import MAX_CHARACTERS

@@ -229,10 +229,10 @@ def of_log(console: Console, text: str) -> None:
 
 
 def of_progress(console: Console, text: str) -> None:
-    for bar in (gedbd.io.console.byte_progress(), gedbd.io.console.item_progress("x")):
+    for bar in (gedbd.io.progress.byte_progress(), gedbd.io.progress.item_progress("x")):
         bar.add_task(printable(text), total=1)
         console.print(bar.make_tasks_table(bar.tasks))
-    list(gedbd.io.console.track([1], text, console=console))
+    list(gedbd.io.progress.track([1], text, console=console))
 
 
 TERMINAL_WRITERS: dict[str, Callable[[Console, str], None]] = {

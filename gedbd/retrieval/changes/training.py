@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.changes import ChangeCorpus
-from gedbd.io.console import track
+from gedbd.io.progress import track
 from gedbd.retrieval.changes.commit_features import feature_names
 from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes, changed_paths

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gedbd.io.console import item_progress
+from gedbd.io.progress import item_progress
 from gedbd.retrieval.reports.cross_scores import CrossScores, RankedList
 from gedbd.retrieval.reports.history import Replayed
 from gedbd.retrieval.reports.llm_check import LlmCheck

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.evaluation.pairwise import pairwise_metrics
 from gedbd.experiments.batch import Batch
-from gedbd.experiments.distributed import gather, join, shard
+from gedbd.experiments.distributed import gather, join
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
+from gedbd.experiments.sharding import shard
 from gedbd.losses.loss import Loss
 from gedbd.retrieval.ranking import Ranking, protocol_metrics
 from gedbd.retrieval.vectors import Embedded, distinct

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from gedbd.corpora.changes import Granularity
 from gedbd.corpora.relevance import Links
-from gedbd.io.console import print_line, track
+from gedbd.io.console import print_line
+from gedbd.io.progress import track
 from gedbd.retrieval.ranking import Ranking, per_query, rank
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.fields import Recency

@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from gedbd.encoders.encoder import unit_rows
-from gedbd.io.console import track
+from gedbd.io.progress import track
 from gedbd.retrieval.scorers.lexical import has_words, short_texts
 from gedbd.retrieval.scorers.scorer import BLOCK, MIN_PROGRESS_BLOCKS, Scorer, ScorerInputs
 from gedbd.tasks.questions.baselines.term_vectors import MAX_CHARACTERS, TermVectors, tag_vectors

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.changes import ChangeCorpus
-from gedbd.io.console import item_progress, stage
+from gedbd.io.console import stage
+from gedbd.io.progress import item_progress
 from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.known_fixes import KnownFix
 from gedbd.retrieval.changes.ranker import ChangeRanker, default_ranker
