@@ -146,7 +146,7 @@ def _check_trains_system(cfg: DictConfig, folder: Path) -> None:
     raise ValueError(f"run={folder}: its task, {target}, trains no encoder of reports: {use}")
 
 
-def check_corpus(folder: Path, corpus: Corpus) -> None:
+def check_corpus(folder: Path, corpus: Corpus | ChangeCorpus) -> None:
     """Raises ValueError if a corpus is not the one that a run was trained on."""
     if corpus.fingerprint != read_object(folder / VERSIONS, "corpus")["corpus"]:
         raise ValueError(f"run={folder}: the corpus {corpus.name} has changed since the run was trained")
