@@ -77,8 +77,9 @@ def _write(checkpoint: dict[str, Any], path: Path) -> str:
         try:
             torch.save(checkpoint, hashing)  # type: ignore[arg-type]
         except RuntimeError as error:
-            # After an error of the disk PyTorch closes its archive, which fails too, and raises only the second error.
-            if isinstance(error.__context__, OSError):
+            # After an error of the disk, or Ctrl-C, PyTorch closes its archive, which fails too, and raises only the
+            # second error.
+            if isinstance(error.__context__, OSError | KeyboardInterrupt):
                 raise error.__context__ from None
             raise
     return hashing.digest.hexdigest()
