@@ -25,6 +25,8 @@ from gedbd.io.console import open_console, print_line, stage
 from gedbd.io.files import read_object, replacing, write_text
 
 PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transformers", "numpy", "pandas")
+# What a checkpoint holds besides the weights, unless it was saved for its weights only.
+TRAINING_STATE = ("pytorch-lightning_version", "optimizer_states", "lr_schedulers", "loops", "callbacks")
 
 
 def save_run(folder: Path, cfg: DictConfig, corpus: Corpus | ChangeCorpus) -> None:
@@ -56,6 +58,32 @@ def readable_checkpoint(folder: Path) -> str | None:
         )
         return None
     return str(path)
+
+
+def check_continues(checkpoint: Path, system: pl.LightningModule, corpus: Corpus | ChangeCorpus) -> None:
+    """Checks that a training can continue from a checkpoint.
+
+    Args:
+        checkpoint: A checkpoint in a run folder.
+        system: The system to train, as built by the run's options.
+        corpus: What it is trained on.
+
+    Raises:
+        ValueError: If the checkpoint holds only weights, or those of another model, or the corpus has changed.
+    """
+    check_corpus(checkpoint.parent.parent, corpus)
+    found = {name: tuple(value.shape) for name, value in read_state(checkpoint).items()}
+    wanted = {name: tuple(value.shape) for name, value in system.state_dict().items()}
+    different = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
+    if different:
+        raise ValueError(
+            f"ckpt_path={checkpoint} holds the weights of another model than its config.yaml describes"
+            f" ({different[0]}): give the checkpoint that was written with that config.yaml, or start a new run"
+        )
+    content = torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)
+    absent = [name for name in TRAINING_STATE if name not in content]
+    if absent:
+        raise ValueError(f"ckpt_path={checkpoint} has no {absent[0]} to continue from: give last.ckpt of a run folder")
 
 
 def trained_epochs(checkpoint: Path) -> int:
@@ -120,7 +148,7 @@ def _check_trains_system(cfg: DictConfig, folder: Path) -> None:
     raise ValueError(f"run={folder}: its task, {target}, trains no encoder of reports: {use}")
 
 
-def check_corpus(folder: Path, corpus: Corpus) -> None:
+def check_corpus(folder: Path, corpus: Corpus | ChangeCorpus) -> None:
     """Raises ValueError if a corpus is not the one that a run was trained on."""
     if corpus.fingerprint != read_object(folder / VERSIONS, "corpus")["corpus"]:
         raise ValueError(f"run={folder}: the corpus {corpus.name} has changed since the run was trained")
@@ -215,8 +243,9 @@ def _write(checkpoint: dict[str, Any], path: Path) -> str:
         try:
             torch.save(checkpoint, hashing)  # type: ignore[arg-type]
         except RuntimeError as error:
-            # After an error of the disk PyTorch closes its archive, which fails too, and raises only the second error.
-            if isinstance(error.__context__, OSError):
+            # After an error of the disk, or Ctrl-C, PyTorch closes its archive, which fails too, and raises only the
+            # second error.
+            if isinstance(error.__context__, OSError | KeyboardInterrupt):
                 raise error.__context__ from None
             raise
     return hashing.digest.hexdigest()

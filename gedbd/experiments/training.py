@@ -15,7 +15,7 @@ from rich.console import Console
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
 from gedbd.experiments.callbacks import EpochProgressBar, FiniteValues, check_monitor, direction, training_callbacks
-from gedbd.experiments.checkpoint import readable_checkpoint, save_run, save_whole, trained_epochs
+from gedbd.experiments.checkpoint import check_continues, readable_checkpoint, save_run, save_whole, trained_epochs
 from gedbd.experiments.distributed import all_end_together, is_first
 from gedbd.experiments.interruption import TerminationHandler, keyboard_interrupts
 from gedbd.experiments.prepare import check_ranking
@@ -65,7 +65,8 @@ def trained(
 
     Raises:
         KeyboardInterrupt: If Ctrl-C was pressed; the last finished epoch is saved in ``checkpoints/last.ckpt``.
-        ValueError: If a loss or a weight is no longer finite, or another process of a distributed run has ended.
+        ValueError: If a loss or a weight is no longer finite, another process of a distributed run has ended, or the
+            checkpoint to continue from belongs to another model or corpus.
     """
     with open_loggers(cfg, folder, "train") as loggers, keyboard_interrupts():
         shows_progress = cfg.trainer.get("enable_progress_bar", True) and not (console.quiet or is_quiet())
@@ -80,6 +81,8 @@ def trained(
             enable_progress_bar=shows_progress,
         )
         save_whole(trainer)
+        if cfg.ckpt_path:
+            check_continues(Path(cfg.ckpt_path), system, corpus)
         if trainer.is_global_zero:
             save_run(folder, cfg, corpus)
             best = "lowest" if direction(cfg.monitor) == "min" else "highest"

@@ -2,12 +2,14 @@
 
 import sqlite3
 import warnings
+import zlib
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from gedbd.encoders.embedding_cache import EmbeddingCache
 from gedbd.encoders.encoder import Encoder
 from gedbd.text.token_cache import cached_tokens
 
@@ -112,3 +114,22 @@ def test_a_short_file_of_token_numbers_is_made_again(tiny, tmp_path, length):
     file.write_bytes(file.read_bytes()[:length])
     with pytest.warns(UserWarning, match="is damaged"):
         assert cached_tokens(TEXTS, tokenizer, 8, tmp_path).ids.tolist() == ids
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_vectors_that_are_not_finite_are_neither_stored_nor_used(tmp_path, value):
+    def encode(texts):
+        yield np.arange(len(texts)), np.ones((len(texts), 2), dtype=np.float32)
+
+    def encode_odd(texts):
+        yield np.arange(len(texts)), np.full((len(texts), 2), value, dtype=np.float32)
+
+    cache = EmbeddingCache(tmp_path / "vectors.sqlite", 2)
+    with pytest.raises(ValueError, match=r"not finite: choose another encoder= .*backend\.precision=float32"):
+        cache.vectors(TEXTS, encode_odd)
+    assert cache.vectors(TEXTS, encode).all()
+    odd = np.full(2, value, dtype=np.float32).tobytes()
+    with closing(sqlite3.connect(cache.file)) as database, database:
+        database.execute("UPDATE vectors SET vector = ?", (odd + zlib.crc32(odd).to_bytes(4, "little"),))
+    with pytest.warns(UserWarning, match="4 damaged vectors are encoded again"):
+        assert np.isfinite(cache.vectors(TEXTS, encode)).all()

@@ -1,6 +1,7 @@
 """Checkpoints survive a kill, a full disk and flipped bits: the one before stays, and a damaged one is refused."""
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -14,8 +15,16 @@ import torch
 from torch import nn
 
 import gedbd.io.checksums
+from gedbd.configuration.command import Terminated
 from gedbd.encoders.weights import read_state
-from gedbd.experiments.checkpoint import WholeCheckpointIO, find_run, readable_checkpoint, save_whole
+from gedbd.experiments.checkpoint import (
+    TRAINING_STATE,
+    WholeCheckpointIO,
+    check_continues,
+    find_run,
+    readable_checkpoint,
+    save_whole,
+)
 from gedbd.io.checksums import CHECKSUMS, check_whole, note_checksums
 from gedbd.io.files import replacing
 
@@ -109,6 +118,70 @@ def test_a_full_disk_leaves_the_checkpoint_before_and_no_rest(saver, small_disk)
     check_whole(path)
     assert read_state(path)["weight"].eq(1).all()
     assert sorted(file.name for file in path.parent.iterdir()) == [CHECKSUMS, "last.ckpt"]
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, Terminated])
+def test_an_interruption_while_a_checkpoint_is_written_stays_one(saver, tmp_path, monkeypatch, interrupt):
+    path = tmp_path / "last.ckpt"
+    saver.save_checkpoint(weights(1), path)
+    written = []
+
+    def write(self, content):
+        written.append(content)
+        if len(written) == 2:
+            raise interrupt
+        return self.file.write(content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("gedbd.experiments.checkpoint_io._Hashing.write", write)
+        with pytest.raises(interrupt):
+            saver.save_checkpoint(weights(2), path)
+    check_whole(path)
+    assert read_state(path)["weight"].eq(1).all()
+    assert sorted(file.name for file in tmp_path.iterdir()) == [CHECKSUMS, "last.ckpt"]
+
+
+@pytest.fixture
+def continued(saver, tmp_path, make_corpus):
+    """Checks whether a training continues from a checkpoint with some changes; its corpus has five reports."""
+    (tmp_path / "checkpoints").mkdir()
+    corpus = make_corpus([0, 0, 1, 2, 3])
+    (tmp_path / "versions.json").write_text(json.dumps({"schema": 1, "corpus": corpus.fingerprint}))
+
+    class System(pl.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(1000))
+
+    def check(corpus=corpus, **changes):
+        content = weights(1) | {name: {} for name in TRAINING_STATE} | changes
+        path = tmp_path / "checkpoints" / "last.ckpt"
+        saver.save_checkpoint({name: value for name, value in content.items() if value is not None}, path)
+        check_continues(path, System(), corpus)
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (weights(1, numbers=7), r"another model than its config.yaml describes \(weight\): .*start a new run"),
+        ({"state_dict": {}}, r"another model .*\(weight\)"),
+        ({"state_dict": {**weights(1)["state_dict"], "more": torch.ones(1)}}, r"another model .*\(more\)"),
+        ({"state_dict": None}, "holds no weights"),
+        *(({name: None}, f"has no {name} to continue from: give last.ckpt") for name in TRAINING_STATE),
+    ],
+)
+def test_a_training_does_not_continue_from_what_is_not_its_checkpoint(continued, changes, message):
+    continued()
+    with pytest.raises(ValueError, match=message) as refused:
+        continued(**changes)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_training_does_not_continue_with_another_corpus(continued, make_corpus):
+    with pytest.raises(ValueError, match="the corpus small has changed since the run was trained"):
+        continued(corpus=make_corpus([0, 0, 1, 2, 2]))
 
 
 @pytest.mark.parametrize("noted", ["both", "old", "none"])

@@ -1,5 +1,6 @@
 import resource
 import runpy
+import signal
 import sqlite3
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from hydra.utils import get_class, instantiate
 from omegaconf import MISSING, OmegaConf
 
-from gedbd.configuration.command import CONF_DIR, command
+from gedbd.configuration.command import CONF_DIR, command, sigterm_as_interrupt
 from gedbd.corpora.readers.csv_export import read_csv
 
 EMPTY = OmegaConf.create({"path": MISSING})
@@ -40,6 +41,18 @@ def test_options_of_a_nested_dataset_are_named_with_their_place():
     history = OmegaConf.create({"dataset": {"_target_": "builtins.dict", "reports": call}})
     with pytest.raises(SystemExit, match=r"set dataset\.reports\.path= to an existing one"):
         command("describe")(lambda cfg: instantiate(history.dataset))(EMPTY)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interruption_outside_of_a_training_becomes_one_line_and_a_status(monkeypatch, capsys, number, status):
+    def check(*_):
+        signal.raise_signal(number)
+
+    monkeypatch.setattr("gedbd.configuration.command.check_command_line", check)
+    with sigterm_as_interrupt(), pytest.raises(SystemExit) as raised:
+        command("describe")(lambda cfg: None)()
+    assert raised.value.code == status
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_a_missing_value_is_named():
