@@ -133,7 +133,7 @@ def test_an_interruption_while_a_checkpoint_is_written_stays_one(saver, tmp_path
         return self.file.write(content)
 
     with monkeypatch.context() as patch:
-        patch.setattr("gedbd.experiments.checkpoint_io._Hashing.write", write)
+        patch.setattr("gedbd.experiments.checkpoint._Hashing.write", write)
         with pytest.raises(interrupt):
             saver.save_checkpoint(weights(2), path)
     check_whole(path)
