@@ -34,7 +34,7 @@ browser: install  ## test a report and the service's page in headless Chromium
 
 # Ten minutes by default. The faults of a full disk and of the clock need root and a C compiler.
 soak: install  ## serve under load while faults are injected (MINUTES=, SEED=, OVERLAP=1)
-	PYTHONPATH=tests/service OMP_NUM_THREADS=1 $(BIN)/python tests/attack/soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0) $(if $(OVERLAP),--overlap)
+	PYTHONPATH=tests/service OMP_NUM_THREADS=1 $(BIN)/python soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0) $(if $(OVERLAP),--overlap)
 
 check: install  ## format, lint and types
 	$(BIN)/ruff format --check
@@ -47,11 +47,11 @@ sensitivity: install  ## sweep lambda, margin, d, D and epochs on the bundled co
 # Beside the paper's loop and other libraries: CORPUS=reports.csv SECTIONS=graph FILL=page.md
 bench: install  ## measure speed (CORPUS=, SECTIONS=, FILL=)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
-	$(BIN)/python tests/benchmarks --corpus '$(CORPUS)' --fill '$(FILL)' $(SECTIONS)
+	$(BIN)/python benchmarks --corpus '$(CORPUS)' --fill '$(FILL)' $(SECTIONS)
 
 # RECORDS="EARLIER.json LATER.json" names two others.
 bench-compare: install  ## compare the two newest records of make bench (RECORDS=)
-	$(BIN)/python tests/benchmarks/compare.py $(RECORDS)
+	$(BIN)/python benchmarks/compare.py $(RECORDS)
 
 # The site can be read from the file system too. Every warning is an error.
 docs: .venv/docs-installed  ## build the manual into site/

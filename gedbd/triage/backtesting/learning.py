@@ -30,7 +30,7 @@ from gedbd.triage.confidence import (
 
 COLUMNS = ("query", "candidate", "place", "right", "rank", *CONFIDENCE_FEATURES)
 # Right best matches. On the validation parts of three trackers, own probabilities became better than the shifted ones
-# at about 40 (Eclipse) and at about 150 (Hadoop, Xamarin): tests/benchmarks/few_duplicates.py.
+# at about 40 (Eclipse) and at about 150 (Hadoop, Xamarin): benchmarks/few_duplicates.py.
 MIN_RIGHT = 50
 
 

@@ -1,6 +1,6 @@
 """Trains the ranker of suspect commits that repositories without a tracker of their own use, and writes its card.
 
-python tests/benchmarks/default_ranker.py FOLDER/tomcat FOLDER/aspectj
+python benchmarks/default_ranker.py FOLDER/tomcat FOLDER/aspectj
 
 Two data sets of bug localization are needed. Each trains a ranker that is measured on all reports of the other one;
 the ranker that is kept is trained on both.
@@ -23,7 +23,7 @@ CARD = """# Default ranker of suspect commits
 `default_ranker.json` ranks the commits of a repository for a bug report when no tracker taught a ranker of its own.
 Plain text: JSON with two models of boosted trees, one for the files that a report concerns and one for the commits.
 
-- Trained on {date} with `python tests/benchmarks/default_ranker.py {folders}`, seed 0, {num_seeds} trainings averaged.
+- Trained on {date} with `python benchmarks/default_ranker.py {folders}`, seed 0, {num_seeds} trainings averaged.
 - Training data: {data}. The inducing commits were found by blame from the fixes and never checked by hand.
 - It reads words, paths, names and edited places of reports and commits, their ages and sizes. Nothing that needs a
   tracker: earlier fixes are missing values. No text of the training data is in it, only numbers of splits.

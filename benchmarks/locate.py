@@ -18,7 +18,7 @@ SECTION = "locate"
 REPORTS = 200
 BATCH = 1_000
 TOP_K = 10
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[1]
 CONSOLE_SCRIPT = "from gedbd.__main__ import main; main()"
 REPEATS = 5
 

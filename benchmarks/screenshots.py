@@ -1,4 +1,4 @@
-"""Draws screenshots for a tracker without: ``python tests/benchmarks/screenshots.py reports.csv.xz folder``.
+"""Draws screenshots for a tracker without: ``python benchmarks/screenshots.py reports.csv.xz folder``.
 
 It draws a few dozen dialogs for reports of a tracker, as a program would show them, and writes what is on them into a
 table such as ``gedbd caption`` makes. A picture shows nothing but its report's component and title, so it tells a model

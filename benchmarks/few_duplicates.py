@@ -1,6 +1,6 @@
 """From how many duplicates of its own a tracker should learn the probability of a match: a table.
 
-python tests/benchmarks/few_duplicates.py FOLDER/reports.csv FOLDER/reports.csv ... --lists outputs/lists
+python benchmarks/few_duplicates.py FOLDER/reports.csv FOLDER/reports.csv ... --lists outputs/lists
 
 Each tracker in turn is left out: the default ranker and its probabilities learn from the others. From random samples of
 its training part, probabilities are learnt, or those of the others are shifted. All are measured on validation.

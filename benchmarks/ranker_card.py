@@ -8,7 +8,7 @@ HEADING = "## From how many duplicates of its own a tracker gains by training"
 CURVE = """
 RR@10 / MRR on validation (60% to 80% of each history), trained on the latest labelled queries before it, beside the
 default ranker that was trained on the other three; means of {draws} trainings up to 300 queries
-(`python tests/benchmarks/report_ranker_curve.py` with `FOLDER/reports.csv` of each tracker, two x86-64
+(`python benchmarks/report_ranker_curve.py` with `FOLDER/reports.csv` of each tracker, two x86-64
 cores, {date}):
 
 ![RR@10 by the number of own queries]({figure})

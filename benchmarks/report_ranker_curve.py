@@ -1,6 +1,6 @@
 """How many duplicates of its own a tracker needs before a ranker is trained on them: a figure and a table.
 
-python tests/benchmarks/report_ranker_curve.py FOLDER/reports.csv ... --output outputs/curve
+python benchmarks/report_ranker_curve.py FOLDER/reports.csv ... --output outputs/curve
 
 Each tracker in turn is left out: the default ranker learns from the others. Rankers then learn from the latest 10 to
 300 labelled queries before validation, or all of them, and are measured on validation.
@@ -23,7 +23,7 @@ from gedbd.retrieval.reports.ranker import DEFAULT
 from gedbd.retrieval.reports.training import RankerOptions, fit_ranker, usable_queries
 
 SIZES = (10, 30, 100, 300, 0)  # 0: all
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[1]
 FIGURE = Path("docs/images/report_ranker_curve.png")
 OPTIONS = RankerOptions(num_seeds=1, default_below=0)
 

@@ -1,7 +1,7 @@
 """Every number that a fixed set of commands leaves, to hold two versions of gedbd against each other.
 
-    python tests/benchmarks/reference_numbers.py record OUT [--corpus HADOOP.csv.xz] [--only demo NAME ...] [--repo DIR]
-    python tests/benchmarks/reference_numbers.py compare OLD/numbers.json NEW/numbers.json [--renamed renamed.csv]
+    python benchmarks/reference_numbers.py record OUT [--corpus HADOOP.csv.xz] [--only demo NAME ...] [--repo DIR]
+    python benchmarks/reference_numbers.py compare OLD/numbers.json NEW/numbers.json [--renamed renamed.csv]
 
 ``record`` runs each command with an empty cache of its own, so that no number depends on what ran before, and writes
 OUT/numbers.json: command/file/column/row -> number, stored exactly; arrays, weights and columns of text as digests.
@@ -230,7 +230,7 @@ def main() -> int:
     subcommands = parser.add_subparsers(dest="subcommand", required=True)
     recording, comparing = subcommands.add_parser("record"), subcommands.add_parser("compare")
     recording.add_argument("out", type=Path, help="a new folder")
-    recording.add_argument("--repo", type=Path, default=Path(__file__).parents[2], help="the checkout to run")
+    recording.add_argument("--repo", type=Path, default=Path(__file__).parents[1], help="the checkout to run")
     recording.add_argument("--corpus", type=Path, default=Path("hadoop.csv.xz"), help="a file that dataset=csv reads")
     recording.add_argument("--only", nargs="+", default=["demo", "hadoop"], choices=["demo", "hadoop", *COMMANDS])
     recording.add_argument("--jobs", type=int, default=2, help="commands side by side")

@@ -1,7 +1,7 @@
 """Trains the ranker and the confidence of trackers without a backtest, and writes the ranker's card.
 
-python tests/benchmarks/default_report_ranker.py FOLDER/reports.csv FOLDER/reports.csv ...
-python tests/benchmarks/default_report_ranker.py FOLDER/reports.csv ... --leave-out NAME --output FILE
+python benchmarks/default_report_ranker.py FOLDER/reports.csv FOLDER/reports.csv ...
+python benchmarks/default_report_ranker.py FOLDER/reports.csv ... --leave-out NAME --output FILE
 
 The folder's name is the tracker's. Each tracker in turn is left out and measured on its newest 20%.
 """
@@ -39,7 +39,7 @@ candidate is.
 {data}
 - The confidence is trained on all these duplicates, by rankers that were trained on the other three trackers, and on
   up to {num_others:,} reports of each without a duplicate, which count for all of them.
-- The command: `python tests/benchmarks/default_report_ranker.py` with `FOLDER/reports.csv.xz` of each tracker.
+- The command: `python benchmarks/default_report_ranker.py` with `FOLDER/reports.csv.xz` of each tracker.
 - It reads how a candidate compares to the others: words, titles, identifiers and lines about errors that it shares,
   equal fields, dates, known groups, and ranks and distances of cosines. Cosines as such it does not read, because those
   of another encoder are distributed otherwise; the vectors were those of MiniLM. Half of the training queries were read
