@@ -16,7 +16,8 @@ import gedbd.commands.export
 import gedbd.train
 from gedbd.configuration.saved_options import SCHEMA
 from gedbd.corpora.splits import TEST, split_corpus
-from gedbd.encoders.export import checks, read_onnx, read_sentence_transformers
+from gedbd.encoders import export
+from gedbd.encoders.export import read_onnx, read_sentence_transformers
 from gedbd.experiments.checkpoint import find_run
 from gedbd.retrieval.ranking import rank, ranking_metrics
 from gedbd.retrieval.ranking_tasks import EarlierReports
@@ -103,7 +104,7 @@ def check(folder: Path, vectors: np.ndarray) -> None:
     assert found["rr@10"] == pytest.approx(text_alone["rr@10"], abs=1e-12)
 
 
-@pytest.mark.slow  # exports a model; tests/encoders/export/test_export_formats.py is quick
+@pytest.mark.slow  # exports a model; tests/encoders/test_export_formats.py is quick
 def test_sentence_transformers_reads_the_text_branch_without_gedbd(home, graph_run, shared):
     folder = home[0]
     np.save(folder / "texts.npy", np.array(own_vectors(graph_run)[1]))
@@ -113,7 +114,7 @@ def test_sentence_transformers_reads_the_text_branch_without_gedbd(home, graph_r
     assert len({path.stat().st_mode for path in shared.rglob("*.*") if path.is_file()}) == 1
 
 
-@pytest.mark.slow  # a second training; what differs is tested in tests/encoders/export/test_export_formats.py
+@pytest.mark.slow  # a second training; what differs is tested in tests/encoders/test_export_formats.py
 def test_without_a_graph_too(home, text_run, capsys):
     folder, command = home
     (folder / "empty").mkdir()
@@ -124,7 +125,7 @@ def test_without_a_graph_too(home, text_run, capsys):
     check(text_run, read_sentence_transformers(folder / "empty", own_vectors(text_run)[1]))
 
 
-@pytest.mark.slow  # exports a model; tests/encoders/export/test_export_formats.py is quick
+@pytest.mark.slow  # exports a model; tests/encoders/test_export_formats.py is quick
 def test_onnx_gives_unit_vectors_of_any_batch(graph_run, onnx):
     from onnxruntime import InferenceSession
 
@@ -138,7 +139,7 @@ def test_onnx_gives_unit_vectors_of_any_batch(graph_run, onnx):
     assert b"packed" not in (onnx / "config.json").read_bytes()
 
 
-@pytest.mark.slow  # exports a model; tests/encoders/export/test_export_formats.py is quick
+@pytest.mark.slow  # exports a model; tests/encoders/test_export_formats.py is quick
 @pytest.mark.parametrize("form", ["shared", "onnx"])
 def test_the_code_of_the_card_runs(request, monkeypatch, form):
     folder = request.getfixturevalue(form)
@@ -149,7 +150,7 @@ def test_the_code_of_the_card_runs(request, monkeypatch, form):
     np.testing.assert_allclose(np.linalg.norm(names["vectors"], axis=1), 1, atol=1e-5)
 
 
-@pytest.mark.slow  # exports a model; tests/encoders/export/test_export_formats.py is quick
+@pytest.mark.slow  # exports a model; tests/encoders/test_export_formats.py is quick
 def test_the_card_quotes_no_report(graph_run, shared):
     card = (shared / "README.md").read_text()
     assert "| reports | 425 |" in card
@@ -199,7 +200,7 @@ def test_a_missing_package_is_told_before_anything_is_read(home, monkeypatch, fo
 def test_a_model_that_differs_leaves_nothing(home, graph_run, monkeypatch):
     folder, command = home
     before = set(folder.iterdir())
-    monkeypatch.setattr(checks, "TOLERANCE", 1e-12)
+    monkeypatch.setattr(export, "TOLERANCE", 1e-12)
     with pytest.raises(SystemExit, match="differ from gedbd's by"):
         command(gedbd.commands.export, "run=graph", "out=new")
     assert set(folder.iterdir()) == before

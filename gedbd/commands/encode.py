@@ -15,8 +15,8 @@ def main(cfg: DictConfig) -> None:
     if cfg.run:
         check_run_folder(Path(cfg.run))
     with gc_paused():
-        from gedbd.encoders.sinks.qdrant import open_store
-        from gedbd.encoders.sinks.vector_file import check_writable
+        from gedbd.encoders.qdrant import open_store
+        from gedbd.encoders.vector_files import check_writable
         from gedbd.experiments.checkpoint import find_run
         from gedbd.experiments.encoding import encode_corpus
         from gedbd.io.console import silence_library_logs

@@ -14,8 +14,7 @@ def main(cfg: DictConfig) -> None:
     """Writes a run's text branch, and keeps the folder only if its vectors equal gedbd's."""
     check_run_folder(Path(cfg.run))
     with gc_paused():
-        from gedbd.encoders.export import find_format
-        from gedbd.encoders.export.checks import check_free
+        from gedbd.encoders.export import check_free, find_format
         from gedbd.experiments.exporting import export_run
         from gedbd.io.console import silence_library_logs
 

@@ -8,8 +8,8 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.encoders.encoder import Encoder
-from gedbd.encoders.sinks.qdrant import Store, check_size, send_vectors
-from gedbd.encoders.sinks.vector_file import save_vectors
+from gedbd.encoders.qdrant import Store, check_size, send_vectors
+from gedbd.encoders.vector_files import save_vectors
 from gedbd.experiments.reading import read_corpus
 from gedbd.io.console import print_line, stage
 

@@ -5,8 +5,7 @@ from pathlib import Path
 from hydra.utils import instantiate
 
 from gedbd.encoders.encoder import Encoder
-from gedbd.encoders.export import Format
-from gedbd.encoders.export.checks import largest_difference, some_texts, whole_folder
+from gedbd.encoders.export import Format, largest_difference, some_texts, whole_folder
 from gedbd.evaluation.model_card import MADE_UP, model_card
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import check_corpus, find_run

@@ -17,7 +17,7 @@ from qdrant_client import QdrantClient, models
 
 import gedbd.commands.encode
 from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.sinks.qdrant import POINTS_A_CALL, check_size, open_store, send_vectors
+from gedbd.encoders.qdrant import POINTS_A_CALL, check_size, open_store, send_vectors
 
 PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "export.md").read_text()
 OUT = "qdrant://127.0.0.1:6333/bugs"

@@ -22,8 +22,7 @@ from transformers import (
 import gedbd
 from gedbd.encoders import packing
 from gedbd.encoders.encoder import Encoder, load_encoder
-from gedbd.encoders.export import FORMATS
-from gedbd.encoders.export.checks import largest_difference, some_texts, whole_folder
+from gedbd.encoders.export import FORMATS, largest_difference, some_texts, whole_folder
 from gedbd.encoders.tiny import tiny_tokenizer
 
 TEXTS = ["", "slow", *(f"{'crash on start of the editor ' * (number % 9)}{number}" for number in range(40))]

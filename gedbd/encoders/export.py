@@ -1,0 +1,279 @@
+"""Formats of exported encoders: folders that other software reads without gedbd."""
+
+import inspect
+import json
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.packing import can_pack
+from gedbd.encoders.text_encoder import TextEncoder
+
+TOLERANCE = 1e-5
+CHECKED = {"longest": 40, "shortest": 40, "random": 120}
+INPUTS = ("input_ids", "attention_mask")
+PROMPTS = "config_sentence_transformers.json"
+BATCH = 32
+MODULES = {"Transformer": "", "Pooling": "1_Pooling", "Dense": "2_Dense", "Normalize": "3_Normalize"}
+
+
+class Format(NamedTuple):
+    """A format: the packages it needs, a function that writes an empty folder, and one that encodes with the result.
+
+    ``read`` uses the format's own library, as other software would: N texts to ``(N, D)``.
+    """
+
+    packages: tuple[str, ...]
+    write: Callable[[Path, Encoder], None]
+    read: Callable[[Path, list[str]], np.ndarray]
+
+
+def read_onnx(folder: Path, texts: list[str]) -> np.ndarray:
+    """Vectors of texts ``(N, D)`` float32, computed with the files of ``write_onnx``."""
+    from onnxruntime import InferenceSession, SessionOptions
+
+    options = SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    session = InferenceSession(folder / "model.onnx", options, providers=["CPUExecutionProvider"])
+    texts = [read_prefix(folder) + text for text in texts]
+    vectors = []
+    for start in range(0, len(texts), BATCH):
+        tokens = tokenizer(texts[start : start + BATCH], padding=True, truncation=True, return_tensors="np")
+        vectors.append(session.run(None, {name: tokens[name] for name in INPUTS})[0])
+    return np.concatenate(vectors)
+
+
+def read_sentence_transformers(folder: Path, texts: list[str]) -> np.ndarray:
+    """Vectors of texts ``(N, D)`` float32, computed with the files of ``write_sentence_transformers``."""
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=False, local_files_only=True)
+    return np.asarray(model.encode(texts, batch_size=BATCH, show_progress_bar=False))
+
+
+def write_onnx(folder: Path, encoder: Encoder) -> None:
+    """Writes ``model.onnx``, ``(U, L), (U, L) -> (U, D)`` for any U and L, tokenizer, ``config.json`` and the prefix.
+
+    Args:
+        folder: An empty folder.
+        encoder: Encoder to write; it is not changed.
+    """
+    plain = plain_copy(encoder.model)
+    plain.backbone.config.save_pretrained(folder)
+    save_tokenizer(folder, encoder.tokenizer, encoder.max_tokens)
+    save_prompts(folder, encoder.prefix)
+    input_ids = torch.full((2, 8), int(encoder.tokenizer.pad_token_id))
+    attention_mask = torch.ones_like(input_ids)
+    attention_mask[1, 4:] = 0  # the example has padding, so that the graph reads the mask
+    axes = {0: torch.export.Dim("texts"), 1: torch.export.Dim("tokens")}
+    with _silenced(), torch.no_grad():
+        torch.onnx.export(
+            _UnitVectors(plain).eval(),
+            (input_ids, attention_mask),
+            folder / "model.onnx",
+            input_names=INPUTS,
+            output_names=["vectors"],
+            dynamic_shapes=(axes, axes),
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+        )
+    _remove_origins(folder / "model.onnx")
+
+
+def write_sentence_transformers(folder: Path, encoder: Encoder) -> None:
+    """Writes the modules that ``SentenceTransformer(folder)`` loads: backbone, pooling, projection, normalisation.
+
+    Args:
+        folder: An empty folder.
+        encoder: Encoder to write; it is not changed.
+    """
+    plain = plain_copy(encoder.model)
+    plain.backbone.save_pretrained(folder)
+    save_tokenizer(folder, encoder.tokenizer, encoder.max_tokens)
+    for part in list(MODULES.values())[1:]:
+        (folder / part).mkdir()
+    modules = [
+        {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{name}"}
+        for number, (name, path) in enumerate(MODULES.items())
+    ]
+    reading: dict[str, object] = {"max_seq_length": encoder.max_tokens, "do_lower_case": False}
+    if "add_pooling_layer" in inspect.signature(type(plain.backbone)).parameters:
+        reading["model_args"] = {"add_pooling_layer": False}  # without it, transformers adds an untrained one
+    hidden = plain.hidden
+    dim = plain.projection.out_features
+    pooling = {f"pooling_mode_{name}": name.startswith(plain.pooling) for name in ("cls_token", "mean_tokens")}
+    dense = {"in_features": hidden, "out_features": dim, "bias": True}
+    _save_json(folder / "modules.json", modules)
+    _save_json(folder / "sentence_bert_config.json", reading)
+    save_prompts(folder, encoder.prefix)
+    _save_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": hidden, **pooling})
+    _save_json(folder / "2_Dense" / "config.json", dense | {"activation_function": "torch.nn.modules.linear.Identity"})
+    # Numbers of a pooled vector that are not used get weights of zero: no module cuts vectors before a projection.
+    weight = torch.zeros(dim, hidden)
+    weight[:, : plain.features] = plain.projection.weight.detach()
+    weights = {"linear.weight": weight, "linear.bias": plain.projection.bias.detach().contiguous()}
+    save_file(weights, folder / "2_Dense" / "model.safetensors")
+
+
+FORMATS = {
+    "sentence_transformers": Format(
+        ("sentence_transformers",), write_sentence_transformers, read_sentence_transformers
+    ),
+    "onnx": Format(("onnx", "onnxruntime", "onnxscript"), write_onnx, read_onnx),
+}
+
+
+def find_format(name: str) -> Format:
+    """The format of a name.
+
+    Raises:
+        ValueError: If the name is unknown, or a package that the format needs is not installed.
+    """
+    if name not in FORMATS:
+        raise ValueError(f"format={name} is unknown: choose {' or '.join(FORMATS)}")
+    for package in FORMATS[name].packages:
+        if find_spec(package) is None:
+            raise ValueError(f"format={name}: {package} is not installed: pip install 'gedbd[export]'")
+    return FORMATS[name]
+
+
+def some_texts(texts: list[str]) -> list[str]:
+    """Distinct texts to compare an exported model on: an empty one, the longest, the shortest, and random others.
+
+    Args:
+        texts: All texts of a corpus.
+    """
+    by_length = sorted(set(texts), key=lambda text: (len(text), text))
+    count = min(len(by_length), CHECKED["random"])
+    rows = np.random.default_rng(0).choice(len(by_length), count, replace=False)
+    shortest = by_length[: CHECKED["shortest"]]
+    longest = by_length[-CHECKED["longest"] :]
+    sampled = [by_length[row] for row in rows]
+    # Keys of a dictionary keep their order, unlike those of a set.
+    return list(dict.fromkeys(["", *shortest, *longest, *sampled]))
+
+
+def largest_difference(found: np.ndarray, expected: np.ndarray) -> float:
+    """The largest difference between the numbers of two sets of vectors ``(N, D)``.
+
+    Raises:
+        ValueError: If it is more than ``TOLERANCE``, or not a number.
+    """
+    largest = float(np.abs(found - expected).max())
+    # Not "largest > TOLERANCE": a comparison with NaN is false.
+    if not largest <= TOLERANCE:
+        raise ValueError(
+            f"the exported model's vectors differ from gedbd's by {largest:.1e}, more than {TOLERANCE:.0e}: nothing was"
+            " written; this encoder cannot be exported in this format with the installed packages"
+        )
+    return largest
+
+
+def check_free(out: Path) -> None:
+    """Raises ValueError if no folder can be made there: the name is taken, or its parent is missing or not writable."""
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise ValueError(f"out={out} exists and is not an empty folder: give another folder, or delete it")
+    parent = out.absolute().parent
+    if not (parent.is_dir() and os.access(parent, os.W_OK)):
+        raise ValueError(f"out={out} cannot be written: give a new folder inside a writable one")
+
+
+@contextmanager
+def whole_folder(out: Path) -> Iterator[Path]:
+    """A temporary folder next to ``out`` that becomes ``out`` at the end, or is deleted after an error."""
+    with tempfile.TemporaryDirectory(dir=out.absolute().parent) as temporary:
+        fresh = Path(temporary) / "model"
+        fresh.mkdir()
+        yield fresh
+        # safetensors makes its files readable for their owner alone.
+        for path in fresh.rglob("*.safetensors"):
+            path.chmod(fresh.stat().st_mode & 0o666)
+        fresh.rename(out)
+
+
+class _UnitVectors(nn.Module):
+    """The module that the graph is traced from: ``(U, L), (U, L) -> (U, D)``."""
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        return normalize(self.encoder(input_ids, attention_mask), dim=-1)
+
+
+def _remove_origins(path: Path) -> None:
+    """Removes the origin of each node from an ONNX file: it holds paths of this machine."""
+    import onnx
+
+    model = onnx.load(path)
+    for part in (*model.graph.node, *model.graph.input, *model.graph.output, *model.graph.value_info, model.graph):
+        part.ClearField("metadata_props")
+        part.ClearField("doc_string")
+    onnx.save(model, path)
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Hides the exporter's warnings about optional packages and unused names."""
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(before)
+
+
+def plain_copy(encoder: TextEncoder) -> TextEncoder:
+    """A copy that takes padded batches, without gedbd's packed attention."""
+    plain = deepcopy(encoder).cpu().eval()
+    if can_pack(plain.backbone):
+        plain.backbone.set_attn_implementation("sdpa")
+    return plain
+
+
+def save_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
+    """Writes a tokenizer that truncates to ``max_tokens`` and pads by default."""
+    copy = deepcopy(tokenizer)
+    copy.model_max_length = max_tokens
+    # tokenizer.json stores the truncation and padding of the last call.
+    copy([""], padding=True, truncation=True)
+    copy.save_pretrained(folder)
+
+
+def save_prompts(folder: Path, prefix: str) -> None:
+    """Writes the prefix where sentence-transformers looks for it, as the prompt of queries and documents."""
+    config: dict[str, object] = {"similarity_fn_name": "cosine"}
+    if prefix:
+        config |= {"prompts": {"query": prefix, "document": prefix}, "default_prompt_name": "document"}
+    (folder / PROMPTS).write_text(json.dumps(config, indent=2) + "\n")
+
+
+def read_prefix(folder: Path) -> str:
+    """The prefix that ``save_prompts`` has written; empty if there is none."""
+    config = json.loads((folder / PROMPTS).read_text())
+    return str(config.get("prompts", {}).get("document", ""))
+
+
+def _save_json(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, indent=2) + "\n")

@@ -1,1 +1,0 @@
-"""Destinations of vectors: files and servers."""
