@@ -14,7 +14,7 @@ from chat_server import KEY, Endpoint, Reply, running, told
 import gedbd.commands.baseline
 from gedbd.corpora.relevance import find_groups
 
-DEMO = Path(gedbd.commands.baseline.__file__).parent / "corpora" / "demo.csv"
+DEMO = Path(gedbd.__file__).parent / "corpora" / "demo.csv"
 OPTIONS = ["name=boosted", "encoder=tiny", "baselines.boosted.kind=linear", "part=val"]
 SENT = re.compile(r"<report_[12]>\n(.*?)\n")
 

@@ -115,7 +115,7 @@ def test_each_content_is_described_once_and_what_is_not_is_counted_and_named(run
 
 @pytest.mark.slow  # two starts of a process
 def test_a_killed_run_goes_on_where_it_was(run, pictures, tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(Path(gedbd.commands.caption.__file__).parent.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(Path(gedbd.__file__).parents[1])}
     command = [sys.executable, "-c", KILLED % TINY]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False, timeout=100)
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -212,7 +212,7 @@ def test_mistakes_are_told_in_one_line(run, pictures, tmp_path, attachments, opt
 def test_datasets_without_images_are_refused(monkeypatch, tmp_path, options, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data" / "JDT").mkdir(parents=True)
-    reports = Path(gedbd.commands.caption.__file__).parent / "corpora" / "demo.csv"
+    reports = Path(gedbd.__file__).parent / "corpora" / "demo.csv"
     (tmp_path / "data" / "JDT" / "eclipse_jdt.csv").write_bytes(reports.read_bytes())
     monkeypatch.setattr(sys, "argv", ["gedbd", "captioner=tiny", *options])
     with pytest.raises(SystemExit, match=message):

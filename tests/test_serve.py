@@ -16,7 +16,7 @@ import gedbd.commands.serve
 from gedbd.commands.serve import LOCK_FILE
 from gedbd.service.server import is_loopback, read_secret, read_token
 
-ROOT = Path(gedbd.commands.serve.__file__).parent.parent
+ROOT = Path(gedbd.__file__).parent.parent
 SMALL = "opened._target_=small_index.open_small"
 TOKEN = "a token of some length"
 HOLD = """

@@ -13,7 +13,7 @@ from raw_http import health, until
 
 import gedbd.commands.serve
 
-ROOT = Path(gedbd.commands.serve.__file__).parent.parent
+ROOT = Path(gedbd.__file__).parent.parent
 
 
 class Served:

@@ -25,7 +25,7 @@ from gedbd.service.webhook.comments import CommentError, GitHub
 from gedbd.service.webhook.outbox import Comment
 from gedbd.service.webhook.receiver import Webhook
 
-ROOT = Path(gedbd.commands.serve.__file__).parent.parent
+ROOT = Path(gedbd.__file__).parent.parent
 LIMIT_S = 60.0  # of a request that must be answered
 NEVER_S = 3600.0  # a test that waits so long for GitHub fails by its hang guard
 

@@ -14,7 +14,7 @@ import gedbd.commands.baseline
 import gedbd.configuration.run_folder
 from gedbd.configuration.run_folder import own_folders, run_dir, started, sweep_dir
 
-ROOT = Path(gedbd.commands.baseline.__file__).parents[1]
+ROOT = Path(gedbd.__file__).parents[1]
 
 
 @pytest.fixture(autouse=True)

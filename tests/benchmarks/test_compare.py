@@ -88,7 +88,7 @@ def test_the_command(tmp_path):
     names = [str(one.write(tmp_path)) for one in (RECORD, later)]
 
     def compare(*words: str) -> subprocess.CompletedProcess[str]:
-        script = Path(__file__).with_name("compare.py")
+        script = Path(__file__).parents[2] / "benchmarks" / "compare.py"
         return subprocess.run([sys.executable, script, *words], capture_output=True, text=True, cwd=tmp_path)
 
     assert "within the" in compare(*names).stdout

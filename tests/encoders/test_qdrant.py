@@ -19,9 +19,9 @@ import gedbd.commands.encode
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.qdrant import POINTS_A_CALL, check_size, open_store, send_vectors
 
-PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "export.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "export.md").read_text()
 OUT = "qdrant://127.0.0.1:6333/bugs"
-DEMO = pd.read_csv(Path(gedbd.commands.encode.__file__).parent / "corpora" / "demo.csv", dtype=str)
+DEMO = pd.read_csv(Path(gedbd.__file__).parent / "corpora" / "demo.csv", dtype=str)
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -5,7 +5,7 @@ import pandas as pd
 from gedbd.corpora.relevance import Links
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
 from gedbd.corpora.repository.documents import change_tables
-from gedbd.corpora.repository.inducing import SOURCE, link_hunks
+from gedbd.corpora.repository.inducing import HUNK_SOURCE, link_hunks
 
 FIXED_AT = pd.Timestamp("2024-02-01", tz="UTC")
 
@@ -39,7 +39,7 @@ def found(fix, files=((0, 0),), reports=1):
 def test_a_hunk_that_added_a_line_which_the_fix_removes_is_linked():
     made, warnings = found({"src/A.java": (hunk("-int total = 0;", "-}", "+long total = 0;"),)})
     assert made.pairs.tolist() == [[0], [0]]
-    assert made.table[["source", "made_at"]].to_numpy().tolist() == [[SOURCE, FIXED_AT]]
+    assert made.table[["source", "made_at"]].to_numpy().tolist() == [[HUNK_SOURCE, FIXED_AT]]
     assert warnings[0].startswith("reports with inducing files whose inducing hunks are found by equal lines: 1;")
 
 

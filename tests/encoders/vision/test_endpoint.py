@@ -296,7 +296,7 @@ def test_the_command_says_what_it_sends_counts_failures_and_goes_on(server, run,
 
 @pytest.mark.slow  # a start of a process
 def test_a_killed_command_goes_on_where_it_was(server, run, tmp_path):
-    environment = os.environ | {"PYTHONPATH": str(Path(gedbd.commands.caption.__file__).parents[1])}
+    environment = os.environ | {"PYTHONPATH": str(Path(gedbd.__file__).parents[1])}
     given = ["dataset=csv", "dataset.path=tracker.csv", "captioner=openai", "out=captions.csv", "batch_size=2"]
     command = [sys.executable, "-m", "gedbd.commands.caption", *given, "captioner.concurrency=1"]
     with subprocess.Popen(command, cwd=tmp_path, env=environment) as process:

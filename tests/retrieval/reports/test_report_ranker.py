@@ -228,9 +228,9 @@ def test_what_a_trained_encoder_has_learnt_is_replayed_by_others(parts, monkeypa
     others = {part: some_reports(77 + number, 45)[1] for number, part in enumerate(parts)}
     seen = {}
 
-    def keep(examples, options, extra):
+    def keep(examples, options):
         seen.update({one.row: one.features for one in examples})
-        return fit_ranker(examples, options, extra)
+        return fit_ranker(examples, options)
 
     monkeypatch.setattr("gedbd.retrieval.reports.scorer.fit_ranker", keep)
     scorer = LearntReports(FixedVectors(vectors, others), kind="linear")
