@@ -74,7 +74,22 @@ def run(
     console.print("building the index ...")
     build_index(work, disk / "index", hub)
     server, ledger = Server(disk / "index", work, hub.url), Ledger()
-    faults = Faults(server, hub, disk if is_small else None, ledger, seed)
+    with server.proxy():
+        return put_to_the_test(server, ledger, hub, disk if is_small else None, minutes, seed, overlap, console)
+
+
+def put_to_the_test(
+    server: Server,
+    ledger: Ledger,
+    hub: FaultyGitHub,
+    disk: Path | None,
+    minutes: float,
+    seed: int,
+    overlap: bool,
+    console: Console,
+) -> dict[str, object]:
+    """Load, faults and checks over a built index; gives the figures."""
+    faults = Faults(server, hub, disk, ledger, seed)
     faults.start()
     known = [str(issue["title"]) for issue in hub.lists[ISSUES_PATH]]
     clients = [Client(number, server, ledger, seed, known) for number in range(CLIENTS)]

@@ -171,6 +171,8 @@ class Client(threading.Thread):
         try:
             answer = self.session.request(method, self.address + path, data=body, headers=told, timeout=TIMEOUT_S)
             status, has_retry_after = answer.status_code, "retry-after" in answer.headers
+            if status == 502:  # nginx found no service
+                status = 0
         except requests.RequestException:
             self.session.close()
         self.ledger.answered(Answered(begun, kind, status, now() - begun, has_retry_after))

@@ -52,6 +52,7 @@ def figures_of(
         "minutes": minutes,
         "seed": seed,
         "machine": f"{os.cpu_count()} cores, {platform.machine()}",
+        "proxy": "none" if faults.server.nginx is None else "nginx",
         "date": date.today().isoformat(),
         "requests": len(ledger.answers),
         "requests by kind": dict(Counter(one.kind for one in ledger.answers)),

@@ -5,13 +5,14 @@ import json
 import os
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+from proxied import find_nginx, free_port, proxied
 from small_github import ISSUES, REPOSITORY, SmallGitHub
 
 TOKEN = "a-token-for-the-soak-test"
@@ -34,12 +35,20 @@ class Server:
         self.index = index
         self.work = work
         self.github_url = github_url
-        self.port = _free_port()
+        self.own_port = free_port()
+        self.nginx = find_nginx()
+        self.port = self.own_port if self.nginx is None else free_port()  # what clients connect to
         self.log = work / "server.log"
         self.clock = work / "clock"
         self.set_clock(0)
         self.clock_library = _clock_library(work)
         self.process: subprocess.Popen[bytes] | None = None
+
+    def proxy(self) -> AbstractContextManager[None]:
+        """Runs nginx in front of the process, if there is an nginx."""
+        if self.nginx is None:
+            return nullcontext()
+        return proxied(self.nginx, self.work / "nginx", self.own_port, self.port)
 
     def set_clock(self, offset_s: int) -> None:
         """Lets the clock of the process, if it was started with the library for it, differ from the right time."""
@@ -49,7 +58,7 @@ class Server:
 
     def start(self) -> None:
         """Starts the process and waits until it answers."""
-        command = [sys.executable, "-m", "gedbd.commands.serve", f"index={self.index}", f"port={self.port}", *OPTIONS]
+        command = self._command(self.own_port)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, cwd=self.work, env=self._environment(), stdout=log, stderr=log)
         deadline = time.monotonic() + MAX_START_S
@@ -60,14 +69,7 @@ class Server:
 
     def start_second(self, lasting_s: float) -> str:
         """Starts a second process over the same folder; gives why it has ended, empty if it still ran after a while."""
-        command = [
-            sys.executable,
-            "-m",
-            "gedbd.commands.serve",
-            f"index={self.index}",
-            f"port={_free_port()}",
-            *OPTIONS,
-        ]
+        command = self._command(free_port())
         with subprocess.Popen(
             command, cwd=self.work, env=self._environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         ) as second:
@@ -114,6 +116,9 @@ class Server:
         line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) / 1024
 
+    def _command(self, port: int) -> list[str]:
+        return [sys.executable, "-m", "gedbd.commands.serve", f"index={self.index}", f"port={port}", *OPTIONS]
+
     def _environment(self) -> dict[str, str]:
         values = os.environ | {
             "GEDBD_CACHE": str(self.work / "cache"),
@@ -157,9 +162,3 @@ def _clock_library(work: Path) -> Path | None:
     source = Path(__file__).parent / "clock.c"
     subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True)
     return library
-
-
-def _free_port() -> int:
-    with socket.socket() as ear:
-        ear.bind(("127.0.0.1", 0))
-        return int(ear.getsockname()[1])

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 
 from gedbd.service.index_interface import Index
 from gedbd.service.metrics import Metrics, MetricsMiddleware
-from gedbd.service.middleware import RequestGuard, RequestLimits
+from gedbd.service.middleware import RequestGuard
 from gedbd.service.routes import Service, locate_router, public_router, router
 from gedbd.service.schemas import ONE_REPORT, REPORT_LIST
 from gedbd.service.suspects import SuspectFinder
@@ -51,23 +51,26 @@ class Settings:
         token: Token that requests must bring, None if none is needed; the page and the health check never need it.
         names: Host names of the service besides those of this machine.
         max_body_bytes: Maximum size of one request.
-        max_bodies_bytes: Maximum size of all requests in memory, besides 32 KiB of each.
-        body_wait_s: How long a large request waits for memory that others use, in seconds.
         timeout_s: How long sending a request may take, and how long its answer, in seconds.
         searches_at_once: Number of threads that search.
         searches_waiting: Number of requests that may wait for one of them; more are answered 503.
         changes_waiting: Number of requests that may wait for the one thread that changes the index.
+
+    Raises:
+        ValueError: If ``max_body_bytes`` is too small.
     """
 
     token: str | None = None
     names: tuple[str, ...] = ()
     max_body_bytes: int = 1 << 20
-    max_bodies_bytes: int = 1 << 24
-    body_wait_s: float = 5.0
     timeout_s: float = 30.0
     searches_at_once: int = 2
     searches_waiting: int = 32
     changes_waiting: int = 32
+
+    def __post_init__(self) -> None:
+        if self.max_body_bytes < 1:
+            raise ValueError(f"max_body_bytes={self.max_body_bytes} must be 1 or more")
 
 
 def create_app(
@@ -87,14 +90,6 @@ def create_app(
     Raises:
         ValueError: If a setting is out of range.
     """
-    limits = RequestLimits(
-        settings.token,
-        settings.names,
-        settings.max_body_bytes,
-        settings.max_bodies_bytes,
-        settings.body_wait_s,
-        settings.timeout_s,
-    )
     searches = BoundedThreadPool(settings.searches_at_once, settings.searches_waiting, settings.timeout_s)
     # One thread of their own: changes exclude each other anyway, and searches go on while a file is locked.
     changes = BoundedThreadPool(1, settings.changes_waiting, settings.timeout_s, "changes")
@@ -104,7 +99,13 @@ def create_app(
     _include_routes(app, service, with_token=settings.token is not None)
     _add_exception_handlers(app)
     # The last one added runs first: refused requests are counted too.
-    app.add_middleware(RequestGuard, limits)
+    app.add_middleware(
+        RequestGuard,
+        token=settings.token,
+        names=settings.names,
+        max_body_bytes=settings.max_body_bytes,
+        timeout_s=settings.timeout_s,
+    )
     app.add_middleware(MetricsMiddleware, service.metrics)
     return app
 

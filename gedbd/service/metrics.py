@@ -31,7 +31,6 @@ class Metrics:
         self.feedback = Counter("gedbd_feedback", "Feedback recorded", ["verdict"], registry=own)
         self.webhook = Counter("gedbd_webhook", "Webhook deliveries", ["result"], registry=own)
         self.comments = Counter("gedbd_comments", "Comments on GitHub", ["result"], registry=own)
-        self.closed = Counter("gedbd_connections_closed", "Connections closed by the server", ["reason"], registry=own)
         reports = Gauge("gedbd_reports", "Reports in the index", registry=own)
         reports.set_function(lambda: len(index))
 

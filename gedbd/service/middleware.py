@@ -2,19 +2,18 @@
 
 import asyncio
 import hmac
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gedbd.service.request_memory import BodyBudget, BodyReservation, RequestRefused
+from gedbd.service.thread_pool import SHUTTING_DOWN
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 PUBLIC_PATHS = ("/", "/api/health", "/webhooks/github")  # the page asks for the token itself, GitHub signs instead
 PUBLIC_FOLDER = "/page/"
 METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
-UNCOUNTED_BODY_BYTES = 1 << 15  # of each body: small requests are read even if large ones use up all memory
 UTF_8 = ("", "utf-8", "utf8")
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
@@ -28,38 +27,14 @@ SECURITY_HEADERS = {
 }
 
 
-@dataclass(frozen=True)
-class RequestLimits:
-    """What a request must bring and may use.
+class RequestRefused(Exception):  # noqa: N818 - carries an answer to the client, not a fault of the service
+    """A request that is answered without running a route."""
 
-    Attributes:
-        token: Token in ``Authorization: Bearer``; None if no token is needed.
-        names: Host names of the service besides those of this machine; ``*`` allows any.
-        max_body_bytes: Maximum size of one body.
-        max_bodies_bytes: Maximum size of all bodies in memory, besides ``UNCOUNTED_BODY_BYTES`` of each.
-        body_wait_s: How long a request waits for memory that other bodies use, in seconds.
-        timeout_s: How long a client may take to send a body, in seconds.
-
-    Raises:
-        ValueError: If a number is out of range.
-    """
-
-    token: str | None = None
-    names: tuple[str, ...] = ()
-    max_body_bytes: int = 1 << 20
-    max_bodies_bytes: int = 1 << 24
-    body_wait_s: float = 5.0
-    timeout_s: float = 30.0
-
-    def __post_init__(self) -> None:
-        if self.max_body_bytes < 1:
-            raise ValueError(f"max_body_bytes={self.max_body_bytes} must be 1 or more")
-        if self.max_bodies_bytes < self.max_body_bytes:
-            raise ValueError(
-                f"max_bodies_bytes={self.max_bodies_bytes} must be at least max_body_bytes={self.max_body_bytes}"
-            )
-        if self.body_wait_s < 0:
-            raise ValueError(f"body_wait_s={self.body_wait_s} must be 0 or more")
+    def __init__(self, status: int, detail: str, **headers: str) -> None:
+        super().__init__(detail)
+        # The rest of the body may still come: no further request can be read from this connection.
+        named = {"Connection": "close"} | {name.replace("_", "-"): value for name, value in headers.items()}
+        self.response = JSONResponse({"detail": detail}, status, named)
 
 
 class RequestGuard:
@@ -67,12 +42,23 @@ class RequestGuard:
 
     Starlette's ``TrustedHostMiddleware`` answers with plain text instead of JSON with ``detail``, and without the
     security headers.
+
+    Args:
+        app: What answers the requests that pass.
+        token: Token in ``Authorization: Bearer``; None if no token is needed.
+        names: Host names of the service besides those of this machine; ``*`` allows any.
+        max_body_bytes: Maximum size of one body.
+        timeout_s: How long a client may take to send a body, in seconds.
     """
 
-    def __init__(self, app: ASGIApp, limits: RequestLimits) -> None:
+    def __init__(
+        self, app: ASGIApp, token: str | None, names: tuple[str, ...], max_body_bytes: int, timeout_s: float
+    ) -> None:
         self.app = app
-        self.limits = limits
-        self.budget = BodyBudget(limits.max_bodies_bytes, limits.body_wait_s)
+        self.token = token
+        self.names = names
+        self.max_body_bytes = max_body_bytes
+        self.timeout_s = timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes the request on, or answers why it is refused."""
@@ -80,23 +66,20 @@ class RequestGuard:
             await self.app(scope, receive, send)
             return
         send = _with_security_headers(send)
-        with self.budget.reserve() as reservation:
-            try:
-                headers = Headers(scope=scope)
-                self._check(scope["method"], scope["path"], headers)
-                body = await self._read_body(headers, receive, reservation)
-                _check_encoding(scope["method"], body)
-            except RequestRefused as refused:
-                # The rest of the body may still come: no further request can be read from this connection.
-                refused.response.headers["Connection"] = "close"
-                await refused.response(scope, receive, send)
-                return
-            await self.app(scope, _replay(body, receive), send)
+        try:
+            headers = Headers(scope=scope)
+            self._check(scope["method"], scope["path"], headers)
+            body = await self._read_body(headers, receive)
+            _check_encoding(scope["method"], body)
+        except RequestRefused as refused:
+            await refused.response(scope, receive, send)
+            return
+        await self.app(scope, _replay(body, receive), send)
 
     def _check(self, method: str, path: str, headers: Headers) -> None:
         # Against DNS rebinding: a foreign page whose name resolves to this machine sends its own host name.
         host = _host_name(headers.get("host", ""))
-        if host not in (*LOOPBACK, *self.limits.names) and "*" not in self.limits.names:
+        if host not in (*LOOPBACK, *self.names) and "*" not in self.names:
             raise RequestRefused(400, "unknown host name: add it to the option settings.names")
         is_public = path in PUBLIC_PATHS or path.startswith(PUBLIC_FOLDER)
         if not is_public and not self._has_token(headers.get("authorization", "")):
@@ -114,34 +97,34 @@ class RequestGuard:
             raise RequestRefused(415, "send JSON that is not compressed")
 
     def _has_token(self, authorization: str) -> bool:
-        if self.limits.token is None:
+        if self.token is None:
             return True
         scheme, _, sent = authorization.partition(" ")
         # In constant time: how long a comparison takes must not tell how many characters are right.
-        same = hmac.compare_digest(sent.strip().encode(), self.limits.token.encode())
+        same = hmac.compare_digest(sent.strip().encode(), self.token.encode())
         return scheme.lower() == "bearer" and same
 
-    async def _read_body(self, headers: Headers, receive: Receive, reservation: BodyReservation) -> bytes:
-        max_bytes = self.limits.max_body_bytes
-        too_large = f"the request is larger than {max_bytes:,} bytes"
-        if _content_length(headers) > max_bytes:
+    async def _read_body(self, headers: Headers, receive: Receive) -> bytes:
+        too_large = f"the request is larger than {self.max_body_bytes:,} bytes"
+        if _content_length(headers) > self.max_body_bytes:
             raise RequestRefused(413, too_large)
         body = bytearray()
         more = True
         try:
-            async with asyncio.timeout(self.limits.timeout_s):
+            async with asyncio.timeout(self.timeout_s):
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise RequestRefused(400, "the request was cut off")
                     body += message.get("body", b"")
                     more = message.get("more_body", False)
-                    if len(body) > max_bytes:
+                    if len(body) > self.max_body_bytes:
                         raise RequestRefused(413, too_large)
-                    await reservation.grow(len(body) - UNCOUNTED_BODY_BYTES)
         except TimeoutError as error:
-            late = f"the request was not complete within {self.limits.timeout_s:g} seconds"
+            late = f"the request was not complete within {self.timeout_s:g} seconds"
             raise RequestRefused(408, late) from error
+        except asyncio.CancelledError as error:  # by uvicorn, when the time for requests in flight is over
+            raise RequestRefused(503, SHUTTING_DOWN, Retry_After="5") from error
         return bytes(body)
 
 

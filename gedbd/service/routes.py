@@ -1,8 +1,9 @@
 """Routes of the API: search, reports, feedback, links, health and metrics."""
 
 import logging
+import threading
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, HTTPException, Query, Request
@@ -79,12 +80,7 @@ class Service:
     metrics: Metrics
     webhook: Webhook | None
     suspects: SuspectFinder | None = None
-
-    @property
-    def pools(self) -> tuple[BoundedThreadPool, ...]:
-        """All thread pools that serve requests."""
-        own = (self.searches, self.changes)
-        return own if self.webhook is None else (*own, self.webhook.storing)
+    closing: threading.Event = field(default_factory=threading.Event)  # set when the service begins to close
 
     @property
     def statements(self) -> list[str]:
@@ -137,6 +133,7 @@ class Service:
 
     def close(self) -> None:
         """Stops the workers, waits a moment for work in flight, and closes all files."""
+        self.closing.set()
         if self.suspects is not None:
             self.suspects.close()
         # A list, not ``and``: each of them must be closed, even if the one before has not finished.

@@ -1,20 +1,47 @@
-"""Listens on an address and serves until a signal; checks the token and the limits of the system first."""
+"""Listens on an address and serves until a signal; checks the address and the token first."""
 
 import os
+import signal
 import sys
+import threading
+import time
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-
-    from gedbd.service.connections import ConnectionLimits
-    from gedbd.service.shutdown import Server
+    from uvicorn import Server
 
 BACKLOG = 64  # connections that wait to be accepted, and that are accepted at once
-OTHER_FILES = 64  # descriptors for the index, the log and libraries
+CLOSE_S = 3.0  # until a process that has given up its requests is ended by force
+
+
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """Limits of uvicorn. None bounds how slowly a client may send or read: a proxy does, by buffering.
+
+    Attributes:
+        max_connections: Number of open connections from which on requests are answered 503.
+        keep_alive_s: How long a connection stays open after an answer, in seconds.
+        shutdown_grace_s: How long requests in flight may take after a signal to stop, in seconds. The process exits
+            at most three seconds later.
+
+    Raises:
+        ValueError: If a number is out of range.
+    """
+
+    max_connections: int = 256
+    keep_alive_s: int = 5
+    shutdown_grace_s: int = 5
+
+    def __post_init__(self) -> None:
+        for name, number in asdict(self).items():
+            minimum = 1 if name == "max_connections" else 0
+            if not isinstance(number, int) or number < minimum:
+                raise ValueError(f"connections.{name}={number} must be a whole number, {minimum} or more")
 
 
 def check_installed() -> None:
@@ -62,6 +89,15 @@ def _check_length(name: str, value: str) -> None:
         raise ValueError(f"{name} must have 16 ASCII characters or more, without spaces around them")
 
 
+def check_proxy(host: str, proxy: bool) -> None:
+    """Raises ValueError if other machines could connect to an address without a proxy between."""
+    if not proxy and not is_loopback(host):
+        raise ValueError(
+            f"host={host} can be reached from other machines, whose slow connections only a buffering proxy bounds:"
+            " listen on 127.0.0.1 behind one, or say with proxy=true that there is one"
+        )
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address."""
     try:
@@ -70,28 +106,37 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def listen(app: "FastAPI", host: str, port: int, limits: "ConnectionLimits") -> None:
+def listen(app: "FastAPI", host: str, port: int, limits: ConnectionLimits) -> None:
     """Serves until SIGTERM or SIGINT; requests in flight are answered for ``limits.shutdown_grace_s`` more seconds.
 
     Raises:
-        ValueError: If the port is invalid, or the system allows too few open files.
+        ValueError: If the port is invalid.
     """
     from uvicorn.config import LOGGING_CONFIG
 
     if not 0 <= port <= 65535:
         raise ValueError(f"port={port} must lie between 0 and 65535")
-    allow_descriptors(limits.max_connections)
+    closing = app.state.service.closing
+    threading.Thread(target=_exit_in_time, args=(closing,), name="gedbd-shutdown", daemon=True).start()
     server = build_server(app, limits, host, port, LOGGING_CONFIG)
     with suppress(KeyboardInterrupt):  # uvicorn raises signals again after handling them
         server.run()
-    server.exit_if_unfinished()
+    closing.set()  # it is not if a second signal has cut the shutdown short
     if not server.started:
         sys.exit(1)
 
 
+def _exit_in_time(closing: threading.Event) -> None:
+    """Ends the process if a thread or a file hangs, for which the interpreter would wait forever."""
+    closing.wait()
+    time.sleep(CLOSE_S)
+    print("gedbd: exits while work still runs; acknowledged changes are on disk", file=sys.stderr, flush=True)
+    os._exit(128 + signal.SIGTERM)  # the exit status by which shells tell a signal
+
+
 def build_server(
     app: "FastAPI",
-    limits: "ConnectionLimits",
+    limits: ConnectionLimits,
     host: str = "127.0.0.1",
     port: int = 0,
     log_config: dict[str, Any] | None = None,
@@ -105,48 +150,22 @@ def build_server(
         port: The port; 0 takes a free one.
         log_config: Configuration of uvicorn's log; None leaves its messages to the existing handlers.
     """
-    from uvicorn import Config
+    from uvicorn import Config, Server
 
-    from gedbd.service.connections import KEEP_ALIVE_S, BoundedProtocol, OpenConnections
-    from gedbd.service.shutdown import Server
-
-    service = app.state.service
     config = Config(
         app,
         host=host,
         port=port,
         loop="asyncio",
-        http=BoundedProtocol,
+        http="h11",
         ws="none",  # without websockets each connection belongs to one request at a time
         log_config=log_config,
         access_log=False,
         server_header=False,
         proxy_headers=False,  # anyone can send X-Forwarded-For
         backlog=BACKLOG,
-        timeout_keep_alive=KEEP_ALIVE_S,
+        limit_concurrency=limits.max_connections,
+        timeout_keep_alive=limits.keep_alive_s,
+        timeout_graceful_shutdown=limits.shutdown_grace_s,
     )
-    closed = service.metrics.closed
-    state = OpenConnections(limits, lambda reason: closed.labels(reason).inc())
-    return Server(config, state, service.pools)
-
-
-def allow_descriptors(max_connections: int) -> None:
-    """Raises the limit of open files of this process to what so many connections need.
-
-    Raises:
-        ValueError: If the system allows fewer.
-    """
-    if sys.platform == "win32":  # has no such limit
-        return
-    import resource
-
-    needed = max_connections + BACKLOG + OTHER_FILES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return
-    if hard != resource.RLIM_INFINITY and hard < needed:
-        raise ValueError(
-            f"connections.max_connections={max_connections} needs {needed} open files and the system allows {hard}"
-            " (ulimit -Hn): lower the option or raise the limit"
-        )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    return Server(config)

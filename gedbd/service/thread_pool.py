@@ -44,7 +44,6 @@ class BoundedThreadPool:
         self.capacity = at_once + waiting
         self.timeout_s = timeout_s
         self.unfinished: set[Future[Any]] = set()
-        self.waiters: set[asyncio.Future[Any]] = set()
         self.lock = threading.Lock()
         self.closing = False
         self.threads = ThreadPoolExecutor(at_once, thread_name_prefix=f"gedbd-{name}")
@@ -63,19 +62,17 @@ class BoundedThreadPool:
         """
         future = self._submit(work, args, named)
         waiter = asyncio.wrap_future(future)
-        self.waiters.add(waiter)
         try:
             await asyncio.wait({waiter}, timeout=self.timeout_s)
             if not waiter.done():
                 late = f"no answer within {self.timeout_s:g} seconds: try again later or with a shorter text"
                 raise HTTPException(503, late, {"Retry-After": "5"})
-            if waiter.cancelled():  # by ``reject_waiting``
-                raise HTTPException(503, SHUTTING_DOWN, {"Retry-After": "5"})
             return waiter.result()
         except ValueError as error:
             raise HTTPException(422, str(error)) from error
+        except asyncio.CancelledError as error:  # by uvicorn, when the time for requests in flight is over
+            raise HTTPException(503, SHUTTING_DOWN, {"Retry-After": "5"}) from error
         finally:
-            self.waiters.discard(waiter)
             future.cancel()  # no effect once it runs: only a call that still waits for a thread is dropped
             waiter.cancel()
 
@@ -94,12 +91,6 @@ class BoundedThreadPool:
     def _release(self, future: Future[Any]) -> None:
         with self.lock:
             self.unfinished.discard(future)
-
-    def reject_waiting(self) -> None:
-        """Answers 503 to all that wait for a result; call it in the thread of the event loop."""
-        self.closing = True
-        for waiter in list(self.waiters):
-            waiter.cancel()
 
     def close(self) -> bool:
         """Accepts no further call and waits a moment for those that run; returns whether all have finished."""

@@ -63,26 +63,6 @@ def measured(port: int, name: str) -> float:
     return float(rest.split()[0]) if found else 0
 
 
-def closed_by(port: int, reason: str) -> float:
-    """How many connections the service says that it has closed for a reason."""
-    return measured(port, f'gedbd_connections_closed_total{{reason="{reason}"}}')
-
-
-def is_closed(line: socket.socket) -> bool:
-    """Whether the other side has closed a connection, whatever it sent before."""
-    line.setblocking(False)
-    try:
-        while line.recv(65536):
-            pass
-    except BlockingIOError:
-        return False
-    except ConnectionError:
-        return True
-    finally:
-        line.settimeout(10)
-    return True
-
-
 def until(happened: Callable[[], object], seconds: float = 15) -> None:
     """Waits for a condition, and fails if it does not come true in time."""
     deadline = time.monotonic() + seconds

@@ -1,14 +1,12 @@
 """Bodies: how long they say they are, how they are written, and how many are held at once."""
 
 import logging
-import select
 
 import pytest
-from raw_http import HEAD, JSON_HEAD, answered, connect, exchange, health, read_all, until
+from raw_http import HEAD, JSON_HEAD, answered, connect, exchange, health
 from small_index import SmallIndex
 
-from gedbd.service.app import Settings, create_app
-from gedbd.service.middleware import UNCOUNTED_BODY_BYTES
+from gedbd.service.app import create_app
 from gedbd.service.webhook.receiver import Webhook
 
 CLOSE = b"Connection: close\r\n"
@@ -64,11 +62,15 @@ def port(listening, tmp_path_factory) -> int:
 
 
 def check(raw: bytes, caplog) -> None:
-    """One JSON answer that blames the client, and no traceback."""
-    status, said = answered(raw)
-    assert 400 <= status < 500
-    assert isinstance(said, dict)
-    assert set(said) == {"detail"}
+    """One answer that blames the client, in JSON unless it is uvicorn's own, and no traceback."""
+    if b"Invalid HTTP request received." in raw:
+        assert raw.startswith(b"HTTP/1.1 400 ")
+        assert raw.count(b"HTTP/1.1") == 1
+    else:
+        status, said = answered(raw)
+        assert 400 <= status < 500
+        assert isinstance(said, dict)
+        assert set(said) == {"detail"}
     assert [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR] == []
     assert len(caplog.records) <= 1
 
@@ -149,28 +151,3 @@ def test_rubbish_after_an_answer_leaves_no_traceback(port, caplog):
         line.sendall(request)
         assert line.recv(15) == b"HTTP/1.1 200 OK"
     assert [record for record in caplog.records if record.exc_info] == []
-
-
-def test_large_bodies_wait_for_memory_and_small_ones_do_not(index, listening, caplog):
-    limit = 4 * UNCOUNTED_BODY_BYTES
-    settings = Settings(max_body_bytes=limit, max_bodies_bytes=limit, body_wait_s=0.1)
-    port = listening(create_app(index, settings))
-    large = b'{"title": "' + b"x" * (limit - 20)
-    ask = b"POST /api/search HTTP/1.1\r\n" + JSON_HEAD + CLOSE
-    with connect(port) as first, connect(port) as second:
-        for line in (first, second):  # together they need more than there is, and neither ever ends
-            line.sendall(ask + b"Content-Length: %d\r\n\r\n" % limit + large)
-        refused = read_all(second) if b"503" in peek(first, second) else read_all(first)
-        assert answered(refused) == (503, {"detail": "too many large requests are being read: try again in a moment"})
-        assert b"retry-after: 5" in refused.lower()
-        small = b'{"title": "large attachment"}'
-        assert exchange(port, ask + b"Content-Length: %d\r\n\r\n" % len(small) + small).startswith(b"HTTP/1.1 200 ")
-    whole = b'{"title": "x", "description": "' + b"y" * (limit - 40) + b'"}'
-    until(lambda: exchange(port, ask + b"Content-Length: %d\r\n\r\n" % len(whole) + whole).startswith(b"HTTP/1.1 200"))
-    assert [record for record in caplog.records if record.exc_info] == []
-
-
-def peek(first, second) -> bytes:
-    """The first bytes of the connection that is answered first, if it is the second; empty if it is the first."""
-    ready, _, _ = select.select([first, second], [], [], 10)
-    return b"503" if second in ready else b""

@@ -26,8 +26,8 @@ NOT_RUN = {
     "needs Docker": (
         "docker build -t gedbd .",
         "docker run --rm gedbd --help",
-        'docker run -v "$PWD/my-index:/data/my-index" -p 8080:8080 -e GEDBD_TOKEN gedbd serve index=my-index'
-        " host=0.0.0.0",
+        'docker run -v "$PWD/my-index:/data/my-index" -p 127.0.0.1:8080:8080 -e GEDBD_TOKEN gedbd serve index=my-index'
+        " host=0.0.0.0 proxy=true",
     ),
     "names a service outside of this machine; the tests set the same variables to a local one": (
         "export OPENAI_BASE_URL=https://api.openai.com/v1 OPENAI_API_KEY=...",

@@ -84,7 +84,6 @@ SCENARIOS = {
         options={
             "gedbd index": "encoder=tiny",
             "gedbd serve": "port=0",
-            "gedbd serve index=my-index host=0.0.0.0": "host=127.0.0.1",
             "gedbd train": SHORT,
         },
     ),

@@ -16,8 +16,7 @@ from small_index import SmallIndex
 import gedbd.commands.backtest
 import gedbd.commands.index
 from gedbd.service.app import Settings, create_app
-from gedbd.service.connections import ConnectionLimits
-from gedbd.service.server import build_server
+from gedbd.service.server import ConnectionLimits, build_server
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.triage.assembly import open_index
 from gedbd.triage.index import Index
@@ -71,7 +70,7 @@ def stored_index(tmp_path_factory) -> Iterator[Index]:
 
 
 @contextmanager
-def serving(app: FastAPI, **limits: float) -> Iterator[int]:
+def serving(app: FastAPI, **limits: int) -> Iterator[int]:
     ear = socket.socket()
     ear.bind(("127.0.0.1", 0))
     server = build_server(app, ConnectionLimits(**limits))
