@@ -11,11 +11,11 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerBase
 
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.code.node_types import EdgeKind, NodeType, Role
-from gedbd.encoders.code.batches import CodeBatch, collate
-from gedbd.encoders.code.encoder import CodeEncoder, attention_mask
-from gedbd.encoders.code.inputs import CodeInput, InputLimits, InputParts, make_input
-from gedbd.encoders.code.vocabulary import add_code_tokens
-from gedbd.encoders.tiny import tiny_tokenizer
+from gedbd.encoders.code.code_batches import CodeBatch, collate
+from gedbd.encoders.code.code_encoder import CodeEncoder, attention_mask
+from gedbd.encoders.code.code_inputs import CodeInput, InputLimits, InputParts, make_input
+from gedbd.encoders.code.code_tokens import add_code_tokens
+from gedbd.encoders.tiny_bert import tiny_tokenizer
 
 SECTION = "code encoder"
 BATCH, NODES, EDGES = 4, 80, 240

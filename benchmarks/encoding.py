@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 from gedbd.encoders.backends.backend import PreparedBackend, encode_texts
 from gedbd.encoders.backends.openvino import PRECISIONS, OpenVino, has_bfloat16
 from gedbd.encoders.backends.pytorch import Torch
-from gedbd.encoders.encoder import Encoder, calibration_texts
+from gedbd.encoders.loaded_encoder import LoadedEncoder, calibration_texts
 from gedbd.text.tokens import tokenize
 
 REPORTS, REPEATS = 1024, 3
@@ -30,7 +30,7 @@ def main() -> list[Row]:
 def prepared() -> tuple[list[str], PreTrainedTokenizerBase, int, dict[str, PreparedBackend]]:
     """Texts, tokenizer, tokens of a text, and the encoder made ready by every backend that this machine can run."""
     cfg = configuration()
-    encoder: Encoder = instantiate(cfg.encoder)
+    encoder: LoadedEncoder = instantiate(cfg.encoder)
     tokenizer, length = encoder.tokenizer, encoder.max_tokens
     texts = instantiate(cfg.text)(instantiate(cfg.dataset).reports, tokenizer, length).texts
     sample = encoder.tokenize(calibration_texts(texts))

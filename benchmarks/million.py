@@ -17,7 +17,7 @@ from prepared_data import configuration
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.encoders.backends.openvino import has_bfloat16
-from gedbd.encoders.encoder import unit_rows
+from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.triage import assembly
 from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Report

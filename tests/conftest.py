@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from gedbd.corpora.corpus import Corpus
-    from gedbd.encoders.encoder import TextEncoder
+    from gedbd.encoders.loaded_encoder import TextEncoder
 
 
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it; without it, lines are as long in every process
@@ -97,7 +97,7 @@ def make_corpus() -> "Callable[..., Corpus]":
 @pytest.fixture
 def tiny() -> "tuple[TextEncoder, PreTrainedTokenizerBase]":
     """A tiny random encoder without dropout, and its tokenizer."""
-    from gedbd.encoders.encoder import load_tiny_encoder
+    from gedbd.encoders.loaded_encoder import load_tiny_encoder
 
     encoder = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=0)
     return encoder.model, encoder.tokenizer

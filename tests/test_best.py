@@ -14,7 +14,7 @@ from rich.console import Console
 import gedbd.commands.index
 import gedbd.train
 from gedbd.corpora.splits import TEST, TRAIN
-from gedbd.encoders.weights import read_state
+from gedbd.encoders.encoder_weights import read_state
 from gedbd.experiments.checkpoint import trained_epochs
 from gedbd.experiments.prepare import prepare_data
 

@@ -16,8 +16,8 @@ import gedbd.commands.export
 import gedbd.train
 from gedbd.configuration.saved_options import SCHEMA
 from gedbd.corpora.splits import TEST, split_corpus
-from gedbd.encoders import export
-from gedbd.encoders.export import read_onnx, read_sentence_transformers
+from gedbd.encoders import export_formats
+from gedbd.encoders.export_formats import read_onnx, read_sentence_transformers
 from gedbd.experiments.checkpoint import find_run
 from gedbd.retrieval.ranking import rank, ranking_metrics
 from gedbd.retrieval.ranking_tasks import EarlierReports
@@ -200,7 +200,7 @@ def test_a_missing_package_is_told_before_anything_is_read(home, monkeypatch, fo
 def test_a_model_that_differs_leaves_nothing(home, graph_run, monkeypatch):
     folder, command = home
     before = set(folder.iterdir())
-    monkeypatch.setattr(export, "TOLERANCE", 1e-12)
+    monkeypatch.setattr(export_formats, "TOLERANCE", 1e-12)
     with pytest.raises(SystemExit, match="differ from gedbd's by"):
         command(gedbd.commands.export, "run=graph", "out=new")
     assert set(folder.iterdir()) == before

@@ -21,7 +21,7 @@ from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertMode
 import gedbd.train
 from gedbd.configuration.command import CONF_DIR
 from gedbd.encoders.backends.openvino import has_bfloat16
-from gedbd.encoders.tiny import tiny_tokenizer
+from gedbd.encoders.tiny_bert import tiny_tokenizer
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Report
 

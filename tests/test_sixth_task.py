@@ -26,8 +26,8 @@ scorers:
   bm25: {_target_: gedbd.retrieval.scorers.lexical.Bm25}
   frozen:
     _target_: gedbd.retrieval.scorers.dense.DenseScorer
-    encoder: {_target_: gedbd.encoders.encoder.load_tiny_encoder, name: tiny, pooling: mean, dim: 8, max_tokens: 32,
-      hidden: 16, layers: 1, dropout: 0.0, seed: 0}
+    encoder: {_target_: gedbd.encoders.loaded_encoder.load_tiny_encoder, name: tiny, pooling: mean, dim: 8,
+      max_tokens: 32, hidden: 16, layers: 1, dropout: 0.0, seed: 0}
     text: {_target_: hydra.utils.get_method, path: gedbd.text.templates.title_description}
     cache_dir: CACHE
   learned_sum:

@@ -10,10 +10,10 @@ from omegaconf import DictConfig, OmegaConf
 
 from gedbd.api.options import choices, command_options, long_call, plain_errors
 from gedbd.configuration.saved_options import CONFIG
-from gedbd.encoders.given import GivenEncoder, TextEncoding
+from gedbd.encoders.given_encoder import GivenEncoder, TextEncoding
 
 if TYPE_CHECKING:
-    from gedbd.encoders.encoder import Encoder as LoadedEncoder
+    from gedbd.encoders.loaded_encoder import LoadedEncoder
 
 AnyEncoder = Union["Encoder", str, Path, TextEncoding]
 

@@ -15,7 +15,7 @@ from gedbd.api.encoder import AnyEncoder, as_encoder
 from gedbd.api.options import default_cache_dir, long_call, plain_errors
 from gedbd.configuration.saved_options import saved_options
 from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.given import is_given
+from gedbd.encoders.given_encoder import is_given
 from gedbd.triage.answer import report_from_json, report_from_text
 from gedbd.triage.report import Filters, Match, Report, read_moment
 

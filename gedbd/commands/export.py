@@ -14,7 +14,7 @@ def main(cfg: DictConfig) -> None:
     """Writes a run's text branch, and keeps the folder only if its vectors equal gedbd's."""
     check_run_folder(Path(cfg.run))
     with gc_paused():
-        from gedbd.encoders.export import check_free, find_format
+        from gedbd.encoders.export_formats import check_free, find_format
         from gedbd.experiments.exporting import export_run
         from gedbd.io.console import silence_library_logs
 

@@ -23,8 +23,8 @@ from gedbd.io.files import IN_PACKAGE
 VARIABLE = "GEDBD_ALLOWED_TARGETS"  # environment variable with further names, separated by commas
 NAMED = re.compile(rf"_target_:\s*['\"]?([\w.]+)|({IN_PACKAGE}\S+)")
 # What gedbd itself saves besides: the function that says that an encoder was an object in Python.
-SAVED = {"encoder": ("gedbd.encoders.given.refuse_given",)}
-LOADER = "gedbd.encoders.encoder.load_encoder"
+SAVED = {"encoder": ("gedbd.encoders.given_encoder.refuse_given",)}
+LOADER = "gedbd.encoders.loaded_encoder.load_encoder"
 CORPUS = "dataset"  # only ``gedbd download`` contacts its base_url, and that command reads no run
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 # Files and groups of conf/ that name the factories of a section, if not the group of the same name.

@@ -161,7 +161,7 @@ def model_options(model: str, max_tokens: int | None = None) -> dict[str, Any]:
         )
     lengths = _read_json(model, "sentence_bert_config.json") or {}
     return {
-        "_target_": "gedbd.encoders.encoder.load_encoder",
+        "_target_": "gedbd.encoders.loaded_encoder.load_encoder",
         "name": Path(model).name,
         "model": model,
         "pooling": _pooling(model, _read_json(model, "1_Pooling/config.json") or {}),

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.encoders.backends.backend import Backend
-from gedbd.encoders.encoder import Encoder, unit_rows
+from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
 from gedbd.text.stop_words import without_stop_words
 
 
@@ -23,7 +23,7 @@ class TitleBody:
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: LoadedEncoder,
         clean: bool = True,
         cache_dir: str | None = None,
         backend: Backend | None = None,

@@ -18,7 +18,7 @@ from gedbd.configuration.allowed_targets import keep_local
 from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_saved, saved_options
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.weights import load_state, read_state
+from gedbd.encoders.encoder_weights import load_state, read_state
 from gedbd.experiments.training_task import SystemTask, TrainingSetup
 from gedbd.io.checksums import check_whole, checksum, note_checksums, noted_checksums
 from gedbd.io.console import open_console, print_line, stage

@@ -7,7 +7,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.qdrant import Store, check_size, send_vectors
 from gedbd.encoders.vector_files import save_vectors
 from gedbd.experiments.reading import read_corpus
@@ -24,7 +24,7 @@ def encode_corpus(cfg: DictConfig, weights: Path | None, store: Store | None, co
         store: A collection of a vector database; None for the file ``cfg.out``.
         console: Where counts and warnings go.
     """
-    encoder: Encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
+    encoder: LoadedEncoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
     if weights is not None:
         encoder.load_weights(weights)
     if store:

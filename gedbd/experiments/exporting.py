@@ -4,8 +4,8 @@ from pathlib import Path
 
 from hydra.utils import instantiate
 
-from gedbd.encoders.encoder import Encoder
-from gedbd.encoders.export import Format, largest_difference, some_texts, whole_folder
+from gedbd.encoders.export_formats import Format, largest_difference, some_texts, whole_folder
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.evaluation.model_card import MADE_UP, model_card
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import check_corpus, find_run
@@ -37,7 +37,7 @@ def export_run(folder: Path, checkpoint: str, name: str, form: Format, out: Path
         raise ValueError(f"run={folder} is unfinished: resume it with ckpt_path={folder}/checkpoints/last.ckpt")
     corpus = read_corpus(saved.dataset)
     check_corpus(folder, corpus)
-    encoder: Encoder = instantiate(saved.encoder, cache_dir=cache_dir)
+    encoder: LoadedEncoder = instantiate(saved.encoder, cache_dir=cache_dir)
     encoder.load_weights(weights)
     text: Text = instantiate(saved.text)
     texts = some_texts(text(corpus.reports, encoder.tokenizer, encoder.text_tokens).texts)

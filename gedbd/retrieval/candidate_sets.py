@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.tags import number_tags, occurrence_matrix, tag_overlap, tags_of
-from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.io.progress import track
 from gedbd.retrieval.protocol_words import ProtocolWords
 from gedbd.retrieval.ranking_tasks import TOP_K, CandidateSets
@@ -72,7 +72,7 @@ def find_candidate_sets(
     top_k: tuple[int, ...] = TOP_K,
     min_jaccard: float = 0.15,
     min_cosine: float = 0.27,
-    encoder: DictConfig | Encoder,
+    encoder: DictConfig | LoadedEncoder,
     cache_dir: str | None = None,
 ) -> CandidateSets:
     """The queries among some documents, each with its candidates.
@@ -97,7 +97,7 @@ def find_candidate_sets(
     tags = tags_of(seen)
     answers, warnings = answers_of(seen)
     warnings += _tag_warnings(tags, queries)
-    built = encoder if isinstance(encoder, Encoder) else _build(encoder, cache_dir)
+    built = encoder if isinstance(encoder, LoadedEncoder) else _build(encoder, cache_dir)
     titles = built.encode(seen["title"].tolist(), label="encode titles")
     created = _times(seen["created_at"])
     thresholds = Thresholds(min_jaccard, min_cosine)
@@ -181,11 +181,11 @@ def _cost(found: CandidateSets) -> str:
     )
 
 
-def _build(options: DictConfig, cache_dir: str | None) -> Encoder:
+def _build(options: DictConfig, cache_dir: str | None) -> LoadedEncoder:
     # Building an encoder draws the weights of its projection, which is not used here: the random numbers of the
     # training that follows must not depend on the protocol.
     with torch.random.fork_rng(devices=[]):
-        built: Encoder = instantiate(options, cache_dir=cache_dir)
+        built: LoadedEncoder = instantiate(options, cache_dir=cache_dir)
     return built
 
 

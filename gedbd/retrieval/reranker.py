@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.io.progress import track
 from gedbd.retrieval.cross_encoder import CrossEncoder, Example, TrainingOptions, train_cross_encoder
 from gedbd.retrieval.linear_ranker import learn_weights, standardise
@@ -26,7 +26,7 @@ class Reranker(Scorer):
 
     Args:
         first: The scorer whose top is re-ranked.
-        encoder: Encoder to start from.
+        encoder: LoadedEncoder to start from.
         text: How reports become texts.
         max_tokens: Length that two texts together are cut to.
         depth: Number of candidates to re-rank.
@@ -43,7 +43,7 @@ class Reranker(Scorer):
     def __init__(
         self,
         first: Scorer,
-        encoder: Encoder,
+        encoder: LoadedEncoder,
         text: Text,
         max_tokens: int,
         depth: int = 100,

@@ -14,7 +14,7 @@ from gedbd.configuration.allowed_targets import keep_local, read_settings
 from gedbd.configuration.command import encoding_precision
 from gedbd.configuration.saved_options import CONFIG, read_saved
 from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.given import GivenEncoder, is_given
+from gedbd.encoders.given_encoder import GivenEncoder, is_given
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.reading import read_corpus
 from gedbd.io.console import print_line, silence_library_logs, stage
@@ -28,7 +28,7 @@ from gedbd.triage.storage.sync import Changes
 from gedbd.triage.triage_model import TriageModel, default_model
 
 if TYPE_CHECKING:
-    from gedbd.encoders.encoder import Encoder
+    from gedbd.encoders.loaded_encoder import LoadedEncoder
 
 
 QUICKEST = "gedbd.encoders.backends.quickest.Quickest"
@@ -70,7 +70,7 @@ def check_backtest(cfg: DictConfig) -> None:
 @stage("encode the reports")
 def encode_corpus(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> EncodedCorpus:
     """Encodes all reports with the configured encoder, trained if there are weights."""
-    encoder: Encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
+    encoder: LoadedEncoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
     if weights is not None:
         encoder.load_weights(weights)
     text: Text = instantiate(cfg.text)
@@ -158,14 +158,16 @@ def load_model(
     return _report_encoder(encoder, settings, about, store.path), matching
 
 
-def _stored_encoder(settings: Any, weights: bytes, source: str, given: GivenEncoder | None) -> "Encoder | GivenEncoder":
+def _stored_encoder(
+    settings: Any, weights: bytes, source: str, given: GivenEncoder | None
+) -> "LoadedEncoder | GivenEncoder":
     """The encoder of an index: made from its settings, or the given one if they describe it."""
     if given is not None:
         if not is_given(settings.encoder):
             raise ValueError(f"{source} sets the encoder: leave encoder= out")
         given.check(settings.encoder, source)
         return given
-    encoder: Encoder = instantiate(settings.encoder, backend=instantiate(settings.backend))
+    encoder: LoadedEncoder = instantiate(settings.encoder, backend=instantiate(settings.backend))
     if weights:
         encoder.load_weights(io.BytesIO(weights))
     encoder.model.eval()
@@ -173,7 +175,7 @@ def _stored_encoder(settings: Any, weights: bytes, source: str, given: GivenEnco
 
 
 def _report_encoder(
-    encoder: "Encoder | GivenEncoder", settings: Any, about: dict[str, str], path: Path
+    encoder: "LoadedEncoder | GivenEncoder", settings: Any, about: dict[str, str], path: Path
 ) -> ReportEncoder:
     text = with_stored_boilerplate(instantiate(settings.text), about, path)
     if isinstance(text, FieldTemplate):

@@ -15,7 +15,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.given import GivenEncoder
+from gedbd.encoders.given_encoder import GivenEncoder
 from gedbd.io.console import silence_library_logs
 from gedbd.io.locks import sole_process
 from gedbd.text.cleaning import Cleaning, shared_lines
@@ -27,7 +27,7 @@ from gedbd.triage.storage.sync import Changes, Model, synchronise
 from gedbd.triage.triage_model import TriageModel
 
 if TYPE_CHECKING:
-    from gedbd.encoders.encoder import Encoder
+    from gedbd.encoders.loaded_encoder import LoadedEncoder
 
 LOCK = "index.lock"  # held while a corpus is stored: two at once would leave reports of both
 UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
@@ -57,7 +57,7 @@ def store_corpus(out: Path, corpus: Corpus, index_model: IndexModel, tell: Calla
     Args:
         out: The folder of the index, made if absent.
         corpus: All reports.
-        index_model: Encoder and triage model.
+        index_model: LoadedEncoder and triage model.
         tell: Receives warnings.
 
     Raises:
@@ -91,7 +91,7 @@ def _build_model(settings: str, matching: TriageModel, weights: Path | None, cor
     if weights is not None:
         import torch
 
-        from gedbd.encoders.weights import read_state
+        from gedbd.encoders.encoder_weights import read_state
 
         encoder_state = {key: value for key, value in read_state(weights).items() if key.startswith("encoder.")}
         stream = io.BytesIO()
@@ -116,15 +116,15 @@ def _corpus_encoder(
     settings: DictConfig, model: Model, path: Path, given: GivenEncoder | None
 ) -> Callable[[pd.DataFrame], np.ndarray]:
     """Encodes many reports through the embedding cache; the encoder is loaded when the first ones are given."""
-    from gedbd.encoders.encoder import calibration_texts
+    from gedbd.encoders.loaded_encoder import calibration_texts
 
     @cache
-    def load() -> "tuple[Encoder | GivenEncoder, Text]":
+    def load() -> "tuple[LoadedEncoder | GivenEncoder, Text]":
         text = with_stored_boilerplate(instantiate(settings.text), model.about, path)
         if given is not None:
             return given, text
         backend = instantiate(settings.backend)
-        encoder: Encoder = instantiate(settings.encoder, backend=backend, cache_dir=settings.cache_dir)
+        encoder: LoadedEncoder = instantiate(settings.encoder, backend=backend, cache_dir=settings.cache_dir)
         if model.weights:
             encoder.load_weights(io.BytesIO(model.weights))
         return encoder, text

@@ -11,8 +11,8 @@ import pandas as pd
 from gedbd.text.templates import Text
 
 if TYPE_CHECKING:  # it imports torch
-    from gedbd.encoders.encoder import Encoder
-    from gedbd.encoders.given import GivenEncoder
+    from gedbd.encoders.given_encoder import GivenEncoder
+    from gedbd.encoders.loaded_encoder import LoadedEncoder
 
 MAX_BATCH = 16
 
@@ -21,11 +21,11 @@ class ReportEncoder:
     """Encodes reports. It may be called from several threads, which take turns: tokenizers and backends need that.
 
     Args:
-        encoder: Encoder with its weights.
+        encoder: LoadedEncoder with its weights.
         text: Makes texts of reports.
     """
 
-    def __init__(self, encoder: "Encoder | GivenEncoder", text: Text) -> None:
+    def __init__(self, encoder: "LoadedEncoder | GivenEncoder", text: Text) -> None:
         self.encoder = encoder
         self.text = text
         self._turn = threading.Lock()

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import gedbd
-from gedbd.encoders.encoder import load_tiny_encoder
+from gedbd.encoders.loaded_encoder import load_tiny_encoder
 
 TEXTS = ["Crash on paste", "Printing is slow", "The folder list is empty"]
 

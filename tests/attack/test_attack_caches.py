@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gedbd.encoders.embedding_cache import EmbeddingCache
-from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.text.token_cache import cached_tokens
 
 TEXTS = ["crash on start", "the editor is slow", "no mail arrives", "window too small"]
@@ -19,7 +19,7 @@ TEXTS = ["crash on start", "the editor is slow", "no mail arrives", "window too 
 @pytest.fixture
 def encode(tiny, tmp_path):
     model, tokenizer = tiny
-    return lambda: Encoder(model, tokenizer, 8, cache_dir=tmp_path).pool(TEXTS)
+    return lambda: LoadedEncoder(model, tokenizer, 8, cache_dir=tmp_path).pool(TEXTS)
 
 
 def only(folder: Path, pattern: str) -> Path:

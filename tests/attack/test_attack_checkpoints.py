@@ -16,7 +16,7 @@ from torch import nn
 
 import gedbd.io.checksums
 from gedbd.configuration.command import Terminated
-from gedbd.encoders.weights import read_state
+from gedbd.encoders.encoder_weights import read_state
 from gedbd.experiments.checkpoint import (
     TRAINING_STATE,
     WholeCheckpointIO,
@@ -289,7 +289,7 @@ def test_a_list_of_checksums_that_is_damaged_checks_nothing_else(saver, tmp_path
 
 
 def test_weights_of_another_model_are_refused_in_one_line():
-    from gedbd.encoders.weights import load_state
+    from gedbd.encoders.encoder_weights import load_state
 
     with pytest.raises(ValueError, match=r"best.ckpt holds the weights of another model") as refused:
         load_state(nn.Linear(2, 2), nn.Linear(3, 3).state_dict(), "best.ckpt")

@@ -22,7 +22,7 @@ import gedbd.commands.search
 from gedbd.configuration.allowed_targets import VARIABLE, check_options, named_targets, read_settings
 from gedbd.configuration.command import CONF_DIR
 from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_saved, saved_options
-from gedbd.encoders.encoder import load_encoder
+from gedbd.encoders.loaded_encoder import load_encoder
 from gedbd.evaluation.run_folders import MATCHING as MATCHING_FILE
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.callbacks import EpochPruning
@@ -56,7 +56,7 @@ HOSTILE: list[tuple[str, Any]] = [
     ("encoder.fine_tuning", {"a": [{"b": {"_target_": EVIL, "_args_": ["id"], "_partial_": True}}]}),
     ("text.tokens", [{"_target_": EVIL}]),
     ("text._target_", "gedbd.triage.assembly.open_index"),
-    ("text._target_", "gedbd.encoders.encoder.Path"),
+    ("text._target_", "gedbd.encoders.loaded_encoder.Path"),
     ("backend._target_", "gedbd.corpora.readers.csv_export.read_csv"),
     ("backend._target_", "hydra.utils.instantiate"),
     ("backend._target_", "gedbd.configuration.allowed_targets.os.system"),
@@ -162,8 +162,8 @@ def test_a_run_that_names_a_package_of_its_own_does_not_import_it(options, run, 
 
 @pytest.mark.parametrize("section", ["../encoder", "/tmp", "train.yaml", "none.yaml", "a\0b", "", "other"])
 def test_a_section_that_conf_does_not_have_names_nothing(section):
-    with pytest.raises(ValueError, match=r"_target_=gedbd.encoders.encoder.load_encoder is not run"):
-        check_options({section: {"_target_": "gedbd.encoders.encoder.load_encoder"}}, "config.yaml")
+    with pytest.raises(ValueError, match=r"_target_=gedbd.encoders.loaded_encoder.load_encoder is not run"):
+        check_options({section: {"_target_": "gedbd.encoders.loaded_encoder.load_encoder"}}, "config.yaml")
 
 
 @pytest.mark.parametrize("text", INTERPOLATIONS)
@@ -273,7 +273,7 @@ def test_a_model_on_the_hub_that_a_file_names_is_not_downloaded(options, run, tm
 
 
 def test_arguments_without_names_are_refused(options, run):
-    hidden = {"_target_": "gedbd.encoders.encoder.load_encoder", "_args_": ["a", "evil/model", "mean", 8, 8]}
+    hidden = {"_target_": "gedbd.encoders.loaded_encoder.load_encoder", "_args_": ["a", "evil/model", "mean", 8, 8]}
     with pytest.raises(ValueError, match=r"config.yaml: encoder._args_ is not run"):
         read_saved(run(options | {"encoder": hidden}))
 

@@ -14,12 +14,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from gedbd.encoders.code.encoder import load_code_encoder, save_encoder
-from gedbd.encoders.code.inputs import InputLimits, InputParts
-from gedbd.encoders.code.vocabulary import add_code_tokens
-from gedbd.encoders.encoder import load_encoder
-from gedbd.encoders.tiny import tiny_backbone, tiny_tokenizer
-from gedbd.encoders.vision.captioner import load_captioner, tiny_processor, tiny_vision_model
+from gedbd.encoders.code.code_encoder import load_code_encoder, save_encoder
+from gedbd.encoders.code.code_inputs import InputLimits, InputParts
+from gedbd.encoders.code.code_tokens import add_code_tokens
+from gedbd.encoders.loaded_encoder import load_encoder
+from gedbd.encoders.tiny_bert import tiny_backbone, tiny_tokenizer
+from gedbd.encoders.vision.model_captioner import load_captioner, tiny_processor, tiny_vision_model
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = [path for name in ("gedbd", "examples", "hydra_plugins") for path in (ROOT / name).rglob("*.py")]

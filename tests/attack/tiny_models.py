@@ -12,7 +12,12 @@ from gedbd.triage.storage.sync import Model, synchronise
 
 def stored_model(hidden: int, target_precision: float) -> Model:
     """A model whose vectors have so many numbers, and whose backtest has measured this target."""
-    encoder = {"_target_": "gedbd.encoders.encoder.load_tiny_encoder", "name": "tiny", "pooling": "mean", "dim": 8}
+    encoder = {
+        "_target_": "gedbd.encoders.loaded_encoder.load_tiny_encoder",
+        "name": "tiny",
+        "pooling": "mean",
+        "dim": 8,
+    }
     encoder |= {"max_tokens": 32, "hidden": hidden, "layers": 1, "dropout": 0.0, "seed": 0}
     text = {"_partial_": True, "_target_": "gedbd.text.templates.title_description"}
     settings = json.dumps(

@@ -8,13 +8,13 @@ import torch
 from torch import nn
 
 from gedbd.encoders.embedding_cache import BATCHES_A_COMMIT
-from gedbd.encoders.encoder import Encoder, load_tiny_encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 
 TEXTS = ["crash on start", "", "the editor is slow", "crash", "日本", "crash on start", "a " * 100]
 
 
 def pooled(texts, model, tokenizer, max_tokens: int, cache_dir: Path) -> np.ndarray:
-    return Encoder(model, tokenizer, max_tokens, cache_dir=cache_dir).pool(texts)
+    return LoadedEncoder(model, tokenizer, max_tokens, cache_dir=cache_dir).pool(texts)
 
 
 class Fuse(nn.Module):

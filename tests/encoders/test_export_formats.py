@@ -21,9 +21,9 @@ from transformers import (
 
 import gedbd
 from gedbd.encoders import packing
-from gedbd.encoders.encoder import Encoder, load_encoder
-from gedbd.encoders.export import FORMATS, largest_difference, some_texts, whole_folder
-from gedbd.encoders.tiny import tiny_tokenizer
+from gedbd.encoders.export_formats import FORMATS, largest_difference, some_texts, whole_folder
+from gedbd.encoders.loaded_encoder import LoadedEncoder, load_encoder
+from gedbd.encoders.tiny_bert import tiny_tokenizer
 
 TEXTS = ["", "slow", *(f"{'crash on start of the editor ' * (number % 9)}{number}" for number in range(40))]
 MAX_TOKENS = 24
@@ -106,7 +106,7 @@ def test_the_vectors_are_those_of_gedbd(tmp_path, capfd, make, pooling, name):
 
 
 def test_the_tokenizer_cuts_and_pads_by_itself(tmp_path, tiny):
-    FORMATS["sentence_transformers"].write(tmp_path, Encoder(*tiny, 20))
+    FORMATS["sentence_transformers"].write(tmp_path, LoadedEncoder(*tiny, 20))
     assert json.loads((tmp_path / "tokenizer_config.json").read_text())["model_max_length"] == 20
     expected = tiny[1](TEXTS, truncation=True, max_length=20, padding=True)
     found = Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode_batch(TEXTS)

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from gedbd.encoders import text_encoder as module
-from gedbd.encoders.encoder import load_tiny_encoder
+from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.encoders.text_encoder import TextEncoder
 
 LENGTHS = torch.tensor([9, 3, 30, 14, 3, 1, 22, 8, 17, 30, 5, 12])

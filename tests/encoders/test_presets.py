@@ -10,9 +10,9 @@ from small_models import HIDDEN, POSITIONS, byte_level, save_small_model, unigra
 
 from gedbd.configuration.command import CONF_DIR
 from gedbd.encoders.backends.openvino import OpenVino
-from gedbd.encoders.encoder import Encoder, load_encoder, load_tiny_encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder, load_encoder, load_tiny_encoder
 from gedbd.encoders.pretrained import max_positions
-from gedbd.encoders.tiny import tiny_tokenizer
+from gedbd.encoders.tiny_bert import tiny_tokenizer
 from gedbd.text.cleaning import Cleaning
 from gedbd.text.templates import FieldTemplate
 
@@ -114,7 +114,7 @@ def test_openvino_gives_the_vectors_of_torch(tmp_path, architecture):
     np.testing.assert_allclose(vectors[1], vectors[0], atol=1e-5)
 
 
-def tiny_with(**given) -> Encoder:
+def tiny_with(**given) -> LoadedEncoder:
     sizes = {"dim": 8, "max_tokens": MAX_TOKENS, "hidden": 16, "layers": 1, "dropout": 0.0, "seed": 0}
     return load_tiny_encoder("tiny", "mean", **sizes | given)
 
@@ -144,7 +144,7 @@ def test_all_truncated_sizes_read_one_file_of_whole_vectors(tmp_path):
 
 @pytest.mark.parametrize(("make", "prefix_tokens"), [(tiny_tokenizer, 2), (byte_level, 6), (unigram, 2)])
 def test_a_text_template_leaves_the_prefix_its_tokens(make_corpus, make, prefix_tokens):
-    encoder = Encoder(tiny_with().model, make(), 80, prefix="query: ")
+    encoder = LoadedEncoder(tiny_with().model, make(), 80, prefix="query: ")
     assert (encoder.prefix_tokens, encoder.text_tokens) == (prefix_tokens, 80 - prefix_tokens)
     template = FieldTemplate(["description", "summary"], {"description": None, "summary": 8}, None, Cleaning())
     reports = make_corpus([0]).reports.assign(title="crash", description="on " * 100)

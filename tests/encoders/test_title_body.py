@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.encoders.encoder import Encoder, unit_rows
+from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
 from gedbd.encoders.title_body import TitleBody
 
 TABLE = pd.DataFrame(
@@ -12,7 +12,7 @@ TABLE = pd.DataFrame(
 
 @pytest.fixture
 def encoder(tiny):
-    return Encoder(*tiny, max_tokens=32)
+    return LoadedEncoder(*tiny, max_tokens=32)
 
 
 def test_title_and_body_are_encoded_apart(encoder):

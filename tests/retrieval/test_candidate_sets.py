@@ -7,7 +7,7 @@ from omegaconf import OmegaConf
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.tags import tags_of
-from gedbd.encoders.encoder import Encoder, load_tiny_encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 from gedbd.retrieval.candidate_sets import find_candidate_sets
 from gedbd.retrieval.ranking import rank
 from gedbd.retrieval.scorers.scorer import PrecomputedScores
@@ -18,7 +18,7 @@ WORDS = ["mount", "disk", "usb", "driver", "sound", "network", "panel", "kernel"
 
 
 @pytest.fixture(scope="module")
-def encoder() -> Encoder:
+def encoder() -> LoadedEncoder:
     return load_tiny_encoder(**TINY, seed=0)
 
 
@@ -114,7 +114,7 @@ def test_an_overlap_that_equals_the_threshold_is_too_small(make_corpus, encoder)
 
 
 def test_an_encoder_is_built_without_a_draw_of_random_numbers_and_only_for_queries(make_corpus, tmp_path):
-    options = {"_target_": "gedbd.encoders.encoder.load_tiny_encoder", **TINY, "seed": 0}
+    options = {"_target_": "gedbd.encoders.loaded_encoder.load_tiny_encoder", **TINY, "seed": 0}
     finder = instantiate(
         OmegaConf.create(
             {

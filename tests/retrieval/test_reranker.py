@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.encoder import load_tiny_encoder
+from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.retrieval.linear_ranker import standardise
 from gedbd.retrieval.reranker import Reranker
 from gedbd.retrieval.scorers.lexical import TfIdf

@@ -5,7 +5,7 @@ import pytest
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.encoders.tiny import tiny_tokenizer
+from gedbd.encoders.tiny_bert import tiny_tokenizer
 from gedbd.text.cleaning import Cleaning
 from gedbd.text.templates import PARTS, FieldTemplate, title_description
 from gedbd.text.tokens import cut_to_tokens, tokenize

@@ -10,7 +10,7 @@ import pytest
 from tokenizers import processors
 from transformers import PreTrainedTokenizerFast
 
-from gedbd.encoders.tiny import tiny_tokenizer
+from gedbd.encoders.tiny_bert import tiny_tokenizer
 from gedbd.text.token_cache import ABANDONED_AFTER_SECONDS, cached_tokens
 from gedbd.text.tokens import TokenTable, tokenize
 

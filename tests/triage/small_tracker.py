@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.encoder import load_tiny_encoder
+from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.retrieval.boosted_trees import BoostedTrees, DecisionTree
 from gedbd.retrieval.ranking_models import WeightedSum
 from gedbd.retrieval.reports.candidate_features import FEATURES

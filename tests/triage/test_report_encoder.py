@@ -8,7 +8,7 @@ import pytest
 from small_tracker import some_report
 
 from gedbd.encoders.backends.openvino import OpenVino
-from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.triage.report import Report, as_table
 from gedbd.triage.report_encoder import MAX_BATCH, BatchingEncoder, ReportEncoder
 
@@ -27,7 +27,7 @@ def test_many_threads_get_their_own_answers(reader, backend, tmp_path):
     read = reader
     if backend == "openvino":
         own = reader.encoder
-        encoder = Encoder(own.model, own.tokenizer, 32, OpenVino("float32", tmp_path))
+        encoder = LoadedEncoder(own.model, own.tokenizer, 32, OpenVino("float32", tmp_path))
         read = ReportEncoder(encoder, reader.text)
     reports = as_table([some_report(number) for number in range(60)])
     expected = reader(reports)

@@ -21,9 +21,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from gedbd.encoders.encoder_weights import fingerprint
 from gedbd.encoders.packing import can_pack
 from gedbd.encoders.text_encoder import TextEncoder
-from gedbd.encoders.weights import fingerprint
 from gedbd.text.tokens import TokenTable
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from gedbd.encoders.backends.backend import Backend, PreparedBackend
-from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.retrieval.cross_encoder import CrossEncoder, Example, TrainingOptions, train_cross_encoder
 from gedbd.retrieval.reports.pair_scorer import ReportText
 
@@ -40,7 +40,7 @@ class CrossScores:
     """Trains a cross-encoder on the hard candidates of another ranker, and scores its first candidates.
 
     Args:
-        encoder: Encoder to start from; a copy of its weights is trained.
+        encoder: LoadedEncoder to start from; a copy of its weights is trained.
         max_tokens: Length that two reports together are cut to, the longer one first.
         depth: Number of candidates to score, and to draw irrelevant ones from in training.
         max_queries: Number of training queries, the latest ones, which bounds the time of a training.
@@ -53,7 +53,7 @@ class CrossScores:
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: LoadedEncoder,
         max_tokens: int = MAX_TOKENS,
         depth: int = DEPTH,
         max_queries: int = MAX_QUERIES,

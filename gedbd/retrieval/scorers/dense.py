@@ -7,7 +7,7 @@ import pandas as pd
 
 from gedbd.corpora.splits import PARTS, TRAIN, VAL
 from gedbd.encoders.backends.backend import Backend
-from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.retrieval.scorers.cosine import cosines
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
 from gedbd.text.templates import Text
@@ -17,7 +17,7 @@ class DenseScorer(Scorer):
     """Cosine of an encoder's pooled vectors; of its projected vectors where trained weights are given.
 
     Args:
-        encoder: Encoder, untrained.
+        encoder: LoadedEncoder, untrained.
         text: How reports become texts.
         cache_dir: Folder in which vectors are kept.
         checkpoint: Trained weights, ``checkpoints/best.ckpt`` of a run. Its graph branch is not used.
@@ -30,7 +30,7 @@ class DenseScorer(Scorer):
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: LoadedEncoder,
         text: Text,
         cache_dir: str,
         checkpoint: str | Path | None = None,

@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 
 from gedbd.encoders.backends.pytorch import process_device
-from gedbd.encoders.encoder import Encoder, unit_rows
+from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
 from gedbd.io.progress import track
 from gedbd.retrieval.scorers.cosine import EarlierScorer
 from gedbd.retrieval.scorers.scorer import ScorerInputs
@@ -190,7 +190,7 @@ class FrozenTokens:
             documents. None, or the size of the encoder or more, keeps them as they are.
     """
 
-    def __init__(self, encoder: Encoder, text: Text, dim: int | None = 128) -> None:
+    def __init__(self, encoder: LoadedEncoder, text: Text, dim: int | None = 128) -> None:
         if dim is not None and dim < 1:
             raise ValueError(f"FrozenTokens' dim={dim} must be 1 or more, or null")
         self.encoder = encoder

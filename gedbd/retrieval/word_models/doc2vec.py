@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from gedbd.encoders.encoder import unit_rows
+from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.io.progress import track
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.retrieval.word_models.gensim_training import (

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from gedbd.encoders.encoder import unit_rows
+from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.retrieval.word_models.gensim_training import (
     MAX_CHARACTERS,

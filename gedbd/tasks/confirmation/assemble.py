@@ -8,7 +8,7 @@ import pandas as pd
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.corpora.tags import tags_of
-from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.retrieval.scorers.table_vectors import TagVectors
 from gedbd.tasks.confirmation.features import Documents, pair_features, question_features
 from gedbd.tasks.confirmation.methods import AnchorData
@@ -20,7 +20,7 @@ def assemble(
     corpus: Corpus,
     parts: np.ndarray,
     wanted: Iterable[str],
-    encoder: Encoder,
+    encoder: LoadedEncoder,
     tag_encoder: TagVectors | None,
     only_known: bool,
     min_minutes: float,
@@ -85,7 +85,7 @@ def _features(
     parts: np.ndarray,
     anchors: pd.DataFrame,
     wanted: set[str],
-    encoder: Encoder,
+    encoder: LoadedEncoder,
     tag_encoder: TagVectors | None,
     fields: Sequence[str],
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
@@ -114,7 +114,7 @@ def _features(
     return features, warnings
 
 
-def _title_body(encoder: Encoder, table: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
+def _title_body(encoder: LoadedEncoder, table: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
     """``(A, 2H)`` vectors of the titles and bodies of some documents; a document of several pairs is encoded once."""
     from gedbd.encoders.title_body import TitleBody
 

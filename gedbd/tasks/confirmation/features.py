@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.encoders.encoder import unit_rows
+from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.io.progress import track
 from gedbd.tasks.confirmation.history import LinkHistory, Resolutions, TagIndex, Titles, arrivals, log_hours, naive
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import split_corpus
-from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.reading import read_corpus
 from gedbd.experiments.tracking.runs import open_loggers
@@ -74,7 +74,7 @@ class ConfirmationTask:
 
     def _data(self, cfg: DictConfig, corpus: Corpus) -> tuple[AnchorData, tuple[str, ...]]:
         """The anchors with the features that the methods read, and warnings."""
-        encoder: Encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
+        encoder: LoadedEncoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
         wanted = {name for method in self.methods.values() for name in method.features}
         tag_encoder: TagVectors | None = None
         if "network" in wanted and cfg.tags is not None:

@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.corpora.splits import PARTS, TRAIN
-from gedbd.encoders.encoder import Encoder, unit_rows
+from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
 from gedbd.encoders.tags.tag_encoder import TagEncoder
 from gedbd.evaluation.figures import project_reports
 from gedbd.evaluation.result_tables import WITH_GRAPH, WITHOUT_GRAPH
@@ -66,7 +66,7 @@ class DuplicatesTask:
         loss = instantiate(cfg.loss)
         batches = instantiate(cfg.batches)
         check_training(cfg, batches, loss, prepared.parts)
-        encoder: Encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
+        encoder: LoadedEncoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
         graph: TitleGraph | None = None
         branch: GraphBranch | None = None
         if cfg.graph.rule is not None and fusion.uses_graph:
@@ -132,18 +132,18 @@ def check_training(cfg: DictConfig, batches: Batches, loss: Loss, parts: np.ndar
         raise ValueError(f"chunk_tokens={cfg.chunk_tokens} must be 1 or more")
 
 
-def _graph(cfg: DictConfig, prepared: PreparedData, encoder: Encoder, console: Console) -> TitleGraph:
+def _graph(cfg: DictConfig, prepared: PreparedData, encoder: LoadedEncoder, console: Console) -> TitleGraph:
     """The graph of the section graph; titles are encoded by the given encoder or by one of their own."""
     options = cfg.graph
     rule = instantiate(options.rule)
     if isinstance(rule, SharedIdentifiers):
         return rule.graph(prepared.corpus, senders(prepared.parts == TRAIN, options.scope))
-    titles: Encoder = encoder if options.titles is None else instantiate(options.titles)
+    titles: LoadedEncoder = encoder if options.titles is None else instantiate(options.titles)
     tag_encoder: TagEncoder | None = instantiate(cfg.tags) if TAGS in options.fields else None
     graph = build_graph(
         prepared.corpus,
         prepared.parts == TRAIN,
-        Encoder(
+        LoadedEncoder(
             titles.model,
             titles.tokenizer,
             options.max_title_tokens,
@@ -166,7 +166,7 @@ def _graph(cfg: DictConfig, prepared: PreparedData, encoder: Encoder, console: C
 def _data(
     cfg: DictConfig,
     prepared: PreparedData,
-    encoder: Encoder,
+    encoder: LoadedEncoder,
     branch: GraphBranch | None,
     batches: Batches,
     parts: tuple[str, ...],
@@ -194,7 +194,7 @@ def _data(
 def encode_untrained(
     data: DuplicateDataModule,
     texts: list[str],
-    encoder: Encoder,
+    encoder: LoadedEncoder,
     branch: GraphBranch | None,
     everything: bool = False,
 ) -> None:

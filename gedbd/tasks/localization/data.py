@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch.utils.data import Sampler as KeySampler
 
 from gedbd.corpora.changes import ChangeCorpus, Granularity
-from gedbd.encoders.code.batches import CodeBatch, collate
+from gedbd.encoders.code.code_batches import CodeBatch, collate
 from gedbd.tasks.localization.inputs import ChangeInputs, ReportInputs
 from gedbd.tasks.localization.pairs import Pairs
 from gedbd.tasks.localization.validation import RankedReports, choose_candidates

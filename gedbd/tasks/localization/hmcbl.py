@@ -11,9 +11,9 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from gedbd.corpora.changes import GRANULARITIES, ChangeCorpus, Granularity
-from gedbd.encoders.code.inputs import InputLimits
-from gedbd.encoders.code.untrained import UntrainedEncoder
-from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.code.code_inputs import InputLimits
+from gedbd.encoders.code.untrained_encoder import UntrainedEncoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.retrieval.scorers.cosine import VectorScorer
 from gedbd.retrieval.scorers.late_interaction import MaxSim
 from gedbd.retrieval.scorers.scorer import Scorer
@@ -196,7 +196,7 @@ def _sides(options: HmcblOptions, encoder: DictConfig, corpus: ChangeCorpus, hal
         if folder is not None:
             made.append(code_side(folder, limits, graph))
             continue
-        loaded: Encoder | UntrainedEncoder = instantiate(encoder)
+        loaded: LoadedEncoder | UntrainedEncoder = instantiate(encoder)
         if isinstance(loaded, UntrainedEncoder):
             made.append(untrained_side(loaded, _training_texts(corpus, halves), limits, graph))
         else:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.code.parse import fragment_graph
-from gedbd.encoders.code.inputs import CodeInput
+from gedbd.encoders.code.code_inputs import CodeInput
 from gedbd.tasks.localization.sides import CHARACTERS_PER_TOKEN, Side
 from gedbd.text.change_text import HUNK, MARKS, Form, change_text, changed_lines
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from gedbd.encoders.code.batches import BatchEdges, CodeBatch
-from gedbd.encoders.code.encoder import attention_mask
+from gedbd.encoders.code.code_batches import BatchEdges, CodeBatch
+from gedbd.encoders.code.code_encoder import attention_mask
 from gedbd.tasks.localization.settings import HmcblSettings
 from gedbd.tasks.localization.sides import Side
 

@@ -9,8 +9,8 @@ import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from gedbd.code.flow_graph import FlowGraph
-from gedbd.encoders.code.encoder import load_code_encoder
-from gedbd.encoders.code.inputs import (
+from gedbd.encoders.code.code_encoder import load_code_encoder
+from gedbd.encoders.code.code_inputs import (
     BLOCKS,
     CodeEdges,
     CodeInput,
@@ -20,9 +20,9 @@ from gedbd.encoders.code.inputs import (
     make_input,
     tokenize,
 )
-from gedbd.encoders.code.untrained import UntrainedEncoder
-from gedbd.encoders.code.vocabulary import add_code_tokens
-from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.code.code_tokens import add_code_tokens
+from gedbd.encoders.code.untrained_encoder import UntrainedEncoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.pretrained import max_positions
 from gedbd.text.templates import Texts, title_description
 
@@ -100,7 +100,7 @@ def untrained_side(encoder: UntrainedEncoder, texts: Iterable[str], limits: Inpu
     return Side(backbone, tokenizer, limits, parts)
 
 
-def text_side(encoder: Encoder, limits: InputLimits) -> Side:
+def text_side(encoder: LoadedEncoder, limits: InputLimits) -> Side:
     """An encoder of plain texts.
 
     Raises:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch.nn.functional import normalize
 
-from gedbd.encoders.code.batches import BatchEdges, CodeBatch, collate
+from gedbd.encoders.code.code_batches import BatchEdges, CodeBatch, collate
 from gedbd.io.progress import track
 from gedbd.tasks.localization.inputs import Inputs
 from gedbd.tasks.localization.model import TokenFeatures, Tower

@@ -11,8 +11,8 @@ from torch.utils.data import DataLoader, Dataset
 from torch.utils.data import Sampler as KeySampler
 
 from gedbd.corpora.splits import PARTS
-from gedbd.encoders.code.batches import CodeBatch, collate
-from gedbd.encoders.code.inputs import CodeInput
+from gedbd.encoders.code.code_batches import CodeBatch, collate
+from gedbd.encoders.code.code_inputs import CodeInput
 from gedbd.sampling.batches import LengthBatchSampler
 from gedbd.tasks.pretraining.negatives import find_priors
 from gedbd.tasks.pretraining.sampling import MLM, Sample, Sampler, Shares, Vocabulary

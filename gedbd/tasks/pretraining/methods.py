@@ -8,8 +8,8 @@ from transformers import PreTrainedTokenizerBase
 
 from gedbd.code.parse import find_method_graph
 from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.code.inputs import CodeInput, InputLimits, InputParts, make_input
-from gedbd.encoders.code.vocabulary import CODE_TOKENS
+from gedbd.encoders.code.code_inputs import CodeInput, InputLimits, InputParts, make_input
+from gedbd.encoders.code.code_tokens import CODE_TOKENS
 from gedbd.io.progress import track
 from gedbd.tasks.pretraining.sampling import Vocabulary
 

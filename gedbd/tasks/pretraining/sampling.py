@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gedbd.encoders.code.inputs import (
+from gedbd.encoders.code.code_inputs import (
     CODE_BLOCK,
     COMMENT_BLOCK,
     NODE_BLOCK,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from gedbd.encoders.code.encoder import CodeEncoder
+from gedbd.encoders.code.code_encoder import CodeEncoder
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.tasks.pretraining.data import PretrainingBatch
 from gedbd.tasks.pretraining.losses import ObjectiveSums, TokenHead, edge_logits, edge_sums, token_sums

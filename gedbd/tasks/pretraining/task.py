@@ -14,11 +14,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TRAIN, keep_assigned, split_corpus
-from gedbd.encoders.code.encoder import save_encoder
-from gedbd.encoders.code.inputs import InputLimits, InputParts, check_length
-from gedbd.encoders.code.untrained import UntrainedEncoder
-from gedbd.encoders.code.vocabulary import add_code_tokens
-from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.code.code_encoder import save_encoder
+from gedbd.encoders.code.code_inputs import InputLimits, InputParts, check_length
+from gedbd.encoders.code.code_tokens import add_code_tokens
+from gedbd.encoders.code.untrained_encoder import UntrainedEncoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.pretrained import max_positions
 from gedbd.experiments.callbacks import training_callbacks
 from gedbd.experiments.prepare import set_matmul_precision
@@ -131,7 +131,7 @@ def input_parts(nodes: bool, types: bool, roles: bool, edges: str) -> InputParts
 
 
 def starting_point(
-    encoder: Encoder | UntrainedEncoder, corpus: Corpus, parts: np.ndarray
+    encoder: LoadedEncoder | UntrainedEncoder, corpus: Corpus, parts: np.ndarray
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Weights and tokenizer that the training begins with; a tokenizer is made from the training part alone."""
     if isinstance(encoder, UntrainedEncoder):

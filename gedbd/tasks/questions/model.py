@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from gedbd.corpora.tags import tags_of
-from gedbd.encoders.encoder import unit_rows
+from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.retrieval.scorers.table_vectors import FittedTableVectors, TableVectors, TagVectors
 
 HEADS = ("sigmoid", "residual")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gedbd.corpora.tags import number_tags, occurrence_matrix, tag_overlap
-from gedbd.encoders.encoder import unit_rows
+from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.sampling.negatives import nearest_rows
 
 BLOCK = 256

@@ -10,7 +10,7 @@ import torch
 from gedbd.encoders.backends.backend import encode_texts
 from gedbd.encoders.backends.openvino import OpenVino, has_bfloat16
 from gedbd.encoders.backends.pytorch import Torch
-from gedbd.encoders.encoder import Encoder, load_tiny_encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 from gedbd.text.tokens import TokenTable, tokenize
 
 TEXTS = [f"{'crash on start of the editor ' * (number % 6)}{number}" for number in range(90)] + ["", "slow"]
@@ -108,10 +108,10 @@ def test_a_key_tells_weights_texts_and_precision_apart(tiny, tmp_path):
 
 def test_vectors_of_two_backends_are_kept_apart(tiny, tmp_path):
     encoder, tokenizer = tiny
-    first = Encoder(encoder, tokenizer, 24, cache_dir=tmp_path).pool(TEXTS)
+    first = LoadedEncoder(encoder, tokenizer, 24, cache_dir=tmp_path).pool(TEXTS)
     (plain,) = tmp_path.glob("*.sqlite")
     assert plain.name.endswith("-mean-24.sqlite")
-    again = Encoder(encoder, tokenizer, 24, OpenVino("float32", tmp_path), tmp_path).pool(TEXTS)
+    again = LoadedEncoder(encoder, tokenizer, 24, OpenVino("float32", tmp_path), tmp_path).pool(TEXTS)
     assert {path.name for path in tmp_path.glob("*.sqlite")} == {plain.name, f"{plain.stem}-openvino-float32.sqlite"}
     np.testing.assert_allclose(again, first, atol=1e-5)
 

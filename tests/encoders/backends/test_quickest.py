@@ -12,7 +12,7 @@ from gedbd.encoders.backends.backend import encode_texts
 from gedbd.encoders.backends.openvino import has_bfloat16
 from gedbd.encoders.backends.pytorch import Torch
 from gedbd.encoders.backends.quickest import Quickest, openvino_obstacle
-from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.text.tokens import tokenize
 
@@ -53,8 +53,8 @@ def test_a_query_prints_nothing_and_keeps_the_order_of_batches(tiny, monkeypatch
 
 def test_the_exact_backends_share_cached_vectors(tiny, tmp_path):
     encoder, tokenizer = tiny
-    first = Encoder(encoder, tokenizer, 24, cache_dir=tmp_path).pool(MANY)
-    again = Encoder(encoder, tokenizer, 24, Quickest("float32"), tmp_path).pool(MANY)
+    first = LoadedEncoder(encoder, tokenizer, 24, cache_dir=tmp_path).pool(MANY)
+    again = LoadedEncoder(encoder, tokenizer, 24, Quickest("float32"), tmp_path).pool(MANY)
     assert (again == first).all()
     assert len(list(tmp_path.glob("*.sqlite"))) == 1
 

@@ -17,7 +17,7 @@ from torch import nn
 from gedbd.encoders.backends.backend import encode_texts
 from gedbd.encoders.backends.pytorch import Torch
 from gedbd.encoders.backends.ray import Ray
-from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.text.tokens import tokenize
 
 ROOT = Path(__file__).parents[3]
@@ -71,9 +71,9 @@ def test_workers_give_the_vectors_of_torch_in_the_order_of_the_texts(tiny, tmp_p
         found = encode_texts(table, prepared)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, expected, atol=1e-5)
-    through = Encoder(encoder, tokenizer, 24, backend, tmp_path).pool(TEXTS)
+    through = LoadedEncoder(encoder, tokenizer, 24, backend, tmp_path).pool(TEXTS)
     np.testing.assert_allclose(through, expected, atol=1e-5)
-    again = Encoder(encoder, tokenizer, 24, cache_dir=tmp_path).pool(TEXTS)  # kept as PyTorch's own
+    again = LoadedEncoder(encoder, tokenizer, 24, cache_dir=tmp_path).pool(TEXTS)  # kept as PyTorch's own
     assert (again == through).all()
 
 

@@ -19,8 +19,8 @@ from transformers import (
 
 from gedbd.code.flow_graph import NO_ROLE, FlowGraph
 from gedbd.code.node_types import EdgeKind, NodeType, Role
-from gedbd.encoders.code.vocabulary import add_code_tokens
-from gedbd.encoders.tiny import tiny_tokenizer
+from gedbd.encoders.code.code_tokens import add_code_tokens
+from gedbd.encoders.tiny_bert import tiny_tokenizer
 
 CODE = "int f(int a) { if (a > 0) return a; }"
 ARCHITECTURES = ("bert", "roberta", "distilbert")

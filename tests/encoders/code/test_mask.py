@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from gedbd.code.flow_graph import FlowGraph
-from gedbd.encoders.code.batches import BatchEdges, CodeBatch, collate
-from gedbd.encoders.code.encoder import CodeEncoder, attention_mask
-from gedbd.encoders.code.inputs import InputLimits, InputParts, make_input
-from gedbd.encoders.code.vocabulary import add_code_tokens
+from gedbd.encoders.code.code_batches import BatchEdges, CodeBatch, collate
+from gedbd.encoders.code.code_encoder import CodeEncoder, attention_mask
+from gedbd.encoders.code.code_inputs import InputLimits, InputParts, make_input
+from gedbd.encoders.code.code_tokens import add_code_tokens
 
 CODES = ("int f(int a) { if (a > 0) return a; }", "void g() { }", "x = y[N] + f(z, y);")
 COMMENTS = ("the int", "", "a b c d e f")

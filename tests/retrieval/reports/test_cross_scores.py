@@ -4,7 +4,7 @@ import torch
 
 from gedbd.encoders.backends.openvino import OpenVino
 from gedbd.encoders.backends.pytorch import Torch
-from gedbd.encoders.encoder import Encoder, load_tiny_encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 from gedbd.retrieval.cross_encoder import Example, TrainingOptions
 from gedbd.retrieval.reports.cross_scores import CrossScores, RankedList
 from gedbd.retrieval.reports.pair_scorer import ReportText
@@ -30,7 +30,7 @@ def lists() -> list[RankedList]:
     return found
 
 
-def encoder(hidden: int = 16) -> Encoder:
+def encoder(hidden: int = 16) -> LoadedEncoder:
     return load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=hidden, layers=1, dropout=0.1, seed=0)
 
 

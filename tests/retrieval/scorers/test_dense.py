@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.encoder import Encoder, load_tiny_encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 from gedbd.retrieval.scorers.dense import DenseScorer
 from gedbd.retrieval.scorers.scorer import ScorerInputs
 from gedbd.text.templates import Texts, title_description
@@ -36,7 +36,7 @@ def corpus(make_corpus) -> Corpus:
     return made
 
 
-def fresh(seed: int = 0, dim: int = 8, max_tokens: int = 16) -> Encoder:
+def fresh(seed: int = 0, dim: int = 8, max_tokens: int = 16) -> LoadedEncoder:
     return load_tiny_encoder("tiny", "mean", dim, max_tokens, hidden=16, layers=1, dropout=0.0, seed=seed)
 
 
@@ -56,11 +56,11 @@ def cosines(vectors: np.ndarray) -> np.ndarray:
     return np.array([[one @ two / np.sqrt((one @ one) * (two @ two)) for two in vectors] for one in vectors])
 
 
-def pooled(texts: list[str], encoder: Encoder, cache_dir: Path) -> np.ndarray:
-    return Encoder(encoder.model, encoder.tokenizer, encoder.max_tokens, cache_dir=cache_dir).pool(texts)
+def pooled(texts: list[str], encoder: LoadedEncoder, cache_dir: Path) -> np.ndarray:
+    return LoadedEncoder(encoder.model, encoder.tokenizer, encoder.max_tokens, cache_dir=cache_dir).pool(texts)
 
 
-def plain_vectors(encoder: Encoder, projected: bool) -> np.ndarray:
+def plain_vectors(encoder: LoadedEncoder, projected: bool) -> np.ndarray:
     """One text at a time, ``(N, hidden)`` or ``(N, D)``."""
     model = encoder.model.eval()
     step = model if projected else model.pool

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.encoders.encoder import load_tiny_encoder
+from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.encoders.tags.tag_encoder import TagEncoder
 from gedbd.encoders.title_body import TitleBody
 from gedbd.retrieval.scorers.scorer import ScorerInputs

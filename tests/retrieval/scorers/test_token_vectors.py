@@ -6,9 +6,9 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel
 
-from gedbd.encoders.encoder import Encoder, load_tiny_encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 from gedbd.encoders.text_encoder import TextEncoder
-from gedbd.encoders.tiny import tiny_tokenizer
+from gedbd.encoders.tiny_bert import tiny_tokenizer
 from gedbd.retrieval.scorers.late_interaction import FrozenTokens, MaxSim
 from gedbd.retrieval.scorers.scorer import ScorerInputs
 from gedbd.text.templates import title_description
@@ -18,7 +18,7 @@ TITLES = ["the application fails to start", "crash", "", "saved file is empty af
 
 
 @pytest.fixture(scope="module")
-def encoder() -> Encoder:
+def encoder() -> LoadedEncoder:
     return load_tiny_encoder("tiny", "mean", 8, 32, HIDDEN, 1, 0.0, seed=0)
 
 
@@ -28,7 +28,7 @@ def reports() -> pd.DataFrame:
     return pd.DataFrame({"title": TITLES, "description": "", "created_at": day})
 
 
-def expected(encoder: Encoder, text: str) -> np.ndarray:
+def expected(encoder: LoadedEncoder, text: str) -> np.ndarray:
     """Unit vectors from a model of transformers with its own attention."""
     model = BertModel(BertConfig(**encoder.model.backbone.config.to_diff_dict()), add_pooling_layer=False).eval()
     model.set_attn_implementation("eager")

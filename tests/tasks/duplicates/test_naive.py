@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TimeSplit, split_corpus
-from gedbd.encoders.encoder import load_tiny_encoder
+from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.experiments.optimizers import adamw, constant
 from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
 from gedbd.losses.supervised_contrastive import SupervisedContrastiveLoss

@@ -10,7 +10,7 @@ import torch
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TimeSplit, split_corpus
-from gedbd.encoders.encoder import load_tiny_encoder
+from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.experiments.optimizers import adamw, constant
 from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
 from gedbd.sampling.pair_batches import PairBatches

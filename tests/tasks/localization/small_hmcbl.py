@@ -12,8 +12,8 @@ from torch.optim import SGD
 
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.readers.localization import read_localization
-from gedbd.encoders.code.inputs import InputLimits
-from gedbd.encoders.code.untrained import UntrainedEncoder
+from gedbd.encoders.code.code_inputs import InputLimits
+from gedbd.encoders.code.untrained_encoder import UntrainedEncoder
 from gedbd.experiments.optimizers import constant
 from gedbd.tasks.localization.data import LocalizationDataModule
 from gedbd.tasks.localization.inputs import ChangeInputs, ReportInputs

@@ -12,7 +12,7 @@ import torch
 from small_hmcbl import EPOCHS, make_side, make_system, results, train
 
 import gedbd
-from gedbd.encoders.code.inputs import InputLimits
+from gedbd.encoders.code.code_inputs import InputLimits
 from gedbd.tasks.localization.network import HmcblNetwork
 from gedbd.tasks.localization.protocol import CandidateLinks
 from gedbd.tasks.localization.settings import HmcblSettings

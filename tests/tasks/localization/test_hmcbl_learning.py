@@ -6,7 +6,7 @@ import torch
 from small_hmcbl import make_side, make_system, make_trainer
 from torch.optim import AdamW
 
-from gedbd.encoders.code.inputs import InputLimits
+from gedbd.encoders.code.code_inputs import InputLimits
 from gedbd.tasks.localization.data import LocalizationDataModule
 from gedbd.tasks.localization.inputs import ChangeInputs, ReportInputs
 from gedbd.tasks.localization.momentum import EMPTY

@@ -1,7 +1,7 @@
 """How an encoder of plain texts reads reports and changes."""
 
-from gedbd.encoders.code.inputs import InputLimits
-from gedbd.encoders.encoder import load_tiny_encoder
+from gedbd.encoders.code.code_inputs import InputLimits
+from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.tasks.localization.sides import text_side
 
 SIZES = {"dim": 8, "max_tokens": 32, "hidden": 16, "layers": 1, "dropout": 0.0, "seed": 0}

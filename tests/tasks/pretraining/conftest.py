@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gedbd.encoders.code.inputs import InputLimits, InputParts
-from gedbd.encoders.code.untrained import byte_pair_tokenizer
-from gedbd.encoders.code.vocabulary import CODE_TOKENS
+from gedbd.encoders.code.code_inputs import InputLimits, InputParts
+from gedbd.encoders.code.code_tokens import CODE_TOKENS
+from gedbd.encoders.code.untrained_encoder import byte_pair_tokenizer
 from gedbd.tasks.pretraining.methods import read_inputs
 from gedbd.tasks.pretraining.negatives import find_priors
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gedbd.encoders.code.inputs import CodeEdges, CodeInput
+from gedbd.encoders.code.code_inputs import CodeEdges, CodeInput
 from gedbd.tasks.pretraining.base_rates import BaseRates, keys_of
 from gedbd.tasks.pretraining.sampling import Pairs, Sample
 

@@ -8,8 +8,8 @@ import pytest
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.readers.java_sources import read_java_sources
 from gedbd.corpora.splits import TEST, TRAIN, VAL
-from gedbd.encoders.code.inputs import InputLimits, InputParts
-from gedbd.encoders.code.untrained import UntrainedEncoder
+from gedbd.encoders.code.code_inputs import InputLimits, InputParts
+from gedbd.encoders.code.untrained_encoder import UntrainedEncoder
 from gedbd.tasks.pretraining.data import PretrainingDataModule
 from gedbd.tasks.pretraining.methods import find_vocabulary, read_inputs
 from gedbd.tasks.pretraining.sampling import OBJECTIVES, ROLE, Shares

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from gedbd.encoders.code.inputs import InputParts
+from gedbd.encoders.code.code_inputs import InputParts
 from gedbd.tasks.pretraining.losses import TokenHead, edge_logits, edge_sums, token_sums
 from gedbd.tasks.pretraining.sampling import OBJECTIVES, active_weights
 

@@ -25,7 +25,7 @@ from transformers import (
 import gedbd.commands.evaluate
 import gedbd.commands.export
 import gedbd.train
-from gedbd.encoders.code.vocabulary import CODE_TOKENS
+from gedbd.encoders.code.code_tokens import CODE_TOKENS
 from gedbd.experiments.optimizers import adamw, constant
 from gedbd.tasks.pretraining.system import PretrainingSystem
 

@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import FIELDS, check_field, field_codes
 from gedbd.corpora.tags import tags_of
-from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.tags.tag_encoder import TagEncoder
 from gedbd.encoders.tags.tag_network import TagNetwork
 
@@ -39,7 +39,7 @@ class TitleGraph(NamedTuple):
 def build_graph(
     corpus: Corpus,
     training: np.ndarray,
-    encoder: Encoder,
+    encoder: LoadedEncoder,
     rule: Callable[[Tensor, Tensor], nn.Module],
     scope: str,
     pca_dim: int,
@@ -54,7 +54,7 @@ def build_graph(
     Args:
         corpus: N reports.
         training: ``(N,)`` bool, the training rows, on which the reduction is fitted.
-        encoder: Encoder of titles, used as it stands.
+        encoder: LoadedEncoder of titles, used as it stands.
         rule: Makes a graph of unit vectors ``(N, d)`` and a mask ``(N,)`` of the reports that send messages.
         scope: ``all``: every report sends messages; ``train``: only training reports do.
         pca_dim: Dimensions of the reduced vectors.

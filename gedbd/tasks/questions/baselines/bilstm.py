@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import triplet_margin_loss
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from gedbd.encoders.encoder import unit_rows
+from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.io.progress import track
 from gedbd.retrieval.scorers.cosine import cosines
 from gedbd.retrieval.scorers.lexical import short_texts

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from gedbd.encoders.encoder import unit_rows
+from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.io.progress import track
 from gedbd.retrieval.scorers.lexical import has_words, short_texts
 from gedbd.retrieval.scorers.scorer import BLOCK, MIN_PROGRESS_BLOCKS, Scorer, ScorerInputs

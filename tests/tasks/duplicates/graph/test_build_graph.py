@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.tags.tag_encoder import TagEncoder
 from gedbd.tasks.duplicates.graph.build_graph import build_graph
 from gedbd.tasks.duplicates.graph.dense import DenseAdjacency
@@ -13,7 +13,7 @@ from gedbd.tasks.duplicates.graph.dense import DenseAdjacency
 LABELS = ["ui;crash", "ui;crash", "ui", "later", "later;ui", ""]
 
 
-class TitleLengths(Encoder):
+class TitleLengths(LoadedEncoder):
     """Encodes a title as its length, in two dimensions."""
 
     def __init__(self) -> None:

@@ -23,10 +23,10 @@ from transformers import (
 )
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.encoders.encoder import QUERIES_AT_ONCE, Encoder, load_encoder, load_tiny_encoder
+from gedbd.encoders.encoder_weights import fingerprint
+from gedbd.encoders.loaded_encoder import QUERIES_AT_ONCE, LoadedEncoder, load_encoder, load_tiny_encoder
 from gedbd.encoders.text_encoder import TextEncoder
-from gedbd.encoders.tiny import tiny_backbone
-from gedbd.encoders.weights import fingerprint
+from gedbd.encoders.tiny_bert import tiny_backbone
 
 SMALL = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
 BACKBONES = {
@@ -204,7 +204,7 @@ def test_the_packaged_minilm_knows_paraphrases():
 
 
 def test_queries_get_the_vectors_of_documents_and_are_not_cached(tiny, tmp_path):
-    encoder = Encoder(*tiny, 16, cache_dir=tmp_path)
+    encoder = LoadedEncoder(*tiny, 16, cache_dir=tmp_path)
     texts = [f"crash on start {number}" for number in range(QUERIES_AT_ONCE + 3)]
     found = encoder.encode(texts, kind="query")
     assert list(tmp_path.iterdir()) == []
@@ -214,7 +214,7 @@ def test_queries_get_the_vectors_of_documents_and_are_not_cached(tiny, tmp_path)
 
 
 def test_loaded_weights_are_projected_and_used_at_once(tiny, tmp_path):
-    encoder = Encoder(*tiny, 16)
+    encoder = LoadedEncoder(*tiny, 16)
     before = encoder.encode(["crash"], kind="query")
     trained = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=1).model
     state = {f"encoder.{name}": value for name, value in trained.state_dict().items()}

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.encoders.code.inputs import BLOCKS, InputLimits, InputParts, check_length, make_input, max_length
-from gedbd.encoders.code.vocabulary import add_code_tokens
-from gedbd.encoders.tiny import tiny_tokenizer
+from gedbd.encoders.code.code_inputs import BLOCKS, InputLimits, InputParts, check_length, make_input, max_length
+from gedbd.encoders.code.code_tokens import add_code_tokens
+from gedbd.encoders.tiny_bert import tiny_tokenizer
 
 LIMITS = InputLimits()
 ALL = InputParts()

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gedbd.encoders.code.inputs import BLOCKS, CodeEdges, CodeInput
+from gedbd.encoders.code.code_inputs import BLOCKS, CodeEdges, CodeInput
 
 
 class BatchEdges(NamedTuple):

@@ -20,10 +20,10 @@ from transformers import (
 )
 from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
 
+from gedbd.encoders.encoder_weights import fingerprint
 from gedbd.encoders.pretrained import first_line, local_first
-from gedbd.encoders.tiny import tiny_tokenizer
+from gedbd.encoders.tiny_bert import tiny_tokenizer
 from gedbd.encoders.vision.corpus_captions import Caption
-from gedbd.encoders.weights import fingerprint
 
 TILE = 32  # pixels
 PATCH = 8
@@ -38,7 +38,7 @@ CHAT = (
 TASK = "image-text-to-text"
 
 
-class Captioner:
+class ModelCaptioner:
     """Asks a model about images by greedy decoding, on a GPU if there is one.
 
     Args:
@@ -85,14 +85,14 @@ class Captioner:
         return [Caption(text) for text in texts]
 
 
-def load_captioner(name: str, model: str, prompt: str, max_new_tokens: int) -> Captioner:
+def load_captioner(name: str, model: str, prompt: str, max_new_tokens: int) -> ModelCaptioner:
     """Loads a pretrained vision-language model from the hub or a folder.
 
     Args:
         name: Short name, for messages.
         model: Name on the Hugging Face hub, or a folder.
-        prompt: See ``Captioner``.
-        max_new_tokens: See ``Captioner``.
+        prompt: See ``ModelCaptioner``.
+        max_new_tokens: See ``ModelCaptioner``.
 
     Raises:
         ValueError: If the model is not available, is of another kind, or needs a package that is not installed.
@@ -112,15 +112,17 @@ def load_captioner(name: str, model: str, prompt: str, max_new_tokens: int) -> C
             f"captioner={name}: cannot load {model}: {first_line(error)}. Without access to the hub, download it"
             " elsewhere and set captioner.model=<folder>."
         ) from error
-    return Captioner(found, processor, prompt, max_new_tokens)
+    return ModelCaptioner(found, processor, prompt, max_new_tokens)
 
 
-def load_tiny_captioner(name: str, prompt: str, max_new_tokens: int, hidden: int, layers: int, seed: int) -> Captioner:
-    """A tiny random model, see ``gedbd.encoders.vision.captioner``; for the arguments see ``load_captioner``."""
+def load_tiny_captioner(
+    name: str, prompt: str, max_new_tokens: int, hidden: int, layers: int, seed: int
+) -> ModelCaptioner:
+    """A tiny random model, see ``gedbd.encoders.vision.model_captioner``; for the arguments see ``load_captioner``."""
     _check(prompt, max_new_tokens)
     processor = tiny_processor()
     model = tiny_vision_model(hidden, layers, seed, processor)
-    return Captioner(model, processor, prompt, max_new_tokens)
+    return ModelCaptioner(model, processor, prompt, max_new_tokens)
 
 
 def _read(model: str, precision: "torch.dtype | str", local: bool) -> tuple[Any, PreTrainedModel]:

@@ -3,8 +3,8 @@
 import torch
 from transformers import AutoTokenizer, BertForMaskedLM
 
-from gedbd.encoders.code.vocabulary import CODE_TOKENS, ROLE_TOKENS, TYPE_TOKENS, add_code_tokens
-from gedbd.encoders.tiny import tiny_backbone, tiny_tokenizer
+from gedbd.encoders.code.code_tokens import CODE_TOKENS, ROLE_TOKENS, TYPE_TOKENS, add_code_tokens
+from gedbd.encoders.tiny_bert import tiny_backbone, tiny_tokenizer
 
 
 def test_there_are_55_types_and_43_roles_and_5_others() -> None:

@@ -5,8 +5,8 @@ import pytest
 import torch
 from PIL import Image
 
-from gedbd.encoders.vision.captioner import Captioner, load_captioner, load_tiny_captioner, tiny_processor
 from gedbd.encoders.vision.corpus_captions import Caption
+from gedbd.encoders.vision.model_captioner import ModelCaptioner, load_captioner, load_tiny_captioner, tiny_processor
 
 # Cut into one, two and four tiles beside the whole, and as odd as files can be.
 SIZES = [(64, 40), (40, 64), (30, 10), (64, 20), (1, 1), (1, 300), (300, 1), (3, 3)]
@@ -14,7 +14,7 @@ SIZED = {"prompt": "Describe the screenshot.", "max_new_tokens": 6, "hidden": 32
 
 
 @pytest.fixture(scope="module")
-def captioner() -> Captioner:
+def captioner() -> ModelCaptioner:
     return load_tiny_captioner("tiny", **SIZED, seed=0)
 
 
@@ -71,7 +71,7 @@ def test_a_folder_gives_the_same_captions(captioner, images, saved):
 def test_a_tokenizer_without_padding_gets_one(captioner, images):
     processor = tiny_processor()
     processor.tokenizer.pad_token, processor.tokenizer.eos_token = None, "[SEP]"
-    other = Captioner(captioner.pipe.model, processor, SIZED["prompt"], SIZED["max_new_tokens"])
+    other = ModelCaptioner(captioner.pipe.model, processor, SIZED["prompt"], SIZED["max_new_tokens"])
     assert other.pipe.tokenizer.pad_token == "[SEP]"
     assert other.describe(images) == captioner.describe(images)
 

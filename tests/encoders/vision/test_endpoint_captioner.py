@@ -18,7 +18,7 @@ from PIL import Image
 
 import gedbd.commands.caption
 from gedbd.encoders.vision.corpus_captions import Caption
-from gedbd.encoders.vision.endpoint import EndpointCaptioner, data_url, load_endpoint_captioner
+from gedbd.encoders.vision.endpoint_captioner import EndpointCaptioner, data_url, load_endpoint_captioner
 
 SETTINGS: dict[str, Any] = {
     "name": "openai",

@@ -8,7 +8,7 @@ from transformers import PreTrainedTokenizerBase
 
 from gedbd.code.flow_graph import FlowGraph
 from gedbd.code.node_types import EdgeKind, NodeType, Role
-from gedbd.encoders.code import vocabulary
+from gedbd.encoders.code import code_tokens
 
 
 class KeptGraph(NamedTuple):
@@ -215,17 +215,17 @@ def _pieces(
     def marker(token: str) -> _Piece:
         return _Piece([number[token]])
 
-    numbers = vocabulary.token_numbers(tokenizer, vocabulary.CODE_TOKENS)
-    number = dict(zip(vocabulary.CODE_TOKENS, numbers, strict=True))
+    numbers = code_tokens.token_numbers(tokenizer, code_tokens.CODE_TOKENS)
+    number = dict(zip(code_tokens.CODE_TOKENS, numbers, strict=True))
     end = _Piece([int(tokenizer.sep_token_id)])
     pieces = [_Piece([int(tokenizer.cls_token_id)]), _Piece(comment, "comment")]
-    pieces += [marker(vocabulary.CODE), _Piece(code, "code"), end]
+    pieces += [marker(code_tokens.CODE), _Piece(code, "code"), end]
     if parts.nodes:
-        pieces += [marker(vocabulary.NODES), _Piece([number[vocabulary.NODE]] * num_nodes, "nodes")]
+        pieces += [marker(code_tokens.NODES), _Piece([number[code_tokens.NODE]] * num_nodes, "nodes")]
     if parts.types:
-        pieces += [marker(vocabulary.TYPES), _Piece([number[token] for token in vocabulary.TYPE_TOKENS], "types")]
+        pieces += [marker(code_tokens.TYPES), _Piece([number[token] for token in code_tokens.TYPE_TOKENS], "types")]
     if parts.roles:
-        pieces += [marker(vocabulary.ROLES), _Piece([number[token] for token in vocabulary.ROLE_TOKENS], "roles")]
+        pieces += [marker(code_tokens.ROLES), _Piece([number[token] for token in code_tokens.ROLE_TOKENS], "roles")]
     return [*pieces, end] if parts.nodes else pieces
 
 

@@ -12,10 +12,10 @@ from transformers import PreTrainedTokenizerBase
 from gedbd.encoders.backends.backend import Backend, PreparedBackend, encode_batches, encode_texts
 from gedbd.encoders.backends.pytorch import Torch
 from gedbd.encoders.embedding_cache import EmbeddingCache
+from gedbd.encoders.encoder_weights import encoder_state, fingerprint, load_state, source_name
 from gedbd.encoders.pretrained import check_prefix, check_truncation, load_pretrained
 from gedbd.encoders.text_encoder import TextEncoder
-from gedbd.encoders.tiny import tiny_backbone, tiny_tokenizer
-from gedbd.encoders.weights import encoder_state, fingerprint, load_state, source_name
+from gedbd.encoders.tiny_bert import tiny_backbone, tiny_tokenizer
 from gedbd.text.token_cache import cache_folder
 from gedbd.text.tokens import TokenTable, tokenize
 
@@ -23,7 +23,7 @@ CALIBRATION_TEXTS = 300
 QUERIES_AT_ONCE = 64
 
 
-class Encoder:
+class LoadedEncoder:
     """Everything that turns texts into vectors.
 
     Args:
@@ -172,7 +172,7 @@ def load_encoder(
     prefix: str | None = None,
     truncate_dim: int | None = None,
     matryoshka_dims: Sequence[int] = (),
-) -> Encoder:
+) -> LoadedEncoder:
     """Loads pretrained weights from the hub, a folder, or an installed package that contains them.
 
     Args:
@@ -187,9 +187,9 @@ def load_encoder(
         sha256: Expected hash of that package's ``model.safetensors``.
         fine_tuning: Unused here. The configuration takes defaults of training options (``optimizer.lr`` and others)
             for encoders of this size from it.
-        backend: See ``Encoder``.
-        cache_dir: See ``Encoder``.
-        prefix: See ``Encoder``.
+        backend: See ``LoadedEncoder``.
+        cache_dir: See ``LoadedEncoder``.
+        prefix: See ``LoadedEncoder``.
         truncate_dim: See ``TextEncoder``.
         matryoshka_dims: Sizes that the model was trained to be truncated to.
 
@@ -202,7 +202,7 @@ def load_encoder(
     chosen_package = package if packaged_model in {None, model} else None
     backbone, tokenizer = load_pretrained(name, model, max_tokens, chosen_package, sha256)
     text_encoder = TextEncoder(backbone, pooling, dim, truncate_dim)
-    return Encoder(text_encoder, tokenizer, max_tokens, backend, cache_dir, prefix)
+    return LoadedEncoder(text_encoder, tokenizer, max_tokens, backend, cache_dir, prefix)
 
 
 def load_tiny_encoder(
@@ -217,8 +217,8 @@ def load_tiny_encoder(
     backend: Backend | None = None,
     cache_dir: str | Path | None = None,
     prefix: str | None = None,
-) -> Encoder:
-    """A tiny random BERT, see ``gedbd.encoders.tiny``. The other arguments are those of ``load_encoder``."""
+) -> LoadedEncoder:
+    """A tiny random BERT, see ``gedbd.encoders.tiny_bert``. The other arguments are those of ``load_encoder``."""
     check_prefix(prefix)
     tokenizer = tiny_tokenizer()
     backbone = tiny_backbone(hidden, layers, dropout, seed, len(tokenizer))
@@ -226,7 +226,7 @@ def load_tiny_encoder(
         raise ValueError(
             f"encoder={name} reads at most {backbone.config.max_position_embeddings} tokens: lower max_tokens"
         )
-    return Encoder(TextEncoder(backbone, pooling, dim), tokenizer, max_tokens, backend, cache_dir, prefix)
+    return LoadedEncoder(TextEncoder(backbone, pooling, dim), tokenizer, max_tokens, backend, cache_dir, prefix)
 
 
 def calibration_texts(texts: list[str]) -> list[str]:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from gedbd.encoders.encoder import Encoder
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.packing import can_pack
 from gedbd.encoders.text_encoder import TextEncoder
 
@@ -39,7 +39,7 @@ class Format(NamedTuple):
     """
 
     packages: tuple[str, ...]
-    write: Callable[[Path, Encoder], None]
+    write: Callable[[Path, LoadedEncoder], None]
     read: Callable[[Path, list[str]], np.ndarray]
 
 
@@ -67,12 +67,12 @@ def read_sentence_transformers(folder: Path, texts: list[str]) -> np.ndarray:
     return np.asarray(model.encode(texts, batch_size=BATCH, show_progress_bar=False))
 
 
-def write_onnx(folder: Path, encoder: Encoder) -> None:
+def write_onnx(folder: Path, encoder: LoadedEncoder) -> None:
     """Writes ``model.onnx``, ``(U, L), (U, L) -> (U, D)`` for any U and L, tokenizer, ``config.json`` and the prefix.
 
     Args:
         folder: An empty folder.
-        encoder: Encoder to write; it is not changed.
+        encoder: LoadedEncoder to write; it is not changed.
     """
     plain = plain_copy(encoder.model)
     plain.backbone.config.save_pretrained(folder)
@@ -97,12 +97,12 @@ def write_onnx(folder: Path, encoder: Encoder) -> None:
     _remove_origins(folder / "model.onnx")
 
 
-def write_sentence_transformers(folder: Path, encoder: Encoder) -> None:
+def write_sentence_transformers(folder: Path, encoder: LoadedEncoder) -> None:
     """Writes the modules that ``SentenceTransformer(folder)`` loads: backbone, pooling, projection, normalisation.
 
     Args:
         folder: An empty folder.
-        encoder: Encoder to write; it is not changed.
+        encoder: LoadedEncoder to write; it is not changed.
     """
     plain = plain_copy(encoder.model)
     plain.backbone.save_pretrained(folder)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from gedbd.text.templates import Text
 
-TARGET = "gedbd.encoders.given.refuse_given"
+TARGET = "gedbd.encoders.given_encoder.refuse_given"
 PROBE = "Crash when I paste a picture into a mail"
 PROBE_NUMBERS = 8  # of the probe's vector; they are stored
 PROBE_TOLERANCE = 0.02  # other hardware and batch sizes round differently, other encoders differ by more

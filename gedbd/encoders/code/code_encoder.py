@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from gedbd.encoders.code.batches import BatchEdges, CodeBatch
-from gedbd.encoders.code.inputs import CODE_BLOCK, InputLimits, InputParts, check_length
-from gedbd.encoders.code.vocabulary import CODE_TOKENS
+from gedbd.encoders.code.code_batches import BatchEdges, CodeBatch
+from gedbd.encoders.code.code_inputs import CODE_BLOCK, InputLimits, InputParts, check_length
+from gedbd.encoders.code.code_tokens import CODE_TOKENS
 from gedbd.encoders.pretrained import first_line, max_positions
 
 SETTINGS_FILE = "code_inputs.json"
