@@ -25,7 +25,7 @@ from gedbd.experiments.training_task import SystemTask, Task
 from gedbd.io.console import is_quiet, print_detail, print_path, stage
 from gedbd.io.tables import read_csv
 from gedbd.retrieval.ranking import metric_names
-from gedbd.retrieval.reports.on_top import METRICS
+from gedbd.retrieval.reports.training import METRICS
 
 
 class Trained(NamedTuple):

@@ -6,11 +6,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.retrieval.changes.bm25_field import Bm25Field
 from gedbd.retrieval.changes.history import ChangeHistory, in_utc
 from gedbd.retrieval.changes.report_words import ReportWords
 from gedbd.retrieval.changes.segments import Segments
-from gedbd.retrieval.changes.word_counts import WordCounts
+from gedbd.retrieval.changes.word_counts import Bm25Field, WordCounts
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.text.code_words import CodeWords
 

@@ -5,9 +5,8 @@ from copy import copy
 
 import numpy as np
 
-from gedbd.retrieval.growing import GrowingArray
+from gedbd.retrieval.growing import GrowingArray, RowMap
 from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
-from gedbd.retrieval.reports.row_map import RowMap
 from gedbd.retrieval.reports.term_index import TermIndex
 from gedbd.retrieval.reports.vector_table import Int8Vectors, VectorTable
 

@@ -9,7 +9,7 @@ import numpy as np
 from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
 from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
-from gedbd.retrieval.reports.term_query import TermQuery
+from gedbd.retrieval.reports.term_index import TermQuery
 
 MAX_GROUPS = 300
 # How many reports each kind of retrieval finds.

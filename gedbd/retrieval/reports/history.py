@@ -12,15 +12,13 @@ import pandas as pd
 from gedbd.corpora.corpus import Corpus
 from gedbd.io.processes import map_in_processes
 from gedbd.io.progress import item_progress
-from gedbd.retrieval.inverted_index import State
-from gedbd.retrieval.postings import length_norm
+from gedbd.retrieval.inverted_index import State, length_norm
 from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
 from gedbd.retrieval.reports.first_stage import FirstStage, find_candidates
 from gedbd.retrieval.reports.known_groups import GrowingGroups, KnownGroups
 from gedbd.retrieval.reports.report_features import FeatureEncoder
-from gedbd.retrieval.reports.term_index import TermIndex
-from gedbd.retrieval.reports.term_query import ROUNDING, IndexedTexts, TermQuery
+from gedbd.retrieval.reports.term_index import ROUNDING, IndexedTexts, TermIndex, TermQuery
 from gedbd.retrieval.scorers.cosine import BLOCK_QUERIES, block_cosines
 from gedbd.retrieval.vocabulary import Vocabulary
 

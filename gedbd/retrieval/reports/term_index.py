@@ -1,15 +1,194 @@
 """An inverted index of reports, which can be edited and deleted."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gedbd.retrieval.growing import GrowingArray, TermLists
-from gedbd.retrieval.inverted_index import InvertedIndex, State
-from gedbd.retrieval.postings import CommonTerms, Postings
-from gedbd.retrieval.reports.row_map import RowMap
-from gedbd.retrieval.reports.term_query import IndexedTexts, TermQuery, find_shared
+from gedbd.retrieval.growing import GrowingArray, RowMap, TermLists
+from gedbd.retrieval.inverted_index import CommonTerms, InvertedIndex, Postings, State, idf_of, length_norm
+
+ROUNDING = 1e-4  # more than what rounding to single precision changes in a rough score, as a share
+BLOCK = 4096  # texts whose scores are computed at once
+NUM_ENDINGS = 1 << 13  # of terms, as numbers in binary
+
+
+class IndexedTexts(NamedTuple):
+    """The texts of an index, besides their postings.
+
+    Attributes:
+        lists: The distinct terms of each text.
+        rows: Where the texts of the rows are.
+        common: The common terms of the first texts, if these are in files.
+    """
+
+    lists: TermLists
+    rows: RowMap
+    common: CommonTerms | None
+
+
+class TermQuery:
+    """BM25 of the texts of an index for one query. What is computed once is kept.
+
+    Args:
+        texts: The texts.
+        terms: ``(L,)`` numbers of the query's terms, repeated as in its text; unknown ones score nothing.
+        state: What the index holds, see ``State.until``.
+        before: Find and count only the first ``before`` texts; None for all.
+
+    Attributes:
+        own: ``(T,)`` the distinct terms, ascending.
+        frequency: ``(T,)`` how many of the texts contain each.
+        idf: ``(T,)``, see ``idf_of``.
+    """
+
+    def __init__(self, texts: IndexedTexts, terms: np.ndarray, state: State, before: int | None) -> None:
+        self._texts = texts
+        self._state, self._before = state, before
+        self._length = len(terms)
+        self.own, self._order, self._times = np.unique(terms, return_inverse=True, return_counts=True)
+        self.frequency = self._state.frequency(self.own, self._before)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Sets what is known before any text is scored."""
+        self.idf = idf_of(self.frequency, self._state.num_texts)
+        # Zeros, which the system gives without writing them, unlike other values.
+        self._scores = np.zeros(self._state.num_texts, dtype=np.float32)
+        self._is_scored = np.zeros(self._state.num_texts, dtype=bool)
+
+    @property
+    def copy_score(self) -> float:
+        """The score of a stored copy of the query, which no text of its length exceeds with the query's words."""
+        if not self._state.num_texts or not self._length:
+            return 0.0
+        norm = length_norm(np.array([self._length]), self._state.mean)
+        return float((self._times * self.idf * self._times / (self._times + norm)).sum())
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """BM25 of some texts, ``(R,)`` float32, to the bit that of ``InvertedIndex.scores``."""
+        fresh = rows[~self._is_scored[rows]]
+        for start in range(0, len(fresh), BLOCK):
+            block = fresh[start : start + BLOCK]
+            self._scores[block] = self._exact(block)
+        self._is_scored[fresh] = True
+        return np.asarray(self._scores[rows])
+
+    def best(self, depth: int, allowed: np.ndarray | None = None) -> np.ndarray:
+        """The texts with the highest scores; of equal scores the older text is taken first.
+
+        Rough scores of all texts, whose error has a bound, choose the texts whose exact scores are computed: what is
+        found is what exact scores of all texts would find. Only those near the lowest score need exact ones.
+
+        Args:
+            depth: Number of texts to find. Texts that share no term with the query are not found.
+            allowed: ``(N,)`` bool, what may be found; None for all.
+
+        Returns:
+            ``(R,)`` rows in any order, R up to ``depth``.
+        """
+        certain, possible = self._likely(depth, allowed)
+        wanted = depth - len(certain)
+        if len(possible) > wanted:
+            possible = possible[np.argsort(-self.scores(possible), kind="stable")][:wanted]
+        return np.concatenate([certain, possible])
+
+    def _likely(self, depth: int, allowed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Texts that ``best`` finds for certain, and the others that it may find, both ascending."""
+        nothing = np.empty(0, dtype=np.int64)
+        if not len(self.own) or not depth:
+            return nothing, nothing
+        rough = self._rough
+        if allowed is not None:
+            rough = np.where(allowed, rough, 0)
+        positive = rough[rough > 0]  # most texts share no rare term: equal numbers take long to partition
+        if len(positive) <= depth:
+            return nothing, np.flatnonzero(rough)
+        least, most = self._error
+        lowest = np.partition(positive, -depth)[-depth]
+        rows = np.flatnonzero(rough >= lowest * (least / most))
+        # Its exact score is above that of every text whose rough score is ``lowest`` or less, and fewer than ``depth``
+        # texts have a higher one.
+        is_certain = rough[rows] > lowest * (most / least)
+        return rows[is_certain], rows[~is_certain]
+
+    def bounds(self, rows: np.ndarray) -> np.ndarray:
+        """What the scores of some texts are at least and at most, ``(2, R)``; takes less time than ``scores``."""
+        return np.outer(self._error, self._rough[rows])
+
+    @property
+    def _weights(self) -> np.ndarray:
+        """``(T,)`` float32: the score of a text is the sum of the weights times the saturation of the terms."""
+        return np.asarray((self.idf * self._times).astype(np.float32))
+
+    @property
+    def _error(self) -> tuple[float, float]:
+        """The smallest and the largest ratio of a score to a rough one."""
+        ratios = [self._state.mean / part.mean for part in self._state.parts if len(part.rows)]
+        # Where texts are 3% longer on average than when the saturation was computed, scores are 0 to 3% higher.
+        return min([1.0, *ratios]) * (1 - ROUNDING), max([1.0, *ratios]) * (1 + ROUNDING)
+
+    @cached_property
+    def _rough(self) -> np.ndarray:
+        """Scores of all texts by the saturation that was computed when their postings were made, ``(N,)``."""
+        from scipy.sparse import csc_array
+
+        weights = self._weights
+        nothing = np.zeros(len(self.own), dtype=bool)
+        common = self._texts.common
+        is_common = nothing if common is None else np.isin(self.own, common.terms)
+        runs, run_weights = [], []
+        for part, left_out in zip(self._state.parts, (is_common, nothing, nothing), strict=True):
+            runs.append(part.saturation_of(self.own[~left_out], self._before))
+            run_weights.append(weights[~left_out])
+        # A column for each part and term: the product with the terms' weights sums the scores of all texts.
+        ends = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *(run.sizes for run in runs)])).astype(np.int32)
+        values: Any = np.concatenate([run.values for run in runs])
+        rows = np.concatenate([run.rows for run in runs])
+        columns = csc_array((values, rows, ends), shape=(len(self._state.lengths), len(ends) - 1))
+        rough = np.asarray(columns @ np.concatenate(run_weights))
+        if common is not None:
+            common.add_scores(self.own[is_common], weights[is_common], rough)
+        return self._texts.rows.in_rows(rough)[: self._before]
+
+    def _exact(self, rows: np.ndarray) -> np.ndarray:
+        places = self._texts.rows.places(rows)
+        lists = self._texts.lists
+        where, sizes = lists.find(places)
+        hits, which = find_shared(self.own, lists.terms(where))
+        of = np.searchsorted(np.cumsum(sizes), hits, side="right")
+        counts = lists.counts(where[hits])
+        norm = length_norm(self._state.lengths[places], self._state.mean)[of]
+        idf = self.idf.astype(np.float32)
+        weights = np.zeros((len(self.own), len(rows)), dtype=np.float32)
+        weights[which, of] = idf[which] * (counts / (norm + counts))
+        total = np.zeros(len(rows), dtype=np.float32)
+        # Added one by one in single precision, in the order of the query's words: the sums of bm25s.
+        for place in self._order.tolist():
+            total += weights[place]
+        return total
+
+
+def find_shared(own: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the terms of texts are those of a query.
+
+    Args:
+        own: ``(T,)`` the query's distinct terms, ascending. Those below 0 are unknown, and no text has them.
+        terms: ``(P,)`` terms of texts.
+
+    Returns:
+        ``(H,)`` places in ``terms``, ascending, and ``(H,)`` places in ``own`` of the same terms.
+    """
+    # Few terms end in the same bits as one of the query, and only these are looked for: to search ``own`` for all of
+    # them would take five times as long.
+    is_own = np.zeros(NUM_ENDINGS, dtype=bool)
+    is_own[own & (NUM_ENDINGS - 1)] = True
+    likely = np.flatnonzero(is_own.take(terms & (NUM_ENDINGS - 1)))
+    places = own.searchsorted(terms[likely])
+    is_shared = own.take(places, mode="clip") == terms[likely] if len(own) else np.empty(0, dtype=bool)
+    return likely[is_shared], places[is_shared]
+
 
 SHARED = ("shared", "rarest shared", "share of query", "share of report")
 

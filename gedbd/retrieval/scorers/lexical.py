@@ -1,14 +1,17 @@
 """Scorers that count words: TF-IDF and BM25."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import pandas as pd
 
 from gedbd.retrieval.inverted_index import InvertedIndex
+from gedbd.retrieval.scorers.cosine import EarlierScorer
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
 from gedbd.retrieval.vocabulary import Vocabulary, words
+from gedbd.text.change_text import change_fields
+from gedbd.text.code_words import CodeWords
 from gedbd.text.templates import join_texts
 
 if TYPE_CHECKING:
@@ -98,3 +101,97 @@ def short_texts(table: pd.DataFrame, max_characters: int) -> list[str]:
     """Title and the beginning of the description of each row."""
     descriptions = [text[:max_characters] for text in table["description"]]
     return join_texts(table["title"], descriptions)
+
+
+Field = Literal["diff", "message", "paths", "all"]
+StructuredField = Literal["message", "paths", "names", "added", "removed", "comments"]
+
+
+class CodeBm25(EarlierScorer):
+    """BM25 of a report's title and description over one text of each change.
+
+    Documents after the report count neither in the frequencies of words nor in the mean length.
+
+    Args:
+        field: ``diff``, ``message`` (its first line and the rest), ``paths``, or ``all`` three as one text.
+        words: Finds the words of texts; None for ``CodeWords()``.
+    """
+
+    def __init__(self, field: Field = "diff", words: CodeWords | None = None) -> None:
+        if field not in get_args(Field):
+            raise ValueError(f"CodeBm25's field={field} is unknown: choose {', '.join(get_args(Field))}")
+        self.field = field
+        self.words = words or CodeWords()
+
+    def read(self, inputs: ScorerInputs) -> None:
+        """Indexes the changes."""
+        self.index_, self.queries_ = index_texts(field_texts(inputs.documents, self.field), inputs.queries, self.words)
+
+    def earlier_scores(self, row: int, before: int) -> np.ndarray:
+        """BM25, 0 or above."""
+        return np.asarray(self.index_.scores(self.queries_[row], before))
+
+
+class StructuredBm25(EarlierScorer):
+    """The sum of the BM25 of each field of the report over each field of the change, as in BLUiR.
+
+    Source: Saha, Lease, Khurshid and Perry, "Improving Bug Localization using Structured Information Retrieval", ASE
+    2013: s(q, d) = sum over the fields f of q and g of d of s(q_f, d_g). There documents are source files with the
+    fields class names, method names, variables and comments, found by a parser. Here they are changes: message, paths,
+    names of classes and methods, added lines, removed lines and comments, read line by line; variables are words of the
+    lines. Their TF-IDF is BM25 here, without stemming. BM25 is linear in the query, so that the sum over title and
+    description is the score of both as one text.
+
+    Args:
+        fields: Fields of the change to sum.
+        words: Finds the words of texts; None for ``CodeWords()``.
+    """
+
+    def __init__(
+        self, fields: Sequence[StructuredField] = get_args(StructuredField), words: CodeWords | None = None
+    ) -> None:
+        unknown = [field for field in fields if field not in get_args(StructuredField)]
+        if unknown or not fields:
+            raise ValueError(
+                f"StructuredBm25's fields={list(fields)}: choose from {', '.join(get_args(StructuredField))}"
+            )
+        self.fields = tuple(fields)
+        self.words = words or CodeWords()
+
+    def read(self, inputs: ScorerInputs) -> None:
+        """Indexes each field of the changes."""
+        self.indexes_ = []
+        texts = structured_texts(inputs.documents)
+        for field in self.fields:
+            self.indexes_.append(index_texts(texts[field], inputs.queries, self.words))
+
+    def earlier_scores(self, row: int, before: int) -> np.ndarray:
+        """Sum of BM25, 0 or above."""
+        return np.asarray(np.sum([index.scores(queries[row], before) for index, queries in self.indexes_], axis=0))
+
+
+def field_texts(changes: pd.DataFrame, field: Field) -> list[str]:
+    """The text of a field of each change."""
+    if field == "message":
+        return list(changes["title"] + "\n" + changes["description"])
+    if field == "all":
+        return list(changes["title"] + "\n" + changes["description"] + "\n" + changes["paths"] + "\n" + changes["diff"])
+    return list(changes[field])
+
+
+def structured_texts(changes: pd.DataFrame) -> dict[str, list[str]]:
+    """The texts of the fields of ``StructuredBm25`` of each change."""
+    fields = [change_fields(diff) for diff in changes["diff"]]
+    texts = {name: [getattr(one, name) for one in fields] for name in ("names", "added", "removed", "comments")}
+    return texts | {"message": field_texts(changes, "message"), "paths": field_texts(changes, "paths")}
+
+
+def index_texts(
+    texts: Sequence[str], reports: pd.DataFrame, words: CodeWords
+) -> tuple[InvertedIndex, list[np.ndarray]]:
+    """An index of texts, and the terms of each report, ``(L,)`` int32."""
+    vocabulary = Vocabulary()
+    index = InvertedIndex()
+    index.add(vocabulary(words(texts), learn=True))
+    queries = words(reports["title"] + "\n" + reports["description"])
+    return index, vocabulary(queries, learn=False)

@@ -22,7 +22,7 @@ from gedbd.experiments.training_task import TrainingSetup
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses.loss import Loss, check_labels
 from gedbd.retrieval.ranking import Ranking, rank_all
-from gedbd.retrieval.reports.on_top import RankerOnTop
+from gedbd.retrieval.reports.training import RankerOnTop
 from gedbd.retrieval.vectors import spread
 from gedbd.sampling.batches import Batches
 from gedbd.tasks.duplicates.data import DuplicateDataModule

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gedbd.io.array_files import ArrayFolderWriter, read_arrays, read_facts, remove_abandoned
-from gedbd.retrieval.postings import CommonTerms, length_norm
+from gedbd.retrieval.inverted_index import CommonTerms, length_norm
 from gedbd.retrieval.reports import feature_store
 from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
 from gedbd.retrieval.reports.known_groups import KnownGroups

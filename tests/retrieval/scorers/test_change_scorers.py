@@ -9,8 +9,8 @@ import pytest
 
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
 from gedbd.corpora.repository.documents import change_tables
-from gedbd.retrieval.scorers.code_lexical import CodeBm25, StructuredBm25, structured_texts
 from gedbd.retrieval.scorers.file_names import FileNames, FileRecency, NumFiles, StackTraceHits
+from gedbd.retrieval.scorers.lexical import CodeBm25, StructuredBm25, structured_texts
 from gedbd.retrieval.scorers.scorer import PrecomputedScores, ScorerInputs
 from gedbd.tasks.localization.methods import BestPart
 from gedbd.text.code_words import CodeWords
