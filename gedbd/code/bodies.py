@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from gedbd.code.builder import MAX_DEPTH, Body, Builder
 from gedbd.code.events import FULL_DEFINITION
-from gedbd.code.java_types import declared_type
+from gedbd.code.java_types import declared_type, has_dimensions
 from gedbd.code.node_types import NodeType, Role
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ def method(b: Builder, node: "Node") -> None:
 
 
 def _method_body(b: Builder, body: "Node") -> None:
-    begin = b.events.control(NodeType.BEGIN, body.start_byte, body.start_byte + 1)
+    begin = b.events.add(NodeType.BEGIN, body.start_byte, body.start_byte + 1)
     _statements(b, body)
     b.events.frontier = b.events.frontier + b.body.exits
     if b.body.needs_exit:
-        b.events.control(NodeType.EXIT, body.end_byte - 1, body.end_byte)
+        b.events.add(NodeType.EXIT, body.end_byte - 1, body.end_byte)
     else:
         b.events.dropped.add(begin)
 
@@ -69,30 +69,17 @@ def _parameters(b: Builder, node: "Node | None", role: Role) -> None:
             b.declare(parameter, NodeType.NULL, False, role, FULL_DEFINITION)
         elif parameter.type == "formal_parameter":
             name = parameter.child_by_field_name("name")
-            written = parameter.child_by_field_name("type")
-            _declare(b, name, written, has_dimensions(parameter), role)
+            b.define(name, parameter.child_by_field_name("type"), role, declarator=parameter)
         elif parameter.type == "spread_parameter":
             parts = [part for part in parameter.named_children if part.type != "modifiers"]
             name = parts[-1].child_by_field_name("name") if parts else None
-            _declare(b, name, parts[0] if parts else None, True, role)
-
-
-def _declare(b: Builder, name: "Node | None", written: "Node | None", is_array: bool, role: Role) -> None:
-    if name is None or written is None:
-        return
-    kind, has_array_type = declared_type(written)
-    b.declare(name, kind, is_array or has_array_type, role, FULL_DEFINITION)
-
-
-def has_dimensions(node: "Node") -> bool:
-    """Whether a declared name is followed by ``[]``."""
-    return node.child_by_field_name("dimensions") is not None
+            b.define(name, parts[0] if parts else None, role, is_array=True)
 
 
 def lambda_expression(b: Builder, node: "Node", role: Role) -> list[int]:
     """Add a lambda; it has no value variables."""
     arrow = next((child for child in node.children if child.type == "->"), node)
-    b.events.control(NodeType.LAMBDA_ENTRY, arrow.start_byte, arrow.start_byte + 2)
+    b.events.add(NodeType.LAMBDA_ENTRY, arrow.start_byte, arrow.start_byte + 2)
     outer = b.body
     b.body = Body()
     b.scopes.push()
@@ -110,7 +97,7 @@ def lambda_expression(b: Builder, node: "Node", role: Role) -> list[int]:
     b.events.frontier = b.events.frontier + b.body.exits
     b.body = outer
     b.events.entries.append(len(b.events))
-    b.events.control(NodeType.LAMBDA_EXIT, node.end_byte - 1, node.end_byte)
+    b.events.add(NodeType.LAMBDA_EXIT, node.end_byte - 1, node.end_byte)
     return []
 
 
@@ -122,13 +109,13 @@ def anonymous_class(b: Builder, body: "Node", components: "Node | None" = None) 
         body: The braces and what is between them.
         components: Those of a record.
     """
-    b.events.control(NodeType.NEW_CLASS_ENTRY, body.start_byte, body.start_byte + 1)
+    b.events.add(NodeType.NEW_CLASS_ENTRY, body.start_byte, body.start_byte + 1)
     b.scopes.push_class()
     _parameters(b, components, Role.RECORD_COMPONENT)
     members(b, body)
     b.scopes.pop_class()
     b.events.entries.append(len(b.events))
-    b.events.control(NodeType.NEW_CLASS_EXIT, body.end_byte - 1, body.end_byte)
+    b.events.add(NodeType.NEW_CLASS_EXIT, body.end_byte - 1, body.end_byte)
 
 
 def local_class(b: Builder, node: "Node") -> None:

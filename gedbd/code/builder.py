@@ -1,26 +1,20 @@
 """What the visitors of expressions, statements and bodies share while they build an event graph."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from gedbd.code.events import NO_DEFINITION, Events
+from gedbd.code.events import FULL_DEFINITION, NO_DEFINITION, Events
+from gedbd.code.java_types import declared_type, has_dimensions
 from gedbd.code.node_types import NodeType, Role
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-MAX_DEPTH = 100
-
-
-"""Code that is nested deeper is not understood; its names have the role UNKNOWN."""
-
-
+MAX_DEPTH = 100  # code that is nested deeper is not understood; its names have the role UNKNOWN
+# Fields of tree nodes whose identifiers name no variable, or one that code that does not parse cannot resolve.
 _NOT_VARIABLES = {"field", "key", "name", "type"}
-
-
-"""Fields of tree nodes whose identifiers name no variable, or one that code that does not parse cannot resolve."""
 
 
 @dataclass
@@ -177,12 +171,44 @@ class Builder:
         variable = self.scopes.declare(self.text(node), kind, is_array)
         return self.occur(node, variable, role, reads=False, definition=definition)
 
+    def define(
+        self,
+        name: "Node | None",
+        written: "Node | None",
+        role: Role,
+        values: Iterable[int] = (),
+        declarator: "Node | None" = None,
+        is_array: bool = False,
+    ) -> None:
+        """Add the declaration of a variable that has a value from the beginning.
+
+        Args:
+            name: Tree of its name; None where the code does not parse: nothing is added.
+            written: Tree of its type; None likewise.
+            role: Its role.
+            values: The variables that its value comes from.
+            declarator: Where ``[]`` may follow the name.
+            is_array: Whether it is an array whatever its type says.
+        """
+        if name is None or written is None:
+            return
+        kind, has_array_type = declared_type(written)
+        has_brackets = declarator is not None and has_dimensions(declarator)
+        event = self.declare(name, kind, is_array or has_array_type or has_brackets, role, FULL_DEFINITION)
+        self.events.flow(values, event)
+
+    def keyword(self, kind: NodeType, node: "Node", word: str) -> int:
+        """Add the control node of a keyword of a statement; returns its number."""
+        start = next((child.start_byte for child in node.children if child.type == word), node.start_byte)
+        return self.events.add(kind, start, start + len(word))
+
     def occur(
         self, node: "Node", variable: Variable, role: Role, reads: bool = True, definition: int = NO_DEFINITION
     ) -> int:
         """Add an occurrence of a variable at a name."""
-        span = (node.start_byte, node.end_byte)
-        return self.events.variable(variable.type, role, span, variable.key, reads, definition)
+        return self.events.add(
+            variable.type, node.start_byte, node.end_byte, int(role), variable.key, reads, definition
+        )
 
 
 def _parts(node: "Node") -> "list[Node]":

@@ -3,15 +3,14 @@
 from collections.abc import Iterable
 
 from gedbd.code.flow_graph import NO_ROLE
-from gedbd.code.node_types import NodeType, Role
+from gedbd.code.node_types import NodeType
 
 NO_KEY = -1
 NO_DEFINITION = 0
 FULL_DEFINITION = 1
 PARTIAL_DEFINITION = 2
-
+# Of one kind in one method, where their number grows with the square of its length; Tomcat's have 600 or fewer.
 MAX_EDGES = 200_000
-"""Of one kind in one method, where their number grows with the square of its length; Tomcat's have 600 or fewer."""
 
 
 class Events:
@@ -53,25 +52,32 @@ class Events:
     def __len__(self) -> int:
         return len(self.types)
 
-    def variable(
+    def add(
         self,
-        kind: int,
-        role: Role,
-        span: tuple[int, int],
-        key: int,
-        reads: bool = True,
+        kind: NodeType,
+        start: int,
+        end: int,
+        role: int = NO_ROLE,
+        key: int = NO_KEY,
+        reads: bool = False,
         definition: int = NO_DEFINITION,
     ) -> int:
-        """Add an occurrence of a variable; returns its number."""
-        return self._add(kind, int(role), span, key, reads, definition)
-
-    def control(self, kind: NodeType, start: int, end: int) -> int:
-        """Add a control node; returns its number."""
-        return self._add(kind, NO_ROLE, (start, end), NO_KEY, False, NO_DEFINITION)
+        """Add a control node or, with ``role`` and ``key``, an occurrence of a variable; returns its number."""
+        event = len(self.types)
+        self.types.append(kind)
+        self.roles.append(role)
+        self.starts.append(start)
+        self.ends.append(end)
+        self.keys.append(key)
+        self.reads.append(reads)
+        self.definitions.append(definition)
+        self.before.append(self.frontier)
+        self.frontier = [event]
+        return event
 
     def convergence(self, kind: NodeType, end: int) -> int:
         """Add a convergence at the last byte of a construct that ends before ``end``."""
-        event = self.control(kind, end - 1, end)
+        event = self.add(kind, end - 1, end)
         self.convergences.append(event)
         return event
 
@@ -87,16 +93,3 @@ class Events:
             self.is_approximate = True
         else:
             self.values += found
-
-    def _add(self, kind: int, role: int, span: tuple[int, int], key: int, reads: bool, definition: int) -> int:
-        event = len(self.types)
-        self.types.append(kind)
-        self.roles.append(role)
-        self.starts.append(span[0])
-        self.ends.append(span[1])
-        self.keys.append(key)
-        self.reads.append(reads)
-        self.definitions.append(definition)
-        self.before.append(self.frontier)
-        self.frontier = [event]
-        return event

@@ -5,12 +5,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from gedbd.code.bodies import anonymous_class, lambda_expression
 from gedbd.code.builder import Builder, Variable, is_type_name
 from gedbd.code.events import FULL_DEFINITION, NO_DEFINITION, PARTIAL_DEFINITION
-from gedbd.code.java_types import declared_type
 from gedbd.code.node_types import NodeType, Role
 from gedbd.code.switches import pattern, switch_value
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -99,12 +95,12 @@ def _conditional(b: Builder, node: "Node", role: Role) -> list[int]:
     marks = {child.type: child for child in node.children if child.type in ("?", ":")}
     question = marks["?"].start_byte
     colon = marks[":"].start_byte
-    choice = b.events.control(NodeType.CONDITIONAL_CONDITION, question, question + 1)
-    b.events.control(NodeType.CONDITIONAL_THEN, then.start_byte, then.start_byte + 1)
+    choice = b.events.add(NodeType.CONDITIONAL_CONDITION, question, question + 1)
+    b.events.add(NodeType.CONDITIONAL_THEN, then.start_byte, then.start_byte + 1)
     values = b.expression(then, Role.CONDITIONAL_THEN)
     end = b.events.frontier
     b.events.frontier = [choice]
-    b.events.control(NodeType.CONDITIONAL_ELSE, colon, colon + 1)
+    b.events.add(NodeType.CONDITIONAL_ELSE, colon, colon + 1)
     values += b.expression(other, Role.CONDITIONAL_ELSE)
     b.events.frontier = end + b.events.frontier
     b.events.convergence(NodeType.CONDITIONAL_CONVERGENCE, node.end_byte)
@@ -148,15 +144,12 @@ def _inner(b: Builder, node: "Node", role: Role) -> list[int]:
 
 def _instanceof(b: Builder, node: "Node", role: Role) -> list[int]:
     values = b.expression(node.child_by_field_name("left"), Role.INSTANCEOF_OPERATOR_LEFT)
-    name = node.child_by_field_name("name")
-    right = node.child_by_field_name("right")
     record = node.child_by_field_name("pattern")
-    if name is not None and right is not None:
-        kind, is_array = declared_type(right)
-        event = b.declare(name, kind, is_array, Role.INSTANCEOF_OPERATOR_RIGHT, FULL_DEFINITION)
-        b.events.flow(values, event)
-    elif record is not None:
+    if record is not None:
         pattern(b, record, values, Role.INSTANCEOF_OPERATOR_RIGHT)
+    else:
+        name, right = node.child_by_field_name("name"), node.child_by_field_name("right")
+        b.define(name, right, Role.INSTANCEOF_OPERATOR_RIGHT, values)
     return values
 
 

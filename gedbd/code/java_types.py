@@ -139,6 +139,7 @@ _OTHER_JDK = """
 
 _TYPES = {name: kind for kind, names in _BY_TYPE.items() for name in names.split()}
 _TYPES.update(dict.fromkeys(_OTHER_JDK.split(), NodeType.OTHER_JDK))
+_NOT_NAMES = {"annotation", "marker_annotation", "block_comment", "line_comment", "dimensions", "type_arguments"}
 
 
 def type_of_name(name: str) -> NodeType:
@@ -164,4 +165,6 @@ def declared_type(node: "Node") -> tuple[NodeType, bool]:
     return type_of_name(text.decode(errors="replace")), is_array
 
 
-_NOT_NAMES = {"annotation", "marker_annotation", "block_comment", "line_comment", "dimensions", "type_arguments"}
+def has_dimensions(node: "Node") -> bool:
+    """Whether a declared name is followed by ``[]``."""
+    return node.child_by_field_name("dimensions") is not None

@@ -1,16 +1,13 @@
-"""Events of statements without branches, and of declarations of local variables."""
+"""Events of statements."""
 
 from typing import TYPE_CHECKING
 
-from gedbd.code.bodies import CLASSES, METHODS, annotations, has_dimensions, local_class, method
+from gedbd.code.bodies import CLASSES, METHODS, annotations, local_class, method
 from gedbd.code.builder import Builder, Target
-from gedbd.code.events import FULL_DEFINITION, MAX_EDGES
-from gedbd.code.java_types import declared_type
+from gedbd.code.events import MAX_EDGES
+from gedbd.code.java_types import declared_type, has_dimensions
 from gedbd.code.node_types import NodeType, Role
 from gedbd.code.switches import switch_statement, yield_statement
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -18,12 +15,11 @@ if TYPE_CHECKING:
 
 def _do(b: Builder, node: "Node") -> None:
     target = _begin_loop(b)
-    begin = b.events.control(NodeType.DO_CONVERGENCE_INSIDE, node.start_byte, node.start_byte + len("do"))
+    begin = b.keyword(NodeType.DO_CONVERGENCE_INSIDE, node, "do")
     b.statement(node.child_by_field_name("body"))
     b.events.frontier = b.events.frontier + target.continues
     b.expression(node.child_by_field_name("condition"), Role.DO_WHILE_EXPRESSION)
-    start = _keyword(node, "while")
-    choice = b.events.control(NodeType.DO_WHILE_CONDITION, start, start + len("while"))
+    choice = b.keyword(NodeType.DO_WHILE_CONDITION, node, "while")
     b.events.link(begin)
     _end_loop(b, [choice], NodeType.DO_CONVERGENCE_OUTSIDE, node.end_byte)
 
@@ -36,7 +32,7 @@ def _for(b: Builder, node: "Node") -> None:
     head = len(b.events)
     condition = node.child_by_field_name("condition")
     b.expression(condition, Role.BLOCK_DEFAULT)
-    choice = b.events.control(NodeType.FOR_CONDITION, node.start_byte, node.start_byte + len("for"))
+    choice = b.keyword(NodeType.FOR_CONDITION, node, "for")
     b.statement(node.child_by_field_name("body"))
     b.events.frontier = b.events.frontier + target.continues
     for part in node.children_by_field_name("update"):
@@ -50,14 +46,10 @@ def _for_each(b: Builder, node: "Node") -> None:
     target = _begin_loop(b)
     annotations(b, node)
     values = b.expression(node.child_by_field_name("value"), Role.FOREACH_EXPRESSION)
-    choice = b.events.control(NodeType.FOREACH_CONDITION, node.start_byte, node.start_byte + len("for"))
+    choice = b.keyword(NodeType.FOREACH_CONDITION, node, "for")
     b.scopes.push()
-    name = node.child_by_field_name("name")
-    written = node.child_by_field_name("type")
-    if name is not None and written is not None:
-        kind, is_array = declared_type(written)
-        event = b.declare(name, kind, is_array or has_dimensions(node), Role.ASSIGNED, FULL_DEFINITION)
-        b.events.flow(values, event)
+    name, written = node.child_by_field_name("name"), node.child_by_field_name("type")
+    b.define(name, written, Role.ASSIGNED, values, node)
     b.statement(node.child_by_field_name("body"))
     b.scopes.pop()
     b.events.frontier = b.events.frontier + target.continues
@@ -71,18 +63,17 @@ def _if(b: Builder, node: "Node") -> None:
     role = Role.IF_EXPRESSION
     while True:
         b.expression(node.child_by_field_name("condition"), role)
-        choice = b.events.control(NodeType.IF_CONDITION, node.start_byte, node.start_byte + len("if"))
+        choice = b.keyword(NodeType.IF_CONDITION, node, "if")
         then = node.child_by_field_name("consequence")
         if then is not None:
-            b.events.control(NodeType.IF_THEN, then.start_byte, then.start_byte + 1)
+            b.events.add(NodeType.IF_THEN, then.start_byte, then.start_byte + 1)
             b.statement(then)
         ends.append((node.end_byte, b.events.frontier))
         b.events.frontier = [choice]
         other = node.child_by_field_name("alternative")
         if other is None:
             break
-        start = _keyword(node, "else")
-        b.events.control(NodeType.IF_ELSE, start, start + len("else"))
+        b.keyword(NodeType.IF_ELSE, node, "else")
         if other.type != "if_statement":
             b.statement(other)
             break
@@ -94,7 +85,7 @@ def _if(b: Builder, node: "Node") -> None:
 
 
 def _try(b: Builder, node: "Node") -> None:
-    begin = b.events.control(NodeType.TRY, node.start_byte, node.start_byte + len("try"))
+    begin = b.keyword(NodeType.TRY, node, "try")
     catches = [child for child in node.named_children if child.type == "catch_clause"]
     last = next((child for child in node.named_children if child.type == "finally_clause"), None)
     throws: list[int] = []
@@ -116,7 +107,7 @@ def _try(b: Builder, node: "Node") -> None:
         ends = ends + b.events.frontier
     if last is not None:
         b.events.frontier = ends if catches else [*ends, begin]
-        b.events.control(NodeType.FINALLY, last.start_byte, last.start_byte + len("finally"))
+        b.keyword(NodeType.FINALLY, last, "finally")
         b.statements(last)
         ends = b.events.frontier
     b.events.frontier = ends
@@ -127,23 +118,13 @@ def _while(b: Builder, node: "Node") -> None:
     target = _begin_loop(b)
     head = len(b.events)
     b.expression(node.child_by_field_name("condition"), Role.WHILE_EXPRESSION)
-    choice = b.events.control(NodeType.WHILE_CONTINUE, node.start_byte, node.start_byte + len("while"))
+    choice = b.keyword(NodeType.WHILE_CONTINUE, node, "while")
     b.statement(node.child_by_field_name("body"))
     b.events.frontier = b.events.frontier + target.continues
     b.events.link(head)
     _end_loop(b, [choice], NodeType.WHILE_CONVERGENCE, node.end_byte)
 
 
-CONTROL_STATEMENTS = {
-    "do_statement": _do,
-    "enhanced_for_statement": _for_each,
-    "for_statement": _for,
-    "if_statement": _if,
-    "switch_expression": switch_statement,
-    "try_statement": _try,
-    "try_with_resources_statement": _try,
-    "while_statement": _while,
-}
 _TARGETS = ("while_statement", "do_statement", "for_statement", "enhanced_for_statement", "switch_expression")
 
 
@@ -158,7 +139,7 @@ def _block(b: Builder, node: "Node") -> None:
 
 
 def _break(b: Builder, node: "Node") -> None:
-    event = b.events.control(NodeType.BREAK, node.start_byte, node.start_byte + len("break"))
+    event = b.keyword(NodeType.BREAK, node, "break")
     label = _label(b, node)
     for target in reversed(b.body.targets):
         if label in target.labels if label else not target.is_plain:
@@ -174,7 +155,7 @@ def _constructor(b: Builder, node: "Node") -> None:
 
 
 def _continue(b: Builder, node: "Node") -> None:
-    event = b.events.control(NodeType.CONTINUE, node.start_byte, node.start_byte + len("continue"))
+    event = b.keyword(NodeType.CONTINUE, node, "continue")
     label = _label(b, node)
     for target in reversed(b.body.targets):
         if target.is_loop and (not label or label in target.labels):
@@ -220,24 +201,20 @@ def _local(b: Builder, node: "Node") -> None:
     written = node.child_by_field_name("type")
     if written is None:
         return
-    kind, has_array_type = declared_type(written)
+    kind, is_array = declared_type(written)
     for declarator in node.children_by_field_name("declarator"):
         name = declarator.child_by_field_name("name")
         value = declarator.child_by_field_name("value")
-        if name is None:
-            continue
-        is_array = has_array_type or has_dimensions(declarator)
-        if value is None:
-            b.declare(name, kind, is_array, Role.LOCAL)
-        else:
-            values = b.expression(value, Role.ASSIGNMENT)
-            b.events.flow(values, b.declare(name, kind, is_array, Role.ASSIGNED, FULL_DEFINITION))
+        if name is not None and value is None:
+            b.declare(name, kind, is_array or has_dimensions(declarator), Role.LOCAL)
+        elif name is not None:
+            b.define(name, written, Role.ASSIGNED, b.expression(value, Role.ASSIGNMENT), declarator)
 
 
 def _return(b: Builder, node: "Node") -> None:
     b.expressions(node, Role.RETURN)
     if node.start_byte != b.body.last_return:
-        b.events.control(NodeType.RETURN_EXIT, node.start_byte, node.start_byte + len("return"))
+        b.keyword(NodeType.RETURN_EXIT, node, "return")
         b.body.needs_exit = True
     b.body.exits += b.events.frontier
     b.events.frontier = []
@@ -247,13 +224,13 @@ def _synchronized(b: Builder, node: "Node") -> None:
     for child in node.named_children:
         if child.type == "parenthesized_expression":
             b.expression(child, Role.SYNCHRONIZED_EXPRESSION)
-    b.events.control(NodeType.SYNCHRONIZED_ENTRY, node.start_byte, node.start_byte + len("synchronized"))
+    b.keyword(NodeType.SYNCHRONIZED_ENTRY, node, "synchronized")
     b.statement(node.child_by_field_name("body"))
 
 
 def _throw(b: Builder, node: "Node") -> None:
     b.expressions(node, Role.BLOCK_DEFAULT)
-    event = b.events.control(NodeType.EXCEPTION_THROW, node.start_byte, node.start_byte + len("throw"))
+    event = b.keyword(NodeType.EXCEPTION_THROW, node, "throw")
     if b.body.catching:
         b.body.catching[-1].append(event)
     else:
@@ -263,7 +240,6 @@ def _throw(b: Builder, node: "Node") -> None:
 
 
 STATEMENTS = {
-    **CONTROL_STATEMENTS,
     **dict.fromkeys(CLASSES, local_class),
     **dict.fromkeys(METHODS, method),
     "ERROR": _error,
@@ -272,13 +248,21 @@ STATEMENTS = {
     "break_statement": _break,
     "constructor_body": _block,
     "continue_statement": _continue,
+    "do_statement": _do,
+    "enhanced_for_statement": _for_each,
     "explicit_constructor_invocation": _constructor,
     "expression_statement": _expression,
+    "for_statement": _for,
+    "if_statement": _if,
     "labeled_statement": _labelled,
     "local_variable_declaration": _local,
     "return_statement": _return,
+    "switch_expression": switch_statement,
     "synchronized_statement": _synchronized,
     "throw_statement": _throw,
+    "try_statement": _try,
+    "try_with_resources_statement": _try,
+    "while_statement": _while,
     "yield_statement": yield_statement,
 }
 
@@ -286,11 +270,6 @@ STATEMENTS = {
 def _label(b: Builder, node: "Node") -> str:
     name = next((child for child in node.named_children if child.type == "identifier"), None)
     return b.text(name) if name else ""
-
-
-def _keyword(node: "Node", keyword: str) -> int:
-    """The first byte of a keyword that is a child of a statement."""
-    return next((child.start_byte for child in node.children if child.type == keyword), node.start_byte)
 
 
 def _begin_loop(b: Builder) -> Target:
@@ -315,21 +294,16 @@ def _resources(b: Builder, node: "Node | None") -> None:
             continue
         annotations(b, resource)
         values = b.expression(resource.child_by_field_name("value"), Role.ASSIGNMENT)
-        kind, is_array = declared_type(written)
-        event = b.declare(name, kind, is_array or has_dimensions(resource), Role.RESOURCE, FULL_DEFINITION)
-        b.events.flow(values, event)
+        b.define(name, written, Role.RESOURCE, values, resource)
 
 
 def _catch(b: Builder, clause: "Node") -> None:
-    b.events.control(NodeType.CATCH, clause.start_byte, clause.start_byte + len("catch"))
+    b.keyword(NodeType.CATCH, clause, "catch")
     b.scopes.push()
     for parameter in clause.named_children:
         if parameter.type == "catch_formal_parameter":
             annotations(b, parameter)
-            name = parameter.child_by_field_name("name")
             written = next((child for child in parameter.named_children if child.type == "catch_type"), None)
-            if name is not None and written is not None:
-                kind, is_array = declared_type(written)
-                b.declare(name, kind, is_array, Role.CATCH, FULL_DEFINITION)
+            b.define(parameter.child_by_field_name("name"), written, Role.CATCH)
     b.statement(clause.child_by_field_name("body"))
     b.scopes.pop()

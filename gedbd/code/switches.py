@@ -3,8 +3,6 @@
 from typing import TYPE_CHECKING
 
 from gedbd.code.builder import Builder, Target
-from gedbd.code.events import FULL_DEFINITION
-from gedbd.code.java_types import declared_type
 from gedbd.code.node_types import NodeType, Role
 
 if TYPE_CHECKING:
@@ -41,9 +39,8 @@ def pattern(b: Builder, node: "Node", values: list[int], role: Role) -> None:
         names = [child for child in part.named_children if child.type == "identifier"]
         if part.type in ("type_pattern", "record_pattern_component"):
             types = [child for child in part.named_children if child.type not in ("identifier", "modifiers")]
-            for name in names[:1] if types else ():
-                kind, is_array = declared_type(types[0])
-                b.events.flow(values, b.declare(name, kind, is_array, role, FULL_DEFINITION))
+            if names and types:
+                b.define(names[0], types[0], role, values)
         else:
             stack += reversed(part.named_children)
 
@@ -52,7 +49,7 @@ def _switch(b: Builder, node: "Node", result_role: Role) -> None:
     target = Target(b.body.labels)
     b.body.labels = ()
     selector = b.expression(node.child_by_field_name("condition"), Role.SWITCH_SELECTOR)
-    choice = b.events.control(NodeType.SWITCH_SELECTOR, node.start_byte, node.start_byte + len("switch"))
+    choice = b.keyword(NodeType.SWITCH_SELECTOR, node, "switch")
     b.body.targets.append(target)
     b.scopes.push()
     ends: list[int] = []
@@ -70,7 +67,9 @@ def _switch(b: Builder, node: "Node", result_role: Role) -> None:
             b.scopes.pop()
         else:
             b.events.frontier = b.events.frontier + falling
-            _statements(b, group)
+            for child in group.named_children:
+                if child.type != "switch_label":
+                    b.statement(child)
             falling = b.events.frontier
     b.scopes.pop()
     b.body.targets.pop()
@@ -94,7 +93,7 @@ def _labels(b: Builder, group: "Node", choice: int, selector: list[int]) -> bool
 
 def _label(b: Builder, label: "Node", selector: list[int]) -> bool:
     keyword = label.children[0]
-    b.events.control(NodeType.CASE_EXPRESSION, keyword.start_byte, keyword.end_byte)
+    b.events.add(NodeType.CASE_EXPRESSION, keyword.start_byte, keyword.end_byte)
     is_default = keyword.type == "default"
     for value in label.named_children:
         if value.type == "pattern":
@@ -116,10 +115,4 @@ def _rule(b: Builder, group: "Node", result_role: Role) -> None:
             if result_role == Role.YIELD_EXPRESSION:
                 b.body.yields[-1][1].extend(values)
         elif child.type != "switch_label":
-            b.statement(child)
-
-
-def _statements(b: Builder, group: "Node") -> None:
-    for child in group.named_children:
-        if child.type != "switch_label":
             b.statement(child)

@@ -61,10 +61,10 @@ def test_control_follows_paths_of_variables(seed):
 
 def test_paths_lead_through_dropped_events():
     events = Events()
-    events.control(NodeType.BEGIN, 0, 1)
-    events.variable(NodeType.INTEGER, Role.LOCAL, (2, 3), 1)
+    events.add(NodeType.BEGIN, 0, 1)
+    events.add(NodeType.INTEGER, 2, 3, Role.LOCAL, 1)
     events.frontier = [0, 1]
-    events.control(NodeType.BREAK, 4, 5)
+    events.add(NodeType.BREAK, 4, 5)
     events.dropped = {0, 1}
     assert drop_events(events) == [[], [], []]
     events.dropped = {1}
@@ -73,11 +73,11 @@ def test_paths_lead_through_dropped_events():
 
 def test_convergences_that_no_path_reaches_are_dropped():
     events = Events()
-    events.control(NodeType.TRY, 0, 1)
+    events.add(NodeType.TRY, 0, 1)
     events.frontier = []
-    events.control(NodeType.FINALLY, 2, 3)
+    events.add(NodeType.FINALLY, 2, 3)
     events.convergence(NodeType.TRY_CONVERGENCE, 5)
-    events.control(NodeType.BREAK, 6, 7)
+    events.add(NodeType.BREAK, 6, 7)
     assert drop_events(events) == [[], [], [], [1]]
     assert events.dropped == {2}
 
