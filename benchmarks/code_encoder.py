@@ -9,8 +9,7 @@ from measure import Row, repeated, take_turns
 from torch import Tensor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerBase
 
-from gedbd.code.flow_graph import FlowGraph
-from gedbd.code.node_types import EdgeKind, NodeType, Role
+from gedbd.code.semantic_graph import EdgeKind, FlowGraph, NodeType, Role
 from gedbd.encoders.code.code_batches import CodeBatch, collate
 from gedbd.encoders.code.code_encoder import CodeEncoder, attention_mask
 from gedbd.encoders.code.code_inputs import CodeInput, InputLimits, InputParts, make_input

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from measure import Row
 
-from gedbd.code.flow_graph import FlowGraph
 from gedbd.code.fragments import completions
 from gedbd.code.parse import fragment_graph, method_graph
+from gedbd.code.semantic_graph import FlowGraph
 from gedbd.corpora.readers.java_sources import read_java_sources
 from gedbd.corpora.readers.localization import Changesets, find_file
 from gedbd.corpora.repository.commits import FileChange

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from gedbd.code.builder import MAX_DEPTH, Body, Builder
-from gedbd.code.events import FULL_DEFINITION
+from gedbd.code.event_graph import FULL_DEFINITION
 from gedbd.code.java_types import declared_type, has_dimensions
-from gedbd.code.node_types import NodeType, Role
+from gedbd.code.semantic_graph import NodeType, Role
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from gedbd.code.events import FULL_DEFINITION, NO_DEFINITION, Events
+from gedbd.code.event_graph import FULL_DEFINITION, NO_DEFINITION, Events
 from gedbd.code.java_types import declared_type, has_dimensions
-from gedbd.code.node_types import NodeType, Role
+from gedbd.code.semantic_graph import NodeType, Role
 
 if TYPE_CHECKING:
     from tree_sitter import Node

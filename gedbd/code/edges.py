@@ -3,8 +3,8 @@
 import re
 from bisect import bisect_left
 
-from gedbd.code.events import FULL_DEFINITION, MAX_EDGES, NO_DEFINITION, NO_KEY, Events
-from gedbd.code.node_types import EdgeKind
+from gedbd.code.event_graph import FULL_DEFINITION, MAX_EDGES, NO_DEFINITION, NO_KEY, Events
+from gedbd.code.semantic_graph import EdgeKind
 
 Edges = set[tuple[int, int, int]]
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gedbd.code.bodies import anonymous_class, lambda_expression
 from gedbd.code.builder import Builder, Variable, is_type_name
-from gedbd.code.events import FULL_DEFINITION, NO_DEFINITION, PARTIAL_DEFINITION
-from gedbd.code.node_types import NodeType, Role
+from gedbd.code.event_graph import FULL_DEFINITION, NO_DEFINITION, PARTIAL_DEFINITION
+from gedbd.code.semantic_graph import NodeType, Role
 from gedbd.code.switches import pattern, switch_value
 
 if TYPE_CHECKING:

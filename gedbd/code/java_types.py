@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gedbd.code.node_types import NodeType
+from gedbd.code.semantic_graph import NodeType
 
 if TYPE_CHECKING:
     from tree_sitter import Node

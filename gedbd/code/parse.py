@@ -12,11 +12,10 @@ import numpy as np
 from gedbd.code.bodies import CLASSES, METHODS, loose_members, member_nodes, method
 from gedbd.code.builder import Builder
 from gedbd.code.edges import Edges, data_edges, drop_events, flow_edges
-from gedbd.code.events import NO_KEY
+from gedbd.code.event_graph import NO_KEY
 from gedbd.code.expressions import EXPRESSIONS
-from gedbd.code.flow_graph import FlowGraph
 from gedbd.code.fragments import Fragment, completions
-from gedbd.code.node_types import EdgeKind
+from gedbd.code.semantic_graph import EdgeKind, FlowGraph
 from gedbd.code.statements import STATEMENTS
 from gedbd.code.syntax import parse
 

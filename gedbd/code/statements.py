@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 from gedbd.code.bodies import CLASSES, METHODS, annotations, local_class, method
 from gedbd.code.builder import Builder, Target
-from gedbd.code.events import MAX_EDGES
+from gedbd.code.event_graph import MAX_EDGES
 from gedbd.code.java_types import declared_type, has_dimensions
-from gedbd.code.node_types import NodeType, Role
+from gedbd.code.semantic_graph import NodeType, Role
 from gedbd.code.switches import switch_statement, yield_statement
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gedbd.code.builder import Builder, Target
-from gedbd.code.node_types import NodeType, Role
+from gedbd.code.semantic_graph import NodeType, Role
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -14,7 +14,7 @@ from gedbd.io.json_output import record
 @command("flow_graph", partial(path_and_flags, option="path", flags=("method", "line", "out")))
 def main(cfg: DictConfig) -> None:
     """Finds the method, writes its figure as SVG and PNG, and prints its nodes and edges."""
-    from gedbd.code.methods import choose_method, read_source
+    from gedbd.code.java_methods import choose_method, read_source
     from gedbd.code.parse import method_graph
     from gedbd.evaluation.flow_graph_files import LEFT_OUT, check_size, edge_table, node_table, write_figures
     from gedbd.io.console_tables import print_table

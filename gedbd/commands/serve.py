@@ -38,12 +38,15 @@ def main(cfg: DictConfig) -> None:
 def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret: str | None) -> None:
     """Does so, as the only process in the folder of the index."""
     from gedbd.service.server import listen
-    from gedbd.service.webhook.route import build_webhook, handle_event
+    from gedbd.service.webhook.route import build_webhook, run_event
 
     console = open_console()
     index = instantiate(cfg.opened)
     if cfg.event is not None:
-        print_line(console, handle_event(cfg.webhook, index, cfg.event, cfg.event_name))
+        receiver = build_webhook(cfg.webhook, index, secret="")
+        print_line(console, run_event(receiver, Path(cfg.event), cfg.event_name))
+        receiver.close()
+        index.close()
         return
     from gedbd.service.app import create_app
 

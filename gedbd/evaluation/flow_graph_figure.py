@@ -12,8 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch, Patch
 from matplotlib.path import Path
 
-from gedbd.code.flow_graph import FlowGraph
-from gedbd.code.node_types import EdgeKind, NodeType
+from gedbd.code.semantic_graph import EdgeKind, FlowGraph, NodeType
 from gedbd.evaluation.figure_files import BLUE, DARK_GREY, GREY
 from gedbd.evaluation.flow_graph_layout import HALF_HEIGHT, MARGIN, Box, Layout, place_nodes
 from gedbd.evaluation.flow_graph_routes import Point, Router

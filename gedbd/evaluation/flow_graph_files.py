@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from gedbd.code.flow_graph import FlowGraph
-from gedbd.code.node_types import EdgeKind, NodeType, Role
+from gedbd.code.semantic_graph import EdgeKind, FlowGraph, NodeType, Role
 
 RESOLUTION = 150  # pixels per inch
 MAX_PIXELS = 30_000  # of a side of an image; matplotlib draws no more than 65,535

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from gedbd.code.flow_graph import FlowGraph
-from gedbd.code.node_types import NodeType, Role
+from gedbd.code.semantic_graph import FlowGraph, NodeType, Role
 from gedbd.io.plain_text import printable
 
 MAX_CHARACTERS = 80  # of a printed line of code; longer ones are broken

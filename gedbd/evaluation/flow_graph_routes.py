@@ -5,7 +5,7 @@ from math import ceil, floor
 
 from matplotlib.path import Path
 
-from gedbd.code.node_types import EdgeKind
+from gedbd.code.semantic_graph import EdgeKind
 from gedbd.evaluation.flow_graph_layout import CONTROL_GUTTER, HALF_HEIGHT, ROW_HEIGHT, VARIABLE_GUTTER, Box, Layout
 
 Point = tuple[float, float]

@@ -16,16 +16,16 @@ from jinja2 import Environment, FileSystemLoader
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from gedbd.service.index_interface import Index
-from gedbd.service.metrics import Metrics, MetricsMiddleware
 from gedbd.service.middleware import RequestGuard
 from gedbd.service.routes import Service, locate_router, public_router, router
 from gedbd.service.schemas import ONE_REPORT, REPORT_LIST
+from gedbd.service.service_metrics import Metrics, MetricsMiddleware
 from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook.receiver import Webhook, as_unavailable
 from gedbd.service.webhook.route import webhook_router
 from gedbd.triage.feedback import FeedbackStore
+from gedbd.triage.index import Index
 from gedbd.triage.storage.connection import StoreUnavailable
 
 PAGE_DIR = Path(__file__).parent / "page"

@@ -12,8 +12,6 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import Discriminator, Field, Tag
 
 from gedbd.service.forgetting import forget_beside
-from gedbd.service.index_interface import Index
-from gedbd.service.metrics import Metrics
 from gedbd.service.schemas import (
     MAX_REPORTS,
     ONE_REPORT,
@@ -36,10 +34,12 @@ from gedbd.service.schemas import (
     locate_response,
     match_response,
 )
+from gedbd.service.service_metrics import Metrics
 from gedbd.service.suspects import RepositoryError, SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
+from gedbd.triage.index import Index
 from gedbd.triage.report import Filters, Match, Report, check_report
 
 ERRORS = {

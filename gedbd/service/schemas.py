@@ -1,6 +1,7 @@
 """Request and response bodies of the API, with their limits."""
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -10,8 +11,6 @@ from gedbd.corpora.chronology import ID_PATTERN, MAX_ID_LENGTH
 from gedbd.corpora.dates import check_range, parse_date
 from gedbd.corpora.urls import MAX_URL_LENGTH, web_url
 from gedbd.service.suspects import Suspects
-from gedbd.triage.locating.hunks import MatchedHunk, MatchedLine
-from gedbd.triage.locating.located import LocatedChange
 from gedbd.triage.report import MAX_DESCRIPTION_LENGTH, MAX_TITLE_LENGTH, MAX_TOP_K, Filters, Match, Report
 
 MAX_MESSAGE_LENGTH = 2_000
@@ -276,23 +275,34 @@ class LocateRequest(ReportDraft):
     top_k: int = Field(5, ge=1, le=MAX_TOP_K)
 
 
+def within_line(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans that lie in the part of a line that is kept."""
+    return [(start, min(end, MAX_LINE_LENGTH)) for start, end in spans if start < MAX_LINE_LENGTH]
+
+
+# Texts that every JSON parser takes; the storable form has the same length.
+CleanText = Annotated[str, CLEANED]
+CutLine = Annotated[str, AfterValidator(lambda text: text[:MAX_LINE_LENGTH]), CLEANED]
+CutMessage = Annotated[str, AfterValidator(lambda text: text[:MAX_MESSAGE_LENGTH]), CLEANED]
+
+
 class LineResponse(BaseModel):
     """A line of a hunk: ``sign`` is ``+``, ``-`` or a blank; ``spans`` are the places of the report's words."""
 
     sign: str
     number: int
-    text: str
-    spans: list[tuple[int, int]]
+    text: CutLine
+    spans: Annotated[list[tuple[int, int]], BeforeValidator(within_line)]
 
 
 class HunkResponse(BaseModel):
     """A hunk that shares words with the report: ``count`` lines from ``start`` of the file after the change."""
 
-    path: str
-    start: int
-    count: int
-    section: str
-    terms: list[str]
+    path: CleanText
+    start: int = Field(validation_alias="new_start")
+    count: int = Field(validation_alias="new_count")
+    section: CutLine
+    terms: list[CleanText]
     lines: list[LineResponse]
 
 
@@ -303,9 +313,9 @@ class SuspectResponse(BaseModel):
     rank: int
     score: float = Field(description="Comparable only within one answer")
     created_at: datetime
-    title: str
-    message: str
-    explanation: list[str]
+    title: CutLine
+    message: CutMessage
+    explanation: list[CleanText]
     hunks: list[HunkResponse]
 
 
@@ -316,58 +326,16 @@ class LocateResponse(BaseModel):
     why the index of the repository may be out of date, and is empty if it is not.
     """
 
-    repository: str
+    repository: CleanText
     commit: str
     num_commits: int
     num_ranked: int
-    statement: str
-    problem: str
+    statement: CleanText
+    problem: CleanText
     changes: list[SuspectResponse]
 
 
 def locate_response(found: Suspects, statement: str) -> LocateResponse:
     """Suspect commits as the API returns them."""
-    return LocateResponse(
-        repository=_clean(found.facts["repository"]),
-        commit=found.facts["commit"],
-        num_commits=found.facts["num_commits"],
-        num_ranked=found.facts["num_ranked"],
-        statement=_clean(statement),
-        problem=_clean(found.problem),
-        changes=[_suspect(change) for change in found.changes],
-    )
-
-
-def _suspect(change: LocatedChange) -> SuspectResponse:
-    return SuspectResponse(
-        id=change.id,
-        rank=change.rank,
-        score=change.score,
-        created_at=change.created_at,
-        title=_clean(change.title)[:MAX_LINE_LENGTH],
-        message=_clean(change.message)[:MAX_MESSAGE_LENGTH],
-        explanation=[_clean(reason) for reason in change.explanation],
-        hunks=[_hunk(hunk) for hunk in change.hunks],
-    )
-
-
-def _hunk(hunk: MatchedHunk) -> HunkResponse:
-    return HunkResponse(
-        path=_clean(hunk.path),
-        start=hunk.new_start,
-        count=hunk.new_count,
-        section=_clean(hunk.section)[:MAX_LINE_LENGTH],
-        terms=[_clean(term) for term in hunk.terms],
-        lines=[_line(line) for line in hunk.lines],
-    )
-
-
-def _line(line: MatchedLine) -> LineResponse:
-    """A line cut to ``MAX_LINE_LENGTH``, with the places that are left."""
-    spans = [(start, min(end, MAX_LINE_LENGTH)) for start, end in line.spans if start < MAX_LINE_LENGTH]
-    return LineResponse(sign=line.sign, number=line.number, text=_clean(line.text)[:MAX_LINE_LENGTH], spans=spans)
-
-
-def _clean(text: str) -> str:
-    """A text that every JSON parser takes, of the same length."""
-    return str(storable(text))
+    changes = [SuspectResponse.model_validate(change, from_attributes=True) for change in found.changes]
+    return LocateResponse(**found.facts, statement=statement, problem=found.problem, changes=changes)

@@ -3,40 +3,18 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from gedbd.retrieval.changes.history import ChangeQuery
-from gedbd.service.thread_pool import Worker
+from gedbd.service.thread_pool import BackgroundWorker
 from gedbd.triage.locating.indexing import IndexLimits
 from gedbd.triage.locating.located import LocatedChange
 from gedbd.triage.locating.reports import query_of
-from gedbd.triage.locating.repository_index import Update, open_repository
+from gedbd.triage.locating.repository_index import RepositoryIndex, open_repository
 from gedbd.triage.locating.trained import NOT_MEASURED, read_trained
 from gedbd.triage.report import Report, check_report
 
 log = logging.getLogger("gedbd")
 JOIN_S = 1.0  # how long shutdown waits for an update
-
-
-class Repository(Protocol):
-    """The index of a repository, as the service uses it; every method may be called from many threads at once."""
-
-    @property
-    def commit(self) -> str:
-        """The id of the last indexed commit; empty before the first update."""
-        ...
-
-    def update(self, wait: bool = True) -> Update:
-        """Adds the commits since the last time. Raises ValueError or OSError if the repository cannot be read."""
-        ...
-
-    def locate(self, query: ChangeQuery, top_k: int = 10) -> Sequence[LocatedChange]:
-        """The most suspect commits before a report. Raises ValueError or OSError likewise."""
-        ...
-
-    def facts(self, query: ChangeQuery) -> dict[str, Any]:
-        """``repository``, ``commit``, ``num_commits`` and ``num_ranked``."""
-        ...
 
 
 class RepositoryError(Exception):
@@ -48,7 +26,7 @@ class Suspects(NamedTuple):
 
     Attributes:
         changes: The most suspect commits, most suspect first.
-        facts: See ``Repository.facts``.
+        facts: See ``RepositoryIndex.facts``.
         problem: Why the index may be out of date; empty if it is not.
     """
 
@@ -71,14 +49,14 @@ class SuspectFinder:
         ValueError: If ``update_s`` is not above 0.
     """
 
-    def __init__(self, repository: Repository, statement: str, update_s: float = 60.0) -> None:
+    def __init__(self, repository: RepositoryIndex, statement: str, update_s: float = 60.0) -> None:
         if not (isinstance(update_s, int | float) and update_s > 0):
             raise ValueError(f"suspects.update_s={update_s} must be a number above 0")
         self.statement = statement
         self.problem = "the repository is being indexed for the first time"
         self._repository = repository
         self._update_s = float(update_s)
-        self.worker = Worker("gedbd-repository", self.update)
+        self.worker = BackgroundWorker("gedbd-repository", self.update)
 
     def find(self, report: Report, top_k: int) -> Suspects:
         """The most suspect commits of a report; none before the first update is done.

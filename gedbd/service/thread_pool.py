@@ -101,7 +101,7 @@ class BoundedThreadPool:
         return not wait(unfinished, CLOSE_S).not_done
 
 
-class Worker:
+class BackgroundWorker:
     """Repeats a step in a daemon thread until it is stopped.
 
     Args:

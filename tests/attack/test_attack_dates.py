@@ -19,7 +19,7 @@ from gedbd.corpora.readers.github import read_github
 from gedbd.corpora.readers.gitlab import read_gitlab
 from gedbd.corpora.readers.jira import read_jira
 from gedbd.corpora.splits import TimeSplit, split_corpus
-from gedbd.service.webhook.events import read_event
+from gedbd.service.webhook.index_updater import read_event
 from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Filters, Report, check_report, read_moment
 from gedbd.triage.storage.in_memory import InMemoryIndex

@@ -15,7 +15,7 @@ import gedbd
 import gedbd.commands.index
 from gedbd.sampling.feedback_labels import feedback_table
 from gedbd.service.app import create_app
-from gedbd.service.webhook.outbox import Comment
+from gedbd.service.webhook.outbox import OutboxComment
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Report
@@ -139,7 +139,7 @@ def test_the_service_leaves_no_byte_while_it_runs(folder, reader):
             hook.inbox.put("second", "issues", json.dumps(issue(70, updated_at=early)))
             hook.inbox.put("third", "issues", "{")
         for number, body in ((ID, "of #3"), ("20", f"This may be a duplicate of #{ID} (90%)"), ("21", f"of #{ID}0")):
-            hook.outbox.put(Comment(REPOSITORY, number, body))
+            hook.outbox.put(OutboxComment(REPOSITORY, number, body))
         hook.updater.history.remember_link(5, "3", ID)
         assert found_in(folder, *WORDS)["webhook.sqlite-wal"]
         assert client.delete(f"/api/reports/{ID}", params={"forget": "true"}).json() == {"deleted": ID}

@@ -15,12 +15,12 @@ from small_hub import REPOSITORY, SECRET, Hub, comments, issue, running_hub, sig
 from small_index import SmallIndex
 
 from gedbd.service.app import create_app
-from gedbd.service.webhook.comments import MARKER, GitHub
 from gedbd.service.webhook.database import WebhookFile
-from gedbd.service.webhook.outbox import MAX_TRIES, Comment, Outbox, wait_after
+from gedbd.service.webhook.github_comments import MARKER, CommentClient
+from gedbd.service.webhook.outbox import MAX_TRIES, Outbox, OutboxComment, wait_after
 from gedbd.service.webhook.receiver import Webhook
 
-FIRST = Comment(REPOSITORY, "1", f"{MARKER} text")
+FIRST = OutboxComment(REPOSITORY, "1", f"{MARKER} text")
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def hub() -> Iterator[Hub]:
 
 @pytest.fixture
 def hook(index: SmallIndex, hub: Hub) -> Iterator[Webhook]:
-    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, 2.0), SECRET)
+    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url, 2.0), SECRET)
     yield hook
     hook.close()
 
@@ -64,7 +64,7 @@ def test_it_outlives_a_restart_in_an_outage(index: SmallIndex, hub: Hub, hook: W
     hook.receive("issues", issue())
     assert hook.post_comments() == ["postponed"]
     hook.close()
-    again = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, 2.0), SECRET)
+    again = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url, 2.0), SECRET)
     assert 0 < next_due(again.outbox) - time.time() < 15
     assert again.post_comments() == []  # a start is no reason to ask sooner
     assert again.outbox.waiting()
@@ -75,7 +75,7 @@ def test_it_is_tried_for_a_day_and_longer_and_longer_apart(outbox: Outbox) -> No
     outbox.put(FIRST)
     now = 1e9
     moments: list[float] = []
-    given_up: list[Comment] = []
+    given_up: list[OutboxComment] = []
     while outbox.state(*FIRST[:2]) == "pending":
         now = max(now, next_due(outbox))
         assert outbox.due(now) == [FIRST]
@@ -120,7 +120,7 @@ REFUSED = [("POST", 429), ("POST", 403, {"Retry-After": "1"}), ("POST", 401), ("
 def test_a_comment_without_a_clear_answer_is_looked_for_before_it_is_posted_again(
     index: SmallIndex, hub: Hub, failure: tuple[object, ...], is_created: bool
 ) -> None:
-    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, 0.3), SECRET)
+    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url, 0.3), SECRET)
     assert hook.poster is not None
     hook.outbox.put(FIRST)
     hub.failures = [failure]
@@ -146,7 +146,7 @@ def test_a_comment_that_is_refused_need_not_rest(hub: Hub, hook: Webhook, failur
 
 
 def test_a_process_that_is_killed_while_it_posts_looks_later(index: SmallIndex, hub: Hub) -> None:
-    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, 60.0, deadline_s=60.0), SECRET)
+    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url, 60.0, deadline_s=60.0), SECRET)
     assert hook.poster is not None
     assert hook.github is not None
     hook.outbox.put(FIRST)
@@ -180,7 +180,7 @@ def restarted(index: SmallIndex, hub: Hub, hook: Webhook, passed_s: float) -> We
     file = WebhookFile(index.folder)
     file.query("UPDATE comments SET posted_at = posted_at - ?, tried_at = 0, next_try_at = 0", passed_s)
     file.close()
-    return Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, 2.0), SECRET)
+    return Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url, 2.0), SECRET)
 
 
 def soon(seconds: float) -> str:
@@ -210,7 +210,7 @@ def test_github_is_not_asked_before_the_time_it_names(
     sent = {name: value if isinstance(value, str) else value() for name, value in headers.items()}
     hub.failures = [("GET", status, sent)]
     for number in ("1", "2"):
-        hook.outbox.put(Comment(REPOSITORY, number, "text"))
+        hook.outbox.put(OutboxComment(REPOSITORY, number, "text"))
     begun = time.time()
     assert hook.post_comments() == ["postponed"]
     assert next_due(hook.outbox) >= begun + least - 2  # Retry-After holds whole seconds
@@ -235,7 +235,7 @@ def test_a_clock_that_is_set_back_does_not_postpone_a_comment(
 
 def test_one_issue_that_always_fails_does_not_hold_the_others_up(index: SmallIndex, hub: Hub, hook: Webhook) -> None:
     for number in range(4):
-        hook.outbox.put(Comment(REPOSITORY, str(number), "text"))
+        hook.outbox.put(OutboxComment(REPOSITORY, str(number), "text"))
     hook.outbox.first_wait_s = 0.01
     hub.broken.add(f"/repos/{REPOSITORY}/issues/0/comments")
     with TestClient(create_app(index, webhook=hook)):

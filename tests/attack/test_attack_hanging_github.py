@@ -21,8 +21,8 @@ from small_index import SmallIndex
 
 import gedbd.commands.serve
 from gedbd.service.app import create_app
-from gedbd.service.webhook.comments import CommentError, GitHub
-from gedbd.service.webhook.outbox import Comment
+from gedbd.service.webhook.github_comments import CommentClient, CommentError
+from gedbd.service.webhook.outbox import OutboxComment
 from gedbd.service.webhook.receiver import Webhook
 
 ROOT = Path(gedbd.__file__).parent.parent
@@ -54,7 +54,7 @@ def test_other_requests_are_answered_and_the_service_ends(
     index: SmallIndex, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gedbd.service.webhook.receiver.CANCEL_AFTER_S", 0.1)
-    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, NEVER_S), SECRET)
+    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url, NEVER_S), SECRET)
     with serving(create_app(index, webhook=hook)) as port:
         home = f"http://127.0.0.1:{port}"
         with ThreadPoolExecutor(8) as threads:
@@ -73,7 +73,7 @@ def test_other_requests_are_answered_and_the_service_ends(
 def test_an_attempt_ends_at_its_deadline(hub: Hub, drips: bool) -> None:
     hub.drips = drips
     with pytest.raises(CommentError, match=r"not done within 0\.2 seconds") as caught:
-        GitHub("t0ken", hub.url, NEVER_S, deadline_s=0.2).comment_once(REPOSITORY, "7", "text", lambda: None)
+        CommentClient("t0ken", hub.url, NEVER_S, deadline_s=0.2).comment_once(REPOSITORY, "7", "text", lambda: None)
     assert caught.value.is_temporary
     assert not caught.value.is_unknown
     until(lambda: not calls())  # nor does its thread go on, or begin another call
@@ -96,7 +96,7 @@ def test_a_body_that_drips_ends_at_the_deadline() -> None:
 
         thread = threading.Thread(target=drip)
         thread.start()
-        github = GitHub("t0ken", f"http://127.0.0.1:{server.getsockname()[1]}", NEVER_S, deadline_s=0.2)
+        github = CommentClient("t0ken", f"http://127.0.0.1:{server.getsockname()[1]}", NEVER_S, deadline_s=0.2)
         with pytest.raises(CommentError):
             github.comment_once(REPOSITORY, "7", "text", lambda: None)
         thread.join(LIMIT_S)
@@ -104,7 +104,7 @@ def test_a_body_that_drips_ends_at_the_deadline() -> None:
 
 
 def test_a_comment_that_hangs_is_posted_once_github_answers(index: SmallIndex, hub: Hub) -> None:
-    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, 60.0, deadline_s=0.1), SECRET)
+    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url, 60.0, deadline_s=0.1), SECRET)
     hook.outbox.first_wait_s = 0.01
     with TestClient(create_app(index, webhook=hook), base_url="http://localhost") as client:
         client.post("/webhooks/github", **signed(issue(), "issues", "d"))
@@ -117,9 +117,9 @@ def test_a_comment_that_hangs_is_posted_once_github_answers(index: SmallIndex, h
 
 
 def test_many_comments_that_hang_wait_for_one_try(index: SmallIndex, hub: Hub) -> None:
-    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, 60.0, deadline_s=0.1), SECRET)
+    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url, 60.0, deadline_s=0.1), SECRET)
     for number in range(50):
-        hook.outbox.put(Comment(REPOSITORY, str(number), "text"))
+        hook.outbox.put(OutboxComment(REPOSITORY, str(number), "text"))
     assert hook.post_comments() == ["postponed"]
     assert hook.outbox.due(time.time()) == []
     assert len(hook.outbox.waiting()) == 50

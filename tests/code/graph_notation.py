@@ -11,7 +11,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import NamedTuple
 
-from gedbd.code.node_types import EdgeKind, NodeType, Role
+from gedbd.code.semantic_graph import EdgeKind, NodeType, Role
 
 KEYWORDS = {  # the text at a control node; at the others stands one character
     "TRY": "try",

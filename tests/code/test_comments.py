@@ -1,6 +1,6 @@
 import pytest
 
-from gedbd.code.comments import code_lines
+from gedbd.code.code_lines import code_lines
 
 JAVA = """\
 /* a

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from gedbd.code.edges import data_edges, drop_events, flow_edges, successors
-from gedbd.code.events import FULL_DEFINITION, NO_DEFINITION, NO_KEY, PARTIAL_DEFINITION, Events
-from gedbd.code.node_types import EdgeKind, NodeType, Role
+from gedbd.code.event_graph import FULL_DEFINITION, NO_DEFINITION, NO_KEY, PARTIAL_DEFINITION, Events
+from gedbd.code.semantic_graph import EdgeKind, NodeType, Role
 
 
 def random_graph(rng):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gedbd.code.node_types import EdgeKind, NodeType
 from gedbd.code.parse import fragment_graph, method_graph
+from gedbd.code.semantic_graph import EdgeKind, NodeType
 
 
 def summary(graph):

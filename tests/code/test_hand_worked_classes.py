@@ -7,8 +7,8 @@ import test_hand_worked_loops
 import test_hand_worked_switches
 from graph_notation import Case, check, expected_nodes
 
-from gedbd.code.node_types import NodeType, Role
 from gedbd.code.parse import method_graph
+from gedbd.code.semantic_graph import NodeType, Role
 
 CASES = {
     "lambda with an expression": Case(

@@ -3,8 +3,8 @@
 import pytest
 
 from gedbd.code.java_types import type_of_name
-from gedbd.code.node_types import NodeType
 from gedbd.code.parse import method_graph
+from gedbd.code.semantic_graph import NodeType
 
 
 @pytest.mark.parametrize(

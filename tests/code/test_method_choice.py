@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gedbd.code.methods import choose_method, read_source
+from gedbd.code.java_methods import choose_method, read_source
 
 SOURCE = """class Sorter {
     int least(int a, int b) {

@@ -1,6 +1,6 @@
 """The methods of Java files."""
 
-from gedbd.code.methods import find_methods
+from gedbd.code.java_methods import find_methods
 
 SOURCE = """package a.b;
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gedbd.code.flow_graph import NO_ROLE
-from gedbd.code.node_types import NodeType, Role
 from gedbd.code.parse import method_graph
+from gedbd.code.semantic_graph import NO_ROLE, NodeType, Role
 
 METHODS = Path(__file__).parents[3] / "shared" / "data" / "java_methods" / "tomcat.jsonl.xz"  # beside the repository
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gedbd.code.node_types import EdgeKind, NodeType, Role
 from gedbd.code.parse import method_graph
+from gedbd.code.semantic_graph import EdgeKind, NodeType, Role
 
 
 def types(graph):
@@ -150,7 +150,7 @@ def test_a_generated_method_of_three_thousand_lines_has_a_graph():
     ],
 )
 def test_edges_of_very_large_methods_grow_with_their_length(begin, repeated, end, monkeypatch):
-    for module in ("statements", "edges", "events"):
+    for module in ("statements", "edges", "event_graph"):
         monkeypatch.setattr(f"gedbd.code.{module}.MAX_EDGES", 1000)
     small, large = (method_graph(f"void f(int a, int i) {{ {begin}{repeated * number}{end} }}") for number in (5, 100))
     assert not small.is_approximate

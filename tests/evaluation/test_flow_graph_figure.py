@@ -7,8 +7,8 @@ import pytest
 from matplotlib.collections import PathCollection, PolyCollection
 from matplotlib.path import Path
 
-from gedbd.code.node_types import EdgeKind
 from gedbd.code.parse import method_graph
+from gedbd.code.semantic_graph import EdgeKind
 from gedbd.evaluation.flow_graph_figure import arrow_head, draw_flow_graph
 from gedbd.evaluation.flow_graph_files import write_figures
 from gedbd.evaluation.flow_graph_layout import HALF_HEIGHT, MAX_CHARACTERS, place_nodes

@@ -26,9 +26,9 @@ from small_index import FIGURE, TARGETS, SmallIndex
 
 from gedbd.sampling.feedback_labels import feedback_table
 from gedbd.service.app import create_app
-from gedbd.service.webhook.comments import MARKER, GitHub
 from gedbd.service.webhook.database import WebhookFile
-from gedbd.service.webhook.outbox import Comment, Outbox
+from gedbd.service.webhook.github_comments import MARKER, CommentClient
+from gedbd.service.webhook.outbox import Outbox, OutboxComment
 from gedbd.service.webhook.payloads import named_duplicate
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.service.webhook.route import is_signed, run_event
@@ -42,7 +42,7 @@ def hub() -> Iterator[Hub]:
 
 @pytest.fixture
 def hook(index: SmallIndex, hub: Hub) -> Webhook:
-    return Webhook(index, REPOSITORY, GitHub("t0ken", hub.url, 2.0), SECRET)
+    return Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url, 2.0), SECRET)
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_comment_that_is_there_is_not_posted_again(send, hub):
 
 def test_a_comment_names_several_suggestions_up_to_the_limit(index, hub):
     index.target = replace(index.target, threshold=0.1)
-    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url), SECRET, suggestions=2)
+    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url), SECRET, suggestions=2)
     assert hook.receive("issues", issue(title="attachment preview week calendar")).code == "added"
     assert hook.post_comments() == ["posted"]
     assert f"{FIGURE}\n\nAlso possible: #" in comments(hub)[0]  # the figure is that of the best match
@@ -128,7 +128,7 @@ def test_nothing_is_suggested_unless_the_backtest_met_the_target(index, hub, cap
         hook = Webhook(
             index,
             REPOSITORY,
-            GitHub("t0ken", hub.url),
+            CommentClient("t0ken", hub.url),
             target_precision=target.target_precision if asked else None,
         )
         assert hook.receive("issues", issue()).code == "added"
@@ -143,7 +143,7 @@ def test_nothing_is_suggested_unless_the_backtest_met_the_target(index, hub, cap
 
 def test_the_threshold_is_that_of_the_target_asked_for(index, hub):
     index.target = TARGETS[2]
-    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url), target_precision=0.5)
+    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url), target_precision=0.5)
     hook.receive("issues", issue())
     assert hook.post_comments() == ["posted"]
     assert FIGURE in comments(hub)[0]
@@ -151,7 +151,7 @@ def test_the_threshold_is_that_of_the_target_asked_for(index, hub):
 
 
 def test_the_target_is_that_of_the_index_as_it_is_now(index, hub):
-    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url), target_precision=0.5)
+    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url), target_precision=0.5)
     index.targets = TARGETS[1:]  # it was built again from another backtest
     result = hook.receive("issues", issue())
     assert result.code == "added"
@@ -277,7 +277,7 @@ def test_too_large_an_event_is_refused_and_without_a_webhook_there_is_none(clien
 )
 def test_all_comments_are_looked_at_or_none_is_posted(index, hub, found, result, asked):
     hub.comments[f"/repos/{REPOSITORY}/issues/70/comments"] = found
-    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url), SECRET)
+    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url), SECRET)
     hook.receive("issues", issue())
     assert hook.post_comments() == [result]
     assert hub.asked == asked
@@ -309,7 +309,7 @@ def test_what_is_forbidden_is_not_tried_again(send, hub, hook):
 
 
 def test_an_unreachable_github_stops_nothing(index):
-    hook = Webhook(index, REPOSITORY, GitHub("t0ken", "http://127.0.0.1:9", 1.0), SECRET)
+    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", "http://127.0.0.1:9", 1.0), SECRET)
     hook.receive("issues", issue())
     assert hook.post_comments() == ["postponed"]
     assert hook.post_comments() == []
@@ -319,9 +319,9 @@ def test_an_unreachable_github_stops_nothing(index):
 
 def test_a_comment_that_waits_is_posted_after_the_next_start(index, hub):
     before = WebhookFile(index.folder)
-    assert Outbox(before).put(Comment(REPOSITORY, "15", f"{MARKER} text"))
+    assert Outbox(before).put(OutboxComment(REPOSITORY, "15", f"{MARKER} text"))
     before.close()
-    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url), SECRET)
+    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url), SECRET)
     with TestClient(create_app(index, webhook=hook)):
         until(lambda: not hook.outbox.waiting())
     assert comments(hub, 15) == [f"{MARKER} text"]
@@ -347,7 +347,7 @@ def test_a_duplicate_is_read_as_github_reads_it(text, number):
 
 
 def test_one_event_from_a_file(index, hub, tmp_path):
-    hook = Webhook(index, REPOSITORY, GitHub("t0ken", hub.url))
+    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url))
     file = tmp_path / "event.json"
     file.write_text(json.dumps(issue(title="$(rm x) `id` large attachment")))
     assert run_event(hook, file, "issues") == "#70 added; comments: posted"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.code.methods import Method, find_methods
+from gedbd.code.java_methods import JavaMethod, find_methods
 from gedbd.code.syntax import FALLBACK_ENCODING, decode_source, plain_code
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.documents import Documents
@@ -23,7 +23,7 @@ ROOT_MARKS = frozenset(
     (".git", ".project", "build.gradle", "build.gradle.kts", "build.xml", "pom.xml", "settings.gradle", "src")
 )
 FILE_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".jsonl.zip")
-Found = tuple[list[Method], list[str]]
+Found = tuple[list[JavaMethod], list[str]]
 
 
 """Methods, and warnings about what was left out."""
@@ -80,7 +80,7 @@ def _read_sources(place: Path, skip_folders: Sequence[str], max_file_kb: int) ->
     files, warnings = [place], tuple[str, ...]()
     if place.is_dir():
         files, warnings = find_sources(place, skip_folders, max_file_kb)
-    methods: list[Method] = []
+    methods: list[JavaMethod] = []
     others: list[str] = []
     for file in track(files, "read Java files", transient=True):
         relative = file.relative_to(root).as_posix()
@@ -91,20 +91,20 @@ def _read_sources(place: Path, skip_folders: Sequence[str], max_file_kb: int) ->
     return methods, [*warnings, *([f"{told} (first: {others[0]})"] if others else [])]
 
 
-def _read_lines(file: Path) -> Iterator[Method]:
+def _read_lines(file: Path) -> Iterator[JavaMethod]:
     """The methods of a file with a JSON object a line."""
     for row, record in read_json_lines(file):
         yield _method(record, f"{file}, row {row}")
 
 
-def _method(record: JsonLine, place: str) -> Method:
+def _method(record: JsonLine, place: str) -> JavaMethod:
     """The method of a record; raises ValueError if a value is missing."""
     number = record.get("line", 0)
     if not isinstance(number, int):
         raise ValueError(f"{place}: 'line' must be a whole number, not {str(number)[:40]!r}")
     path, name, code = (_text(record, key, place) for key in ("path", "name", "code"))
     comment = _text(record, "comment", place) if record.get("comment") else ""
-    return Method(path, name, number, comment, code)
+    return JavaMethod(path, name, number, comment, code)
 
 
 def _text(record: JsonLine, key: str, place: str) -> str:
@@ -115,9 +115,9 @@ def _text(record: JsonLine, key: str, place: str) -> str:
     return value
 
 
-def _without_long_and_repeated(methods: Iterable[Method], max_lines: int) -> Found:
+def _without_long_and_repeated(methods: Iterable[JavaMethod], max_lines: int) -> Found:
     """The methods that are short enough and repeat no earlier one."""
-    kept: list[Method] = []
+    kept: list[JavaMethod] = []
     long: list[str] = []
     repeated: list[str] = []
     seen: set[str] = set()
@@ -137,9 +137,11 @@ def _without_long_and_repeated(methods: Iterable[Method], max_lines: int) -> Fou
     return kept, [f"{what}: {len(ids):,}, left out (first: {ids[0]})" for what, ids in told.items() if ids]
 
 
-def _table(methods: list[Method]) -> pd.DataFrame:
+def _table(methods: list[JavaMethod]) -> pd.DataFrame:
     """Methods as documents, see ``read_java_sources``."""
-    table = pd.DataFrame(methods, columns=list(Method._fields)).rename(columns={"name": "title", "code": "description"})
+    table = pd.DataFrame(methods, columns=list(JavaMethod._fields)).rename(
+        columns={"name": "title", "code": "description"}
+    )
     ids = pd.Series([_id(method) for method in methods])
     # Several methods of one name may begin in one line: the second of them gets "#2".
     number = ids.groupby(ids).cumcount() + 1
@@ -149,7 +151,7 @@ def _table(methods: list[Method]) -> pd.DataFrame:
     return table.assign(created_at=no_dates)
 
 
-def _id(method: Method) -> str:
+def _id(method: JavaMethod) -> str:
     return f"{method.path}:{method.line}:{method.name}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from gedbd.code.comments import code_lines
+from gedbd.code.code_lines import code_lines
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
 from gedbd.corpora.repository.git import Git, decode, encoded_paths, unquote
 from gedbd.corpora.repository.row_cache import RowCache

@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.code.flow_graph import FlowGraph
-from gedbd.code.node_types import EdgeKind, NodeType, Role
+from gedbd.code.semantic_graph import EdgeKind, FlowGraph, NodeType, Role
 from gedbd.encoders.code import code_tokens
 
 

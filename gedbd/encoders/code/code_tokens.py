@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from gedbd.code.node_types import NodeType, Role
+from gedbd.code.semantic_graph import NodeType, Role
 
 CODE = "[C]"
 NODES = "[N]"

@@ -157,7 +157,7 @@ class Inbox:
         return int(count)
 
 
-class History:
+class EventHistory:
     """When each issue and comment was last changed, whether it is deleted, and which comment linked which reports.
 
     Args:

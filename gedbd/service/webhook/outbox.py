@@ -15,7 +15,7 @@ JITTER = 0.2
 RESULT_WAIT_S = 60.0  # until GitHub shows a comment that it creates although its answer did not arrive
 
 
-class Comment(NamedTuple):
+class OutboxComment(NamedTuple):
     """A comment that waits."""
 
     repository: str
@@ -50,18 +50,18 @@ class Outbox:
             rest_s = min(posted_at + result_wait_s - now, result_wait_s)
             self._rests_until[repository, issue_id] = time.monotonic() + rest_s
 
-    def put(self, comment: Comment) -> bool:
+    def put(self, comment: OutboxComment) -> bool:
         """Adds a comment; returns False if there was ever one for this issue."""
         moment = datetime.now(UTC).isoformat(timespec="microseconds")
         columns = "repository, issue_id, body, state, moment"
         added = f"INSERT OR IGNORE INTO comments ({columns}) VALUES (?, ?, ?, 'pending', ?) RETURNING 1"
         return bool(self.file.query(added, *comment, moment))
 
-    def waiting(self) -> list[Comment]:
+    def waiting(self) -> list[OutboxComment]:
         """All comments that wait, the oldest first."""
         return self._pending("ORDER BY moment")
 
-    def due(self, now: float) -> list[Comment]:
+    def due(self, now: float) -> list[OutboxComment]:
         """Comments whose next try is due, the most urgent first.
 
         Args:
@@ -81,12 +81,12 @@ class Outbox:
             moments.append(max(moment, time.time() + rest_s) if rest_s > 0 else float(moment))
         return min(moments, default=None)
 
-    def record_post(self, comment: Comment, now: float) -> None:
+    def record_post(self, comment: OutboxComment, now: float) -> None:
         """Records that a comment is being posted, or that the result of that is unknown: it rests from now on."""
         self._set_posted_at(comment, now)
         self._rests_until[comment.repository, comment.issue_id] = time.monotonic() + self.result_wait_s
 
-    def record_refusal(self, comment: Comment) -> None:
+    def record_refusal(self, comment: OutboxComment) -> None:
         """Records that GitHub has not created a comment, so that it need not rest."""
         self._set_posted_at(comment, 0.0)
         self._rests_until.pop((comment.repository, comment.issue_id), None)
@@ -95,13 +95,13 @@ class Outbox:
         """Seconds until no comment rests."""
         return max((self._rest_s(comment.repository, comment.issue_id) for comment in self.waiting()), default=0.0)
 
-    def settle(self, comment: Comment, state: str) -> None:
+    def settle(self, comment: OutboxComment, state: str) -> None:
         """Records the final state of a comment: "posted" or "failed"."""
         settled = "UPDATE comments SET state = ?, tries = tries + 1 WHERE repository = ? AND issue_id = ?"
         self.file.query(settled, state, comment.repository, comment.issue_id)
         self._rests_until.pop((comment.repository, comment.issue_id), None)
 
-    def postpone(self, comments: list[Comment], now: float, requested_wait_s: float = 0.0) -> list[Comment]:
+    def postpone(self, comments: list[OutboxComment], now: float, requested_wait_s: float = 0.0) -> list[OutboxComment]:
         """Schedules the next try of comments after a failed one.
 
         Args:
@@ -134,7 +134,7 @@ class Outbox:
         found = self.file.query(query, repository, issue_id)
         return str(found[0][0]) if found else None
 
-    def _set_posted_at(self, comment: Comment, moment: float) -> None:
+    def _set_posted_at(self, comment: OutboxComment, moment: float) -> None:
         changed = "UPDATE comments SET posted_at = ? WHERE repository = ? AND issue_id = ?"
         self.file.query(changed, moment, comment.repository, comment.issue_id)
 
@@ -142,9 +142,9 @@ class Outbox:
         """Seconds until a comment has rested; 0 or below if it has."""
         return self._rests_until.get((repository, issue_id), 0.0) - time.monotonic()
 
-    def _pending(self, condition: str, *values: object) -> list[Comment]:
+    def _pending(self, condition: str, *values: object) -> list[OutboxComment]:
         query = f"SELECT repository, issue_id, body FROM comments WHERE state = 'pending' {condition}"
-        return [Comment(*row) for row in self.file.query(query, *values)]
+        return [OutboxComment(*row) for row in self.file.query(query, *values)]
 
 
 def wait_after(tries: int, first_wait_s: float = FIRST_WAIT_S) -> float:

@@ -44,7 +44,7 @@ class User(EventPart):
         return self.type == "Bot" or self.login.endswith("[bot]")
 
 
-class Issue(EventPart):
+class EventIssue(EventPart):
     """An issue. GitHub allows titles of 256 and texts of 65,536 characters."""
 
     number: int = Field(ge=1, lt=MAX_NUMBER)
@@ -70,7 +70,7 @@ class IssueComment(EventPart):
     user: User | None = None
 
 
-class Repository(EventPart):
+class EventRepository(EventPart):
     """The repository of an issue."""
 
     full_name: ShortText
@@ -80,8 +80,8 @@ class Event(EventPart):
     """An event of an issue or, with ``comment``, of a comment."""
 
     action: ShortText
-    issue: Issue
-    repository: Repository
+    issue: EventIssue
+    repository: EventRepository
     comment: IssueComment | None = None
 
 

@@ -10,15 +10,22 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gedbd.io.plain_text import escape_markdown
-from gedbd.service.index_interface import Index
-from gedbd.service.thread_pool import BoundedThreadPool, Worker
-from gedbd.service.webhook.comments import MARKER, CommentError, GitHub
-from gedbd.service.webhook.database import MAX_WAITING, Delivery, History, Inbox, WebhookFile
-from gedbd.service.webhook.events import COMMENT_ACTIONS, ISSUE_ACTIONS, EventResult, IndexUpdater, ignored, read_event
-from gedbd.service.webhook.outbox import MAX_TRIES, Comment, Outbox
+from gedbd.service.thread_pool import BackgroundWorker, BoundedThreadPool
+from gedbd.service.webhook.database import MAX_WAITING, Delivery, EventHistory, Inbox, WebhookFile
+from gedbd.service.webhook.github_comments import MARKER, CommentClient, CommentError
+from gedbd.service.webhook.index_updater import (
+    COMMENT_ACTIONS,
+    ISSUE_ACTIONS,
+    EventResult,
+    IndexUpdater,
+    ignored,
+    read_event,
+)
+from gedbd.service.webhook.outbox import MAX_TRIES, Outbox, OutboxComment
 from gedbd.service.webhook.payloads import Event
 from gedbd.triage.backtesting.targets import TargetResult, find_target, met_targets
 from gedbd.triage.feedback import FeedbackStore
+from gedbd.triage.index import Index
 from gedbd.triage.report import Match, Report
 from gedbd.triage.storage.connection import StoreUnavailable
 
@@ -59,7 +66,7 @@ class Webhook:
         self,
         index: Index,
         repository: str | None,
-        github: GitHub | None = None,
+        github: CommentClient | None = None,
         secret: str = "",
         target_precision: float | None = None,
         suggestions: int = 3,
@@ -85,12 +92,12 @@ class Webhook:
         self.inbox = Inbox(self.file, max_waiting)
         self.outbox = Outbox(self.file)
         api_url = github.api_url if github else DEFAULT_API_URL
-        self.updater = IndexUpdater(index, self.feedback, History(self.file), api_url)
+        self.updater = IndexUpdater(index, self.feedback, EventHistory(self.file), api_url)
         self.poster = CommentPoster(github, self.outbox) if github else None
         self.storing = BoundedThreadPool(1, MAX_STORING, STORING_TIMEOUT_S, "deliveries")
-        self.workers = [Worker("webhook", self.process_next)]
+        self.workers = [BackgroundWorker("webhook", self.process_next)]
         if self.poster:
-            self.workers.append(Worker("comments", self.poster.step))
+            self.workers.append(BackgroundWorker("comments", self.poster.step))
         self.count: Callable[[str], object] = lambda code: None
         self.turn = threading.Lock()
 
@@ -237,7 +244,7 @@ class Webhook:
         else:
             found = suggest_duplicates(self.index, report, self.suggestions, target)
         if found.body is not None and self.poster is not None:
-            self.outbox.put(Comment(self.repository, report.issue_id, found.body))
+            self.outbox.put(OutboxComment(self.repository, report.issue_id, found.body))
             self.workers[-1].wake()
             return ""
         reason = found.reason or "there is no token to post it with"
@@ -253,7 +260,7 @@ class CommentPoster:
         outbox: The comments that wait.
     """
 
-    def __init__(self, github: GitHub, outbox: Outbox) -> None:
+    def __init__(self, github: CommentClient, outbox: Outbox) -> None:
         self.github = github
         self.outbox = outbox
         self.count: Callable[[str], object] = lambda result: None
@@ -286,7 +293,7 @@ class CommentPoster:
             results += self.post_due()
         return results
 
-    def post(self, comment: Comment) -> str:
+    def post(self, comment: OutboxComment) -> str:
         """Tries to post a comment.
 
         Returns:
@@ -305,7 +312,7 @@ class CommentPoster:
         self.count(result)
         return result
 
-    def _handle_failure(self, comment: Comment, error: CommentError) -> str:
+    def _handle_failure(self, comment: OutboxComment, error: CommentError) -> str:
         now = time.time()
         if error.is_unknown:
             self.outbox.record_post(comment, now)

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, HTTPException, Request
 from starlette.responses import JSONResponse, Response
 
-from gedbd.service.index_interface import Index
 from gedbd.service.routes import ERROR_RESPONSES, Responses
 from gedbd.service.schemas import ErrorResponse
-from gedbd.service.webhook.comments import GitHub
+from gedbd.service.webhook.github_comments import CommentClient
 from gedbd.service.webhook.receiver import Webhook
+from gedbd.triage.index import Index
 
 FULL_RETRY_S = 60
 ANSWERS: Responses = {
@@ -59,7 +59,12 @@ def is_signed(secret: str, body: bytes, signature: str) -> bool:
 
 
 def run_event(webhook: Webhook, file: Path, kind: str) -> str:
-    """Processes one event from a file, without a server; returns a line that says what was done.
+    """Processes one event, without a server; returns a line that says what was done.
+
+    Args:
+        webhook: What processes it.
+        file: A JSON file with the event's payload.
+        kind: What GitHub calls the event, such as ``issues``.
 
     Raises:
         ValueError: If the file holds no event of this repository.
@@ -85,7 +90,7 @@ def build_webhook(options: Any, index: Index, secret: str) -> Webhook:
         secret: Signs GitHub's events.
     """
     token = os.environ.get(options.token_env)
-    github = GitHub(token, options.api_url, options.timeout_s, options.deadline_s) if token else None
+    github = CommentClient(token, options.api_url, options.timeout_s, options.deadline_s) if token else None
     return Webhook(
         index,
         options.repository,
@@ -95,19 +100,3 @@ def build_webhook(options: Any, index: Index, secret: str) -> Webhook:
         options.suggestions,
         options.max_waiting,
     )
-
-
-def handle_event(options: Any, index: Index, file: str, kind: str) -> str:
-    """Handles one event without a server, closes the index, and says what was done.
-
-    Args:
-        options: See ``build_webhook``.
-        index: See ``build_webhook``.
-        file: A JSON file with the event's payload.
-        kind: What GitHub calls the event, such as ``issues``.
-    """
-    webhook = build_webhook(options, index, secret="")
-    said = run_event(webhook, Path(file), kind)
-    webhook.close()
-    index.close()
-    return said

@@ -7,7 +7,6 @@ from typing import NamedTuple, overload
 import numpy as np
 import pandas as pd
 
-from gedbd.code.flow_graph import FlowGraph
 from gedbd.code.parse import fragment_graph
 from gedbd.encoders.code.code_inputs import CodeInput
 from gedbd.tasks.localization.sides import CHARACTERS_PER_TOKEN, Side

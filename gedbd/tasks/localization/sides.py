@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from gedbd.code.flow_graph import FlowGraph
+from gedbd.code.semantic_graph import FlowGraph
 from gedbd.encoders.code.code_encoder import load_code_encoder
 from gedbd.encoders.code.code_inputs import (
     BLOCKS,

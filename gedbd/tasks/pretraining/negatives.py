@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gedbd.code.node_types import NodeType, Role
+from gedbd.code.semantic_graph import NodeType, Role
 from gedbd.encoders.code.code_inputs import ROLE_BLOCK, TYPE_BLOCK, CodeInput
 
 NONE = -1  # no non-edge exists

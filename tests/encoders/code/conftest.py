@@ -17,8 +17,7 @@ from transformers import (
     RobertaModel,
 )
 
-from gedbd.code.flow_graph import NO_ROLE, FlowGraph
-from gedbd.code.node_types import EdgeKind, NodeType, Role
+from gedbd.code.semantic_graph import NO_ROLE, EdgeKind, FlowGraph, NodeType, Role
 from gedbd.encoders.code.code_tokens import add_code_tokens
 from gedbd.encoders.tiny_bert import tiny_tokenizer
 

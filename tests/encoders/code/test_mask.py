@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gedbd.code.flow_graph import FlowGraph
+from gedbd.code.semantic_graph import FlowGraph
 from gedbd.encoders.code.code_batches import BatchEdges, CodeBatch, collate
 from gedbd.encoders.code.code_encoder import CodeEncoder, attention_mask
 from gedbd.encoders.code.code_inputs import InputLimits, InputParts, make_input

@@ -52,14 +52,14 @@ class CommentError(Exception):
         self.is_unknown = False
 
 
-class Answer(NamedTuple):
+class GitHubAnswer(NamedTuple):
     """The parsed JSON of an answer, and whether GitHub says that there is a next page."""
 
     content: Any
     has_next: bool
 
 
-class GitHub:
+class CommentClient:
     """Posts comments on issues.
 
     Args:
@@ -149,7 +149,7 @@ class GitHub:
             f"{path}: over {MAX_PAGES * PER_PAGE:,} comments, which are not all read", is_temporary=False
         )
 
-    def _call(self, method: str, path: str, attempt: "_Attempt", **content: Any) -> Answer:
+    def _call(self, method: str, path: str, attempt: "_Attempt", **content: Any) -> GitHubAnswer:
         headers = {"Accept": "application/vnd.github+json", "Authorization": f"Bearer {self.token}"}
         content |= {"headers": headers, "timeout": self.timeout_s, "allow_redirects": False, "stream": True}
         where = f"{method} {path}"
@@ -166,7 +166,7 @@ class GitHub:
         if answer.status_code >= 300:
             raise _refusal(answer, body, where)
         try:
-            return Answer(json.loads(body), "next" in answer.links)
+            return GitHubAnswer(json.loads(body), "next" in answer.links)
         except (ValueError, RecursionError) as error:
             raise CommentError(f"{where}: the answer is not JSON", is_temporary=True) from error
 

@@ -6,20 +6,20 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from gedbd.corpora.urls import web_url
-from gedbd.service.index_interface import Index
-from gedbd.service.webhook.comments import MARKER
-from gedbd.service.webhook.database import History
+from gedbd.service.webhook.database import EventHistory
+from gedbd.service.webhook.github_comments import MARKER
 from gedbd.service.webhook.payloads import (
     MAX_READ,
     PHRASE,
     Event,
-    Issue,
+    EventIssue,
     IssueComment,
     has_unread_phrase,
     named_duplicate,
     web_host,
 )
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
+from gedbd.triage.index import Index
 from gedbd.triage.report import Report
 
 ISSUE_ACTIONS = ("opened", "edited", "closed", "reopened", "deleted", "transferred")
@@ -73,7 +73,7 @@ class IndexUpdater:
         api_url: Address of GitHub's API; it tells the host of events whose issue has no address.
     """
 
-    def __init__(self, index: Index, feedback: FeedbackStore, history: History, api_url: str) -> None:
+    def __init__(self, index: Index, feedback: FeedbackStore, history: EventHistory, api_url: str) -> None:
         self.index = index
         self.feedback = feedback
         self.history = history
@@ -186,7 +186,7 @@ def link_source(comment_id: int | None) -> str:
     return SOURCE if comment_id is None else f"{SOURCE}: comment {comment_id}"
 
 
-def as_report(issue: Issue) -> Report:
+def as_report(issue: EventIssue) -> Report:
     """An issue as a report, with the fields that GitHub gives."""
     return Report(
         issue_id=str(issue.number),

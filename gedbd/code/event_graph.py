@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from gedbd.code.flow_graph import NO_ROLE
-from gedbd.code.node_types import NodeType
+from gedbd.code.semantic_graph import NO_ROLE, NodeType
 
 NO_KEY = -1
 NO_DEFINITION = 0

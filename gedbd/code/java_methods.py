@@ -18,7 +18,7 @@ MAX_NAMED = 8  # methods that an error lists
 _MARGIN = re.compile(r"^[ \t]*\*+(?!/)[ \t]?|[ \t\r]+$", re.MULTILINE)
 
 
-class Method(NamedTuple):
+class JavaMethod(NamedTuple):
     """A method or constructor of a Java file.
 
     Attributes:
@@ -36,7 +36,7 @@ class Method(NamedTuple):
     code: str
 
 
-def find_methods(source: str, path: str = "") -> list[Method]:
+def find_methods(source: str, path: str = "") -> list[JavaMethod]:
     """Every method and constructor with a body, of nested classes too, in the order of the file.
 
     Args:
@@ -51,7 +51,7 @@ def find_methods(source: str, path: str = "") -> list[Method]:
         name = node.child_by_field_name("name") if node.type in METHODS else None
         if name is not None and node.child_by_field_name("body") is not None:
             code = _decode(text, node)
-            found.append(Method(path, _decode(text, name), node.start_point[0] + 1, comment, code))
+            found.append(JavaMethod(path, _decode(text, name), node.start_point[0] + 1, comment, code))
         stack += reversed(_children(text, node))
     return found
 
@@ -104,7 +104,7 @@ def read_source(path: Path, max_megabytes: float) -> tuple[str, tuple[str, ...]]
     return text, (f"{path} is not UTF-8, so that it is read as {FALLBACK_ENCODING}",) if is_other else ()
 
 
-def choose_method(source: str, path: str, name: str | None = None, line: int | None = None) -> tuple[Method, bool]:
+def choose_method(source: str, path: str, name: str | None = None, line: int | None = None) -> tuple[JavaMethod, bool]:
     """The method that a name, a line, or both choose, and whether its file has others of its name.
 
     Args:
@@ -135,11 +135,11 @@ def choose_method(source: str, path: str, name: str | None = None, line: int | N
     return chosen[0], count > 1
 
 
-def _last_line(method: Method) -> int:
+def _last_line(method: JavaMethod) -> int:
     return method.line + method.code.count("\n")
 
 
-def _suggestion(name: str, methods: list[Method]) -> str:
+def _suggestion(name: str, methods: list[JavaMethod]) -> str:
     """Names that are close, else the first of the file."""
     names = list(dict.fromkeys(method.name for method in methods))
     by_lower = {other.lower(): other for other in names}
@@ -149,7 +149,7 @@ def _suggestion(name: str, methods: list[Method]) -> str:
     return f"it has {_listed(names)}"
 
 
-def _several(path: str, name: str | None, methods: list[Method]) -> str:
+def _several(path: str, name: str | None, methods: list[JavaMethod]) -> str:
     """The message for a choice that leaves several methods."""
     if name is None:
         names = list(dict.fromkeys(method.name for method in methods))
