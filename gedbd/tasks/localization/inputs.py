@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.code.parse import fragment_graph
+from gedbd.code.semantic_graph import FlowGraph
 from gedbd.encoders.code.code_inputs import CodeInput
 from gedbd.tasks.localization.sides import CHARACTERS_PER_TOKEN, Side
 from gedbd.text.change_text import HUNK, MARKS, Form, change_text, changed_lines
