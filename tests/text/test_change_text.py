@@ -1,6 +1,8 @@
+"""Forms of a diff, and its names, added and removed lines and comments."""
+
 import pytest
 
-from gedbd.text.change_text import change_text
+from gedbd.text.change_text import ChangeFields, change_fields, change_text
 
 DIFF = """\
 diff --git a/A.java b/A.java
@@ -42,21 +44,56 @@ def test_arcl_marks_each_line():
     ]
 
 
-def test_a_group_without_lines_has_no_mark():
-    assert change_text("@@ -0,0 +1 @@\n+a", "ARC") == "[ADDED]\na"
+CUT = "@@ -1,9 +1,9 @@\n-a\ndiff --git a/B b/B\n--- a/B\n+++ b/B\n@@ -1 +1 @@\n-b\n+c"
 
 
-def test_a_hunk_that_was_cut_ends_where_the_next_file_begins():
-    cut = "@@ -1,9 +1,9 @@\n-a\ndiff --git a/B b/B\n--- a/B\n+++ b/B\n@@ -1 +1 @@\n-b\n+c"
-    assert change_text(cut, "ARC") == "[ADDED]\nc\n[REMOVED]\na\nb"
-
-
-def test_an_empty_context_line_may_lack_its_blank_and_the_missing_newline_is_not_a_line():
-    assert change_text("@@ -1,2 +1,2 @@\n\n-a\n\\ No newline at end of file\n+b\n", "ARCL") == (
-        "[CONTEXT] \n[REMOVED] a\n[ADDED] b"
-    )
+@pytest.mark.parametrize(
+    ("diff", "form", "text"),
+    [
+        ("@@ -0,0 +1 @@\n+a", "ARC", "[ADDED]\na"),  # a group without lines has no mark
+        (CUT, "ARC", "[ADDED]\nc\n[REMOVED]\na\nb"),  # a hunk that was cut ends where the next file begins
+        # An empty context line may lack its blank, and the missing newline is not a line.
+        ("@@ -1,2 +1,2 @@\n\n-a\n\\ No newline at end of file\n+b\n", "ARCL", "[CONTEXT] \n[REMOVED] a\n[ADDED] b"),
+    ],
+)
+def test_unusual_diffs(diff, form, text):
+    assert change_text(diff, form) == text
 
 
 def test_an_unknown_form_is_refused():
     with pytest.raises(ValueError, match="the form 'X' of change texts is unknown: choose D, ARC, ARCL"):
         change_text(DIFF, "X")
+
+
+FIELDS_DIFF = """diff --git a/Foo.java b/Foo.java
+--- a/Foo.java
++++ b/Foo.java
+@@ -1,3 +1,6 @@ public class Outer { void inside(int x)
++class Foo extends Bar {
++    int size(List list) { // how many
++        if (x) {
+ // kept (comment)
+-    old(call);
++    /* added */
+ context(a);"""
+
+
+def test_fields():
+    fields = change_fields(FIELDS_DIFF)
+    # "int size(...) { // how many" ends with a brace before its comment.
+    assert fields.names.split("\n") == ["Outer", "inside", "Foo", "size"]
+    assert fields.added.split("\n") == ["class Foo extends Bar {", "int size(List list) {", "if (x) {"]
+    assert fields.removed == "old(call);"
+    assert fields.comments.split("\n") == ["how many", "// kept (comment)", "/* added */"]
+
+
+def test_nothing_to_read():
+    assert change_fields("") == ChangeFields("", "", "", "")
+    assert change_fields("diff --git a/x b/x\nBinary files a/x and b/x differ") == ChangeFields("", "", "", "")
+
+
+@pytest.mark.parametrize("repeated", ["a(", "class ", "class  a", "(", "// ", "a", " ", "class a {", "@@ -1 +1 @@ a("])
+def test_hostile_lines_take_time_in_proportion(repeated):
+    line = repeated * (300_000 // len(repeated))
+    # In quadratic time the test would not end.
+    assert isinstance(change_fields(f"@@ -1,2 +1,2 @@ {line}\n+{line}{{\n-{line}:"), ChangeFields)

@@ -1,8 +1,23 @@
-"""Words of code: identifiers as wholes and as parts."""
+"""Words of code, identifiers, lines about errors and stop words, by hand and in hostile texts."""
 
+import base64
+
+import numpy as np
 import pytest
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from gedbd.text.code_words import CodeWords
+from gedbd.text import code_words
+from gedbd.text.code_words import (
+    MAX_CHARACTERS,
+    MAX_ERROR_LINES,
+    MAX_IDENTIFIERS,
+    MAX_LINE_LENGTH,
+    MAX_NAME_LENGTH,
+    CodeWords,
+    find_error_lines,
+    find_identifiers,
+)
+from gedbd.text.stop_words import stop_words, without_stop_words
 
 
 @pytest.mark.parametrize(
@@ -38,7 +53,99 @@ def test_a_text_gives_the_same_words_again():
     assert words.of_text("readFile") == ["readfile", "read", "file"]
 
 
-@pytest.mark.parametrize("repeated", ["A", "Aa", "aA1", "_", "a_", "A.", "é", "9", "aé"])
-def test_hostile_words_take_time_in_proportion(repeated):
-    # In quadratic time the test would not end.
-    assert len(CodeWords()([repeated * (300_000 // len(repeated))])) == 1
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("The menu is lost. Try again!", []),
+        ("openAll fails, OPENALL too", ["openall"]),
+        ("call Mail.store.openAll() and Mail.store.openAll", ["mail.store.openall", "openall"]),
+        ("java.util.List", ["java.util.list"]),  # its last part is a plain word
+        ("draft_count __init__ _x a_ $scope", ["draft_count"]),
+        ("at 0x00FF and 0xzz, 12345, 12ab, 3D", ["0x00ff"]),
+        ("error MT5202 and CS0246, M1, M12a, HTTP404", ["mt5202", "cs0246", "http404"]),
+        ("iPhone iOS McDonald's", ["iphone", "ios", "mcdonald"]),
+        ("foo_bar foo_bar FOO_BAR foo_Bar", ["foo_bar"]),
+        ("naïveName größer_als", ["naïvename", "größer_als"]),
+        ("12é34 7_8", ["7_8"]),
+    ],
+)
+def test_identifiers_by_hand(text, expected):
+    assert find_identifiers(text) == expected
+
+
+def test_identifiers_are_bounded():
+    many = " ".join(f"name_{number}" for number in range(1000))
+    assert find_identifiers(many) == [f"name_{number}" for number in range(MAX_IDENTIFIERS)]
+    assert find_identifiers("x" * MAX_CHARACTERS + " openAll") == []
+    name = "a_" + "b" * (MAX_NAME_LENGTH - 2)
+    assert find_identifiers(f"{name} {name}b") == [name]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("The menu is lost\nTry again", []),
+        ("All fine\nERROR: cannot open folder 12\r\nmore", ["error cannot open folder 0"]),
+        ("Crash at 0xAB12 after 17:03\nCrash at 0x9f after 3:1", ["crash at 0 after 0 0"]),
+        ("error", []),  # too short to say anything
+        ("  --- Failed: 'draft.txt' (denied) ---  ", ["failed draft txt denied"]),
+        (
+            "Can't open the mail store\vUnable to sync the mail",
+            ["can t open the mail store", "unable to sync the mail"],
+        ),
+    ],
+)
+def test_error_lines_by_hand(text, expected):
+    assert find_error_lines(text) == expected
+
+
+def test_error_lines_are_bounded():
+    lines = [f"error in step {chr(97 + number % 26)}{chr(97 + number // 26)} of all" for number in range(60)]
+    assert find_error_lines("\n".join(lines)) == lines[:MAX_ERROR_LINES]
+    (long,) = find_error_lines("error " + "mail " * 100)
+    assert len(long) == MAX_LINE_LENGTH
+    assert find_error_lines("x" * MAX_CHARACTERS + "\nerror: cannot open") == []
+
+
+HOSTILE = {
+    "base64": base64.b64encode(np.random.default_rng(0).bytes(750_000)).decode(),
+    "digits": "1" * 1_000_000,
+    "dots": "A." * 500_000,
+    "underscores": "_" * 1_000_000,
+    "letters": "aB" * 500_000,
+    "capitals": "A" * 1_000_000,
+    "parts": "aA1" * 300_000,
+    "small letters and underscores": "a_" * 500_000,
+    "letters beyond ASCII": "aé" * 500_000,
+    "hexadecimal marks": "0x" * 500_000,
+    "an error in one line": "error " + "(" * 1_000_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_texts_are_read_in_linear_time(name, monkeypatch, hang_guard):
+    """Far more than is read of a text, so that quadratic time could not be missed."""
+    monkeypatch.setattr(code_words, "MAX_CHARACTERS", 10**9)
+    find_identifiers(HOSTILE[name])
+    find_error_lines(HOSTILE[name])
+    assert len(CodeWords()([HOSTILE[name]])) == 1
+
+
+def test_stop_words_are_those_of_scikit_learn():
+    assert stop_words() == ENGLISH_STOP_WORDS
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("How do I mount https://x.org/y on boot?", "mount boot?"),
+        ("What is this?", "What is this?"),  # nothing but stop words: they are kept
+        ("(The) disk", "disk"),
+        ("https://x.org", ""),
+        ("  ", ""),
+    ],
+)
+def test_urls_and_stop_words_are_removed(text, expected):
+    assert without_stop_words(text) == expected

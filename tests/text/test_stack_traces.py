@@ -34,32 +34,28 @@ SCRIPT = """TypeError: x is undefined
     at x"""
 
 
-def test_java():
-    assert find_frames(JAVA) == [
+FRAMES = {
+    JAVA: [
         Frame("org.apache.jasper.compiler.JspUtil", "check", "JspUtil.java", 123),
         Frame("java.lang.Thread", "run", "Thread.java", 829),
         Frame("org.apache.A$Inner", "<init>", "A.java", None),
         Frame("a.b.C", "lambda$0", "", None),
         Frame("sun.reflect.X", "invoke", "", None),
-    ]
-
-
-def test_python():
-    assert find_frames(PYTHON) == [Frame("", "<module>", "/usr/lib/a b.py", 12), Frame("", "", "b.py", 3)]
-
-
-def test_dotnet():
-    frames = [Frame("A.B", "Run", r"C:\My in box\B.cs", 12), Frame("A.C", "ctor", "/src/C.cs", 7)]
-    assert find_frames(DOTNET) == frames
-
-
-def test_javascript():
-    assert find_frames(SCRIPT) == [
+    ],
+    PYTHON: [Frame("", "<module>", "/usr/lib/a b.py", 12), Frame("", "", "b.py", 3)],
+    DOTNET: [Frame("A.B", "Run", r"C:\My in box\B.cs", 12), Frame("A.C", "ctor", "/src/C.cs", 7)],
+    SCRIPT: [
         Frame("Parser", "run", "/app/src/parser.js", 12),
         Frame("", "load", "file:///app/load.mjs", 3),
         Frame("", "Foo", "foo.ts", 1),
         Frame("", "", "/app/index.js", 9),
-    ]
+    ],
+}
+
+
+@pytest.mark.parametrize("text", FRAMES, ids=["Java", "Python", ".NET", "JavaScript"])
+def test_frames(text):
+    assert find_frames(text) == FRAMES[text]
 
 
 def test_frames_of_several_languages_are_in_the_order_of_the_text():

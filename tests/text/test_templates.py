@@ -53,32 +53,40 @@ def test_title_and_description_are_joined_and_nothing_is_added_to_what_is_empty(
     assert title_description(reports).texts == ["Crash\non start", "boom", "Crash", ""]
 
 
-def test_the_marked_form(tokenizer):
-    ((text,), _) = maker()(table(REPORT), tokenizer, 128)
-    assert text == (
-        "[PRODUCT] Mail [COMPONENT] Inbox [OS] Windows 10 [PRIORITY] P3 [SUMMARY] Crash on start"
-        " [DESCRIPTION] It closes at once."
-    )
-
-
-def test_missing_fields_are_left_out(tokenizer):
-    reports = table({"title": "Crash"}, {"description": "Boom", "priority": "---"}, {}, {"component": "Mail/Inbox"})
-    assert maker()(reports, tokenizer, 128).texts == [
-        "[SUMMARY] Crash",
-        "[DESCRIPTION] Boom",
-        "",
-        "[PRODUCT] Mail [COMPONENT] Inbox",
-    ]
-
-
-def test_only_a_field_of_the_form_can_say_that_it_is_empty(tokenizer):
-    reports = table({"title": "Unknown", "description": "none", "os": "Unspecified", "product": "None"})
-    assert maker()(reports, tokenizer, 128).texts == ["[SUMMARY] Unknown [DESCRIPTION] none"]
-
-
-def test_order_and_presence_are_chosen(tokenizer):
-    ((text,), _) = maker(order=["description", "summary"])(table(REPORT), tokenizer, 128)
-    assert text == "[DESCRIPTION] It closes at once. [SUMMARY] Crash on start"
+@pytest.mark.parametrize(
+    ("report", "changed", "text"),
+    [
+        (
+            REPORT,
+            {},
+            "[PRODUCT] Mail [COMPONENT] Inbox [OS] Windows 10 [PRIORITY] P3 [SUMMARY] Crash on start"
+            " [DESCRIPTION] It closes at once.",
+        ),
+        ({"title": "Crash"}, {}, "[SUMMARY] Crash"),
+        ({"description": "Boom", "priority": "---"}, {}, "[DESCRIPTION] Boom"),
+        ({}, {}, ""),
+        ({"component": "Mail/Inbox"}, {}, "[PRODUCT] Mail [COMPONENT] Inbox"),
+        # Only a field of the form can say that it is empty.
+        (
+            {"title": "Unknown", "description": "none", "os": "Unspecified", "product": "None"},
+            {},
+            "[SUMMARY] Unknown [DESCRIPTION] none",
+        ),
+        (
+            REPORT,
+            {"order": ["description", "summary"]},
+            "[DESCRIPTION] It closes at once. [SUMMARY] Crash on start",
+        ),
+        ({"description": "It closes at once."}, {"tokens": {"description": 2}}, "[DESCRIPTION] It closes"),
+        (
+            {"description": "See https://example.org/bugs/17 for more"},
+            {"urls": "mark"},
+            "[DESCRIPTION] See [URL] for more",
+        ),
+    ],
+)
+def test_the_marked_form(tokenizer, report, changed, text):
+    assert maker(**changed)(table(report), tokenizer, 128).texts == [text]
 
 
 @pytest.mark.parametrize("unit", ["2024-01-05 12:00:01 INFO worker took 3 ms\n", "x", "(((", "unbroken-"])
@@ -117,22 +125,11 @@ def test_each_part_keeps_to_its_tokens_and_what_is_left_goes_to_the_open_one(tok
     assert len(tokenize([text], tokenizer, 512).ids) == 128
 
 
-def test_parts_without_an_open_one(tokenizer):
-    ((text,), _) = maker(tokens={"description": 2})(table(REPORT), tokenizer, 128)
-    assert text.endswith("[DESCRIPTION] It closes")
-
-
 def test_without_budgets_no_part_is_cut(tokenizer):
     reports = table(REPORT | {"title": "mail " * 50, "description": "inbox " * 300})
     ((text,), _) = FieldTemplate(PARTS, None, None, Cleaning())(reports, tokenizer, 32)
     assert (text.count("mail"), text.count("inbox")) == (50, 300)
     assert text.startswith("[PRODUCT] Mail [COMPONENT] Inbox [OS] Windows 10 [PRIORITY] P3 [SUMMARY] mail")
-
-
-def test_descriptions_are_cleaned_first(tokenizer):
-    reports = table(REPORT | {"description": "See https://example.org/bugs/17 for more"})
-    ((text,), _) = maker(urls="mark")(reports, tokenizer, 128)
-    assert text.endswith("[DESCRIPTION] See [URL] for more")
 
 
 def test_captions_of_the_images_that_a_report_names(tokenizer, tmp_path):
