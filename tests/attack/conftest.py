@@ -1,4 +1,4 @@
-from served import client_of, index, listening, stored_index
+from served import client_of, index, listening, stored_folder, stored_index
 from small_tracker import reader
 
-__all__ = ["client_of", "index", "listening", "reader", "stored_index"]
+__all__ = ["client_of", "index", "listening", "reader", "stored_folder", "stored_index"]

@@ -1,5 +1,6 @@
 """Fixtures that serve an index; the folders that use them import them in their conftest.py."""
 
+import shutil
 import socket
 import sys
 import threading
@@ -51,9 +52,9 @@ def listening() -> Iterator[Callable[..., int]]:
         yield lambda app, **limits: running.enter_context(serving(app, **limits))
 
 
-@pytest.fixture(scope="module")
-def stored_index(tmp_path_factory) -> Iterator[Index]:
-    """The demo corpus, as the commands store it."""
+@pytest.fixture(scope="session")
+def stored_folder(tmp_path_factory) -> Path:
+    """A folder with the demo corpus as the commands store it, and its cache; tests change copies of it."""
     folder = tmp_path_factory.mktemp("stored")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
@@ -64,7 +65,14 @@ def stored_index(tmp_path_factory) -> Iterator[Index]:
         ):
             patch.setattr(sys, "argv", ["gedbd", *options])
             command.main()
-    index = open_index(folder / "index", str(folder / "cache"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def stored_index(stored_folder: Path, tmp_path_factory) -> Iterator[Index]:
+    folder = tmp_path_factory.mktemp("copied") / "index"
+    shutil.copytree(stored_folder / "index", folder)
+    index = open_index(folder, str(stored_folder / "cache"))
     yield index
     index.close()
 

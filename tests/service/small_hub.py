@@ -181,8 +181,11 @@ class Sender:
     def __init__(self, client: TestClient, hook: Webhook, waits: Callable[[], bool] = lambda: True) -> None:
         self.client, self.hook, self.waits = client, hook, waits
 
-    def __call__(self, payload: object, kind: str = "issues", delivery: str = "") -> Response:
-        answer = self.client.post("/webhooks/github", **signed(payload, kind, delivery))
+    def __call__(
+        self, payload: object, kind: str = "issues", delivery: str = "", secret: str = SECRET, **headers: Any
+    ) -> Response:
+        sent = signed(payload, kind, delivery, secret)
+        answer = self.client.post("/webhooks/github", content=sent["content"], headers=sent["headers"] | headers)
         if self.waits():
             worked(self.hook)
         return answer

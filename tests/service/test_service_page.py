@@ -67,27 +67,23 @@ def rows(index) -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1200])
-def test_a_duplicate_is_found_compared_and_accepted(opened, stored_index, tmp_path: Path, width, scheme):
+def test_a_duplicate_is_found_compared_and_accepted(opened, stored_index, width, scheme):
     page = opened(width, scheme, over=stored_index)
-    page.screenshot(path=tmp_path / f"empty-{width}-{scheme}.png", full_page=True)
     page.fill("#title", LOST)
     page.fill("#description", "Ctrl+Z after an autosave empties the message body.\n<b>Steps</b>: write, wait, undo.")
     page.fill("#component", "compose")
     first = page.get_by_role("option").first
     expect(first).to_contain_text("Duplicates: #1284, #1475, #1782, #2457")
     assert overflow(page) == 0
-    page.screenshot(path=tmp_path / f"found-{width}-{scheme}.png", full_page=True)
     first.click()
     page.select_option("#member", "1058")
     expect(page.locator("#stored-title")).to_have_text(stored_index.get("1058").title)
     expect(page.locator("#stored-text")).to_contain_text(stored_index.get("1058").description[:40])
     expect(page.locator("#stored-text mark").first).to_be_visible()
     assert overflow(page) == 0
-    page.screenshot(path=tmp_path / f"compared-{width}-{scheme}.png")
     page.click("#accept")
     expect(page.locator("#toast")).to_contain_text("duplicate of #1058")
     expect(first).to_contain_text("Your feedback: duplicate of #1058")
-    page.screenshot(path=tmp_path / f"accepted-{width}-{scheme}.png")
     assert rows(stored_index) == [(LOST, "1058", "accept")]
     page.click("#undo")
     expect(page.locator("#toast")).to_contain_text("Undone")
@@ -96,14 +92,13 @@ def test_a_duplicate_is_found_compared_and_accepted(opened, stored_index, tmp_pa
     assert all(url.startswith(page.home) for url in page.asked)
 
 
-def test_what_reaches_the_threshold_is_told_from_the_rest(opened, tmp_path: Path):
+def test_what_reaches_the_threshold_is_told_from_the_rest(opened):
     page = opened()
     page.fill("#title", "attachment large calendar large sending")
     options = page.get_by_role("option")
     expect(options.first).to_contain_text("Likely a duplicate: above the threshold")
     expect(options.nth(1)).to_contain_text("below the threshold")
     expect(page.locator("#threshold")).to_have_text(f"Suggested from a probability of 60%. {FIGURE}")
-    page.screenshot(path=tmp_path / "threshold.png")
     options.first.click()
     expect(page.locator("#comparison-odds")).to_have_text("probability 75%, above the threshold")
 
@@ -161,11 +156,10 @@ def test_markup_in_reports_stays_text(opened):
     assert page.said == []
 
 
-def test_a_token_is_asked_for_and_kept_for_the_tab(opened, tmp_path):
+def test_a_token_is_asked_for_and_kept_for_the_tab(opened):
     page = opened(token=TOKEN)
     page.fill("#title", TITLE)
     expect(page.locator("#token-dialog")).to_be_visible()
-    page.screenshot(path=tmp_path / "token.png")
     page.fill("#token", "a wrong one")
     page.keyboard.press("Enter")
     expect(page.locator("#token-problem")).to_have_text("This token was not accepted.")
@@ -178,12 +172,11 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(opened, tmp_path):
     expect(page.locator("#token-dialog")).to_be_hidden()
 
 
-def test_what_goes_wrong_is_said_in_plain_words(opened, tmp_path):
+def test_what_goes_wrong_is_said_in_plain_words(opened):
     page = opened()
     page.route("**/api/search", lambda route: route.abort())
     page.fill("#title", TITLE)
     expect(page.get_by_role("alert").first).to_contain_text("cannot be reached")
-    page.screenshot(path=tmp_path / "offline.png")
     busy = {"status": 503, "json": {"detail": "too many requests are waiting"}}
     page.unroute("**/api/search")
     page.route("**/api/search", lambda route: route.fulfill(**busy))
@@ -237,7 +230,7 @@ def opens(page: Page, act) -> Page:
 
 
 @pytest.mark.parametrize("width", [360, 1200])
-def test_ids_lead_to_the_tracker(opened, tmp_path: Path, width):
+def test_ids_lead_to_the_tracker(opened, width):
     page = opened(width)
     page.fill("#title", "large attachment, error shown when")
     first = page.get_by_role("option").first
@@ -248,14 +241,12 @@ def test_ids_lead_to_the_tracker(opened, tmp_path: Path, width):
     assert tab.evaluate("[window.opener, document.referrer]") == [None, ""]
     expect(page.locator("#comparison")).to_be_hidden()
     assert overflow(page) == 0
-    page.screenshot(path=tmp_path / f"links-{width}.png", full_page=True)
     first.locator(".title").click()
     expect(page.locator("#stored-head")).to_have_text("Stored report #15")
     assert opens(page, page.locator("#stored-head a").click).url == "https://bugs.example.org/15"
     page.select_option("#member", "12")
     expect(page.locator("#stored-head a")).to_have_attribute("href", PAGE_12)
     assert page.locator("#stored-head a").get_attribute("rel") == "noopener noreferrer"
-    page.screenshot(path=tmp_path / f"linked-dialog-{width}.png")
     assert page.said == []
 
 
@@ -312,7 +303,6 @@ def test_suspect_commits_stand_below_the_candidates(opened, tmp_path: Path, widt
     expect(first.locator("pre").first).to_be_visible()
     expect(first.locator("pre mark").first).to_be_visible()
     assert overflow(page) == 0
-    page.screenshot(path=tmp_path / f"suspects-{width}.png", full_page=True)
     page.fill("#title", "")
     expect(suspects).to_be_hidden()
     assert not page.said
