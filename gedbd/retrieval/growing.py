@@ -1,7 +1,8 @@
-"""Arrays to which rows are added at the end."""
+"""Arrays that grow at the end, whose rows can be replaced, and that hold lists of different lengths."""
 
 from collections.abc import Sequence
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -104,43 +105,90 @@ class GrowingRows:
         return taken
 
 
+class RaggedArray(Sequence[np.ndarray]):
+    """N lists of different lengths, one after the other: list i is ``values[starts[i] : starts[i + 1]]``.
+
+    Args:
+        starts: ``(N + 1,)`` int64.
+        values: All lists, along the first axis.
+    """
+
+    def __init__(self, starts: np.ndarray, values: np.ndarray) -> None:
+        self.starts = starts
+        self.values = values
+
+    @classmethod
+    def of(cls, lists: Sequence[np.ndarray], empty: np.ndarray) -> "RaggedArray":
+        """Some lists; ``empty`` is one of the same kind without a value."""
+        starts = np.cumsum([0, *map(len, lists)], dtype=np.int64)
+        return cls(starts, np.concatenate([empty, *lists]))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, row: Any) -> Any:
+        """One of the lists."""
+        start, end = self.starts[row : row + 2].tolist()
+        return self.values[start:end]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """``(N,)`` lengths of the lists."""
+        return np.diff(self.starts)
+
+    def take(self, rows: np.ndarray) -> "RaggedArray":
+        """Some lists in a given order."""
+        lengths = self.lengths[rows]
+        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return RaggedArray(starts, self.values[list_places(self.starts[rows], lengths)])
+
+    def joined(self, other: "RaggedArray") -> "RaggedArray":
+        """The lists of both."""
+        starts = np.concatenate([self.starts, self.starts[-1] + other.starts[1:]])
+        return RaggedArray(starts, np.concatenate([self.values, other.values]))
+
+
+def list_places(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Where the values of some lists are, list after list: starts 7, 2 and lengths 2, 3 give 7 8, 2 3 4."""
+    return np.asarray(np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum())))
+
+
 class TermLists:
-    """The distinct terms of each of N texts, ascending, and how often the text contains each.
+    """The distinct terms of each of N texts, ascending, and how often the text contains each: lists that grow.
 
     Args:
         starts: ``(F + 1,)``: those of text 0 are ``terms[starts[0] : starts[1]]``, and so on.
         terms: ``(T,)``.
         counts: ``(T,)``.
+
+    Attributes:
+        terms: The terms, see ``find``.
+        counts: How often a text contains each.
     """
 
     def __init__(self, starts: np.ndarray, terms: np.ndarray, counts: np.ndarray) -> None:
         self._ends = GrowingRows(starts[1:])
-        self._terms = GrowingRows(terms)
-        self._counts = GrowingRows(counts)
-
-    @classmethod
-    def empty(cls) -> "TermLists":
-        """Lists of no text."""
-        return cls(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32))
+        self.terms = GrowingRows(terms)
+        self.counts = GrowingRows(counts)
 
     def __copy__(self) -> "TermLists":
         """Lists that can grow without changing these."""
         other = TermLists.__new__(TermLists)
-        other._ends, other._terms, other._counts = copy(self._ends), copy(self._terms), copy(self._counts)
+        other._ends, other.terms, other.counts = copy(self._ends), copy(self.terms), copy(self.counts)
         return other
 
     def add(self, texts: Sequence[np.ndarray]) -> None:
         """Adds texts at the end, each the ``(L,)`` numbers of its terms."""
         lists = [np.unique(text, return_counts=True) for text in texts]
         sizes = np.array([len(terms) for terms, _ in lists], dtype=np.int64)
-        self._terms.extend(np.concatenate([np.empty(0, dtype=np.int32), *(terms for terms, _ in lists)]))
+        self.terms.extend(np.concatenate([np.empty(0, dtype=np.int32), *(terms for terms, _ in lists)]))
         counts = [counts.astype(np.float32) for _, counts in lists]
-        self._counts.extend(np.concatenate([np.empty(0, dtype=np.float32), *counts]))
+        self.counts.extend(np.concatenate([np.empty(0, dtype=np.float32), *counts]))
         start = int(self._ends.take(np.array([len(self._ends) - 1]))[0]) if len(self._ends) else 0
         self._ends.extend(start + np.cumsum(sizes))
 
     def find(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where the terms of some texts are, for ``terms`` and ``counts``.
+        """Where the terms of some texts are, in ``terms`` and ``counts``.
 
         Args:
             places: ``(R,)`` texts.
@@ -150,18 +198,7 @@ class TermLists:
         """
         ends = self._ends.take(places)
         starts = np.where(places > 0, self._ends.take((places - 1).clip(min=0)), 0) if len(places) else ends
-        sizes = ends - starts
-        # Sizes 2, 3 and starts 7, 20 give 7 8, 20 21 22.
-        where = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
-        return where, sizes
-
-    def terms(self, where: np.ndarray) -> np.ndarray:
-        """Some terms, ``(P,)``, see ``find``."""
-        return self._terms.take(where)
-
-    def counts(self, where: np.ndarray) -> np.ndarray:
-        """How often a text contains each of some of its terms, ``(P,)``, see ``find``."""
-        return self._counts.take(where)
+        return list_places(starts, ends - starts), ends - starts
 
 
 class RowMap:

@@ -21,24 +21,10 @@ K1 = 1.5
 B = 0.75
 
 
-class Run(NamedTuple):
-    """The postings of some terms, one term after the other.
-
-    Attributes:
-        rows: ``(P,)`` the texts with the first term, those with the second, and so on.
-        values: ``(P,)`` what is known of each.
-        sizes: ``(T,)`` how many texts contain each term.
-    """
-
-    rows: np.ndarray
-    values: np.ndarray
-    sizes: np.ndarray
-
-
-class Postings:
+class Postings(NamedTuple):
     """Rows and counts of each term: terms ascending, and the rows of each term ascending.
 
-    Args:
+    Attributes:
         terms: ``(T,)``.
         starts: ``(T + 1,)``: the rows of term number i are ``rows[starts[i] : starts[i + 1]]``.
         rows: ``(P,)`` int32.
@@ -48,21 +34,12 @@ class Postings:
         mean: See there.
     """
 
-    def __init__(
-        self,
-        terms: np.ndarray,
-        starts: np.ndarray,
-        rows: np.ndarray,
-        counts: np.ndarray,
-        saturation: np.ndarray,
-        mean: float,
-    ) -> None:
-        self.terms = terms
-        self.starts = starts
-        self.rows = rows
-        self.counts = counts
-        self.saturation = saturation
-        self.mean = mean
+    terms: np.ndarray
+    starts: np.ndarray
+    rows: np.ndarray
+    counts: np.ndarray
+    saturation: np.ndarray
+    mean: float
 
     @classmethod
     def of(cls, texts: Mapping[int, np.ndarray], lengths: np.ndarray, mean: float) -> "Postings":
@@ -94,26 +71,22 @@ class Postings:
         order = np.argsort(flat * span + rows, kind="stable")  # both parts are in order: a stable sort merges them
         return Postings.sorted(flat[order], rows[order], counts[order], lengths, mean)
 
-    def sizes(self, terms: np.ndarray, before: int | None) -> np.ndarray:
-        """How many rows below ``before`` contain each of some terms, ``(T,)``."""
-        starts, ends = self._ranges(terms, before)
-        return np.asarray(ends - starts)
+    def runs_of(
+        self, column: np.ndarray, terms: np.ndarray, before: int | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The rows below ``before`` with some distinct terms, ascending, and what a column says of them.
 
-    def counts_of(self, terms: np.ndarray, before: int | None) -> Run:
-        """The counts of some distinct terms, ascending, in rows below ``before``."""
-        return self._run(self.counts, *self._ranges(terms, before))
-
-    def saturation_of(self, terms: np.ndarray, before: int | None) -> Run:
-        """Likewise their saturation."""
-        return self._run(self.saturation, *self._ranges(terms, before))
-
-    def _run(self, values: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Run:
+        Returns:
+            ``(P,)`` the rows with the first term, those with the second, and so on; ``(P,)`` values of ``counts`` or
+            ``saturation``; ``(T,)`` how many rows each term has.
+        """
+        starts, ends = self.ranges(terms, before)
         slices = [slice(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True) if start < end]
-        rows, found = (np.concatenate([column[:0], *(column[run] for run in slices)]) for column in (self.rows, values))
-        return Run(rows, found, ends - starts)
+        rows, values = (np.concatenate([one[:0], *(one[run] for run in slices)]) for one in (self.rows, column))
+        return rows, values, ends - starts
 
-    def _ranges(self, terms: np.ndarray, before: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Where the rows of each term begin and end; those of an unknown term end where they begin."""
+    def ranges(self, terms: np.ndarray, before: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """Where the rows below ``before`` of each term begin and end; those of an unknown term end where they begin."""
         if not len(self.terms):
             nothing = np.zeros(len(terms), dtype=np.int64)
             return nothing, nothing
@@ -144,17 +117,16 @@ def length_norm(lengths: np.ndarray, mean: float) -> np.ndarray:
     return np.asarray(K1 * ((1 - B) + B * lengths.astype(np.float64) / mean))
 
 
-class CommonTerms:
+class CommonTerms(NamedTuple):
     """A table of the saturation of each common term in each text, see ``Postings``.
 
-    Args:
+    Attributes:
         terms: ``(C,)``, ascending.
         saturation: ``(C, N)`` float32.
     """
 
-    def __init__(self, terms: np.ndarray, saturation: np.ndarray) -> None:
-        self.terms = terms
-        self._saturation = saturation
+    terms: np.ndarray
+    saturation: np.ndarray
 
     @staticmethod
     def chosen(sizes: np.ndarray, num_texts: int) -> np.ndarray:
@@ -166,9 +138,9 @@ class CommonTerms:
         """Adds what some of the terms, with weights ``(T,)``, score in each text to ``total (N, ...)`` float32."""
         from scipy.linalg.blas import saxpy
 
-        columns = [self._saturation[place] for place in np.searchsorted(self.terms, terms)]
-        for start in range(0, self._saturation.shape[1], SUMMED_BLOCK):
-            part = slice(start, min(start + SUMMED_BLOCK, self._saturation.shape[1]))
+        columns = [self.saturation[place] for place in np.searchsorted(self.terms, terms)]
+        for start in range(0, self.saturation.shape[1], SUMMED_BLOCK):
+            part = slice(start, min(start + SUMMED_BLOCK, self.saturation.shape[1]))
             for column, weight in zip(columns, weights.tolist(), strict=True):
                 saxpy(column[part], total[part], a=weight)  # in place: total += weight * column
 
@@ -200,8 +172,11 @@ class State(NamedTuple):
 
     def frequency(self, terms: np.ndarray, before: int | None) -> np.ndarray:
         """How many of the texts contain each of some terms."""
-        stored = sum(part.sizes(terms, before) for part in self.parts)
-        return np.asarray(stored - self.removed.sizes(terms, None))
+        frequency = np.zeros(len(terms), dtype=np.int64)
+        for part, limit, sign in (*((part, before, 1) for part in self.parts), (self.removed, None, -1)):
+            starts, ends = part.ranges(terms, limit)
+            frequency += sign * (ends - starts)
+        return frequency
 
     def until(self, before: int | None) -> tuple["State", int | None]:
         """The state, with count and mean of the first ``before`` texts; and None if these are all."""
@@ -251,18 +226,13 @@ class InvertedIndex:
             num_texts=state.num_texts + len(texts),
             num_terms=state.num_terms + float(fresh.sum(dtype=np.float64)),
         )
-        self._state = grown._replace(parts=self._parts_with_tail(grown))
-
-    def _parts_with_tail(self, state: State) -> tuple[Postings, Postings, Postings]:
-        """The parts of a state with the tail, which is merged into the second one if it is long."""
-        lengths, mean = state.lengths, state.mean
         fixed, large, _ = state.parts
-        small = Postings.of(self._tail, lengths, mean)
-        if len(self._tail) >= max(TAIL, (len(lengths) - self._num_fixed) // 100):
-            large = large.joined(small, lengths, mean)
-            small = Postings.of({}, lengths, mean)
+        small = Postings.of(self._tail, grown.lengths, grown.mean)
+        if len(self._tail) >= max(TAIL, (len(grown.lengths) - self._num_fixed) // 100):
+            large = large.joined(small, grown.lengths, grown.mean)
+            small = Postings.of({}, grown.lengths, grown.mean)
             self._tail = {}
-        return fixed, large, small
+        self._state = grown._replace(parts=(fixed, large, small))
 
     def scores(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
         """BM25 of texts for a query.
@@ -285,14 +255,14 @@ class InvertedIndex:
         idf = idf_of(state.frequency(distinct, before), state.num_texts).astype(np.float32)
         norm = length_norm(lengths, state.mean)
         for part in state.parts:
-            found = part.counts_of(distinct, before)
-            weights = np.repeat(idf, found.sizes) * (found.values / (norm[found.rows] + found.values))
-            ends = np.cumsum(found.sizes)
-            runs = [slice(end - size, end) for end, size in zip(ends.tolist(), found.sizes.tolist(), strict=True)]
+            rows, counts, sizes = part.runs_of(part.counts, distinct, before)
+            weights = np.repeat(idf, sizes) * (counts / (norm[rows] + counts))
+            ends = np.cumsum(sizes)
+            runs = [slice(end - size, end) for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)]
             for place in places.tolist():
                 # Word by word in single precision, in the order of the query's words: the sums of bm25s.
                 run = runs[place]
-                np.add.at(total, found.rows[run], weights[run].astype(np.float32))
+                np.add.at(total, rows[run], weights[run].astype(np.float32))
         return total
 
     def self_score(self, terms: np.ndarray, before: int | None = None) -> float:

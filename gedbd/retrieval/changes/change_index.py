@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gedbd.retrieval.changes.change_table import ChangeTable, is_source, is_test
-from gedbd.retrieval.changes.segments import Segments
 from gedbd.retrieval.changes.word_counts import WordCounts
+from gedbd.retrieval.growing import RaggedArray
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.text.code_words import CodeWords
 
@@ -139,8 +139,8 @@ class ChangeIndex:
         num_rows = self.num_rows(before)
         found = []
         for word in words.tolist():
-            in_diffs = self.table.row_commit[self.row_words.postings(word, num_rows).rows]
-            in_messages = self.message_words.postings(word, before).rows
+            in_diffs = self.table.row_commit[self.row_words.find(word, num_rows)[0]]
+            in_messages = self.message_words.find(word, before)[0]
             found.append(len(np.union1d(in_diffs, in_messages)))
         return np.array(found, dtype=np.int64)
 
@@ -163,7 +163,7 @@ class ChangeIndex:
             found = words.of_text(path.removesuffix(PurePosixPath(path).suffix))
             numbers, counts = np.unique(self.path_vocabulary([found], learn=True)[0], return_counts=True)
             counted.append(np.column_stack([numbers, counts]).astype(np.int32))
-        return WordCounts(Segments.of(counted, np.empty((0, 2), dtype=np.int32)))
+        return WordCounts(RaggedArray.of(counted, np.empty((0, 2), dtype=np.int32)))
 
     @cached_property
     def paths_of_name(self) -> Mapping[str, list[int]]:
@@ -184,11 +184,11 @@ class ChangeIndex:
         return int(self.table.row_path[:num_rows].max(initial=-1)) + 1
 
     @cached_property
-    def rows_of_path(self) -> Segments:
+    def rows_of_path(self) -> RaggedArray:
         """The file rows of each path, ascending."""
         sizes = np.bincount(self.table.row_path, minlength=len(self.table.paths))
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        return Segments(starts, np.argsort(self.table.row_path, kind="stable"))
+        return RaggedArray(starts, np.argsort(self.table.row_path, kind="stable"))
 
     def owners(self, path: int, num_changes: int) -> Owners:
         """Whose lines a file consists of after the first of its changes, in the order of ``rows_of_path``."""

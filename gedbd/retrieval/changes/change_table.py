@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.io.progress import track
-from gedbd.retrieval.changes.segments import Segments
+from gedbd.retrieval.growing import RaggedArray
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.text.code_words import CodeWords
 
@@ -44,14 +44,14 @@ class ChangeTable:
     """
 
     numbers: np.ndarray
-    message_words: Segments
+    message_words: RaggedArray
     row_commit: np.ndarray
     row_path: np.ndarray
     row_old_path: np.ndarray
     row_deleted: np.ndarray
     row_shown: np.ndarray
-    row_words: Segments
-    row_edits: Segments
+    row_words: RaggedArray
+    row_edits: RaggedArray
     paths: list[str]
 
     def joined(self, later: "ChangeTable") -> "ChangeTable":
@@ -74,7 +74,7 @@ class ChangeTable:
     def take(self, commits: np.ndarray) -> "ChangeTable":
         """Some commits in a given order."""
         starts = np.searchsorted(self.row_commit, np.arange(len(self.numbers) + 1))
-        by_commit = Segments(starts, np.arange(len(self.row_commit)))
+        by_commit = RaggedArray(starts, np.arange(len(self.row_commit)))
         rows = by_commit.take(commits)
         kept = rows.values
         old_paths = self.row_old_path[kept]
@@ -101,7 +101,7 @@ class ChangeTable:
         found: dict[str, np.ndarray] = {}
         for name in _column_names():
             value = getattr(self, name)
-            if isinstance(value, Segments):
+            if isinstance(value, RaggedArray):
                 found |= {f"{name}_starts": value.starts, name: value.values}
             else:
                 found[name] = value
@@ -111,7 +111,7 @@ class ChangeTable:
     def of_arrays(cls, arrays: Mapping[str, np.ndarray], paths: list[str]) -> "ChangeTable":
         """The table that ``arrays`` was called on."""
         columns = {
-            name: Segments(arrays[f"{name}_starts"], arrays[name]) if f"{name}_starts" in arrays else arrays[name]
+            name: RaggedArray(arrays[f"{name}_starts"], arrays[name]) if f"{name}_starts" in arrays else arrays[name]
             for name in _column_names()
         }
         return cls(**columns, paths=paths)  # type: ignore[arg-type]
@@ -123,14 +123,14 @@ def empty_table() -> ChangeTable:
     start = np.zeros(1, dtype=np.int64)
     return ChangeTable(
         numbers=np.empty((0, len(NUMBERS)), dtype=np.float32),
-        message_words=Segments(start, np.empty((0, 2), dtype=np.int32)),
+        message_words=RaggedArray(start, np.empty((0, 2), dtype=np.int32)),
         row_commit=nothing,
         row_path=nothing,
         row_old_path=nothing,
         row_deleted=nothing.astype(bool),
         row_shown=nothing.astype(bool),
-        row_words=Segments(start, np.empty((0, 3), dtype=np.int32)),
-        row_edits=Segments(start, np.empty((0, 3), dtype=np.int32)),
+        row_words=RaggedArray(start, np.empty((0, 3), dtype=np.int32)),
+        row_edits=RaggedArray(start, np.empty((0, 3), dtype=np.int32)),
         paths=[],
     )
 
@@ -148,19 +148,22 @@ def read_tables(commits: pd.DataFrame, files: pd.DataFrame, words: CodeWords, vo
     of_table = [commits[name].to_numpy(dtype=np.float32) for name in NUMBERS[:4]]
     is_fix = [FIX.search(message) is not None for message in messages]
     test_share = tests / np.maximum(np.bincount(row_commit, minlength=len(commits)), 1)
+    no_words = np.empty((0, 3), dtype=np.int32)
     number: dict[str, int] = {}
     row_path = [number.setdefault(path, len(number)) for path in files["paths"]]
     row_old_path = [number.setdefault(row.old_path, len(number)) if row.old_path else -1 for row, _ in read]
     return ChangeTable(
         numbers=np.column_stack([*of_table, is_fix, test_share]).astype(np.float32),
-        message_words=Segments.of([reader.message(message) for message in messages], np.empty((0, 2), dtype=np.int32)),
+        message_words=RaggedArray.of(
+            [reader.message(message) for message in messages], np.empty((0, 2), dtype=np.int32)
+        ),
         row_commit=row_commit,
         row_path=np.array(row_path, dtype=np.int64),
         row_old_path=np.array(row_old_path, dtype=np.int64),
         row_deleted=np.array([row.is_deleted for row, _ in read], dtype=bool),
         row_shown=np.array([row.has_hunks for row, _ in read], dtype=bool),
-        row_words=Segments.of([counts for _, counts in read], np.empty((0, 3), dtype=np.int32)),
-        row_edits=Segments.of([row.edits for row, _ in read], np.empty((0, 3), dtype=np.int32)),
+        row_words=RaggedArray.of([counts for _, counts in read], no_words),
+        row_edits=RaggedArray.of([row.edits for row, _ in read], no_words),
         paths=list(number),
     )
 

@@ -8,8 +8,8 @@ import pandas as pd
 
 from gedbd.retrieval.changes.history import ChangeHistory, in_utc
 from gedbd.retrieval.changes.report_words import ReportWords
-from gedbd.retrieval.changes.segments import Segments
 from gedbd.retrieval.changes.word_counts import Bm25Field, WordCounts
+from gedbd.retrieval.growing import RaggedArray
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.text.code_words import CodeWords
 
@@ -62,9 +62,9 @@ class KnownFixes:
         ordered = [fixes[place] for place in order]
         row = {id_: number for number, id_ in enumerate(history.ids)}
         nothing = np.empty(0, dtype=np.int64)
-        self._inducing = Segments.of([_rows(fix.inducing, row) for fix in ordered], nothing)
+        self._inducing = RaggedArray.of([_rows(fix.inducing, row) for fix in ordered], nothing)
         fixing = [_rows(fix.fixing, row) for fix in ordered]
-        self._paths = Segments.of([changed_paths(history, rows) for rows in fixing], nothing)
+        self._paths = RaggedArray.of([changed_paths(history, rows) for rows in fixing], nothing)
         self._vocabulary = Vocabulary()
         words = CodeWords()
         counted = []
@@ -72,7 +72,7 @@ class KnownFixes:
             text = words.of_text(f"{fix.title}\n{fix.description}")
             numbers, counts = np.unique(self._vocabulary([text], learn=True)[0], return_counts=True)
             counted.append(np.column_stack([numbers, counts]).astype(np.int32))
-        self._words = WordCounts(Segments.of(counted, np.empty((0, 2), dtype=np.int32)))
+        self._words = WordCounts(RaggedArray.of(counted, np.empty((0, 2), dtype=np.int32)))
 
     def __len__(self) -> int:
         return len(self._known_at)
@@ -108,7 +108,7 @@ class KnownFixes:
         field = Bm25Field(self._words.lengths[:count, 0], count, {"words": report.words})
         numbers = self._vocabulary([list(report.words)], learn=False)[0].tolist()
         for word, number in zip(report.words, numbers, strict=True):
-            rows, counts = self._words.postings(number, count)
+            rows, counts = self._words.find(number, count)
             field.add(word, rows, counts[:, 0])
         highest = sum(report.words.values()) * np.log1p((count + 0.5) / 0.5) / 2
         return np.asarray(field.scores["words"] / max(highest, 1e-9))

@@ -12,6 +12,7 @@ from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.known_fixes import KnownFixes
 from gedbd.retrieval.changes.report_words import ReportWords, report_words
 from gedbd.retrieval.changes.word_counts import Bm25Field, grouped
+from gedbd.retrieval.growing import list_places
 
 MAX_COUNT = 5  # of a word in one change of a file: a list of constants should not decide what a file is about
 PATH_K1 = 1.2
@@ -105,7 +106,7 @@ def file_links(history: ChangeHistory, paths: np.ndarray, before: int) -> FileLi
     total = np.array([owned.total for owned in owners], dtype=np.int64)
     changed_file = np.repeat(np.arange(len(paths)), num_changes)
     # Of files with 2 and 3 changes: 0 1, 0 1 2.
-    number = np.arange(len(changed_file)) - np.repeat(np.cumsum(num_changes) - num_changes, num_changes)
+    number = list_places(np.zeros_like(num_changes), num_changes)
     rows = index.rows_of_path.values[index.rows_of_path.starts[paths][changed_file] + number]
     return FileLinks(
         owned_file=owned_file,
@@ -173,7 +174,7 @@ class _Matcher:
 
     def add_diffs(self, word: str, number: int) -> None:
         """Adds a word of the diffs."""
-        rows, counts = self._index.row_words.postings(number, self._num_rows)
+        rows, counts = self._index.row_words.find(number, self._num_rows)
         both = counts.sum(axis=1)
         self._rows.add(word, rows, both)
         self._diffs.add(word, *grouped(self._row_commit[rows], both))
@@ -185,10 +186,10 @@ class _Matcher:
 
     def add_messages(self, word: str, number: int) -> None:
         """Adds a word of the messages, each of which also speaks of the files that its commit changed."""
-        commits, counts = self._index.message_words.postings(number, self._before)
+        commits, counts = self._index.message_words.find(number, self._before)
         self._messages.add(word, commits, counts[:, 0])
         first, end = np.searchsorted(self._row_commit, [commits, commits + 1])
-        rows = np.repeat(first - np.cumsum(end - first) + (end - first), end - first) + np.arange((end - first).sum())
+        rows = list_places(first, end - first)
         self._file_messages.add(word, *self._paths_of(rows, np.ones(len(rows))))
 
     def add_paths(self, words: list[str]) -> None:
@@ -196,7 +197,7 @@ class _Matcher:
         counts = self._index.path_words
         numbers = self._index.path_vocabulary([words], learn=False)[0].tolist()
         for word, number in zip(words, numbers, strict=True):
-            paths, found = counts.postings(number, self._num_paths)
+            paths, found = counts.find(number, self._num_paths)
             self._paths.add(word, paths, found[:, 0])
 
     @property

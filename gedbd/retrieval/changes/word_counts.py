@@ -2,18 +2,10 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
-from gedbd.retrieval.changes.segments import Segments
-
-
-class Postings(NamedTuple):
-    """The rows that contain a word, ascending, and how often each does, ``(K,)`` and ``(K, F)`` for F fields."""
-
-    rows: np.ndarray
-    counts: np.ndarray
+from gedbd.retrieval.growing import RaggedArray
 
 
 class WordCounts:
@@ -23,7 +15,7 @@ class WordCounts:
         texts: For each row ``(T, 1 + F)`` int32: number of the word, counts in the fields.
     """
 
-    def __init__(self, texts: Segments) -> None:
+    def __init__(self, texts: RaggedArray) -> None:
         self.texts = texts
 
     @cached_property
@@ -49,15 +41,18 @@ class WordCounts:
         """The row of each value."""
         return np.repeat(np.arange(len(self.texts), dtype=np.int64), self.texts.lengths)
 
-    def postings(self, word: int, before: int) -> Postings:
-        """Those of the first ``before`` rows that contain a word; none for an unknown one."""
+    def find(self, word: int, before: int) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the first ``before`` rows that contain a word, ``(K,)`` ascending, and counts, ``(K, F)``.
+
+        An unknown word is in none.
+        """
         places, starts = self._by_word
         if not 0 <= word < len(starts) - 1:
-            return Postings(np.empty(0, dtype=np.int64), np.empty((0, self.texts.values.shape[1] - 1)))
+            return np.empty(0, dtype=np.int64), np.empty((0, self.texts.values.shape[1] - 1))
         found = places[starts[word] : starts[word + 1]]
         rows = self._row[found]
         end = np.searchsorted(rows, before)
-        return Postings(rows[:end], self.texts.values[found[:end], 1:])
+        return rows[:end], self.texts.values[found[:end], 1:]
 
 
 def grouped(owners: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

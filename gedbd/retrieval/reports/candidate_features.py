@@ -116,7 +116,9 @@ def _lengths(query: ReportFeatures, shared: Mapping[str, SharedTerms]) -> dict[s
     for kind in ("text", "title"):
         columns[f"{kind} length"] = np.log1p([len(shared[kind].query.own)])
         columns[f"report {kind} length"] = np.log1p(shared[kind].sizes)
-    columns["same title"] = shared["title"].is_equal
+    title = shared["title"]
+    num_shared = title.number
+    columns["same title"] = (num_shared == title.sizes) & (num_shared == len(title.query.own)) & (num_shared > 0)
     return columns
 
 

@@ -18,7 +18,7 @@ from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
 from gedbd.retrieval.reports.first_stage import FirstStage, find_candidates
 from gedbd.retrieval.reports.known_groups import GrowingGroups, KnownGroups
 from gedbd.retrieval.reports.report_features import FeatureEncoder
-from gedbd.retrieval.reports.term_index import ROUNDING, IndexedTexts, TermIndex, TermQuery
+from gedbd.retrieval.reports.term_index import TermIndex, TermQuery
 from gedbd.retrieval.scorers.cosine import BLOCK_QUERIES, block_cosines
 from gedbd.retrieval.vocabulary import Vocabulary
 
@@ -181,7 +181,7 @@ class ReplayedTerms(NamedTuple):
     look for it.
 
     Attributes:
-        texts: The texts.
+        term_index: The index.
         state: What the index holds.
         starts: ``(N + 1,)``: the distinct terms of text i, ascending, have the places ``starts[i]`` to
             ``starts[i + 1]``.
@@ -194,7 +194,7 @@ class ReplayedTerms(NamedTuple):
         saturation: ``(P,)`` float32, see ``Postings``.
     """
 
-    texts: IndexedTexts
+    term_index: TermIndex
     state: State
     starts: np.ndarray
     terms: np.ndarray
@@ -210,7 +210,7 @@ class ReplayedTerms(NamedTuple):
         """Those of an index without replaced and removed texts."""
         state, _ = index.until(None)
         where, sizes = index.lists.find(np.arange(len(index)))
-        terms, counts = index.lists.terms(where), index.lists.counts(where)
+        terms, counts = index.lists.terms.take(where), index.lists.counts.take(where)
         order = np.argsort(terms, kind="stable")
         number = np.bincount(terms)
         first = _sums(number)
@@ -221,8 +221,7 @@ class ReplayedTerms(NamedTuple):
         norm = length_norm(state.lengths, state.mean)[rows]
         saturation = (counts[order] / (norm + counts[order])).astype(np.float32)
         total = _sums(state.lengths.astype(np.int64))
-        texts = IndexedTexts(index.lists, index.rows, index.common)
-        return cls(texts, state, _sums(sizes), terms, counts, earlier, total, first, rows, saturation)
+        return cls(index, state, _sums(sizes), terms, counts, earlier, total, first, rows, saturation)
 
     def query(self, row: int, terms: np.ndarray) -> TermQuery:
         """Text ``row``, which has some ``terms (L,)`` in this order, as a query for the texts before it."""
@@ -233,23 +232,13 @@ class _ReplayedQuery(TermQuery):
     """A text of an index as a query for the texts before it, which finds what another ``TermQuery`` finds."""
 
     def __init__(self, replayed: ReplayedTerms, row: int, terms: np.ndarray) -> None:
-        own = slice(*replayed.starts[row : row + 2].tolist())
         self._replayed = replayed
-        self._texts = replayed.texts
-        self._state = replayed.state._replace(num_texts=row, num_terms=float(replayed.total[row]))
-        self._before = row
-        self._length = len(terms)
-        self.own = replayed.terms[own]
-        self._order = np.searchsorted(self.own, terms)
-        self._times = replayed.counts[own].astype(np.int64)
-        self.frequency = replayed.earlier[own].astype(np.int64)
-        self._begin()
-
-    @property
-    def _error(self) -> tuple[float, float]:
-        """See ``TermQuery``: the saturation was computed with the mean length of all texts."""
-        ratio = self._state.mean / self._replayed.state.mean
-        return min(1.0, ratio) * (1 - ROUNDING), max(1.0, ratio) * (1 + ROUNDING)
+        places = slice(*replayed.starts[row : row + 2].tolist())
+        own, times = replayed.terms[places], replayed.counts[places].astype(np.int64)
+        order, frequency = np.searchsorted(own, terms), replayed.earlier[places].astype(np.int64)
+        state = replayed.state._replace(num_texts=row, num_terms=float(replayed.total[row]))
+        # The saturation was computed with the mean length of all texts.
+        super().__init__(replayed.term_index, state, row, order, own, times, frequency, [replayed.state.mean])
 
     @cached_property
     def _rough(self) -> np.ndarray:

@@ -1,6 +1,7 @@
 """An inverted index of reports, which can be edited and deleted."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,28 +15,18 @@ BLOCK = 4096  # texts whose scores are computed at once
 NUM_ENDINGS = 1 << 13  # of terms, as numbers in binary
 
 
-class IndexedTexts(NamedTuple):
-    """The texts of an index, besides their postings.
-
-    Attributes:
-        lists: The distinct terms of each text.
-        rows: Where the texts of the rows are.
-        common: The common terms of the first texts, if these are in files.
-    """
-
-    lists: TermLists
-    rows: RowMap
-    common: CommonTerms | None
-
-
 class TermQuery:
     """BM25 of the texts of an index for one query. What is computed once is kept.
 
     Args:
-        texts: The texts.
-        terms: ``(L,)`` numbers of the query's terms, repeated as in its text; unknown ones score nothing.
-        state: What the index holds, see ``State.until``.
+        index: The index; what is added to it later is not found.
+        state: What it holds, see ``State.until``.
         before: Find and count only the first ``before`` texts; None for all.
+        order: ``(L,)`` places in ``own`` of the query's terms, in the order of its text.
+        own: See below; unknown terms score nothing.
+        times: ``(T,)`` how often the query has each.
+        frequency: See below.
+        means: The mean lengths with which the saturation of the texts was computed.
 
     Attributes:
         own: ``(T,)`` the distinct terms, ascending.
@@ -43,27 +34,37 @@ class TermQuery:
         idf: ``(T,)``, see ``idf_of``.
     """
 
-    def __init__(self, texts: IndexedTexts, terms: np.ndarray, state: State, before: int | None) -> None:
-        self._texts = texts
+    def __init__(
+        self,
+        index: "TermIndex",
+        state: State,
+        before: int | None,
+        order: np.ndarray,
+        own: np.ndarray,
+        times: np.ndarray,
+        frequency: np.ndarray,
+        means: Sequence[float],
+    ) -> None:
+        self._lists, self._rows, self._common = index.lists, index.rows, index.common
         self._state, self._before = state, before
-        self._length = len(terms)
-        self.own, self._order, self._times = np.unique(terms, return_inverse=True, return_counts=True)
-        self.frequency = self._state.frequency(self.own, self._before)
-        self._begin()
-
-    def _begin(self) -> None:
-        """Sets what is known before any text is scored."""
-        self.idf = idf_of(self.frequency, self._state.num_texts)
+        self._order, self.own, self._times, self.frequency = order, own, times, frequency
+        self.idf = idf_of(frequency, state.num_texts)
+        # The score of a text is the sum of the weights times the saturation of the terms.
+        self._weights = (self.idf * times).astype(np.float32)
+        # The smallest and the largest ratio of a score to a rough one: where texts are 3% longer on average than when
+        # the saturation was computed, scores are 0 to 3% higher.
+        ratios = [1.0, *(state.mean / mean for mean in means)]
+        self._error = min(ratios) * (1 - ROUNDING), max(ratios) * (1 + ROUNDING)
         # Zeros, which the system gives without writing them, unlike other values.
-        self._scores = np.zeros(self._state.num_texts, dtype=np.float32)
-        self._is_scored = np.zeros(self._state.num_texts, dtype=bool)
+        self._scores = np.zeros(state.num_texts, dtype=np.float32)
+        self._is_scored = np.zeros(state.num_texts, dtype=bool)
 
     @property
     def copy_score(self) -> float:
         """The score of a stored copy of the query, which no text of its length exceeds with the query's words."""
-        if not self._state.num_texts or not self._length:
+        if not self._state.num_texts or not len(self._order):
             return 0.0
-        norm = length_norm(np.array([self._length]), self._state.mean)
+        norm = length_norm(np.array([len(self._order)]), self._state.mean)
         return float((self._times * self.idf * self._times / (self._times + norm)).sum())
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
@@ -88,77 +89,57 @@ class TermQuery:
         Returns:
             ``(R,)`` rows in any order, R up to ``depth``.
         """
-        certain, possible = self._likely(depth, allowed)
-        wanted = depth - len(certain)
-        if len(possible) > wanted:
-            possible = possible[np.argsort(-self.scores(possible), kind="stable")][:wanted]
-        return np.concatenate([certain, possible])
-
-    def _likely(self, depth: int, allowed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Texts that ``best`` finds for certain, and the others that it may find, both ascending."""
         nothing = np.empty(0, dtype=np.int64)
         if not len(self.own) or not depth:
-            return nothing, nothing
-        rough = self._rough
-        if allowed is not None:
-            rough = np.where(allowed, rough, 0)
+            return nothing
+        rough = self._rough if allowed is None else np.where(allowed, self._rough, 0)
         positive = rough[rough > 0]  # most texts share no rare term: equal numbers take long to partition
         if len(positive) <= depth:
-            return nothing, np.flatnonzero(rough)
+            return np.flatnonzero(rough)
         least, most = self._error
         lowest = np.partition(positive, -depth)[-depth]
         rows = np.flatnonzero(rough >= lowest * (least / most))
         # Its exact score is above that of every text whose rough score is ``lowest`` or less, and fewer than ``depth``
         # texts have a higher one.
         is_certain = rough[rows] > lowest * (most / least)
-        return rows[is_certain], rows[~is_certain]
+        certain, possible = rows[is_certain], rows[~is_certain]
+        num_left = depth - len(certain)
+        if len(possible) > num_left:
+            possible = possible[np.argsort(-self.scores(possible), kind="stable")][:num_left]
+        return np.concatenate([certain, possible])
 
     def bounds(self, rows: np.ndarray) -> np.ndarray:
         """What the scores of some texts are at least and at most, ``(2, R)``; takes less time than ``scores``."""
         return np.outer(self._error, self._rough[rows])
-
-    @property
-    def _weights(self) -> np.ndarray:
-        """``(T,)`` float32: the score of a text is the sum of the weights times the saturation of the terms."""
-        return np.asarray((self.idf * self._times).astype(np.float32))
-
-    @property
-    def _error(self) -> tuple[float, float]:
-        """The smallest and the largest ratio of a score to a rough one."""
-        ratios = [self._state.mean / part.mean for part in self._state.parts if len(part.rows)]
-        # Where texts are 3% longer on average than when the saturation was computed, scores are 0 to 3% higher.
-        return min([1.0, *ratios]) * (1 - ROUNDING), max([1.0, *ratios]) * (1 + ROUNDING)
 
     @cached_property
     def _rough(self) -> np.ndarray:
         """Scores of all texts by the saturation that was computed when their postings were made, ``(N,)``."""
         from scipy.sparse import csc_array
 
-        weights = self._weights
         nothing = np.zeros(len(self.own), dtype=bool)
-        common = self._texts.common
-        is_common = nothing if common is None else np.isin(self.own, common.terms)
-        runs, run_weights = [], []
+        is_common = nothing if self._common is None else np.isin(self.own, self._common.terms)
+        runs, weights = [], []
         for part, left_out in zip(self._state.parts, (is_common, nothing, nothing), strict=True):
-            runs.append(part.saturation_of(self.own[~left_out], self._before))
-            run_weights.append(weights[~left_out])
+            runs.append(part.runs_of(part.saturation, self.own[~left_out], self._before))
+            weights.append(self._weights[~left_out])
+        rows, values, sizes = zip(*runs, strict=True)
         # A column for each part and term: the product with the terms' weights sums the scores of all texts.
-        ends = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *(run.sizes for run in runs)])).astype(np.int32)
-        values: Any = np.concatenate([run.values for run in runs])
-        rows = np.concatenate([run.rows for run in runs])
-        columns = csc_array((values, rows, ends), shape=(len(self._state.lengths), len(ends) - 1))
-        rough = np.asarray(columns @ np.concatenate(run_weights))
-        if common is not None:
-            common.add_scores(self.own[is_common], weights[is_common], rough)
-        return self._texts.rows.in_rows(rough)[: self._before]
+        ends = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *sizes])).astype(np.int32)
+        entries: Any = np.concatenate(values)
+        shape = (len(self._state.lengths), len(ends) - 1)
+        columns = csc_array((entries, np.concatenate(rows), ends), shape=shape)
+        rough = np.asarray(columns @ np.concatenate(weights))
+        if self._common is not None:
+            self._common.add_scores(self.own[is_common], self._weights[is_common], rough)
+        return self._rows.in_rows(rough)[: self._before]
 
     def _exact(self, rows: np.ndarray) -> np.ndarray:
-        places = self._texts.rows.places(rows)
-        lists = self._texts.lists
-        where, sizes = lists.find(places)
-        hits, which = find_shared(self.own, lists.terms(where))
+        places = self._rows.places(rows)
+        where, sizes = self._lists.find(places)
+        hits, which = find_shared(self.own, self._lists.terms.take(where))
         of = np.searchsorted(np.cumsum(sizes), hits, side="right")
-        counts = lists.counts(where[hits])
+        counts = self._lists.counts.take(where[hits])
         norm = length_norm(self._state.lengths[places], self._state.mean)[of]
         idf = self.idf.astype(np.float32)
         weights = np.zeros((len(self.own), len(rows)), dtype=np.float32)
@@ -206,7 +187,8 @@ class TermIndex(InvertedIndex):
 
     def __init__(self) -> None:
         super().__init__()
-        self.lists = TermLists.empty()
+        nothing = np.zeros(1, dtype=np.int64)
+        self.lists = TermLists(nothing, np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32))
         self.rows = RowMap()
         self.common: CommonTerms | None = None
 
@@ -242,7 +224,7 @@ class TermIndex(InvertedIndex):
     def __copy__(self) -> "TermIndex":
         other = super().__copy__()
         assert isinstance(other, TermIndex)
-        other.lists = self.lists.__copy__()
+        other.lists = copy(self.lists)
         return other
 
     def add(self, texts: Sequence[np.ndarray]) -> None:
@@ -253,13 +235,13 @@ class TermIndex(InvertedIndex):
     def terms_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The distinct terms of some texts, one text after the other, and how many each has, ``(R,)``."""
         where, sizes = self.lists.find(self.rows.places(rows))
-        return self.lists.terms(where), sizes
+        return self.lists.terms.take(where), sizes
 
     def remove(self, places: np.ndarray) -> None:
         """Leaves the texts in some places out of all counts."""
         state = self._state
         where, _ = self.lists.find(places)
-        terms, counts = self.lists.terms(where), self.lists.counts(where)
+        terms, counts = self.lists.terms.take(where), self.lists.counts.take(where)
         texts = np.split(np.repeat(terms, counts.astype(np.int64)), np.cumsum(state.lengths[places])[:-1].astype(int))
         gone = Postings.of(dict(zip(places.tolist(), texts, strict=True)), state.lengths, state.mean)
         self._state = state._replace(
@@ -274,9 +256,11 @@ class TermIndex(InvertedIndex):
         return self.query(terms, before).scores(np.arange(count))
 
     def query(self, terms: np.ndarray, before: int | None = None) -> TermQuery:
-        """A query, see ``TermQuery``."""
+        """A query of some terms, ``(L,)``, for the first ``before`` texts; None for all."""
         state, before = self.until(before)
-        return TermQuery(IndexedTexts(self.lists, self.rows, self.common), terms, state, before)
+        own, order, times = np.unique(terms, return_inverse=True, return_counts=True)
+        means = [part.mean for part in state.parts if len(part.rows)]
+        return TermQuery(self, state, before, order, own, times, state.frequency(own, before), means)
 
     def until(self, before: int | None) -> tuple[State, int | None]:
         """See ``InvertedIndex.until``."""
@@ -314,11 +298,6 @@ class SharedTerms(NamedTuple):
     def by_report(self) -> list[np.ndarray]:
         """Places in ``query.own`` of the terms that each report shares, ascending, C arrays."""
         return np.split(self.places, np.cumsum(self.number)[:-1]) if len(self.number) else []
-
-    @property
-    def is_equal(self) -> np.ndarray:
-        """Where the query and a report have the same terms, and any, ``(C,)`` bool."""
-        return np.asarray((self.number == self.sizes) & (self.number == len(self.query.own)) & (self.number > 0))
 
     def columns(self, kind: str) -> dict[str, np.ndarray]:
         """Features of ``SHARED``: the sum of the shared terms' idf, the rarest one's idf, and shares of either side."""
