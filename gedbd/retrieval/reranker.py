@@ -9,8 +9,8 @@ from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.io.progress import track
 from gedbd.retrieval.cross_encoder import CrossEncoder, Example, TrainingOptions, train_cross_encoder
 from gedbd.retrieval.linear_ranker import learn_weights, standardise
-from gedbd.retrieval.scorers.lexical import MAX_CHARACTERS
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs, linked_groups
+from gedbd.retrieval.vocabulary import MAX_CHARACTERS
 from gedbd.text.templates import Text
 
 HELD_OUT = 0.2

@@ -5,8 +5,18 @@ from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
+import pandas as pd
 
+from gedbd.text.templates import join_texts
+
+MAX_CHARACTERS = 2000  # of a description
 WORD = re.compile(r"\w\w+")  # the words of bm25s's pattern (?u)\b\w\w+\b, in less time
+
+
+def short_texts(table: pd.DataFrame, max_characters: int) -> list[str]:
+    """Title and the beginning of the description of each row."""
+    descriptions = [text[:max_characters] for text in table["description"]]
+    return join_texts(table["title"], descriptions)
 
 
 def words(texts: Sequence[str]) -> list[list[str]]:

@@ -14,9 +14,8 @@ from gedbd.corpora.urls import fill_template
 from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
 from gedbd.retrieval.reports.first_stage import COMPONENT, QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import KnownGroups
-from gedbd.retrieval.reports.report_features import IDENTIFIER_MARK, ReportFeatures
+from gedbd.retrieval.reports.report_features import IDENTIFIER_MARK, ReportFeatures, days_of
 from gedbd.retrieval.reports.term_index import SharedTerms
-from gedbd.retrieval.scorers.fields import days_of
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.confidence import NUM_COMPARED, confidence_features
 from gedbd.triage.explanation import explain, reasons

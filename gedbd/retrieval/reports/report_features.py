@@ -9,15 +9,44 @@ import pandas as pd
 from gedbd.corpora.fields import product_names
 from gedbd.corpora.readers.bug_reports import RESOLVED_AT
 from gedbd.retrieval.growing import RaggedArray
-from gedbd.retrieval.scorers.fields import CategoryEncoder, days_of
-from gedbd.retrieval.scorers.lexical import MAX_CHARACTERS, short_texts
-from gedbd.retrieval.vocabulary import Vocabulary, words
+from gedbd.retrieval.vocabulary import MAX_CHARACTERS, Vocabulary, short_texts, words
 from gedbd.text.code_words import find_error_lines, find_identifiers
 
 FIELDS = ("product", "component", "version", "priority")
 # Terms of these kinds begin so in the vocabulary, which no word does.
 IDENTIFIER_MARK = "identifier:"
 ERROR_MARK = "error:"
+
+
+EMPTY, UNKNOWN = -1, -2
+
+EPOCH = pd.Timestamp(0, tz="UTC")
+
+
+class CategoryEncoder:
+    """A number for each value of a field; upper and lower case are the same.
+
+    Args:
+        values: The values with the numbers 0, 1, 2, ...
+    """
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._codes = {name: code for code, name in enumerate(values)}
+
+    @property
+    def values(self) -> list[str]:
+        """All values, in the order of their numbers."""
+        return list(self._codes)
+
+    def __call__(self, values: Iterable[str], learn: bool) -> np.ndarray:
+        """``(B,)`` int32 codes: ``EMPTY`` for no value, ``UNKNOWN`` for a new one unless it is learned."""
+        names = [value.strip().lower() for value in values]
+        if learn:
+            for name in filter(None, names):
+                self._codes.setdefault(name, len(self._codes))
+        # Two codes below 0, because an empty value and an unknown one agree with nothing, each other included.
+        codes = [self._codes.get(name, UNKNOWN) if name else EMPTY for name in names]
+        return np.array(codes, dtype=np.int32)
 
 
 @dataclass(frozen=True)
@@ -133,3 +162,9 @@ def terms_of(reports: pd.DataFrame, vocabulary: Vocabulary, learn: bool) -> Repo
     identifiers = [[IDENTIFIER_MARK + name for name in find_identifiers(one)] for one in whole]
     errors = [[ERROR_MARK + line for line in find_error_lines(one)] for one in whole]
     return ReportTerms(text, title, vocabulary(identifiers, learn), vocabulary(errors, learn))
+
+
+def days_of(dates: pd.Series, origin: pd.Timestamp = EPOCH) -> np.ndarray:
+    """Days since an origin, ``(B,)`` float64; NaN where there is no date."""
+    # On the array inside: a series takes twice as long for a single date.
+    return np.asarray((dates.array - origin) / pd.Timedelta(days=1), dtype=np.float64)

@@ -4,43 +4,12 @@ Fields are compared as the export has them, which may be after triage: a compone
 than the one the reporter chose. ``priority`` and ``version`` are compared as text.
 """
 
-from collections.abc import Iterable
-
 import numpy as np
 import pandas as pd
 
 from gedbd.corpora.fields import check_field, products
+from gedbd.retrieval.reports.report_features import CategoryEncoder, days_of
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
-
-EMPTY, UNKNOWN = -1, -2
-
-EPOCH = pd.Timestamp(0, tz="UTC")
-
-
-class CategoryEncoder:
-    """A number for each value of a field; upper and lower case are the same.
-
-    Args:
-        values: The values with the numbers 0, 1, 2, ...
-    """
-
-    def __init__(self, values: Iterable[str] = ()) -> None:
-        self._codes = {name: code for code, name in enumerate(values)}
-
-    @property
-    def values(self) -> list[str]:
-        """All values, in the order of their numbers."""
-        return list(self._codes)
-
-    def __call__(self, values: Iterable[str], learn: bool) -> np.ndarray:
-        """``(B,)`` int32 codes: ``EMPTY`` for no value, ``UNKNOWN`` for a new one unless it is learned."""
-        names = [value.strip().lower() for value in values]
-        if learn:
-            for name in filter(None, names):
-                self._codes.setdefault(name, len(self._codes))
-        # Two codes below 0, because an empty value and an unknown one agree with nothing, each other included.
-        codes = [self._codes.get(name, UNKNOWN) if name else EMPTY for name in names]
-        return np.array(codes, dtype=np.int32)
 
 
 class FieldAgreement(Scorer):
@@ -93,12 +62,6 @@ def agreement(documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
     """1 where codes are equal and neither is ``EMPTY`` or ``UNKNOWN``, else 0, ``(N,), (B,) -> (B, N)`` float32."""
     codes = queries[:, None]
     return np.asarray((codes == documents) & (codes >= 0), dtype=np.float32)
-
-
-def days_of(dates: pd.Series, origin: pd.Timestamp = EPOCH) -> np.ndarray:
-    """Days since an origin, ``(B,)`` float64; NaN where there is no date."""
-    # On the array inside: a series takes twice as long for a single date.
-    return np.asarray((dates.array - origin) / pd.Timedelta(days=1), dtype=np.float64)
 
 
 def recency(documents: np.ndarray, queries: np.ndarray, num_earlier: np.ndarray) -> np.ndarray:

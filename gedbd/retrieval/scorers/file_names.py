@@ -10,8 +10,8 @@ from typing import Literal, get_args
 import numpy as np
 import pandas as pd
 
+from gedbd.retrieval.reports.report_features import days_of
 from gedbd.retrieval.scorers.cosine import EarlierScorer
-from gedbd.retrieval.scorers.fields import days_of
 from gedbd.retrieval.scorers.scorer import ScorerInputs
 from gedbd.text.change_text import change_fields
 from gedbd.text.code_words import PART

@@ -9,15 +9,12 @@ import pandas as pd
 from gedbd.retrieval.inverted_index import InvertedIndex
 from gedbd.retrieval.scorers.cosine import EarlierScorer
 from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
-from gedbd.retrieval.vocabulary import Vocabulary, words
+from gedbd.retrieval.vocabulary import MAX_CHARACTERS, Vocabulary, short_texts, words
 from gedbd.text.change_text import change_fields
 from gedbd.text.code_words import CodeWords
-from gedbd.text.templates import join_texts
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer
-
-MAX_CHARACTERS = 2000
 
 
 class TfIdf(Scorer):
@@ -95,12 +92,6 @@ def has_words(counter: "CountVectorizer", texts: Iterable[str]) -> bool:
     """Whether a counter finds anything to count; scikit-learn refuses to fit where it does not."""
     analyse = counter.build_analyzer()
     return any(analyse(text) for text in texts)
-
-
-def short_texts(table: pd.DataFrame, max_characters: int) -> list[str]:
-    """Title and the beginning of the description of each row."""
-    descriptions = [text[:max_characters] for text in table["description"]]
-    return join_texts(table["title"], descriptions)
 
 
 Field = Literal["diff", "message", "paths", "all"]

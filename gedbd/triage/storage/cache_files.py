@@ -18,9 +18,8 @@ from gedbd.retrieval.inverted_index import CommonTerms, length_norm
 from gedbd.retrieval.reports import feature_store
 from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
 from gedbd.retrieval.reports.known_groups import KnownGroups
-from gedbd.retrieval.reports.report_features import FIELDS, FeatureEncoder
+from gedbd.retrieval.reports.report_features import FIELDS, CategoryEncoder, FeatureEncoder
 from gedbd.retrieval.reports.vector_table import encode_vectors
-from gedbd.retrieval.scorers.fields import CategoryEncoder
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.storage.connection import StoreUnavailable
 from gedbd.triage.storage.in_memory import InMemoryIndex, features_of, find_known_groups, unusable_dates

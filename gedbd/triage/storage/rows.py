@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.dates import MAX_YEAR, MIN_YEAR
-from gedbd.retrieval.scorers.fields import days_of
+from gedbd.retrieval.reports.report_features import days_of
 from gedbd.triage.report import DATES, FIELDS, Report
 
 CURE = "restore it from a copy, or delete it and build it again with gedbd index"

@@ -6,7 +6,8 @@ import pytest
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import components, field_codes, products
-from gedbd.retrieval.scorers.fields import EMPTY, UNKNOWN, CategoryEncoder, FieldAgreement, Recency
+from gedbd.retrieval.reports.report_features import EMPTY, UNKNOWN, CategoryEncoder
+from gedbd.retrieval.scorers.fields import FieldAgreement, Recency
 from gedbd.retrieval.scorers.scorer import ScorerInputs
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
