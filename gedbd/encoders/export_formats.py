@@ -266,7 +266,7 @@ def save_prompts(folder: Path, prefix: str) -> None:
     config: dict[str, object] = {"similarity_fn_name": "cosine"}
     if prefix:
         config |= {"prompts": {"query": prefix, "document": prefix}, "default_prompt_name": "document"}
-    (folder / PROMPTS).write_text(json.dumps(config, indent=2) + "\n")
+    _save_json(folder / PROMPTS, config)
 
 
 def read_prefix(folder: Path) -> str:

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from gedbd.configuration.errors import first_line
+
 USUAL_MAX_TOKENS = 256  # of a model whose files name no length; a CPU's time grows with it
 KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 Loaded = TypeVar("Loaded")
@@ -29,17 +31,9 @@ def load_pretrained(
         ValueError: If the weights are missing or not the expected ones, or the model has no ``max_tokens`` positions.
     """
     source = _packaged_weights(package, sha256) or model
-    try:
-        backbone, tokenizer = local_first(source, lambda local: _read(source, local))
-    except Exception as error:  # any type: damaged files make transformers and tokenizers raise whatever they meet
-        if _is_path(source) and not Path(source).is_dir():
-            raise ValueError(f"encoder={name}: encoder.model={source}: there is no such folder") from error
-        raise ValueError(
-            f"encoder={name}: cannot load {source}: {first_line(error)}. Without access to the hub, download it"
-            " elsewhere and set encoder.model=<folder>."
-        ) from error
-    if hasattr(backbone, "pooler"):
-        backbone.pooler = None
+    if _is_path(source) and not Path(source).is_dir():
+        raise ValueError(f"encoder={name}: encoder.model={source}: there is no such folder")
+    backbone, tokenizer = local_first("encoder", name, source, lambda local: read_backbone(source, local))
     largest = max(tokenizer.get_vocab().values(), default=0)
     num_embeddings = backbone.get_input_embeddings().num_embeddings
     if largest >= num_embeddings:
@@ -53,33 +47,54 @@ def load_pretrained(
     return backbone, tokenizer
 
 
-def first_line(error: Exception) -> str:
+def problem_of(error: Exception) -> str:
     """The first line of an error's message without its full stop, or the error's type."""
-    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+    return first_line(error).rstrip(".") or type(error).__name__
 
 
-def local_first(source: str, read: Callable[[bool], Loaded]) -> Loaded:
+def local_first(section: str, name: str, source: str, read: Callable[[bool], Loaded]) -> Loaded:
     """What ``read(local_files_only)`` returns; the hub is asked only for a model that is not on this machine.
 
     Args:
+        section: The section of the configuration that names the model, for messages.
+        name: The choice in that section.
         source: A folder, or a name on the hub.
         read: Loads from it; raises OSError or ValueError if files are missing.
+
+    Raises:
+        ValueError: If it cannot be loaded.
     """
     try:
-        return read(True)
-    except (OSError, ValueError):
-        if Path(source).is_dir():
-            raise
-    # Otherwise transformers asks a service on the hub to convert models that have no safetensors.
-    os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
-    return read(False)
+        try:
+            return read(True)
+        except (OSError, ValueError):
+            if Path(source).is_dir():
+                raise
+        # Otherwise transformers asks a service on the hub to convert models that have no safetensors.
+        os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
+        return read(False)
+    except ImportError as error:
+        raise ValueError(
+            f"{section}={name}: {source} needs a package that is missing: {problem_of(error)}. Install it;"
+            " torchvision must be built for the installed torch"
+        ) from error
+    except Exception as error:  # any type: damaged files make transformers and tokenizers raise whatever they meet
+        raise ValueError(
+            f"{section}={name}: cannot load {source}: {problem_of(error)}. Without access to the hub, download it"
+            f" elsewhere and set {section}.model=<folder>."
+        ) from error
 
 
-def _read(source: str, local: bool) -> tuple[Any, PreTrainedTokenizerBase]:
+def read_backbone(source: str | Path, local: bool, **settings: Any) -> tuple[Any, PreTrainedTokenizerBase]:
+    """A backbone without its pooler, and its tokenizer; ``local`` asks no hub."""
     # Unless trust_remote_code is set, transformers asks on the terminal whether to run a repository's code.
     config = AutoConfig.from_pretrained(source, trust_remote_code=False, local_files_only=local)
     config._attn_implementation = None  # it may name a compiled kernel on the hub
-    backbone = AutoModel.from_pretrained(source, config=config, trust_remote_code=False, local_files_only=local)
+    backbone = AutoModel.from_pretrained(
+        source, config=config, trust_remote_code=False, local_files_only=local, **settings
+    )
+    if hasattr(backbone, "pooler"):
+        backbone.pooler = None
     return backbone, AutoTokenizer.from_pretrained(source, trust_remote_code=False, local_files_only=local)
 
 

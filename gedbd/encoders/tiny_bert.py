@@ -1,10 +1,11 @@
-"""A tiny BERT with random weights, built in memory, for tests and smoke runs without downloads."""
+"""BERTs with random weights and their tokenizers; a tiny one, built in memory, serves tests and smoke runs."""
 
 import re
 from collections import Counter
 from functools import cache
 from importlib.resources import files
 from string import printable
+from typing import Any
 
 import pandas as pd
 import torch
@@ -35,21 +36,26 @@ def tiny_tokenizer() -> PreTrainedTokenizerBase:
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    ends = [("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])]
-    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
-    names = {
-        "pad_token": "[PAD]",
-        "unk_token": "[UNK]",
-        "cls_token": "[CLS]",
-        "sep_token": "[SEP]",
-        "mask_token": "[MASK]",
-    }
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, name_or_path="tiny", **names)  # type: ignore[no-untyped-call]
+    tokenizer.post_processor = between_ends(tokenizer)
+    return fast_tokenizer(tokenizer, name_or_path="tiny")
+
+
+def between_ends(tokenizer: Tokenizer) -> processors.TemplateProcessing:
+    """Puts a text between ``[CLS]`` and ``[SEP]``."""
+    ends = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
+    return processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
+
+
+def fast_tokenizer(tokenizer: Tokenizer, **settings: str) -> PreTrainedTokenizerBase:
+    """A tokenizer with the tokens of ``SPECIAL``, as transformers takes it."""
+    names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIAL, strict=True))
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **settings, **names)  # type: ignore[no-untyped-call]
 
 
 def tiny_backbone(hidden: int, layers: int, dropout: float, seed: int, vocabulary: int) -> BertModel:
-    """A BERT of ``layers`` layers and ``hidden`` units; the seed fixes its weights and leaves other random numbers."""
-    config = BertConfig(
+    """A BERT of ``layers`` layers and ``hidden`` units, see ``random_bert``."""
+    return random_bert(
+        seed,
         vocab_size=vocabulary,
         hidden_size=hidden,
         num_hidden_layers=layers,
@@ -58,6 +64,11 @@ def tiny_backbone(hidden: int, layers: int, dropout: float, seed: int, vocabular
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=dropout,
     )
+
+
+def random_bert(seed: int, **sizes: Any) -> BertModel:
+    """A BERT of the given sizes; the seed fixes its weights and leaves other random numbers as they are."""
+    config = BertConfig(**sizes)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return BertModel(config, add_pooling_layer=False)

@@ -29,10 +29,6 @@ from gedbd.text.tokens import TokenTable
 if TYPE_CHECKING:
     import openvino as ov
 
-if TYPE_CHECKING:
-    import openvino as ov
-
-
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "int8": "f32"}
 TOKENS_A_BATCH = 1024
 MIN_FIXED_LENGTH = 32  # tokens

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from gedbd.encoders.code.code_batches import BatchEdges, CodeBatch
 from gedbd.encoders.code.code_inputs import CODE_BLOCK, InputLimits, InputParts, check_length
 from gedbd.encoders.code.code_tokens import CODE_TOKENS
-from gedbd.encoders.pretrained import first_line, max_positions
+from gedbd.encoders.pretrained import max_positions, problem_of, read_backbone
 
 SETTINGS_FILE = "code_inputs.json"
 
@@ -71,14 +71,9 @@ def load_code_encoder(folder: str | Path) -> SavedEncoder:
     folder = Path(folder)
     limits, parts = read_settings(folder)
     try:
-        backbone = AutoModel.from_pretrained(
-            folder, trust_remote_code=False, local_files_only=True, use_safetensors=True, attn_implementation="sdpa"
-        )
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    except Exception as error:  # any type, see ``load_pretrained``
-        raise ValueError(f"{folder}: cannot load the encoder: {first_line(error)}") from error
-    if hasattr(backbone, "pooler"):
-        backbone.pooler = None
+        backbone, tokenizer = read_backbone(folder, local=True, use_safetensors=True)
+    except Exception as error:  # any type, see ``local_first``
+        raise ValueError(f"{folder}: cannot load the encoder: {problem_of(error)}") from error
     missing = set(CODE_TOKENS) - set(tokenizer.get_vocab())
     if missing:
         raise ValueError(f"{folder}: its tokenizer lacks {len(missing)} tokens of code, such as {min(missing)}")

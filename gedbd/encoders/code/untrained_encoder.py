@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from gedbd.encoders.backends.backend import Backend
+from gedbd.encoders.tiny_bert import SPECIAL, between_ends, fast_tokenizer, random_bert
 
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 MIN_VOCABULARY = 300  # 256 bytes and the special tokens
 
 
@@ -75,10 +74,7 @@ class UntrainedEncoder:
     def fit(self, texts: Iterable[str]) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         """Makes the tokenizer from training texts, and a model for it."""
         tokenizer = byte_pair_tokenizer(texts, self.vocab_size)
-        config = BertConfig(vocab_size=len(tokenizer), **self.sizes)  # type: ignore[arg-type]
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            return BertModel(config, add_pooling_layer=False), tokenizer
+        return random_bert(self.seed, vocab_size=len(tokenizer), **self.sizes), tokenizer
 
 
 def byte_pair_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedTokenizerBase:
@@ -100,9 +96,6 @@ def byte_pair_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedToke
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    ends = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
-    template = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
     # A token's place in the text begins after the space that is part of it.
-    tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=True), template])
-    names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIAL, strict=True))
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)  # type: ignore[no-untyped-call]
+    tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=True), between_ends(tokenizer)])
+    return fast_tokenizer(tokenizer)

@@ -1,6 +1,7 @@
 """Vectors of documents by their tags: each document gets the vector of its most frequent tag."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from gedbd.encoders.tags.node2vec import node2vec
 from gedbd.encoders.tags.tag_network import TagNetwork, build_tag_network
 
 
+@dataclass(eq=False)
 class TagEncoder:
     """Tag network, node2vec, and the choice of a document's tag (Hazra et al., arXiv 2309.05035).
 
@@ -29,29 +31,18 @@ class TagEncoder:
         warnings_: What fitting and the last encoding found, in sentences for the user.
     """
 
-    def __init__(
-        self,
-        min_jaccard: float = 0.005,
-        dim: int = 64,
-        p: float = 1.3,
-        q: float = 0.8,
-        walks: int = 5,
-        length: int = 80,
-        window: int = 10,
-        min_count: int = 3,
-        epochs: int = 5,
-        seed: int = 0,
-    ) -> None:
-        self.min_jaccard = min_jaccard
-        self.dim = dim
-        self.p = p
-        self.q = q
-        self.walks = walks
-        self.length = length
-        self.window = window
-        self.min_count = min_count
-        self.epochs = epochs
-        self.seed = seed
+    min_jaccard: float = 0.005
+    dim: int = 64
+    p: float = 1.3
+    q: float = 0.8
+    walks: int = 5
+    length: int = 80
+    window: int = 10
+    min_count: int = 3
+    epochs: int = 5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
         self.warnings_: tuple[str, ...] = ()
 
     def fit(self, tags: Sequence[tuple[str, ...]]) -> "TagEncoder":
@@ -64,18 +55,8 @@ class TagEncoder:
             ValueError: If no document has a tag, an option is invalid, or gensim is not installed.
         """
         self.network_: TagNetwork = build_tag_network(tags, self.min_jaccard)
-        self.vectors_ = node2vec(
-            self.network_,
-            dim=self.dim,
-            p=self.p,
-            q=self.q,
-            walks=self.walks,
-            length=self.length,
-            window=self.window,
-            min_count=self.min_count,
-            epochs=self.epochs,
-            seed=self.seed,
-        )
+        learning = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "min_jaccard"}
+        self.vectors_ = node2vec(self.network_, **learning)
         # Tags are in alphabetical order, and the sort is stable: of equally frequent tags the first in the alphabet
         # comes first. The rank of a tag is 0 for the most frequent one.
         order = np.argsort(-self.network_.counts, kind="stable")

@@ -34,9 +34,6 @@ class Caption(NamedTuple):
     may_pass: bool = False
 
 
-NO_CAPTION = Caption("")
-
-
 def check_limits(batch_size: int, max_megapixels: float, max_megabytes: float) -> None:
     """Raises ValueError if one of the options is not above 0."""
     limits = {"batch_size": batch_size, "max_megapixels": max_megapixels, "max_megabytes": max_megabytes}
@@ -119,7 +116,7 @@ def caption_images(
     checked = [image._replace(problem=image.problem or captions[image.sha256].problem) for image in images]
     rows = []
     for image in checked:
-        text = captions.get(image.sha256, NO_CAPTION).text
+        text = captions[image.sha256].text if image.sha256 in captions else ""
         rows.append((image.name, image.sha256, text, image.problem or DESCRIBED))
     new = sum(not captions[sha256].problem for sha256 in waiting)
     return CaptionedImages(checked, rows, len(readable), new, len(readable) - len(waiting), seconds)

@@ -21,7 +21,7 @@ from transformers import (
 from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
 
 from gedbd.encoders.encoder_weights import fingerprint
-from gedbd.encoders.pretrained import first_line, local_first
+from gedbd.encoders.pretrained import local_first
 from gedbd.encoders.tiny_bert import tiny_tokenizer
 from gedbd.encoders.vision.corpus_captions import Caption
 
@@ -100,18 +100,7 @@ def load_captioner(name: str, model: str, prompt: str, max_new_tokens: int) -> M
     _check(prompt, max_new_tokens)
     # CPUs without matrix units are slow in the half precision that weights are published in.
     precision = "auto" if torch.cuda.is_available() else torch.float32
-    try:
-        processor, found = local_first(model, lambda local: _read(model, precision, local))
-    except ImportError as error:
-        raise ValueError(
-            f"captioner={name}: {model} needs a package that is missing: {first_line(error)}. Install it; torchvision"
-            " must be built for the installed torch"
-        ) from error
-    except Exception as error:  # any type, see ``load_pretrained``
-        raise ValueError(
-            f"captioner={name}: cannot load {model}: {first_line(error)}. Without access to the hub, download it"
-            " elsewhere and set captioner.model=<folder>."
-        ) from error
+    processor, found = local_first("captioner", name, model, lambda local: _read(model, precision, local))
     return ModelCaptioner(found, processor, prompt, max_new_tokens)
 
 
