@@ -21,8 +21,7 @@ from torch.nn.functional import normalize
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from gedbd.encoders.loaded_encoder import LoadedEncoder
-from gedbd.encoders.packing import can_pack
-from gedbd.encoders.text_encoder import TextEncoder
+from gedbd.encoders.text_encoder import TextEncoder, padded_copy
 
 TOLERANCE = 1e-5
 CHECKED = {"longest": 40, "shortest": 40, "random": 120}
@@ -74,7 +73,7 @@ def write_onnx(folder: Path, encoder: LoadedEncoder) -> None:
         folder: An empty folder.
         encoder: LoadedEncoder to write; it is not changed.
     """
-    plain = plain_copy(encoder.model)
+    plain = padded_copy(encoder.model)
     plain.backbone.config.save_pretrained(folder)
     save_tokenizer(folder, encoder.tokenizer, encoder.max_tokens)
     save_prompts(folder, encoder.prefix)
@@ -104,7 +103,7 @@ def write_sentence_transformers(folder: Path, encoder: LoadedEncoder) -> None:
         folder: An empty folder.
         encoder: LoadedEncoder to write; it is not changed.
     """
-    plain = plain_copy(encoder.model)
+    plain = padded_copy(encoder.model)
     plain.backbone.save_pretrained(folder)
     save_tokenizer(folder, encoder.tokenizer, encoder.max_tokens)
     for part in list(MODULES.values())[1:]:
@@ -242,14 +241,6 @@ def _silenced() -> Iterator[None]:
             yield
     finally:
         logger.setLevel(before)
-
-
-def plain_copy(encoder: TextEncoder) -> TextEncoder:
-    """A copy that takes padded batches, without gedbd's packed attention."""
-    plain = deepcopy(encoder).cpu().eval()
-    if can_pack(plain.backbone):
-        plain.backbone.set_attn_implementation("sdpa")
-    return plain
 
 
 def save_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:

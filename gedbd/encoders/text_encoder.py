@@ -1,5 +1,7 @@
 """The trainable text branch: a Hugging Face encoder, pooled and projected."""
 
+from copy import deepcopy
+
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -113,3 +115,11 @@ class TextEncoder(nn.Module):
             return hidden[:, 0]
         weight = attention_mask.unsqueeze(-1).to(hidden.dtype)
         return (hidden * weight).sum(1) / weight.sum(1).clamp(min=1)
+
+
+def padded_copy(encoder: TextEncoder) -> TextEncoder:
+    """A copy on the CPU that takes padded batches, without gedbd's packed attention, which cannot be traced."""
+    copy = deepcopy(encoder).cpu().eval()
+    if can_pack(copy.backbone):
+        copy.backbone.set_attn_implementation("sdpa")
+    return copy

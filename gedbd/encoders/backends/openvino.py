@@ -8,7 +8,6 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from copy import deepcopy
 from functools import cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -22,8 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gedbd.encoders.encoder_weights import fingerprint
-from gedbd.encoders.packing import can_pack
-from gedbd.encoders.text_encoder import TextEncoder
+from gedbd.encoders.text_encoder import TextEncoder, padded_copy
 from gedbd.text.tokens import TokenTable
 
 if TYPE_CHECKING:
@@ -199,27 +197,19 @@ def _save_once(model: "ov.Model", folder: Path) -> None:
 
 
 class _Pooled(nn.Module):
-    """The module that is converted: backbone and pooling of padded batches, without branches."""
+    """The module that is converted: the pooling of padded batches."""
 
     def __init__(self, encoder: TextEncoder) -> None:
         super().__init__()
-        # A copy, because packed attention cannot be traced.
-        self.backbone = deepcopy(encoder.backbone).cpu()
-        self.pooling = encoder.pooling
+        self.encoder = padded_copy(encoder)
         # OpenVINO turns the mask of fused attention into scores of minus infinity. Padding beyond a sliding window, as
         # ModernBERT has, then sees no token: its vector is not a number, which spreads to the text. The plain
         # implementation has the smallest finite number instead.
-        if hasattr(self.backbone.config, "sliding_window"):
-            self.backbone.set_attn_implementation("eager")
-        elif can_pack(self.backbone):
-            self.backbone.set_attn_implementation("sdpa")
+        if hasattr(encoder.backbone.config, "sliding_window"):
+            self.encoder.backbone.set_attn_implementation("eager")
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        hidden: Tensor = self.backbone(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-        if self.pooling == "cls":
-            return hidden[:, 0]
-        weight = attention_mask.unsqueeze(-1).to(hidden.dtype)
-        return (hidden * weight).sum(1) / weight.sum(1)
+        return self.encoder.pool(input_ids, attention_mask)
 
 
 def convert(encoder: TextEncoder) -> "ov.Model":
