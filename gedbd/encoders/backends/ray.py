@@ -80,7 +80,7 @@ class Ray:
         precision = self.torch.precision
         on_gpu = bool(self.gpus)
         backend = self.torch if on_gpu or openvino_obstacle(encoder, precision) else OpenVino(precision)
-        return PreparedRay(encoder, backend, self.workers, self.cpus, self.gpus)
+        return PreparedRay(encoder, backend, self)
 
 
 class PreparedRay:
@@ -90,31 +90,30 @@ class PreparedRay:
     Ray's object store at once, five bytes a token; it spills to disk.
     """
 
-    def __init__(self, encoder: TextEncoder, backend: Torch | OpenVino, workers: int, cpus: int, gpus: int) -> None:
+    def __init__(self, encoder: TextEncoder, backend: Torch | OpenVino, settings: Ray) -> None:
         self.encoder = encoder
         self.backend = backend
-        self.workers = workers
-        self.cpus = cpus
-        self.gpus = gpus
+        self.settings = settings
         self.key = "" if backend.precision == "float32" else backend.prepare(encoder, None).key
-        self.tokens_a_batch = token_budget(torch.device("cuda" if gpus else "cpu"))
+        self.tokens_a_batch = token_budget(torch.device("cuda" if settings.gpus else "cpu"))
 
     def encode(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
         """See ``PreparedBackend``."""
         import ray.data
 
+        workers = self.settings.workers
         stored = ray.put(self.encoder)  # the reference keeps it in the store, for workers that start later
         rows = [
             {"input_ids": ids.numpy().astype(np.int32), "attention_mask": mask.numpy().astype(bool)}
             for ids, mask in batches
         ]
         found = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-            Worker,
+            RayWorker,
             fn_constructor_args=(stored, self.backend),
             batch_size=1,
-            compute=ray.data.ActorPoolStrategy(min_size=1, initial_size=self.workers, max_size=self.workers),
-            num_cpus=self.cpus,
-            num_gpus=self.gpus,
+            compute=ray.data.ActorPoolStrategy(min_size=1, initial_size=workers, max_size=workers),
+            num_cpus=self.settings.cpus,
+            num_gpus=self.settings.gpus,
         )
         found.context.execution_options.preserve_order = True
         found.context.enable_progress_bars = False  # encode_batches shows one
@@ -122,7 +121,7 @@ class PreparedRay:
             yield row["vectors"]
 
 
-class Worker:
+class RayWorker:
     """A process of the cluster, which loads the encoder once and encodes one batch at a time.
 
     Args:

@@ -28,20 +28,10 @@ class KeptGraph(NamedTuple):
     num_cut: int
 
 
-NOTHING = KeptGraph(
-    spans=np.zeros((0, 2), dtype=np.int32),
-    types=np.zeros(0, dtype=np.int8),
-    roles=np.zeros(0, dtype=np.int8),
-    edges=np.zeros((2, 0), dtype=np.int32),
-    num_cut=0,
-)
+NO_NODE = np.zeros(0, dtype=np.int8)
+NO_GRAPH = KeptGraph(np.zeros((0, 2), dtype=np.int32), NO_NODE, NO_NODE, np.zeros((2, 0), dtype=np.int32), 0)
 BLOCKS = ("comment", "code", "nodes", "types", "roles")
-COMMENT_BLOCK, CODE_BLOCK, NODE_BLOCK, TYPE_BLOCK, ROLE_BLOCK = range(len(BLOCKS))
-
-
-"""The rows of ``CodeInput.blocks``."""
-
-
+COMMENT_BLOCK, CODE_BLOCK, NODE_BLOCK, TYPE_BLOCK, ROLE_BLOCK = range(len(BLOCKS))  # rows of ``CodeInput.blocks``
 EDGE_CHOICES = ("flow", "data")
 
 
@@ -173,7 +163,7 @@ def make_input(
     all_code_ids, all_offsets = tokenize(tokenizer, code)
     code_ids = all_code_ids[: limits.code_tokens]
     offsets = all_offsets[: limits.code_tokens]
-    graph_part = NOTHING
+    graph_part = NO_GRAPH
     if parts.nodes and graph is not None:
         end = offsets[-1, 1] if len(code_ids) < len(all_code_ids) else len(code)
         graph_part = keep_graph(graph, end, limits.nodes, parts.edges)

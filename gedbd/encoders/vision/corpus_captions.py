@@ -159,7 +159,8 @@ def describe(
     bar = Progress(*columns, TimeRemainingColumn(), disable=is_quiet() or not waiting)
     with _open_cache(cache_dir) as cache, bar as progress:
         task = progress.add_task("describe", total=len(waiting), rate="")
-        failures = _Failures(_has_captions(cache, captioner))
+        kept = cache.execute("SELECT 1 FROM captions WHERE captioner = ? LIMIT 1", (captioner.key,))
+        failures = _Failures(works=kept.fetchone() is not None)
         for start in range(0, len(waiting), batch_size):
             batch = dict(waiting[start : start + batch_size])
             captions = _describe_batch(batch, captioner)
@@ -212,10 +213,6 @@ def _describe_batch(batch: Mapping[str, Path], captioner: Captioner) -> dict[str
     if pixels:
         captions |= dict(zip(pixels, captioner.describe(list(pixels.values())), strict=True))
     return captions
-
-
-def _has_captions(cache: sqlite3.Connection, captioner: Captioner) -> bool:
-    return cache.execute("SELECT 1 FROM captions WHERE captioner = ? LIMIT 1", (captioner.key,)).fetchone() is not None
 
 
 @contextmanager

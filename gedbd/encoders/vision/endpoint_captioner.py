@@ -6,98 +6,20 @@ import io
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 
 from PIL import Image
 
-from gedbd.encoders.chat_endpoint import ChatEndpoint, Failure, open_endpoint, optional_fields
+from gedbd.encoders.chat_endpoint import Failure, open_endpoint, optional_fields
 from gedbd.encoders.vision.corpus_captions import Caption
 from gedbd.io.plain_text import printable_line
 
 
-class Question(NamedTuple):
-    """Everything but the image that an answer depends on.
-
-    Attributes:
-        base_url: Address of the endpoint.
-        model: Name of the model at the endpoint.
-        prompt: The question about each image.
-        max_side: Pixels; larger images are scaled down.
-        fields: Further fields of each request.
-    """
-
-    base_url: str
-    model: str
-    prompt: str
-    max_side: int
-    fields: Mapping[str, Any]
-
-
 class EndpointCaptioner:
-    """Sends each image in a request of its own, several at a time; see ``load_endpoint_captioner``.
+    """Sends each image in a request of its own, several at a time.
 
     An image that the endpoint refuses or does not answer gets no caption; the first problem of each kind is logged with
     the endpoint's message. A refusal that concerns all images ends the run.
-    """
-
-    def __init__(self, endpoint: ChatEndpoint, question: Question, concurrency: int) -> None:
-        self.endpoint = endpoint
-        self.question = question
-        self.concurrency = concurrency
-
-    @property
-    def key(self) -> str:
-        """A hash of the question; captions are stored under it."""
-        about = json.dumps(self.question._asdict(), sort_keys=True)
-        return hashlib.blake2b(about.encode(), digest_size=16).hexdigest()
-
-    def announce(self, count: int) -> str:
-        """The number of images and the address that they are sent to."""
-        where = f"{self.endpoint.address}, model {self.question.model}"
-        return (
-            f"{count:,} images will be sent to {where}; dataset images leave this machine unless that address is local"
-        )
-
-    def describe(self, images: list[Image.Image]) -> list[Caption]:
-        """One caption for each RGB image.
-
-        Raises:
-            ValueError: If the endpoint refuses the key, the model or the address, or redirects elsewhere.
-        """
-        with ThreadPoolExecutor(self.concurrency) as pool:
-            return list(pool.map(self._describe, images))
-
-    def _describe(self, image: Image.Image) -> Caption:
-        content = [
-            {"type": "text", "text": self.question.prompt},
-            {"type": "image_url", "image_url": {"url": data_url(image, self.question.max_side)}},
-        ]
-        messages = [{"role": "user", "content": content}]
-        answer = self.endpoint.complete(self.question.model, messages, self.question.fields)
-        if isinstance(answer, Failure):
-            return Caption("", answer.problem, answer.may_pass)
-        text = answer["message"]["content"]
-        if not isinstance(text, str) or not text.strip():
-            return Caption("", "the answer has no text")
-        return Caption(printable_line(text))
-
-
-def load_endpoint_captioner(
-    name: str,
-    base_url: str | None,
-    model: str,
-    prompt: str,
-    max_tokens: int | None,
-    temperature: float | None,
-    seed: int | None,
-    extra_body: Mapping[str, Any],
-    max_side: int,
-    concurrency: int,
-    timeout: float,
-    max_retries: int,
-) -> EndpointCaptioner:
-    """Prepares requests to an endpoint, without sending anything.
-
     For the key, redirects and retries see ``open_endpoint``.
 
     Args:
@@ -117,14 +39,70 @@ def load_endpoint_captioner(
     Raises:
         ValueError: If the key, the address or the package ``openai`` is missing, or a setting is out of range.
     """
-    endpoint = open_endpoint("captioner", name, base_url, timeout, max_retries)
-    if not prompt.strip():
-        raise ValueError("captioner.prompt is empty: give a question about an image")
-    for option, value in (("max_side", max_side), ("concurrency", concurrency)):
-        if value < 1:
-            raise ValueError(f"captioner.{option}={value} must be 1 or more")
-    fields = optional_fields(max_tokens, temperature, seed, extra_body)
-    return EndpointCaptioner(endpoint, Question(endpoint.base_url, model, prompt, max_side, fields), concurrency)
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str | None,
+        model: str,
+        prompt: str,
+        max_tokens: int | None,
+        temperature: float | None,
+        seed: int | None,
+        extra_body: Mapping[str, Any],
+        max_side: int,
+        concurrency: int,
+        timeout: float,
+        max_retries: int,
+    ) -> None:
+        self.endpoint = open_endpoint("captioner", name, base_url, timeout, max_retries)
+        if not prompt.strip():
+            raise ValueError("captioner.prompt is empty: give a question about an image")
+        for option, value in (("max_side", max_side), ("concurrency", concurrency)):
+            if value < 1:
+                raise ValueError(f"captioner.{option}={value} must be 1 or more")
+        self.model = model
+        self.prompt = prompt
+        self.max_side = max_side
+        self.fields = optional_fields(max_tokens, temperature, seed, extra_body)
+        self.concurrency = concurrency
+
+    @property
+    def key(self) -> str:
+        """A hash of everything but the image that an answer depends on; captions are stored under it."""
+        question = {"base_url": self.endpoint.base_url, "model": self.model, "prompt": self.prompt}
+        about = json.dumps(question | {"max_side": self.max_side, "fields": self.fields}, sort_keys=True)
+        return hashlib.blake2b(about.encode(), digest_size=16).hexdigest()
+
+    def announce(self, count: int) -> str:
+        """The number of images and the address that they are sent to."""
+        where = f"{self.endpoint.address}, model {self.model}"
+        return (
+            f"{count:,} images will be sent to {where}; dataset images leave this machine unless that address is local"
+        )
+
+    def describe(self, images: list[Image.Image]) -> list[Caption]:
+        """One caption for each RGB image.
+
+        Raises:
+            ValueError: If the endpoint refuses the key, the model or the address, or redirects elsewhere.
+        """
+        with ThreadPoolExecutor(self.concurrency) as pool:
+            return list(pool.map(self._describe, images))
+
+    def _describe(self, image: Image.Image) -> Caption:
+        content = [
+            {"type": "text", "text": self.prompt},
+            {"type": "image_url", "image_url": {"url": data_url(image, self.max_side)}},
+        ]
+        messages = [{"role": "user", "content": content}]
+        answer = self.endpoint.complete(self.model, messages, self.fields)
+        if isinstance(answer, Failure):
+            return Caption("", answer.problem, answer.may_pass)
+        text = answer["message"]["content"]
+        if not isinstance(text, str) or not text.strip():
+            return Caption("", "the answer has no text")
+        return Caption(printable_line(text))
 
 
 def data_url(image: Image.Image, max_side: int) -> str:

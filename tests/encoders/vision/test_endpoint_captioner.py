@@ -18,7 +18,7 @@ from PIL import Image
 
 import gedbd.commands.caption
 from gedbd.encoders.vision.corpus_captions import Caption
-from gedbd.encoders.vision.endpoint_captioner import EndpointCaptioner, data_url, load_endpoint_captioner
+from gedbd.encoders.vision.endpoint_captioner import EndpointCaptioner, data_url
 
 SETTINGS: dict[str, Any] = {
     "name": "openai",
@@ -61,7 +61,7 @@ def other_server() -> Iterator[Endpoint]:
 
 
 def captioner(**changed: Any) -> EndpointCaptioner:
-    return load_endpoint_captioner(**(SETTINGS | changed))
+    return EndpointCaptioner(**(SETTINGS | changed))
 
 
 def pictures(*widths: int) -> list[Image.Image]:
