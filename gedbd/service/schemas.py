@@ -130,7 +130,7 @@ class ReportSummary(BaseModel):
 
     issue_id: str
     title: str
-    excerpt: str
+    excerpt: Annotated[str, AfterValidator(lambda text: text[:EXCERPT_LENGTH])] = Field(validation_alias="description")
     created_at: datetime | None
     resolved_at: datetime | None
     component: str
@@ -147,13 +147,18 @@ class SentencePair(BaseModel):
     shared: float
 
 
+def name_pairs(sentences: Sequence[tuple[str, str, float]]) -> list[dict[str, object]]:
+    """Pairs of sentences as ``SentencePair`` reads them."""
+    return [{"new": new, "stored": stored, "shared": shared} for new, stored, shared in sentences]
+
+
 class ExplanationResponse(BaseModel):
     """Why a report matches: what added most to its score, rare words in both, equal fields, similar sentences."""
 
     reasons: list[str] = Field(description="Short phrases, most important first")
     terms: list[str]
     fields: dict[str, str]
-    sentences: list[SentencePair]
+    sentences: Annotated[list[SentencePair], BeforeValidator(name_pairs)]
 
 
 class MatchResponse(BaseModel):
@@ -244,29 +249,10 @@ class ErrorResponse(BaseModel):
     detail: str
 
 
-def summarise_report(report: Report) -> ReportSummary:
-    """A stored report, abridged for a list."""
-    kept = {name: getattr(report, name) for name in ReportSummary.model_fields if name != "excerpt"}
-    return ReportSummary(excerpt=report.description[:EXCERPT_LENGTH], **kept)
-
-
 def match_response(match: Match, threshold: float | None) -> MatchResponse:
     """A match as the API returns it."""
-    explanation = match.explanation
-    pairs = [SentencePair(new=new, stored=stored, shared=shared) for new, stored, shared in explanation.sentences]
-    shown = ExplanationResponse(
-        reasons=list(explanation.reasons), terms=list(explanation.terms), fields=explanation.fields, sentences=pairs
-    )
-    return MatchResponse(
-        master=summarise_report(match.master),
-        best=summarise_report(match.best),
-        members=list(match.members),
-        score=match.score,
-        probability=match.probability,
-        suggested=threshold is not None and match.probability >= threshold,
-        explanation=shown,
-        urls=match.urls,
-    )
+    suggested = threshold is not None and match.probability >= threshold
+    return MatchResponse.model_validate({**vars(match), "suggested": suggested}, from_attributes=True)
 
 
 class LocateRequest(ReportDraft):

@@ -15,7 +15,7 @@ import gedbd
 import gedbd.commands.index
 from gedbd.sampling.feedback_labels import feedback_table
 from gedbd.service.app import create_app
-from gedbd.service.webhook.outbox import OutboxComment
+from gedbd.service.webhook.database import OutboxComment
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Report

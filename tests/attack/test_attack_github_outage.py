@@ -15,9 +15,8 @@ from small_hub import REPOSITORY, SECRET, Hub, comments, issue, running_hub, sig
 from small_index import SmallIndex
 
 from gedbd.service.app import create_app
-from gedbd.service.webhook.database import WebhookFile
+from gedbd.service.webhook.database import MAX_TRIES, Outbox, OutboxComment, WebhookFile, wait_after
 from gedbd.service.webhook.github_comments import MARKER, CommentClient
-from gedbd.service.webhook.outbox import MAX_TRIES, Outbox, OutboxComment, wait_after
 from gedbd.service.webhook.receiver import Webhook
 
 FIRST = OutboxComment(REPOSITORY, "1", f"{MARKER} text")

@@ -21,8 +21,8 @@ from small_index import SmallIndex
 
 import gedbd.commands.serve
 from gedbd.service.app import create_app
+from gedbd.service.webhook.database import OutboxComment
 from gedbd.service.webhook.github_comments import CommentClient, CommentError
-from gedbd.service.webhook.outbox import OutboxComment
 from gedbd.service.webhook.receiver import Webhook
 
 ROOT = Path(gedbd.__file__).parent.parent

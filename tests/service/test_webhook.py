@@ -25,9 +25,8 @@ from small_index import FIGURE, TARGETS, SmallIndex
 
 from gedbd.sampling.feedback_labels import feedback_table
 from gedbd.service.app import create_app
-from gedbd.service.webhook.database import WebhookFile
+from gedbd.service.webhook.database import Outbox, OutboxComment, WebhookFile
 from gedbd.service.webhook.github_comments import MARKER, CommentClient
-from gedbd.service.webhook.outbox import Outbox, OutboxComment
 from gedbd.service.webhook.payloads import named_duplicate
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.service.webhook.route import is_signed, run_event

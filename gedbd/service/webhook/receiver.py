@@ -11,7 +11,16 @@ from typing import NamedTuple
 
 from gedbd.io.plain_text import escape_markdown
 from gedbd.service.thread_pool import BackgroundWorker, BoundedThreadPool
-from gedbd.service.webhook.database import MAX_WAITING, Delivery, EventHistory, Inbox, WebhookFile
+from gedbd.service.webhook.database import (
+    MAX_TRIES,
+    MAX_WAITING,
+    Delivery,
+    EventHistory,
+    Inbox,
+    Outbox,
+    OutboxComment,
+    WebhookFile,
+)
 from gedbd.service.webhook.github_comments import MARKER, CommentClient, CommentError
 from gedbd.service.webhook.index_updater import (
     COMMENT_ACTIONS,
@@ -21,7 +30,6 @@ from gedbd.service.webhook.index_updater import (
     ignored,
     read_event,
 )
-from gedbd.service.webhook.outbox import MAX_TRIES, Outbox, OutboxComment
 from gedbd.service.webhook.payloads import Event
 from gedbd.triage.backtesting.targets import TargetResult, find_target, met_targets
 from gedbd.triage.feedback import FeedbackStore
@@ -185,22 +193,20 @@ class Webhook:
         """Tries each comment that is due, and returns the results; see ``CommentPoster.post_all_due``."""
         return self.poster.post_all_due() if self.poster else []
 
-    def stop(self) -> bool:
-        """Starts no further work and waits for what runs; the rest is done after the next start.
+    def close(self) -> bool:
+        """Starts no further work, waits for what runs, and closes the files unless it still runs.
 
         Returns:
-            Whether all work has finished.
+            Whether all work has finished; the rest is done after the next start.
         """
+        finished = self.storing.close()
         started = time.monotonic()
         for worker in self.workers:
             worker.stop()
         if self.github and not self.workers[-1].join(CANCEL_AFTER_S):
             self.github.cancel()
-        return all([worker.join(started + STOP_S - time.monotonic()) for worker in self.workers])
-
-    def close(self) -> bool:
-        """Stops, and closes the files unless running work uses them; returns whether all work has finished."""
-        finished = all([self.storing.close(), self.stop()])
+        # A list, not a generator: each of them gets its time.
+        finished &= all([worker.join(started + STOP_S - time.monotonic()) for worker in self.workers])
         if finished:
             self.file.close()
             self.feedback.close()
@@ -225,15 +231,12 @@ class Webhook:
 
     def _process(self, kind: str, event: Event) -> EventResult:
         with self.turn:
-            return self._process_alone(kind, event)
-
-    def _process_alone(self, kind: str, event: Event) -> EventResult:
-        if kind == "issue_comment":
-            return self.updater.update_links(event)
-        result = self.updater.update_issue(event)
-        # Also if a later state of the issue arrived first: the comment depends on what is stored now.
-        report = self.index.get(str(event.issue.number)) if event.action == "opened" else None
-        return result if report is None else replace(result, no_comment=self._suggest(report))
+            if kind == "issue_comment":
+                return self.updater.update_links(event)
+            result = self.updater.update_issue(event)
+            # Also if a later state of the issue arrived first: the comment depends on what is stored now.
+            report = self.index.get(str(event.issue.number)) if event.action == "opened" else None
+            return result if report is None else replace(result, no_comment=self._suggest(report))
 
     def _suggest(self, report: Report) -> str:
         """Adds a comment on a new report to the outbox; otherwise logs and returns the reason why there is none."""
