@@ -1,25 +1,18 @@
 """A figure of a method's flow graph beside its source."""
 
 from dataclasses import dataclass
-from math import hypot
 from typing import Any, Literal
 
-import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PathCollection, PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import FancyBboxPatch, Patch
-from matplotlib.path import Path
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
 
 from gedbd.code.semantic_graph import EdgeKind, FlowGraph, NodeType
 from gedbd.evaluation.figure_files import BLUE, DARK_GREY, GREY
-from gedbd.evaluation.flow_graph_layout import HALF_HEIGHT, MARGIN, Box, Layout, place_nodes
-from gedbd.evaluation.flow_graph_routes import Point, Router
+from gedbd.evaluation.flow_graph_layout import CONTROL_GUTTER, HALF_HEIGHT, MARGIN, Box, Layout, place_nodes
 
 FONT = "monospace"
-HEAD_LENGTH = 0.075  # inches
-HEAD_WIDTH = 0.08
 CONTROL_FILL = "#ffffff"
 FAMILIES = {  # tints of the palette of Okabe and Ito, which colour-blind readers can tell apart
     "number": ("#bfe0f5", "INTEGER FLOAT LONG DOUBLE BYTE SHORT OTHER_PRIMITIVE"),
@@ -33,7 +26,7 @@ FAMILIES = {  # tints of the palette of Okabe and Ito, which colour-blind reader
 DATA_COLOURS = (BLUE, "#00805e", "#8a3ffc", "#1a1a80")  # of the variables in turn, to tell their edges apart
 FILLS = {name: colour for colour, names in FAMILIES.values() for name in names.split()}
 
-
+Point = tuple[float, float]
 LineStyle = Literal["-"] | tuple[float, tuple[float, float]]
 
 
@@ -131,35 +124,45 @@ def _draw_box(axis: Axes, box: Box, node_type: NodeType) -> None:
 
 
 def _draw_edges(axis: Axes, graph: FlowGraph, layout: Layout) -> None:
-    """The edges, behind the boxes; one collection for each kind, as single arrows take much longer."""
-    router = Router(layout, len(graph.kinds))
+    """The edges, as arrows behind the boxes."""
     colours = {name: DATA_COLOURS[place % len(DATA_COLOURS)] for place, name in enumerate(dict.fromkeys(graph.names))}
-    for kind, style in STYLES.items():
-        pairs = graph.edges[:, graph.kinds == kind].T.tolist()
-        paths = [router.path(first, second, kind) for first, second in pairs]
-        shown = [colours[graph.names[first]] if kind == EdgeKind.DATA else style.colour for first, _ in pairs]
-        heads = [arrow_head(path) for path in paths]
-        lines = [Path([*_points(path)[:-1], head[0]], path.codes) for path, head in zip(paths, heads, strict=True)]
-        options: dict[str, Any] = {"linestyles": [style.line], "linewidths": style.width}
-        axis.add_collection(PathCollection(lines, facecolors="none", edgecolors=shown, zorder=2, **options), False)
-        axis.add_collection(
-            PolyCollection([head[1:] for head in heads], facecolors=shown, linewidths=0, zorder=3), False
+    for (first, second), number in zip(graph.edges.T.tolist(), graph.kinds.tolist(), strict=True):
+        kind = EdgeKind(number)
+        style = STYLES[kind]
+        start, end, bend = edge_ends(layout.boxes[first], layout.boxes[second])
+        arrow = FancyArrowPatch(
+            start,
+            end,
+            arrowstyle="-|>",
+            connectionstyle=f"arc3,rad={bend}",
+            mutation_scale=6,
+            shrinkA=0,
+            shrinkB=0,
+            color=colours[graph.names[first]] if kind == EdgeKind.DATA else style.colour,
+            linestyle=style.line,
+            linewidth=style.width,
+            zorder=2,
         )
+        axis.add_artist(arrow)
 
 
-def arrow_head(path: Path) -> list[Point]:
-    """The middle of the base of an edge's arrow head, and its three corners, of which the second is the tip.
+def edge_ends(start: Box, end: Box) -> tuple[Point, Point, float]:
+    """Where an edge leaves a box, where it reaches another, and its bend: the share ``rad`` of matplotlib's ``arc3``.
 
-    An edge that ends at (0, 1), coming from (0, 0), has its tip there and its base ``HEAD_LENGTH`` before it.
+    In a row, edges pass above the boxes; between control nodes that are not neighbours, at their left; all others lead
+    from the lower side of a box to the upper side of one below, or the other way round.
     """
-    (x, y), tip = _points(path)[-2:]
-    length = max(hypot(tip[0] - x, tip[1] - y), 1e-9)
-    along = ((tip[0] - x) / length, (tip[1] - y) / length)
-    base = (tip[0] - HEAD_LENGTH * along[0], tip[1] - HEAD_LENGTH * along[1])
-    across = (HEAD_WIDTH / 2 * along[1], -HEAD_WIDTH / 2 * along[0])
-    corners = [(base[0] + across[0], base[1] + across[1]), tip, (base[0] - across[0], base[1] - across[1])]
-    return [base, *corners]
-
-
-def _points(path: Path) -> list[Point]:
-    return [(float(x), float(y)) for x, y in np.asarray(path.vertices)]
+    rows = end.row - start.row
+    if not start.note and not end.note and rows != 1:
+        first = (start.x - start.width / 2, start.y + 0.07)
+        last = (end.x - end.width / 2, end.y - 0.07)
+        distance = min(0.14 + 0.085 * abs(rows), CONTROL_GUTTER + 0.1)
+        return first, last, 2 * distance / (last[1] - first[1])
+    if rows == 0:
+        shift = 0.06 if start.x < end.x else -0.06
+        first = (start.x + shift, start.y - HALF_HEIGHT)
+        last = (end.x - shift, end.y - HALF_HEIGHT)
+        height = 0.11 + min(0.03 * abs(start.x - end.x), 0.11)
+        return first, last, -2 * height / (last[0] - first[0])
+    side = HALF_HEIGHT if rows > 0 else -HALF_HEIGHT
+    return (start.x, start.y + side), (end.x, end.y - side), 0.1 if start.note or end.note else 0.0

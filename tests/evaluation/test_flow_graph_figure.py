@@ -2,17 +2,14 @@
 
 from itertools import combinations
 
-import numpy as np
 import pytest
-from matplotlib.collections import PathCollection, PolyCollection
-from matplotlib.path import Path
+from matplotlib.patches import FancyArrowPatch
 
 from gedbd.code.parse import method_graph
 from gedbd.code.semantic_graph import EdgeKind
-from gedbd.evaluation.flow_graph_figure import arrow_head, draw_flow_graph
+from gedbd.evaluation.flow_graph_figure import STYLES, draw_flow_graph, edge_ends
 from gedbd.evaluation.flow_graph_files import write_figures
-from gedbd.evaluation.flow_graph_layout import HALF_HEIGHT, MAX_CHARACTERS, place_nodes
-from gedbd.evaluation.flow_graph_routes import Router
+from gedbd.evaluation.flow_graph_layout import HALF_HEIGHT, MAX_CHARACTERS, Box, place_nodes
 
 LOOP = """int sum(int[] values, int limit) {
         int total = 0;
@@ -73,35 +70,42 @@ def test_only_line_feeds_end_lines_and_control_characters_are_blanks():
     assert [(number, text) for _, number, text in printed] == [("1", "void f() {"), ("2", '  g("  ");'), ("3", "}")]
 
 
-def test_vertical_lines_of_data_edges_pass_no_box():
-    graph = method_graph(LOOP)
-    layout = place_nodes(graph, LOOP)
-    router = Router(layout, len(graph.kinds))
-    for first, second in graph.edges[:, graph.kinds == EdgeKind.DATA].T.tolist():
-        rows = sorted((layout.boxes[first].row, layout.boxes[second].row))
-        if rows[1] - rows[0] > 1:
-            places = np.asarray(router.path(first, second, EdgeKind.DATA).vertices)
-            # Each of the four corners has three vertices: 5 to 8 are on the line between the second and the third.
-            assert np.ptp(places[5:9, 0]) == 0
-            lane = places[5, 0]
-            passed = [box for box in layout.boxes if rows[0] < box.row < rows[1]]
-            assert all(abs(box.x - lane) > box.width / 2 for box in passed)
+BOXES = {
+    "if": Box(1.0, 1.0, 0.5, "IF", "", 0),
+    "then": Box(1.0, 2.0, 0.5, "THEN", "", 1),
+    "end": Box(1.0, 4.0, 0.5, "END", "", 3),
+    "a": Box(3.0, 1.0, 0.5, "a", "READ", 0),
+    "b": Box(4.0, 1.0, 0.5, "b", "READ", 0),
+    "c": Box(4.0, 3.0, 0.5, "c", "READ", 2),
+}
 
 
-def test_every_edge_is_drawn():
+@pytest.mark.parametrize(
+    ("start", "end", "places"),
+    [
+        ("if", "then", [1, 1.145, 1, 1.855, 0]),
+        ("then", "end", [0.75, 2.07, 0.75, 3.93, 0.333]),  # at the left: downwards rad > 0 bends to it
+        ("end", "then", [0.75, 4.07, 0.75, 1.93, -0.29]),  # upwards rad < 0 does
+        ("a", "b", [3.06, 0.855, 3.94, 0.855, -0.318]),  # above: rightwards rad < 0
+        ("b", "a", [3.94, 0.855, 3.06, 0.855, 0.318]),
+        ("a", "a", [2.94, 0.855, 3.06, 0.855, -1.833]),
+        ("b", "c", [4, 1.145, 4, 2.855, 0.1]),
+        ("c", "b", [4, 2.855, 4, 1.145, 0.1]),
+        ("if", "c", [1, 1.145, 4, 2.855, 0.1]),
+    ],
+)
+def test_ends_and_bends_of_edges(start, end, places):
+    first, last, bend = edge_ends(BOXES[start], BOXES[end])
+    assert [*first, *last, bend] == pytest.approx(places, abs=1e-3)
+
+
+def test_every_edge_is_drawn_in_the_style_of_its_kind():
     graph = method_graph(LOOP)
     (axis,) = draw_flow_graph(graph, LOOP, "sum").axes
-    lines = [part for part in axis.collections if isinstance(part, PathCollection)]
-    heads = [part for part in axis.collections if isinstance(part, PolyCollection)]
-    counts = [int((graph.kinds == kind).sum()) for kind in EdgeKind]
-    assert [len(part.get_paths()) for part in lines] == [len(part.get_paths()) for part in heads] == counts
+    widths = [arrow.get_linewidth() for arrow in axis.findobj(FancyArrowPatch)]
+    assert widths == [STYLES[EdgeKind(kind)].width for kind in graph.kinds.tolist()]
+    assert {STYLES[kind].width for kind in EdgeKind} == set(widths)
     assert axis.texts[0].get_text() == "sum"
-
-
-def test_arrow_head():
-    base, left, tip, right = np.round(arrow_head(Path([(0, 0), (0, 1)])), 3).tolist()
-    assert (base, tip) == ([0, 0.925], [0, 1])
-    assert (left, right) == ([0.04, 0.925], [-0.04, 0.925])
 
 
 def test_large_figures_and_missing_letters_are_told(tmp_path, monkeypatch):
