@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-MANUAL = Path(__file__).parents[2] / "docs" / "guides" / "serving.md"
+MANUAL = Path(__file__).parents[2] / "docs" / "guides" / "proxy.md"
 WHOLE = """
 daemon off;
 master_process off;
