@@ -40,7 +40,7 @@ from gedbd.triage.storage.rows import (
 
 MAX_KEYS = 500  # SQLite bounds the number of values of a statement
 FEATURES = ", ".join(FeatureRow._fields)
-FORMAT = 5  # of the tables; SQLite keeps it as user_version
+FORMAT = 6  # of the tables; SQLite keeps it as user_version
 TABLES = {"about", "weights", "terms", "reports", "links", "identity", "changes"}
 # Triggers write the log of changes, so that no change can be forgotten. A change of a link has no row.
 SCHEMA = f"""
