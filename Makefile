@@ -19,10 +19,9 @@ install: .venv/installed  ## set up .venv with the pinned packages
 demo: install  ## train on the bundled corpus and show the results
 	$(BIN)/python -m gedbd.train
 
-# tests/test_*.py run whole commands: they come first, so that no long one is left to one process at the end.
 # Tests start many processes: bytecode is kept even where it is not wanted otherwise, for each to compile nothing again.
 test: install  ## run the quick tests (COVERAGE=1 measures their coverage)
-	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'not slow and not browser' -n 2 --dist loadscope --no-loadscope-reorder tests/test_*.py tests $(if $(COVERAGE),--cov=gedbd --cov-report=term:skip-covered --cov-fail-under=94)
+	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'not slow and not browser' -n 2 --dist loadscope --no-loadscope-reorder $(if $(COVERAGE),--cov=gedbd --cov-report=term:skip-covered --cov-fail-under=94)
 
 test-all: install  ## run all tests but those of the browser, for some minutes
 	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'not browser' -n 2 --dist loadscope

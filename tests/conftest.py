@@ -37,7 +37,12 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)  # before cases are selected by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks all but the first N cases of a test with ``@pytest.mark.quick_cases(N)`` as slow."""
+    """Marks all but the first N cases of a test with ``@pytest.mark.quick_cases(N)`` as slow, and sorts the tests.
+
+    Tests of whole commands, which lie in tests/ itself, come first: no long one is left to one process at the end.
+    """
+    folder = Path(__file__).parent
+    items.sort(key=lambda item: item.path.parent != folder)
     counts: Counter[str] = Counter()
     for item in items:
         marker = item.get_closest_marker("quick_cases")
