@@ -15,8 +15,14 @@ import numpy as np
 import gedbd.retrieval.changes
 from gedbd.corpora.readers.localization import read_localization
 from gedbd.evaluation.significance import compare_means
-from gedbd.retrieval.changes.ranker import DEFAULT
-from gedbd.retrieval.changes.training import Example, TrainingOptions, examples_of, fit_examples, training_set
+from gedbd.retrieval.changes.change_ranker import DEFAULT
+from gedbd.retrieval.changes.change_training import (
+    ChangeExample,
+    ChangeTrainingOptions,
+    examples_of,
+    fit_examples,
+    training_set,
+)
 
 CARD = """# Default ranker of suspect commits
 
@@ -47,7 +53,7 @@ commits. `gedbd locate-backtest` says how good it is on a tracker's own history,
 """
 
 
-def first_ranks(examples: list[Example], ranker=None) -> np.ndarray:
+def first_ranks(examples: list[ChangeExample], ranker=None) -> np.ndarray:
     """Rank of the first inducing commit of each report, by a ranker or else by BM25 over diffs."""
     found = []
     for example in examples:
@@ -67,7 +73,7 @@ def row(trained: str, tested: str, learnt: np.ndarray, bm25: np.ndarray) -> str:
     return f"| {trained} | {tested} | {counts} | {difference} | {hits} |"
 
 
-def oldest_first(name: str, examples: list[Example]) -> str:
+def oldest_first(name: str, examples: list[ChangeExample]) -> str:
     """The MRR of the order by age: before the oldest inducing commit stand as many as its row says."""
     found = np.array([1 / (1 + example.inducing.min()) for example in examples if len(example.inducing)])
     return f"{found.mean():.3f} on {name}, later half {found[len(found) // 2 :].mean():.3f}"
@@ -80,7 +86,7 @@ def main() -> None:
     parser.add_argument("--num-seeds", type=int, default=2)
     parser.add_argument("--output", default=str(Path(gedbd.retrieval.changes.__file__).parent))
     arguments = parser.parse_args()
-    options = TrainingOptions(num_seeds=arguments.num_seeds)
+    options = ChangeTrainingOptions(num_seeds=arguments.num_seeds)
     examples = {}
     data = []
     for folder in arguments.folders:

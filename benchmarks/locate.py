@@ -10,8 +10,8 @@ import numpy as np
 from measure import Row, peak_mb, seconds
 
 from gedbd.corpora.readers.localization import read_localization
-from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
-from gedbd.retrieval.changes.ranker import default_ranker
+from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
+from gedbd.retrieval.changes.change_ranker import default_ranker
 from gedbd.triage.locating.snapshot import Header, Snapshot, read_snapshot, write_snapshot
 
 SECTION = "locate"

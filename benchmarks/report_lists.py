@@ -13,10 +13,10 @@ from gedbd.configuration.locations import CONF_DIR
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.retrieval.boosted_trees import BoostedTrees
-from gedbd.retrieval.boosting import CandidateLists, fit_boosted_trees
+from gedbd.retrieval.boosting import LabelledLists, fit_boosted_trees
 from gedbd.retrieval.reports.candidate_features import FEATURES
-from gedbd.retrieval.reports.history import Replayed, ReportHistory
-from gedbd.retrieval.reports.ranker import ReportRanker, sample_of
+from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
+from gedbd.retrieval.reports.report_ranker import ReportRanker, sample_of
 from gedbd.retrieval.scorers.cosine import cosines
 from gedbd.triage.assembly import encode_corpus
 
@@ -125,7 +125,7 @@ def fit_default(trackers: Sequence[Tracker], num_seeds: int, rounds: int) -> Rep
             features.append(table)
             relevance.append(one.right[:MAX_CANDIDATES].astype(np.int64))
             weight.append(1000 / len(usable))
-    lists = CandidateLists(features, relevance, np.array(weight) / np.mean(weight))
+    lists = LabelledLists(features, relevance, np.array(weight) / np.mean(weight))
     settings = {"feature_fraction": 0.4, "truncation": 20, "min_child": 30, "num_leaves": 15}
     trees = fit_boosted_trees(lists, seeds=range(num_seeds), rounds=rounds, **settings)
     return ReportRanker(rounded_trees(trees), trained_on=tuple(one.sample for one in trackers))

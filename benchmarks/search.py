@@ -29,8 +29,8 @@ from gedbd.io.processes import num_available_cores
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.first_stage import find_candidates
-from gedbd.retrieval.reports.history import ReportHistory
-from gedbd.retrieval.reports.ranker import ReportRanker
+from gedbd.retrieval.reports.report_history import ReportHistory
+from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.triage.assembly import encode_corpus, open_index
 from gedbd.triage.index import Index
 from gedbd.triage.report import Report, report_from_row

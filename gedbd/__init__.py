@@ -39,8 +39,8 @@ _MODULES = {
     "Match": "gedbd.triage.report",
     "RankingResult": "gedbd.api.ranking",
     "Report": "gedbd.triage.report",
-    "Scorer": "gedbd.retrieval.scorers.scorer",
-    "ScorerInputs": "gedbd.retrieval.scorers.scorer",
+    "Scorer": "gedbd.retrieval.scorers.scorer_contract",
+    "ScorerInputs": "gedbd.retrieval.scorers.scorer_contract",
     "backtest": "gedbd.api.backtesting",
     "compare": "gedbd.api.ranking",
     "load_corpus": "gedbd.api.corpora",
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from gedbd.api.index import Index
     from gedbd.api.ranking import RankingResult, compare, rank
     from gedbd.corpora.corpus import Corpus
-    from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
+    from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
     from gedbd.triage.report import Match, Report
 
 

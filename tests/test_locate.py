@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 import gedbd.commands.locate
-from gedbd.retrieval.changes.ranker import default_ranker
+from gedbd.retrieval.changes.change_ranker import default_ranker
 from gedbd.triage.locating import indexing
 from gedbd.triage.locating.reports import query_of, read_reports
 from gedbd.triage.locating.trained import read_trained

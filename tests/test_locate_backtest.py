@@ -8,7 +8,7 @@ import pytest
 from small_repository import make_repository, write_reports
 
 import gedbd.commands.locate_backtest
-from gedbd.retrieval.changes.ranker import ChangeRanker
+from gedbd.retrieval.changes.change_ranker import ChangeRanker
 from gedbd.triage.locating.backtesting.tables import read_hit_rate
 
 

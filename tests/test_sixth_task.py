@@ -14,9 +14,9 @@ from gedbd.evaluation.report.page import write_report
 from gedbd.evaluation.report.section import Section
 from gedbd.evaluation.result_tables import compare_rankings
 from gedbd.evaluation.significance import compare_means
-from gedbd.retrieval.ranking import per_query, protocol_metrics, rank_all
 from gedbd.retrieval.ranking_tasks import CandidateSets, EarlierDocuments
-from gedbd.retrieval.scorers.scorer import ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
+from gedbd.retrieval.task_ranking import per_query, protocol_metrics, rank_all
 
 NUM_REPORTS, NUM_CHANGES, NUM_TRAIN = 60, 90, 40
 MODULES = ["parser", "index", "search", "printer", "calendar", "folder", "network", "theme", "reply"]
@@ -25,7 +25,7 @@ protocol: {_target_: gedbd.retrieval.ranking_tasks.EarlierDocuments, _partial_: 
 scorers:
   bm25: {_target_: gedbd.retrieval.scorers.lexical.Bm25}
   frozen:
-    _target_: gedbd.retrieval.scorers.dense.DenseScorer
+    _target_: gedbd.retrieval.scorers.dense_scorer.DenseScorer
     encoder: {_target_: gedbd.encoders.loaded_encoder.load_tiny_encoder, name: tiny, pooling: mean, dim: 8,
       max_tokens: 32, hidden: 16, layers: 1, dropout: 0.0, seed: 0}
     text: {_target_: hydra.utils.get_method, path: gedbd.text.templates.title_description}
@@ -35,7 +35,7 @@ scorers:
     features:
       bm25: {_target_: gedbd.retrieval.scorers.lexical.Bm25, square_root: true}
       dense: ${scorers.frozen}
-      recency: {_target_: gedbd.retrieval.scorers.fields.Recency}
+      recency: {_target_: gedbd.retrieval.scorers.field_scorers.Recency}
 """
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from gedbd.corpora.splits import TEST
 from gedbd.evaluation.pairwise import pairwise_metrics
-from gedbd.retrieval.scorers.scorer import linked_groups
+from gedbd.retrieval.scorers.scorer_contract import linked_groups
 
 NOTE = (
     "warning: this split leaks. A baseline that reads no text and only follows training pairs, finds {found} of"

@@ -20,7 +20,7 @@ from gedbd.io.console import print_line
 from gedbd.io.json_output import record
 from gedbd.io.tables import write_csv
 from gedbd.retrieval.ranking_tasks import RankingTask
-from gedbd.retrieval.scorers.scorer import TwoStageScorer
+from gedbd.retrieval.scorers.scorer_contract import TwoStageScorer
 
 FIRST_STAGE_DEPTHS = (100, 300)
 PAIR_SCORERS = ("cross", "llm")  # groups of conf/ whose scores some baselines read

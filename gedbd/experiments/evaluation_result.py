@@ -21,9 +21,9 @@ from gedbd.experiments.prepare import PreparedData
 from gedbd.io.console import stage
 from gedbd.io.files import write_text
 from gedbd.io.plain_text import printable
-from gedbd.retrieval.ranking import Ranking, rank_all
 from gedbd.retrieval.ranking_tasks import RankingTask
-from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs, pair_scores
+from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs, pair_scores
+from gedbd.retrieval.task_ranking import Ranking, rank_all
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from gedbd.evaluation.pairwise import best_threshold, pairwise_metrics
 from gedbd.losses.loss import Loss
-from gedbd.retrieval.ranking import Ranking, rank_all
 from gedbd.retrieval.ranking_tasks import RankingTask
-from gedbd.retrieval.reports.training import RankerOnTop
+from gedbd.retrieval.reports.report_training import RankerOnTop
+from gedbd.retrieval.task_ranking import Ranking, rank_all
 from gedbd.retrieval.vectors import Embedded, score_pairs, spread
 
 

@@ -24,8 +24,8 @@ from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.experiments.training_task import SystemTask, Task
 from gedbd.io.console import is_quiet, print_detail, print_path, stage
 from gedbd.io.tables import read_csv
-from gedbd.retrieval.ranking import metric_names
-from gedbd.retrieval.reports.training import METRICS
+from gedbd.retrieval.reports.report_training import METRICS
+from gedbd.retrieval.task_ranking import metric_names
 
 
 class Trained(NamedTuple):

@@ -15,7 +15,7 @@ MAX_FEATURES = 1000
 MASKS = (np.uint8, np.uint16, np.uint32, np.uint64)
 
 
-class DecisionTree(NamedTuple):
+class RegressionTree(NamedTuple):
     """A decision tree of S splits and S + 1 leaves; split 0 is the root.
 
     Attributes:
@@ -41,7 +41,7 @@ class DecisionTree(NamedTuple):
         return json.dumps({name: column.tolist() for name, column in self._asdict().items()})
 
     @classmethod
-    def from_json(cls, content: dict[str, object]) -> "DecisionTree":
+    def from_json(cls, content: dict[str, object]) -> "RegressionTree":
         """The tree that ``to_json`` was called on. Raises ValueError if a column is missing or holds other values."""
         columns = {}
         for name, kinds in KINDS.items():
@@ -90,7 +90,7 @@ class BoostedTrees:
         ValueError: If there is no tree, or one is malformed.
     """
 
-    def __init__(self, trees: Sequence[DecisionTree], num_features: int) -> None:
+    def __init__(self, trees: Sequence[RegressionTree], num_features: int) -> None:
         if not trees:
             raise ValueError("boosted trees: there is none")
         for number, tree in enumerate(trees):
@@ -145,7 +145,7 @@ class BoostedTrees:
         for number, line in enumerate(lines, start=2):
             content = _read(line, number)
             try:
-                trees.append(DecisionTree.from_json(content))
+                trees.append(RegressionTree.from_json(content))
             except ValueError as error:
                 raise ValueError(f"boosted trees, line {number}: {error}; train them again") from error
         return cls(trees, num_features)
@@ -233,7 +233,7 @@ class LeafLayout(NamedTuple):
     shares: np.ndarray
 
 
-def lay_out(tree: DecisionTree, num_features: int) -> LeafLayout:
+def lay_out(tree: RegressionTree, num_features: int) -> LeafLayout:
     """Lays a tree out.
 
     Args:
@@ -261,7 +261,7 @@ def lay_out(tree: DecisionTree, num_features: int) -> LeafLayout:
     return LeafLayout(masks, tree.value[order], shares[num_splits:][::-1][order])
 
 
-def _below(tree: DecisionTree) -> tuple[np.ndarray, np.ndarray]:
+def _below(tree: RegressionTree) -> tuple[np.ndarray, np.ndarray]:
     """Number of leaves, and mean value over the training candidates, below each split and leaf, ``(2 S + 1,)``."""
     num_splits = len(tree.feature)
     counts = np.maximum(tree.size, 1).astype(np.float64)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gedbd.retrieval.boosted_trees import MAX_LEAVES, BoostedTrees, DecisionTree
+from gedbd.retrieval.boosted_trees import MAX_LEAVES, BoostedTrees, RegressionTree
 
 MAX_CANDIDATES = 10_000  # of a query: LightGBM's limit
 MAX_RELEVANCE = 30  # its gains are 2**relevance - 1
@@ -13,7 +13,7 @@ IS_CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of LightGBM's decision_type; the two
 MISSING_IS_NAN = 2
 
 
-class CandidateLists(NamedTuple):
+class LabelledLists(NamedTuple):
     """The candidates of Q queries.
 
     Attributes:
@@ -28,7 +28,7 @@ class CandidateLists(NamedTuple):
 
 
 def fit_boosted_trees(
-    lists: CandidateLists,
+    lists: LabelledLists,
     *,
     seeds: Sequence[int] = (0, 1, 2),
     rounds: int = 300,
@@ -39,7 +39,7 @@ def fit_boosted_trees(
     bagging_fraction: float = 1.0,
     l2: float = 0.0,
     truncation: int = 30,
-    later: CandidateLists | None = None,
+    later: LabelledLists | None = None,
     patience: int = 50,
     num_threads: int = 1,
 ) -> BoostedTrees:
@@ -76,7 +76,7 @@ def fit_boosted_trees(
         **{"deterministic": True, "force_row_wise": True, "num_threads": num_threads, "verbosity": -1},
     }
     num_features = _check(lists)
-    trees: list[DecisionTree] = []
+    trees: list[RegressionTree] = []
     for seed in seeds:
         data = _data_set(lists)
         callbacks: list[Any] = [] if later is None else [lightgbm.early_stopping(patience, verbose=False)]
@@ -126,7 +126,7 @@ def fit_classifier(
         **{"min_data_in_leaf": min_child, "feature_fraction": feature_fraction, "num_threads": num_threads},
         **{"deterministic": True, "force_row_wise": True, "verbosity": -1},
     }
-    trees: list[DecisionTree] = []
+    trees: list[RegressionTree] = []
     for seed in seeds:
         data = lightgbm.Dataset(
             features.astype(np.float64), right.astype(np.int64), weight=weight, params={"verbosity": -1}
@@ -136,13 +136,13 @@ def fit_classifier(
     return BoostedTrees(trees, features.shape[1])
 
 
-def read_trees(model: str) -> list[DecisionTree]:
+def read_trees(model: str) -> list[RegressionTree]:
     """The trees in the text of a LightGBM model."""
     blocks = model.partition("end of trees")[0].split("\nTree=")[1:]
     return [_tree(dict(line.split("=", 1) for line in block.splitlines() if "=" in line)) for block in blocks]
 
 
-def _tree(lines: dict[str, str]) -> DecisionTree:
+def _tree(lines: dict[str, str]) -> RegressionTree:
     def column(name: str, kind: type) -> np.ndarray:
         return np.array(lines.get(name, "").split(), dtype=kind)
 
@@ -157,10 +157,10 @@ def _tree(lines: dict[str, str]) -> DecisionTree:
     # The only leaf of a tree without a split has no count.
     size = column("leaf_count", np.int64) if len(values) > 1 else np.ones(1, dtype=np.int64)
     left, right = column("left_child", np.int64), column("right_child", np.int64)
-    return DecisionTree(column("split_feature", np.int64), threshold, nan_left, left, right, values, size)
+    return RegressionTree(column("split_feature", np.int64), threshold, nan_left, left, right, values, size)
 
 
-def _data_set(lists: CandidateLists, reference: Any = None) -> Any:
+def _data_set(lists: LabelledLists, reference: Any = None) -> Any:
     import lightgbm
 
     sizes = [len(labels) for labels in lists.relevance]
@@ -171,7 +171,7 @@ def _data_set(lists: CandidateLists, reference: Any = None) -> Any:
     return lightgbm.Dataset(features, label, reference=reference, group=sizes, weight=weight, params=options)
 
 
-def _check(lists: CandidateLists) -> int:
+def _check(lists: LabelledLists) -> int:
     """The number of features. Raises ValueError if a list is malformed, or there is nothing to learn."""
     learnable = False
     num_features = lists.features[0].shape[1] if len(lists.features) else 0

@@ -102,7 +102,7 @@ def cpu_has_bfloat16() -> bool:
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
-class Example(NamedTuple):
+class PairExample(NamedTuple):
     """A training query.
 
     Attributes:
@@ -116,7 +116,7 @@ class Example(NamedTuple):
     irrelevant: np.ndarray
 
 
-class TrainingOptions(NamedTuple):
+class CrossEncoderOptions(NamedTuple):
     """How a cross-encoder is trained.
 
     Attributes:
@@ -135,7 +135,7 @@ class TrainingOptions(NamedTuple):
 
 
 def train_cross_encoder(
-    model: CrossEncoder, texts: Sequence[str], examples: Sequence[Example], options: TrainingOptions
+    model: CrossEncoder, texts: Sequence[str], examples: Sequence[PairExample], options: CrossEncoderOptions
 ) -> None:
     """Minimises -log of the softmax probability of the relevant report in each list.
 
@@ -146,7 +146,7 @@ def train_cross_encoder(
         model: The cross-encoder, changed in place and left in training mode.
         texts: Texts by row.
         examples: Training queries.
-        options: See ``TrainingOptions``.
+        options: See ``CrossEncoderOptions``.
     """
     torch.manual_seed(options.seed)
     rng = np.random.default_rng(options.seed)
@@ -169,7 +169,7 @@ def train_cross_encoder(
 
 
 def _loss(
-    model: CrossEncoder, texts: Sequence[str], batch: Sequence[Example], negatives: int, rng: np.random.Generator
+    model: CrossEncoder, texts: Sequence[str], batch: Sequence[PairExample], negatives: int, rng: np.random.Generator
 ) -> torch.Tensor:
     """Mean -log of the softmax probability of each relevant report among negatives drawn near the top."""
     queries: list[str] = []

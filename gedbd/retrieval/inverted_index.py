@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gedbd.retrieval.growing import GrowingArray
+from gedbd.retrieval.growing_arrays import GrowingArray
 
 MIN_COMMON_SHARE = 0.1  # of the texts
 MAX_COMMON_TERMS = 128
@@ -148,7 +148,7 @@ class CommonTerms(NamedTuple):
 TAIL = 512  # texts in the small part before it is merged into the large one
 
 
-class State(NamedTuple):
+class IndexState(NamedTuple):
     """What an index holds at one time; it is replaced, never changed.
 
     Attributes:
@@ -178,7 +178,7 @@ class State(NamedTuple):
             frequency += sign * (ends - starts)
         return frequency
 
-    def until(self, before: int | None) -> tuple["State", int | None]:
+    def until(self, before: int | None) -> tuple["IndexState", int | None]:
         """The state, with count and mean of the first ``before`` texts; and None if these are all."""
         if before is None or before >= len(self.lengths):
             return self, None
@@ -197,7 +197,7 @@ class InvertedIndex:
         nothing = Postings.of({}, np.empty(0, dtype=np.float32), 1.0)
         self._lengths = GrowingArray(np.empty(0, dtype=np.float32))
         self._num_fixed = 0  # texts in the first part
-        self._state = State(self._lengths.filled, 0, 0.0, (nothing, nothing, nothing), nothing)
+        self._state = IndexState(self._lengths.filled, 0, 0.0, (nothing, nothing, nothing), nothing)
         self._tail: dict[int, np.ndarray] = {}  # the texts of the small part by number
 
     def __len__(self) -> int:
@@ -280,8 +280,8 @@ class InvertedIndex:
         state, before = self.until(before)
         return state.frequency(terms, before)
 
-    def until(self, before: int | None) -> tuple[State, int | None]:
-        """The state with the first ``before`` texts only, see ``State.until``."""
+    def until(self, before: int | None) -> tuple[IndexState, int | None]:
+        """The state with the first ``before`` texts only, see ``IndexState.until``."""
         return self._state.until(before)
 
 

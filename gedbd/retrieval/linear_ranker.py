@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from gedbd.corpora.relevance import Relevance
-from gedbd.retrieval.scorers.scorer import BLOCK, Scorer, ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import BLOCK, Scorer, ScorerInputs
 
 SHORTLIST = 200
 

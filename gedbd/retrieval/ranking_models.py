@@ -10,7 +10,7 @@ import numpy as np
 from gedbd.retrieval.boosted_trees import BoostedTrees
 
 
-class Model(Protocol):
+class RankingModel(Protocol):
     """Scores the candidates of one query."""
 
     def predict(self, features: np.ndarray) -> np.ndarray:
@@ -26,7 +26,7 @@ class Model(Protocol):
         ...
 
 
-class WeightedSum:
+class WeightedFeatures:
     """A sum of features, each standardised over the candidates of the query; a missing value counts as the mean.
 
     Args:
@@ -37,19 +37,19 @@ class WeightedSum:
         self.weights = weights
 
     def predict(self, features: np.ndarray) -> np.ndarray:
-        """See ``Model``."""
+        """See ``RankingModel``."""
         return np.asarray(standardised(features) @ self.weights)
 
     def contributions(self, features: np.ndarray) -> np.ndarray:
-        """See ``Model``; the constant is 0."""
+        """See ``RankingModel``; the constant is 0."""
         return np.column_stack([standardised(features) * self.weights, np.zeros(len(features))])
 
     def to_text(self) -> str:
-        """See ``Model``."""
+        """See ``RankingModel``."""
         return json.dumps({"weights": self.weights.tolist()}) + "\n"
 
     @classmethod
-    def from_text(cls, text: str) -> "WeightedSum":
+    def from_text(cls, text: str) -> "WeightedFeatures":
         """The sum that ``to_text`` was called on.
 
         Raises:
@@ -79,7 +79,7 @@ def standardised(features: np.ndarray) -> np.ndarray:
     )
 
 
-def fit_weighted_sum(features: Sequence[np.ndarray], relevance: Sequence[np.ndarray], l2: float) -> WeightedSum:
+def fit_weighted_sum(features: Sequence[np.ndarray], relevance: Sequence[np.ndarray], l2: float) -> WeightedFeatures:
     """Weights that maximise the softmax probability of the relevant candidates (``linear_ranker.learn_weights``)."""
     from gedbd.retrieval.linear_ranker import learn_weights
 
@@ -89,11 +89,11 @@ def fit_weighted_sum(features: Sequence[np.ndarray], relevance: Sequence[np.ndar
     for place, (table, labels) in enumerate(zip(features, relevance, strict=True)):
         lists[place, : len(labels)] = standardised(table)
         is_relevant[place, : len(labels)] = labels > 0
-    return WeightedSum(learn_weights(lists, is_relevant, l2))
+    return WeightedFeatures(learn_weights(lists, is_relevant, l2))
 
 
 @lru_cache(maxsize=2)  # an index that is opened again has the same model
-def read_model(kind: str, text: str) -> Model:
+def read_model(kind: str, text: str) -> RankingModel:
     """The model of a text.
 
     Raises:
@@ -102,5 +102,5 @@ def read_model(kind: str, text: str) -> Model:
     if kind == "boosted":
         return BoostedTrees.from_text(text)
     if kind == "linear":
-        return WeightedSum.from_text(text)
+        return WeightedFeatures.from_text(text)
     raise ValueError(f"the kind of model {kind!r} is unknown: boosted or linear; train it again")

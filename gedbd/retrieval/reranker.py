@@ -7,9 +7,9 @@ import torch
 
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.io.progress import track
-from gedbd.retrieval.cross_encoder import CrossEncoder, Example, TrainingOptions, train_cross_encoder
+from gedbd.retrieval.cross_encoder import CrossEncoder, CrossEncoderOptions, PairExample, train_cross_encoder
 from gedbd.retrieval.linear_ranker import learn_weights, standardise
-from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs, linked_groups
+from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs, linked_groups
 from gedbd.retrieval.vocabulary import MAX_CHARACTERS
 from gedbd.text.templates import Text
 
@@ -57,7 +57,7 @@ class Reranker(Scorer):
         self.first = first
         self.text = text
         self.depth = depth
-        self.options = TrainingOptions(negatives, epochs, lr, batch_size, seed)
+        self.options = CrossEncoderOptions(negatives, epochs, lr, batch_size, seed)
         self.tokenizer = encoder.tokenizer
         self.max_tokens = max_tokens
         if checkpoint is not None:
@@ -117,12 +117,12 @@ class Reranker(Scorer):
     def _mix(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return np.asarray(self.weights_[0] * first + self.weights_[1] * second, dtype=np.float32)
 
-    def _example(self, row: int, group: np.ndarray) -> Example:
+    def _example(self, row: int, group: np.ndarray) -> PairExample:
         """A training query, its relevant candidate with the highest score, and irrelevant ones near the top."""
         scores = self.first.scores(np.array([row]))[0, :row]
         right = np.flatnonzero(group[:row] == group[row])
         top = _top(scores, self.depth)
-        return Example(row, int(right[np.argmax(scores[right])]), top[group[top] != group[row]])
+        return PairExample(row, int(right[np.argmax(scores[right])]), top[group[top] != group[row]])
 
     def _weigh(self, rows: np.ndarray, group: np.ndarray) -> np.ndarray:
         """Weights of both scores, learnt on held-out queries."""

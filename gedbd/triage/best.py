@@ -23,7 +23,7 @@ from gedbd.io.console import print_line
 from gedbd.io.files import write_text
 from gedbd.io.json_output import recorded_part
 from gedbd.io.tables import read_csv
-from gedbd.retrieval.reports.training import RankerOnTop
+from gedbd.retrieval.reports.report_training import RankerOnTop
 from gedbd.triage.assembly import check_backtest, encode_corpus
 from gedbd.triage.backtesting.learning import RunWeights, run_weights
 from gedbd.triage.backtesting.run import run_backtest

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gedbd.retrieval.reports.ranker import ReportRanker, default_ranker
+from gedbd.retrieval.reports.report_ranker import ReportRanker, default_ranker
 from gedbd.triage.backtesting.targets import NOT_MEASURED, TargetResult, find_target
 from gedbd.triage.confidence import MatchProbability, default_confidence
 

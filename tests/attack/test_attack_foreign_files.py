@@ -197,7 +197,7 @@ def test_the_cache_folder_and_the_cluster_of_an_index_are_not_used(options, caps
 
 def test_an_endpoint_that_a_run_names_gets_no_reports(options, run, capsys):
     endpoint = {"_target_": "gedbd.retrieval.reports.llm_check.load_llm_check", "base_url": "https://evil.example/v1"}
-    boosted = {"_target_": "gedbd.retrieval.reports.scorer.LearntReports", "llm": endpoint | {"model": "small"}}
+    boosted = {"_target_": "gedbd.retrieval.reports.report_scorer.LearntReports", "llm": endpoint | {"model": "small"}}
     folder = run(options | {"llm": endpoint, "baselines": {"boosted": boosted}, "also": {"base_url": None}})
     cfg, _ = find_run(folder, "best")
     assert cfg.llm.base_url is cfg.baselines.boosted.llm.base_url is None

@@ -7,9 +7,9 @@ import pytest
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.trec import write_qrels, write_run
-from gedbd.retrieval.ranking import Ranking, rank, ranking_metrics
 from gedbd.retrieval.ranking_tasks import EarlierReports
-from gedbd.retrieval.scorers.scorer import PrecomputedScores
+from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
+from gedbd.retrieval.task_ranking import Ranking, rank, ranking_metrics
 
 
 def ranked(corpus: Corpus, scores: np.ndarray, window_days: float | None = None) -> tuple[EarlierReports, Ranking]:

@@ -6,17 +6,17 @@ import lightgbm
 import numpy as np
 import pytest
 
-from gedbd.retrieval.boosted_trees import BoostedTrees, DecisionTree
-from gedbd.retrieval.boosting import CandidateLists, fit_boosted_trees, read_trees
+from gedbd.retrieval.boosted_trees import BoostedTrees, RegressionTree
+from gedbd.retrieval.boosting import LabelledLists, fit_boosted_trees, read_trees
 
 # x0 <= 1 -> leaf 0; else x1 <= 5 -> leaf 1, else leaf 2. A missing x0 goes right, a missing x1 left.
-HAND = DecisionTree(
+HAND = RegressionTree(
     *(np.array([0, 1]), np.array([1.0, 5.0]), np.array([False, True]), np.array([-1, -2]), np.array([1, -3])),
     *(np.array([10.0, 20.0, 40.0]), np.array([2, 1, 1])),
 )
 
 
-def make_lists(seed: int, queries: int = 30, missing: float = 0.1) -> CandidateLists:
+def make_lists(seed: int, queries: int = 30, missing: float = 0.1) -> LabelledLists:
     """Lists of 20 to 40 candidates, the best ones with high x0 and x2, with missing values in x0 and x1."""
     rng = np.random.default_rng(seed)
     features, relevance = [], []
@@ -26,7 +26,7 @@ def make_lists(seed: int, queries: int = 30, missing: float = 0.1) -> CandidateL
         relevance.append((merit > np.sort(merit)[-3]).astype(np.int64))
         rows[:, :2][rng.random((len(rows), 2)) < missing] = np.nan
         features.append(rows)
-    return CandidateLists(features, relevance)
+    return LabelledLists(features, relevance)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def trees() -> BoostedTrees:
     return fit_boosted_trees(make_lists(0), seeds=(0, 1), rounds=20, min_child=5)
 
 
-def mean_rank(trees: BoostedTrees, lists: CandidateLists) -> float:
+def mean_rank(trees: BoostedTrees, lists: LabelledLists) -> float:
     """Mean rank of the relevant candidates."""
     ranks = []
     for features, relevance in zip(lists.features, lists.relevance, strict=True):
@@ -103,7 +103,7 @@ def test_text_and_back(trees):
 
 
 def test_a_tree_of_one_leaf_and_no_candidate():
-    leaf = DecisionTree(
+    leaf = RegressionTree(
         *(np.empty(0, dtype=kind) for kind in (int, float, bool, int, int)), np.ones(1), np.ones(1, int)
     )
     trees = BoostedTrees.from_text(BoostedTrees([leaf, HAND], 2).to_text())
@@ -161,13 +161,13 @@ def test_bad_training_lists_are_refused():
     lists = make_lists(0, queries=2)
     zero = [np.zeros_like(labels) for labels in lists.relevance]
     with pytest.raises(ValueError, match="a relevant candidate"):
-        fit_boosted_trees(CandidateLists(lists.features, zero))
+        fit_boosted_trees(LabelledLists(lists.features, zero))
     with pytest.raises(ValueError, match="a relevant candidate"):
-        fit_boosted_trees(CandidateLists([], []))
+        fit_boosted_trees(LabelledLists([], []))
     with pytest.raises(ValueError, match="query 1"):
-        fit_boosted_trees(CandidateLists([lists.features[0], lists.features[1][:, :3]], lists.relevance))
+        fit_boosted_trees(LabelledLists([lists.features[0], lists.features[1][:, :3]], lists.relevance))
     with pytest.raises(ValueError, match="query 0: relevance"):
-        fit_boosted_trees(CandidateLists(lists.features, [labels - 1 for labels in lists.relevance]))
+        fit_boosted_trees(LabelledLists(lists.features, [labels - 1 for labels in lists.relevance]))
     with pytest.raises(ValueError, match="num_leaves=65"):
         fit_boosted_trees(lists, num_leaves=65)
     with pytest.raises(ValueError, match="cannot be trained"):

@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import minimize
 
 from gedbd.retrieval.linear_ranker import LinearRanker
-from gedbd.retrieval.scorers.scorer import PrecomputedScores, ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores, ScorerInputs
 
 GROUP = np.array([0, 1, 0, 3, 4, 1, 6, 0, 8, 1])
 # Queries 2, 5, 7 and 9 have a duplicate; 4 and 8 have only a negative pair.

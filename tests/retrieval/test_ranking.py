@@ -7,7 +7,10 @@ import torch
 from torch_geometric.metrics import LinkPredMAP, LinkPredMRR, LinkPredRecall
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.retrieval.ranking import (
+from gedbd.retrieval.ranking_tasks import TOP_K, EarlierReports, ReportPool
+from gedbd.retrieval.scorers.cosine import VectorScorer
+from gedbd.retrieval.scorers.scorer_contract import BLOCK, PrecomputedScores
+from gedbd.retrieval.task_ranking import (
     MAX_DEPTH,
     Ranking,
     metric_names,
@@ -15,9 +18,6 @@ from gedbd.retrieval.ranking import (
     rank,
     ranking_metrics,
 )
-from gedbd.retrieval.ranking_tasks import TOP_K, EarlierReports, ReportPool
-from gedbd.retrieval.scorers.cosine import VectorScorer
-from gedbd.retrieval.scorers.scorer import BLOCK, PrecomputedScores
 
 WINDOWS = [None, 3, 12]
 

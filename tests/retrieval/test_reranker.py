@@ -8,7 +8,7 @@ from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.retrieval.linear_ranker import standardise
 from gedbd.retrieval.reranker import Reranker
 from gedbd.retrieval.scorers.lexical import TfIdf
-from gedbd.retrieval.scorers.scorer import ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.sampling.pairs import positive_pairs
 from gedbd.text.templates import title_description
 

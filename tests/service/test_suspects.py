@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 from small_repository import NAMES, make_repository
 
-from gedbd.retrieval.changes.ranker import default_ranker
+from gedbd.retrieval.changes.change_ranker import default_ranker
 from gedbd.service.app import create_app
 from gedbd.service.suspects import SuspectFinder, open_suspects
 from gedbd.triage.locating.backtesting.tables import HIT_RATE, HitRate

@@ -9,10 +9,10 @@ import pytest
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.loaded_encoder import load_tiny_encoder
-from gedbd.retrieval.boosted_trees import BoostedTrees, DecisionTree
-from gedbd.retrieval.ranking_models import WeightedSum
+from gedbd.retrieval.boosted_trees import BoostedTrees, RegressionTree
+from gedbd.retrieval.ranking_models import WeightedFeatures
 from gedbd.retrieval.reports.candidate_features import FEATURES
-from gedbd.retrieval.reports.ranker import ReportRanker
+from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.text.templates import title_description
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, MatchProbability
@@ -34,14 +34,14 @@ WEIGHTS = {
     "days": -0.1,
     "open": 0.15,
 }
-RANKER = ReportRanker(WeightedSum(np.array([WEIGHTS.get(name, 0.0) for name in FEATURES])), "linear")
+RANKER = ReportRanker(WeightedFeatures(np.array([WEIGHTS.get(name, 0.0) for name in FEATURES])), "linear")
 TARGET = TargetResult(0.8, 0.7, "met", 50, 46, 0.92, 0.83, 0.98, "2024-01-01", "2024-01-20")
 
 
-def stump(feature: int, threshold: float, low: float, high: float) -> DecisionTree:
+def stump(feature: int, threshold: float, low: float, high: float) -> RegressionTree:
     """A tree with one split; a value up to the threshold, or none, gives the low value."""
     split = (np.array([feature]), np.array([threshold]), np.array([True]), np.array([-1]), np.array([-2]))
-    return DecisionTree(*split, np.array([low, high]), np.array([1, 1]))
+    return RegressionTree(*split, np.array([low, high]), np.array([1, 1]))
 
 
 def some_confidence() -> MatchProbability:

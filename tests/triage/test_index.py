@@ -12,7 +12,7 @@ import pytest
 from small_tracker import MATCHING, RANKER, Switch, as_corpus, fill, open_folder, some_report
 
 from gedbd.corpora.chronology import is_id
-from gedbd.retrieval.reports.history import ReportHistory
+from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.triage.backtesting.learning import replay
 from gedbd.triage.confidence import CONFIDENCE_FEATURES
 from gedbd.triage.report import Filters, Report, as_table

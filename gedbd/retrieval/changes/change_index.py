@@ -10,7 +10,7 @@ import numpy as np
 
 from gedbd.retrieval.changes.change_table import ChangeTable, is_source, is_test
 from gedbd.retrieval.changes.word_counts import WordCounts
-from gedbd.retrieval.growing import RaggedArray
+from gedbd.retrieval.growing_arrays import RaggedArray
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.text.code_words import CodeWords
 
@@ -21,7 +21,7 @@ MAX_LINES = 100_000
 MAX_RENAMES = 10  # that the lines of a file are followed through
 
 
-class Change(NamedTuple):
+class FileEdit(NamedTuple):
     """What a commit did to a file.
 
     Attributes:
@@ -73,7 +73,7 @@ class FileLines:
         other._is_new = self._is_new
         return other
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: FileEdit) -> None:
         """Applies the next change."""
         if self._is_new and not change.has_hunks:
             self._base = change.commit
@@ -213,7 +213,7 @@ class ChangeIndex:
         old_path = int(table.row_old_path[row])
         if not len(lines.lines) and old_path >= 0 and depth < MAX_RENAMES:
             lines = FileLines(self._lines_before(old_path, row, depth + 1))
-        change = Change(
+        change = FileEdit(
             commit=int(table.row_commit[row]),
             edits=table.row_edits[row],
             is_deleted=bool(table.row_deleted[row]),

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gedbd.retrieval.changes.change_history import ChangeHistory
 from gedbd.retrieval.changes.change_index import ChangeIndex
-from gedbd.retrieval.changes.history import ChangeHistory
 from gedbd.retrieval.changes.report_words import ReportWords
 
 # What a file scores; a ranker reads each as it is, as a share of the best file's score, and as a rank.

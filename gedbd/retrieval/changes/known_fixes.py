@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.retrieval.changes.history import ChangeHistory, in_utc
+from gedbd.retrieval.changes.change_history import ChangeHistory, in_utc
 from gedbd.retrieval.changes.report_words import ReportWords
 from gedbd.retrieval.changes.word_counts import Bm25Field, WordCounts
-from gedbd.retrieval.growing import RaggedArray
+from gedbd.retrieval.growing_arrays import RaggedArray
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.text.code_words import CodeWords
 

@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.change_table import NUMBERS
 from gedbd.retrieval.changes.commit_features import FileLinks, ownership_features
 from gedbd.retrieval.changes.file_features import FILE_SCORES, FileFeatures, file_features
-from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.known_fixes import KnownFixes
 from gedbd.retrieval.changes.report_words import ReportWords, report_words
 from gedbd.retrieval.changes.word_counts import Bm25Field, grouped
-from gedbd.retrieval.growing import list_places
+from gedbd.retrieval.growing_arrays import list_places
 
 MAX_COUNT = 5  # of a word in one change of a file: a list of constants should not decide what a file is about
 PATH_K1 = 1.2

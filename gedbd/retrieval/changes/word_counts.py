@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gedbd.retrieval.growing import RaggedArray
+from gedbd.retrieval.growing_arrays import RaggedArray
 
 
 class WordCounts:

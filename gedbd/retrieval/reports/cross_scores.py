@@ -9,7 +9,7 @@ import torch
 
 from gedbd.encoders.backends.backend import Backend, PreparedBackend
 from gedbd.encoders.loaded_encoder import LoadedEncoder
-from gedbd.retrieval.cross_encoder import CrossEncoder, Example, TrainingOptions, train_cross_encoder
+from gedbd.retrieval.cross_encoder import CrossEncoder, CrossEncoderOptions, PairExample, train_cross_encoder
 from gedbd.retrieval.reports.pair_scorer import ReportText
 
 NAME = "cross"
@@ -17,7 +17,7 @@ DEPTH = 30
 MAX_TOKENS = 128
 MAX_QUERIES = 1500
 # Few steps are affordable on a CPU, so that they must be larger than those of a long training.
-OPTIONS = TrainingOptions(negatives=3, epochs=1, lr=1e-4, batch_size=8)
+OPTIONS = CrossEncoderOptions(negatives=3, epochs=1, lr=1e-4, batch_size=8)
 MIN_FOLDS = 2
 MIN_QUERIES = 2
 
@@ -58,7 +58,7 @@ class CrossScores:
         depth: int = DEPTH,
         max_queries: int = MAX_QUERIES,
         folds: int = MIN_FOLDS,
-        options: TrainingOptions = OPTIONS,
+        options: CrossEncoderOptions = OPTIONS,
         backend: Backend | None = None,
     ) -> None:
         if backend is not None and backend.calibrated:
@@ -142,7 +142,7 @@ class CrossScores:
         return scores
 
     def score(self, query: ReportText, candidates: Sequence[ReportText]) -> np.ndarray:
-        """See ``PairScorer``."""
+        """See ``ReportPairScorer``."""
         rows = np.arange(1, len(candidates) + 1)
         return self.score_lists([query, *candidates], [RankedList(0, np.empty(0, dtype=np.int64), rows)])[0]
 
@@ -169,7 +169,7 @@ class CrossScores:
             self._prepared = self.backend.prepare(self.model.encoder, None)
         return self.model.predict_with(self._prepared, first, second)
 
-    def _example(self, listed: RankedList) -> Example | None:
+    def _example(self, listed: RankedList) -> PairExample | None:
         """The relevant candidate that is ranked highest, and the irrelevant ones near the top."""
         if not len(listed.relevant):
             return None
@@ -178,7 +178,7 @@ class CrossScores:
         if not len(irrelevant):
             return None
         relevant = listed.candidates[np.argmax(right)] if right.any() else listed.relevant[0]
-        return Example(listed.query, int(relevant), irrelevant)
+        return PairExample(listed.query, int(relevant), irrelevant)
 
 
 class _JoinedTexts(Sequence[str]):
@@ -211,7 +211,7 @@ def _group_folds(lists: Sequence[RankedList], groups: np.ndarray, folds: int) ->
     return np.asarray(turn[place] % folds)
 
 
-def _check_settings(max_tokens: int, depth: int, max_queries: int, folds: int, options: TrainingOptions) -> None:
+def _check_settings(max_tokens: int, depth: int, max_queries: int, folds: int, options: CrossEncoderOptions) -> None:
     """Raises ValueError for the first setting that is out of range."""
     limits = {
         "max_tokens": (max_tokens, 8),

@@ -5,7 +5,7 @@ from copy import copy
 
 import numpy as np
 
-from gedbd.retrieval.growing import GrowingArray, RowMap
+from gedbd.retrieval.growing_arrays import GrowingArray, RowMap
 from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
 from gedbd.retrieval.reports.term_index import TermIndex
 from gedbd.retrieval.reports.vector_table import Int8Vectors, VectorTable

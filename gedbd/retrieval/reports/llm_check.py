@@ -73,7 +73,7 @@ class LlmQuestion(NamedTuple):
 
 
 class LlmCheck:
-    """Asks about each pair of reports in a request of its own; see ``load_llm_check`` and ``PairScorer``.
+    """Asks about each pair of reports in a request of its own; see ``load_llm_check`` and ``ReportPairScorer``.
 
     Args:
         endpoint: Where the questions go.

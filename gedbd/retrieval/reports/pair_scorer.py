@@ -18,7 +18,7 @@ class ReportText(NamedTuple):
         return f"{self.title.strip()}\n{self.description[:max_characters].strip()}".strip()
 
 
-class PairScorer(Protocol):
+class ReportPairScorer(Protocol):
     """Scores the first candidates of a query; too slow for all of them.
 
     Attributes:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gedbd.retrieval.growing import GrowingArray, RowMap, TermLists
-from gedbd.retrieval.inverted_index import CommonTerms, InvertedIndex, Postings, State, idf_of, length_norm
+from gedbd.retrieval.growing_arrays import GrowingArray, RowMap, TermLists
+from gedbd.retrieval.inverted_index import CommonTerms, IndexState, InvertedIndex, Postings, idf_of, length_norm
 
 ROUNDING = 1e-4  # more than what rounding to single precision changes in a rough score, as a share
 BLOCK = 4096  # texts whose scores are computed at once
@@ -20,7 +20,7 @@ class TermQuery:
 
     Args:
         index: The index; what is added to it later is not found.
-        state: What it holds, see ``State.until``.
+        state: What it holds, see ``IndexState.until``.
         before: Find and count only the first ``before`` texts; None for all.
         order: ``(L,)`` places in ``own`` of the query's terms, in the order of its text.
         own: See below; unknown terms score nothing.
@@ -37,7 +37,7 @@ class TermQuery:
     def __init__(
         self,
         index: "TermIndex",
-        state: State,
+        state: IndexState,
         before: int | None,
         order: np.ndarray,
         own: np.ndarray,
@@ -262,7 +262,7 @@ class TermIndex(InvertedIndex):
         means = [part.mean for part in state.parts if len(part.rows)]
         return TermQuery(self, state, before, order, own, times, state.frequency(own, before), means)
 
-    def until(self, before: int | None) -> tuple[State, int | None]:
+    def until(self, before: int | None) -> tuple[IndexState, int | None]:
         """See ``InvertedIndex.until``."""
         if self.rows.is_identity:
             return self._state.until(before)

@@ -8,7 +8,7 @@ from copy import copy
 
 import numpy as np
 
-from gedbd.retrieval.growing import GrowingRows, RowMap
+from gedbd.retrieval.growing_arrays import GrowingRows, RowMap
 
 MAX_CODE = 127
 DEVIATIONS = 8  # a rough cosine is never so many standard deviations off

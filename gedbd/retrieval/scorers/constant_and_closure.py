@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs, linked_groups
+from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs, linked_groups
 
 
 class Constant(Scorer):

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
 MIN_THREADED_ROWS = 10_000
 NUM_THREADS = min(4, os.cpu_count() or 1)

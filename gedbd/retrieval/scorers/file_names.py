@@ -12,7 +12,7 @@ import pandas as pd
 
 from gedbd.retrieval.reports.report_features import days_of
 from gedbd.retrieval.scorers.cosine import EarlierScorer
-from gedbd.retrieval.scorers.scorer import ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.text.change_text import change_fields
 from gedbd.text.code_words import PART
 from gedbd.text.stack_traces import find_frames
@@ -167,7 +167,7 @@ class FileRecency(EarlierScorer):
         return np.asarray(-np.log1p(np.maximum(self.asked_[row] - newest, 0)))
 
 
-class NumFiles(EarlierScorer):
+class NumFilesScorer(EarlierScorer):
     """log(1 + number of files that the commit of a change touches): it reads no content, and no report."""
 
     def read(self, inputs: ScorerInputs) -> None:

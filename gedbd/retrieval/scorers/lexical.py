@@ -8,7 +8,7 @@ import pandas as pd
 
 from gedbd.retrieval.inverted_index import InvertedIndex
 from gedbd.retrieval.scorers.cosine import EarlierScorer
-from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.retrieval.vocabulary import MAX_CHARACTERS, Vocabulary, short_texts, words
 from gedbd.text.change_text import change_fields
 from gedbd.text.code_words import CodeWords

@@ -10,7 +10,7 @@ from gedbd.corpora.tags import number_tags, occurrence_matrix, tag_overlap, tags
 from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.encoders.tags.tag_encoder import TagEncoder
 from gedbd.retrieval.scorers.cosine import cosines
-from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
 
 class TableVectors(Protocol):

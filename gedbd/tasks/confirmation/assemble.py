@@ -10,7 +10,7 @@ from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.corpora.tags import tags_of
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.retrieval.scorers.table_vectors import TagVectors
-from gedbd.tasks.confirmation.features import Documents, pair_features, question_features
+from gedbd.tasks.confirmation.features import PairDocuments, pair_features, question_features
 from gedbd.tasks.confirmation.methods import AnchorData
 
 MIN_ANCHORS = 5  # of each part
@@ -106,7 +106,7 @@ def _features(
         features["text"] = pd.DataFrame(np.hstack(texts))
     if wanted & {"question", "pair"}:
         titles = encoder.pool(table["title"].tolist(), "encode titles")
-        documents = Documents(table, tags, titles)
+        documents = PairDocuments(table, tags, titles)
         if "question" in wanted:
             features["question"] = question_features(documents, anchors, fields)
         if "pair" in wanted:

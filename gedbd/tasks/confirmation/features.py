@@ -21,7 +21,7 @@ WORD = re.compile(r"\w+")
 TRACE = re.compile(r"^\s*at [\w.$<>]+\(|Exception|Traceback", re.MULTILINE)
 
 
-class Documents(NamedTuple):
+class PairDocuments(NamedTuple):
     """What the features read of all N documents, in chronological order.
 
     Attributes:
@@ -35,7 +35,7 @@ class Documents(NamedTuple):
     titles: np.ndarray
 
 
-def question_features(documents: Documents, anchors: pd.DataFrame, fields: Sequence[str] = ()) -> pd.DataFrame:
+def question_features(documents: PairDocuments, anchors: pd.DataFrame, fields: Sequence[str] = ()) -> pd.DataFrame:
     """Features that are known when a question is asked, ``(A, F)`` float64; NaN where there is nothing yet.
 
     Args:
@@ -65,7 +65,9 @@ def question_features(documents: Documents, anchors: pd.DataFrame, fields: Seque
     return pd.DataFrame(rows, dtype=np.float64)
 
 
-def pair_features(documents: Documents, anchors: pd.DataFrame, text: np.ndarray, master: np.ndarray) -> pd.DataFrame:
+def pair_features(
+    documents: PairDocuments, anchors: pd.DataFrame, text: np.ndarray, master: np.ndarray
+) -> pd.DataFrame:
     """Features of anchor and master, ``(A, F)`` float64: nobody knows them before the pair is proposed.
 
     Args:

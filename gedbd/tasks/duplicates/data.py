@@ -17,7 +17,7 @@ from gedbd.experiments.batch import Batch, BatchDataset
 from gedbd.experiments.evaluation_result import name_reports
 from gedbd.experiments.retrieval_evaluator import RetrievalEvaluator
 from gedbd.retrieval.ranking_tasks import RankingTask
-from gedbd.retrieval.reports.training import RankerOnTop
+from gedbd.retrieval.reports.report_training import RankerOnTop
 from gedbd.sampling.batches import Batches, BatchIndices, SamplerInputs
 from gedbd.tasks.duplicates.graph.build_graph import TitleGraph
 from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency

@@ -21,8 +21,8 @@ from gedbd.experiments.training import train_system
 from gedbd.experiments.training_task import TrainingSetup
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses.loss import Loss, check_labels
-from gedbd.retrieval.ranking import Ranking, rank_all
-from gedbd.retrieval.reports.training import RankerOnTop
+from gedbd.retrieval.reports.report_training import RankerOnTop
+from gedbd.retrieval.task_ranking import Ranking, rank_all
 from gedbd.retrieval.vectors import spread
 from gedbd.sampling.batches import Batches
 from gedbd.tasks.duplicates.data import DuplicateDataModule

@@ -15,7 +15,7 @@ from gedbd.experiments.distributed import gather, join
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.experiments.sharding import shard
 from gedbd.losses.loss import Loss
-from gedbd.retrieval.ranking import Ranking, protocol_metrics
+from gedbd.retrieval.task_ranking import Ranking, protocol_metrics
 from gedbd.retrieval.vectors import Embedded, distinct
 from gedbd.tasks.duplicates.data import DuplicateDataModule
 from gedbd.tasks.duplicates.gcn import GraphBranch

@@ -16,7 +16,7 @@ from gedbd.encoders.code.untrained_encoder import UntrainedEncoder
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.retrieval.scorers.cosine import VectorScorer
 from gedbd.retrieval.scorers.late_interaction import MaxSim
-from gedbd.retrieval.scorers.scorer import Scorer
+from gedbd.retrieval.scorers.scorer_contract import Scorer
 from gedbd.tasks.localization.data import LocalizationDataModule
 from gedbd.tasks.localization.inputs import ChangeInputs, ReportInputs
 from gedbd.tasks.localization.learnt import UnseenScores

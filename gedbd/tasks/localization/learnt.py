@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gedbd.corpora.changes import ChangeCorpus
-from gedbd.retrieval.changes.scorer import LearntChanges, Replay
-from gedbd.retrieval.changes.training import Kind, TrainingOptions
-from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
+from gedbd.retrieval.changes.change_scorer import LearntChanges, Replay
+from gedbd.retrieval.changes.change_training import ChangeTrainingOptions, Kind
+from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.tasks.localization.protocol import Level, reports_of
 from gedbd.tasks.localization.rankings import Method
 
@@ -137,7 +137,7 @@ def _method(
     ranker: LearntOptions, replay: Replay, training: np.ndarray, hunks: Scorer, extra: Mapping[str, Scorer]
 ) -> Method:
     def make(level: Level, seed: int) -> Scorer:
-        options = TrainingOptions(
+        options = ChangeTrainingOptions(
             kind=ranker.kind,
             content_free=ranker.content_free,
             ownership=ranker.ownership,

@@ -9,7 +9,7 @@ import pandas as pd
 
 from gedbd.corpora.changes import GRANULARITIES, ChangeCorpus, Granularity
 from gedbd.retrieval.linear_ranker import LinearRanker
-from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.tasks.localization.protocol import Level
 from gedbd.tasks.localization.rankings import Method
 

@@ -17,7 +17,7 @@ from gedbd.corpora.changes import ChangeCorpus, Granularity
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.relevance import Links
 from gedbd.retrieval.ranking_tasks import EarlierDocuments, count_earlier
-from gedbd.retrieval.scorers.scorer import ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.tasks.localization.momentum import EMPTY
 
 MIN_REPORTS = 10

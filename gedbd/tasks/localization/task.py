@@ -18,7 +18,7 @@ from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.experiments.training import trained, value_of_best
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.io.tables import read_csv
-from gedbd.retrieval.scorers.scorer import Scorer
+from gedbd.retrieval.scorers.scorer_contract import Scorer
 from gedbd.tasks.localization.hmcbl import (
     COSINE,
     MAX_SIM,

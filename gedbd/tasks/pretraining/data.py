@@ -15,7 +15,7 @@ from gedbd.encoders.code.code_batches import CodeBatch, collate
 from gedbd.encoders.code.code_inputs import CodeInput
 from gedbd.sampling.batches import LengthBatchSampler
 from gedbd.tasks.pretraining.negatives import find_priors
-from gedbd.tasks.pretraining.sampling import MLM, Sample, Sampler, Shares, Vocabulary
+from gedbd.tasks.pretraining.sampling import MLM, Sample, Sampler, Shares, TokenVocabulary
 
 NO_ROWS = np.zeros(0, dtype=np.int64)
 EVALUATION_SEED = 0  # of what is predicted on validation and test: the same in every epoch and every run
@@ -104,7 +104,7 @@ class PretrainingDataModule(pl.LightningDataModule):
         parts: np.ndarray,
         objectives: Collection[str],
         shares: Shares,
-        vocabulary: Vocabulary,
+        vocabulary: TokenVocabulary,
         batch_size: int,
         seed: int,
     ) -> None:

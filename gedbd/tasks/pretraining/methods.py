@@ -11,7 +11,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.code.code_inputs import CodeInput, InputLimits, InputParts, make_input
 from gedbd.encoders.code.code_tokens import CODE_TOKENS
 from gedbd.io.progress import track
-from gedbd.tasks.pretraining.sampling import Vocabulary
+from gedbd.tasks.pretraining.sampling import TokenVocabulary
 
 MIN_PROGRESS_METHODS = 200
 
@@ -63,7 +63,7 @@ def read_inputs(
     return MethodInputs(inputs, warnings)
 
 
-def find_vocabulary(tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
+def find_vocabulary(tokenizer: PreTrainedTokenizerBase) -> TokenVocabulary:
     """Token numbers for sampling.
 
     Raises:
@@ -74,7 +74,7 @@ def find_vocabulary(tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
     numbers = tokenizer.get_vocab()
     special = {*tokenizer.all_special_ids, *(numbers[token] for token in CODE_TOKENS)}
     ordinary = [number for number in range(len(tokenizer)) if number not in special]
-    return Vocabulary(int(tokenizer.mask_token_id), np.array(ordinary))
+    return TokenVocabulary(int(tokenizer.mask_token_id), np.array(ordinary))
 
 
 def _warnings(inputs: list[CodeInput], num_without_graph: int, limits: InputLimits) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ class Sample(NamedTuple):
     pairs: dict[str, Pairs]
 
 
-class Vocabulary(NamedTuple):
+class TokenVocabulary(NamedTuple):
     """Token numbers: ``mask_id`` of [MASK], ``ordinary (V,)`` of all tokens that are not special."""
 
     mask_id: int
@@ -99,7 +99,9 @@ class Sampler:
         vocabulary: Token numbers.
     """
 
-    def __init__(self, objectives: Collection[str], shares: Shares, priors: Priors, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, objectives: Collection[str], shares: Shares, priors: Priors, vocabulary: TokenVocabulary
+    ) -> None:
         self.objectives = objectives
         self.shares = shares
         self.priors = priors

@@ -15,7 +15,7 @@ from gedbd.encoders.tags.tag_encoder import TagEncoder
 from gedbd.experiments.retrieval_evaluator import RetrievalEvaluator
 from gedbd.losses.loss import StepLabels
 from gedbd.retrieval.ranking_tasks import RankingTask
-from gedbd.retrieval.scorers.scorer import linked_groups
+from gedbd.retrieval.scorers.scorer_contract import linked_groups
 from gedbd.sampling.batches import BatchIndices, BatchSampler
 from gedbd.tasks.questions.model import Questions
 from gedbd.tasks.questions.negatives import Negatives, bucket_negatives, mined_negatives

@@ -24,8 +24,8 @@ from gedbd.experiments.training import train_system
 from gedbd.experiments.training_task import TrainingSetup
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses.loss import check_labels
-from gedbd.retrieval.ranking import rank_all
 from gedbd.retrieval.scorers.cosine import VectorScorer
+from gedbd.retrieval.task_ranking import rank_all
 from gedbd.tasks.questions.data import QuestionsDataModule
 from gedbd.tasks.questions.model import Questions, check_head, make_head, method_id, read_questions
 from gedbd.tasks.questions.negatives import Negatives

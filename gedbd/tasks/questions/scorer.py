@@ -10,7 +10,7 @@ from gedbd.corpora.splits import TRAIN
 from gedbd.experiments.optimizers import adam, constant
 from gedbd.losses.loss import Loss, check_labels
 from gedbd.retrieval.scorers.cosine import cosines
-from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.retrieval.scorers.table_vectors import TableVectors, TagVectors
 from gedbd.tasks.questions.data import QuestionsDataModule
 from gedbd.tasks.questions.model import check_head, make_head, read_questions

@@ -13,7 +13,7 @@ from gedbd.evaluation.pairwise import best_threshold, pairwise_metrics, score_gr
 from gedbd.experiments.distributed import join
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.losses.loss import Loss
-from gedbd.retrieval.ranking import Ranking, protocol_metrics
+from gedbd.retrieval.task_ranking import Ranking, protocol_metrics
 from gedbd.retrieval.vectors import Embedded, distinct
 from gedbd.tasks.questions.data import QuestionBatch, QuestionsDataModule
 

@@ -10,7 +10,7 @@ import pandas as pd
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.urls import with_urls
 from gedbd.io.console import stage
-from gedbd.retrieval.reports.ranker import ReportRanker
+from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.triage.backtesting.examples import MAX_ROWS, examples, hubs, same_title_table, with_same_titles
 from gedbd.triage.backtesting.learning import learn_probability
 from gedbd.triage.backtesting.suggestions import Suggestions, search_table, shares

@@ -13,9 +13,9 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS, TEST, TRAIN, VAL
 from gedbd.experiments.checkpoint import use_run
 from gedbd.io.console import stage
-from gedbd.retrieval.reports.history import Replayed, ReportHistory
-from gedbd.retrieval.reports.ranker import ReportRanker, is_default
-from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
+from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
+from gedbd.retrieval.reports.report_ranker import ReportRanker, is_default
+from gedbd.retrieval.reports.report_training import RankerOptions, fit_ranker
 from gedbd.triage.confidence import (
     CONFIDENCE_FEATURES,
     NUM_COMPARED,

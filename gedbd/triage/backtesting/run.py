@@ -27,8 +27,8 @@ from gedbd.io.console import print_line, print_next_step, print_path
 from gedbd.io.files import read_object, write_text
 from gedbd.io.json_output import record
 from gedbd.io.tables import write_csv, write_parquet
-from gedbd.retrieval.reports.ranker import SEEN
-from gedbd.retrieval.reports.training import RankerOptions
+from gedbd.retrieval.reports.report_ranker import SEEN
+from gedbd.retrieval.reports.report_training import RankerOptions
 from gedbd.triage.assembly import EncodedCorpus, encode_corpus
 from gedbd.triage.backtesting.backtest import Backtest, measure
 from gedbd.triage.backtesting.examples import to_judge

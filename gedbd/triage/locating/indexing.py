@@ -10,7 +10,7 @@ from gedbd.corpora.repository.commits import Commit, Limits
 from gedbd.corpora.repository.documents import TableBuilder
 from gedbd.corpora.repository.git import Git
 from gedbd.corpora.repository.history import History
-from gedbd.retrieval.changes.history import ChangeHistory
+from gedbd.retrieval.changes.change_history import ChangeHistory
 
 MAX_BATCH_COMMITS = 1_000
 MAX_BATCH_CHARS = 20_000_000  # of the changed lines that are in memory at a time

@@ -13,8 +13,8 @@ from gedbd.corpora.repository.commits import Commit, Limits
 from gedbd.corpora.repository.git import Git
 from gedbd.corpora.repository.history import read_commits
 from gedbd.corpora.repository.walk import WalkedCommit
-from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
-from gedbd.retrieval.changes.ranker import Suspect
+from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
+from gedbd.retrieval.changes.change_ranker import Suspect
 from gedbd.triage.locating.hunks import MatchedHunk, match_hunks, placed_words
 
 MAX_NAMED = 5  # words or files that a reason names

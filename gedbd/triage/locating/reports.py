@@ -11,9 +11,9 @@ import pandas as pd
 
 from gedbd.corpora.readers.export_pages import ExportRecord, read_pages, read_records, recognise
 from gedbd.corpora.readers.issue import Issue, reset_to_creation
-from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
+from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
+from gedbd.retrieval.changes.change_ranker import ChangeRanker, Suspect
 from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes
-from gedbd.retrieval.changes.ranker import ChangeRanker, Suspect
 from gedbd.triage.answer import read_queries
 from gedbd.triage.report import Report, check_report
 

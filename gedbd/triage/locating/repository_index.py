@@ -12,8 +12,8 @@ from filelock import BaseFileLock, FileLock, Timeout
 
 from gedbd.corpora.repository.git import Git
 from gedbd.io.files import UNFINISHED
-from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
-from gedbd.retrieval.changes.ranker import default_ranker
+from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
+from gedbd.retrieval.changes.change_ranker import default_ranker
 from gedbd.triage.locating.indexing import IndexLimits, bring_up_to
 from gedbd.triage.locating.located import LocatedChange, read_changes, word_weights
 from gedbd.triage.locating.reports import TrackerRanker

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gedbd.io.files import replacing
-from gedbd.retrieval.changes.history import ChangeHistory
+from gedbd.retrieval.changes.change_history import ChangeHistory
 
 SCHEMA = 2  # to be raised when the arrays or what they are made from change
 HEADER = "header"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from gedbd.retrieval.changes.ranker import ChangeRanker
+from gedbd.retrieval.changes.change_ranker import ChangeRanker
 from gedbd.triage.locating.backtesting.tables import HIT_RATE, read_hit_rate
 from gedbd.triage.locating.reports import FIXES, TrackerRanker, read_fixes
 

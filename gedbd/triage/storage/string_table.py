@@ -6,7 +6,7 @@ from copy import copy
 
 import numpy as np
 
-from gedbd.retrieval.growing import RowMap
+from gedbd.retrieval.growing_arrays import RowMap
 from gedbd.retrieval.vocabulary import Vocabulary
 
 

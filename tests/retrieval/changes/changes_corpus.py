@@ -8,10 +8,10 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Groups, Links
-from gedbd.retrieval.changes.training import TrainingOptions
+from gedbd.retrieval.changes.change_training import ChangeTrainingOptions
 
 NUM_COMMITS, NUM_REPORTS, NUM_TRAIN = 100, 46, 28
-FAST = TrainingOptions(num_seeds=1, rounds=12)
+FAST = ChangeTrainingOptions(num_seeds=1, rounds=12)
 
 
 def made_corpus() -> ChangeCorpus:

@@ -4,7 +4,7 @@ import pytest
 from changes_corpus import FAST, NUM_TRAIN, made_corpus
 
 from gedbd.corpora.changes import ChangeCorpus
-from gedbd.retrieval.changes.training import fit_ranker, training_set
+from gedbd.retrieval.changes.change_training import fit_ranker, training_set
 
 
 @pytest.fixture(scope="session")

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from small_history import DAY, START, added, changed, commit, hunk, made_commits, tables
 
+from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.commit_features import FileLinks, feature_names, feature_table, ownership_features
 from gedbd.retrieval.changes.file_features import FILE_FEATURES, file_features, named_paths, share_and_rank
-from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes
 from gedbd.retrieval.changes.query_features import WEIGHTS, file_links, match_changes, query_features
 from gedbd.retrieval.changes.report_words import report_words

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from small_history import DAY, START, made_commits, tables
 
-from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
+from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.query_features import query_features
 
 QUERY = ChangeQuery("Router drops routerValue13", "in net.Filter and handleSocket", START + DAY * 26.5)

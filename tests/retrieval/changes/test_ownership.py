@@ -3,12 +3,12 @@
 import numpy as np
 from small_history import added, changed, commit, hunk, tables
 
-from gedbd.retrieval.changes.change_index import ASSUMED_LINES, MAX_LINES, Change, FileLines
-from gedbd.retrieval.changes.history import ChangeHistory
+from gedbd.retrieval.changes.change_history import ChangeHistory
+from gedbd.retrieval.changes.change_index import ASSUMED_LINES, MAX_LINES, FileEdit, FileLines
 
 
-def change(number: int, *edits: tuple[int, int, int], deleted: bool = False, shown: bool = True) -> Change:
-    return Change(number, np.array(edits, dtype=np.int32).reshape(-1, 3), deleted, shown)
+def change(number: int, *edits: tuple[int, int, int], deleted: bool = False, shown: bool = True) -> FileEdit:
+    return FileEdit(number, np.array(edits, dtype=np.int32).reshape(-1, 3), deleted, shown)
 
 
 def test_by_hand():

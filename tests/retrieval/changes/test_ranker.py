@@ -10,13 +10,13 @@ from small_history import START
 
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.retrieval.changes.change_index import ChangeIndex
+from gedbd.retrieval.changes.change_ranker import CONTENT_FREE, ChangeRanker, default_ranker
+from gedbd.retrieval.changes.change_scorer import LearntChanges, Replay
+from gedbd.retrieval.changes.change_training import ChangeTrainingOptions, fit_ranker, query_of, training_set
 from gedbd.retrieval.changes.query_features import query_features
-from gedbd.retrieval.changes.ranker import CONTENT_FREE, ChangeRanker, default_ranker
-from gedbd.retrieval.changes.scorer import LearntChanges, Replay
-from gedbd.retrieval.changes.training import TrainingOptions, fit_ranker, query_of, training_set
-from gedbd.retrieval.ranking_models import WeightedSum, standardised
+from gedbd.retrieval.ranking_models import WeightedFeatures, standardised
 from gedbd.retrieval.scorers.lexical import Bm25
-from gedbd.retrieval.scorers.scorer import ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 
 
 def mean_reciprocal_rank(corpus, scores) -> float:
@@ -31,7 +31,7 @@ def mean_reciprocal_rank(corpus, scores) -> float:
 @pytest.mark.parametrize(("kind", "content_free"), [("boosted", True), ("linear", False)])
 def test_it_learns(corpus, kind, content_free):
     chosen = training_set(corpus, range(NUM_TRAIN))
-    options = TrainingOptions(kind=kind, content_free=content_free, num_seeds=1, rounds=12)
+    options = ChangeTrainingOptions(kind=kind, content_free=content_free, num_seeds=1, rounds=12)
     ranker = fit_ranker([chosen], options)
     learnt = mean_reciprocal_rank(corpus, lambda query: ranker.scores(chosen.history, query, chosen.fixes))
     bm25 = mean_reciprocal_rank(corpus, lambda query: query_features(chosen.history, query).scores["diff"])
@@ -41,7 +41,7 @@ def test_it_learns(corpus, kind, content_free):
 
 def test_without_ownership_the_commits_are_ranked_by_what_the_text_says(corpus):
     chosen = training_set(corpus, range(NUM_TRAIN))
-    options = TrainingOptions(kind="linear", content_free=False, ownership=False)
+    options = ChangeTrainingOptions(kind="linear", content_free=False, ownership=False)
     ranker = ChangeRanker.from_text(fit_ranker([chosen], options).to_text())
     assert not ranker.ownership
     assert {"diff", "diff_rank", "newest_share", "touches_by_rank"} <= set(ranker.names)
@@ -104,7 +104,7 @@ def test_extra_scores(corpus):
     told = np.zeros((NUM_REPORTS, NUM_COMMITS), dtype=np.float32)
     told[tuple(corpus.inducing["commit"].pairs)] = 1
     reports = [report._replace(extra={"oracle": told[row]}) for row, report in enumerate(chosen.reports)]
-    options = TrainingOptions(num_seeds=1, rounds=12, extra=("oracle",))
+    options = ChangeTrainingOptions(num_seeds=1, rounds=12, extra=("oracle",))
     ranker = fit_ranker([chosen._replace(reports=reports)], options)
     query = query_of(corpus.reports.documents.table.iloc[45])
     suspect = ranker.find(chosen.history, query, 1, chosen.fixes, {"oracle": told[45]})[0]
@@ -129,11 +129,11 @@ def test_text_with_other_features(trained):
 def test_weighted_sum_ignores_missing_and_equal_values():
     table = np.array([[1, 5, np.nan, 2], [3, 5, np.nan, np.nan]])
     assert standardised(table).tolist() == [[-1, 0, 0, 0], [1, 0, 0, 0]]
-    model = WeightedSum(np.array([2.0, 1, 1, 1]))
+    model = WeightedFeatures(np.array([2.0, 1, 1, 1]))
     assert model.predict(table).tolist() == [-2, 2]
     assert model.contributions(table).sum(axis=1).tolist() == [-2, 2]
     with pytest.raises(ValueError, match="train it again"):
-        WeightedSum.from_text('{"weights": [NaN]}')
+        WeightedFeatures.from_text('{"weights": [NaN]}')
 
 
 def test_nothing_to_learn_from(corpus):

@@ -11,8 +11,8 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Groups, Links
+from gedbd.retrieval.changes.change_training import history_of, known_fixes, query_of
 from gedbd.retrieval.changes.query_features import query_features
-from gedbd.retrieval.changes.training import history_of, known_fixes, query_of
 
 
 def until(corpus, moment) -> ChangeCorpus:

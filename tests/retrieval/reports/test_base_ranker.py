@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.retrieval.ranking_models import WeightedSum
+from gedbd.retrieval.ranking_models import WeightedFeatures
 from gedbd.retrieval.reports.candidate_features import FEATURES
-from gedbd.retrieval.reports.history import Replayed
-from gedbd.retrieval.reports.ranker import (
+from gedbd.retrieval.reports.report_history import Replayed
+from gedbd.retrieval.reports.report_ranker import (
     BASE_FEATURES,
     SIZE,
     ReportRanker,
@@ -17,13 +17,13 @@ from gedbd.retrieval.reports.ranker import (
     was_trained_on,
     with_base,
 )
-from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
+from gedbd.retrieval.reports.report_training import RankerOptions, fit_ranker
 
 
 def linear(base=None, trained_on=(), **weights):
     names = (*FEATURES, *(BASE_FEATURES if base else ()))
     return ReportRanker(
-        WeightedSum(np.array([weights.get(name, 0.0) for name in names])), "linear", (), base, trained_on
+        WeightedFeatures(np.array([weights.get(name, 0.0) for name in names])), "linear", (), base, trained_on
     )
 
 
@@ -57,7 +57,7 @@ def test_contributions_of_the_base_go_to_the_features_that_it_read(features):
     inner = linear(dense=2.0)
     names = (*FEATURES, *BASE_FEATURES)
     weights = np.array([{"base": 1.0, "text": 0.5}.get(name, 0.0) for name in names])
-    ranker = ReportRanker(WeightedSum(weights), "linear", (), inner)
+    ranker = ReportRanker(WeightedFeatures(weights), "linear", (), inner)
     for row, score in zip(ranker.contributions(features), ranker.scores(features), strict=True):
         assert set(row) == set(FEATURES)
         assert {name for name, value in row.items() if abs(value) > 1e-6} <= {"dense", "text"}
@@ -67,7 +67,7 @@ def test_contributions_of_the_base_go_to_the_features_that_it_read(features):
 def test_text_round_trip_keeps_the_base_and_what_it_was_trained_on(features):
     base = linear(trained_on=((3, 5),), dense=2.0)
     names = (*FEATURES, *BASE_FEATURES)
-    ranker = ReportRanker(WeightedSum(np.arange(len(names)) / 10), "linear", (), base)
+    ranker = ReportRanker(WeightedFeatures(np.arange(len(names)) / 10), "linear", (), base)
     read = ReportRanker.from_text(ranker.to_text())
     np.testing.assert_array_equal(read.scores(features), ranker.scores(features))
     assert read.base.trained_on == ((3, 5),)

@@ -5,14 +5,14 @@ import torch
 from gedbd.encoders.backends.openvino import OpenVino
 from gedbd.encoders.backends.pytorch import Torch
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
-from gedbd.retrieval.cross_encoder import Example, TrainingOptions
+from gedbd.retrieval.cross_encoder import CrossEncoderOptions, PairExample
 from gedbd.retrieval.reports.cross_scores import CrossScores, RankedList
 from gedbd.retrieval.reports.pair_scorer import ReportText
 
 WORDS = ["mail", "folder", "crash", "search", "printer", "calendar", "reply", "theme", "update", "password"]
 # Report i + 10 has the words of report i: they are duplicates.
 GROUPS = np.arange(20) % 10
-OPTIONS = TrainingOptions(negatives=2, epochs=3, lr=1e-3, batch_size=4)
+OPTIONS = CrossEncoderOptions(negatives=2, epochs=3, lr=1e-3, batch_size=4)
 
 
 def texts() -> list[ReportText]:
@@ -120,7 +120,7 @@ def test_examples_are_the_best_relevant_and_irrelevant_candidates_near_the_top()
     example = made._example(RankedList(9, np.array([4, 7]), np.array([1, 7, 2, 4, 3])))
     assert (example.query, example.relevant, example.irrelevant.tolist()) == (9, 7, [1, 2])
     below = made._example(RankedList(9, np.array([4, 7]), np.array([1, 2, 3])))
-    assert isinstance(below, Example)
+    assert isinstance(below, PairExample)
     assert (below.relevant, below.irrelevant.tolist()) == (4, [1, 2, 3])
     assert made._example(RankedList(9, np.array([], dtype=int), np.array([1, 2]))) is None
     assert made._example(RankedList(9, np.array([1]), np.array([1]))) is None

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gedbd.retrieval.reports.scorer import column_names, pair_columns
+from gedbd.retrieval.reports.report_scorer import column_names, pair_columns
 
 ORDER = np.array([2, 0, 3, 1])  # candidate 2 is the first ranker's best
 

@@ -5,7 +5,7 @@ import pytest
 from small_reports import some_features, stored
 
 from gedbd.retrieval.reports.feature_store import TERM_KINDS
-from gedbd.retrieval.reports.history import ReplayedTerms
+from gedbd.retrieval.reports.report_history import ReplayedTerms
 
 
 @pytest.mark.parametrize("kind", TERM_KINDS)

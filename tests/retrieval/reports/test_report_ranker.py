@@ -8,13 +8,13 @@ import pytest
 from small_reports import hand_made, some_history, some_links, some_reports
 
 from gedbd.retrieval.boosting import fit_classifier
-from gedbd.retrieval.ranking_models import WeightedSum
+from gedbd.retrieval.ranking_models import WeightedFeatures
 from gedbd.retrieval.reports.candidate_features import FEATURES
-from gedbd.retrieval.reports.history import Replayed
-from gedbd.retrieval.reports.ranker import ReportRanker
-from gedbd.retrieval.reports.scorer import LearntReports
-from gedbd.retrieval.reports.training import MIN_ROUNDS, RankerOptions, fit_ranker
-from gedbd.retrieval.scorers.scorer import ScorerInputs
+from gedbd.retrieval.reports.report_history import Replayed
+from gedbd.retrieval.reports.report_ranker import ReportRanker
+from gedbd.retrieval.reports.report_scorer import LearntReports
+from gedbd.retrieval.reports.report_training import MIN_ROUNDS, RankerOptions, fit_ranker
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 
 QUICK = RankerOptions(rounds=15, num_seeds=1)
 RULE = FEATURES.index("identifiers shared")
@@ -86,7 +86,7 @@ def test_further_features_are_read_behind_the_others():
 
 @pytest.mark.parametrize("kind", ["boosted", "linear"])
 def test_a_ranker_survives_its_text(kind, ranker):
-    one = ranker if kind == "boosted" else ReportRanker(WeightedSum(np.arange(float(len(FEATURES)))), "linear")
+    one = ranker if kind == "boosted" else ReportRanker(WeightedFeatures(np.arange(float(len(FEATURES)))), "linear")
     again = ReportRanker.from_text(one.to_text())
     assert again.to_text() == one.to_text()
     assert (again.kind, again.extra) == (kind, ())
@@ -232,7 +232,7 @@ def test_what_a_trained_encoder_has_learnt_is_replayed_by_others(parts, monkeypa
         seen.update({one.row: one.features for one in examples})
         return fit_ranker(examples, options)
 
-    monkeypatch.setattr("gedbd.retrieval.reports.scorer.fit_ranker", keep)
+    monkeypatch.setattr("gedbd.retrieval.reports.report_scorer.fit_ranker", keep)
     scorer = LearntReports(FixedVectors(vectors, others), kind="linear")
     scorer.fit(inputs)
     assert list(seen) == sorted(seen)

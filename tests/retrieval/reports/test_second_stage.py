@@ -5,10 +5,10 @@ import pytest
 
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.cross_scores import CrossScores
-from gedbd.retrieval.reports.history import Replayed
 from gedbd.retrieval.reports.pair_scorer import ReportText
-from gedbd.retrieval.reports.scorer import SecondStage
-from gedbd.retrieval.reports.training import RankerOptions
+from gedbd.retrieval.reports.report_history import Replayed
+from gedbd.retrieval.reports.report_scorer import SecondStage
+from gedbd.retrieval.reports.report_training import RankerOptions
 
 NUM_CANDIDATES = 6
 SUM = FEATURES.index("sum")
@@ -106,7 +106,7 @@ def test_both_scores_are_columns_and_what_is_not_scored_is_missing():
 
 
 def test_candidates_of_training_are_ordered_by_what_their_group_has_not_taught(monkeypatch):
-    from gedbd.retrieval.reports import scorer
+    from gedbd.retrieval.reports import report_scorer
 
     taught: list[set[int]] = []
 
@@ -114,8 +114,8 @@ def test_candidates_of_training_are_ordered_by_what_their_group_has_not_taught(m
         taught.append({int(GROUP[one.row]) for one in examples})
         return fit_ranker(examples, options, extra)
 
-    fit_ranker = scorer.fit_ranker
-    monkeypatch.setattr(scorer, "fit_ranker", remember)
+    fit_ranker = report_scorer.fit_ranker
+    monkeypatch.setattr(report_scorer, "fit_ranker", remember)
     SecondStage(Oracle("cross", 2), None, OPTIONS).fit(TEXTS, examples(20, 60), GROUP)
     everything, first, second, last = taught
     assert everything == last == first | second == set(range(20))

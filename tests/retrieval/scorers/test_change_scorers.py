@@ -9,9 +9,9 @@ import pytest
 
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
 from gedbd.corpora.repository.documents import change_tables
-from gedbd.retrieval.scorers.file_names import FileNames, FileRecency, NumFiles, StackTraceHits
+from gedbd.retrieval.scorers.file_names import FileNames, FileRecency, NumFilesScorer, StackTraceHits
 from gedbd.retrieval.scorers.lexical import CodeBm25, StructuredBm25, structured_texts
-from gedbd.retrieval.scorers.scorer import PrecomputedScores, ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores, ScorerInputs
 from gedbd.tasks.localization.methods import BestPart
 from gedbd.text.code_words import CodeWords
 
@@ -73,7 +73,7 @@ SCORERS = {
     **{f"bm25_{field}": lambda field=field: CodeBm25(field) for field in ("diff", "message", "paths", "all")},
     **{f"names_{names}": lambda names=names: FileNames(names) for names in ("compound", "any", "parts")},
     **{f"trace_{hit}": lambda hit=hit: StackTraceHits(hit) for hit in ("file", "method")},
-    **{"structured": StructuredBm25, "recency": FileRecency, "num_files": NumFiles},
+    **{"structured": StructuredBm25, "recency": FileRecency, "num_files": NumFilesScorer},
 }
 
 
@@ -142,9 +142,9 @@ def test_recency_and_number_of_files_by_hand(tables, reports):
         FileRecency(), tables.commits.table, reports.assign(created_at=pd.to_datetime([None] * 4, utc=True))
     ).scores(np.array([1]))[0]
     np.testing.assert_allclose(undated, -np.log1p([1, 1, 1, 6, 2, 1]), rtol=1e-6)
-    counts = fitted(NumFiles(), tables.commits.table, reports).scores(np.array([3]))[0]
+    counts = fitted(NumFilesScorer(), tables.commits.table, reports).scores(np.array([3]))[0]
     np.testing.assert_allclose(counts, np.log1p([1, 2, 2, 0, 1, 2]), rtol=1e-6)
-    by_file = fitted(NumFiles(), tables.files.table, reports).scores(np.array([3]))[0]
+    by_file = fitted(NumFilesScorer(), tables.files.table, reports).scores(np.array([3]))[0]
     np.testing.assert_allclose(by_file, np.log1p([1, 2, 2, 2, 2, 1, 2, 2]), rtol=1e-6)
 
 

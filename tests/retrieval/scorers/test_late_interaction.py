@@ -6,7 +6,7 @@ import pytest
 
 from gedbd.retrieval.scorers import late_interaction
 from gedbd.retrieval.scorers.late_interaction import MaxSim
-from gedbd.retrieval.scorers.scorer import ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 
 NUM_DOCUMENTS, NUM_QUERIES, DIM = 60, 5, 16
 

@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.scorers.lexical import Bm25, TfIdf
-from gedbd.retrieval.scorers.scorer import ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.retrieval.vocabulary import MAX_CHARACTERS, short_texts
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)

@@ -5,10 +5,10 @@ import pytest
 from gedbd.retrieval.reranker import Reranker
 from gedbd.retrieval.scorers.constant_and_closure import Closure, Constant
 from gedbd.retrieval.scorers.cosine import VectorScorer, cosines
-from gedbd.retrieval.scorers.fields import FieldAgreement, Recency
+from gedbd.retrieval.scorers.field_scorers import FieldAgreement, Recency
 from gedbd.retrieval.scorers.lexical import Bm25, TfIdf
 from gedbd.retrieval.scorers.rep import Bm25F, Rep
-from gedbd.retrieval.scorers.scorer import BLOCK, PairScorer, PrecomputedScores, ScorerInputs, pair_scores
+from gedbd.retrieval.scorers.scorer_contract import BLOCK, PairScorer, PrecomputedScores, ScorerInputs, pair_scores
 
 NO_TRAIN = pd.DataFrame({"query": [], "document": [], "label": []}, dtype=np.int64)
 

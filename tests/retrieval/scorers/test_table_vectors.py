@@ -7,7 +7,7 @@ import pytest
 from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.encoders.tags.tag_encoder import TagEncoder
 from gedbd.encoders.title_body import TitleBody
-from gedbd.retrieval.scorers.scorer import ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.retrieval.scorers.table_vectors import TableVectorScorer
 
 NO_PAIRS = pd.DataFrame({"query": [], "document": [], "label": []}, dtype=np.int64)

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from gedbd.encoders.tags.tag_encoder import TagEncoder
-from gedbd.retrieval.scorers.scorer import ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.retrieval.scorers.table_vectors import TagOverlap, TagSimilarity
 
 PAIRS = pd.DataFrame({"query": [2], "document": [0], "label": [1]})

@@ -10,7 +10,7 @@ from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.encoders.tiny_bert import tiny_tokenizer
 from gedbd.retrieval.scorers.late_interaction import FrozenTokens, MaxSim
-from gedbd.retrieval.scorers.scorer import ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.text.templates import title_description
 
 HIDDEN = 16

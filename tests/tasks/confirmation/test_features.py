@@ -6,7 +6,7 @@ import pytest
 
 from gedbd.corpora.tags import tags_of
 from gedbd.tasks.confirmation.assemble import find_anchors
-from gedbd.tasks.confirmation.features import Documents, pair_features, question_features
+from gedbd.tasks.confirmation.features import PairDocuments, pair_features, question_features
 
 PLACE = 49  # of the anchor that is looked at: report 200
 MOMENT = pd.Timestamp("2024-01-01", tz="UTC") + pd.Timedelta(hours=200 * 8)
@@ -16,7 +16,7 @@ MOMENT = pd.Timestamp("2024-01-01", tz="UTC") + pd.Timedelta(hours=200 * 8)
 def data(waiting_corpus):
     anchors, _ = find_anchors(waiting_corpus, 1)
     titles = np.random.default_rng(1).normal(size=(len(waiting_corpus), 8)).astype(np.float32)
-    return Documents(waiting_corpus.reports, tags_of(waiting_corpus.reports), titles), anchors
+    return PairDocuments(waiting_corpus.reports, tags_of(waiting_corpus.reports), titles), anchors
 
 
 def both_sets(documents, anchors):
@@ -49,7 +49,7 @@ def test_nothing_after_the_question_changes_its_features(data):
     titles = np.where(later[:, None], 7, documents.titles)
     kept = ~(future & (anchors["anchor"] > 300))
     changed = changed[kept].reset_index(drop=True)
-    after = both_sets(Documents(table, tags_of(table), titles), changed)
+    after = both_sets(PairDocuments(table, tags_of(table), titles), changed)
     assert anchors["anchor"][PLACE] == 200
     np.testing.assert_array_equal(after.loc[:PLACE].to_numpy()[-1], before.loc[PLACE].to_numpy())
     assert not np.array_equal(after.loc[PLACE + 9].to_numpy(), before.loc[PLACE + 9].to_numpy())

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.relevance import Links
-from gedbd.retrieval.ranking import Ranking
-from gedbd.retrieval.scorers.scorer import ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
+from gedbd.retrieval.task_ranking import Ranking
 from gedbd.tasks.localization.rankings import EarlierBugs, Measured
 from gedbd.tasks.localization.results import known_table
 

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import gedbd.train
-from gedbd.retrieval.scorers.fields import Recency
+from gedbd.retrieval.scorers.field_scorers import Recency
 from gedbd.retrieval.scorers.lexical import Bm25
-from gedbd.retrieval.scorers.scorer import PrecomputedScores
+from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
 from gedbd.tasks.localization.learnt import LearntOptions, UnseenScores, with_other_texts
 from gedbd.tasks.localization.methods import MethodOptions
 from gedbd.tasks.localization.output import beside_published

@@ -8,9 +8,9 @@ from small_tracker import RANKER
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.splits import PARTS, TEST
-from gedbd.retrieval.reports import history as history_module
-from gedbd.retrieval.reports.history import ReportHistory
-from gedbd.retrieval.reports.training import RankerOptions
+from gedbd.retrieval.reports import report_history as history_module
+from gedbd.retrieval.reports.report_history import ReportHistory
+from gedbd.retrieval.reports.report_training import RankerOptions
 from gedbd.triage.backtesting.learning import MIN_RIGHT, evenly_spaced, folds, learn, learn_probability, replay
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_COMPARED, NUM_FOLDS, default_confidence
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
+from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
+from gedbd.retrieval.changes.change_ranker import default_ranker
 from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes
-from gedbd.retrieval.changes.ranker import default_ranker
 from gedbd.triage.locating.reports import TrackerRanker, fixes_as_json, read_fixes
 from gedbd.triage.locating.repository_index import OTHER_HISTORY
 

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.repository.commits import Commit, FileChange
+from gedbd.retrieval.changes.change_history import ChangeQuery
 from gedbd.retrieval.changes.commit_features import feature_names
-from gedbd.retrieval.changes.history import ChangeQuery
 from gedbd.triage.locating.located import family, largest_families, reasons
 
 WEIGHTS = {f"word{number}": float(number) for number in range(7)} | {"parser": 3.0, "lexer": 5.0}

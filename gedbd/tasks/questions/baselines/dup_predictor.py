@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.io.progress import track
 from gedbd.retrieval.scorers.lexical import has_words
-from gedbd.retrieval.scorers.scorer import BLOCK, MIN_PROGRESS_BLOCKS, Scorer, ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import BLOCK, MIN_PROGRESS_BLOCKS, Scorer, ScorerInputs
 from gedbd.retrieval.vocabulary import short_texts
 from gedbd.tasks.questions.baselines.term_vectors import MAX_CHARACTERS, TermVectors, tag_vectors
 

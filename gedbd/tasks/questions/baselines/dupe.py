@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, hstack
 
-from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.tasks.questions.baselines.term_vectors import FIELDS, MAX_CHARACTERS, TermVectors
 
 # Field of the query and field of the document.

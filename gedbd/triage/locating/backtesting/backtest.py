@@ -10,9 +10,9 @@ import pandas as pd
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.io.console import stage
 from gedbd.io.progress import item_progress
-from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
+from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
+from gedbd.retrieval.changes.change_ranker import ChangeRanker, default_ranker
 from gedbd.retrieval.changes.known_fixes import KnownFix
-from gedbd.retrieval.changes.ranker import ChangeRanker, default_ranker
 from gedbd.retrieval.inverted_index import InvertedIndex
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.text.code_words import CodeWords

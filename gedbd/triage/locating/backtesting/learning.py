@@ -6,10 +6,17 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.changes import ChangeCorpus
-from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
+from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
+from gedbd.retrieval.changes.change_ranker import ChangeRanker
+from gedbd.retrieval.changes.change_training import (
+    ChangeExample,
+    ChangeTrainingOptions,
+    examples_of,
+    fit_examples,
+    fixes_of,
+    training_set,
+)
 from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes
-from gedbd.retrieval.changes.ranker import ChangeRanker
-from gedbd.retrieval.changes.training import Example, TrainingOptions, examples_of, fit_examples, fixes_of, training_set
 
 
 class FixedReports(NamedTuple):
@@ -78,7 +85,7 @@ def learn_rankers(
     fixed = fixed_reports(corpus)
     rows = fixed.before(None)[-max_learnt:]
     older = older[-max_learnt:]
-    options = TrainingOptions(seed=seed)
+    options = ChangeTrainingOptions(seed=seed)
     of_rows = learning_examples(corpus, history, rows)
     # The features of a report are of its own date, so that both rankers learn from the same ones.
     shared = [of_rows[row] for row in older.tolist() if row in of_rows]
@@ -96,7 +103,7 @@ def fixed_reports(corpus: ChangeCorpus) -> FixedReports:
     return FixedReports(known_at, [fixes[row] for row in map(int, known_at.index)])
 
 
-def learning_examples(corpus: ChangeCorpus, history: ChangeHistory, rows: np.ndarray) -> dict[int, Example]:
+def learning_examples(corpus: ChangeCorpus, history: ChangeHistory, rows: np.ndarray) -> dict[int, ChangeExample]:
     """The features of some fixed reports by their rows, and which files and commits are the right ones.
 
     Args:

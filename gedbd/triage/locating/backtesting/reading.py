@@ -11,7 +11,7 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Links
 from gedbd.io.console import stage
-from gedbd.retrieval.changes.history import ChangeQuery
+from gedbd.retrieval.changes.change_history import ChangeQuery
 
 REPOSITORY_OPTIONS = ("fix_patterns", "fixes")
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from gedbd.retrieval.scorers.scorer import ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.retrieval.word_models.word2vec import Word2Vec
 from gedbd.tasks.questions.baselines.bilstm import BiLstm, BiLstmScorer, draw_triplets
 

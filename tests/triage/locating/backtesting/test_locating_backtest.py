@@ -11,7 +11,7 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Links
-from gedbd.retrieval.changes.training import history_of
+from gedbd.retrieval.changes.change_training import history_of
 from gedbd.triage.locating.backtesting import learning
 from gedbd.triage.locating.backtesting.backtest import (
     DEFAULT_LEARNT_FROM,

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from gedbd.retrieval.ranking_models import Model, read_model
+from gedbd.retrieval.ranking_models import RankingModel, read_model
 from gedbd.retrieval.reports.candidate_features import FEATURES, RELATIVE, relative
 
 SIZE = 64
@@ -33,7 +33,7 @@ class ReportRanker:
 
     def __init__(
         self,
-        model: Model,
+        model: RankingModel,
         kind: str = "boosted",
         extra: tuple[str, ...] = (),
         base: "ReportRanker | None" = None,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.commit_features import (
     CONTENT_FREE_COLUMNS,
     OWNERSHIP,
@@ -16,10 +17,9 @@ from gedbd.retrieval.changes.commit_features import (
     shortlist,
 )
 from gedbd.retrieval.changes.file_features import FILE_FEATURES, FILE_KINDS, FileFeatures
-from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.known_fixes import KnownFixes
 from gedbd.retrieval.changes.query_features import QueryFeatures, query_features
-from gedbd.retrieval.ranking_models import Model, read_model
+from gedbd.retrieval.ranking_models import RankingModel, read_model
 
 FORMAT = 1
 DEFAULT = "default_ranker.json"
@@ -59,8 +59,8 @@ class ChangeRanker:
 
     def __init__(
         self,
-        files: Model,
-        commits: Model,
+        files: RankingModel,
+        commits: RankingModel,
         kind: str = "boosted",
         content_free: bool = True,
         extra: tuple[str, ...] = (),
@@ -200,7 +200,7 @@ def _strings(value: object) -> list[str]:
     return value
 
 
-def softmax_scores(model: Model, files: FileFeatures, content_free: bool) -> np.ndarray:
+def softmax_scores(model: RankingModel, files: FileFeatures, content_free: bool) -> np.ndarray:
     """The softmax of a model's scores of files, ``(C,)``."""
     if not len(files.paths):
         return np.empty(0)

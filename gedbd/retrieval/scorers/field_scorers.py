@@ -9,7 +9,7 @@ import pandas as pd
 
 from gedbd.corpora.fields import check_field, products
 from gedbd.retrieval.reports.report_features import CategoryEncoder, days_of
-from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
 
 class FieldAgreement(Scorer):

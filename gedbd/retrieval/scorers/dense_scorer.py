@@ -9,7 +9,7 @@ from gedbd.corpora.splits import PARTS, TRAIN, VAL
 from gedbd.encoders.backends.backend import Backend
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.retrieval.scorers.cosine import cosines
-from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.text.templates import Text
 
 

@@ -17,7 +17,7 @@ import pandas as pd
 
 from gedbd.retrieval.protocol_words import EARLIER, metric_prefix
 from gedbd.retrieval.ranking_tasks import TOP_K, RankingTask
-from gedbd.retrieval.scorers.scorer import BLOCK, Scorer
+from gedbd.retrieval.scorers.scorer_contract import BLOCK, Scorer
 
 PRECISION_AT = "average_precision@"
 MAX_DEPTH = 100

@@ -12,7 +12,7 @@ import pandas as pd
 from gedbd.corpora.corpus import Corpus
 from gedbd.io.processes import map_in_processes
 from gedbd.io.progress import item_progress
-from gedbd.retrieval.inverted_index import State, length_norm
+from gedbd.retrieval.inverted_index import IndexState, length_norm
 from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
 from gedbd.retrieval.reports.first_stage import FirstStage, find_candidates
@@ -195,7 +195,7 @@ class ReplayedTerms(NamedTuple):
     """
 
     term_index: TermIndex
-    state: State
+    state: IndexState
     starts: np.ndarray
     terms: np.ndarray
     counts: np.ndarray

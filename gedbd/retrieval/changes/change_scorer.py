@@ -7,12 +7,10 @@ from functools import cached_property
 import numpy as np
 
 from gedbd.corpora.changes import ChangeCorpus, Granularity
-from gedbd.retrieval.changes.history import ChangeHistory
-from gedbd.retrieval.changes.known_fixes import KnownFixes
-from gedbd.retrieval.changes.query_features import QueryFeatures, query_features
-from gedbd.retrieval.changes.ranker import ChangeRanker
-from gedbd.retrieval.changes.training import (
-    TrainingOptions,
+from gedbd.retrieval.changes.change_history import ChangeHistory
+from gedbd.retrieval.changes.change_ranker import ChangeRanker
+from gedbd.retrieval.changes.change_training import (
+    ChangeTrainingOptions,
     fit_examples,
     history_of,
     known_fixes,
@@ -20,7 +18,9 @@ from gedbd.retrieval.changes.training import (
     query_of,
     training_set,
 )
-from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs
+from gedbd.retrieval.changes.known_fixes import KnownFixes
+from gedbd.retrieval.changes.query_features import QueryFeatures, query_features
+from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
 # The least probability of a file or hunk: those that nothing speaks for stay in the order of their commits.
 FLOOR = 1e-3
@@ -40,7 +40,7 @@ class Replay:
         self.corpus = corpus
         self.tracker = tracker
         self._features: dict[int, QueryFeatures] = {}
-        self._rankers: dict[tuple[TrainingOptions, bytes], ChangeRanker] = {}
+        self._rankers: dict[tuple[ChangeTrainingOptions, bytes], ChangeRanker] = {}
 
     @cached_property
     def history(self) -> ChangeHistory:
@@ -64,7 +64,7 @@ class Replay:
         given = {name: np.asarray(values[: features.num_commits], dtype=np.float32) for name, values in extra.items()}
         return features._replace(scores=features.scores | given)
 
-    def ranker(self, queries: np.ndarray, options: TrainingOptions, extra: Mapping[str, Scorer]) -> ChangeRanker:
+    def ranker(self, queries: np.ndarray, options: ChangeTrainingOptions, extra: Mapping[str, Scorer]) -> ChangeRanker:
         """A ranker that learns commits from some reports, and files from all fixed reports up to the last of these.
 
         Args:
@@ -80,7 +80,7 @@ class Replay:
             self._rankers[key] = self._fit(queries, options, extra)
         return self._rankers[key]
 
-    def _fit(self, queries: np.ndarray, options: TrainingOptions, extra: Mapping[str, Scorer]) -> ChangeRanker:
+    def _fit(self, queries: np.ndarray, options: ChangeTrainingOptions, extra: Mapping[str, Scorer]) -> ChangeRanker:
         known = training_set(self.corpus, range(int(queries.max()) + 1), self.history, tracker=False)
         # Missing values, for reports that teach about files alone.
         missing = {name: np.full(len(self.history), np.nan, dtype=np.float32) for name in extra}
@@ -119,7 +119,7 @@ class LearntChanges(Scorer):
         self,
         replay: Replay,
         granularity: Granularity = "commit",
-        options: TrainingOptions | None = None,
+        options: ChangeTrainingOptions | None = None,
         extra: Mapping[str, Scorer] | None = None,
         parts: Scorer | None = None,
         training: np.ndarray | None = None,
@@ -129,7 +129,7 @@ class LearntChanges(Scorer):
         self.replay = replay
         self.granularity = granularity
         self.extra = dict(extra or {})
-        self.options = replace(options or TrainingOptions(), extra=tuple(self.extra))
+        self.options = replace(options or ChangeTrainingOptions(), extra=tuple(self.extra))
         self.parts = parts
         self.training = training
 

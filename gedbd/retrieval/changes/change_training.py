@@ -9,12 +9,12 @@ import pandas as pd
 
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.io.progress import track
+from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
+from gedbd.retrieval.changes.change_ranker import ChangeRanker, commit_table, file_columns, softmax_scores
 from gedbd.retrieval.changes.commit_features import feature_names
-from gedbd.retrieval.changes.history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes, changed_paths
 from gedbd.retrieval.changes.query_features import QueryFeatures, query_features
-from gedbd.retrieval.changes.ranker import ChangeRanker, commit_table, file_columns, softmax_scores
-from gedbd.retrieval.ranking_models import Model, fit_weighted_sum
+from gedbd.retrieval.ranking_models import RankingModel, fit_weighted_sum
 
 Kind = Literal["boosted", "linear"]
 MIN_PROGRESS_REPORTS = 20
@@ -23,7 +23,7 @@ L2 = 0.01  # of a weighted sum
 
 
 @dataclass(frozen=True)
-class TrainingOptions:
+class ChangeTrainingOptions:
     """How a ranker is trained; the values were chosen on the first halves of Tomcat's and AspectJ's reports.
 
     Attributes:
@@ -48,7 +48,7 @@ class TrainingOptions:
     extra: tuple[str, ...] = field(default=())
 
 
-class Example(NamedTuple):
+class ChangeExample(NamedTuple):
     """Features of a training report: which files its fix changed, and which commits induced it."""
 
     features: QueryFeatures
@@ -88,7 +88,7 @@ class TrainingSet(NamedTuple):
     rows: tuple[int, ...] = ()
 
 
-def examples_of(one: TrainingSet) -> list[Example]:
+def examples_of(one: TrainingSet) -> list[ChangeExample]:
     """The features of all reports of a set."""
     found = []
     shown = track(one.reports, "features of reports", transient=True, disable=len(one.reports) < MIN_PROGRESS_REPORTS)
@@ -98,17 +98,17 @@ def examples_of(one: TrainingSet) -> list[Example]:
     return found
 
 
-def make_example(history: ChangeHistory, features: QueryFeatures, report: TrainingReport) -> Example:
+def make_example(history: ChangeHistory, features: QueryFeatures, report: TrainingReport) -> ChangeExample:
     """What a report teaches by its features."""
     kinds = history.index.path_kinds
     fixed = changed_paths(history, report.fixing)
     # What a fix changes in tests and documents says little about where the bug was.
     fixed = fixed[(kinds[fixed, 0] == 0) & (kinds[fixed, 1] == 1)]
     inducing = report.inducing[report.inducing < features.num_commits]
-    return Example(features, np.isin(features.files.paths, fixed), inducing)
+    return ChangeExample(features, np.isin(features.files.paths, fixed), inducing)
 
 
-def fit_ranker(sets: Sequence[TrainingSet], options: TrainingOptions | None = None) -> ChangeRanker:
+def fit_ranker(sets: Sequence[TrainingSet], options: ChangeTrainingOptions | None = None) -> ChangeRanker:
     """Trains both models of a ranker.
 
     Commits are learnt from probabilities that models of files gave to reports that they were not trained on: the
@@ -124,9 +124,9 @@ def fit_ranker(sets: Sequence[TrainingSet], options: TrainingOptions | None = No
     return fit_examples([example for one in sets for example in examples_of(one)], options)
 
 
-def fit_examples(examples: Sequence[Example], options: TrainingOptions | None = None) -> ChangeRanker:
+def fit_examples(examples: Sequence[ChangeExample], options: ChangeTrainingOptions | None = None) -> ChangeRanker:
     """As ``fit_ranker``, on features that are there already."""
-    options = options or TrainingOptions()
+    options = options or ChangeTrainingOptions()
     parts = np.random.default_rng(options.seed).permutation(len(examples)) % FOLDS
     names = feature_names(options.content_free, options.extra, options.ownership)
     tables: dict[int, tuple[np.ndarray, np.ndarray]] = {}
@@ -145,7 +145,7 @@ def fit_examples(examples: Sequence[Example], options: TrainingOptions | None = 
     return ChangeRanker(files, commits, options.kind, options.content_free, options.extra, options.ownership)
 
 
-def _fit_files(examples: Sequence[Example], options: TrainingOptions, num_seeds: int) -> Model:
+def _fit_files(examples: Sequence[ChangeExample], options: ChangeTrainingOptions, num_seeds: int) -> RankingModel:
     """The model of files."""
     columns = file_columns(options.content_free)
     usable = [example for example in examples if example.is_fixed.any() and not example.is_fixed.all()]
@@ -156,7 +156,7 @@ def _fit_files(examples: Sequence[Example], options: TrainingOptions, num_seeds:
 
 
 def _commit_list(
-    example: Example, model: Model, names: tuple[str, ...], options: TrainingOptions
+    example: ChangeExample, model: RankingModel, names: tuple[str, ...], options: ChangeTrainingOptions
 ) -> tuple[np.ndarray, np.ndarray]:
     """The shortlist of a training report: features, and which commits induced it."""
     probability = softmax_scores(model, example.features.files, options.content_free)
@@ -165,14 +165,14 @@ def _commit_list(
 
 
 def _fit(
-    features: Sequence[np.ndarray], relevance: Sequence[np.ndarray], options: TrainingOptions, num_seeds: int
-) -> Model:
+    features: Sequence[np.ndarray], relevance: Sequence[np.ndarray], options: ChangeTrainingOptions, num_seeds: int
+) -> RankingModel:
     if options.kind == "linear":
         return fit_weighted_sum(features, relevance, L2)
-    from gedbd.retrieval.boosting import CandidateLists, fit_boosted_trees
+    from gedbd.retrieval.boosting import LabelledLists, fit_boosted_trees
 
     return fit_boosted_trees(
-        CandidateLists(features, relevance),
+        LabelledLists(features, relevance),
         seeds=range(options.seed, options.seed + num_seeds),
         rounds=options.rounds,
         num_leaves=options.num_leaves,

@@ -10,9 +10,9 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TRAIN, VAL
-from gedbd.retrieval.ranking_models import Model, fit_weighted_sum
-from gedbd.retrieval.reports.history import Replayed, ReportHistory
-from gedbd.retrieval.reports.ranker import ReportRanker, read_base, with_base
+from gedbd.retrieval.ranking_models import RankingModel, fit_weighted_sum
+from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
+from gedbd.retrieval.reports.report_ranker import ReportRanker, read_base, with_base
 
 Kind = Literal["boosted", "linear"]
 
@@ -90,13 +90,13 @@ def fit_ranker(
     return ReportRanker(_fit(usable, options, base), options.kind, extra, base)
 
 
-def _fit(examples: Sequence[Replayed], options: RankerOptions, base: ReportRanker | None) -> Model:
+def _fit(examples: Sequence[Replayed], options: RankerOptions, base: ReportRanker | None) -> RankingModel:
     # The base ranks all candidates, as in a search, before the first of them are chosen.
     features = [with_base(one.features, base)[:MAX_CANDIDATES] for one in examples]
     relevance = [one.right[:MAX_CANDIDATES].astype(np.int64) for one in examples]
     if options.kind == "linear":
         return fit_weighted_sum(features, relevance, L2)
-    from gedbd.retrieval.boosting import CandidateLists, fit_boosted_trees
+    from gedbd.retrieval.boosting import LabelledLists, fit_boosted_trees
 
     settings: dict[str, Any] = {
         "num_leaves": options.num_leaves,
@@ -107,14 +107,14 @@ def _fit(examples: Sequence[Replayed], options: RankerOptions, base: ReportRanke
     rounds = options.rounds
     first = round(len(examples) * (1 - LATEST))
     if len(examples) >= MIN_STOPPING_QUERIES:
-        older = CandidateLists(features[:first], relevance[:first])
-        later = CandidateLists(features[first:], relevance[first:])
+        older = LabelledLists(features[:first], relevance[:first])
+        later = LabelledLists(features[first:], relevance[first:])
         stopped = fit_boosted_trees(
             older, seeds=[options.seed], rounds=rounds, later=later, patience=PATIENCE, **settings
         )
         rounds = min(rounds, max(MIN_ROUNDS, len(stopped.trees)))
     seeds = [options.seed + number for number in range(options.num_seeds)]
-    return fit_boosted_trees(CandidateLists(features, relevance), seeds=seeds, rounds=rounds, **settings)
+    return fit_boosted_trees(LabelledLists(features, relevance), seeds=seeds, rounds=rounds, **settings)
 
 
 METRICS = ("ranker_rr@10", "ranker_mrr")

@@ -11,13 +11,13 @@ import pandas as pd
 from gedbd.corpora.splits import PARTS, TRAIN, VAL
 from gedbd.io.progress import item_progress
 from gedbd.retrieval.reports.cross_scores import CrossScores, RankedList
-from gedbd.retrieval.reports.history import Replayed, ReportHistory
 from gedbd.retrieval.reports.llm_check import LlmCheck
 from gedbd.retrieval.reports.pair_scorer import ReportText
-from gedbd.retrieval.reports.ranker import SEEN, default_ranker
-from gedbd.retrieval.reports.training import RankerOptions, fit_ranker
-from gedbd.retrieval.scorers.dense import DenseScorer
-from gedbd.retrieval.scorers.scorer import Scorer, ScorerInputs, linked_groups
+from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
+from gedbd.retrieval.reports.report_ranker import SEEN, default_ranker
+from gedbd.retrieval.reports.report_training import RankerOptions, fit_ranker
+from gedbd.retrieval.scorers.dense_scorer import DenseScorer
+from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs, linked_groups
 
 BEHIND = " behind"
 FOLDS = 2
