@@ -10,8 +10,7 @@ from paper_loop import PAIRS, PaperLoop
 from prepared_data import built, configuration
 from sentence_loop import SentenceLoop
 
-from gedbd.experiments.batch import Batch
-from gedbd.tasks.duplicates.data import DuplicateDataModule
+from gedbd.tasks.duplicates.data import Batch, DuplicateDataModule
 from gedbd.tasks.duplicates.system import DuplicateSystem
 
 SECTION = "training epoch"

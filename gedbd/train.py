@@ -21,8 +21,7 @@ def main(cfg: DictConfig) -> float:
     """
     with gc_paused():
         from gedbd.experiments.interruption import exit_when_interrupted
-        from gedbd.experiments.resume import resumed_options
-        from gedbd.experiments.sections import check_sections
+        from gedbd.experiments.run_options import check_sections, resumed_options
         from gedbd.experiments.seeds import check_device, first_process_console, train_seeds
         from gedbd.experiments.tracking.runs import check_login
 

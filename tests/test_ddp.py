@@ -22,7 +22,7 @@ OPTIONS = [
     "optimizer.lr=1e-3",
 ]
 KEEP_WEIGHTS = """
-import gedbd.experiments.training, gedbd.train, torch
+import gedbd.experiments.run_training, gedbd.train, torch
 from pytorch_lightning.callbacks import Callback
 
 class Keep(Callback):
@@ -30,8 +30,8 @@ class Keep(Callback):
         kept = dict(system.state_dict()) | {"vectors": torch.from_numpy(trainer.datamodule.vectors)}
         torch.save(kept, f"{trainer.default_root_dir}/{trainer.global_rank}.pt")
 
-usual = gedbd.experiments.training.training_callbacks
-gedbd.experiments.training.training_callbacks = lambda *settings: [*usual(*settings), Keep()]
+usual = gedbd.experiments.run_training.training_callbacks
+gedbd.experiments.run_training.training_callbacks = lambda *settings: [*usual(*settings), Keep()]
 gedbd.train.main()
 """
 NOTE_BACKTESTS = """

@@ -15,7 +15,7 @@ import gedbd.commands.report
 from gedbd.configuration.help import read_command
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.corpora.statistics import describe_corpus
-from gedbd.experiments.reading import read_corpus
+from gedbd.experiments.corpus_reading import read_corpus
 
 
 @pytest.fixture

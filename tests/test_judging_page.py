@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from gedbd.evaluation.report.judging import Judging, Verdict
-from gedbd.evaluation.report.page import write_report
+from gedbd.evaluation.report.report_page import write_report
 from gedbd.evaluation.report.section import Section
 from gedbd.triage.backtesting.judgements import read_judgements
 

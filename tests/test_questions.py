@@ -13,8 +13,8 @@ from rich.console import Console
 import gedbd.commands.evaluate
 import gedbd.train
 from gedbd.configuration.command import CONF_DIR
-from gedbd.experiments.sections import check_sections
-from gedbd.experiments.training import train_once
+from gedbd.experiments.run_options import check_sections
+from gedbd.experiments.run_training import train_once
 
 TINY = ["task=questions", "encoder=tiny", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false"]
 TIMES = ["train/seconds", "train/reports_per_second"]

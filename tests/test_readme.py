@@ -15,7 +15,7 @@ import gedbd
 from gedbd.__main__ import command_names, config_name, module_of
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.positional import literal_text, option_names, path_and_flags, positional_list
-from gedbd.evaluation.report.page import fill_tables
+from gedbd.evaluation.report.report_page import fill_tables
 from gedbd.evaluation.report.section import Section
 from gedbd.triage.backtesting.page import fill_targets
 

@@ -10,7 +10,7 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from gedbd.corpora.relevance import Links
-from gedbd.evaluation.report.page import write_report
+from gedbd.evaluation.report.report_page import write_report
 from gedbd.evaluation.report.section import Section
 from gedbd.evaluation.result_tables import compare_rankings
 from gedbd.evaluation.significance import compare_means

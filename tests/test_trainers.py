@@ -12,8 +12,8 @@ from transformers import AutoModel, BertConfig, DistilBertConfig, ModernBertConf
 
 import gedbd.train
 from gedbd.configuration.command import CONF_DIR
+from gedbd.experiments.distributed import FullyShardedStrategy, layers_of
 from gedbd.experiments.prepare import set_matmul_precision
-from gedbd.experiments.sharding import FullyShardedStrategy, layers_of
 
 
 def composed(*options: str) -> DictConfig:

@@ -73,7 +73,7 @@ def load_corpus(
 
 def _read(dataset: Any) -> Corpus:
     """Reads by the section ``dataset``, as commands do, and keeps the section with the corpus."""
-    from gedbd.experiments.reading import read_corpus
+    from gedbd.experiments.corpus_reading import read_corpus
 
     return replace(read_corpus(OmegaConf.create(dataset)), source=dataset)
 

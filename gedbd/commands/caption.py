@@ -16,7 +16,7 @@ def main(cfg: DictConfig) -> None:
     from gedbd.corpora.captions import check_writable, images_in, write_captions
     from gedbd.corpora.images import check_images, problem_warnings
     from gedbd.encoders.vision.corpus_captions import caption_images, check_limits
-    from gedbd.experiments.reading import read_corpus
+    from gedbd.experiments.corpus_reading import read_corpus
     from gedbd.io.console import silence_library_logs
 
     check_writable(Path(cfg.out))

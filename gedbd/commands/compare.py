@@ -12,11 +12,11 @@ from gedbd.io.json_output import record
 @command("compare")
 def main(cfg: DictConfig) -> None:
     """Compares two runs, or two sets of runs with the same seeds, query by query and pair by pair."""
-    from gedbd.evaluation.compare import TESTS, compare_runs, describe_matches, readable
+    from gedbd.evaluation.run_comparison import TESTS, compare_runs, describe_matches, readable
     from gedbd.evaluation.run_folders import find_runs
-    from gedbd.experiments.results import with_intervals
+    from gedbd.experiments.run_results import with_intervals
     from gedbd.io.console_tables import print_table
-    from gedbd.io.tables import write_csv
+    from gedbd.io.table_files import write_csv
 
     first = find_runs([Path(cfg.run)])
     second = find_runs([Path(cfg.against)])

@@ -18,7 +18,7 @@ def main(cfg: DictConfig) -> None:
         from gedbd.encoders.qdrant import open_store
         from gedbd.encoders.vector_files import check_writable
         from gedbd.experiments.checkpoint import find_run
-        from gedbd.experiments.encoding import encode_corpus
+        from gedbd.experiments.trained_encoder import encode_corpus
         from gedbd.io.console import silence_library_logs
 
     weights = None

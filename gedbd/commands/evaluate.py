@@ -18,7 +18,7 @@ def main(cfg: DictConfig) -> float:
 
         from gedbd.corpora.splits import PARTS
         from gedbd.experiments.checkpoint import load_run
-        from gedbd.experiments.results import report, show_verdict
+        from gedbd.experiments.run_results import report, show_verdict
 
     folder = Path(cfg.run)
     console = open_console()

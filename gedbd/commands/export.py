@@ -15,7 +15,7 @@ def main(cfg: DictConfig) -> None:
     check_run_folder(Path(cfg.run))
     with gc_paused():
         from gedbd.encoders.export_formats import check_free, find_format
-        from gedbd.experiments.exporting import export_run
+        from gedbd.experiments.trained_encoder import export_run
         from gedbd.io.console import silence_library_logs
 
     folder = Path(cfg.run)

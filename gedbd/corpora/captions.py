@@ -8,7 +8,7 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.csv_file import read_table
-from gedbd.io.tables import plain_cell, write_csv
+from gedbd.io.table_files import plain_cell, write_csv
 
 IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp")
 SEPARATOR = ";"

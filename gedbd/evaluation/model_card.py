@@ -16,12 +16,12 @@ from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.statistics import describe_corpus
 from gedbd.evaluation.display_names import FROZEN, TEXT
 from gedbd.evaluation.leakage import leak_warning
-from gedbd.evaluation.report.page import markdown
+from gedbd.evaluation.report.report_page import markdown
 from gedbd.evaluation.report.section import show
 from gedbd.evaluation.run_folders import Run
 from gedbd.io.files import read_object
 from gedbd.io.plain_text import code_block, escape_markdown
-from gedbd.io.tables import read_csv
+from gedbd.io.table_files import read_csv
 
 METHODS = {TEXT: "this model", FROZEN: "its encoder, not fine-tuned"}
 FACTS = ("reports", "in a group", "groups", "pairs", "largest group", "first created", "last created")

@@ -14,11 +14,11 @@ from gedbd.evaluation.display_names import with_trained_encoder
 from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.evaluation_result import evaluate_baseline
 from gedbd.experiments.prepare import PreparedData, check_ranking, ranks_later
-from gedbd.experiments.results import first_row, report, show_verdict
+from gedbd.experiments.run_results import first_row, report, show_verdict
 from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.io.console import print_line
 from gedbd.io.json_output import record
-from gedbd.io.tables import write_csv
+from gedbd.io.table_files import write_csv
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer_contract import TwoStageScorer
 

@@ -18,11 +18,10 @@ from rich.console import Console
 from gedbd.configuration.allowed_targets import check_plain, named_targets
 from gedbd.evaluation.display_names import metric_name
 from gedbd.evaluation.pairwise import METRICS
-from gedbd.experiments.batch import Batch
 from gedbd.experiments.sweeps.jobs import Pruned
 from gedbd.experiments.sweeps.optuna_sweeper import STUDY, TRIAL
 from gedbd.io.console import print_detail
-from gedbd.io.tables import write_csv
+from gedbd.io.table_files import write_csv
 
 CHECK_STEPS = 50
 SHOWN_METRICS = {
@@ -107,7 +106,7 @@ class EpochTable(Checkpoint):
         self._started = time.perf_counter()
 
     def on_train_batch_end(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Batch, batch_idx: int
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Counts the reports encoded on this device and stops the clock: validation is not training time."""
         self._reports += len(batch.n_id)

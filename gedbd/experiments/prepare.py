@@ -13,7 +13,7 @@ from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS, TRAIN, VAL, keep_assigned, split_corpus
-from gedbd.experiments.reading import read_corpus
+from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.io.console import print_line, stage
 from gedbd.retrieval.ranking_tasks import RankingTask, TaskFinder
 

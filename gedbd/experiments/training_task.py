@@ -50,7 +50,7 @@ class Task(Protocol):
 
 @runtime_checkable
 class SystemTask(Task, Protocol):
-    """A task whose system Lightning trains, see ``gedbd.experiments.training.train_system``."""
+    """A task whose system Lightning trains, see ``gedbd.experiments.run_training.train_system``."""
 
     def build(self, cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")) -> TrainingSetup:
         """Assembles data and system, and refuses invalid options before the long work.

@@ -16,7 +16,7 @@ from gedbd.configuration.saved_options import CONFIG, read_saved
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.given_encoder import GivenEncoder, is_given
 from gedbd.evaluation.run_folders import MATCHING
-from gedbd.experiments.reading import read_corpus
+from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.io.console import print_line, silence_library_logs, stage
 from gedbd.text.templates import FieldTemplate, Text
 from gedbd.triage.building import IndexModel, store_corpus, with_stored_boilerplate

@@ -27,7 +27,7 @@ from gedbd.evaluation.run_folders import MATCHING as MATCHING_FILE
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.callbacks import EpochPruning
 from gedbd.experiments.checkpoint import WholeCheckpointIO, find_run, save_run
-from gedbd.experiments.resume import resumed_options
+from gedbd.experiments.run_options import resumed_options
 from gedbd.experiments.sweeps.optuna_sweeper import STUDY
 from gedbd.experiments.tracking.runs import read_stored
 from gedbd.service.app import create_app

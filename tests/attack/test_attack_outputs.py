@@ -9,9 +9,9 @@ from markdown_it import MarkdownIt
 
 from gedbd.corpora.captions import read_captions, write_captions
 from gedbd.corpora.readers.csv_export import read_csv
-from gedbd.evaluation.report.page import markdown, show, write_report
+from gedbd.evaluation.report.report_page import markdown, show, write_report
 from gedbd.evaluation.report.section import Section
-from gedbd.io.tables import safe_cells
+from gedbd.io.table_files import safe_cells
 from gedbd.triage.report import Report, check_report
 
 TITLES = [

@@ -22,12 +22,12 @@ import gedbd.io.console
 import gedbd.service.app
 from gedbd.configuration.command import CommandError, mistakes_in_one_line
 from gedbd.evaluation.report.judging import Judging, Verdict
-from gedbd.evaluation.report.page import fill_tables, markdown, write_report
+from gedbd.evaluation.report.report_page import fill_tables, markdown, write_report
 from gedbd.evaluation.report.section import Section, show
 from gedbd.io.console import print_line, print_path, verbosity
 from gedbd.io.console_tables import print_hanging, print_records, print_table
 from gedbd.io.plain_text import code_block, escape_markdown, printable
-from gedbd.io.tables import read_csv, write_csv
+from gedbd.io.table_files import read_csv, write_csv
 from gedbd.service.webhook.receiver import suggest_duplicates
 from gedbd.tasks.confirmation.output import table7_markdown
 from gedbd.tasks.localization.output import table3_markdown

@@ -10,8 +10,8 @@ from scipy.stats import mannwhitneyu
 from sklearn.metrics import f1_score
 
 from gedbd.configuration.saved_options import SCHEMA
-from gedbd.evaluation.compare import compare_runs, describe_matches, readable
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings
+from gedbd.evaluation.run_comparison import compare_runs, describe_matches, readable
 from gedbd.evaluation.run_folders import Run, find_runs
 from gedbd.retrieval.ranking_tasks import TOP_K, EarlierReports
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores

@@ -4,7 +4,7 @@ from omegaconf import OmegaConf
 
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.documents import Documents
-from gedbd.experiments.reading import read_corpus
+from gedbd.experiments.corpus_reading import read_corpus
 
 
 def make_changes():  # without an annotation

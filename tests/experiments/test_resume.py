@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 
 from gedbd.configuration.command import CONF_DIR
 from gedbd.configuration.saved_options import SCHEMA, VERSIONS, read_saved, saved_options
-from gedbd.experiments.resume import check_resumable, resumed_options
+from gedbd.experiments.run_options import check_resumable, resumed_options
 
 
 @pytest.fixture(autouse=True)

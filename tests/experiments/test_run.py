@@ -7,7 +7,7 @@ from hydra import compose, initialize_config_dir
 from rich.console import Console
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.experiments.training import train_once
+from gedbd.experiments.run_training import train_once
 
 OPTIONS = ["encoder=tiny", "trainer.accelerator=cpu", "trainer.max_epochs=2", "+trainer.limit_train_batches=2"]
 

@@ -12,11 +12,17 @@ import pandas as pd
 from gedbd.evaluation.figure_files import name_subject
 from gedbd.evaluation.leakage import leak_warning
 from gedbd.evaluation.report import charts
-from gedbd.evaluation.report.page import fill_tables, write_report
+from gedbd.evaluation.report.optional_sections import (
+    configurations,
+    scarcity,
+    sensitivity,
+    task_figures,
+    training,
+    walk_forward,
+)
+from gedbd.evaluation.report.report_page import fill_tables, write_report
+from gedbd.evaluation.report.run_settings import Setting, group_settings, ranked_protocols
 from gedbd.evaluation.report.section import Section, first_of, pick, with_models
-from gedbd.evaluation.report.sections import configurations, scarcity, task_figures, training, walk_forward
-from gedbd.evaluation.report.sensitivity import sensitivity
-from gedbd.evaluation.report.settings import Setting, group_settings, ranked_protocols
 from gedbd.evaluation.run_folders import find_own_pages, find_runs
 from gedbd.io.console import open_console, print_line, print_path, stage
 from gedbd.io.files import write_text

@@ -11,7 +11,7 @@ from sklearn.metrics import precision_recall_curve
 from gedbd.evaluation.display_names import metric_name
 from gedbd.evaluation.figure_files import DUPLICATE, OTHER, SERIES, colour, line_style
 from gedbd.evaluation.figures import SIZE, draw_confusion_matrix
-from gedbd.evaluation.report.settings import Setting
+from gedbd.evaluation.report.run_settings import Setting
 
 LONGEST_IN_TWO_COLUMNS = 45  # characters of a legend's entry
 LONGEST_ENTRY = 100  # characters that fit beside the colour in a single column

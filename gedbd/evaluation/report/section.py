@@ -72,7 +72,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Shown:
+class FormattedTable:
     """A formatted table; ``pairs`` are the ids of each row that gets buttons for a verdict."""
 
     header: list[str]
@@ -92,7 +92,7 @@ class Shown:
         return kinds
 
 
-def show(table: pd.DataFrame) -> Shown:
+def show(table: pd.DataFrame) -> FormattedTable:
     """Formats a table: three decimals, intervals after values, best metrics marked, ids linked (``with_urls``)."""
     linking = {f"{URL_OF}{name}" for name in table.columns}
     names = [name for name in table.columns if not str(name).endswith(("_low", "_high")) and name not in linking]
@@ -100,7 +100,7 @@ def show(table: pd.DataFrame) -> Shown:
     numeric = [bool(pd.api.types.is_numeric_dtype(table[name])) for name in names]
     columns = [_cells(table, str(name)) for name in names]
     rows = [list(row) for row in zip(*columns, strict=True)]
-    return Shown(header, numeric, rows)
+    return FormattedTable(header, numeric, rows)
 
 
 def _cells(table: pd.DataFrame, name: str) -> list[Cell]:

@@ -17,7 +17,7 @@ from gedbd.experiments.sweeps.jobs import LOG_FILE, quoted
 from gedbd.io.console import is_first_process, is_quiet, open_console, print_detail, print_line, print_path, say_once
 from gedbd.io.console_tables import print_table
 from gedbd.io.json_output import discard_recorded, finish_document, record
-from gedbd.io.tables import read_csv, write_csv
+from gedbd.io.table_files import read_csv, write_csv
 from hydra_plugins.gedbd import OptunaSweeper, RayLauncher
 
 SUMMARISED = ("f1", "average_precision", "rr@10", "mrr", "spearman", "rmse", "mean_accuracy")

@@ -25,7 +25,7 @@ UNNAMED = ("logger", "ckpt_path", "seeds", "data_dir", "cache_dir")  # options t
 INTERRUPTED = 255  # the exit code that W&B itself reports after Ctrl-C
 
 
-class Labels(NamedTuple):
+class WandbLabels(NamedTuple):
     """Labels of a W&B run: its name, the sweep it belongs to, tags, and the kind of run."""
 
     name: str
@@ -58,7 +58,7 @@ def check_login(logger: DictConfig | None) -> None:
         )
 
 
-def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> Labels:
+def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> WandbLabels:
     """Labels of the W&B run of the current Hydra job.
 
     Args:
@@ -91,7 +91,7 @@ def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> Labels:
     tags += [f"{key}={option}" for key, option in chosen.items() if option]
     name = " ".join(options) or f"{corpus} {cfg.encoder.name}"
     group = group and group[:MAX_NAME_CHARACTERS]
-    return Labels(name[:MAX_NAME_CHARACTERS], group, [tag[:MAX_TAG_CHARACTERS] for tag in tags], job_type)
+    return WandbLabels(name[:MAX_NAME_CHARACTERS], group, [tag[:MAX_TAG_CHARACTERS] for tag in tags], job_type)
 
 
 @contextmanager
@@ -134,7 +134,7 @@ def open_loggers(cfg: DictConfig, folder: Path, job_type: str) -> Iterator[list[
     wandb.finish()
 
 
-def _open_wandb(logger: DictConfig, folder: Path, labels: Labels, resumed: bool) -> WandbLogger:
+def _open_wandb(logger: DictConfig, folder: Path, labels: WandbLabels, resumed: bool) -> WandbLogger:
     """Opens a new W&B run, or resumes that of the folder; stores its id in the folder."""
     import wandb
 

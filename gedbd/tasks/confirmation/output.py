@@ -13,16 +13,16 @@ from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.display_names import display_name
 from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
 from gedbd.evaluation.figures import MARGINS, SIZE
-from gedbd.evaluation.report.page import markdown, write_report
+from gedbd.evaluation.report.report_page import markdown, write_report
 from gedbd.evaluation.report.section import Section, show
 from gedbd.experiments.evaluation_result import log_files, mark_finished, save_figures, training_command
-from gedbd.experiments.results import with_intervals
+from gedbd.experiments.run_results import with_intervals
 from gedbd.io.console import print_line, print_path
 from gedbd.io.console_tables import print_table
 from gedbd.io.files import locate, write_text
 from gedbd.io.json_output import record
 from gedbd.io.plain_text import escape_markdown
-from gedbd.io.tables import read_csv, write_csv, write_parquet
+from gedbd.io.table_files import read_csv, write_csv, write_parquet
 from gedbd.tasks.confirmation.results import ConfirmationResult
 
 MAX_PENDING = 50

@@ -13,7 +13,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import split_corpus
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.experiments.checkpoint import save_run
-from gedbd.experiments.reading import read_corpus
+from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.io.console import print_detail, print_line, silence_library_logs
 from gedbd.retrieval.scorers.table_vectors import TagVectors

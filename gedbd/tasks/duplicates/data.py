@@ -1,27 +1,73 @@
 """Data of duplicate detection: batches of distinct reports, the pairs between them, and the graph over all reports."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytorch_lightning as pl
 import torch
-from torch import nn
-from torch.utils.data import DataLoader
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 from torch_geometric.data import Data
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TRAIN
-from gedbd.experiments.batch import Batch, BatchDataset
-from gedbd.experiments.evaluation_result import name_reports
-from gedbd.experiments.retrieval_evaluator import RetrievalEvaluator
+from gedbd.experiments.evaluation_result import RetrievalEvaluator, name_reports
+from gedbd.losses.loss import StepLabels
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.reports.report_training import RankerOnTop
 from gedbd.sampling.batches import Batches, BatchIndices, SamplerInputs
 from gedbd.tasks.duplicates.graph.build_graph import TitleGraph
 from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
 from gedbd.text.tokens import TokenTable, split_by_tokens, token_budget
+
+
+class Batch(NamedTuple):
+    """U distinct reports and the P pairs between them.
+
+    ``n_id (U,)`` rows of the corpus, ``input_ids`` and ``attention_mask (U, L)``, ``group (U,)`` the
+    groups that training observes, ``edge_label_index (2, P)`` pairs renumbered to 0..U-1, ``edge_label (P,)`` 1 for a
+    duplicate pair, 0 for another.
+    """
+
+    n_id: Tensor
+    input_ids: Tensor
+    attention_mask: Tensor
+    group: Tensor
+    edge_label_index: Tensor
+    edge_label: Tensor
+
+    @property
+    def labels(self) -> StepLabels:
+        """The labels, as losses read them."""
+        return StepLabels(self.group, self.edge_label_index, self.edge_label)
+
+
+class BatchDataset(Dataset[Batch]):
+    """A data set whose keys are the indices of whole batches.
+
+    Args:
+        tokens: Token numbers of N reports.
+        group: ``(N,)`` groups that training observes.
+    """
+
+    def __init__(self, tokens: TokenTable, group: np.ndarray) -> None:
+        self.tokens = tokens
+        self.group = group
+
+    def __getitem__(self, step: BatchIndices) -> Batch:
+        """The batch of some rows."""
+        input_ids, attention_mask = self.tokens.batch(step.rows)
+        return Batch(
+            n_id=torch.from_numpy(step.rows),
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            group=torch.from_numpy(self.group[step.rows]),
+            # Rows are sorted, so a row's place among them is its new number: rows 4, 7, 9; pair (4, 9) -> (0, 2).
+            edge_label_index=torch.from_numpy(np.searchsorted(step.rows, step.pairs.T)),
+            edge_label=torch.from_numpy(step.label),
+        )
 
 
 class DuplicateDataModule(pl.LightningDataModule):

@@ -17,7 +17,7 @@ from gedbd.evaluation.figures import project_reports
 from gedbd.evaluation.result_tables import WITH_GRAPH, WITHOUT_GRAPH
 from gedbd.experiments.evaluation_result import EvaluationResult, name_reports
 from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_precision
-from gedbd.experiments.training import train_system
+from gedbd.experiments.run_training import train_system
 from gedbd.experiments.training_task import TrainingSetup
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses.loss import Loss, check_labels

@@ -10,14 +10,12 @@ from torch import Tensor, nn
 
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.evaluation.pairwise import pairwise_metrics
-from gedbd.experiments.batch import Batch
-from gedbd.experiments.distributed import gather, join
+from gedbd.experiments.distributed import gather, join, shard
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
-from gedbd.experiments.sharding import shard
 from gedbd.losses.loss import Loss
 from gedbd.retrieval.task_ranking import Ranking, protocol_metrics
 from gedbd.retrieval.vectors import Embedded, distinct
-from gedbd.tasks.duplicates.data import DuplicateDataModule
+from gedbd.tasks.duplicates.data import Batch, DuplicateDataModule
 from gedbd.tasks.duplicates.gcn import GraphBranch
 
 IN_PROGRESS_BAR = ("val/f1", "val/rr@10")  # and the loss of the last batch

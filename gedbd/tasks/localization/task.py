@@ -12,12 +12,12 @@ from rich.console import Console
 from gedbd.corpora.changes import GRANULARITIES, ChangeCorpus, Granularity
 from gedbd.experiments.callbacks import training_callbacks
 from gedbd.experiments.checkpoint import save_run
+from gedbd.experiments.corpus_reading import read_changes
 from gedbd.experiments.prepare import set_matmul_precision
-from gedbd.experiments.reading import read_changes
+from gedbd.experiments.run_training import trained, value_of_best
 from gedbd.experiments.tracking.runs import open_loggers
-from gedbd.experiments.training import trained, value_of_best
 from gedbd.io.console import print_line, silence_library_logs
-from gedbd.io.tables import read_csv
+from gedbd.io.table_files import read_csv
 from gedbd.retrieval.scorers.scorer_contract import Scorer
 from gedbd.tasks.localization.hmcbl import (
     COSINE,

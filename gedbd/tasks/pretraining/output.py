@@ -11,13 +11,13 @@ from matplotlib.ticker import MaxNLocator
 from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
-from gedbd.evaluation.report.page import write_report
+from gedbd.evaluation.report.report_page import write_report
 from gedbd.evaluation.report.section import Section
 from gedbd.experiments.evaluation_result import log_files, mark_finished, save_figures, training_command
 from gedbd.io.console import print_line, print_path
 from gedbd.io.console_tables import print_table
 from gedbd.io.json_output import record
-from gedbd.io.tables import write_csv
+from gedbd.io.table_files import write_csv
 from gedbd.tasks.pretraining.result import PretrainingResult
 
 MARGINS = {"left": 0.075, "right": 0.985, "bottom": 0.14, "top": 0.9, "wspace": 0.2}

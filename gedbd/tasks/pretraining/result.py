@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.io.tables import read_csv
+from gedbd.io.table_files import read_csv
 from gedbd.tasks.pretraining.base_rates import BaseRates
 from gedbd.tasks.pretraining.data import PretrainingDataModule
 from gedbd.tasks.pretraining.sampling import Sample, Shares

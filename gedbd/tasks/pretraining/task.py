@@ -21,9 +21,9 @@ from gedbd.encoders.code.untrained_encoder import UntrainedEncoder
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.pretrained import max_positions
 from gedbd.experiments.callbacks import training_callbacks
+from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.experiments.prepare import set_matmul_precision
-from gedbd.experiments.reading import read_corpus
-from gedbd.experiments.training import trained, value_of_best
+from gedbd.experiments.run_training import trained, value_of_best
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.tasks.pretraining.data import PretrainingDataModule
 from gedbd.tasks.pretraining.methods import check_methods, find_vocabulary, read_inputs, texts_of

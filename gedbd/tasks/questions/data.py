@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from gedbd.corpora.splits import TRAIN
 from gedbd.encoders.tags.tag_encoder import TagEncoder
-from gedbd.experiments.retrieval_evaluator import RetrievalEvaluator
+from gedbd.experiments.evaluation_result import RetrievalEvaluator
 from gedbd.losses.loss import StepLabels
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer_contract import linked_groups

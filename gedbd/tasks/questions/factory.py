@@ -20,7 +20,7 @@ from gedbd.evaluation.figures import project_reports
 from gedbd.evaluation.tag_figure import CAPTION, tag_network
 from gedbd.experiments.evaluation_result import EvaluationResult, name_reports
 from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_precision
-from gedbd.experiments.training import train_system
+from gedbd.experiments.run_training import train_system
 from gedbd.experiments.training_task import TrainingSetup
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses.loss import check_labels

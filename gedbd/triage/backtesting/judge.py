@@ -11,7 +11,7 @@ from gedbd.evaluation.run_folders import MATCHING
 from gedbd.io.console import print_line, print_path
 from gedbd.io.console_tables import print_table
 from gedbd.io.json_output import record
-from gedbd.io.tables import read_csv
+from gedbd.io.table_files import read_csv
 from gedbd.triage.backtesting.backtest import Backtest, tables_of
 from gedbd.triage.backtesting.judgements import find_judgements, verdicts_of, with_judgements
 from gedbd.triage.backtesting.page import print_targets, readable_verdicts, some_thresholds

@@ -11,7 +11,7 @@ import pandas as pd
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.csv_file import HEAD_BYTES, find_dialect
 from gedbd.evaluation.report.judging import ACCEPT, PAIR, REJECT, VERDICT, Verdict
-from gedbd.io.tables import plain_cell
+from gedbd.io.table_files import plain_cell
 from gedbd.triage.backtesting.suggestions import Suggestions, shares
 
 JUDGEMENTS = "judgements.csv"  # downloaded from the page

@@ -11,7 +11,7 @@ from rich.console import Console
 from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
 from gedbd.evaluation.figures import MARGINS, SIZE
 from gedbd.evaluation.report.judging import PAIR, VERDICT, VERDICT_TEXTS, Verdict
-from gedbd.evaluation.report.page import markdown
+from gedbd.evaluation.report.report_page import markdown
 from gedbd.evaluation.report.section import Section, show
 from gedbd.io.console_tables import print_table
 from gedbd.triage.backtesting.backtest import GRID, Backtest

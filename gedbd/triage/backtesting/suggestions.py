@@ -8,7 +8,7 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.significance import ratio_intervals
-from gedbd.io.tables import read_parquet, write_parquet
+from gedbd.io.table_files import read_parquet, write_parquet
 
 SUGGESTIONS = "suggestions.parquet"
 REPORTS = "reports.parquet"

@@ -7,7 +7,7 @@ import re
 import pandas as pd
 
 from gedbd.evaluation.report.judging import Judging, Verdict
-from gedbd.evaluation.report.page import write_report
+from gedbd.evaluation.report.report_page import write_report
 from gedbd.evaluation.report.section import Section
 
 EVIL = "</script><b>\"'"

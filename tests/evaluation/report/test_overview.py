@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gedbd.evaluation.report.all_sections import next_steps, repeated_runs, runs_section, summarise
-from gedbd.evaluation.report.settings import group_settings
+from gedbd.evaluation.report.run_settings import group_settings
 
 
 def test_repeated_runs_are_named_with_the_newer_one(leave):

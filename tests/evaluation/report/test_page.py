@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from gedbd.evaluation.report.page import fill_tables, markdown, slug, write_report
+from gedbd.evaluation.report.report_page import fill_tables, markdown, slug, write_report
 from gedbd.evaluation.report.section import Section, show
 
 TABLE = pd.DataFrame(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gedbd.evaluation.report.sensitivity import sensitivity
-from gedbd.evaluation.report.settings import group_settings
+from gedbd.evaluation.report.optional_sections import sensitivity
+from gedbd.evaluation.report.run_settings import group_settings
 
 
 def captions(section) -> list[str]:

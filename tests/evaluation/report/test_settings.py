@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gedbd.evaluation.report.options import changes_numbers, flatten
-from gedbd.evaluation.report.settings import Setting, group_settings
+from gedbd.evaluation.report.counted_options import changes_numbers, flatten
+from gedbd.evaluation.report.run_settings import Setting, group_settings
 
 
 def labels(settings: list[Setting]) -> list[str]:

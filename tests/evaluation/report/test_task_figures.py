@@ -4,9 +4,9 @@ from collections.abc import Callable
 import pytest
 from matplotlib.figure import Figure
 
-from gedbd.evaluation.report.page import write_report
-from gedbd.evaluation.report.sections import task_figures
-from gedbd.evaluation.report.settings import group_settings
+from gedbd.evaluation.report.optional_sections import task_figures
+from gedbd.evaluation.report.report_page import write_report
+from gedbd.evaluation.report.run_settings import group_settings
 from gedbd.evaluation.run_folders import Run
 
 

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from gedbd.evaluation.report.sections import training
-from gedbd.evaluation.report.settings import group_settings
+from gedbd.evaluation.report.optional_sections import training
+from gedbd.evaluation.report.run_settings import group_settings
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@ from collections.abc import Callable
 import pandas as pd
 import pytest
 
-from gedbd.evaluation.report.sections import walk_forward
-from gedbd.evaluation.report.settings import group_settings
+from gedbd.evaluation.report.optional_sections import walk_forward
+from gedbd.evaluation.report.run_settings import group_settings
 from gedbd.evaluation.run_folders import Run
 
 YEARS = {2012: [1, 2, 0], 2013: [4], 2014: [1, 1]}

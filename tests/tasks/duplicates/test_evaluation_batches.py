@@ -7,11 +7,10 @@ import pandas as pd
 import pytest
 import torch
 
-from gedbd.experiments.batch import Batch
 from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.sampling.group_batches import GroupBatches
 from gedbd.sampling.pair_batches import PairBatches
-from gedbd.tasks.duplicates.data import DuplicateDataModule
+from gedbd.tasks.duplicates.data import Batch, DuplicateDataModule
 from gedbd.text.tokens import CPU_TOKENS, TokenTable, split_by_tokens
 
 COUNT, LONG = 301, 3000

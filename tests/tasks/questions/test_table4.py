@@ -8,7 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from gedbd.configuration.saved_options import SCHEMA
-from gedbd.evaluation.report.settings import group_settings
+from gedbd.evaluation.report.run_settings import group_settings
 from gedbd.evaluation.run_folders import Run
 from gedbd.tasks.questions.reproduction.table4 import METRICS, read_published, table4, write_table4
 

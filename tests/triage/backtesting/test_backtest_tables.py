@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from small_tracker import CONFIDENCE, RANKER
 
-from gedbd.evaluation.report.page import write_report
+from gedbd.evaluation.report.report_page import write_report
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.triage.backtesting.backtest import (
     GRID,

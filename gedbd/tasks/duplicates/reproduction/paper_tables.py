@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 from gedbd.evaluation.display_names import TEXT, TEXT_GRAPH, display_name
 from gedbd.evaluation.figure_files import colour
-from gedbd.evaluation.report.sections import minutes_per_epoch
-from gedbd.evaluation.report.settings import Setting
+from gedbd.evaluation.report.optional_sections import minutes_per_epoch
+from gedbd.evaluation.report.run_settings import Setting
 
 PAIR_METRICS = ("precision", "recall", "f1")
 CURVES = ("train/loss", "val/loss", "train/f1", "val/f1")

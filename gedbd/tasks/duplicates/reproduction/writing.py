@@ -11,15 +11,15 @@ from matplotlib.figure import Figure
 from omegaconf import DictConfig
 
 from gedbd.evaluation.figure_files import save_figure
-from gedbd.evaluation.report.page import markdown, slug
+from gedbd.evaluation.report.report_page import markdown, slug
+from gedbd.evaluation.report.run_settings import Setting, group_settings
 from gedbd.evaluation.report.section import show
-from gedbd.evaluation.report.settings import Setting, group_settings
 from gedbd.evaluation.run_folders import Run, find_runs
 from gedbd.experiments.sweeps.paper_table import device, print_paper_table, readable
 from gedbd.io.console import open_console, print_line, print_path
 from gedbd.io.files import write_text
 from gedbd.io.plain_text import escape_markdown
-from gedbd.io.tables import write_csv
+from gedbd.io.table_files import write_csv
 from gedbd.tasks.duplicates.reproduction import paper_tables
 from gedbd.tasks.duplicates.reproduction.paper_tables import convergence
 from gedbd.tasks.duplicates.reproduction.sensitivity_table import find_jobs, sensitivity, sensitivity_figure

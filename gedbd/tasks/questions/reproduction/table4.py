@@ -11,15 +11,15 @@ import pandas as pd
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
-from gedbd.evaluation.report.page import markdown
+from gedbd.evaluation.report.report_page import markdown
+from gedbd.evaluation.report.run_settings import Setting, group_settings
 from gedbd.evaluation.report.section import show
-from gedbd.evaluation.report.settings import Setting, group_settings
 from gedbd.evaluation.run_folders import find_runs
 from gedbd.experiments.sweeps.paper_table import device, print_paper_table, readable
 from gedbd.io.console import open_console, print_line, print_path
 from gedbd.io.files import write_text
 from gedbd.io.plain_text import escape_markdown
-from gedbd.io.tables import write_csv
+from gedbd.io.table_files import write_csv
 from gedbd.retrieval.protocol_words import EARLIER
 
 TITLE = "Duplicate question retrieval, with the paper's Table 4"

@@ -46,7 +46,7 @@ def read_changes(cfg: DictConfig) -> ChangeCorpus:
             raise ValueError(f"{corpus.name}: reports without a repository: add repo=. or repo=PATH")
         return corpus
     from gedbd.corpora.readers.git import read_git
-    from gedbd.experiments.reading import read_corpus
+    from gedbd.experiments.corpus_reading import read_corpus
 
     try:
         reports = read_corpus(cfg.dataset)

@@ -14,7 +14,7 @@ from rich.console import Console
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
 from gedbd.evaluation.figures import MARGINS, SIZE
-from gedbd.evaluation.report.page import write_report
+from gedbd.evaluation.report.report_page import write_report
 from gedbd.evaluation.report.section import Section
 from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.evaluation_result import mark_finished
@@ -22,7 +22,7 @@ from gedbd.io.console import print_line, print_next_step, print_path
 from gedbd.io.console_tables import print_table
 from gedbd.io.files import write_text
 from gedbd.io.json_output import record
-from gedbd.io.tables import write_csv, write_parquet
+from gedbd.io.table_files import write_csv, write_parquet
 from gedbd.triage.locating.backtesting.backtest import BM25, DEFAULT, LEARNT, NUM_FILES, LocatingBacktest, run_replay
 from gedbd.triage.locating.backtesting.reading import read_changes, without_merges
 from gedbd.triage.locating.backtesting.tables import HIT_RATE, TOP
@@ -196,7 +196,7 @@ def hit_figure(curve: pd.DataFrame) -> Figure:
 
 def print_metrics(console: Console, metrics: pd.DataFrame) -> None:
     """Prints hit@k and MRR of each system; of the intervals only that of hit@10, so that a row fits 80 columns."""
-    from gedbd.experiments.results import with_intervals
+    from gedbd.experiments.run_results import with_intervals
 
     count = int(metrics["reports"].iloc[0])
     left_out = [name for name in metrics if str(name).endswith(("_low", "_high")) and f"hit@{TOP}" not in str(name)]

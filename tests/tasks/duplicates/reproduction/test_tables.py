@@ -8,7 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from gedbd.evaluation.display_names import TEXT, TEXT_GRAPH
-from gedbd.evaluation.report.settings import Setting, group_settings
+from gedbd.evaluation.report.run_settings import Setting, group_settings
 from gedbd.evaluation.run_folders import Run
 from gedbd.tasks.duplicates.reproduction.paper_tables import convergence, figures34, read_published, table4, table5
 from gedbd.tasks.duplicates.reproduction.sensitivity_table import Job, find_jobs, sensitivity, sensitivity_figure

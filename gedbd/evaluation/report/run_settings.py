@@ -11,7 +11,7 @@ import pandas as pd
 from omegaconf import OmegaConf
 
 from gedbd.evaluation.display_names import display_name
-from gedbd.evaluation.report.options import comparable, counted_options, flatten, mark_seeds, setting_key
+from gedbd.evaluation.report.counted_options import comparable, counted_options, flatten, mark_seeds, setting_key
 from gedbd.evaluation.run_folders import Run
 from gedbd.evaluation.significance import f1_interval, mean_interval
 from gedbd.retrieval.protocol_words import EARLIER, ProtocolWords

@@ -19,11 +19,11 @@ from gedbd.experiments.checkpoint import check_continues, readable_checkpoint, s
 from gedbd.experiments.distributed import all_end_together, is_first
 from gedbd.experiments.interruption import TerminationHandler, keyboard_interrupts
 from gedbd.experiments.prepare import check_ranking
-from gedbd.experiments.results import report, show_verdict
+from gedbd.experiments.run_results import report, show_verdict
 from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.experiments.training_task import SystemTask, Task
 from gedbd.io.console import is_quiet, print_detail, print_path, stage
-from gedbd.io.tables import read_csv
+from gedbd.io.table_files import read_csv
 from gedbd.retrieval.reports.report_training import METRICS
 from gedbd.retrieval.task_ranking import metric_names
 

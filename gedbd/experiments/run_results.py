@@ -26,7 +26,7 @@ from gedbd.io.console import print_line, print_path, stage
 from gedbd.io.console_tables import print_hanging, print_table
 from gedbd.io.files import write_text
 from gedbd.io.json_output import is_json_asked, record
-from gedbd.io.tables import read_csv, write_csv, write_parquet
+from gedbd.io.table_files import read_csv, write_csv, write_parquet
 from gedbd.retrieval.protocol_words import EARLIER, file_suffix
 
 CLASSES = ("other pair", "duplicate")

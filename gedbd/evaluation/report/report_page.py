@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from gedbd.evaluation.figure_files import name_subject, write_figure
 from gedbd.evaluation.report.judging import PAIR, Judging
-from gedbd.evaluation.report.section import Cell, Section, Shown, show
+from gedbd.evaluation.report.section import Cell, FormattedTable, Section, show
 from gedbd.io.console import stage
 from gedbd.io.files import replacing, write_text
 from gedbd.io.plain_text import LINK_SIGNS, code_block, escape_markdown, printable
@@ -58,7 +58,7 @@ class ShownSection:
 
     title: str
     text: str
-    tables: list[Shown]
+    tables: list[FormattedTable]
     pictures: list[Picture]
 
     @property
@@ -168,7 +168,7 @@ def fill_tables(text: str, sections: list[Section]) -> str:
     return re.sub(r"<!-- report: (.*?) -->.*?<!-- end -->", filled, text, flags=re.DOTALL)
 
 
-def markdown(table: Shown) -> list[str]:
+def markdown(table: FormattedTable) -> list[str]:
     """A table in Markdown, with the best values in bold."""
     rule = ["---:" if number else "---" for number in table.numeric]
     rows = [
