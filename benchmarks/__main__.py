@@ -25,8 +25,8 @@ from records import Record, read_row
 from rich.console import Console
 
 from gedbd.evaluation.figure_files import BLUE, save_figure
+from gedbd.io.command_output import print_table
 from gedbd.io.console import open_console, print_path
-from gedbd.io.console_tables import print_table
 
 SECTIONS = ("commands", "code_encoder", "graph", "encoding", "search", "start", "tag_network", "training")
 MADE_UP = ("million", "repository")  # they read no corpus

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import gedbd.commands.backtest
-from gedbd.io.json_output import json_output
+from gedbd.io.command_output import json_output
 from gedbd.triage.backtesting.backtest import Backtest, tables_of
 from gedbd.triage.backtesting.run import record_backtest
 from gedbd.triage.backtesting.suggestions import read_suggestions

@@ -5,8 +5,8 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
+from gedbd.io.command_output import record
 from gedbd.io.console import open_console, print_line
-from gedbd.io.json_output import record
 
 
 @command("compare")
@@ -15,7 +15,7 @@ def main(cfg: DictConfig) -> None:
     from gedbd.evaluation.run_comparison import TESTS, compare_runs, describe_matches, readable
     from gedbd.evaluation.run_folders import find_runs
     from gedbd.experiments.run_results import with_intervals
-    from gedbd.io.console_tables import print_table
+    from gedbd.io.command_output import print_table
     from gedbd.io.table_files import write_csv
 
     first = find_runs([Path(cfg.run)])

@@ -4,15 +4,15 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
+from gedbd.io.command_output import is_json_asked, record
 from gedbd.io.console import open_console, print_line
-from gedbd.io.json_output import is_json_asked, record
 
 
 @command("describe")
 def main(cfg: DictConfig) -> None:
     """Reads the corpus, and the label files published with it, and prints counts and warnings."""
     from gedbd.corpora.statistics import corpus_statistics, notes_on, statistics_table
-    from gedbd.io.console_tables import print_table
+    from gedbd.io.command_output import print_table
 
     if "subset" in cfg.dataset:
         corpora = instantiate(cfg.dataset, _target_="gedbd.corpora.readers.bughub.read_parts")

@@ -7,8 +7,8 @@ from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
 from gedbd.configuration.positional import path_and_flags
+from gedbd.io.command_output import record
 from gedbd.io.console import open_console, print_line, print_path
-from gedbd.io.json_output import record
 
 
 @command("flow_graph", partial(path_and_flags, option="path", flags=("method", "line", "out")))
@@ -17,7 +17,7 @@ def main(cfg: DictConfig) -> None:
     from gedbd.code.java_methods import choose_method, read_source
     from gedbd.code.parse import method_graph
     from gedbd.evaluation.flow_graph_files import LEFT_OUT, check_size, edge_table, node_table, write_figures
-    from gedbd.io.console_tables import print_table
+    from gedbd.io.command_output import print_table
 
     console = open_console()
     source, source_warnings = read_source(Path(cfg.path), cfg.max_megabytes)

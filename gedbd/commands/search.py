@@ -8,8 +8,8 @@ from omegaconf import DictConfig
 from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.positional import literal_text, option_names
+from gedbd.io.command_output import write_json_line
 from gedbd.io.console import open_console
-from gedbd.io.json_output import write_json_line
 
 NAMES = option_names(Path(CONF_DIR) / "search.yaml")
 

@@ -23,10 +23,9 @@ from gedbd.configuration.help import command_help
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.options import check_command_line, delete_unused
 from gedbd.configuration.run_folder import is_own, own_folders
-from gedbd.io.console import print_help, stage, take_flags, verbosity
+from gedbd.io.command_output import json_output
+from gedbd.io.console import print_help, printable, stage, take_flags, verbosity
 from gedbd.io.files import private_files
-from gedbd.io.json_output import json_output
-from gedbd.io.plain_text import printable
 
 # Hydra's own help lists options without their comments.
 HELP_FLAGS = {"-h", "--help"}

@@ -12,7 +12,7 @@ import requests
 from gedbd.corpora.readers.bughub import find_table
 from gedbd.corpora.readers.csv_file import open_packed, read_table
 from gedbd.corpora.urls import MAX_REDIRECTS, check_same_server, naming, shown_url
-from gedbd.io.progress import byte_progress
+from gedbd.io.console import byte_progress
 from gedbd.io.unpacking import CURE, GIGABYTE, MAX_BYTES, asked_bytes, check_space
 
 CHUNK_BYTES = 1 << 16

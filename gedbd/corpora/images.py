@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from PIL import Image, ImageOps
 
-from gedbd.io.progress import track
+from gedbd.io.console import track
 
 MISSING = "missing"
 BROKEN = "broken"

@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit
 
 from gedbd.corpora.clients.credentials import read_secret
 from gedbd.corpora.clients.http import server_message
-from gedbd.io.plain_text import printable_line
+from gedbd.io.console import printable_line
 
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAI

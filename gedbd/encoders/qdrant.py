@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.io.progress import track
+from gedbd.io.console import track
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import LogFormatter, ScalarFormatter
 
+from gedbd.io.console import printable
 from gedbd.io.files import replacing
-from gedbd.io.plain_text import printable
 
 BLUE = "#0072b2"
 VERMILION = "#d55e00"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from gedbd.code.semantic_graph import FlowGraph, NodeType, Role
-from gedbd.io.plain_text import printable
+from gedbd.io.console import printable
 
 MAX_CHARACTERS = 80  # of a printed line of code; longer ones are broken
 MAX_NAME = 28  # characters; longer names are cut

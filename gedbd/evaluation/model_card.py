@@ -19,8 +19,8 @@ from gedbd.evaluation.leakage import leak_warning
 from gedbd.evaluation.report.report_page import markdown
 from gedbd.evaluation.report.section import show
 from gedbd.evaluation.run_folders import Run
+from gedbd.io.console import code_block, escape_markdown
 from gedbd.io.files import read_object
-from gedbd.io.plain_text import code_block, escape_markdown
 from gedbd.io.table_files import read_csv
 
 METHODS = {TEXT: "this model", FROZEN: "its encoder, not fine-tuned"}

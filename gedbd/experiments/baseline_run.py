@@ -16,8 +16,8 @@ from gedbd.experiments.evaluation_result import evaluate_baseline
 from gedbd.experiments.prepare import PreparedData, check_ranking, ranks_later
 from gedbd.experiments.run_results import first_row, report, show_verdict
 from gedbd.experiments.tracking.runs import open_loggers
+from gedbd.io.command_output import record
 from gedbd.io.console import print_line
-from gedbd.io.json_output import record
 from gedbd.io.table_files import write_csv
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer_contract import TwoStageScorer

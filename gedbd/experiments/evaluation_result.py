@@ -20,9 +20,8 @@ from gedbd.evaluation.figure_files import name_subject, save_figure
 from gedbd.evaluation.pairwise import GRID, best_threshold, pairwise_metrics, score_grid
 from gedbd.evaluation.run_folders import OWN_PAGE
 from gedbd.experiments.prepare import PreparedData
-from gedbd.io.console import stage
+from gedbd.io.console import printable, stage
 from gedbd.io.files import write_text
-from gedbd.io.plain_text import printable
 from gedbd.losses.loss import Loss
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.reports.report_training import RankerOnTop

@@ -18,9 +18,8 @@ from gedbd.experiments.run_options import check_resumable
 from gedbd.experiments.run_training import best_f1, train_once
 from gedbd.experiments.sweeps.job_status import FINISHED, JobStatus, read_status, write_status
 from gedbd.experiments.sweeps.sweep_table import SUMMARISED
+from gedbd.io.command_output import print_table, record, recorded_part
 from gedbd.io.console import open_console
-from gedbd.io.console_tables import print_table
-from gedbd.io.json_output import record, recorded_part
 from gedbd.io.locks import only_writer
 from gedbd.io.table_files import read_csv, write_csv
 

@@ -1,37 +1,34 @@
-"""Lines that a command prints: never cut within a word, and some only once or only without ``-q``."""
+"""What a command prints: lines, progress bars, and text of strangers.
+
+Lines are never cut within a word, and some appear only once or only without ``-q``. Text of strangers is made safe for
+terminals, logs, pages and Markdown: it steers no terminal, hides nothing and links nowhere.
+"""
 
 import logging
 import os
+import re
 import sys
 import textwrap
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, TextIO
-
-from rich.console import Console
-
-from gedbd.io.plain_text import printable
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, Task
+
+T = TypeVar("T")
 
 VARIABLE = "GEDBD_VERBOSITY"
-
 QUIET = "quiet"
-
 VERBOSE = "verbose"
-
 FLAGS = {"-q": QUIET, "--quiet": QUIET, "-v": VERBOSE, "--verbose": VERBOSE}
-
 SEPARATOR = "--"  # what follows is text
-
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-
 LOG = logging.getLogger("gedbd.stages")
-
 UNIMPORTANT_WARNINGS = (
     ".*does not have many workers.*",
     ".*smaller than the logging interval.*",
@@ -40,8 +37,77 @@ UNIMPORTANT_WARNINGS = (
     ".*exists and is not empty.*",
     r".*module\(s\) in eval mode at the start of training.*",  # momentum twins stay in it
 )
-
 UNWRAPPED_WIDTH = 10_000  # columns where the output is no terminal: programs read lines
+
+# A joiner belongs to the spelling of Persian and Indic words and of emojis; beside Latin, Greek and Cyrillic letters it
+# only hides.
+JOINER = re.compile("(?<=[^\0-\u058f\u2000-\u206f])[\u200c\u200d](?=[^\0-\u058f\u2000-\u206f])")
+
+# Underscores inside words, and brackets and parentheses that make no link, need no escape.
+MARKDOWN_SIGNS = re.compile(r"[\\`*~|]|(?<!\w)_|_(?!\w)|(?<=\])[(\[:]")
+LINK_SIGNS = re.compile(MARKDOWN_SIGNS.pattern + r"|[\[\]]")  # in the text of a link or an image
+WORDS = re.compile(r"([\s|`]+)")
+# What GitHub and other readers of Markdown make a link of, also where its signs are escaped: addresses, mail addresses,
+# names, numbers of issues and advisories, hashes of commits; between dollar signs it is set as a formula.
+REFERENCE = re.compile(
+    r"//\S|www\.|(?:mailto|xmpp):|(?<![a-z0-9_])@[a-z0-9]|\w@[\w-]+\.\w|#\d|(?<![a-z0-9])(?:gh|ghsa|cve)-\w|\$"
+    r"|(?<![a-z0-9])[0-9a-f]{7,64}(?![a-z0-9])",
+    re.ASCII | re.IGNORECASE,
+)
+# The start of a heading, a quote or a list, before the sign that makes it one.
+BLOCK_START = re.compile(r"^(\d{1,9})(?=[.)](?:\s|$))|^(?=#{1,6}(?:\s|$)|>|[-+=](?:[\s=-]|$))", re.ASCII)
+BACKTICKS = re.compile(r"`+")
+
+
+def printable(text: str, keep: str = "") -> str:
+    """A text with a blank for each character that has no shape of its own, so that positions stay.
+
+    These are control characters, such as ESC, line breaks and tabs, the controls of bidirectional text, zero-width
+    characters, and halves of surrogate pairs. Letters of any script stay.
+
+    Args:
+        text: Any text.
+        keep: Characters that stay, such as a line feed.
+    """
+    if text.isprintable():
+        return text
+    joiners = {match.start() for match in JOINER.finditer(text)}
+    return "".join(
+        letter if letter.isprintable() or letter in keep or place in joiners else " "
+        for place, letter in enumerate(text)
+    )
+
+
+def printable_line(text: str) -> str:
+    """A printable text with single blanks between its words, and none around it."""
+    return " ".join(printable(text).split())
+
+
+def escape_markdown(text: str, signs: re.Pattern[str] = MARKDOWN_SIGNS) -> str:
+    """A line that Markdown shows unchanged: no HTML, link, image, heading, list, emphasis or table cell.
+
+    Titles come from trackers, where anyone may write them. Words that GitHub would make a reference of, such as
+    ``@ann`` and ``#12``, become code: GitHub notifies nobody and closes no issue for what it reads in code.
+
+    Args:
+        text: The text; line breaks become blanks.
+        signs: What is escaped outside code.
+    """
+    # Backticks are no part of a word, so that the code between two of them ends where the word does.
+    parts = WORDS.split(printable_line(text))
+    shown = [f"`{part}`" if REFERENCE.search(part) else _escaped(part, signs) for part in parts]
+    return BLOCK_START.sub(r"\1\\", "".join(shown))
+
+
+def _escaped(text: str, signs: re.Pattern[str]) -> str:
+    return signs.sub(r"\\\g<0>", text).replace("&", "&amp;").replace("<", "&lt;")
+
+
+def code_block(text: str, language: str = "") -> str:
+    """A text as a block of code in Markdown."""
+    # A fence is longer than all others in the text, which would end the block.
+    fence = "`" * max(3, 1 + max(map(len, BACKTICKS.findall(text)), default=0))
+    return f"{fence}{language}\n{printable(text, keep=chr(10))}\n{fence}"
 
 
 @cache
@@ -233,3 +299,62 @@ def silence_library_logs() -> None:
     logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
     for message in UNIMPORTANT_WARNINGS:
         warnings.filterwarnings("ignore", message=message)
+
+
+def track(
+    sequence: Iterable[T],
+    description: str,
+    total: float | None = None,
+    transient: bool = False,
+    console: "Console | None" = None,
+    disable: bool = False,
+) -> Iterable[T]:
+    """The elements of a sequence, with a progress bar; see ``rich.progress.track``."""
+    from rich import progress
+    from rich.markup import escape
+
+    hidden = disable or is_quiet()
+    return progress.track(
+        sequence, escape(printable(description)), total=total, transient=transient, console=console, disable=hidden
+    )
+
+
+def byte_progress(transient: bool = False) -> "Progress":
+    """A bar with the bytes done, their rate and the remaining time.
+
+    Args:
+        transient: The bar vanishes at the end, and does not appear where the output is no terminal.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    console = Console()
+    disable = is_quiet() or (transient and not console.is_terminal)
+    return Progress(
+        TextColumn("{task.description}", markup=False), *columns, console=console, transient=transient, disable=disable
+    )
+
+
+def item_progress(unit: str) -> "Progress":
+    """A bar with the items done, their rate and the remaining time, which vanishes at the end.
+
+    Args:
+        unit: What is counted, such as ``commits``.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class RateColumn(ProgressColumn):
+        """``1,234 commits/s``; empty before the first item."""
+
+        def render(self, task: "Task") -> Text:
+            return Text("" if task.speed is None else f"{task.speed:,.0f} {unit}/s")
+
+    columns = (BarColumn(), MofNCompleteColumn(), RateColumn(), TimeRemainingColumn())
+    console = Console()
+    disable = is_quiet() or not console.is_terminal
+    return Progress(
+        TextColumn("{task.description}", markup=False), *columns, console=console, transient=True, disable=disable
+    )

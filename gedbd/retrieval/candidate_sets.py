@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.tags import number_tags, occurrence_matrix, tag_overlap, tags_of
 from gedbd.encoders.loaded_encoder import LoadedEncoder
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.retrieval.protocol_words import ProtocolWords
 from gedbd.retrieval.ranking_tasks import TOP_K, CandidateSets
 

@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 
 from gedbd.encoders.backends.backend import PreparedBackend, encode_texts
 from gedbd.encoders.text_encoder import TextEncoder
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.text.tokens import CHUNK_TEXTS, TokenTable
 
 MIN_PROGRESS_ITEMS = 10

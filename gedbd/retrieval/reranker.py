@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from gedbd.encoders.loaded_encoder import LoadedEncoder
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.retrieval.cross_encoder import CrossEncoder, CrossEncoderOptions, PairExample, train_cross_encoder
 from gedbd.retrieval.linear_ranker import learn_weights, standardise
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs, linked_groups

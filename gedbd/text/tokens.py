@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.io.progress import track
+from gedbd.io.console import track
 
 CHUNK_TEXTS = 1000  # texts that are tokenized at a time, between two steps of the progress bar
 LAST_WORD = re.compile(r"\S+$")

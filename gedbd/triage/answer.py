@@ -15,8 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gedbd.corpora.urls import web_url
-from gedbd.io.console import print_line
-from gedbd.io.plain_text import printable
+from gedbd.io.console import print_line, printable
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.report import DATES, Match, Report, check_report, read_moment
 

@@ -19,9 +19,9 @@ from gedbd.experiments.prepare import PreparedData, prepare_data
 from gedbd.experiments.run_options import check_resumable
 from gedbd.experiments.run_training import epochs_of_best, refit, train_system, value_of_best
 from gedbd.experiments.training_task import SystemTask, TrainingSetup
+from gedbd.io.command_output import recorded_part
 from gedbd.io.console import print_line
 from gedbd.io.files import write_text
-from gedbd.io.json_output import recorded_part
 from gedbd.io.table_files import read_csv
 from gedbd.retrieval.reports.report_training import RankerOnTop
 from gedbd.triage.assembly import check_backtest, encode_corpus

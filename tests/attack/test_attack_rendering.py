@@ -24,9 +24,8 @@ from gedbd.configuration.command import CommandError, mistakes_in_one_line
 from gedbd.evaluation.report.judging import Judging, Verdict
 from gedbd.evaluation.report.report_page import fill_tables, markdown, write_report
 from gedbd.evaluation.report.section import Section, show
-from gedbd.io.console import print_line, print_path, verbosity
-from gedbd.io.console_tables import print_hanging, print_records, print_table
-from gedbd.io.plain_text import code_block, escape_markdown, printable
+from gedbd.io.command_output import print_hanging, print_records, print_table
+from gedbd.io.console import code_block, escape_markdown, print_line, print_path, printable, verbosity
 from gedbd.io.table_files import read_csv, write_csv
 from gedbd.service.webhook.receiver import suggest_duplicates
 from gedbd.tasks.confirmation.output import table7_markdown
@@ -229,10 +228,10 @@ def of_log(console: Console, text: str) -> None:
 
 
 def of_progress(console: Console, text: str) -> None:
-    for bar in (gedbd.io.progress.byte_progress(), gedbd.io.progress.item_progress("x")):
+    for bar in (gedbd.io.console.byte_progress(), gedbd.io.console.item_progress("x")):
         bar.add_task(printable(text), total=1)
         console.print(bar.make_tasks_table(bar.tasks))
-    list(gedbd.io.progress.track([1], text, console=console))
+    list(gedbd.io.console.track([1], text, console=console))
 
 
 TERMINAL_WRITERS: dict[str, Callable[[Console, str], None]] = {

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from gedbd.io.command_output import print_records, print_table
 from gedbd.io.console import open_console, print_line, print_path
-from gedbd.io.console_tables import print_records, print_table
 
 METRICS = pd.DataFrame(
     {

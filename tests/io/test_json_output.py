@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.io.json_output import (
+from gedbd.io.command_output import (
     discard_recorded,
     finish_document,
     is_json_asked,

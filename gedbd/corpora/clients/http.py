@@ -19,7 +19,7 @@ from requests.adapters import HTTPAdapter
 from gedbd.corpora.clients.credentials import read_secret
 from gedbd.corpora.dates import MAX_YEAR, parse_date, parse_mail_date
 from gedbd.corpora.urls import MAX_REDIRECTS, check_same_server, naming, origin, shown_url
-from gedbd.io.plain_text import printable_line
+from gedbd.io.console import printable_line
 
 MAX_MESSAGE_CHARACTERS = 200
 DEFAULT_WAIT_S = 60.0  # if a tracker states no time; GitHub asks for at least a minute

@@ -15,8 +15,8 @@ from gedbd.corpora.documents import Documents
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.readers.json_values import JsonLine, read_json_lines
 from gedbd.corpora.relevance import Groups
+from gedbd.io.console import track
 from gedbd.io.files import corpus_name
-from gedbd.io.progress import track
 
 # A folder with one of these is the root of a module: a "target" beside it is output, one inside a package is code.
 ROOT_MARKS = frozenset(

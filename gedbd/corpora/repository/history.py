@@ -11,7 +11,7 @@ from gedbd.corpora.repository.git import Git, cut_line, decode, decode_message
 from gedbd.corpora.repository.patch import PatchParser
 from gedbd.corpora.repository.row_cache import RowCache
 from gedbd.corpora.repository.walk import WalkedCommit, walk_history
-from gedbd.io.progress import item_progress
+from gedbd.io.console import item_progress
 
 FORMAT = 1  # to be raised when commits are read or stored differently
 # Everything that a user's or a repository's configuration could change is said.

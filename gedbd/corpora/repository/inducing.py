@@ -24,7 +24,7 @@ from gedbd.corpora.repository.commits import LinkBuilder
 from gedbd.corpora.repository.documents import ChangeTables
 from gedbd.corpora.repository.fixes import Fix
 from gedbd.corpora.repository.git import Git
-from gedbd.io.progress import item_progress
+from gedbd.io.console import item_progress
 
 HUNK_SOURCE = "equal lines"
 MIN_WORD_CHARACTERS = 8  # of a line: brackets and keywords such as "} finally {" are in every file

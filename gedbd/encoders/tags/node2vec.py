@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from gedbd.encoders.tags.tag_network import TagNetwork
-from gedbd.io.progress import track
+from gedbd.io.console import track
 
 MIN_PROGRESS_WALKS = 5000
 MAX_BIAS = 100  # of p and q: beyond it nearly all of the proposed steps would be rejected

@@ -12,7 +12,7 @@ from PIL import Image
 
 from gedbd.encoders.chat_endpoint import Failure, open_endpoint, optional_fields
 from gedbd.encoders.vision.corpus_captions import Caption
-from gedbd.io.plain_text import printable_line
+from gedbd.io.console import printable_line
 
 
 class EndpointCaptioner:

@@ -24,9 +24,9 @@ from gedbd.evaluation.report.report_page import fill_tables, write_report
 from gedbd.evaluation.report.run_settings import Setting, group_settings, ranked_protocols
 from gedbd.evaluation.report.section import Section, first_of, pick, with_models
 from gedbd.evaluation.run_folders import find_own_pages, find_runs
+from gedbd.io.command_output import record
 from gedbd.io.console import open_console, print_line, print_path, stage
 from gedbd.io.files import write_text
-from gedbd.io.json_output import record
 from gedbd.retrieval.protocol_words import metric_prefix
 
 READ = "Each run folder holds the resolved configuration (config.yaml) and the package versions (versions.json)."

@@ -19,9 +19,8 @@ from matplotlib.figure import Figure
 from gedbd.evaluation.figure_files import name_subject, write_figure
 from gedbd.evaluation.report.judging import PAIR, Judging
 from gedbd.evaluation.report.section import Cell, FormattedTable, Section, show
-from gedbd.io.console import stage
+from gedbd.io.console import LINK_SIGNS, code_block, escape_markdown, printable, stage
 from gedbd.io.files import replacing, write_text
-from gedbd.io.plain_text import LINK_SIGNS, code_block, escape_markdown, printable
 
 DPI = 150  # of the PNG files, for sharp lines on dense screens
 SHOWN_DPI = 100  # on the page

@@ -9,7 +9,7 @@ import torch
 from rich.console import Console
 
 from gedbd.evaluation.report.section import show
-from gedbd.io.console_tables import print_table
+from gedbd.io.command_output import print_table
 
 
 def readable(table: pd.DataFrame, headings: Mapping[str, str] | None = None) -> pd.DataFrame:

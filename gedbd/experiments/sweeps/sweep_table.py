@@ -14,9 +14,8 @@ from omegaconf import DictConfig, open_dict, read_write
 
 from gedbd.experiments.sweeps.job_status import FAILED, FINISHED, PRUNED, JobStatus, read_jobs, read_status
 from gedbd.experiments.sweeps.jobs import LOG_FILE, quoted
+from gedbd.io.command_output import discard_recorded, finish_document, print_table, record
 from gedbd.io.console import is_first_process, is_quiet, open_console, print_detail, print_line, print_path, say_once
-from gedbd.io.console_tables import print_table
-from gedbd.io.json_output import discard_recorded, finish_document, record
 from gedbd.io.table_files import read_csv, write_csv
 from hydra_plugins.gedbd import OptunaSweeper, RayLauncher
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.retrieval.growing_arrays import RaggedArray
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.text.code_words import CodeWords

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.changes import ChangeCorpus
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.change_ranker import ChangeRanker, commit_table, file_columns, softmax_scores
 from gedbd.retrieval.changes.commit_features import feature_names

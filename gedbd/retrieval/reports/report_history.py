@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.io.console import item_progress
 from gedbd.io.processes import map_in_processes
-from gedbd.io.progress import item_progress
 from gedbd.retrieval.inverted_index import IndexState, length_norm
 from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.splits import PARTS, TRAIN, VAL
-from gedbd.io.progress import item_progress
+from gedbd.io.console import item_progress
 from gedbd.retrieval.reports.cross_scores import CrossScores, RankedList
 from gedbd.retrieval.reports.llm_check import LlmCheck
 from gedbd.retrieval.reports.pair_scorer import ReportText

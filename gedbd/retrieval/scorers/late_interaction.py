@@ -9,7 +9,7 @@ import torch
 
 from gedbd.encoders.backends.pytorch import process_device
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.retrieval.scorers.cosine import EarlierScorer
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.text.templates import Text

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.relevance import Groups, Links, Relevance, find_groups
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.retrieval.ranking_tasks import count_earlier
 
 BLOCK = 64

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.encoders.loaded_encoder import unit_rows
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.retrieval.word_models.gensim_training import (
     MAX_CHARACTERS,

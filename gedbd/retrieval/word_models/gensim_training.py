@@ -10,8 +10,7 @@ import pandas as pd
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from scipy.sparse import csr_array
 
-from gedbd.io.console import is_quiet
-from gedbd.io.progress import track
+from gedbd.io.console import is_quiet, track
 from gedbd.retrieval.vocabulary import Vocabulary, words
 from gedbd.text.cleaning import URL
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from gedbd.io.plain_text import escape_markdown
+from gedbd.io.console import escape_markdown
 from gedbd.service.thread_pool import BackgroundWorker, BoundedThreadPool
 from gedbd.service.webhook.database import (
     MAX_TRIES,

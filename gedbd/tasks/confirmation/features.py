@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.encoders.loaded_encoder import unit_rows
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.tasks.confirmation.history import LinkHistory, Resolutions, TagIndex, Titles, arrivals, log_hours, naive
 
 WORD = re.compile(r"\w+")

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.tasks.confirmation.models import Examples
 
 

@@ -19,11 +19,9 @@ from gedbd.evaluation.report.section import Section, show
 from gedbd.evaluation.trec import write_qrels, write_run
 from gedbd.experiments.evaluation_result import log_files, mark_finished, save_figures, training_command
 from gedbd.experiments.run_results import with_intervals
-from gedbd.io.console import print_line, print_path
-from gedbd.io.console_tables import print_table
+from gedbd.io.command_output import print_table, record
+from gedbd.io.console import escape_markdown, print_line, print_path
 from gedbd.io.files import locate, write_text
-from gedbd.io.json_output import record
-from gedbd.io.plain_text import escape_markdown
 from gedbd.io.table_files import read_csv, write_csv, write_parquet
 from gedbd.tasks.localization.rankings import MAX_RANK, Measured
 from gedbd.tasks.localization.results import LocalizationResult

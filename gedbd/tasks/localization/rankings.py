@@ -9,8 +9,7 @@ from rich.console import Console
 
 from gedbd.corpora.changes import Granularity
 from gedbd.corpora.relevance import Links
-from gedbd.io.console import print_line
-from gedbd.io.progress import track
+from gedbd.io.console import print_line, track
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.field_scorers import Recency
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs

@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import normalize
 
 from gedbd.encoders.code.code_batches import BatchEdges, CodeBatch, collate
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.tasks.localization.inputs import Inputs
 from gedbd.tasks.localization.model import TokenFeatures, Tower
 from gedbd.tasks.localization.pairs import Pairs

@@ -10,7 +10,7 @@ from gedbd.code.parse import find_method_graph
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.code.code_inputs import CodeInput, InputLimits, InputParts, make_input
 from gedbd.encoders.code.code_tokens import CODE_TOKENS
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.tasks.pretraining.sampling import TokenVocabulary
 
 MIN_PROGRESS_METHODS = 200

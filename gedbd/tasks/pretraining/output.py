@@ -14,9 +14,8 @@ from rich.console import Console
 from gedbd.evaluation.report.report_page import write_report
 from gedbd.evaluation.report.section import Section
 from gedbd.experiments.evaluation_result import log_files, mark_finished, save_figures, training_command
+from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_path
-from gedbd.io.console_tables import print_table
-from gedbd.io.json_output import record
 from gedbd.io.table_files import write_csv
 from gedbd.tasks.pretraining.result import PretrainingResult
 

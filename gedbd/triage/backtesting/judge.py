@@ -8,9 +8,8 @@ from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.run_folders import MATCHING
+from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_path
-from gedbd.io.console_tables import print_table
-from gedbd.io.json_output import record
 from gedbd.io.table_files import read_csv
 from gedbd.triage.backtesting.backtest import Backtest, tables_of
 from gedbd.triage.backtesting.judgements import find_judgements, verdicts_of, with_judgements

@@ -13,7 +13,7 @@ from gedbd.evaluation.figures import MARGINS, SIZE
 from gedbd.evaluation.report.judging import PAIR, VERDICT, VERDICT_TEXTS, Verdict
 from gedbd.evaluation.report.report_page import markdown
 from gedbd.evaluation.report.section import Section, show
-from gedbd.io.console_tables import print_table
+from gedbd.io.command_output import print_table
 from gedbd.triage.backtesting.backtest import GRID, Backtest
 from gedbd.triage.backtesting.learning import MIN_RIGHT
 from gedbd.triage.backtesting.targets import MET, TOO_FEW, met_targets

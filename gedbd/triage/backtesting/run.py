@@ -23,9 +23,9 @@ from gedbd.evaluation.report.judging import Judging, Verdict
 from gedbd.evaluation.report.report_page import write_report
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.checkpoint import save_run
+from gedbd.io.command_output import record
 from gedbd.io.console import print_line, print_next_step, print_path
 from gedbd.io.files import read_object, write_text
-from gedbd.io.json_output import record
 from gedbd.io.table_files import write_csv, write_parquet
 from gedbd.retrieval.reports.report_ranker import SEEN
 from gedbd.retrieval.reports.report_training import RankerOptions

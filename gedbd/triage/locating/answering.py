@@ -15,9 +15,8 @@ from rich.console import Console
 from rich.text import Text
 
 from gedbd.configuration.command import INTERRUPTED_STATUS
-from gedbd.io.console import open_console, print_line, stage
-from gedbd.io.json_output import write_json_line
-from gedbd.io.plain_text import printable
+from gedbd.io.command_output import write_json_line
+from gedbd.io.console import open_console, print_line, printable, stage
 from gedbd.triage.locating.hunks import MatchedHunk, MatchedLine
 from gedbd.triage.locating.indexing import IndexLimits
 from gedbd.triage.locating.located import LocatedChange

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import IO, Any, Self
 
-from gedbd.io.progress import byte_progress
+from gedbd.io.console import byte_progress
 from gedbd.io.unpacking import UnpackLimit
 
 SUFFIX = ".7z"

@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 from gedbd.corpora.readers.csv_file import open_packed
 from gedbd.corpora.readers.jira_xml import CUT_OFF
-from gedbd.io.progress import byte_progress
+from gedbd.io.console import byte_progress
 from gedbd.io.unpacking import UnpackLimit
 
 CHUNK_BYTES = 1 << 20

@@ -11,7 +11,7 @@ from torch.nn.functional import triplet_margin_loss
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from gedbd.encoders.loaded_encoder import unit_rows
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.retrieval.scorers.cosine import cosines
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.retrieval.vocabulary import short_texts

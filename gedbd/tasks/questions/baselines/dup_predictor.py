@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from gedbd.encoders.loaded_encoder import unit_rows
-from gedbd.io.progress import track
+from gedbd.io.console import track
 from gedbd.retrieval.scorers.lexical import has_words
 from gedbd.retrieval.scorers.scorer_contract import BLOCK, MIN_PROGRESS_BLOCKS, Scorer, ScorerInputs
 from gedbd.retrieval.vocabulary import short_texts

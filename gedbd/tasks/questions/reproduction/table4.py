@@ -16,9 +16,8 @@ from gedbd.evaluation.report.run_settings import Setting, group_settings
 from gedbd.evaluation.report.section import show
 from gedbd.evaluation.run_folders import find_runs
 from gedbd.experiments.sweeps.paper_table import device, print_paper_table, readable
-from gedbd.io.console import open_console, print_line, print_path
+from gedbd.io.console import escape_markdown, open_console, print_line, print_path
 from gedbd.io.files import write_text
-from gedbd.io.plain_text import escape_markdown
 from gedbd.io.table_files import write_csv
 from gedbd.retrieval.protocol_words import EARLIER
 

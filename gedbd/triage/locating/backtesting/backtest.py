@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.changes import ChangeCorpus
-from gedbd.io.console import stage
-from gedbd.io.progress import item_progress
+from gedbd.io.console import item_progress, stage
 from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.change_ranker import ChangeRanker, default_ranker
 from gedbd.retrieval.changes.known_fixes import KnownFix

@@ -18,10 +18,9 @@ from gedbd.evaluation.report.report_page import write_report
 from gedbd.evaluation.report.section import Section
 from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.evaluation_result import mark_finished
+from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_next_step, print_path
-from gedbd.io.console_tables import print_table
 from gedbd.io.files import write_text
-from gedbd.io.json_output import record
 from gedbd.io.table_files import write_csv, write_parquet
 from gedbd.triage.locating.backtesting.backtest import BM25, DEFAULT, LEARNT, NUM_FILES, LocatingBacktest, run_replay
 from gedbd.triage.locating.backtesting.reading import read_changes, without_merges
