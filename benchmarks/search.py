@@ -28,7 +28,7 @@ from gedbd.encoders.backends.openvino import has_bfloat16
 from gedbd.io.processes import num_available_cores
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.reports.candidate_features import candidate_features
-from gedbd.retrieval.reports.first_stage import find_candidates
+from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.triage.assembly import encode_corpus, open_index
@@ -72,9 +72,9 @@ def _stages(history: ReportHistory, ranker: ReportRanker) -> list[Row]:
     for row in range(len(history) - QUERIES - WARM, len(history)):
         groups, query = history.known_before(row), history.features[row]
         start = time.perf_counter()
-        found = find_candidates(history.store, query, groups)
+        found = find_candidates(QueryScores(history.store, query, groups))
         middle = time.perf_counter()
-        features = candidate_features(history.store, query, found)
+        features = candidate_features(found)
         waits.append(
             [middle - start, time.perf_counter() - middle, seconds(lambda table=features: ranker.scores(table))]
         )

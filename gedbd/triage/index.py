@@ -329,9 +329,8 @@ def find_matches(state: State, report: Report, top_k: int, filters: Filters) -> 
     vector = state.encode_one(table)  # encoded in another thread, while this one compares words
     query = _without_vector(table, report, state)
     allowed = _allowed(index, count, report, filters)
-    found = find_candidates(index.store, query, groups, allowed, vector=vector.result)
-    query = replace(query, vectors=vector.result()[None])
-    features = candidate_features(index.store, query, found)
+    found = find_candidates(QueryScores(index.store, query, groups, vector=vector.result), allowed)
+    features = candidate_features(found)
     scores = state.matching.ranker.scores(features)
     order = np.argsort(-scores, kind="stable")[: max(top_k, NUM_COMPARED)]
     probability = state.matching.confidence(confidence_features(features[order], scores[order]))

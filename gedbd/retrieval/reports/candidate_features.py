@@ -1,6 +1,5 @@
 """The features of a query's candidates, which rankers of reports read."""
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -25,24 +24,38 @@ FEATURES = (
 )
 
 
-def candidate_features(store: FeatureStore, query: ReportFeatures, found: FirstStage) -> np.ndarray:
+def candidate_features(found: FirstStage) -> np.ndarray:
     """The features of candidates, ``(C, F)`` float32 in the order of ``FEATURES``; NaN where there is no value."""
     columns: dict[str, np.ndarray] = {}
-    count = found.scores.count
-    rows = found.row
+    scores, rows = found.scores, found.row
+    store, query, count = scores.store, scores.query, scores.count
     members = _Members.of(found)
     for name in SCORES:
         columns |= relative(name, _score(found, name, rows))
     columns |= _of_members(found, members)
-    shared = {kind: SharedTerms.of(store.terms(kind), found.scores.words[kind], rows) for kind in TERM_KINDS}
+    shared = {kind: SharedTerms.of(store.terms(kind), scores.words[kind], rows) for kind in TERM_KINDS}
     for kind, terms in shared.items():
         columns |= terms.columns(kind)
-    columns |= _of_copies(found)
-    columns |= _lengths(query, shared)
-    columns |= _hubs(store, query, rows, count)
+    columns["query identifiers"] = np.log1p([len(query.terms.identifiers[0])])
+    for kind in ("text", "title"):
+        copy = scores.words[kind].copy_score
+        columns[f"{kind} of copy"] = np.log1p([copy])
+        columns[f"{kind} share of copy"] = scores(kind, rows) / max(copy, MIN_COPY_SCORE)
+        columns[f"{kind} length"] = np.log1p([len(shared[kind].query.own)])
+        columns[f"report {kind} length"] = np.log1p(shared[kind].sizes)
+    title = shared["title"]
+    num_own = len(title.query.own)
+    columns["same title"] = (title.number == title.sizes) & (title.number == num_own) & (title.number > 0)
+    # How much like the average report candidates and query are.
+    mean = store.mean_vector(count)
+    columns["dense hub"] = store.vectors.cosines(rows, mean)
+    columns["dense query hub"] = scores.vector()[None] @ mean
     columns |= _fields(store, query, rows)
     columns |= _times(store, query, rows, members, count)
-    columns["open"] = _open(store, query, rows, count)
+    # 1 where a candidate was not resolved before the query came in, also where it has no date of resolution: a
+    # comparison with NaN is false. Where no stored report has such a date, all would look open.
+    is_known = store.tells_resolution(count) and not np.isnan(query.day[0])
+    columns["open"] = np.where(store.resolved[rows] < query.day[0], 0.0, 1.0) if is_known else np.array([np.nan])
     columns |= relative("sum", found.sums)
     table = np.empty((len(rows), len(FEATURES)), dtype=np.float32)
     for place, name in enumerate(FEATURES):
@@ -101,33 +114,6 @@ def _of_members(found: FirstStage, members: _Members) -> dict[str, np.ndarray]:
     }
 
 
-def _of_copies(found: FirstStage) -> dict[str, np.ndarray]:
-    """BM25 as a share of what a copy of the query would score."""
-    columns: dict[str, np.ndarray] = {}
-    for kind in ("text", "title"):
-        copy = found.scores.words[kind].copy_score
-        columns[f"{kind} of copy"] = np.log1p([copy])
-        columns[f"{kind} share of copy"] = found.scores(kind, found.row) / max(copy, MIN_COPY_SCORE)
-    return columns
-
-
-def _lengths(query: ReportFeatures, shared: Mapping[str, SharedTerms]) -> dict[str, np.ndarray]:
-    columns: dict[str, np.ndarray] = {"query identifiers": np.log1p([len(query.terms.identifiers[0])])}
-    for kind in ("text", "title"):
-        columns[f"{kind} length"] = np.log1p([len(shared[kind].query.own)])
-        columns[f"report {kind} length"] = np.log1p(shared[kind].sizes)
-    title = shared["title"]
-    num_shared = title.number
-    columns["same title"] = (num_shared == title.sizes) & (num_shared == len(title.query.own)) & (num_shared > 0)
-    return columns
-
-
-def _hubs(store: FeatureStore, query: ReportFeatures, rows: np.ndarray, count: int) -> dict[str, np.ndarray]:
-    """How much like the average report candidates and query are."""
-    mean = store.mean_vector(count)
-    return {"dense hub": store.vectors.cosines(rows, mean), "dense query hub": query.vectors @ mean}
-
-
 def _fields(store: FeatureStore, query: ReportFeatures, rows: np.ndarray) -> dict[str, np.ndarray]:
     """1 where a field is equal, 0 where it differs, NaN where either report has none."""
     columns = {}
@@ -137,18 +123,6 @@ def _fields(store: FeatureStore, query: ReportFeatures, rows: np.ndarray) -> dic
         missing = (others == -1) | (own == -1)
         columns[f"same {field}"] = np.where(missing, np.nan, others == own)
     return columns
-
-
-def _open(store: FeatureStore, query: ReportFeatures, rows: np.ndarray, count: int) -> np.ndarray:
-    """1 where a candidate was not resolved before the query came in, else 0, ``(C,)``.
-
-    NaN without a date of the query, or where no stored report has a date of resolution: then all would look open.
-    """
-    day = query.day[0]
-    if np.isnan(day) or not store.tells_resolution(count):
-        return np.full(len(rows), np.nan)
-    # A comparison with NaN is false: a report without a date of resolution is open.
-    return np.where(store.resolved[rows] < day, 0.0, 1.0)
 
 
 def _times(

@@ -13,6 +13,7 @@ from gedbd.retrieval.reports.vector_table import Int8Vectors, VectorTable
 MEAN_STEP = 500
 UNIT = 1 << 30  # of numbers that are summed as whole numbers
 TERM_KINDS = ("text", "title", "identifiers", "errors")
+TIMES = ("resolved", "day")
 
 
 class FeatureStore:
@@ -34,9 +35,8 @@ class FeatureStore:
 
     def __init__(self, dim: int) -> None:
         self.vectors = VectorTable(np.empty((0, dim), dtype=np.float32))
-        self._codes = [GrowingArray(np.empty(0, dtype=np.int32)) for _ in FIELDS]
-        self._day = GrowingArray(np.empty(0, dtype=np.float64))
-        self._resolved = GrowingArray(np.empty(0, dtype=np.float64))
+        self._columns = {name: GrowingArray(np.empty(0, dtype=np.int32)) for name in FIELDS}
+        self._columns |= {name: GrowingArray(np.empty(0, dtype=np.float64)) for name in TIMES}
         self._first_resolved: int | None = None
         self.text = TermIndex()
         self.title = TermIndex()
@@ -59,9 +59,8 @@ class FeatureStore:
         """
         store = cls(arrays["vectors"].shape[1])
         store.vectors = VectorTable(arrays["vectors"], Int8Vectors(arrays["codes"], arrays["scale"], arrays["rest"]))
-        store._codes = [GrowingArray.copy_of(arrays[f"field {name}"]) for name in FIELDS]
-        store._day = GrowingArray.copy_of(arrays["day"])
-        store._resolved = GrowingArray.copy_of(arrays["resolved"])
+        store._columns = {name: GrowingArray.copy_of(arrays[f"field {name}"]) for name in FIELDS}
+        store._columns |= {name: GrowingArray.copy_of(arrays[name]) for name in TIMES}
         store._first_resolved = _first_number(arrays["resolved"])
         for kind in TERM_KINDS:
             own = {name.removeprefix(f"{kind} "): array for name, array in arrays.items() if name.startswith(kind)}
@@ -72,29 +71,29 @@ class FeatureStore:
     def __copy__(self) -> "FeatureStore":
         other = FeatureStore.__new__(FeatureStore)
         other.__dict__.update(self.__dict__)
-        for name in ("vectors", "_day", "_resolved", *TERM_KINDS):
+        for name in ("vectors", *TERM_KINDS):
             setattr(other, name, copy(getattr(self, name)))
-        other._codes = list(map(copy, self._codes))
+        other._columns = {name: copy(column) for name, column in self._columns.items()}
         other._sums = self._sums.copy()
         other._means = self._means.copy()
         return other
 
     def __len__(self) -> int:
-        return len(self._day)
+        return len(self._columns["day"])
 
     def code(self, place: int) -> np.ndarray:
         """``(N,)`` int32 codes of the field ``FIELDS[place]``, see ``ReportFeatures``."""
-        return self._codes[place].filled
+        return self._columns[FIELDS[place]].filled
 
     @property
     def day(self) -> np.ndarray:
         """``(N,)`` float64."""
-        return self._day.filled
+        return self._columns["day"].filled
 
     @property
     def resolved(self) -> np.ndarray:
         """``(N,)`` float64, see ``ReportFeatures``."""
-        return self._resolved.filled
+        return self._columns["resolved"].filled
 
     @property
     def latest_day(self) -> float:
@@ -136,14 +135,12 @@ class FeatureStore:
         """Adds reports at the end."""
         self._append(fresh)
         self._set_rows(self._rows.grown(len(fresh)))
-        for place, codes in enumerate(self._codes):
-            codes.extend(fresh.codes[:, place])
         if self._first_resolved is None:
             self._first_resolved = _first_number(fresh.resolved, len(self))
-        self._resolved.extend(fresh.resolved)
         created = np.fmax.reduce(fresh.day, initial=self.latest_day)
         self._latest_day = float(np.fmax.reduce(fresh.resolved, initial=created))
-        self._day.extend(fresh.day)  # last, because len() counts the days
+        for name, values in _columns(fresh).items():
+            self._columns[name].extend(values)
 
     def replaced(self, rows: list[int], fresh: ReportFeatures) -> "FeatureStore":
         """A store with other reports in some rows; this one stays as it is, for searches that are using it."""
@@ -151,9 +148,11 @@ class FeatureStore:
         other._remove(np.array(rows, dtype=np.int64))
         other._append(fresh)
         other._set_rows(self._rows.replaced(rows, self.vectors.num_places))
-        other._codes = [_replaced(one, rows, fresh.codes[:, place]) for place, one in enumerate(self._codes)]
-        other._day = _replaced(self._day, rows, fresh.day)
-        other._resolved = _replaced(self._resolved, rows, fresh.resolved)
+        for name, values in _columns(fresh).items():
+            # A copy: searches may be reading the old values.
+            filled = self._columns[name].filled.copy()
+            filled[rows] = values
+            other._columns[name] = GrowingArray(filled)
         other._first_resolved = _first_number(other.resolved)
         for step in {row // MEAN_STEP for row in rows}:
             other._sums.pop(step, None)
@@ -177,9 +176,7 @@ class FeatureStore:
         rows = np.flatnonzero(removed)
         other._remove(rows)
         other._set_rows(self._rows.without(removed, self.vectors.num_places))
-        other._codes = [GrowingArray(codes.filled[~removed]) for codes in self._codes]
-        other._day = GrowingArray(self.day[~removed])
-        other._resolved = GrowingArray(self.resolved[~removed])
+        other._columns = {name: GrowingArray(column.filled[~removed]) for name, column in self._columns.items()}
         other._first_resolved = _first_number(other.resolved)
         other._sums = self._sums_without(rows)
         other._means = {}
@@ -234,8 +231,7 @@ def _first_number(values: np.ndarray, start: int = 0) -> int | None:
     return start + int(rows[0]) if len(rows) else None
 
 
-def _replaced(column: GrowingArray, rows: list[int], fresh: np.ndarray) -> GrowingArray:
-    """A copy with other values in some rows: searches may be reading the old ones."""
-    filled = column.filled.copy()
-    filled[rows] = fresh
-    return GrowingArray(filled)
+def _columns(reports: ReportFeatures) -> dict[str, np.ndarray]:
+    """The values of reports by ``FIELDS`` and ``TIMES``; the day is last, because the length of a store counts days."""
+    codes = {name: reports.codes[:, place] for place, name in enumerate(FIELDS)}
+    return codes | {name: getattr(reports, name) for name in TIMES}

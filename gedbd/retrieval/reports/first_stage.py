@@ -26,18 +26,23 @@ MIN_COPY_SCORE = 1e-6  # avoids division by zero for a query without words
 
 
 class QueryScores:
-    """Scores of the first ``count`` reports of a store for one query: cosine, and BM25 of each kind of terms.
+    """Scores of the first n reports of a store for one query: cosine, and BM25 of each kind of terms.
+
+    Only an index without replaced and removed reports can leave out others than the first n.
 
     Args:
         store: The stored reports.
         query: One report.
-        count: Number n of reports that exist. Only an index without replaced and removed reports can leave out others.
+        groups: The groups among the first n reports, which alone are searched, and alone count in word statistics.
         dense: ``(n,)`` the cosines, where they are known already.
-        vector: Waits for the query's vector ``(D,)``, where it is still being computed; None takes that of ``query``.
+        vector: Waits for the query's vector ``(D,)``, where it is still being computed; called in another thread too.
+            None takes that of ``query``.
         words: The query's terms of each kind of ``TERM_KINDS``, where they are known already.
 
     Attributes:
-        count: See there.
+        count: The number n.
+        vector: Gives the query's vector ``(D,)``.
+        is_waiting: Whether it may have to wait for it.
         words: The query's terms of each kind of ``TERM_KINDS``.
     """
 
@@ -45,17 +50,20 @@ class QueryScores:
         self,
         store: FeatureStore,
         query: ReportFeatures,
-        count: int,
+        groups: KnownGroups,
         dense: np.ndarray | None = None,
         vector: Callable[[], np.ndarray] | None = None,
         words: Mapping[str, TermQuery] | None = None,
     ) -> None:
-        self.count = count
+        self.store = store
+        self.query = query
+        self.groups = groups
+        self.count = count = len(groups.group)
         if words is None:
             words = {kind: store.terms(kind).query(getattr(query.terms, kind)[0], count) for kind in TERM_KINDS}
         self.words = words
-        self._vectors = store.vectors
-        self._vector = vector or (lambda: query.vectors[0])
+        self.vector = vector or (lambda: query.vectors[0])
+        self.is_waiting = vector is not None
         self._dense = dense
         # Zeros, which the system gives without writing them, unlike other values.
         self._cosines = np.zeros(count, dtype=np.float32)
@@ -70,25 +78,20 @@ class QueryScores:
         # A cosine is the same whatever other reports it is computed with: what is computed once is kept.
         fresh = rows[~self._is_known[rows]]
         if len(fresh):
-            self._cosines[fresh] = self._vectors.cosines(fresh, self._vector())
+            self._cosines[fresh] = self.store.vectors.cosines(fresh, self.vector())
             self._is_known[fresh] = True
         return np.asarray(self._cosines[rows])
 
     def nearest(self, depth: int, allowed: np.ndarray | None) -> np.ndarray:
         """The reports with the highest cosines, the highest first; of equal ones the older report comes first."""
-        rows = self._likely(depth, allowed)
-        return np.asarray(rows[np.argsort(-self("dense", rows), kind="stable")][:depth])
-
-    def _likely(self, depth: int, allowed: np.ndarray | None) -> np.ndarray:
-        """The reports that ``nearest`` finds among others, ascending."""
-        dense = self._dense
-        if dense is not None:
+        if self._dense is None:
+            rows = self.store.vectors.likely(self.vector(), depth, self.count, allowed)
+        else:
             rows = np.arange(self.count) if allowed is None else np.flatnonzero(allowed)
             if len(rows) > depth:
-                lowest = np.partition(dense[rows], -depth)[-depth]
-                rows = rows[dense[rows] >= lowest]
-            return rows
-        return self._vectors.likely(self._vector(), depth, self.count, allowed)
+                lowest = np.partition(self._dense[rows], -depth)[-depth]
+                rows = rows[self._dense[rows] >= lowest]
+        return np.asarray(rows[np.argsort(-self("dense", rows), kind="stable")][:depth])
 
 
 class FirstStage(NamedTuple):
@@ -109,63 +112,36 @@ class FirstStage(NamedTuple):
     scores: QueryScores
 
 
-def find_candidates(
-    store: FeatureStore,
-    query: ReportFeatures,
-    groups: KnownGroups,
-    allowed: np.ndarray | None = None,
-    max_groups: int = MAX_GROUPS,
-    dense: np.ndarray | None = None,
-    vector: Callable[[], np.ndarray] | None = None,
-    words: Mapping[str, TermQuery] | None = None,
-) -> FirstStage:
+def find_candidates(scores: QueryScores, allowed: np.ndarray | None = None, max_groups: int = MAX_GROUPS) -> FirstStage:
     """Finds the groups with the most similar vectors, the most shared words, and the latest of the same component.
 
     What all kinds of retrieval find is ordered by a sum with the fixed ``WEIGHTS``, each group by its best report.
 
     Args:
-        store: The stored reports.
-        query: One report.
-        groups: The groups among the first n reports, which alone are searched, and alone count in word statistics.
+        scores: Scores of the stored reports for the query.
         allowed: ``(n,)`` bool, the candidates; None for all.
         max_groups: Number of groups to find.
-        dense: ``(n,)`` the query's cosines, where they are known already.
-        vector: See ``QueryScores``; called in another thread.
-        words: See ``QueryScores``.
     """
-    count = len(groups.group)
-    scores = QueryScores(store, query, count, dense, vector, words)
+    groups = scores.groups
     # In another thread, which waits for the vector while this one compares words.
-    nearest = None if vector is None else THREADS.submit(scores.nearest, DEPTHS["dense"], allowed)
-    lists = _best_by_words(scores, allowed)
-    lists.append(_latest(store, query, count, allowed))
+    nearest = THREADS.submit(scores.nearest, DEPTHS["dense"], allowed) if scores.is_waiting else None
+    lists = [scores.words[kind].best(DEPTHS[kind], allowed) for kind in WORDS]
+    lists.append(_latest(scores, allowed))
     lists.append(scores.nearest(DEPTHS["dense"], allowed) if nearest is None else nearest.result())
-    found = _possible(store, query, groups, scores, np.unique(np.concatenate(lists)), max_groups)
-    sums = quick_sums(store, query, scores, found)
+    rows = _without_low_bounds(scores, np.unique(np.concatenate(lists)), max_groups)
+    sums = quick_sums(scores, rows)
     order = np.argsort(-sums, kind="stable")
-    first = np.sort(np.unique(groups.group[found[order]], return_index=True)[1])[:max_groups]
+    first = np.sort(np.unique(groups.group[rows[order]], return_index=True)[1])[:max_groups]
     chosen = order[first]
-    group = groups.group[found[chosen]]
-    return FirstStage(group, found[chosen], _members(groups, group, found[chosen], allowed), sums[chosen], scores)
+    group = groups.group[rows[chosen]]
+    return FirstStage(group, rows[chosen], _members(groups, group, rows[chosen], allowed), sums[chosen], scores)
 
 
-def _best_by_words(scores: QueryScores, allowed: np.ndarray | None) -> list[np.ndarray]:
-    """The reports that share the most words of each kind of ``WORDS``, in any order."""
-    return [scores.words[kind].best(DEPTHS[kind], allowed) for kind in WORDS]
-
-
-def _possible(
-    store: FeatureStore,
-    query: ReportFeatures,
-    groups: KnownGroups,
-    scores: QueryScores,
-    rows: np.ndarray,
-    max_groups: int,
-) -> np.ndarray:
-    """The reports whose sum may be one of the ``max_groups`` highest of groups, by bounds of what BM25 adds to it."""
+def _without_low_bounds(scores: QueryScores, rows: np.ndarray, max_groups: int) -> np.ndarray:
+    """Drops reports whose sum cannot be one of the ``max_groups`` highest of groups, by bounds of BM25's part in it."""
     bounds = {kind: scores.words[kind].bounds(rows) for kind in SUMMED_WORDS}
-    least, most = quick_sums(store, query, scores, rows, bounds)
-    numbers, place = np.unique(groups.group[rows], return_inverse=True)
+    least, most = quick_sums(scores, rows, bounds)
+    numbers, place = np.unique(scores.groups.group[rows], return_inverse=True)
     if len(numbers) <= max_groups:
         return rows
     of_group = np.full(len(numbers), -np.inf)
@@ -173,23 +149,16 @@ def _possible(
     return np.asarray(rows[most >= np.partition(of_group, -max_groups)[-max_groups]])
 
 
-def quick_sums(
-    store: FeatureStore,
-    query: ReportFeatures,
-    scores: QueryScores,
-    rows: np.ndarray,
-    words: Mapping[str, np.ndarray] | None = None,
-) -> np.ndarray:
+def quick_sums(scores: QueryScores, rows: np.ndarray, words: Mapping[str, np.ndarray] | None = None) -> np.ndarray:
     """The sum with the weights ``WEIGHTS`` of some reports, ``(R,) -> (R,)``.
 
     Args:
-        store: The stored reports.
-        query: One report.
         scores: Scores of reports for the query.
         rows: ``(R,)``.
         words: BM25 of these reports by kind of ``SUMMED_WORDS``, ``(R,)``, or several numbers for each, ``(B, R)``,
             for which there are as many sums; None for what it is.
     """
+    store, query = scores.store, scores.query
     if words is None:
         words = {kind: scores(kind, rows) for kind in SUMMED_WORDS}
     total = WEIGHTS["dense"] * scores("dense", rows)
@@ -203,15 +172,15 @@ def quick_sums(
     return np.asarray(total - WEIGHTS["recency"] * np.log1p(np.where(np.isnan(days), scores.count - rows, days)))
 
 
-def _latest(store: FeatureStore, query: ReportFeatures, count: int, allowed: np.ndarray | None) -> np.ndarray:
+def _latest(scores: QueryScores, allowed: np.ndarray | None) -> np.ndarray:
     """The latest reports of the query's component, the latest first; of all where it has none, or no other has it."""
-    code = query.codes[0, COMPONENT]
+    code = scores.query.codes[0, COMPONENT]
     # A component that a stored report introduced later has a code here, but none in an index of the reports before it.
     if code >= 0:
-        rows = _last(DEPTHS["recent"], store.code(COMPONENT)[:count] == code, allowed)
+        rows = _last(DEPTHS["recent"], scores.store.code(COMPONENT)[: scores.count] == code, allowed)
         if len(rows):
             return rows
-    return _last(DEPTHS["recent"], np.broadcast_to(True, count), allowed)
+    return _last(DEPTHS["recent"], np.broadcast_to(True, scores.count), allowed)
 
 
 def _last(depth: int, wanted: np.ndarray, allowed: np.ndarray | None) -> np.ndarray:

@@ -15,7 +15,7 @@ from gedbd.io.processes import map_in_processes
 from gedbd.retrieval.inverted_index import IndexState, length_norm
 from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
-from gedbd.retrieval.reports.first_stage import FirstStage, find_candidates
+from gedbd.retrieval.reports.first_stage import FirstStage, QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import GrowingGroups, KnownGroups
 from gedbd.retrieval.reports.report_features import FeatureEncoder
 from gedbd.retrieval.reports.term_index import TermIndex, TermQuery
@@ -97,12 +97,12 @@ class ReportHistory:
         """The candidates of a report, without their features; ``dense (row,)``, if known, are its cosines."""
         query = self.features[row]
         words = {kind: terms.query(row, getattr(query.terms, kind)[0]) for kind, terms in self.terms.items()}
-        return find_candidates(self.store, query, self.known_before(row), dense=dense, words=words)
+        return find_candidates(QueryScores(self.store, query, self.known_before(row), dense=dense, words=words))
 
     def replay_one(self, row: int, dense: np.ndarray | None = None) -> Replayed:
         """The candidates of a report, see ``find``."""
         found = self.find(row, dense)
-        features = candidate_features(self.store, self.features[row], found)
+        features = candidate_features(found)
         return Replayed(row, found.group, found.row, features, self._is_right(row, found.members))
 
     def _is_right(self, row: int, members: Sequence[np.ndarray]) -> np.ndarray:

@@ -8,7 +8,7 @@ from small_reports import hand_made, some_features, some_links, some_reports, st
 from gedbd.corpora.relevance import find_groups
 from gedbd.retrieval.reports import feature_store
 from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features, relative
-from gedbd.retrieval.reports.first_stage import find_candidates
+from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import KnownGroups
 
 
@@ -21,8 +21,8 @@ def test_candidates_and_features_equal_those_of_loops(seed, monkeypatch):
     for row in (1, 10, 25, 35):
         before = links[:, links.max(axis=0) < row]
         group = find_groups(before, row)
-        found = find_candidates(store, features[row], KnownGroups.of(group))
-        table = candidate_features(store, features[row], found)
+        found = find_candidates(QueryScores(store, features[row], KnownGroups.of(group)))
+        table = candidate_features(found)
         expected = naive.candidates(row, group)
         assert found.row.tolist() == [best for best, _, _ in expected]
         assert [members.tolist() for members in found.members] == [members for _, members, _ in expected]
@@ -38,8 +38,8 @@ def test_candidates_and_features_equal_those_of_loops(seed, monkeypatch):
 def columns_of(features, row):
     """The features of a report's candidates by name, each report a group of its own."""
     store = stored(features, row)
-    found = find_candidates(store, features[row], KnownGroups.of(np.arange(row)))
-    table = candidate_features(store, features[row], found)[np.argsort(found.row)]
+    found = find_candidates(QueryScores(store, features[row], KnownGroups.of(np.arange(row))))
+    table = candidate_features(found)[np.argsort(found.row)]
     return dict(zip(FEATURES, table.T, strict=True))
 
 
@@ -87,8 +87,8 @@ def test_later_reports_do_not_say_that_the_tracker_tells_resolutions():
     features = hand_made(created_at=DAYS, resolved_at=[None, None, "2024-01-03", None, None])
     store = stored(features)  # of all reports, as the replay of a history has it
     for row, told in ((2, [np.nan, np.nan]), (3, [1, 1, 0]), (4, [1, 1, 0, 1])):
-        found = find_candidates(store, features[row], KnownGroups.of(np.arange(row)))
-        table = candidate_features(store, features[row], found)[np.argsort(found.row)]
+        found = find_candidates(QueryScores(store, features[row], KnownGroups.of(np.arange(row))))
+        table = candidate_features(found)[np.argsort(found.row)]
         assert table[:, FEATURES.index("open")].tolist() == pytest.approx(told, nan_ok=True)
 
 
@@ -99,9 +99,9 @@ def test_of_a_group_the_best_report_counts():
         resolved_at=["2024-01-01T12:00", None, None],
     )
     store = stored(features, 2)
-    found = find_candidates(store, features[2], KnownGroups.of(np.array([0, 0])))
+    found = find_candidates(QueryScores(store, features[2], KnownGroups.of(np.array([0, 0]))))
     assert found.row.tolist() == [1]
-    assert candidate_features(store, features[2], found)[0, FEATURES.index("open")] == 1
+    assert candidate_features(found)[0, FEATURES.index("open")] == 1
 
 
 def test_relative_scores_by_hand():
@@ -121,5 +121,5 @@ def test_equal_scores_have_no_z(value, kind):
 def test_no_candidate_has_no_row():
     features = hand_made(texts=["crash in mail"])
     store = stored(features, 0)
-    found = find_candidates(store, features[0], KnownGroups.of(np.arange(0)))
-    assert candidate_features(store, features[0], found).shape == (0, len(FEATURES))
+    found = find_candidates(QueryScores(store, features[0], KnownGroups.of(np.arange(0))))
+    assert candidate_features(found).shape == (0, len(FEATURES))

@@ -9,7 +9,7 @@ from small_reports import hand_made, some_features, some_links, stored
 from gedbd.retrieval.reports import feature_store
 from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
-from gedbd.retrieval.reports.first_stage import find_candidates
+from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import GrowingGroups, KnownGroups
 from gedbd.retrieval.reports.report_features import FIELDS
 
@@ -35,7 +35,7 @@ def assert_equal(one, other, query):
         for mine, theirs in zip(*lists, strict=True):
             np.testing.assert_array_equal(mine, theirs)
     groups = KnownGroups.of(np.arange(len(one)))
-    tables = [candidate_features(store, query, find_candidates(store, query, groups)) for store in (one, other)]
+    tables = [candidate_features(find_candidates(QueryScores(store, query, groups))) for store in (one, other)]
     np.testing.assert_array_equal(*tables)
 
 

@@ -17,7 +17,7 @@ def found_by(monkeypatch, features, **depths):
     monkeypatch.setattr(first_stage, "DEPTHS", NONE | depths)
     last = len(features) - 1
     store = stored(features)
-    return set(find_candidates(store, features[last], KnownGroups.of(np.arange(last))).row.tolist())
+    return set(find_candidates(QueryScores(store, features[last], KnownGroups.of(np.arange(last)))).row.tolist())
 
 
 def test_each_kind_of_retrieval_finds_its_own(monkeypatch):
@@ -52,7 +52,7 @@ def test_of_equal_scores_the_older_report_is_found(monkeypatch):
 def test_of_equal_sums_the_older_group_comes_first(monkeypatch):
     monkeypatch.setattr(first_stage, "WEIGHTS", first_stage.WEIGHTS | {"recency": 0.0})
     features = hand_made(texts=["menu"] * 6)
-    found = find_candidates(stored(features), features[5], KnownGroups.of(np.array([0, 1, 0, 3, 1])))
+    found = find_candidates(QueryScores(stored(features), features[5], KnownGroups.of(np.array([0, 1, 0, 3, 1]))))
     assert found.row.tolist() == [0, 1, 3]
     assert found.group.tolist() == [0, 1, 3]
     assert [rows.tolist() for rows in found.members] == [[0, 2], [1, 4], [3]]
@@ -61,10 +61,10 @@ def test_of_equal_sums_the_older_group_comes_first(monkeypatch):
 def test_a_group_has_one_place_and_at_most_so_many_are_found():
     features = some_features(0, 40)
     store, groups = stored(features), KnownGroups.of(np.arange(39) // 3 * 3)
-    whole = find_candidates(store, features[39], groups)
+    whole = find_candidates(QueryScores(store, features[39], groups))
     assert sorted(whole.group.tolist()) == list(range(0, 39, 3))
     assert whole.sums.tolist() == sorted(whole.sums.tolist(), reverse=True)
-    few = find_candidates(store, features[39], groups, max_groups=4)
+    few = find_candidates(QueryScores(store, features[39], groups), max_groups=4)
     assert few.row.tolist() == whole.row[:4].tolist()
 
 
@@ -73,12 +73,12 @@ def test_only_allowed_reports_are_candidates_and_members():
     store, groups = stored(features), KnownGroups.of(np.arange(29) // 2 * 2)
     allowed = np.ones(29, dtype=bool)
     allowed[[3, 8, 9, 20]] = False
-    found = find_candidates(store, features[3], groups, allowed)
+    found = find_candidates(QueryScores(store, features[3], groups), allowed)
     members = np.concatenate(found.members)
     assert sorted(members.tolist()) == np.flatnonzero(allowed).tolist()
     assert allowed[found.row].all()
     assert 8 not in found.group  # no report of it is allowed
-    nothing = find_candidates(store, features[3], groups, np.zeros(29, dtype=bool))
+    nothing = find_candidates(QueryScores(store, features[3], groups), np.zeros(29, dtype=bool))
     assert len(nothing.group) == len(nothing.row) == len(nothing.members) == len(nothing.sums) == 0
 
 
@@ -88,7 +88,9 @@ def test_the_first_groups_are_those_of_all_that_are_found(number):
     groups = KnownGroups.of(np.minimum(np.arange(40), 35))
     store = stored(features)  # the later reports change how long texts are on average
     for row in range(40, 60):
-        whole, first = (find_candidates(store, features[row], groups, max_groups=size) for size in (40, number))
+        whole, first = (
+            find_candidates(QueryScores(store, features[row], groups), max_groups=size) for size in (40, number)
+        )
         assert len(whole.row) > number
         assert first.row.tolist() == whole.row[:number].tolist()
         assert first.sums.tolist() == whole.sums[:number].tolist()
@@ -97,7 +99,7 @@ def test_the_first_groups_are_those_of_all_that_are_found(number):
 def test_later_reports_change_nothing():
     features = some_features(2, 30)
     groups = KnownGroups.of(np.arange(20))
-    whole, first = (find_candidates(stored(features, count), features[20], groups) for count in (30, 20))
+    whole, first = (find_candidates(QueryScores(stored(features, count), features[20], groups)) for count in (30, 20))
     assert whole.row.tolist() == first.row.tolist()
     assert whole.sums.tolist() == first.sums.tolist()
     members = np.concatenate(whole.members)
@@ -107,7 +109,7 @@ def test_later_reports_change_nothing():
 
 def test_a_tracker_without_words_dates_and_fields():
     features = hand_made(vectors=[[1, 0], [0, 1], [0.8, 0.6], [1, 0]])
-    found = find_candidates(stored(features), features[3], KnownGroups.of(np.arange(3)))
+    found = find_candidates(QueryScores(stored(features), features[3], KnownGroups.of(np.arange(3))))
     assert found.row.tolist() == [0, 2, 1]
     # the cosine, and rows in the place of days
     assert found.sums == pytest.approx([10 - 0.35 * np.log(4), 8 - 0.35 * np.log(2), -0.35 * np.log(3)])
@@ -115,14 +117,14 @@ def test_a_tracker_without_words_dates_and_fields():
 
 def test_an_empty_store_has_no_candidate():
     features = some_features(3, 1)
-    found = find_candidates(stored(features, 0), features[0], KnownGroups.of(np.arange(0)))
+    found = find_candidates(QueryScores(stored(features, 0), features[0], KnownGroups.of(np.arange(0))))
     assert len(found.row) == len(found.sums) == 0
 
 
 def test_cosines_that_are_kept_are_those_of_the_table():
     features = some_features(7, 40)
     store = stored(features)
-    scores = QueryScores(store, features[39], 39)
+    scores = QueryScores(store, features[39], KnownGroups.of(np.arange(39)))
     for rows in (np.array([5, 2, 5]), np.arange(20), np.arange(39), np.arange(0)):
         expected = store.vectors.cosines(rows, features.vectors[39])
         np.testing.assert_array_equal(scores("dense", rows), expected)
