@@ -152,21 +152,23 @@ class BoostedTrees:
 
     def _lay_out(self) -> None:
         """Computes the masks of each feature's intervals, and puts the leaves of all trees one after the other."""
-        layouts = [lay_out(tree, self.num_features) for tree in self.trees]
-        sizes = np.array([len(layout.values) for layout in layouts])
-        self._values = np.concatenate([layout.values for layout in layouts])
-        self._shares = np.concatenate([layout.shares for layout in layouts])
+        sizes = np.array([len(tree.value) for tree in self.trees])
+        columns = zip(*(lay_out(tree, self.num_features) for tree in self.trees), strict=True)
+        masks, self._values, self._shares = map(np.concatenate, columns)
         # The lowest bit is 1 for a tree's leftmost leaf, which frexp gives the exponent 1: hence the - 1.
         self._starts = np.cumsum(sizes) - sizes - 1
         self._mask = next(kind for kind in MASKS if sizes.max() <= np.iinfo(kind).bits)
-        splits = _Splits(
-            np.concatenate([tree.feature for tree in self.trees]),
+        splits = (
             np.concatenate([tree.threshold for tree in self.trees]),
             np.concatenate([tree.nan_left for tree in self.trees]),
-            np.repeat(np.arange(len(layouts)), sizes - 1),
-            np.concatenate([layout.masks for layout in layouts]).astype(self._mask),
+            np.repeat(np.arange(len(sizes)), sizes - 1),
+            masks.astype(self._mask),
         )
-        self._intervals = {int(feature): splits.intervals(feature, len(sizes)) for feature in np.unique(splits.feature)}
+        read = np.concatenate([tree.feature for tree in self.trees])
+        self._intervals = {
+            int(feature): _intervals(len(sizes), *(column[read == feature] for column in splits))
+            for feature in np.unique(read)
+        }
 
     def _leaves(self, features: np.ndarray) -> np.ndarray:
         """The place of each candidate's leaf of each tree, ``(C, F) -> (C, T)``."""
@@ -187,25 +189,25 @@ class BoostedTrees:
         return np.asarray(np.frexp(lowest.astype(np.float32))[1] + self._starts)
 
 
-class _Splits(NamedTuple):
-    """Splits of all trees: what they read, the tree of each, and the mask of a candidate that it sends right."""
+def _intervals(
+    num_trees: int, threshold: np.ndarray, nan_left: np.ndarray, tree: np.ndarray, mask: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The K bounds of a feature, ascending, and the masks ``(K + 2, T)`` of its intervals and of no value.
 
-    feature: np.ndarray
-    threshold: np.ndarray
-    nan_left: np.ndarray
-    tree: np.ndarray
-    mask: np.ndarray
-
-    def intervals(self, feature: int, num_trees: int) -> tuple[np.ndarray, np.ndarray]:
-        """The K bounds of a feature, ascending, and the masks ``(K + 2, T)`` of its intervals and of no value."""
-        _, threshold, nan_left, tree, mask = (column[self.feature == feature] for column in self)
-        bounds, place = np.unique(threshold, return_inverse=True)
-        rows = np.full((len(bounds) + 2, num_trees), np.iinfo(mask.dtype).max, dtype=mask.dtype)
-        np.bitwise_and.at(rows, (place + 1, tree), mask)  # interval 1 begins above bound 0
-        rows[:-1] = np.bitwise_and.accumulate(rows[:-1], axis=0)
-        rows[-1] = np.iinfo(mask.dtype).max
-        np.bitwise_and.at(rows[-1], tree[~nan_left], mask[~nan_left])
-        return bounds, rows
+    Args:
+        num_trees: Number T of trees.
+        threshold: ``(S,)`` of the splits of all trees that read the feature.
+        nan_left: ``(S,)`` bool.
+        tree: ``(S,)`` the tree of each split.
+        mask: ``(S,)`` the mask of a candidate that it sends right.
+    """
+    bounds, place = np.unique(threshold, return_inverse=True)
+    rows = np.full((len(bounds) + 2, num_trees), np.iinfo(mask.dtype).max, dtype=mask.dtype)
+    np.bitwise_and.at(rows, (place + 1, tree), mask)  # interval 1 begins above bound 0
+    rows[:-1] = np.bitwise_and.accumulate(rows[:-1], axis=0)
+    rows[-1] = np.iinfo(mask.dtype).max
+    np.bitwise_and.at(rows[-1], tree[~nan_left], mask[~nan_left])
+    return bounds, rows
 
 
 def _read(line: str, number: int) -> dict[str, object]:
@@ -219,34 +221,34 @@ def _read(line: str, number: int) -> dict[str, object]:
     return content
 
 
-class LeafLayout(NamedTuple):
-    """A tree of S splits with its leaves from left to right.
-
-    Attributes:
-        masks: ``(S,)`` uint64: a bit for each leaf, the leftmost leaf's lowest; those left of the split are 0.
-        values: ``(S + 1,)``.
-        shares: ``(S + 1, F + 1)`` what each feature adds on the way to the leaf, and the mean value of the tree.
-    """
-
-    masks: np.ndarray
-    values: np.ndarray
-    shares: np.ndarray
-
-
-def lay_out(tree: RegressionTree, num_features: int) -> LeafLayout:
-    """Lays a tree out.
+def lay_out(tree: RegressionTree, num_features: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lays out a tree of S splits with its leaves from left to right.
 
     Args:
         tree: A tree that was checked.
         num_features: Number F of features.
+
+    Returns:
+        Masks ``(S,)`` uint64 with a bit for each leaf, the leftmost leaf's lowest, of which those left of the split are
+        0; values of the leaves ``(S + 1,)``; and what each feature adds on the way to the leaf, with the mean value of
+        the tree, ``(S + 1, F + 1)``.
     """
-    num_splits = len(tree.feature)
-    sizes, means = _below(tree)
-    masks = np.zeros(num_splits, dtype=np.uint64)
     # Splits come first, then the leaves in reverse order: number -1 - i, from the end, is leaf i.
+    num_splits = len(tree.feature)
+    count = 2 * num_splits + 1
+    # Below each split and leaf: number of leaves, sum of values over the training candidates, and number of those.
+    sizes, totals, weights = np.ones(count, dtype=np.int64), np.zeros(count), np.zeros(count)
+    candidates = np.maximum(tree.size, 1).astype(np.float64)
+    totals[num_splits:] = (tree.value * candidates)[::-1]
+    weights[num_splits:] = candidates[::-1]
+    for split in reversed(range(num_splits)):
+        for column in (sizes, totals, weights):
+            column[split] = column[tree.left[split]] + column[tree.right[split]]
+    means = totals / weights
+    masks = np.zeros(num_splits, dtype=np.uint64)
     # The leaves first[n] ... first[n] + sizes[n] - 1, from left to right, are below number n.
-    first = np.zeros(2 * num_splits + 1, dtype=np.int64)
-    shares = np.zeros((2 * num_splits + 1, num_features + 1))
+    first = np.zeros(count, dtype=np.int64)
+    shares = np.zeros((count, num_features + 1))
     shares[0, -1] = means[0]  # number 0 is the root; without a split, the only leaf
     for split in range(num_splits):  # children have higher numbers
         left, right = int(tree.left[split]), int(tree.right[split])
@@ -258,19 +260,4 @@ def lay_out(tree: RegressionTree, num_features: int) -> LeafLayout:
             shares[child] = shares[split]
             shares[child, tree.feature[split]] += means[child] - means[split]
     order = np.argsort(first[num_splits:][::-1])  # the leaves 0, 1, ... by their places
-    return LeafLayout(masks, tree.value[order], shares[num_splits:][::-1][order])
-
-
-def _below(tree: RegressionTree) -> tuple[np.ndarray, np.ndarray]:
-    """Number of leaves, and mean value over the training candidates, below each split and leaf, ``(2 S + 1,)``."""
-    num_splits = len(tree.feature)
-    counts = np.maximum(tree.size, 1).astype(np.float64)
-    sizes = np.ones(2 * num_splits + 1, dtype=np.int64)
-    totals = np.zeros(2 * num_splits + 1)
-    totals[num_splits:] = (tree.value * counts)[::-1]
-    weights = np.zeros(2 * num_splits + 1)
-    weights[num_splits:] = counts[::-1]
-    for split in reversed(range(num_splits)):
-        for column in (sizes, totals, weights):
-            column[split] = column[tree.left[split]] + column[tree.right[split]]
-    return sizes, totals / weights
+    return masks, tree.value[order], shares[num_splits:][::-1][order]

@@ -1,13 +1,15 @@
-"""The models of rankers, as text: boosted trees, or a weighted sum."""
+"""The models of rankers, and rankers as text: boosted trees, or a weighted sum."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from gedbd.retrieval.boosted_trees import BoostedTrees
+
+FORMAT = 1  # of rankers
 
 
 class RankingModel(Protocol):
@@ -104,3 +106,52 @@ def read_model(kind: str, text: str) -> RankingModel:
     if kind == "linear":
         return WeightedFeatures.from_text(text)
     raise ValueError(f"the kind of model {kind!r} is unknown: boosted or linear; train it again")
+
+
+def ranker_text(content: Mapping[str, object]) -> str:
+    """A ranker as text: its settings, with each model as a list of lines; see ``RankerText``."""
+    return json.dumps({"format": FORMAT, **content}, indent=0) + "\n"
+
+
+class RankerText:
+    """Reads what ``ranker_text`` wrote.
+
+    Args:
+        text: The text.
+        name: What error messages call the ranker.
+
+    Raises:
+        ValueError: If the text is damaged, here and in all methods.
+    """
+
+    def __init__(self, text: str, name: str) -> None:
+        self.name = name
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise self.error("no JSON") from error
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise self.error(f"not of format {FORMAT}")
+        self.content: dict[str, Any] = content
+
+    def error(self, reason: object) -> ValueError:
+        """The error to raise for a reason."""
+        return ValueError(f"{self.name}: {reason}; train it again")
+
+    def strings(self, name: str) -> list[str]:
+        """A list of strings."""
+        value = self.content.get(name)
+        if not isinstance(value, list) or not all(isinstance(line, str) for line in value):
+            raise self.error(f"{name!r} is not a list of texts")
+        return value
+
+    def model(self, name: str) -> RankingModel:
+        """A model."""
+        return read_model(str(self.content.get("kind")), "\n".join(self.strings(name)) + "\n")
+
+    def check_model(self, model: RankingModel, num_features: int) -> None:
+        """Refuses a model that reads another number of features."""
+        try:
+            model.predict(np.zeros((1, num_features), dtype=np.float32))
+        except ValueError as error:
+            raise self.error(error) from error

@@ -1,6 +1,5 @@
 """Ranks the commits of a history for a report."""
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping
 from importlib.resources import files as package_files
@@ -19,9 +18,8 @@ from gedbd.retrieval.changes.commit_features import (
 from gedbd.retrieval.changes.file_features import FILE_FEATURES, FILE_KINDS, FileFeatures
 from gedbd.retrieval.changes.known_fixes import KnownFixes
 from gedbd.retrieval.changes.query_features import QueryFeatures, query_features
-from gedbd.retrieval.ranking_models import RankingModel, read_model
+from gedbd.retrieval.ranking_models import RankerText, RankingModel, ranker_text
 
-FORMAT = 1
 DEFAULT = "default_ranker.json"
 # Features whose value does not depend on the text of the report.
 CONTENT_FREE = frozenset({*CONTENT_FREE_COLUMNS, *FILE_KINDS})
@@ -136,7 +134,6 @@ class ChangeRanker:
     def to_text(self) -> str:
         """The ranker as text, to store it."""
         content = {
-            "format": FORMAT,
             "kind": self.kind,
             "content_free": self.content_free,
             "extra": list(self.extra),
@@ -144,7 +141,7 @@ class ChangeRanker:
             "files": self.files.to_text().splitlines(),
             "commits": self.commits.to_text().splitlines(),
         }
-        return json.dumps(content, indent=0) + "\n"
+        return ranker_text(content)
 
     @classmethod
     def from_text(cls, text: str) -> "ChangeRanker":
@@ -153,29 +150,18 @@ class ChangeRanker:
         Raises:
             ValueError: If the text is damaged.
         """
-        try:
-            content = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValueError("ranker of changes: no JSON; train it again") from error
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise ValueError(f"ranker of changes: not of format {FORMAT}; train it again")
-        files, commits, extra = (_strings(content.get(name)) for name in ("files", "commits", "extra"))
-        kind = str(content.get("kind"))
-        file_model = read_model(kind, "\n".join(files) + "\n")
-        commit_model = read_model(kind, "\n".join(commits) + "\n")
-        ownership = content.get("ownership") is not False  # true where an older text does not say
-        ranker = cls(file_model, commit_model, kind, content.get("content_free") is True, tuple(extra), ownership)
-        ranker._check()
+        stored = RankerText(text, "ranker of changes")
+        ranker = cls(
+            stored.model("files"),
+            stored.model("commits"),
+            stored.content["kind"],
+            stored.content.get("content_free") is True,
+            tuple(stored.strings("extra")),
+            stored.content.get("ownership") is not False,  # true where an older text does not say
+        )
+        stored.check_model(ranker.files, len(file_columns(ranker.content_free)))
+        stored.check_model(ranker.commits, len(ranker.names))
         return ranker
-
-    def _check(self) -> None:
-        """Raises ValueError if the models read another number of features."""
-        num_files = len(file_columns(self.content_free))
-        for model, count in ((self.files, num_files), (self.commits, len(self.names))):
-            try:
-                model.predict(np.zeros((1, count), dtype=np.float32))
-            except ValueError as error:
-                raise ValueError(f"ranker of changes: {error}; train it again") from error
 
     def _table(self, features: QueryFeatures) -> tuple[np.ndarray, np.ndarray]:
         """The shortlist and its features, ``(C,)`` and ``(C, F)``."""
@@ -191,13 +177,6 @@ class ChangeRanker:
             base = name.removesuffix("_share").removesuffix("_rank")
             found[base if base in self.names and name not in CONTENT_FREE | set(OWNERSHIP) else name] += float(share)
         return dict(found)
-
-
-def _strings(value: object) -> list[str]:
-    """A list of strings that JSON held."""
-    if not isinstance(value, list) or not all(isinstance(line, str) for line in value):
-        raise ValueError("ranker of changes: a list of lines is missing; train it again")
-    return value
 
 
 def softmax_scores(model: RankingModel, files: FileFeatures, content_free: bool) -> np.ndarray:

@@ -1,7 +1,6 @@
 """Ranks the candidates of a query by their features."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from importlib.resources import files as package_files
 from pathlib import Path
@@ -9,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from gedbd.retrieval.ranking_models import RankingModel, read_model
+from gedbd.retrieval.ranking_models import RankerText, RankingModel, ranker_text
 from gedbd.retrieval.reports.candidate_features import FEATURES, RELATIVE, relative
 
 SIZE = 64
 SEEN = "the default ranker was trained on this tracker and knows its duplicates"
 MIN_SHARE = 0.5  # of a sample that the reports of the same tracker contain
-FORMAT = 1
 DEFAULT = "default_ranker.json"
 BASE_FEATURES = tuple(f"base{kind}" for kind in RELATIVE)
 
@@ -78,7 +76,6 @@ class ReportRanker:
     def to_text(self) -> str:
         """The ranker as text, to store it."""
         content = {
-            "format": FORMAT,
             "kind": self.kind,
             "features": list(self.names),
             "extra": list(self.extra),
@@ -86,7 +83,7 @@ class ReportRanker:
             "model": self.model.to_text().splitlines(),
             "base": None if self.base is None else self.base.to_text().splitlines(),
         }
-        return json.dumps(content, indent=0) + "\n"
+        return ranker_text(content)
 
     @classmethod
     def from_text(cls, text: str) -> "ReportRanker":
@@ -95,22 +92,13 @@ class ReportRanker:
         Raises:
             ValueError: If the text is damaged, or the ranker was trained on other features than this version computes.
         """
-        try:
-            content = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValueError("ranker of reports: no JSON; train it again") from error
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise ValueError(f"ranker of reports: not of format {FORMAT}; train it again")
-        lines, extra, names = (_strings(content, name) for name in ("model", "extra", "features"))
-        model = read_model(str(content.get("kind")), "\n".join(lines) + "\n")
-        base = None if content.get("base") is None else cls.from_text("\n".join(_strings(content, "base")))
-        ranker = cls(model, content["kind"], tuple(extra), base, _samples(content))
+        stored = RankerText(text, "ranker of reports")
+        model, extra, names = stored.model("model"), stored.strings("extra"), stored.strings("features")
+        base = None if stored.content.get("base") is None else cls.from_text("\n".join(stored.strings("base")))
+        ranker = cls(model, stored.content["kind"], tuple(extra), base, _samples(stored))
         if tuple(names) != ranker.names:
-            raise ValueError("ranker of reports: it was trained on other features; train it again")
-        try:
-            ranker.model.predict(np.zeros((1, len(ranker.names)), dtype=np.float32))
-        except ValueError as error:
-            raise ValueError(f"ranker of reports: {error}; train it again") from error
+            raise stored.error("it was trained on other features")
+        stored.check_model(model, len(ranker.names))
         return ranker
 
 
@@ -131,21 +119,13 @@ def _divide(row: dict[str, float], inner: dict[str, float]) -> None:
         row[name] += total * value / whole
 
 
-def _strings(content: Mapping[str, object], name: str) -> list[str]:
-    """A list of strings that JSON held."""
-    value = content.get(name)
-    if not isinstance(value, list) or not all(isinstance(line, str) for line in value):
-        raise ValueError(f"ranker of reports: {name!r} is not a list of texts; train it again")
-    return value
-
-
-def _samples(content: Mapping[str, object]) -> tuple[tuple[int, ...], ...]:
-    """The samples of reports that JSON held."""
-    value = content.get("trained_on")
+def _samples(stored: RankerText) -> tuple[tuple[int, ...], ...]:
+    """The samples of reports that a text holds."""
+    value = stored.content.get("trained_on")
     if not isinstance(value, list) or not all(isinstance(sample, list) for sample in value):
-        raise ValueError("ranker of reports: 'trained_on' is not a list of lists; train it again")
+        raise stored.error("'trained_on' is not a list of lists")
     if not all(type(number) is int for sample in value for number in sample):
-        raise ValueError("ranker of reports: 'trained_on' holds something else than numbers; train it again")
+        raise stored.error("'trained_on' holds something else than numbers")
     return tuple(tuple(sample) for sample in value)
 
 
