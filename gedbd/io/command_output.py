@@ -7,6 +7,7 @@ digits. Functions that print a table also record it: ``record(results=table)``. 
 import json
 import math
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from datetime import datetime
@@ -228,8 +229,6 @@ def print_hanging(console: "Console", start: str, text: str) -> None:
         start: Such as ``"  title  "``.
         text: What may take several lines; a word that is longer than a line stays whole.
     """
-    import textwrap
-
     width = max(console.width - len(start), 1)
     lines = textwrap.wrap(printable(text), width, break_long_words=False, break_on_hyphens=False) or [""]
     for place, line in enumerate(lines):

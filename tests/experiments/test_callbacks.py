@@ -1,7 +1,8 @@
-"""A training whose loss or weights are no longer finite ends, and what was saved before stays."""
+"""Callbacks: a training whose loss or weights are no longer finite ends, and bars count epochs from one."""
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import pytorch_lightning as pl
@@ -9,7 +10,7 @@ import torch
 from pytorch_lightning.callbacks import ModelCheckpoint
 from torch.utils.data import DataLoader
 
-from gedbd.experiments.callbacks import CHECK_STEPS, FiniteValues
+from gedbd.experiments.callbacks import CHECK_STEPS, EpochProgressBar, FiniteValues
 
 
 class Line(pl.LightningModule):
@@ -76,3 +77,14 @@ def test_a_finite_training_goes_on(tmp_path: Path) -> None:
     module = Line()
     train(module, tmp_path)
     assert module.steps_run == 12
+
+
+@pytest.mark.parametrize(("max_epochs", "shown"), [(3, "epoch 3/3"), (-1, "epoch 3"), (None, "epoch 3")])
+def test_epochs_are_counted_from_one(max_epochs, shown):
+    bar = EpochProgressBar()
+    bar._trainer = SimpleNamespace(max_epochs=max_epochs)
+    assert bar._get_train_description(2).rstrip() == shown
+
+
+def test_lightning_still_asks_for_the_description():
+    assert hasattr(EpochProgressBar.__bases__[0], "_get_train_description")
