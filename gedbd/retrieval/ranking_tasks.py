@@ -1,5 +1,6 @@
 """Ranking tasks: the protocol that all of them follow, and those over the reports of one tracker."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -24,62 +25,50 @@ MAX_WINDOW_DAYS = 36_500
 TOP_K = (1, 5, 10, 20, 100)
 
 
-class RankingTask(Protocol):
+class RankingTask(ABC):
     """Queries with their candidates and relevant documents. Queries and documents are rows of one table or of two.
 
-    A class that has ``ranks_later = True`` ranks documents that are created after the query too.
+    Attributes:
+        queries: ``(Q,)`` rows of the query table.
+        top_k: Ranks K at which metrics are computed.
+        name: Id of the protocol, such as ``earlier``.
+        words: What reports and figures call the protocol.
+        warnings: What was found while the queries and candidates were collected, in sentences for the user.
+        ranks_later: Whether documents that are created after the query are ranked too.
     """
 
-    @property
-    def name(self) -> str:
-        """Id of the protocol, such as ``earlier``."""
-        ...
-
-    @property
-    def words(self) -> ProtocolWords:
-        """What reports and figures call the protocol."""
-        ...
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What was found while the queries and candidates were collected, in sentences for the user."""
-        ...
-
-    @property
-    def queries(self) -> np.ndarray:
-        """``(Q,)`` rows of the query table."""
-        ...
-
-    @property
-    def top_k(self) -> tuple[int, ...]:
-        """Ranks K at which metrics are computed."""
-        ...
-
-    @property
-    def against(self) -> str:
-        """What queries are ranked against, in words: "12 queries against all earlier reports"."""
-        ...
-
-    @property
-    def needed(self) -> np.ndarray:
-        """Rows of the documents whose scores are read, ascending."""
-        ...
+    queries: np.ndarray
+    top_k: tuple[int, ...]
+    name: str
+    words: ProtocolWords
+    warnings: tuple[str, ...]
+    ranks_later: ClassVar[bool] = False
 
     def __len__(self) -> int:
         """Number of queries Q."""
-        ...
+        return len(self.queries)
 
+    @property
+    @abstractmethod
+    def against(self) -> str:
+        """What queries are ranked against, in words: "12 queries against all earlier reports"."""
+
+    @property
+    @abstractmethod
+    def needed(self) -> np.ndarray:
+        """Rows of the documents whose scores are read, ascending."""
+
+    @abstractmethod
     def candidates(self, index: int) -> np.ndarray:
         """Rows of the documents that query number ``index`` is ranked against, ascending."""
-        ...
 
+    @abstractmethod
     def relevant(self, index: int) -> np.ndarray:
         """Rows of the documents that query number ``index`` should find, ascending; not all need be candidates."""
-        ...
 
     def unit(self, rows: np.ndarray) -> np.ndarray:
-        """What a rank counts, one number for each document: its group, or the document itself."""
-        ...
+        """What a rank counts, one number for each document: its group, or here the document itself."""
+        return rows
 
 
 class TaskFinder(Protocol):
@@ -97,7 +86,7 @@ class TaskFinder(Protocol):
 
 
 @dataclass(frozen=True)
-class EarlierReports:
+class EarlierReports(RankingTask):
     """Every report with an earlier duplicate, ranked against the reports created before it; ranks count groups.
 
     The protocol of "Duplicate Bug Report Detection: How Far Are We?" (TOSEM 2023).
@@ -156,12 +145,9 @@ class EarlierReports:
             )
         return task
 
-    def __len__(self) -> int:
-        return len(self.queries)
-
     @property
     def against(self) -> str:
-        """What queries are ranked against, in words."""
+        """See ``RankingTask``."""
         return "all earlier reports"
 
     @property
@@ -195,7 +181,7 @@ class EarlierReports:
 
 
 @dataclass(frozen=True)
-class ReportPool:
+class ReportPool(RankingTask):
     """The reports of one part as queries and candidates of each other, whenever created; ranks count reports.
 
     The protocol of "SBERT with Contrastive Learning + VLM Augmentation".
@@ -225,12 +211,9 @@ class ReportPool:
         has_duplicate = group_size[corpus.group[pool]] > 1
         return cls(pool[has_duplicate], pool, corpus.group, top_k)
 
-    def __len__(self) -> int:
-        return len(self.queries)
-
     @property
     def against(self) -> str:
-        """What queries are ranked against, in words."""
+        """See ``RankingTask``."""
         return f"the {len(self.pool):,} of this part"
 
     @property
@@ -247,13 +230,9 @@ class ReportPool:
         others = self.candidates(index)
         return np.asarray(others[self.group[others] == self.group[self.queries[index]]])
 
-    def unit(self, rows: np.ndarray) -> np.ndarray:
-        """Reports."""
-        return rows
-
 
 @dataclass(frozen=True)
-class CandidateSets:
+class CandidateSets(RankingTask):
     """A set of candidates for every query; ranks count documents, or groups where these are given.
 
     Attributes:
@@ -277,9 +256,6 @@ class CandidateSets:
     words: ProtocolWords = CANDIDATE_SETS_WORDS
     warnings: tuple[str, ...] = ()
 
-    def __len__(self) -> int:
-        return len(self.queries)
-
     @property
     def mean_candidates(self) -> float:
         """Mean size of the candidate sets; 0 without queries."""
@@ -287,7 +263,7 @@ class CandidateSets:
 
     @property
     def against(self) -> str:
-        """What queries are ranked against, in words."""
+        """See ``RankingTask``."""
         return f"the candidates of each, {self.mean_candidates:,.0f} on average"
 
     @property
@@ -312,7 +288,7 @@ class CandidateSets:
 
 
 @dataclass(frozen=True)
-class EarlierDocuments:
+class EarlierDocuments(RankingTask):
     """Queries ranked against the documents of another table that were created before them; ranks count documents.
 
     Attributes:
@@ -331,12 +307,9 @@ class EarlierDocuments:
     words: ProtocolWords = EARLIER_DOCUMENTS_WORDS
     warnings: tuple[str, ...] = ()
 
-    def __len__(self) -> int:
-        return len(self.queries)
-
     @property
     def against(self) -> str:
-        """What queries are ranked against, in words."""
+        """See ``RankingTask``."""
         return "all earlier documents"
 
     @property
@@ -353,10 +326,6 @@ class EarlierDocuments:
         # No ranking can find a later document, and it would lower the average precision of all of them.
         rows = self.relevance.relevant(int(self.queries[index]))
         return np.asarray(rows[rows < self.num_earlier[index]])
-
-    def unit(self, rows: np.ndarray) -> np.ndarray:
-        """Documents."""
-        return rows
 
 
 def count_earlier(created_at: pd.Series, before: pd.Series) -> np.ndarray:
