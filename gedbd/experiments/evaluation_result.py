@@ -1,7 +1,5 @@
 """The result of a run before it is written and shown, and the evaluation of baselines and of report vectors."""
 
-import json
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,19 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from hydra.core.hydra_config import HydraConfig
 from matplotlib.figure import Figure
 from pytorch_lightning.loggers import Logger, WandbLogger
 from torch import Tensor
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.display_names import display_name
-from gedbd.evaluation.figure_files import name_subject, save_figure
 from gedbd.evaluation.pairwise import GRID, best_threshold, pairwise_metrics, score_grid
-from gedbd.evaluation.run_folders import OWN_PAGE
 from gedbd.experiments.prepare import PreparedData
 from gedbd.io.console import printable, stage
-from gedbd.io.files import write_text
 from gedbd.losses.loss import Loss
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.reports.report_training import RankerOnTop
@@ -138,24 +132,10 @@ def name_reports(table: pd.DataFrame, corpus: Corpus, first: str, second: str) -
     return named
 
 
-def save_figures(folder: Path, drawn: Mapping[str, Figure], subject: str) -> None:
-    """Writes ``figures/<name>.png`` and ``.svg`` of each figure, with what it is about: the corpus."""
-    (folder / "figures").mkdir(exist_ok=True)
-    for name, figure in drawn.items():
-        save_figure(name_subject(figure, subject), folder / "figures" / name)
-
-
-def training_command() -> str | None:
-    """The command line of the running job; None outside of Hydra."""
-    if not HydraConfig.initialized():
-        return None
-    return shlex.join(["gedbd", "train", *HydraConfig.get().overrides.task])
-
-
 def log_files(
     loggers: Iterable[Logger], folder: Path, tables: Mapping[str, pd.DataFrame], figures: Iterable[str]
 ) -> None:
-    """Logs tables, and figures that ``save_figures`` has written, to Weights & Biases."""
+    """Logs tables, and figures of the run folder by name, to Weights & Biases."""
     for logger in loggers:
         if isinstance(logger, WandbLogger):
             for name in figures:
@@ -163,11 +143,6 @@ def log_files(
             for name, table in tables.items():
                 shown = table.map(lambda cell: printable(cell, keep="\n") if isinstance(cell, str) else cell)
                 logger.log_table(name, dataframe=shown)
-
-
-def mark_finished(folder: Path, summary: str) -> None:
-    """Writes the last file of the run, with which it counts as finished; ``summary`` is shown in lists of runs."""
-    write_text(folder / OWN_PAGE, json.dumps({"summary": summary}) + "\n")
 
 
 class ScoredPairs(NamedTuple):

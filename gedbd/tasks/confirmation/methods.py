@@ -2,22 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from gedbd.tasks.confirmation.metrics import permutation_importance
-from gedbd.tasks.confirmation.models import Regressor
+from gedbd.tasks.confirmation.models import Examples, Regressor
 
 FEATURE_SETS = ("question", "pair", "text", "network")
-
-
-class Rows(NamedTuple):
-    """Inputs and targets of some anchors, see ``gedbd.tasks.confirmation.models.Examples``."""
-
-    x: np.ndarray
-    y: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -88,15 +80,15 @@ class Method:
         """Fits the model, and predicts validation and test."""
         x = data.x(self.features)
         y = data.y
-        val = Rows(x[data.val], y[data.val])
-        self.model.fit(Rows(x[data.train], y[data.train]), val)
+        val = Examples(x[data.val], y[data.val])
+        self.model.fit(Examples(x[data.train], y[data.train]), val)
         on_val = self.model.predict(val.x)
         importance = self._importance(data, val, on_val)
         if self.refit:
-            self.model.fit(Rows(x[data.refit], y[data.refit]), val)
+            self.model.fit(Examples(x[data.refit], y[data.refit]), val)
         return Prediction(on_val, self.model.predict(x[data.test]), importance)
 
-    def _importance(self, data: AnchorData, val: Rows, predicted: np.ndarray) -> pd.DataFrame | None:
+    def _importance(self, data: AnchorData, val: Examples, predicted: np.ndarray) -> pd.DataFrame | None:
         """Permutation importance on validation, of named features only."""
         if not self.features or set(self.features) & {"text", "network"}:
             return None

@@ -1,34 +1,18 @@
 """Regressors of log10 hours: the median, and trees on vectors or features."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from sklearn.pipeline import Pipeline
-
 
 QUANTILES = 100
 
 
-class Examples(Protocol):
-    """Inputs and targets that a model learns from.
+class Examples(NamedTuple):
+    """Inputs and targets of A anchors: ``x (A, F)`` and ``y (A,)``, log10 of the hours."""
 
-    Attributes:
-        x: ``(A, F)`` inputs.
-        y: ``(A,)`` log10 of the hours.
-    """
-
-    @property
-    def x(self) -> np.ndarray:
-        """See the class."""
-        ...
-
-    @property
-    def y(self) -> np.ndarray:
-        """See the class."""
-        ...
+    x: np.ndarray
+    y: np.ndarray
 
 
 class Regressor(Protocol):
@@ -55,7 +39,24 @@ class Median:
         return np.full(len(x), self.median_)
 
 
-class DecisionTree:
+class LibraryModel:
+    """A model of scikit-learn or with its interface."""
+
+    def make(self, num_examples: int) -> Any:
+        """The model before it is fitted to so many examples."""
+        raise NotImplementedError
+
+    def fit(self, train: Examples, val: Examples) -> None:
+        """See ``Regressor``."""
+        self.model_ = self.make(len(train.y))
+        self.model_.fit(train.x, train.y)
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """See ``Regressor``."""
+        return np.asarray(self.model_.predict(x), dtype=np.float64)
+
+
+class DecisionTree(LibraryModel):
     """scikit-learn's regression tree with squared error.
 
     Args:
@@ -65,25 +66,16 @@ class DecisionTree:
     """
 
     def __init__(self, max_depth: int = 7, min_samples_split: int = 2, seed: int = 0) -> None:
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.seed = seed
+        self.options = {"max_depth": max_depth, "min_samples_split": min_samples_split, "random_state": seed}
 
-    def fit(self, train: Examples, val: Examples) -> None:
-        """See ``Regressor``."""
+    def make(self, num_examples: int) -> Any:
+        """See ``LibraryModel``."""
         from sklearn.tree import DecisionTreeRegressor
 
-        self.tree_: DecisionTreeRegressor = DecisionTreeRegressor(
-            max_depth=self.max_depth, min_samples_split=self.min_samples_split, random_state=self.seed
-        )
-        self.tree_.fit(train.x, train.y)
-
-    def predict(self, x: np.ndarray) -> np.ndarray:
-        """See ``Regressor``."""
-        return np.asarray(self.tree_.predict(x))
+        return DecisionTreeRegressor(**self.options)
 
 
-class XGBoost:
+class XGBoost(LibraryModel):
     """XGBoost (Chen and Guestrin, 2016) with squared error.
 
     Args:
@@ -113,18 +105,13 @@ class XGBoost:
             "random_state": seed,
         }
 
-    def fit(self, train: Examples, val: Examples) -> None:
-        """See ``Regressor``. Raises ValueError if XGBoost is not installed."""
+    def make(self, num_examples: int) -> Any:
+        """See ``LibraryModel``. Raises ValueError if XGBoost is not installed."""
         try:
             from xgboost import XGBRegressor
         except ImportError as error:
             raise ValueError("xgboost is not installed: pip install 'gedbd[questions]'") from error
-        self.trees_: XGBRegressor = XGBRegressor(**self.options, n_jobs=1)
-        self.trees_.fit(train.x, train.y)
-
-    def predict(self, x: np.ndarray) -> np.ndarray:
-        """See ``Regressor``."""
-        return np.asarray(self.trees_.predict(x), dtype=np.float64)
+        return XGBRegressor(**self.options, n_jobs=1)
 
 
 class GradientBoosting:
@@ -182,7 +169,7 @@ class GradientBoosting:
         return np.asarray(np.mean([one.predict(known) for one in self.boostings_], axis=0))
 
 
-class RankRidge:
+class RankRidge(LibraryModel):
     """Ridge regression on the quantile of each feature among the training anchors.
 
     Quantiles keep long tails, and values beyond those of training, from dominating. A missing value counts as the
@@ -195,29 +182,23 @@ class RankRidge:
     def __init__(self, l2: float = 100.0) -> None:
         self.l2 = l2
 
-    def fit(self, train: Examples, val: Examples) -> None:
-        """See ``Regressor``."""
+    def make(self, num_examples: int) -> Any:
+        """See ``LibraryModel``."""
         from sklearn.impute import SimpleImputer
         from sklearn.linear_model import Ridge
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
-        self.pipeline_: Pipeline = make_pipeline(
+        return make_pipeline(
             SimpleImputer(strategy="median", keep_empty_features=True),
-            QuantileTransformer(
-                n_quantiles=min(QUANTILES, len(train.y)), subsample=None
-            ),  # of all, not of a random part
+            # Without ``subsample=None`` the quantiles would be those of a random part.
+            QuantileTransformer(n_quantiles=min(QUANTILES, num_examples), subsample=None),
             StandardScaler(),
             Ridge(self.l2),
         )
-        self.pipeline_.fit(train.x, train.y)
-
-    def predict(self, x: np.ndarray) -> np.ndarray:
-        """See ``Regressor``."""
-        return np.asarray(self.pipeline_.predict(x))
 
 
-class ExtraTrees:
+class ExtraTrees(LibraryModel):
     """Extremely randomised trees (Geurts, Ernst and Wehenkel, 2006). A missing value counts as the median.
 
     Args:
@@ -235,20 +216,14 @@ class ExtraTrees:
             "random_state": seed,
         }
 
-    def fit(self, train: Examples, val: Examples) -> None:
-        """See ``Regressor``."""
+    def make(self, num_examples: int) -> Any:
+        """See ``LibraryModel``."""
         from sklearn.ensemble import ExtraTreesRegressor
         from sklearn.impute import SimpleImputer
         from sklearn.pipeline import make_pipeline
 
-        self.pipeline_: Pipeline = make_pipeline(
-            SimpleImputer(strategy="median", keep_empty_features=True), ExtraTreesRegressor(**self.options)
-        )
-        self.pipeline_.fit(train.x, train.y)
-
-    def predict(self, x: np.ndarray) -> np.ndarray:
-        """See ``Regressor``."""
-        return np.asarray(self.pipeline_.predict(x))
+        imputer = SimpleImputer(strategy="median", keep_empty_features=True)
+        return make_pipeline(imputer, ExtraTreesRegressor(**self.options))
 
 
 class Blend:

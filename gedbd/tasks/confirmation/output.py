@@ -1,10 +1,11 @@
 """Writes a run: tables, figures and page in the run folder, a table on the console, metrics on the dashboard."""
 
-from datetime import datetime
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pytorch_lightning.loggers import Logger
 from rich.console import Console
@@ -13,14 +14,13 @@ from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.display_names import display_name
 from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
 from gedbd.evaluation.figures import MARGINS, SIZE
-from gedbd.evaluation.report.report_page import markdown, write_report
+from gedbd.evaluation.report.report_page import markdown
 from gedbd.evaluation.report.section import Section, show
-from gedbd.experiments.evaluation_result import log_files, mark_finished, save_figures, training_command
+from gedbd.experiments.run_page import RunPage
 from gedbd.experiments.run_results import with_intervals
-from gedbd.io.command_output import print_table, record
-from gedbd.io.console import escape_markdown, print_line, print_path
+from gedbd.io.console import escape_markdown
 from gedbd.io.files import locate, write_text
-from gedbd.io.table_files import read_csv, write_csv, write_parquet
+from gedbd.io.table_files import read_csv, write_parquet
 from gedbd.tasks.confirmation.results import ConfirmationResult
 
 MAX_PENDING = 50
@@ -64,42 +64,23 @@ def write_result(
         loggers: Loggers of the run.
         console: Where tables are shown.
     """
+    name = result.corpus.name
     tables = _tables(result)
+    # To fit 80 columns; the page and confirmation.csv have all.
+    methods = result.table.drop(columns=["features", "rmse_low", "rmse_high", "val_spearman", "val_rmse"])
+    methods = methods.rename(columns=lambda name: name.replace("rmse_difference", "rmse_less_median"))
+    title = f"{name}, {result.data.test.sum():,} test anchors: log10 hours until confirmation"
+    shown = {title: with_intervals(methods)}
+    if len(result.network):
+        shown["with the tag network and without"] = with_intervals(result.network)
     if published:
-        tables["table7"] = beside_published(result.table)
-        write_text(folder / "table7.md", table7_markdown(result.corpus.name, tables["table7"]))
-    for name, table in tables.items():
-        write_csv(folder / f"{name}.csv", table)
+        shown["beside the paper's Table 7"] = tables["table7"] = beside_published(result.table)
+        write_text(folder / "table7.md", table7_markdown(name, tables["table7"]))
     write_parquet(folder / "confirmation.parquet", _predicted(result))
-    drawn = draw(result)
-    save_figures(folder, drawn, result.corpus.name)
-    page = write_report(
-        folder,
-        f"Confirmation time: {result.corpus.name}",
-        result.summary,
-        sections(result, drawn, tables.get("table7")),
-        command=training_command(),
-        date=datetime.now().astimezone(),
-    )
-    record(folder=folder, corpus=result.corpus.name, page=page, summary=result.summary, **tables)
-    _show(console, result, tables, page)
-    _log(loggers, folder, result, tables, list(drawn))
-    mark_finished(folder, result.summary)
-
-
-def draw(result: ConfirmationResult) -> dict[str, Figure]:
-    """The figures, by name."""
-    predicted = result.predictions[result.best].test
-    true = result.data.y[result.data.test]
-    drawn = {
-        "rho_by_method": rho_by_method(result.table),
-        "predicted_against_true": predicted_against_true(predicted, true),
-        "calibration": calibration(decile_table(predicted, true)),
-    }
-    for name, prediction in result.predictions.items():
-        if prediction.importance is not None:
-            drawn[f"importance_{name}"] = importance(prediction.importance)
-    return drawn
+    best = result.table.iloc[0].drop(["method", "features"])
+    metrics = {f"test/{metric}": float(value) for metric, value in best.items()}
+    page = RunPage("Confirmation time", name, result.summary, tables, shown, sections(result, tables), metrics)
+    page.write(folder, loggers, console)
 
 
 def _tables(result: ConfirmationResult) -> dict[str, pd.DataFrame]:
@@ -126,85 +107,67 @@ def _predicted(result: ConfirmationResult) -> pd.DataFrame:
     return pd.DataFrame({"id": ids, "target": anchors["target"].to_numpy()} | columns)
 
 
-def _show(console: Console, result: ConfirmationResult, tables: dict[str, pd.DataFrame], page: Path) -> None:
-    """Prints the comparison of methods and where the page is."""
-    # To fit 80 columns; the page and confirmation.csv have all.
-    shown = result.table.drop(columns=["features", "rmse_low", "rmse_high", "val_spearman", "val_rmse"])
-    shown = shown.rename(columns=lambda name: name.replace("rmse_difference", "rmse_less_median"))
-    title = f"{result.corpus.name}, {result.data.test.sum():,} test anchors: log10 hours until confirmation"
-    print_table(console, with_intervals(shown), title)
-    if len(result.network):
-        print_table(console, with_intervals(result.network), "with the tag network and without")
-    if "table7" in tables:
-        print_table(console, tables["table7"], "beside the paper's Table 7")
-    print_line(console, result.summary)
-    print_path(console, "page:", page)
-
-
-def _log(
-    loggers: list[Logger], folder: Path, result: ConfirmationResult, tables: dict[str, pd.DataFrame], names: list[str]
-) -> None:
-    """Logs the best method's metrics and, to Weights & Biases, tables and figures."""
-    first = result.table.iloc[0].drop(["method", "features"])
-    for logger in loggers:
-        logger.log_metrics({f"test/{name}": float(value) for name, value in first.items()})
-    log_files(loggers, folder, tables, names)
-
-
-def sections(result: ConfirmationResult, drawn: dict[str, Figure], table7: pd.DataFrame | None) -> list[Section]:
-    """The sections of the page.
+def sections(result: ConfirmationResult, tables: Mapping[str, pd.DataFrame]) -> list[Section]:
+    """The sections of the page that have something to show.
 
     Args:
         result: What the run has measured.
-        drawn: The figures, by name.
-        table7: See ``beside_published``; None to leave it out.
+        tables: Tables by name, see ``write_result``.
     """
+    predicted = result.predictions[result.best].test
+    true = result.data.y[result.data.test]
     pending = result.pending.head(MAX_PENDING).drop(columns="url")
-    shown = with_urls(pending, result.corpus.reports, ("id",))
-    best = result.best.replace("_", " ")
-    deciles = decile_table(result.predictions[result.best].test, result.data.y[result.data.test])
-    important = [name for name in drawn if name.startswith("importance_")]
+    importances = {name: table for name, table in tables.items() if name.startswith("importance_")}
     made = [
         Section(
-            "Methods", METHODS_TEXT, [result.table], [_figure(drawn, "rho_by_method", "Spearman's rho of each method")]
+            "Methods",
+            METHODS_TEXT,
+            [result.table],
+            [("rho_by_method", "Spearman's rho of each method", rho_by_method(result.table))],
         ),
         Section("Text and tag network", NETWORK_TEXT, [result.network]),
-        Section("Beside the paper", PUBLISHED_TEXT, [table7 if table7 is not None else pd.DataFrame()]),
+        Section("Beside the paper", PUBLISHED_TEXT, [tables.get("table7", pd.DataFrame())]),
         Section(
             "Predicted and true times",
-            f"The method {best} on the test anchors, in log10 of the hours.",
-            [deciles],
+            f"The method {result.best.replace('_', ' ')} on the test anchors, in log10 of the hours.",
+            [tables["calibration"]],
             [
-                _figure(drawn, "predicted_against_true", "Predicted against true time"),
-                _figure(drawn, "calibration", "Mean and median of the true times by decile of the predicted ones"),
+                ("predicted_against_true", "Predicted against true time", predicted_against_true(predicted, true)),
+                (
+                    "calibration",
+                    "Mean and median of the true times by decile of the predicted ones",
+                    calibration(tables["calibration"]),
+                ),
             ],
         ),
         Section(
             "Importance of features",
             "How much rho on validation falls when the values of a feature are shuffled.",
             [],
-            [_figure(drawn, name, name.replace("_", " ")) for name in important],
+            [(name, name.replace("_", " "), importance(table)) for name, table in importances.items()],
         ),
-        Section("Longest waits first", PENDING_TEXT, [shown]),
+        Section("Longest waits first", PENDING_TEXT, [with_urls(pending, result.corpus.reports, ("id",))]),
     ]
     return [section for section in made if section.figures or any(len(table) for table in section.tables)]
 
 
-def _figure(drawn: dict[str, Figure], name: str, caption: str) -> tuple[str, str, Figure]:
-    return name, caption, drawn[name]
-
-
 def predicted_against_true(predicted: np.ndarray, true: np.ndarray) -> Figure:
     """A point for each test anchor, in log10 of the hours."""
-    figure = Figure(figsize=SIZE)
-    axis = figure.subplots(gridspec_kw=MARGINS)
+    figure, axis = _true_over_predicted(predicted, "Test anchors")
     axis.scatter(predicted, true, s=8, alpha=0.4, color=DUPLICATE)
-    ends = [float(predicted.min()), float(predicted.max())]
-    axis.plot(ends, ends, color=GREY, linestyle="--", linewidth=1, label="equal")
-    axis.set(title="Test anchors", xlabel="predicted log10 hours", ylabel="true log10 hours")
-    axis.grid(alpha=0.25)
     axis.legend(frameon=False)
     return figure
+
+
+def _true_over_predicted(predicted: np.ndarray, title: str) -> tuple[Figure, Axes]:
+    """A figure with the line of equal times."""
+    figure = Figure(figsize=SIZE)
+    axis = figure.subplots(gridspec_kw=MARGINS)
+    ends = [float(predicted.min()), float(predicted.max())]
+    axis.plot(ends, ends, color=GREY, linestyle="--", linewidth=1, label="equal")
+    axis.set(title=title, xlabel="predicted log10 hours", ylabel="true log10 hours")
+    axis.grid(alpha=0.25)
+    return figure, axis
 
 
 def decile_table(predicted: np.ndarray, true: np.ndarray) -> pd.DataFrame:
@@ -219,14 +182,9 @@ def decile_table(predicted: np.ndarray, true: np.ndarray) -> pd.DataFrame:
 
 def calibration(deciles: pd.DataFrame) -> Figure:
     """Mean truth over mean prediction, a point for each decile of the predictions."""
-    figure = Figure(figsize=SIZE)
-    axis = figure.subplots(gridspec_kw=MARGINS)
-    ends = [float(deciles["predicted"].min()), float(deciles["predicted"].max())]
-    axis.plot(ends, ends, color=GREY, linestyle="--", linewidth=1, label="equal")
+    figure, axis = _true_over_predicted(deciles["predicted"].to_numpy(), "Calibration by decile")
     axis.plot(deciles["predicted"], deciles["true"], marker="o", color=DUPLICATE, label="mean")
     axis.plot(deciles["predicted"], deciles["true_median"], marker="s", color=OTHER, label="median")
-    axis.set(title="Calibration by decile", xlabel="predicted log10 hours", ylabel="true log10 hours")
-    axis.grid(alpha=0.25)
     axis.legend(frameon=False)
     return figure
 

@@ -1,7 +1,6 @@
 """Writes a run: tables, rankings, figures and page in the run folder, tables on the console, metrics to loggers."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +13,14 @@ from rich.console import Console
 
 from gedbd.evaluation.display_names import display_name
 from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
-from gedbd.evaluation.report.report_page import markdown, write_report
+from gedbd.evaluation.report.report_page import markdown
 from gedbd.evaluation.report.section import Section, show
 from gedbd.evaluation.trec import write_qrels, write_run
-from gedbd.experiments.evaluation_result import log_files, mark_finished, save_figures, training_command
+from gedbd.experiments.run_page import RunPage
 from gedbd.experiments.run_results import with_intervals
-from gedbd.io.command_output import print_table, record
-from gedbd.io.console import escape_markdown, print_line, print_path
+from gedbd.io.console import escape_markdown
 from gedbd.io.files import locate, write_text
-from gedbd.io.table_files import read_csv, write_csv, write_parquet
+from gedbd.io.table_files import read_csv, write_parquet
 from gedbd.tasks.localization.rankings import MAX_RANK, Measured
 from gedbd.tasks.localization.results import LocalizationResult
 
@@ -74,43 +72,25 @@ def write_result(
         loggers: Loggers of the run.
         console: Where tables are shown.
     """
+    name = result.corpus.name
     ranking = result.ranking
     tables = {"results": result.results, "ranking": ranking, "known": result.known}
     if published:
-        tables["table3"] = beside_published(ranking, result.corpus.name)
-        write_text(folder / "table3.md", table3_markdown(result.corpus.name, tables["table3"]))
-    for name, table in tables.items():
-        write_csv(folder / f"{name}.csv", table)
+        tables["table3"] = beside_published(ranking, name)
+        write_text(folder / "table3.md", table3_markdown(name, tables["table3"]))
     write_text(folder / "results.md", "\n".join([escape_markdown(result.summary), "", *markdown(show(ranking)), ""]))
     write_queries(folder, result)
-    drawn = draw(result, ranking)
-    save_figures(folder, drawn, result.corpus.name)
-    page = write_report(
-        folder,
-        f"Bug localization: {result.corpus.name}",
-        result.summary,
-        sections(result, drawn, tables.get("table3")),
-        command=training_command(),
-        date=datetime.now().astimezone(),
-    )
-    record(folder=folder, corpus=result.corpus.name, page=page, summary=result.summary, **tables)
-    _show(console, result, ranking, page)
-    _log(loggers, folder, ranking, tables, list(drawn))
-    mark_finished(folder, result.summary)
-
-
-def draw(result: LocalizationResult, ranking: pd.DataFrame) -> dict[str, Figure]:
-    """The figures, by name."""
-    rows = ranking[ranking["granularity"] == result.levels[0].granularity]
-    best = rows.sort_values("mrr", ascending=False, kind="stable")["method"]
-    chosen = list(dict.fromkeys([*result.first[:2], result.baseline, *best]))
-    drawn = {
-        "mrr_by_method": mrr_bars(ranking, result.first, result.baseline),
-        "hit_curves": hit_curves(result.measured, chosen),
+    shown = {}
+    for level in result.levels:
+        rows = ranking[ranking["granularity"] == level.granularity]
+        shown[f"{name}, {len(level.task):,} test reports: {level.granularity}s"] = with_intervals(rows[list(SHOWN)])
+    metrics = {
+        f"test/{row['granularity']}/{row['method']}/{metric}": float(row[metric])
+        for row in ranking.to_dict("records")
+        for metric in ("mrr", "map", "rr@10")
     }
-    if len(result.epochs):
-        drawn["training"] = training_curves(result.epochs)
-    return drawn
+    page = RunPage("Bug localization", name, result.summary, tables, shown, sections(result, tables), metrics)
+    page.write(folder, loggers, console)
 
 
 def write_queries(folder: Path, result: LocalizationResult) -> None:
@@ -131,58 +111,44 @@ def write_queries(folder: Path, result: LocalizationResult) -> None:
     write_parquet(folder / "queries.parquet", pd.concat(frames, ignore_index=True))
 
 
-def _show(console: Console, result: LocalizationResult, ranking: pd.DataFrame, page: Path) -> None:
-    """Prints a table for each granularity, the summary, and where the page is."""
-    for level in result.levels:
-        rows = ranking[ranking["granularity"] == level.granularity]
-        title = f"{result.corpus.name}, {len(level.task):,} test reports: {level.granularity}s"
-        print_table(console, with_intervals(rows[list(SHOWN)]), title)
-    print_line(console, result.summary)
-    print_path(console, "page:", page)
-
-
-def _log(
-    loggers: list[Logger], folder: Path, ranking: pd.DataFrame, tables: dict[str, pd.DataFrame], names: list[str]
-) -> None:
-    """Logs MRR and RR@10 of all methods and, to Weights & Biases, tables and figures."""
-    values = {
-        f"test/{row['granularity']}/{row['method']}/{name}": float(row[name])
-        for row in ranking.to_dict("records")
-        for name in ("mrr", "map", "rr@10")
-    }
-    for logger in loggers:
-        logger.log_metrics(values)
-    log_files(loggers, folder, tables, names)
-
-
-def sections(result: LocalizationResult, drawn: dict[str, Figure], table3: pd.DataFrame | None) -> list[Section]:
+def sections(result: LocalizationResult, tables: Mapping[str, pd.DataFrame]) -> list[Section]:
     """The sections of the page.
 
     Args:
         result: What the run has measured.
-        drawn: The figures, by name.
-        table3: See ``beside_published``; None to leave it out.
+        tables: Tables by name, see ``write_result``.
     """
-    table = result.ranking
+    ranking = result.ranking
+    first = ranking[ranking["granularity"] == result.levels[0].granularity]
+    best = first.sort_values("mrr", ascending=False, kind="stable")["method"]
+    curves = list(dict.fromkeys([*result.first[:2], result.baseline, *best]))
     text = PROTOCOL_TEXT.format(baseline=result.baseline.replace("_", " ")) + PART_TEXT
-    curves = [
-        ("mrr_by_method", "MRR of each method with its 95% interval; the line is BM25's", drawn["mrr_by_method"]),
-        ("hit_curves", "Share of reports with an inducing change among the first k", drawn["hit_curves"]),
+    figures: list[tuple[str, str, Figure | Path]] = [
+        (
+            "mrr_by_method",
+            "MRR of each method with its 95% interval; the line is BM25's",
+            mrr_bars(ranking, result.first, result.baseline),
+        ),
+        (
+            "hit_curves",
+            "Share of reports with an inducing change among the first k",
+            hit_curves(result.measured, curves),
+        ),
     ]
-    made = [Section("Methods", text, [], curves)]
+    made = [Section("Methods", text, [], figures)]
     for level in result.levels:
-        rows = table[table["granularity"] == level.granularity]
-        shown = rows[[name for name in COLUMNS if name in rows]]
-        said = f"{len(level.task):,} reports against the {len(level.inputs.documents):,} {level.granularity}s before."
-        made.append(Section(f"{level.granularity.capitalize()}s", said, [shown]))
+        rows = ranking[ranking["granularity"] == level.granularity]
+        text = f"{len(level.task):,} reports against the {len(level.inputs.documents):,} {level.granularity}s before."
+        columns = [name for name in COLUMNS if name in rows]
+        made.append(Section(f"{level.granularity.capitalize()}s", text, [rows[columns]]))
     known = result.known.sort_values("inducing_change", kind="stable")
     made.append(Section("Changes that had induced an earlier bug", KNOWN_TEXT, [known]))
-    if table3 is not None:
-        made.append(Section("Beside the paper", REMARK, [table3]))
-    if "training" in drawn:
-        caption = "Losses and MRR on validation by epoch"
-        said = "The training of HMCBL; validation is the latest part of the first half."
-        made.append(Section("Training", said, [], [("training", caption, drawn["training"])]))
+    if "table3" in tables:
+        made.append(Section("Beside the paper", REMARK, [tables["table3"]]))
+    if len(result.epochs):
+        text = "The training of HMCBL; validation is the latest part of the first half."
+        training = ("training", "Losses and MRR on validation by epoch", training_curves(result.epochs))
+        made.append(Section("Training", text, [], [training]))
     return made
 
 

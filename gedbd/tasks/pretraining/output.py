@@ -1,7 +1,6 @@
 """Writes a pre-training: tables, figures and page in the run folder, a table on the console."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 
 import pandas as pd
@@ -11,12 +10,9 @@ from matplotlib.ticker import MaxNLocator
 from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
-from gedbd.evaluation.report.report_page import write_report
 from gedbd.evaluation.report.section import Section
-from gedbd.experiments.evaluation_result import log_files, mark_finished, save_figures, training_command
-from gedbd.io.command_output import print_table, record
-from gedbd.io.console import print_line, print_path
-from gedbd.io.table_files import write_csv
+from gedbd.experiments.run_page import RunPage
+from gedbd.io.console import print_path
 from gedbd.tasks.pretraining.result import PretrainingResult
 
 MARGINS = {"left": 0.075, "right": 0.985, "bottom": 0.14, "top": 0.9, "wspace": 0.2}
@@ -26,10 +22,6 @@ OBJECTIVES_TEXT = (
     " roles: edges against as many non-edges. The base rate is the accuracy without a model: of the most frequent"
     " token; and of the majority by type, role or distance among training methods, or 0.5."
 )
-CURVES = {
-    "total_loss": "Weighted sum of the losses by epoch",
-    "objectives": "Loss and accuracy of each objective on validation by epoch",
-}
 
 
 def write_result(folder: Path, result: PretrainingResult, loggers: list[Logger], console: Console) -> None:
@@ -41,32 +33,25 @@ def write_result(folder: Path, result: PretrainingResult, loggers: list[Logger],
         loggers: Loggers of the run.
         console: Where the table is shown.
     """
-    tables = {"results": result.results, "objectives": result.objectives}
-    for name, table in tables.items():
-        write_csv(folder / f"{name}.csv", table)
-    drawn = {
-        "total_loss": loss_curve(result.epochs),
-        "objectives": objective_curves(result.epochs, result.objectives["objective"].tolist()),
-    }
-    save_figures(folder, drawn, result.corpus.name)
-    page = write_report(
-        folder,
-        f"Pre-training: {result.corpus.name}",
-        result.summary,
-        [
-            Section("Objectives", OBJECTIVES_TEXT.format(**vars(result.shares)), [result.objectives]),
-            Section("Training", "By epoch.", [], [(name, CURVES[name], figure) for name, figure in drawn.items()]),
-        ],
-        command=training_command(),
-        date=datetime.now().astimezone(),
-    )
-    record(folder=folder, corpus=result.corpus.name, page=page, summary=result.summary, **tables)
-    print_table(console, result.objectives, f"{result.corpus.name}, {result.num_tested:,} test methods")
-    print_line(console, result.summary)
-    print_path(console, "page:", page)
+    name = result.corpus.name
+    objectives = result.objectives
+    curves = objective_curves(result.epochs, objectives["objective"].tolist())
+    sections = [
+        Section("Objectives", OBJECTIVES_TEXT.format(**vars(result.shares)), [objectives]),
+        Section(
+            "Training",
+            "By epoch.",
+            [],
+            [
+                ("total_loss", "Weighted sum of the losses by epoch", loss_curve(result.epochs)),
+                ("objectives", "Loss and accuracy of each objective on validation by epoch", curves),
+            ],
+        ),
+    ]
+    tables = {"results": result.results, "objectives": objectives}
+    shown = {f"{name}, {result.num_tested:,} test methods": objectives}
+    RunPage("Pre-training", name, result.summary, tables, shown, sections).write(folder, loggers, console)
     print_path(console, "encoder:", folder / "encoder")
-    log_files(loggers, folder, tables, drawn)
-    mark_finished(folder, result.summary)
 
 
 def objective_curves(epochs: pd.DataFrame, objectives: Sequence[str]) -> Figure:

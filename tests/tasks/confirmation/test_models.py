@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from gedbd.tasks.confirmation.methods import Method, Rows
+from gedbd.tasks.confirmation.methods import Method
 from gedbd.tasks.confirmation.metrics import permutation_importance, rmse
 from gedbd.tasks.confirmation.mlp import Mlp, PairNetwork
 from gedbd.tasks.confirmation.models import (
     Blend,
     DecisionTree,
+    Examples,
     ExtraTrees,
     GradientBoosting,
     Median,
@@ -22,12 +23,12 @@ from gedbd.tasks.confirmation.models import (
 def rows():
     """120 rows; y is 3 where the first of four columns is above 0, else 1."""
     x = np.random.default_rng(0).normal(size=(120, 4))
-    return Rows(x[:80], np.where(x[:80, 0] > 0, 3.0, 1.0)), Rows(x[80:], np.where(x[80:, 0] > 0, 3.0, 1.0))
+    return Examples(x[:80], np.where(x[:80, 0] > 0, 3.0, 1.0)), Examples(x[80:], np.where(x[80:, 0] > 0, 3.0, 1.0))
 
 
 def test_the_median_reads_nothing():
     model = Median()
-    model.fit(Rows(np.zeros((3, 0)), np.array([1.0, 7, 2])), Rows(np.zeros((0, 0)), np.zeros(0)))
+    model.fit(Examples(np.zeros((3, 0)), np.array([1.0, 7, 2])), Examples(np.zeros((0, 0)), np.zeros(0)))
     assert model.predict(np.zeros((2, 0))).tolist() == [2, 2]
 
 
@@ -54,7 +55,7 @@ def test_a_model_learns_and_repeats_itself(rows, model):
 def test_ridge_reads_ranks_and_fills_in_what_is_missing():
     x = np.array([[1.0, np.nan], [10, np.nan], [100, np.nan], [1000, np.nan], [10000, np.nan]])
     model = RankRidge(l2=0)
-    model.fit(Rows(x, np.arange(5.0)), Rows(x, np.arange(5.0)))
+    model.fit(Examples(x, np.arange(5.0)), Examples(x, np.arange(5.0)))
     # Quantiles 0, 1/4, ... 1; beyond the training rows they stay there. A missing value is the median, 100.
     asked = np.array([[10, 0], [10**9, 0], [np.nan, 0]])
     np.testing.assert_allclose(model.predict(asked), [1, 4, 2], atol=1e-6)
@@ -110,7 +111,7 @@ def test_boosting_leaves_out_a_feature_that_no_training_anchor_has(rows):
     train, val = rows
     empty = np.full((len(train.y), 1), np.nan)
     model = GradientBoosting(trees=40, repeats=2)
-    model.fit(Rows(np.hstack([train.x, empty]), train.y), val)
+    model.fit(Examples(np.hstack([train.x, empty]), train.y), val)
     asked = np.hstack([val.x, np.ones((len(val.y), 1))])  # a value that training never showed changes nothing
     without = GradientBoosting(trees=40, repeats=2)
     without.fit(train, val)

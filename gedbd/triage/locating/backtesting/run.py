@@ -17,7 +17,7 @@ from gedbd.evaluation.figures import MARGINS, SIZE
 from gedbd.evaluation.report.report_page import write_report
 from gedbd.evaluation.report.section import Section
 from gedbd.experiments.checkpoint import save_run
-from gedbd.experiments.evaluation_result import mark_finished
+from gedbd.experiments.run_page import mark_finished
 from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_next_step, print_path
 from gedbd.io.files import write_text
