@@ -12,7 +12,7 @@ from hydra import compose, initialize_config_dir
 
 from gedbd.commands.download import main
 from gedbd.configuration.command import CONF_DIR
-from gedbd.corpora.download import CHUNK_BYTES, download, fetch_file, fetch_tables
+from gedbd.corpora.file_download import CHUNK_BYTES, download, fetch_file, fetch_tables
 from gedbd.corpora.readers.stackexchange.dump import check_archive
 
 TABLE = ("id,text\n" + "".join(f"{number},line {number}\n" for number in range(20_000))).encode()

@@ -22,7 +22,7 @@ def main(cfg: DictConfig) -> None:
 
 
 def _archive(dataset: DictConfig) -> list[str]:
-    from gedbd.corpora.download import fetch_file
+    from gedbd.corpora.file_download import fetch_file
     from gedbd.corpora.readers.stackexchange.dump import check_archive
 
     target = Path(dataset.data_dir) / dataset.folder / dataset.file
@@ -30,7 +30,7 @@ def _archive(dataset: DictConfig) -> list[str]:
 
 
 def _tables(dataset: DictConfig) -> list[str]:
-    from gedbd.corpora.download import fetch_tables
+    from gedbd.corpora.file_download import fetch_tables
 
     rows = {
         dataset.file: dataset.rows.reports,

@@ -12,7 +12,7 @@ from gedbd.io.console import open_console, print_line
 @command("fetch")
 def main(cfg: DictConfig) -> None:
     """Fetches all issues, continues an interrupted fetch, or fetches what has changed since, and prints counts."""
-    from gedbd.corpora.clients.fetch import fetch_tracker
+    from gedbd.corpora.clients.tracker_fetch import fetch_tracker
 
     out = Path(cfg.out).expanduser()
     told = fetch_tracker(instantiate(cfg.tracker), str(cfg.project), out, cfg.max_wait_s)

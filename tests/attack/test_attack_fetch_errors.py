@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from fixed_server import FixedServer, running_server
 
-from gedbd.corpora.clients.fetch import fetch_tracker
-from gedbd.corpora.clients.github import GitHub
-from gedbd.corpora.clients.gitlab import GitLab
+from gedbd.corpora.clients.github_client import GitHub
+from gedbd.corpora.clients.gitlab_client import GitLab
 from gedbd.corpora.clients.http import Client, check_base
-from gedbd.corpora.download import fetch_tables
+from gedbd.corpora.clients.tracker_fetch import fetch_tracker
+from gedbd.corpora.file_download import fetch_tables
 from gedbd.corpora.urls import shown_url
 
 SECRET = "s3cr3t"

@@ -15,7 +15,7 @@ import pytest
 from fixed_server import FixedServer, running_server
 
 from gedbd.corpora.clients.http import Client
-from gedbd.corpora.download import fetch_tables
+from gedbd.corpora.file_download import fetch_tables
 from gedbd.corpora.readers.csv_export import read_csv
 from gedbd.corpora.readers.github import read_github
 from gedbd.corpora.readers.jira import read_jira

@@ -7,7 +7,7 @@ from typing import Unpack
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links
-from gedbd.corpora.readers.issue import Change, Issue, Link, list_changes
+from gedbd.corpora.readers.issue import FieldChange, Issue, Link, list_changes
 from gedbd.corpora.readers.json_values import Record, dates_outside, moment, names, needed_text, number_of, parts, text
 from gedbd.corpora.readers.tracker_export import ELSEWHERE, NAMED_NOWHERE, ExportOptions, read_tracker
 from gedbd.corpora.urls import PLACEHOLDER, web_url
@@ -126,7 +126,7 @@ def counted_comments(comments: list[Comment], closed: bool, formal: bool) -> lis
     return spoken + own_marks[-1:] if closed and not formal else spoken
 
 
-def changes_of(record: Record) -> Iterator[Change]:
+def changes_of(record: Record) -> Iterator[FieldChange]:
     """Yield the changes of the corpus's fields."""
     for entry in parts(record, "history"):
         when = moment(entry, "when")
@@ -137,4 +137,4 @@ def changes_of(record: Record) -> Iterator[Change]:
                 removed = KEYWORD.findall(text(change, "removed"))
                 yield from list_changes(when, "labels", removed, KEYWORD.findall(text(change, "added")))
             elif field:
-                yield Change(when, field, text(change, "removed"), text(change, "added"))
+                yield FieldChange(when, field, text(change, "removed"), text(change, "added"))

@@ -18,7 +18,7 @@ ERROR_KEYS = ("message", "errors", "errorMessages", "error", "error_description"
 SPACE = re.compile(r"\s*")
 
 
-class Page(NamedTuple):
+class ExportPage(NamedTuple):
     """One file of an export.
 
     Attributes:
@@ -42,7 +42,7 @@ class ExportRecord(NamedTuple):
     record: Record
 
 
-def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[Page], tuple[str, ...]]:
+def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[ExportPage], tuple[str, ...]]:
     """Read one file, or all files of a folder in alphabetical order.
 
     Args:
@@ -73,7 +73,7 @@ def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[Page], tuple[
             f"{path}: its name must end in .{', .'.join(kinds)}, followed by .gz, .xz or .zip if it is packed"
         )
     limit = UnpackLimit()
-    return (Page(file, read_text(file, tuple(kinds), limit)) for file in files), warnings
+    return (ExportPage(file, read_text(file, tuple(kinds), limit)) for file in files), warnings
 
 
 def kind_of(file: Path) -> str:
@@ -101,7 +101,7 @@ def read_text(file: Path, kinds: tuple[str, ...], limit: UnpackLimit) -> str:
         ) from error
 
 
-def read_records(page: Page) -> Iterator[ExportRecord]:
+def read_records(page: ExportPage) -> Iterator[ExportRecord]:
     """Yield the issues of a JSON page: a list, one issue per line, or a response of a tracker's API.
 
     Raises:
@@ -118,7 +118,7 @@ def read_records(page: Page) -> Iterator[ExportRecord]:
             yield ExportRecord(f"{page.path}, record {count}", record)
 
 
-def read_values(page: Page) -> Iterator[Any]:
+def read_values(page: ExportPage) -> Iterator[Any]:
     """Yield the JSON values of a page, which may follow each other with or without line breaks.
 
     Raises:

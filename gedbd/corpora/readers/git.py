@@ -10,10 +10,10 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.csv_file import read_table
 from gedbd.corpora.relevance import Links
+from gedbd.corpora.repository.change_tables import ChangeTables, TableBuilder
+from gedbd.corpora.repository.commit_history import History, read_history
 from gedbd.corpora.repository.commits import Commit, Limits, LinkBuilder
-from gedbd.corpora.repository.documents import ChangeTables, TableBuilder
 from gedbd.corpora.repository.fixes import DEFAULT_PATTERNS, Fix, Fixes, MessageFixes, TableFixes
-from gedbd.corpora.repository.history import History, read_history
 from gedbd.corpora.repository.inducing import find_inducing
 from gedbd.io.files import corpus_name
 

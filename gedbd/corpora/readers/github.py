@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links, is_here
-from gedbd.corpora.readers.issue import Change, Issue, Link, list_changes
+from gedbd.corpora.readers.issue import FieldChange, Issue, Link, list_changes
 from gedbd.corpora.readers.json_values import (
     Record,
     dates_outside,
@@ -213,7 +213,7 @@ def other_end(issue: Record, here: str) -> tuple[str, bool]:
     return number_of(issue, "number"), not place or is_here(place, here)
 
 
-def changes_of(timeline: list[Record], prefixes: tuple[str, ...]) -> Iterator[Change]:
+def changes_of(timeline: list[Record], prefixes: tuple[str, ...]) -> Iterator[FieldChange]:
     """Yield the changes of title, labels, components and state."""
     state = "open"
     for event in sorted(timeline, key=lambda event: moment(event, "created_at") or datetime.max.astimezone()):
@@ -222,7 +222,7 @@ def changes_of(timeline: list[Record], prefixes: tuple[str, ...]) -> Iterator[Ch
         if what == "renamed":
             rename = part(event, "rename")
             before = text(rename, "from") or text(event, "previous_title")
-            yield Change(when, "title", before, text(rename, "to") or text(event, "current_title"))
+            yield FieldChange(when, "title", before, text(rename, "to") or text(event, "current_title"))
         elif what in {"labeled", "unlabeled"}:
             label = text(part(event, "label"), "name")
             lost = [label] if what == "unlabeled" else []
@@ -231,9 +231,9 @@ def changes_of(timeline: list[Record], prefixes: tuple[str, ...]) -> Iterator[Ch
             yield from list_changes(when, "component", components_of(lost, prefixes), components_of(given, prefixes))
         elif what in {"closed", "reopened"}:
             new = "closed" if what == "closed" else "open"
-            yield Change(when, "status", state, new)
+            yield FieldChange(when, "status", state, new)
             reason = text(event, "state_reason").lower() if what == "closed" else ""
-            yield Change(when, "resolution", "", reason)  # an open issue has none
+            yield FieldChange(when, "resolution", "", reason)  # an open issue has none
             state = new
 
 

@@ -8,7 +8,7 @@ from typing import Unpack
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links, is_here
 from gedbd.corpora.readers.github import components_of
-from gedbd.corpora.readers.issue import DUPLICATE, Change, Issue, Link
+from gedbd.corpora.readers.issue import DUPLICATE, FieldChange, Issue, Link
 from gedbd.corpora.readers.json_values import (
     Record,
     dates_outside,
@@ -128,7 +128,7 @@ def formal_links(record: Record, here: str) -> tuple[list[Link], bool]:
     return ([Link(target.rpartition("/")[2], "closed as duplicate")], False) if same else ([], True)
 
 
-def changes_of(notes: list[Record]) -> Iterator[Change]:
+def changes_of(notes: list[Record]) -> Iterator[FieldChange]:
     """Yield the changes of title and state that system notes record."""
     for note in notes:
         if note.get("system") is not True:
@@ -138,10 +138,10 @@ def changes_of(notes: list[Record]) -> Iterator[Change]:
         renamed = RENAMED.match(body)
         if renamed:
             before, after = (DIFF_MARKS.sub("", title) for title in renamed.groups())
-            yield Change(when, "title", before, after)
+            yield FieldChange(when, "title", before, after)
         elif body.startswith(("closed", "reopened")):
             states = ("opened", "closed") if body.startswith("closed") else ("closed", "opened")
-            yield Change(when, "status", *states)
-            yield Change(when, "resolution", "", "")
+            yield FieldChange(when, "status", *states)
+            yield FieldChange(when, "resolution", "", "")
         elif MARKED.match(body):
-            yield Change(when, "resolution", "", DUPLICATE)
+            yield FieldChange(when, "resolution", "", DUPLICATE)

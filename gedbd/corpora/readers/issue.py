@@ -19,7 +19,7 @@ class Link(NamedTuple):
     made_at: datetime | None = None
 
 
-class Change(NamedTuple):
+class FieldChange(NamedTuple):
     """One change of a field of the corpus.
 
     Attributes:
@@ -61,7 +61,7 @@ class Issue(NamedTuple):
     updated_at: datetime | None
     values: Values
     links: tuple[Link, ...] = ()
-    changes: tuple[Change, ...] | None = None
+    changes: tuple[FieldChange, ...] | None = None
     remarks: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
     place: str = ""
@@ -84,7 +84,7 @@ def reset_to_creation(issue: Issue) -> Issue:
     return issue._replace(values=values)
 
 
-def later_changes(issue: Issue) -> Iterable[Change]:
+def later_changes(issue: Issue) -> Iterable[FieldChange]:
     """Yield the dated changes after the creation of an issue."""
     for change in issue.changes or ():
         # A change without a date cannot be placed after the creation.
@@ -92,14 +92,16 @@ def later_changes(issue: Issue) -> Iterable[Change]:
             yield change
 
 
-def list_changes(when: datetime | None, field: str, before: Iterable[str], after: Iterable[str]) -> Iterator[Change]:
+def list_changes(
+    when: datetime | None, field: str, before: Iterable[str], after: Iterable[str]
+) -> Iterator[FieldChange]:
     """Yield the single changes behind a change from one list of values to another."""
     old = set(before)
     new = set(after)
     for value in sorted(old - new):
-        yield Change(when, field, value, "", whole=False)
+        yield FieldChange(when, field, value, "", whole=False)
     for value in sorted(new - old):
-        yield Change(when, field, "", value, whole=False)
+        yield FieldChange(when, field, "", value, whole=False)
 
 
 def marked_at(issue: Issue) -> datetime | None:
@@ -115,7 +117,7 @@ def marked_at(issue: Issue) -> datetime | None:
     return max(dates, default=None)
 
 
-def undo(values: tuple[str, ...], change: Change) -> tuple[str, ...]:
+def undo(values: tuple[str, ...], change: FieldChange) -> tuple[str, ...]:
     """The values of a field before a change."""
     before = (change.before,) if change.before else ()
     # One value of several: adding "1.0" to "2.0" is undone by removing "1.0".

@@ -6,8 +6,8 @@ from typing import Any, Unpack
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links
-from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportRecord, Page, read_records
-from gedbd.corpora.readers.issue import Change, Issue, Link, list_changes
+from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportPage, ExportRecord, read_records
+from gedbd.corpora.readers.issue import FieldChange, Issue, Link, list_changes
 from gedbd.corpora.readers.jira_xml import read_items
 from gedbd.corpora.readers.json_values import Record, dates_outside, moment, names, needed_text, part, parts, text
 from gedbd.corpora.readers.rich_text import document_text
@@ -63,7 +63,7 @@ def read_jira(
     return read_tracker("jira", parse_issue, COLUMNS, path, name, kinds=kinds, split=records_of, **options)
 
 
-def records_of(page: Page) -> Iterator[ExportRecord]:
+def records_of(page: ExportPage) -> Iterator[ExportRecord]:
     """The issues of a JSON or XML page."""
     return read_items(page) if page.text.lstrip("\ufeff \t\r\n").startswith("<") else read_records(page)
 
@@ -164,7 +164,7 @@ def histories(record: Record) -> int:
     return len(parts(part(record, "changelog"), "histories"))
 
 
-def changes_of(record: Record) -> Iterator[Change]:
+def changes_of(record: Record) -> Iterator[FieldChange]:
     """Yield the changes of the corpus's fields."""
     for entry in parts(part(record, "changelog"), "histories"):
         when = moment(entry, "created")
@@ -173,8 +173,8 @@ def changes_of(record: Record) -> Iterator[Change]:
             before = text(item, "fromString")
             after = text(item, "toString")
             if name in HISTORY:
-                yield Change(when, HISTORY[name], before, after)
+                yield FieldChange(when, HISTORY[name], before, after)
             elif name in SEVERAL:
-                yield Change(when, SEVERAL[name], before, after, whole=False)
+                yield FieldChange(when, SEVERAL[name], before, after, whole=False)
             elif name == "labels":  # which have no blanks
                 yield from list_changes(when, "labels", before.split(), after.split())

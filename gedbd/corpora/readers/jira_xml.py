@@ -9,14 +9,14 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from gedbd.corpora.dates import OutOfRangeError, parse_mail_date
-from gedbd.corpora.readers.export_pages import ExportRecord, Page
+from gedbd.corpora.readers.export_pages import ExportPage, ExportRecord
 from gedbd.corpora.readers.json_values import Record
 from gedbd.corpora.readers.rich_text import html_text
 
 OUT_OF_RANGE = "0000-00-00"  # counts as a date out of range when the record is parsed
 
 
-def read_items(page: Page) -> Iterator[ExportRecord]:
+def read_items(page: ExportPage) -> Iterator[ExportRecord]:
     """Yield the issues of an XML page.
 
     Raises:
@@ -38,7 +38,7 @@ def read_items(page: Page) -> Iterator[ExportRecord]:
         yield ExportRecord(place, record)
 
 
-def parse_safely(page: Page) -> Element:
+def parse_safely(page: ExportPage) -> Element:
     """Parse XML without document type and entities.
 
     Raises:

@@ -18,8 +18,8 @@ from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS, text_warnings
 from gedbd.corpora.readers.csv_file import read_table
 from gedbd.corpora.readers.json_values import JsonLine, read_json_lines
 from gedbd.corpora.relevance import Groups, Links
+from gedbd.corpora.repository.change_tables import ChangeTables, change_tables
 from gedbd.corpora.repository.commits import Commit, CommitIds, FileChange, LinkBuilder
-from gedbd.corpora.repository.documents import ChangeTables, change_tables
 from gedbd.corpora.repository.inducing import link_hunks
 from gedbd.corpora.repository.patch import parse_patch
 from gedbd.io.files import corpus_name

@@ -12,7 +12,7 @@ import pandas as pd
 from gedbd.corpora.chronology import outside_warning
 from gedbd.corpora.corpus import Corpus, keep_last
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS, RESOLVED_AT, build_corpus
-from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportRecord, Page, read_pages, read_records, recognise
+from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportPage, ExportRecord, read_pages, read_records, recognise
 from gedbd.corpora.readers.issue import Issue, distinct, marked_at, reset_to_creation
 from gedbd.corpora.readers.json_values import Record
 from gedbd.corpora.tags import SEPARATOR
@@ -48,7 +48,7 @@ def read_tracker(
     path: str,
     name: str | None = None,
     kinds: Sequence[str] = JSON_KINDS,
-    split: Callable[[Page], Iterator[ExportRecord]] = read_records,
+    split: Callable[[ExportPage], Iterator[ExportRecord]] = read_records,
     **options: Unpack[ExportOptions],
 ) -> Corpus:
     """Read the pages of an export, parse their records, merge repeated issues and build the corpus.

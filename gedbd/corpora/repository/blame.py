@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gedbd.code.code_lines import code_lines
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
-from gedbd.corpora.repository.git import Git, decode, encoded_paths, unquote
+from gedbd.corpora.repository.git_command import Git, decode, encoded_paths, unquote
 from gedbd.corpora.repository.row_cache import RowCache
 
 FORMAT = 1  # to be raised whenever other lines are found

@@ -20,10 +20,10 @@ import pandas as pd
 
 from gedbd.corpora.relevance import Links
 from gedbd.corpora.repository.blame import BlamedLine, Trace, TraceCache, trace_fix
+from gedbd.corpora.repository.change_tables import ChangeTables
 from gedbd.corpora.repository.commits import LinkBuilder
-from gedbd.corpora.repository.documents import ChangeTables
 from gedbd.corpora.repository.fixes import Fix
-from gedbd.corpora.repository.git import Git
+from gedbd.corpora.repository.git_command import Git
 from gedbd.io.console import item_progress
 
 HUNK_SOURCE = "equal lines"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 
 from gedbd.corpora.repository.commits import NO_LIMITS, FileChange, Hunk, Limits
-from gedbd.corpora.repository.git import unquote
+from gedbd.corpora.repository.git_command import unquote
 
 FILE_HEADER = "diff --git "
 HUNK_HEADER = re.compile(r"@@ -(\d{1,18})(?:,(\d{1,18}))? \+(\d{1,18})(?:,(\d{1,18}))? @@ ?(.*)", re.DOTALL)

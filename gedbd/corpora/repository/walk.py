@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from gedbd.corpora.repository.git import Git
+from gedbd.corpora.repository.git_command import Git
 
 MAX_LATE = 86_400  # seconds; smaller differences between clocks are left to the rule that no commit is before a parent
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

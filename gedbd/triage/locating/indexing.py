@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from gedbd.corpora.repository.change_tables import TableBuilder
+from gedbd.corpora.repository.commit_history import History
 from gedbd.corpora.repository.commits import Commit, Limits
-from gedbd.corpora.repository.documents import TableBuilder
-from gedbd.corpora.repository.git import Git
-from gedbd.corpora.repository.history import History
+from gedbd.corpora.repository.git_command import Git
 from gedbd.retrieval.changes.change_history import ChangeHistory
 
 MAX_BATCH_COMMITS = 1_000

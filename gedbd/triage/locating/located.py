@@ -9,9 +9,9 @@ from pathlib import PurePosixPath
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.repository.commit_history import read_commits
 from gedbd.corpora.repository.commits import Commit, Limits
-from gedbd.corpora.repository.git import Git
-from gedbd.corpora.repository.history import read_commits
+from gedbd.corpora.repository.git_command import Git
 from gedbd.corpora.repository.walk import WalkedCommit
 from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.change_ranker import Suspect

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from filelock import BaseFileLock, FileLock, Timeout
 
-from gedbd.corpora.repository.git import Git
+from gedbd.corpora.repository.git_command import Git
 from gedbd.io.files import UNFINISHED
 from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.change_ranker import default_ranker

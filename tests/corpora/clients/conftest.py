@@ -10,11 +10,11 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from gedbd.corpora.clients.bugzilla import Bugzilla
-from gedbd.corpora.clients.github import GitHub
-from gedbd.corpora.clients.gitlab import GitLab
+from gedbd.corpora.clients.bugzilla_client import Bugzilla
+from gedbd.corpora.clients.github_client import GitHub
+from gedbd.corpora.clients.gitlab_client import GitLab
 from gedbd.corpora.clients.http import Client
-from gedbd.corpora.clients.jira import Jira
+from gedbd.corpora.clients.jira_client import Jira
 
 VARIABLES = ("GITHUB_TOKEN", "GITLAB_TOKEN", "JIRA_TOKEN", "JIRA_USER", "BUGZILLA_API_KEY")
 Query = dict[str, list[str]]

@@ -11,10 +11,10 @@ from hydra import compose, initialize_config_dir
 
 from gedbd.commands.fetch import main
 from gedbd.configuration.command import CONF_DIR
-from gedbd.corpora.clients import fetch
-from gedbd.corpora.clients.fetch import fetch_tracker
-from gedbd.corpora.clients.github import GitHub
+from gedbd.corpora.clients import tracker_fetch
+from gedbd.corpora.clients.github_client import GitHub
 from gedbd.corpora.clients.http import Client
+from gedbd.corpora.clients.tracker_fetch import fetch_tracker
 
 ROOT = Path(__file__).parents[3]
 
@@ -92,7 +92,7 @@ def test_whoever_is_stopped_between_files_does_too(any_tracker, tmp_path, make_c
         os.rename(*paths)
 
     with monkeypatch.context() as patch:
-        patch.setattr(fetch.os, "replace", replace)
+        patch.setattr(tracker_fetch.os, "replace", replace)
         assert stops(lambda: run(any_tracker, tmp_path / "out", make_client))
     run(any_tracker, tmp_path / "out", make_client)
     assert fetched(tmp_path / "out") == fetched(tmp_path / "whole")
@@ -206,7 +206,7 @@ def test_a_bad_wait_is_refused(github, tmp_path, options, message):
 
 
 def test_started_lies_a_little_before_the_servers_time():
-    assert fetch.iso(1_800_000_000.9) == "2027-01-15T07:50:00Z"
+    assert tracker_fetch.iso(1_800_000_000.9) == "2027-01-15T07:50:00Z"
 
 
 def run_fetch(*overrides):

@@ -3,9 +3,9 @@ import re
 
 import pytest
 
-from gedbd.corpora.clients import github as module
-from gedbd.corpora.clients.fetch import Wanted, fetch_tracker
-from gedbd.corpora.clients.github import CommentStore, GitHub, StoredComment
+from gedbd.corpora.clients import github_client as module
+from gedbd.corpora.clients.github_client import CommentStore, GitHub, StoredComment
+from gedbd.corpora.clients.tracker_fetch import Wanted, fetch_tracker
 
 
 def whole(records, out, since=None, start=None):

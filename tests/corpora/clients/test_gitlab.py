@@ -1,8 +1,8 @@
 import pytest
 
-from gedbd.corpora.clients import gitlab as module
-from gedbd.corpora.clients.fetch import Wanted
-from gedbd.corpora.clients.gitlab import GitLab
+from gedbd.corpora.clients import gitlab_client as module
+from gedbd.corpora.clients.gitlab_client import GitLab
+from gedbd.corpora.clients.tracker_fetch import Wanted
 
 
 def whole(records, since=None):

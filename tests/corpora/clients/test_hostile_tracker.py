@@ -14,7 +14,7 @@ import pytest
 from filelock import FileLock
 
 from gedbd.corpora.clients import http, page_list
-from gedbd.corpora.clients.fetch import fetch_tracker
+from gedbd.corpora.clients.tracker_fetch import fetch_tracker
 from gedbd.io import unpacking
 from gedbd.io.locks import RUN_LOCK
 

@@ -1,6 +1,6 @@
 import pytest
 
-from gedbd.corpora.clients.fetch import Wanted
+from gedbd.corpora.clients.tracker_fetch import Wanted
 
 
 def whole(records, since=None, start=None):

@@ -1,7 +1,7 @@
 import pytest
 
 from gedbd.corpora.repository.blame import BlamedLine, blame_lines
-from gedbd.corpora.repository.git import Git
+from gedbd.corpora.repository.git_command import Git
 
 # Git takes fewer than 20 letters and digits for a coincidence and not for a move.
 END = "  int the_line_that_moves_up;"

@@ -2,8 +2,8 @@ import sqlite3
 
 import pytest
 
+from gedbd.corpora.repository.commit_history import CommitCache, read_history
 from gedbd.corpora.repository.commits import Limits
-from gedbd.corpora.repository.history import CommitCache, read_history
 
 LIMITS = Limits(max_files=30, max_file_chars=2_000, max_line_chars=100)
 

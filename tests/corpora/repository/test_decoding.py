@@ -1,6 +1,6 @@
 import pytest
 
-from gedbd.corpora.repository.git import cut_line, decode, decode_message, encoded_paths, unquote
+from gedbd.corpora.repository.git_command import cut_line, decode, decode_message, encoded_paths, unquote
 
 
 def test_text_is_utf_8_or_else_windows_1252_or_else_latin_1():

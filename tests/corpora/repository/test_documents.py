@@ -2,8 +2,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from gedbd.corpora.repository.change_tables import change_tables
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
-from gedbd.corpora.repository.documents import change_tables
 
 FIRST = Hunk(1, 1, 1, 2, "class A", (" a", "+b"))
 SECOND = Hunk(9, 2, 10, 1, "", ("-c", " d"))

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gedbd.corpora.repository.blame import blame_lines
-from gedbd.corpora.repository.git import Git
-from gedbd.corpora.repository.history import read_history
+from gedbd.corpora.repository.commit_history import read_history
+from gedbd.corpora.repository.git_command import Git
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gedbd.corpora.readers.git import read_git
+from gedbd.corpora.repository.commit_history import read_history
 from gedbd.corpora.repository.commits import NO_LIMITS, Limits
-from gedbd.corpora.repository.history import read_history
 
 BUNDLE = Path(__file__).parents[4] / "shared" / "data" / "repositories" / "commons-csv.bundle"
 START = 1_000_000_000  # 2001-09-09T01:46:40Z; commit n is dated n days later

@@ -3,8 +3,8 @@
 import pandas as pd
 
 from gedbd.corpora.relevance import Links
+from gedbd.corpora.repository.change_tables import change_tables
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
-from gedbd.corpora.repository.documents import change_tables
 from gedbd.corpora.repository.inducing import HUNK_SOURCE, link_hunks
 
 FIXED_AT = pd.Timestamp("2024-02-01", tz="UTC")

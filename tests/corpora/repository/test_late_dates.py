@@ -3,7 +3,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from gedbd.corpora.repository.history import read_history
+from gedbd.corpora.repository.commit_history import read_history
 from gedbd.corpora.repository.walk import MAX_LATE, find_late, longest_rising
 
 DAY = 86_400

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gedbd.corpora.repository.blame import NO_CODE, is_source, removed_code, trace_fix
+from gedbd.corpora.repository.commit_history import read_history
 from gedbd.corpora.repository.commits import FileChange, Hunk
-from gedbd.corpora.repository.history import read_history
 
 BUNDLE = Path(__file__).parents[4] / "shared" / "data" / "repositories" / "commons-csv.bundle"
 MAIN = "src/main/java/org/apache/commons/csv"

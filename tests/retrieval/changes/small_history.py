@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.repository.change_tables import ChangeTables, TableBuilder
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
-from gedbd.corpora.repository.documents import ChangeTables, TableBuilder
 
 DAY = pd.Timedelta(days=1)
 START = pd.Timestamp("2024-01-01", tz="UTC")

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gedbd.corpora.repository.change_tables import change_tables
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
-from gedbd.corpora.repository.documents import change_tables
 from gedbd.retrieval.scorers.file_names import FileNames, FileRecency, NumFilesScorer, StackTraceHits
 from gedbd.retrieval.scorers.lexical import CodeBm25, StructuredBm25, structured_texts
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores, ScorerInputs

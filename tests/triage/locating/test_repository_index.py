@@ -9,7 +9,7 @@ import pytest
 from filelock import FileLock
 
 import gedbd.triage.locating.indexing as indexing
-from gedbd.corpora.repository.git import Git
+from gedbd.corpora.repository.git_command import Git
 from gedbd.retrieval.changes.change_history import ChangeQuery
 from gedbd.triage.locating.indexing import IndexLimits, bring_up_to
 from gedbd.triage.locating.repository_index import CHECKPOINT, LOCK, SNAPSHOT, default_folder

@@ -12,9 +12,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from gedbd.corpora.clients import http
 from gedbd.corpora.clients.credentials import bearer
-from gedbd.corpora.clients.fetch import Cursor, Page, Wanted
 from gedbd.corpora.clients.http import Answer, Client, Record, RefusedError
 from gedbd.corpora.clients.page_list import PageList
+from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Wanted
 from gedbd.io.files import connect_database
 
 LONG_LIST_PAGES = 100  # GitHub may cut off a list that has this many pages

@@ -200,7 +200,7 @@ class Bar:
 
 
 @dataclass
-class State:
+class FetchState:
     """Progress of the fetch into a folder.
 
     Args:
@@ -222,7 +222,7 @@ class State:
     issues: int = 0
 
 
-def open_state(out: Path, tracker: Mapping[str, Any]) -> State:
+def open_state(out: Path, tracker: Mapping[str, Any]) -> FetchState:
     """The state of a new fetch, of an interrupted one, or of an update of a complete one.
 
     Raises:
@@ -232,7 +232,7 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> State:
     if not file.exists():
         for name in UNFINISHED - {RUN_LOCK}:
             (out / name).unlink(missing_ok=True)
-        return State(tracker)
+        return FetchState(tracker)
     state = read_state(file)
     if state.tracker != tracker:
         other = [f"{key}={state.tracker.get(key)}" for key in tracker if state.tracker.get(key) != tracker[key]]
@@ -244,7 +244,7 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> State:
     if not state.complete:
         return state
     # An update keeps the pages and counts on.
-    return State(tracker, since=state.started, pages=state.pages)
+    return FetchState(tracker, since=state.started, pages=state.pages)
 
 
 def make_folder(out: Path) -> None:
@@ -283,14 +283,14 @@ def check_page(file: Path) -> None:
         raise ValueError(f"{file}: missing or damaged since it was fetched; fetch into another folder")
 
 
-def read_state(file: Path) -> State:
+def read_state(file: Path) -> FetchState:
     """Read the state from a file.
 
     Raises:
         ValueError: The file is damaged.
     """
     try:
-        state = State(**json.loads(file.read_text()))
+        state = FetchState(**json.loads(file.read_text()))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{file}: damaged ({error}); fetch into another folder") from error
     is_cursor = state.next is None or isinstance(state.next, dict)
@@ -299,7 +299,7 @@ def read_state(file: Path) -> State:
     return state
 
 
-def add_page(out: Path, state: State, page: Page) -> None:
+def add_page(out: Path, state: FetchState, page: Page) -> None:
     """Write a page, then the state that counts it: after a crash in between, the same page is written again."""
     text = json.dumps(page.records)
     check_space(out, len(text), "out=")

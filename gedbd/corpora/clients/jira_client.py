@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 from gedbd.corpora.clients import http
 from gedbd.corpora.clients.credentials import basic_or_bearer
-from gedbd.corpora.clients.fetch import Cursor, Page, Wanted
 from gedbd.corpora.clients.http import Answer, Client, Record, RefusedError
 from gedbd.corpora.clients.page_list import PageList
+from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Wanted
 
 API = "/rest/api/2"  # version 3 returns texts as trees of nodes
 

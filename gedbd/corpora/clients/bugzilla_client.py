@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from gedbd.corpora.clients import http
 from gedbd.corpora.clients.credentials import plain_header
-from gedbd.corpora.clients.fetch import Cursor, Page, Wanted
 from gedbd.corpora.clients.http import Client, Record
 from gedbd.corpora.clients.page_list import PageList
+from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Wanted
 
 
 @dataclass(frozen=True)

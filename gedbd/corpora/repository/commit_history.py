@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk, Limits
-from gedbd.corpora.repository.git import Git, cut_line, decode, decode_message
+from gedbd.corpora.repository.git_command import Git, cut_line, decode, decode_message
 from gedbd.corpora.repository.patch import PatchParser
 from gedbd.corpora.repository.row_cache import RowCache
 from gedbd.corpora.repository.walk import WalkedCommit, walk_history

@@ -7,9 +7,9 @@ from urllib.parse import quote, urlencode
 
 from gedbd.corpora.clients import http
 from gedbd.corpora.clients.credentials import plain_header
-from gedbd.corpora.clients.fetch import Cursor, Page, Wanted
 from gedbd.corpora.clients.http import Answer, Client, Record
 from gedbd.corpora.clients.page_list import PageList
+from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Wanted
 
 MAX_OFFSET = 40_000  # records; GitLab refuses pages beyond 50,000
 
