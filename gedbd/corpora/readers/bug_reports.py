@@ -1,11 +1,13 @@
 """From the rows of a bug tracker to a corpus: the fields of a report, checks, order, links."""
 
 from collections.abc import Mapping
+from pathlib import Path
+from typing import TypedDict, Unpack
 
 import pandas as pd
 
 from gedbd.corpora.chronology import check_ids, in_chronological_order
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import Corpus, keep_last
 from gedbd.corpora.dates import parse_dates
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Groups, circle_warnings, resolve_links
@@ -36,6 +38,20 @@ RESOLVED_AT = "resolved_at"
 LONG_DESCRIPTION = 100_000
 
 
+class ReportOptions(TypedDict, total=False):
+    """The options that the readers of reports share.
+
+    Args:
+        last_n: Keep only this many reports, the latest ones; ``None`` keeps all.
+        image_dir: Folder of the attached images, by default that of the file.
+        url_template: Address of a report without one, in which ``{issue_id}`` stands for its id; ``None`` for none.
+    """
+
+    last_n: int | None
+    image_dir: str | None
+    url_template: str | None
+
+
 def build_corpus(
     name: str,
     reports: pd.DataFrame,
@@ -45,7 +61,8 @@ def build_corpus(
     warnings: tuple[str, ...] = (),
     date_format: str = "ISO8601",
     mutual: bool = False,
-    url_template: str | None = None,
+    folder: Path | None = None,
+    **options: Unpack[ReportOptions],
 ) -> Corpus:
     """Check a tracker's reports, put them into chronological order and find their duplicate groups.
 
@@ -59,11 +76,15 @@ def build_corpus(
         warnings: Those of the reader, which come first.
         date_format: ``ISO8601``, or as in ``datetime.strptime``.
         mutual: The duplicates of a group name each other by convention, so circles are not reported.
-        url_template: Address of a report that has none, with ``{issue_id}`` for its id; null for none.
+        folder: Default of ``image_dir``; null for no images.
+        options: See ``ReportOptions``.
 
     Raises:
         ValueError: An id or date is wrong, the template gives no address, or there is no report.
     """
+    url_template = options.get("url_template")
+    image_dir = options.get("image_dir")
+    last_n = options.get("last_n")
     if reports.empty:
         raise ValueError(f"{source}: the file has no reports; add at least one row below the header")
     reports = reports.assign(id=reports["id"].str.strip())
@@ -77,15 +98,13 @@ def build_corpus(
     circles = [] if mutual else circle_warnings(resolved.pairs, reports["id"])
     found += [*date_warnings, *early_warnings(reports), *link_warnings, *circles]
     found += size_warnings(len(reports), len(resolved))
-    documents = Documents(name, _documents_table(reports), tuple(found))
-    return Corpus(documents, Groups.from_links(resolved), resolved, url_template=url_template)
-
-
-def _documents_table(reports: pd.DataFrame) -> pd.DataFrame:
-    """The columns of documents, with ``RESOLVED_AT`` if any report has such a date."""
     is_resolved = RESOLVED_AT in reports and bool(reports[RESOLVED_AT].notna().any())
     fields = [*DOCUMENT_FIELDS, RESOLVED_AT] if is_resolved else list(DOCUMENT_FIELDS)
-    return reports.reindex(columns=fields, fill_value="").reset_index(drop=True)
+    table = reports.reindex(columns=fields, fill_value="").reset_index(drop=True)
+    place = Path(image_dir).expanduser() if image_dir else folder
+    groups = Groups.from_links(resolved)
+    corpus = Corpus(Documents(name, table, tuple(found)), groups, resolved, place, url_template)
+    return corpus if last_n is None else keep_last(corpus, last_n)
 
 
 def resolution_dates(texts: pd.Series, date_format: str) -> tuple[pd.Series, tuple[str, ...]]:

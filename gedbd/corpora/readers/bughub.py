@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -72,7 +73,9 @@ def read_bughub(
         warnings += label_warnings
     mutual = labels is not None
     links = split_links(reports["id"], reports["duplicate"])
-    return build_corpus(name, reports, links, str(path), COLUMNS, warnings, date_format, mutual, url_template)
+    return build_corpus(
+        name, reports, links, str(path), COLUMNS, warnings, date_format, mutual, url_template=url_template
+    )
 
 
 def read_labels(name: str, data_dir: str, folder: str, part: str, url_template: str | None = None) -> Corpus:
@@ -89,15 +92,7 @@ def read_labels(name: str, data_dir: str, folder: str, part: str, url_template: 
 
 
 def read_parts(
-    name: str,
-    data_dir: str,
-    folder: str,
-    file: str,
-    base_url: str,
-    subset: str = "all",
-    rows: Mapping[str, int] | None = None,
-    date_format: str = "ISO8601",
-    url_template: str | None = None,
+    name: str, data_dir: str, folder: str, file: str, base_url: str, url_template: str | None = None, **options: Any
 ) -> list[Corpus]:
     """Read each existing file as a corpus: the reports, the ``train`` and the ``test`` label file.
 
@@ -110,17 +105,11 @@ def read_parts(
     there = [part for part in PARTS if find_table(place, part)]
     parts = [read_labels(name, data_dir, folder, part, url_template) for part in there]
     if not parts or find_reports(place, file):
-        reports = read_bughub(name, data_dir, folder, file, base_url, subset, rows, date_format, url_template)
+        reports = read_bughub(name, data_dir, folder, file, base_url, url_template=url_template, **options)
         return [reports, *parts]
     advice = how_to_fetch(name, data_dir, folder, file, base_url)
     alone = f"{file} is not in {place}: all figures come from this label file alone; {advice}"
-    return [_with_warning(alone, part) for part in parts]
-
-
-def _with_warning(warning: str, corpus: Corpus) -> Corpus:
-    """A corpus with a warning in front of the others."""
-    documents = replace(corpus.documents, warnings=(warning, *corpus.warnings))
-    return replace(corpus, documents=documents)
+    return [replace(part, documents=replace(part.documents, warnings=(alone, *part.warnings))) for part in parts]
 
 
 def find_table(place: Path, *stems: str) -> Path | None:

@@ -1,15 +1,14 @@
 """Parse Bugzilla bugs: pages of ``/rest/bug``, with optional ``comments`` and ``history`` in each bug."""
 
 import re
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterable, Iterator
 from typing import Unpack
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links
-from gedbd.corpora.readers.issue import FieldChange, Issue, Link, list_changes
-from gedbd.corpora.readers.json_values import Record, dates_outside, moment, names, needed_text, number_of, parts, text
-from gedbd.corpora.readers.tracker_export import ELSEWHERE, NAMED_NOWHERE, ExportOptions, read_tracker
+from gedbd.corpora.readers.issue import DUPLICATE, DateKeys, FieldChange, Issue, Link, list_changes, make_issue
+from gedbd.corpora.readers.json_values import Record, moment, names, needed_text, number_of, parts, text
+from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 from gedbd.corpora.urls import PLACEHOLDER, web_url
 
 COLUMNS = {
@@ -24,13 +23,15 @@ COLUMNS = {
     "priority": "priority",
     "status": "status",
     "resolution": "resolution",
+    "labels": "keywords",
 }
+DATES = DateKeys("creation_time", "last_change_time", "cf_last_resolved", "when")
+NAMED = ("product", "component", "version", "os", "priority", "status", "resolution", "labels")
 # Older versions use other names than the REST interface.
 HISTORY = {key: field for field, key in COLUMNS.items() if field not in {"id", "description", "created_at"}} | {
     "short_desc": "title",
     "bug_status": "status",
 }
-FIELD_KEYS = ("product", "component", "version", "os", "priority", "status", "resolution")
 # Whether an address is this tracker's is unknown: responses do not hold the tracker's own address.
 # An address, "bug 12" or "#12".
 REFERENCES = References(
@@ -73,32 +74,17 @@ def parse_bug(record: Record) -> Issue:
     number = number_of(record, "id")
     title = needed_text(record, "summary", "fetch whole bugs, or add it to include_fields")
     described, comments = comments_of(record)
-    closed = text(record, "resolution").upper() == "DUPLICATE"
+    closed = text(record, "resolution").lower() == DUPLICATE
     formal = [Link(number_of(record, "dupe_of"), "dupe_of")] if record.get("dupe_of") else []
     counted = counted_comments(comments, closed, bool(formal))
-    in_comments, elsewhere = comment_links(counted, REFERENCES, "", closed, "comment")
-    links = (*formal, *in_comments)
-    remarks = [ELSEWHERE] * elsewhere + [NAMED_NOWHERE] * (closed and not links)
-    values = {field: names(record, COLUMNS[field]) for field in FIELD_KEYS}
-    values["labels"] = names(record, "keywords")
+    links = [*formal, *comment_links(counted, REFERENCES, "", closed, "comment")]
+    values = {field: names(record, COLUMNS[field]) for field in NAMED}
     values |= {"title": (title,), "description": (described,), "url": (text(record, "web_url"),)}
-    changes = None if record.get("history") is None else tuple(changes_of(record))
-    created = moment(record, "creation_time")
-    updated = moment(record, "last_change_time")
-    outside = (
-        *dates_outside("creation_time", record),
-        *dates_outside("last_change_time", record),
-        *dates_outside("cf_last_resolved", record),
-        *dates_outside("when", *parts(record, "history")),
-    )
-    issue = Issue(number, "", created, updated, values, links, changes, tuple(remarks), outside)
-    return issue._replace(resolved_at=resolved_at(record))
-
-
-def resolved_at(record: Record) -> datetime | None:
-    """When a bug was resolved; ``None`` if it is open: a reopened bug keeps the date of its former resolution."""
+    history = None if record.get("history") is None else parts(record, "history")
+    issue = make_issue(record, DATES, number, values, links, closed, history, changes_of)
+    # A reopened bug keeps the date of its former resolution.
     is_open = "resolution" in record and not text(record, "resolution")
-    return None if is_open else moment(record, "cf_last_resolved")
+    return issue._replace(resolved_at=None) if is_open else issue
 
 
 def comments_of(record: Record) -> tuple[str, list[Comment]]:
@@ -126,9 +112,9 @@ def counted_comments(comments: list[Comment], closed: bool, formal: bool) -> lis
     return spoken + own_marks[-1:] if closed and not formal else spoken
 
 
-def changes_of(record: Record) -> Iterator[FieldChange]:
+def changes_of(history: Iterable[Record]) -> Iterator[FieldChange]:
     """Yield the changes of the corpus's fields."""
-    for entry in parts(record, "history"):
+    for entry in history:
         when = moment(entry, "when")
         for change in parts(entry, "changes"):
             name = text(change, "field_name")

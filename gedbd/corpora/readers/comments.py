@@ -143,7 +143,7 @@ def stance_of(clause: str, sentence: str, after: str) -> Stance:
 
 def comment_links(
     comments: Iterable[Comment], references: References, here: str, closed: bool, source: str
-) -> tuple[list[Link], bool]:
+) -> list[Link]:
     """The duplicates that an issue's comments name; the last comment about another issue counts.
 
     Args:
@@ -152,22 +152,19 @@ def comment_links(
         here: The issue's own repository or project, with its host, if known.
         closed: Whether the issue was closed as a duplicate, which confirms guesses.
         source: Source of the links.
-
-    Returns:
-        The links, and whether a link into another repository or project was dropped.
     """
     stances: dict[str, Stance] = {}
-    elsewhere = False
+    elsewhere: list[Link] = []
     for comment in comments:
         for named, place, stance in references.find(comment.text):
             if place and not is_here(place, here):
-                elsewhere |= stance == "certain" or closed
+                elsewhere += [Link(named, source, here=False)] if stance == "certain" or closed else []
             elif comment.bot or stance == "hedged":
                 stances.setdefault(named, "hedged")  # a guess does not withdraw what is certain
             else:
                 stances[named] = stance
     counted = {"certain", "hedged"} if closed else {"certain"}
-    return [Link(named, source) for named, stance in stances.items() if stance in counted], elsewhere
+    return [*(Link(named, source) for named, stance in stances.items() if stance in counted), *elsewhere]
 
 
 def is_here(place: str, here: str) -> bool:

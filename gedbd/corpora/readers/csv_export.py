@@ -1,29 +1,36 @@
 """Read the CSV export of any tracker, given the names of its columns."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Unpack
 
 import pandas as pd
 
-from gedbd.corpora.corpus import Corpus, keep_last
-from gedbd.corpora.readers.bug_reports import RESOLVED_AT, build_corpus, resolution_dates, split_links
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.readers.bug_reports import RESOLVED_AT, ReportOptions, build_corpus, resolution_dates, split_links
 from gedbd.corpora.readers.csv_file import FIRST_RECORD, NOT_UTF8, read_table, take_columns
 from gedbd.corpora.urls import check_template
 from gedbd.io.files import corpus_name, locate
+
+
+class TableOptions(ReportOptions, total=False):
+    """The options of tables.
+
+    Args:
+        date_format: ``ISO8601``, or a format of ``datetime.strptime``.
+    """
+
+    date_format: str
 
 
 def read_csv(
     name: str | None,
     path: str,
     columns: Mapping[str, str | None],
-    date_format: str = "ISO8601",
-    last_n: int | None = None,
-    image_dir: str | None = None,
-    url_template: str | None = None,
     separator: str | None = None,
     encoding: str | None = None,
+    **options: Unpack[TableOptions],
 ) -> Corpus:
     """Read one CSV file, plain or packed as ``.zip``, ``.xz`` or ``.gz``.
 
@@ -31,12 +38,9 @@ def read_csv(
         name: Short name of the corpus; ``None`` takes it from the path.
         path: The file; ``pkg://gedbd.corpora/demo.csv`` is one in a Python package.
         columns: Field to column of the file; ``None`` if the tracker has no such column.
-        date_format: ``ISO8601``, or a format of ``datetime.strptime``.
-        last_n: Keep only this many reports, the latest ones; ``None`` keeps all.
-        image_dir: Folder of the attached images, by default that of the file.
-        url_template: Address of a report without one, in which ``{issue_id}`` stands for its id; ``None`` for none.
         separator: One character, or comma, semicolon, tab or pipe; ``None`` detects it from the header.
         encoding: A codec of Python, such as cp1252; ``None`` takes that of the byte order mark, or UTF-8.
+        options: See ``TableOptions``.
 
     Returns:
         The corpus; if any report has a date of resolution, its table has the column ``resolved_at`` (UTC, ``NaT`` where
@@ -45,45 +49,37 @@ def read_csv(
     Raises:
         ValueError: The file is missing or malformed. The message names file, row and column.
     """
-    check_template(url_template)
+    check_template(options.get("url_template"))
     file = locate(path)
     table, warnings = read_table(file, separator, encoding, [column for column in columns.values() if column])
     if any(NOT_UTF8 in warning for warning in warnings):
         warnings += (f"if {file.name} has an older encoding, set it, for example dataset.encoding=cp1252",)
-    return _build(
-        name or corpus_name(file), table, file, columns, warnings, date_format, last_n, image_dir, url_template
-    )
+    return _build(name or corpus_name(file), table, file, columns, warnings, **options)
 
 
 def read_frame(
     frame: pd.DataFrame,
     columns: Mapping[str, str | None],
     name: str = "table",
-    date_format: str = "ISO8601",
-    last_n: int | None = None,
-    image_dir: str | None = None,
-    url_template: str | None = None,
+    **options: Unpack[TableOptions],
 ) -> Corpus:
     """Read a table in memory as if it were in a CSV file; missing values are empty, dates may be dates.
 
     Args:
         frame: One row a report. Messages number its rows as those of a file, from 2 on.
-        columns: See ``read_csv``; likewise the other arguments.
+        columns: See ``read_csv``.
         name: Short name of the corpus.
-        date_format: Of dates that are texts.
-        last_n: See ``read_csv``.
-        image_dir: See ``read_csv``.
-        url_template: See ``read_csv``.
+        options: See ``TableOptions``.
 
     Raises:
         ValueError: See ``read_csv``.
     """
-    check_template(url_template)
+    check_template(options.get("url_template"))
     table = pd.DataFrame({str(column): _as_texts(values) for column, values in frame.items()}, dtype=str)
     table.index = pd.RangeIndex(FIRST_RECORD, FIRST_RECORD + len(table))
     if table.empty:
         raise ValueError(f"{name}: the table is empty; it needs one row per report")
-    return _build(name, table, Path(name), columns, (), date_format, last_n, image_dir, url_template)
+    return _build(name, table, Path(name), columns, (), **options)
 
 
 def _as_texts(values: pd.Series) -> list[str]:
@@ -103,18 +99,13 @@ def _build(
     file: Path,
     columns: Mapping[str, str | None],
     warnings: tuple[str, ...],
-    date_format: str,
-    last_n: int | None,
-    image_dir: str | None,
-    url_template: str | None,
+    date_format: str = "ISO8601",
+    **options: Unpack[ReportOptions],
 ) -> Corpus:
     """The corpus of a table of text; for the arguments see ``read_csv``."""
     reports, column_warnings = take_columns(table, columns, file)
-    warnings += column_warnings
     resolved_at, date_warnings = resolution_dates(reports[RESOLVED_AT], date_format)
-    warnings += date_warnings
     links = split_links(reports["id"], reports["duplicate"], resolved_at)
     reports = reports.assign(**{RESOLVED_AT: resolved_at})
-    corpus = build_corpus(title, reports, links, str(file), columns, warnings, date_format, url_template=url_template)
-    corpus = replace(corpus, image_dir=Path(image_dir).expanduser() if image_dir else file.parent)
-    return corpus if last_n is None else keep_last(corpus, last_n)
+    warnings = (*warnings, *column_warnings, *date_warnings)
+    return build_corpus(title, reports, links, str(file), columns, warnings, date_format, folder=file.parent, **options)

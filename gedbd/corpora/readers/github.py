@@ -1,17 +1,25 @@
 """Parse GitHub issues: ``gh issue list --json``, REST lists and GraphQL pages."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Unpack
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links, is_here
-from gedbd.corpora.readers.issue import FieldChange, Issue, Link, list_changes
+from gedbd.corpora.readers.issue import (
+    DUPLICATE,
+    DateKeys,
+    FieldChange,
+    Issue,
+    Link,
+    components_of,
+    list_changes,
+    make_issue,
+)
 from gedbd.corpora.readers.json_values import (
     Record,
-    dates_outside,
     moment,
     names,
     needed_text,
@@ -20,9 +28,10 @@ from gedbd.corpora.readers.json_values import (
     parts,
     text,
 )
-from gedbd.corpora.readers.tracker_export import ELSEWHERE, NAMED_NOWHERE, ExportOptions, read_tracker
+from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 
 COLUMNS = {"id": "number", "title": "title", "description": "body", "created_at": "createdAt"}
+DATES = DateKeys("created_at", "updated_at", "closed_at", "created_at")  # a reopened issue has no closed_at
 # An address, "owner/repo#12" or "#12", and "GH-12".
 REFERENCES = References(
     r"(?:https?://(?P<place1>[\w.-]{1,100}/[\w.-]{1,100}/[\w.-]{1,100})/(?:issues|pull)/(?P<id1>\d+)(?:#[\w-]+)?"
@@ -75,23 +84,18 @@ def read_github(
 def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue | None:
     """Parse one issue of any of the three formats; ``None`` for a pull request."""
     record = plain(raw)
-    if record.get("pull_request") or record.get("__typename") == "PullRequest" or address(record)[1] == "pull":
+    here, page = address(record)
+    if record.get("pull_request") or record.get("__typename") == "PullRequest" or page == "pull":
         return None
-    timeline = events(record)
-    here = address(record)[0]
     number = number_of(record, "number")
     title = needed_text(record, "title", "gh issue list --json needs number,title,body,createdAt and more")
     state = text(record, "state").lower()
     state_reason = text(record, "state_reason").lower()
-    formal = state_reason == "duplicate"
+    formal = state_reason == DUPLICATE
     labels = names(record, "labels")
     closed = formal or (state == "closed" and any(DUPLICATE_LABEL.match(label) for label in labels))
     comments, unseen = comments_of(record)
-    told, elsewhere = comment_links(comments, REFERENCES, here, closed, "state reason" if formal else "comment")
-    noted, far = formal_links(record, here, number)
-    links = [*noted, *told]
-    remarks = [ELSEWHERE] * (elsewhere or far) + [NAMED_NOWHERE] * (closed and not links) + [COUNTED_COMMENTS] * unseen
-    remarks += missing_fields(record)
+    told = comment_links(comments, REFERENCES, here, closed, "state reason" if formal else "comment")
     values = {
         "title": (title,),
         "description": (text(record, "body"),),
@@ -101,17 +105,10 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue | None:
         "resolution": (state_reason,) if state_reason else (),
         "url": (page_url(record),),
     }
-    changes = None if timeline is None else tuple(changes_of(timeline, prefixes))
-    created = moment(record, "created_at")
-    updated = moment(record, "updated_at")
-    outside = (
-        *dates_outside("created_at", record, *(timeline or ())),
-        *dates_outside("updated_at", record),
-        *dates_outside("closed_at", record),
-    )
-    issue = Issue(number, here, created, updated, values, tuple(links), changes, tuple(remarks), outside)
-    # A reopened issue has no such date.
-    return issue._replace(resolved_at=moment(record, "closed_at"))
+    links = [*formal_links(record, here, number), *told]
+    changes = partial(changes_of, prefixes=prefixes)
+    remarks = [COUNTED_COMMENTS] * unseen + missing_fields(record)
+    return make_issue(record, DATES, number, values, links, closed, events(record), changes, here, remarks)
 
 
 def plain(value: Any) -> Any:
@@ -185,8 +182,8 @@ def is_bot(comment: Record) -> bool:
     return typed or login.endswith(("[bot]", "-bot")) or login in {"github-actions", "app/github-actions"}
 
 
-def formal_links(record: Record, here: str, number: str) -> tuple[list[Link], bool]:
-    """Links that GitHub itself records, unless they were undone, and whether one leads to another repository."""
+def formal_links(record: Record, here: str, number: str) -> list[Link]:
+    """Links that GitHub itself records, unless they were undone."""
     # Number and whether it is in this repository, to source and time.
     noted: dict[tuple[str, bool], tuple[str, datetime | None]] = {}
     for event in events(record) or ():
@@ -203,8 +200,7 @@ def formal_links(record: Record, here: str, number: str) -> tuple[list[Link], bo
         _, made_at = noted.get(canonical, ("", None))
         noted[canonical] = "state reason", made_at
     noted.pop((number, True), None)
-    links = [Link(named, *how) for (named, same), how in noted.items() if same]
-    return links, any(not same for _, same in noted)
+    return [Link(named, *how, here=same) for (named, same), how in noted.items()]
 
 
 def other_end(issue: Record, here: str) -> tuple[str, bool]:
@@ -213,7 +209,7 @@ def other_end(issue: Record, here: str) -> tuple[str, bool]:
     return number_of(issue, "number"), not place or is_here(place, here)
 
 
-def changes_of(timeline: list[Record], prefixes: tuple[str, ...]) -> Iterator[FieldChange]:
+def changes_of(timeline: Sequence[Record], prefixes: tuple[str, ...]) -> Iterator[FieldChange]:
     """Yield the changes of title, labels, components and state."""
     state = "open"
     for event in sorted(timeline, key=lambda event: moment(event, "created_at") or datetime.max.astimezone()):
@@ -235,15 +231,3 @@ def changes_of(timeline: list[Record], prefixes: tuple[str, ...]) -> Iterator[Fi
             reason = text(event, "state_reason").lower() if what == "closed" else ""
             yield FieldChange(when, "resolution", "", reason)  # an open issue has none
             state = new
-
-
-def components_of(labels: Iterable[str], prefixes: tuple[str, ...]) -> tuple[str, ...]:
-    """The components that some labels name."""
-    components = [component_of(label, prefixes) for label in labels]
-    return tuple(component for component in components if component)
-
-
-def component_of(label: str, prefixes: tuple[str, ...]) -> str:
-    """The component that a label names (``map`` for ``area: map``), empty if it names none."""
-    prefix = next((prefix for prefix in prefixes if label.lower().startswith(prefix.lower())), None)
-    return "" if prefix is None else label[len(prefix) :].strip(" :/")

@@ -1,17 +1,15 @@
 """Parse GitLab issues: REST lists, with optional ``notes`` in each issue."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Unpack
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links, is_here
-from gedbd.corpora.readers.github import components_of
-from gedbd.corpora.readers.issue import DUPLICATE, FieldChange, Issue, Link
+from gedbd.corpora.readers.issue import DUPLICATE, DateKeys, FieldChange, Issue, Link, components_of, make_issue
 from gedbd.corpora.readers.json_values import (
     Record,
-    dates_outside,
     moment,
     names,
     needed_text,
@@ -20,9 +18,10 @@ from gedbd.corpora.readers.json_values import (
     parts,
     text,
 )
-from gedbd.corpora.readers.tracker_export import ELSEWHERE, NAMED_NOWHERE, ExportOptions, read_tracker
+from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 
 COLUMNS = {"id": "iid", "title": "title", "description": "description", "created_at": "created_at"}
+DATES = DateKeys("created_at", "updated_at", "closed_at", "created_at")  # a reopened issue has no closed_at
 # An address, "group/project#12" or "#12".
 REFERENCES = References(
     r"(?:https?://(?P<place1>[\w.-]{1,100}(?:/[\w.-]{1,100}){1,20}?)/-/(?:issues|work_items)/(?P<id1>\d+)(?:#[\w-]+)?"
@@ -63,38 +62,31 @@ def parse_issue(record: Record, prefixes: tuple[str, ...]) -> Issue:
     number = number_of(record, "iid")
     title = needed_text(record, "title", "export whole issues")
     notes = parts(record, "notes")
-    formal, elsewhere = formal_links(record, here)
+    history = [note for note in notes if note.get("system") is True]
+    formal = formal_links(record, here)
     state = text(record, "state")
-    system = [Comment(text(note, "body")) for note in notes if note.get("system") is True]
     # A mark counts only while the issue is closed: reopening it does not remove the note.
+    system = [Comment(text(note, "body")) for note in history]
     system = [note for note in system if state == "closed" or not MARKED.match(note.text)]
     spoken = [Comment(text(note, "body"), is_bot(note)) for note in notes if note.get("system") is not True]
-    closed = bool(formal) or any(MARKED.match(note.text) for note in system)
-    marked, far = comment_links(system, REFERENCES, here, closed, "system note")
-    in_comments, farther = comment_links(spoken, REFERENCES, here, closed, "comment")
-    links = (*formal, *marked, *in_comments)
-    remarks = [ELSEWHERE] * (elsewhere or far or farther) + [NAMED_NOWHERE] * (closed and not links)
+    closed = any(link.here for link in formal) or any(MARKED.match(note.text) for note in system)
+    links = [
+        *formal,
+        *comment_links(system, REFERENCES, here, closed, "system note"),
+        *comment_links(spoken, REFERENCES, here, closed, "comment"),
+    ]
+    labels = names(record, "labels")
     values = {
         "title": (title,),
         "description": (text(record, "description"),),
-        "component": components_of(names(record, "labels"), prefixes),
-        "labels": names(record, "labels"),
+        "component": components_of(labels, prefixes),
+        "labels": labels,
         "status": (state,),
-        "resolution": ("duplicate",) if closed else (),
+        "resolution": (DUPLICATE,) if closed else (),
         "url": (text(record, "web_url"),),
     }
-    changes = tuple(changes_of(notes)) if record.get("notes") is not None else None
-    created = moment(record, "created_at")
-    updated = moment(record, "updated_at")
-    dated = [note for note in notes if note.get("system") is True]
-    outside = (
-        *dates_outside("created_at", record, *dated),
-        *dates_outside("updated_at", record),
-        *dates_outside("closed_at", record),
-    )
-    issue = Issue(number, here, created, updated, values, links, changes, tuple(remarks), outside)
-    # A reopened issue has no such date.
-    return issue._replace(resolved_at=moment(record, "closed_at"))
+    dated = None if record.get("notes") is None else history
+    return make_issue(record, DATES, number, values, links, closed, dated, changes_of, here)
 
 
 def project_of(record: Record) -> str:
@@ -113,26 +105,23 @@ def is_bot(note: Record) -> bool:
     return author.get("bot") is True or "bot" in re.split(r"[_-]|\d+", text(author, "username").lower())
 
 
-def formal_links(record: Record, here: str) -> tuple[list[Link], bool]:
-    """The issue that GitLab records as the original, and whether it is in another project."""
+def formal_links(record: Record, here: str) -> list[Link]:
+    """The issue that GitLab records as the original, if any."""
     target = text(part(record, "_links"), "closed_as_duplicate_of")
     # The link is an address of the API or of the page.
     match = API_LINK.search(target)
     if match:
         same = match[1] == str(record.get("project_id", match[1]))
-        return ([Link(match[2], "closed as duplicate")], False) if same else ([], True)
+        return [Link(match[2], "closed as duplicate", here=same)]
     address = ADDRESS.match(target)
     if not address:
-        return [], False
-    same = is_here(address[1], here)
-    return ([Link(target.rpartition("/")[2], "closed as duplicate")], False) if same else ([], True)
+        return []
+    return [Link(target.rpartition("/")[2], "closed as duplicate", here=is_here(address[1], here))]
 
 
-def changes_of(notes: list[Record]) -> Iterator[FieldChange]:
+def changes_of(notes: Iterable[Record]) -> Iterator[FieldChange]:
     """Yield the changes of title and state that system notes record."""
     for note in notes:
-        if note.get("system") is not True:
-            continue
         when = moment(note, "created_at")
         body = text(note, "body")
         renamed = RENAMED.match(body)

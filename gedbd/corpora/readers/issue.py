@@ -1,22 +1,43 @@
 """The issue of any tracker, and its fields at the time it was created."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
+
+from gedbd.corpora.readers.json_values import Record, moment, text
 
 Values = Mapping[str, tuple[str, ...]]
 
 # Trackers log what the reporter or a form sets on creation as changes at the same time.
 CREATION = timedelta(seconds=10)
 DUPLICATE = "duplicate"  # part of such a resolution in every tracker
+NAMED_NOWHERE = "closed as duplicates, the original not recognised"
+ELSEWHERE = "that name a duplicate in another repository or project, dropped"
 
 
 class Link(NamedTuple):
-    """Another issue of the same tracker that is named as a duplicate, what names it, and when, in UTC, if known."""
+    """Another issue that is named as a duplicate.
+
+    Attributes:
+        named: Its number or key.
+        source: What names it.
+        made_at: When it was named, UTC; ``None`` if unknown.
+        here: Whether it is in the same repository or project; other links are dropped.
+    """
 
     named: str
     source: str
     made_at: datetime | None = None
+    here: bool = True
+
+
+class DateKeys(NamedTuple):
+    """The keys of the dates in a tracker's records; ``changed`` is that of an entry of the history."""
+
+    created: str
+    updated: str
+    resolved: str
+    changed: str
 
 
 class FieldChange(NamedTuple):
@@ -66,6 +87,62 @@ class Issue(NamedTuple):
     outside: tuple[str, ...] = ()
     place: str = ""
     resolved_at: datetime | None = None
+
+
+def make_issue(
+    record: Record,
+    keys: DateKeys,
+    issue_id: str,
+    values: Values,
+    links: Iterable[Link],
+    closed: bool,
+    history: Sequence[Record] | None,
+    changes_of: Callable[[Sequence[Record]], Iterable[FieldChange]],
+    project: str = "",
+    remarks: Iterable[str] = (),
+) -> Issue:
+    """The issue of a record, with its dates, the links that count and remarks on the others.
+
+    Args:
+        record: Holds the dates.
+        keys: Their keys.
+        issue_id: See ``Issue``; likewise ``values`` and ``project``.
+        values: See ``Issue``.
+        links: Also those to other projects.
+        closed: Whether the issue was closed as a duplicate.
+        history: The entries of the history; ``None`` if the export does not hold it.
+        changes_of: Parses the history.
+        project: See ``Issue``.
+        remarks: Further remarks.
+
+    Raises:
+        ValueError: A date is unreadable.
+    """
+    links = tuple(links)
+    kept = tuple(link for link in links if link.here)
+    dated = [(key, record) for key in (keys.created, keys.updated, keys.resolved)]
+    dated += [(keys.changed, entry) for entry in history or ()]
+    return Issue(
+        issue_id,
+        project,
+        moment(record, keys.created),
+        moment(record, keys.updated),
+        values,
+        kept,
+        None if history is None else tuple(changes_of(history)),
+        (*[ELSEWHERE] * (len(kept) < len(links)), *[NAMED_NOWHERE] * (closed and not kept), *remarks),
+        tuple(key for key, entry in dated if text(entry, key).strip() and moment(entry, key) is None),
+        resolved_at=moment(record, keys.resolved),
+    )
+
+
+def components_of(labels: Iterable[str], prefixes: Iterable[str]) -> tuple[str, ...]:
+    """The components that labels name: ``map`` for ``area: map`` and the prefix ``area``."""
+    components = []
+    for label in labels:
+        prefix = next((prefix for prefix in prefixes if label.lower().startswith(prefix.lower())), None)
+        components.append("" if prefix is None else label[len(prefix) :].strip(" :/"))
+    return tuple(filter(None, components))
 
 
 def distinct(links: Iterable[Link]) -> list[Link]:

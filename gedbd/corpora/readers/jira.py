@@ -1,17 +1,17 @@
 """Parse Jira issues: pages of REST ``/search``, and the XML (RSS) export."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Unpack
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links
 from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportPage, ExportRecord, read_records
-from gedbd.corpora.readers.issue import FieldChange, Issue, Link, list_changes
+from gedbd.corpora.readers.issue import DUPLICATE, DateKeys, FieldChange, Issue, Link, list_changes, make_issue
 from gedbd.corpora.readers.jira_xml import read_items
-from gedbd.corpora.readers.json_values import Record, dates_outside, moment, names, needed_text, part, parts, text
+from gedbd.corpora.readers.json_values import Record, moment, names, needed_text, part, parts, text
 from gedbd.corpora.readers.rich_text import document_text
-from gedbd.corpora.readers.tracker_export import NAMED_NOWHERE, ExportOptions, read_tracker
+from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 
 COLUMNS = {
     "id": "key",
@@ -25,8 +25,11 @@ COLUMNS = {
     "priority": "priority",
     "status": "status",
     "resolution": "resolution",
+    "labels": "labels",
     "attachments": "attachment",
 }
+DATES = DateKeys("created", "updated", "resolutiondate", "created")
+NAMED = ("product", "component", "version", "priority", "status", "resolution", "labels")
 HISTORY = {
     COLUMNS[field]: field for field in ("title", "description", "product", "os", "priority", "status", "resolution")
 }
@@ -75,39 +78,25 @@ def parse_issue(record: Record) -> Issue:
     if not KEY.fullmatch(key):
         raise ValueError(f"the issue key must be like ABC-12, not {key!r}" if key else "the issue has no 'key'")
     title = needed_text(fields, "summary", "add it to the fields of the search")
-    resolution = name_of(fields, "resolution")
-    closed = "duplicate" in resolution.lower()
+    values = {field: names(fields, COLUMNS[field]) for field in NAMED}
+    values["resolution"] = values["resolution"][:1]
+    closed = any(DUPLICATE in resolution.lower() for resolution in values["resolution"])
     comments = parts(part(fields, "comment"), "comments")
     spoken = [Comment(rich(comment, "body"), is_bot(comment)) for comment in comments]
-    in_comments, _ = comment_links(spoken, REFERENCES, "", closed, "comment")
-    links = (*issue_links(fields), *in_comments)
+    links = [*issue_links(fields), *comment_links(spoken, REFERENCES, "", closed, "comment")]
     files, odd = attachments(fields, key)
-    unseen = cut_off(part(fields, "comment"), len(comments)) or cut_off(part(record, "changelog"), histories(record))
-    remarks = [NAMED_NOWHERE] * (closed and not links) + [CUT_OFF] * unseen + [ODD_NAMES] * odd
-    values = {
+    histories = parts(part(record, "changelog"), "histories")
+    unseen = cut_off(part(fields, "comment"), len(comments)) or cut_off(part(record, "changelog"), len(histories))
+    values |= {
         "title": (title,),
         "description": (rich(fields, "description"),),
-        "product": names(fields, "project"),
-        "component": names(fields, "components"),
-        "version": names(fields, "versions"),
         "os": (rich(fields, "environment"),),
-        "priority": names(fields, "priority"),
-        "status": names(fields, "status"),
-        "resolution": (resolution,) if resolution else (),
         "attachments": files,
-        "labels": names(fields, "labels"),
         "url": (page_url(record),),
     }
-    changes = None if record.get("changelog") is None else tuple(changes_of(record))
-    created = moment(fields, "created")
-    updated = moment(fields, "updated")
-    outside = (
-        *dates_outside("created", fields, *parts(part(record, "changelog"), "histories")),
-        *dates_outside("updated", fields),
-        *dates_outside("resolutiondate", fields),
-    )
-    issue = Issue(key, "", created, updated, values, links, changes, tuple(remarks), outside)
-    return issue._replace(resolved_at=moment(fields, "resolutiondate"))
+    remarks = [CUT_OFF] * unseen + [ODD_NAMES] * odd
+    history = None if record.get("changelog") is None else histories
+    return make_issue(fields, DATES, key, values, links, closed, history, changes_of, remarks=remarks)
 
 
 def page_url(record: Record) -> str:
@@ -116,11 +105,6 @@ def page_url(record: Record) -> str:
         return text(record, "link")
     host, found, _ = text(record, "self").partition("/rest/api/")
     return f"{host}/browse/{text(record, 'key')}" if found and not host.startswith(GATEWAY) else ""
-
-
-def name_of(record: Record, key: str) -> str:
-    """The name of a single object, empty if there is none."""
-    return next(iter(names(record, key)), "")
 
 
 def rich(record: Record, key: str) -> str:
@@ -159,14 +143,9 @@ def cut_off(listing: Record, held: int) -> bool:
     return isinstance(total, int) and total > held
 
 
-def histories(record: Record) -> int:
-    """The number of entries in the changelog."""
-    return len(parts(part(record, "changelog"), "histories"))
-
-
-def changes_of(record: Record) -> Iterator[FieldChange]:
+def changes_of(histories: Iterable[Record]) -> Iterator[FieldChange]:
     """Yield the changes of the corpus's fields."""
-    for entry in parts(part(record, "changelog"), "histories"):
+    for entry in histories:
         when = moment(entry, "created")
         for item in parts(entry, "items"):
             name = text(item, "field").lower()

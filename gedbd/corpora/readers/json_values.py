@@ -123,11 +123,6 @@ def moment(record: Record, key: str) -> datetime | None:
         raise ValueError(f"{key!r}: unreadable date {written[:40]!r}; expected: 2024-01-31T09:30:00Z") from error
 
 
-def dates_outside(key: str, *records: Record) -> tuple[str, ...]:
-    """The key, repeated for each record whose date under it is out of range."""
-    return tuple(key for record in records if text(record, key).strip() and moment(record, key) is None)
-
-
 def read_json_lines(path: Path) -> Iterator[tuple[int, JsonLine]]:
     """Yields row, from 1, and object of each line of a file; empty lines are skipped.
 

@@ -2,16 +2,15 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 import pandas as pd
 
 from gedbd.corpora.chronology import outside_warning
-from gedbd.corpora.corpus import Corpus, keep_last
-from gedbd.corpora.readers.bug_reports import BUG_FIELDS, RESOLVED_AT, build_corpus
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS, RESOLVED_AT, ReportOptions, build_corpus
 from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportPage, ExportRecord, read_pages, read_records, recognise
 from gedbd.corpora.readers.issue import Issue, distinct, marked_at, reset_to_creation
 from gedbd.corpora.readers.json_values import Record
@@ -21,24 +20,16 @@ from gedbd.io.files import corpus_name
 
 Parse = Callable[[Record], Issue | None]
 NEVER = datetime.min.replace(tzinfo=UTC)
-NAMED_NOWHERE = "closed as duplicates, the original not recognised"
-ELSEWHERE = "that name a duplicate in another repository or project, dropped"
 
 
-class ExportOptions(TypedDict, total=False):
-    """The options that the readers of all trackers share.
+class ExportOptions(ReportOptions, total=False):
+    """The options that the readers of all trackers share; ``image_dir`` is by default the folder of the export.
 
     Args:
         as_created: Reset titles and fields to their values at the creation of a report, if its history is known.
-        last_n: Keep only this many reports, the latest ones; ``None`` keeps all.
-        image_dir: Folder of the attached images, by default that of the export.
-        url_template: Address of a report without one, in which ``{issue_id}`` stands for its id; ``None`` for none.
     """
 
     as_created: bool
-    last_n: int | None
-    image_dir: str | None
-    url_template: str | None
 
 
 def read_tracker(
@@ -49,7 +40,8 @@ def read_tracker(
     name: str | None = None,
     kinds: Sequence[str] = JSON_KINDS,
     split: Callable[[ExportPage], Iterator[ExportRecord]] = read_records,
-    **options: Unpack[ExportOptions],
+    as_created: bool = True,
+    **options: Unpack[ReportOptions],
 ) -> Corpus:
     """Read the pages of an export, parse their records, merge repeated issues and build the corpus.
 
@@ -61,59 +53,37 @@ def read_tracker(
         name: Short name of the corpus; ``None`` takes it from the path.
         kinds: Endings of the pages.
         split: Splits a page into records.
-        options: See ``ExportOptions``.
+        as_created: See ``ExportOptions``.
+        options: See ``ReportOptions``.
 
     Raises:
         ValueError: A record is malformed, or there is no issue. The message names file and record.
     """
-    url_template = options.get("url_template")
-    check_template(url_template)
+    check_template(options.get("url_template"))
     place = Path(path).expanduser()
     pages, warnings = read_pages(place, kinds)
     issues, dropped = gather(tracker, (record for page in pages for record in split(page)), parse, place)
     warnings += (*dropped, *date_warnings(issues), *remark_warnings(issues))
     links = links_of(issues.values())
-    if options.get("as_created", True):
+    if as_created:
         warnings += tuple(history_warnings(issues, tracker))
         issues = {row: reset_to_creation(issue) for row, issue in issues.items()}
     title = name or corpus_name(place)
-    reports = table_of(issues)
-    corpus = build_corpus(title, reports, links, str(place), columns, warnings, mutual=True, url_template=url_template)
-    return _with_options(corpus, place, options)
-
-
-def _with_options(corpus: Corpus, place: Path, options: ExportOptions) -> Corpus:
-    """Apply ``image_dir`` and ``last_n``."""
     folder = place if place.is_dir() else place.parent
-    image_dir = options.get("image_dir")
-    corpus = replace(corpus, image_dir=Path(image_dir).expanduser() if image_dir else folder)
-    last_n = options.get("last_n")
-    return corpus if last_n is None else keep_last(corpus, last_n)
+    return build_corpus(
+        title, table_of(issues), links, str(place), columns, warnings, mutual=True, folder=folder, **options
+    )
 
 
 def gather(tracker: str, found: Iterable[ExportRecord], parse: Parse, path: Path) -> tuple[dict[int, Issue], list[str]]:
     """Each issue of all pages once, by number of its record, and warnings about dropped records.
 
     Raises:
-        ValueError: A record is malformed, or there is no issue.
+        ValueError: A record is malformed, from another tracker, or from another repository than those before, or there
+            is no issue.
     """
-    counts: Counter[str] = Counter()
-    issues = dict(parse_all(tracker, found, parse, counts))
-    if not issues:
-        others = f", only {counts.total():,} pull requests" if counts else ""
-        raise ValueError(f"{path}: no issue in the export{others}; at least one is needed")
-    kept, joined = join_pages(issues)
-    return kept, [*left_out(counts), *joined]
-
-
-def parse_all(
-    tracker: str, found: Iterable[ExportRecord], parse: Parse, counts: Counter[str]
-) -> Iterator[tuple[int, Issue]]:
-    """Parse the records one by one, numbered through all pages, and count pull requests in ``counts``.
-
-    Raises:
-        ValueError: A record is malformed, from another tracker, or from another repository than those before.
-    """
+    issues: dict[int, Issue] = {}
+    num_pull_requests = 0
     project = ""
     for row, (place, record) in enumerate(found, start=1):
         # A record that looks like another tracker's would be parsed into nonsense.
@@ -127,7 +97,7 @@ def parse_all(
         except RecursionError as error:
             raise ValueError(f"{place}: lists and objects are nested too deeply for an issue") from error
         if issue is None:
-            counts["pull requests"] += 1
+            num_pull_requests += 1
             continue
         if issue.project and project and issue.project != project:
             raise ValueError(
@@ -135,12 +105,13 @@ def parse_all(
                 " separately"
             )
         project = project or issue.project
-        yield row, issue._replace(place=place)
-
-
-def left_out(counts: Counter[str]) -> list[str]:
-    """Warnings that count the records that are not issues."""
-    return [f"{what} among the issues: {count:,}, dropped" for what, count in counts.items()]
+        issues[row] = issue._replace(place=place)
+    if not issues:
+        others = f", only {num_pull_requests:,} pull requests" if num_pull_requests else ""
+        raise ValueError(f"{path}: no issue in the export{others}; at least one is needed")
+    kept, joined = join_pages(issues)
+    dropped = [f"pull requests among the issues: {num_pull_requests:,}, dropped"] if num_pull_requests else []
+    return kept, [*dropped, *joined]
 
 
 def join_pages(issues: Mapping[int, Issue]) -> tuple[dict[int, Issue], list[str]]:

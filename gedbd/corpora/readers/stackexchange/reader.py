@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from gedbd.corpora.chronology import read_dates
-from gedbd.corpora.corpus import Corpus, keep_last
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS, build_corpus
 from gedbd.corpora.readers.stackexchange.dump import Dump
 from gedbd.corpora.readers.stackexchange.posts import Posts, read_posts
@@ -73,9 +73,11 @@ def read_stackexchange(
         present,
         warnings,
         url_template=url_template or site_url,
+        last_n=last_n,
     )
-    corpus = _with_question_fields(corpus, posts.questions)
-    return corpus if last_n is None else keep_last(corpus, last_n)
+    added = posts.questions.set_index("id")[list(QUESTION_FIELDS)].loc[corpus.reports["id"]]
+    table = corpus.reports.assign(**{name: added[name].array for name in QUESTION_FIELDS})
+    return replace(corpus, documents=replace(corpus.documents, table=table))
 
 
 def read_published(
@@ -154,13 +156,6 @@ def _newer_originals(links: pd.DataFrame, questions: pd.DataFrame) -> list[str]:
     asked = questions.set_index("id")["created_at"]
     newer = int((links["duplicate_id"].map(asked) > links["id"].map(asked)).sum())
     return [f"originals that are newer than their duplicates: {newer:,}, kept"] if newer else []
-
-
-def _with_question_fields(corpus: Corpus, questions: pd.DataFrame) -> Corpus:
-    """Add ``QUESTION_FIELDS`` in the order of the corpus."""
-    added = questions.set_index("id")[list(QUESTION_FIELDS)].loc[corpus.reports["id"]]
-    table = corpus.reports.assign(**{name: added[name].array for name in QUESTION_FIELDS})
-    return replace(corpus, documents=replace(corpus.documents, table=table))
 
 
 def _name(place: Path, site: str) -> str:
