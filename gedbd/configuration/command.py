@@ -22,7 +22,7 @@ from gedbd.configuration.errors import CommandError, error_line, written_places
 from gedbd.configuration.help import command_help
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.options import check_command_line, delete_unused
-from gedbd.configuration.run_folder import is_own, own_folders
+from gedbd.configuration.resolvers import is_own, own_folders, register_resolvers
 from gedbd.io.command_output import json_output
 from gedbd.io.console import print_help, printable, stage, take_flags, verbosity
 from gedbd.io.files import private_files
@@ -51,12 +51,12 @@ def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[
         config_name: File in ``conf/`` to start from, without its suffix.
         read_arguments: Turns the command line into options, for a command that takes positional arguments.
     """
+    register_resolvers()
 
     def decorate(task: Task) -> Any:
         @functools.wraps(task)
         def guarded(cfg: DictConfig) -> Any:
-            # A job of a sweep may run in a process of its own, which has the level of the first one.
-            with mistakes_in_one_line(cfg), verbosity(None), json_output(bool(cfg.get("json"))):
+            with mistakes_in_one_line(cfg):
                 return task(cfg)
 
         run = hydra.main(version_base="1.3", config_path=CONF_DIR, config_name=config_name)(guarded)
@@ -194,19 +194,3 @@ def gc_paused() -> Iterator[None]:
 @functools.cache
 def _freeze_once() -> None:
     gc.freeze()
-
-
-def auto_precision() -> str:
-    """Bfloat16 on a GPU that supports it, else float32: CPUs without matrix units are slower in bfloat16."""
-    import torch
-
-    return "bf16-mixed" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "32-true"
-
-
-def encoding_precision() -> str:
-    """Bfloat16 on a GPU that supports it, else float32; of ``backend=auto``."""
-    return "bfloat16" if auto_precision() == "bf16-mixed" else "float32"
-
-
-OmegaConf.register_new_resolver("auto_precision", auto_precision)
-OmegaConf.register_new_resolver("encoding_precision", encoding_precision)

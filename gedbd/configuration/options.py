@@ -21,6 +21,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf, flag_override
 from gedbd.configuration.errors import composition_line, os_error_line
 from gedbd.configuration.help import first_example
 from gedbd.configuration.option_types import check_types, check_values, plain_options
+from gedbd.configuration.resolvers import register_resolvers
 from gedbd.io.files import IN_PACKAGE
 from gedbd.io.locks import OWNER, RUN_LOCK
 
@@ -79,6 +80,7 @@ def compose_options(conf_dir: str, config_name: str, words: Sequence[str]) -> Di
     Raises:
         ValueError: If an option is unknown or missing, or has a value that does not fit.
     """
+    register_resolvers()
     job = list(words)
     with initialize_config_dir(conf_dir, version_base="1.3"):
         cfg = _compose(config_name, job)

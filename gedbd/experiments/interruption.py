@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytorch_lightning as pl
 from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 from pytorch_lightning.callbacks import Callback
 
@@ -56,19 +55,14 @@ class TerminationHandler(Callback):
 
 @contextmanager
 def exit_when_interrupted(seeds: int) -> Iterator[None]:
-    """Ends the process with status 130 on Ctrl-C, 143 on SIGTERM, and prints the command that continues the training.
-
-    In a sweep, ``gedbd.experiments.sweeps.jobs`` handles the exception and prints how to continue all jobs.
-    """
+    """Ends the process with status 130 on Ctrl-C, 143 on SIGTERM, and prints how to continue the training."""
     try:
         yield
     except KeyboardInterrupt as interrupt:
-        job = HydraConfig.get()
-        if job.mode == RunMode.MULTIRUN:
-            raise
         if is_first():
             several = "hydra.run.dir" if seeds > 1 else None
-            print(continuation_message(sys.argv[1:], Path(job.runtime.output_dir), several), flush=True)
+            folder = Path(HydraConfig.get().runtime.output_dir)
+            print(continuation_message(sys.argv[1:], folder, several), flush=True)
         raise SystemExit(exit_status(interrupt)) from None
 
 

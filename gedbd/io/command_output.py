@@ -7,14 +7,13 @@ digits. Functions that print a table also record it: ``record(results=table)``. 
 import json
 import math
 import sys
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
-from gedbd.io.console import is_first_process, print_line, printable
+from gedbd.io.console import is_first_process, print_hanging, print_line, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,13 +42,13 @@ def json_output(asked: bool) -> Iterator[None]:
     """Collects what is recorded while a command runs, and prints it at the end as one line of JSON.
 
     What the command prints meanwhile goes to standard error. A command that fails prints no document, and of several
-    processes only the first one prints. Within another ``json_output`` this does nothing.
+    processes only the first one prints.
 
     Args:
         asked: Whether the command has the option ``json=true``; false changes nothing.
     """
     global _output
-    if not asked or _output is not None:
+    if not asked:
         yield
         return
     _output = _Output(sys.stdout, {})
@@ -95,12 +94,6 @@ def recorded_part(name: str, /, **values: Any) -> Iterator[None]:
         whole.document.setdefault(name, []).append(_output.document)
     finally:
         _output = whole
-
-
-def discard_recorded() -> None:
-    """Forgets what was recorded so far: the document of a sweep holds its table, not the last job's results."""
-    if _output is not None:
-        _output.document.clear()
 
 
 def finish_document() -> None:
@@ -219,21 +212,6 @@ def print_records(console: "Console", frame: "pd.DataFrame") -> None:
         for name, text in row.items():
             if text:
                 print_hanging(console, f"{INDENT}{_heading(name):<{width}}  ", text)
-
-
-def print_hanging(console: "Console", start: str, text: str) -> None:
-    """Prints a text behind the start of its first line; further lines are indented as far.
-
-    Args:
-        console: Where the text goes.
-        start: Such as ``"  title  "``.
-        text: What may take several lines; a word that is longer than a line stays whole.
-    """
-    width = max(console.width - len(start), 1)
-    lines = textwrap.wrap(printable(text), width, break_long_words=False, break_on_hyphens=False) or [""]
-    for place, line in enumerate(lines):
-        shown = f"{' ' * len(start) if place else start}{line}"
-        console.print(shown.rstrip(), markup=False, highlight=False, soft_wrap=True)
 
 
 def _as_text(frame: "pd.DataFrame") -> "pd.DataFrame":

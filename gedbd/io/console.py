@@ -14,11 +14,11 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, Task
+    from rich.progress import Progress, ProgressColumn, Task
 
 T = TypeVar("T")
 
@@ -146,10 +146,25 @@ def print_line(console: "Console", line: str, style: str | None = None) -> None:
         line: Plain text, also of several lines: brackets and numbers have no meaning.
         style: Colour and weight of the line, such as ``bold red``.
     """
-    line = printable(line, keep="\n")
-    if console.width < min(len(line), UNWRAPPED_WIDTH):
-        line = "\n".join(_wrapped(part, console.width) for part in line.split("\n"))
-    console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+    for part in line.split("\n"):
+        print_hanging(console, "", part, style)
+
+
+def print_hanging(console: "Console", start: str, text: str, style: str | None = None) -> None:
+    """Prints a text behind the start of its first line; further lines are indented as far.
+
+    Args:
+        console: Where the text goes.
+        start: Such as ``"  title  "``.
+        text: What may take several lines; a word that is longer than a line stays whole.
+        style: Colour and weight, see ``print_line``.
+    """
+    text = printable(text)
+    width = max(console.width - len(start), 1)
+    if width < len(text) and console.width < UNWRAPPED_WIDTH:
+        text = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+    shown = start + text.replace("\n", f"\n{' ' * len(start)}")
+    console.print(shown, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def print_help(text: str) -> None:
@@ -183,11 +198,6 @@ def print_detail(console: "Console", line: str) -> None:
     """Prints a line about the progress of the work, which ``-q`` leaves out."""
     if not is_quiet():
         print_line(console, line)
-
-
-def _wrapped(line: str, width: int) -> str:
-    """A line in pieces that fit a width; a word that is longer stays whole."""
-    return "\n".join(textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False))
 
 
 def take_flags(arguments: Sequence[str]) -> tuple[list[str], str | None]:
@@ -256,21 +266,17 @@ class _Record(logging.LogRecord):
         return printable(super().getMessage(), keep="" if self.name.startswith("gedbd") else "\n")
 
 
-class _LogLines(logging.StreamHandler[TextIO]):
-    """The handler of ``-v``, a class of its own to be found among others."""
-
-
 @contextmanager
 def _log_lines() -> Iterator[None]:
     """Prints log lines on standard error: all of gedbd's, and those of libraries from INFO on.
 
     Only with ``-v``: otherwise Python prints warnings and errors alone.
     """
-    root = logging.getLogger()
-    if not is_verbose() or any(isinstance(one, _LogLines) for one in root.handlers):
+    if not is_verbose():
         yield
         return
-    handler = _LogLines(sys.stderr)
+    root = logging.getLogger()
+    handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter(LOG_FORMAT))
     own = logging.getLogger("gedbd")
     levels = (root.level, own.level)
@@ -325,15 +331,9 @@ def byte_progress(transient: bool = False) -> "Progress":
     Args:
         transient: The bar vanishes at the end, and does not appear where the output is no terminal.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import DownloadColumn, TransferSpeedColumn
 
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    console = Console()
-    disable = is_quiet() or (transient and not console.is_terminal)
-    return Progress(
-        TextColumn("{task.description}", markup=False), *columns, console=console, transient=transient, disable=disable
-    )
+    return _progress(transient, DownloadColumn(), TransferSpeedColumn())
 
 
 def item_progress(unit: str) -> "Progress":
@@ -342,8 +342,7 @@ def item_progress(unit: str) -> "Progress":
     Args:
         unit: What is counted, such as ``commits``.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import MofNCompleteColumn, ProgressColumn
     from rich.text import Text
 
     class RateColumn(ProgressColumn):
@@ -352,9 +351,23 @@ def item_progress(unit: str) -> "Progress":
         def render(self, task: "Task") -> Text:
             return Text("" if task.speed is None else f"{task.speed:,.0f} {unit}/s")
 
-    columns = (BarColumn(), MofNCompleteColumn(), RateColumn(), TimeRemainingColumn())
+    return _progress(True, MofNCompleteColumn(), RateColumn())
+
+
+def _progress(transient: bool, *columns: "ProgressColumn") -> "Progress":
+    """A bar with a description, some columns and the remaining time."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    description = TextColumn("{task.description}", markup=False)
     console = Console()
-    disable = is_quiet() or not console.is_terminal
+    disable = is_quiet() or (transient and not console.is_terminal)
     return Progress(
-        TextColumn("{task.description}", markup=False), *columns, console=console, transient=True, disable=disable
+        description,
+        BarColumn(),
+        *columns,
+        TimeRemainingColumn(),
+        console=console,
+        transient=transient,
+        disable=disable,
     )

@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from gedbd.configuration.allowed_targets import keep_local, read_settings
-from gedbd.configuration.command import encoding_precision
+from gedbd.configuration.resolvers import encoding_precision
 from gedbd.configuration.saved_options import CONFIG, read_saved
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.given_encoder import GivenEncoder, is_given

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import gedbd.commands.baseline
-import gedbd.configuration.run_folder
-from gedbd.configuration.run_folder import own_folders, run_dir, started, sweep_dir
+import gedbd.configuration.resolvers
+from gedbd.configuration.resolvers import own_folders, run_dir, started, sweep_dir
 
 ROOT = Path(gedbd.__file__).parents[1]
 
@@ -33,7 +33,7 @@ def stopped_clock(monkeypatch):
         def now(cls, tz=None):
             return datetime(2026, 10, 25, 0, 30, 5, tzinfo=UTC).astimezone(tz)
 
-    monkeypatch.setattr(gedbd.configuration.run_folder, "datetime", Stopped)
+    monkeypatch.setattr(gedbd.configuration.resolvers, "datetime", Stopped)
 
 
 def new_run() -> Path:
@@ -63,7 +63,7 @@ def test_the_hour_that_comes_twice_does_not(monkeypatch):
 
 def test_of_processes_that_begin_together_each_makes_a_folder(tmp_path, stopped_clock):
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda _: gedbd.configuration.run_folder._create(tmp_path / "above", "name"), range(24)))
+        made = list(pool.map(lambda _: gedbd.configuration.resolvers._create(tmp_path / "above", "name"), range(24)))
     assert len(set(made)) == 24
 
 
@@ -94,7 +94,7 @@ def test_a_command_that_fails_leaves_the_folder_of_another_alone(stopped_clock, 
     monkeypatch.setattr(
         sys, "argv", ["gedbd", "name=constant", "dataset=csv", "dataset.path=none.csv", "dataset.name=demo"]
     )
-    monkeypatch.setattr(gedbd.configuration.run_folder, "started", lambda: first.name)
+    monkeypatch.setattr(gedbd.configuration.resolvers, "started", lambda: first.name)
     with pytest.raises(SystemExit):
         gedbd.commands.baseline.main()
     assert (first / "config.yaml").is_file()

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from gedbd.io.command_output import (
-    discard_recorded,
     finish_document,
     is_json_asked,
     json_output,
@@ -61,7 +60,7 @@ def test_nothing_is_kept_without_the_option(capsys):
 
 
 def test_parts_become_a_list_and_one_document_is_printed(capsys):
-    with json_output(True), json_output(True):  # the command, and a job of its sweep
+    with json_output(True):
         for seed in (0, 1):
             with recorded_part("runs", seed=seed):
                 record(f1=seed / 2)
@@ -75,10 +74,8 @@ def test_parts_become_a_list_and_one_document_is_printed(capsys):
 def test_a_failed_command_prints_no_document_but_what_was_finished(capsys):
     def fail(is_sweep):
         with json_output(True):
-            record(job=1)
+            record(summary=2)
             if is_sweep:
-                discard_recorded()
-                record(summary=2)
                 finish_document()
             raise SystemExit(1)
 

@@ -43,7 +43,7 @@ def test_the_level_holds_while_a_command_runs(monkeypatch):
 def test_stages_and_logs_of_libraries_are_printed_on_request(monkeypatch, capsys):
     monkeypatch.delenv(VARIABLE, raising=False)
     for level in (None, "quiet", "verbose"):
-        with verbosity(level), verbosity(None), stage("count"):
+        with verbosity(level), stage("count"):
             assert is_verbose() == (level == "verbose")
             logging.getLogger("library").info("of a library")
             logging.getLogger("library").debug("of its makers")

@@ -1,5 +1,6 @@
 """Jobs of a sweep: each records its state in its folder, so that the same command continues an interrupted sweep.
 
+Each job runs in a process of its own: libraries, environment variables and signals of one job do not affect the others.
 Hydra loads this module at every start, so it imports little.
 """
 
@@ -11,8 +12,8 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -32,16 +33,19 @@ from gedbd.experiments.sweeps.job_status import (
     PRUNED,
     RUNNING,
     JobStatus,
+    find_job,
     read_status,
+    reserve_job,
     write_status,
 )
 from gedbd.io.console import is_first_process, open_console, print_line
 from gedbd.io.locks import LockedError, only_writer
 
 LOG_FILE = "log.txt"
-OWN_PROCESS = "GEDBD_JOB_FOLDER"  # environment variable: folder of the job that a process was started for
+JOB_FOLDER = "GEDBD_JOB_FOLDER"  # environment variable: folder of the job that a process was started for
 ERROR_LINE = re.compile(r"^(\[rank\d+\]: )?(?P<reason>error: .+|[\w.]*(Error|Exception)\b.*)")
 NOT_COMPARED = ("ckpt_path", "logger", "cache_dir", "data_dir")  # may differ when a job continues
+ATTEMPT = "TORCHELASTIC_RESTART_COUNT"  # processes of torchrun meet under this number: each job needs one of its own
 Task = Callable[[DictConfig], float]
 
 
@@ -51,14 +55,8 @@ def job_folder(sweep_dir: str, number: int, overrides: Any) -> str:
     A new folder is named by the job's number, or by the next free number if other overrides have used it. Several
     processes may call this at the same time.
     """
-    from gedbd.experiments.sweeps.job_status import find_job, reserve_job
-
-    wanted = tuple(map(str, overrides))
-    found = find_job(Path(sweep_dir), wanted)
-    return found or reserve_job(Path(sweep_dir), int(number), wanted)
-
-
-OmegaConf.register_new_resolver("job_folder", job_folder)
+    words = tuple(map(str, overrides))
+    return find_job(Path(sweep_dir), words) or reserve_job(Path(sweep_dir), int(number), words)
 
 
 class Pruned(Exception):  # noqa: N818 - an ending, not an error
@@ -82,82 +80,131 @@ def resumable_job(task: Task) -> Task:
     ``checkpoints/last.ckpt``. After an error the job has the state ``failed`` and the value NaN, and the other jobs
     still run. Output of a job goes to ``log.txt`` in its folder.
     """
+    OmegaConf.register_new_resolver("job_folder", job_folder, replace=True)
     spec = sys.modules["__main__"].__spec__
     module = spec.name if task.__module__ == "__main__" and spec else task.__module__
 
     @functools.wraps(task)
     def recorded(cfg: DictConfig) -> float:
+        folder = Path(HydraConfig.get().runtime.output_dir)
         with sigterm_as_interrupt():
-            if HydraConfig.get().mode != RunMode.MULTIRUN:
-                with only_writer(Path(HydraConfig.get().runtime.output_dir)) if is_first_process() else nullcontext():
-                    return task(cfg)
-            try:
-                return _run_job(task, cfg, module)
-            except KeyboardInterrupt as interrupt:
-                raise SystemExit(exit_status(interrupt)) from None
+            if HydraConfig.get().mode == RunMode.MULTIRUN:
+                try:
+                    return _run_job(cfg, folder, module)
+                except KeyboardInterrupt as interrupt:
+                    raise SystemExit(exit_status(interrupt)) from None
+            is_job = os.environ.get(JOB_FOLDER) == str(folder)
+            if is_job:
+                _prepare(cfg, folder)
+            if not is_first_process():
+                return task(cfg)
+            if is_job:
+                return _record(task, cfg, folder)
+            with only_writer(folder):
+                return task(cfg)
 
     return recorded
 
 
-def _run_job(task: Task, cfg: DictConfig, module: str) -> float:
+def _run_job(cfg: DictConfig, folder: Path, module: str) -> float:
     """Runs a job unless it has finished; returns its value, NaN if it has none."""
-    folder = Path(HydraConfig.get().runtime.output_dir)
     before = read_status(folder) or JobStatus(RUNNING, tuple(HydraConfig.get().overrides.task))
     settings = _fingerprint(cfg)
-    if before.done and before.settings == settings:
-        return math.nan if before.value is None else before.value
-
-    from gedbd.experiments.distributed import is_first
-
-    if not is_first():  # the first process records
-        _prepare(cfg, folder)
-        return task(cfg)
     if before.settings not in (None, settings) and (before.done or any(folder.rglob("*.ckpt"))):
         changed = f"its configuration has changed since it ran in {folder}: set another hydra.sweep.dir"
         status = replace(before, state=FAILED, reason=changed)
-        write_status(folder, status)
-    elif os.environ.get(OWN_PROCESS) != str(folder) and starts_processes(cfg):
-        status = run_as_process(module, folder, before)
-    else:
-        status = _run_here(task, cfg, folder, replace(before, value=None, reason=None, settings=settings))
+        if is_first_process():
+            write_status(folder, status)
+    elif before.done and before.settings == settings:
+        status = before
+    elif is_first_process():
+        status = _run_as_process(module, folder, before)
+    else:  # the first process records, and prints to the log
+        _run_process(module, folder, None)
+        status = before
     return math.nan if status.value is None else status.value
 
 
-def _run_here(task: Task, cfg: DictConfig, folder: Path, status: JobStatus) -> JobStatus:
-    """Runs a job in this process and records how it ends, unless another process is running it."""
+def _run_as_process(module: str, folder: Path, before: JobStatus) -> JobStatus:
+    """Runs a job in a process of its own and returns how it has ended."""
+    with (folder / LOG_FILE).open("ab") as log:
+        start = log.tell()
+        returncode = _run_process(module, folder, log)
+    status = read_status(folder) or before
+    # The process has recorded its own end, unless it was killed.
+    if returncode == 0 or (status.state == FAILED and status != before):
+        return status
+    with (folder / LOG_FILE).open("rb") as log:
+        log.seek(start)
+        printed = log.read().decode(errors="replace").splitlines()
+    # The last error printed is the one that ended the process.
+    matches = [found for line in printed if (found := ERROR_LINE.match(line))]
+    reason = matches[-1]["reason"] if matches else f"its process ended with status {returncode}"
+    status = replace(status, state=FAILED, reason=reason)
+    write_status(folder, status)
+    return status
+
+
+def _run_process(module: str, folder: Path, log: BinaryIO | None) -> int:
+    """Runs the command of a job and returns its exit status; after Ctrl-C or SIGTERM, waits for its end.
+
+    Args:
+        module: The module of the command.
+        folder: The job's folder.
+        log: Where its output goes; None for that of this process.
+    """
+    hydra = HydraConfig.get()
+    # --config-dir of the command line is no override, so it is passed on separately.
+    searched = [source.path for source in hydra.runtime.config_sources if source.provider == "command-line"]
+    command = [sys.executable, "-m", module, f"--config-name={hydra.job.config_name}"]
+    command += [f"--config-dir={path}" for path in searched]
+    command += [*hydra.overrides.hydra, *hydra.overrides.task, "hydra.mode=RUN", f"hydra.run.dir={quoted(folder)}"]
+    command += ["hydra.output_subdir=null", *(f"~hydra.callbacks.{name}" for name in hydra.callbacks)]
+    environment = os.environ | {JOB_FOLDER: str(folder)}
+    if ATTEMPT in environment:
+        environment[ATTEMPT] += f".{folder.name}"
+    with subprocess.Popen(command, stdout=log, stderr=log, cwd=get_original_cwd(), env=environment) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt as interrupt:
+            if isinstance(interrupt, Terminated):  # Ctrl-C reaches both processes
+                process.terminate()
+            process.wait()
+            print_line(
+                open_console(),
+                f"interrupted in {folder}: the same command with hydra.sweep.dir={folder.parent} continues the sweep",
+            )
+            raise
+
+
+def _record(task: Task, cfg: DictConfig, folder: Path) -> float:
+    """Runs a job in this process, which was started for it, and records how it ends."""
+    before = read_status(folder) or JobStatus(RUNNING, tuple(HydraConfig.get().overrides.task))
+    running = replace(before, state=RUNNING, value=None, reason=None, settings=_fingerprint(cfg))
     started = time.perf_counter()
     with ExitStack() as held:
         try:
             held.enter_context(only_writer(folder))
         except LockedError as error:
             print(f"another process is running this job: {error}")
-            return status
-        write_status(folder, replace(status, state=RUNNING))
+            return math.nan
+        write_status(folder, running)
         try:
-            value = _logged(task, cfg, folder)
-            status = replace(status, state=FINISHED, value=value)
+            status = replace(running, state=FINISHED, value=task(cfg))
         except Pruned as pruned:
-            status = replace(status, state=PRUNED, value=pruned.value)
+            status = replace(running, state=PRUNED, value=pruned.value)
         except Exception as error:  # of any kind: the other jobs continue
-            status = replace(status, state=FAILED, reason=_reason(error, cfg, folder))
+            traceback.print_exc()
+            places = {"hydra.sweep.dir": folder.parent} | written_places(cfg, run_folder=None)
+            # In one line, also where the error is not of a kind that the user can correct.
+            reason = error_line(error, places) or f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            status = replace(running, state=FAILED, reason=reason)
         except BaseException:
-            write_status(folder, replace(status, state=INTERRUPTED))
-            print_continuation(folder)
+            write_status(folder, replace(running, state=INTERRUPTED))
             raise
         status = replace(status, seconds=round(time.perf_counter() - started, 1))
         write_status(folder, status)
-    return status
-
-
-def _logged(task: Task, cfg: DictConfig, folder: Path) -> float:
-    with _output_to(folder / LOG_FILE):
-        try:
-            _prepare(cfg, folder)
-            return task(cfg)
-        except Exception as error:
-            if not isinstance(error, Pruned):
-                traceback.print_exc()
-            raise
+    return math.nan if status.value is None else status.value
 
 
 def _prepare(cfg: DictConfig, folder: Path) -> None:
@@ -179,101 +226,6 @@ def _fingerprint(cfg: DictConfig) -> str:
     with open_dict(settings):
         settings.pop("json", None)  # says how results are printed
     return sha256(OmegaConf.to_yaml(settings, resolve=True).encode()).hexdigest()[:16]
-
-
-def _reason(error: Exception, cfg: DictConfig, folder: Path) -> str:
-    """The error that ended a job, in one line."""
-    places = {"hydra.sweep.dir": folder.parent} | written_places(cfg, run_folder=None)
-    return error_line(error, places) or f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-
-
-@contextmanager
-def _output_to(path: Path) -> Iterator[None]:
-    """Appends everything that this process prints to a file.
-
-    It replaces the file descriptors of the standard streams, because libraries keep the stream objects that they find
-    when they are imported.
-    """
-    streams = (sys.stdout, sys.stderr)
-    for stream in streams:
-        stream.flush()
-    kept = [os.dup(1), os.dup(2)]
-    with path.open("ab") as file:
-        for descriptor in (1, 2):
-            os.dup2(file.fileno(), descriptor)
-    try:
-        yield
-    finally:
-        for stream in streams:
-            stream.flush()
-        for descriptor, original in zip((1, 2), kept, strict=True):
-            os.dup2(original, descriptor)
-            os.close(original)
-
-
-def starts_processes(cfg: DictConfig) -> bool:
-    """Whether Lightning is going to start further processes for this job."""
-    if "trainer" not in cfg or "LOCAL_RANK" in os.environ:
-        return False
-    if cfg.trainer.get("strategy", "auto") == "auto" and cfg.trainer.get("devices", 1) == 1:
-        return False
-    from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
-
-    return not SLURMEnvironment.detect()
-
-
-def run_as_process(module: str, folder: Path, before: JobStatus) -> JobStatus:
-    """Runs a job as a command of its own, a sweep with a single job.
-
-    Lightning starts a job's further processes by the command line of the first one, leaves environment variables
-    behind, and kills the first process if another one fails. None of this may affect the other jobs. The job's folder
-    is the folder of that sweep, because Hydra writes ``multirun.yaml`` into the folder of each sweep.
-    """
-    hydra = HydraConfig.get()
-    # --config-dir of the command line is no override, so it is passed on separately.
-    searched = [source.path for source in hydra.runtime.config_sources if source.provider == "command-line"]
-    command = [sys.executable, "-m", module, "-m", f"--config-name={hydra.job.config_name}"]
-    command += [f"--config-dir={path}" for path in searched]
-    command += [*hydra.overrides.task, f"hydra.sweep.dir={quoted(folder)}", "hydra.sweep.subdir=."]
-    command += ["hydra.output_subdir=null", *(f"~hydra.callbacks.{name}" for name in hydra.callbacks)]
-    with (folder / LOG_FILE).open("ab") as log:
-        start = log.tell()
-        returncode = _run_process(command, log, folder)
-    status = read_status(folder) or before
-    # The process has recorded its own end, unless it was killed.
-    if returncode == 0 or (status.state == FAILED and status != before):
-        return status
-    with (folder / LOG_FILE).open("rb") as log:
-        log.seek(start)
-        printed = log.read().decode(errors="replace").splitlines()
-    # The last error printed is the one that ended the process.
-    matches = [found for line in printed if (found := ERROR_LINE.match(line))]
-    reason = matches[-1]["reason"] if matches else f"its process ended with status {returncode}"
-    status = replace(status, state=FAILED, reason=reason)
-    write_status(folder, status)
-    return status
-
-
-def _run_process(command: list[str], log: BinaryIO, folder: Path) -> int:
-    """Runs a job's command and returns its exit status; after Ctrl-C or SIGTERM, waits for its end."""
-    environment = os.environ | {OWN_PROCESS: str(folder)}
-    with subprocess.Popen(command, stdout=log, stderr=log, cwd=get_original_cwd(), env=environment) as process:
-        try:
-            return process.wait()
-        except KeyboardInterrupt as interrupt:
-            if isinstance(interrupt, Terminated):  # Ctrl-C reaches both processes
-                process.terminate()
-            process.wait()
-            print_continuation(folder)
-            raise
-
-
-def print_continuation(folder: Path) -> None:
-    """Prints how to continue a sweep after Ctrl-C has ended the job in a folder."""
-    print_line(
-        open_console(),
-        f"interrupted in {folder}: the same command with hydra.sweep.dir={folder.parent} continues the sweep",
-    )
 
 
 def quoted(text: object) -> str:

@@ -14,7 +14,7 @@ from omegaconf import DictConfig, open_dict, read_write
 
 from gedbd.experiments.sweeps.job_status import FAILED, FINISHED, PRUNED, JobStatus, read_jobs, read_status
 from gedbd.experiments.sweeps.jobs import LOG_FILE, quoted
-from gedbd.io.command_output import discard_recorded, finish_document, print_table, record
+from gedbd.io.command_output import finish_document, print_table, record
 from gedbd.io.console import is_first_process, is_quiet, open_console, print_detail, print_line, print_path, say_once
 from gedbd.io.table_files import read_csv, write_csv
 from hydra_plugins.gedbd import OptunaSweeper, RayLauncher
@@ -110,7 +110,6 @@ def show_jobs(folder: Path, jobs: dict[Path, JobStatus]) -> None:
         rows.append({"run": job.name} | options | state | (_results(job) if status.state == FINISHED else {}))
     summary = pd.DataFrame(rows)
     write_csv(folder / "summary.csv", summary)
-    discard_recorded()
     record(sweep=folder, summary=summary)
     given = {item.partition("=")[0] for status in jobs.values() for item in status.overrides}
     varied = [name for name in summary if name in given and summary[name].nunique(dropna=False) > 1]

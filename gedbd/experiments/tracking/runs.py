@@ -1,20 +1,20 @@
 """One Weights & Biases run for each training and each baseline: its name, resumption and end."""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger, WandbLogger
 
 from gedbd.configuration.allowed_targets import check_plain
 from gedbd.experiments.distributed import is_first
-from gedbd.experiments.sweeps.jobs import Pruned
+from gedbd.experiments.sweeps.jobs import JOB_FOLDER, Pruned
 from gedbd.io.files import corpus_name, read_object, write_text
 
 STORED = "wandb.json"  # in the run folder: id, name and group of its W&B run
@@ -76,8 +76,8 @@ def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> WandbLabels:
     of_several = folder.resolve() != above.resolve()
     options = [option for option in map(str, job.overrides.task) if _key(option).partition(".")[0] not in UNNAMED]
     group = None
-    if job.mode == RunMode.MULTIRUN:
-        sweep = above.parent  # not job.sweep.dir, which is another one in a job of several processes
+    if JOB_FOLDER in os.environ:
+        sweep = above.parent
         group = sweep.name
         options = _varied(options, sweep)
     elif of_several:

@@ -1,4 +1,7 @@
-"""The folder of a new run or sweep: one per command, shared by all processes of that command."""
+"""Values that the configuration computes: the folder of a new run or sweep, and the precision of this machine.
+
+There is one folder per command, shared by all processes of that command.
+"""
 
 import os
 from collections.abc import Iterator
@@ -17,6 +20,12 @@ SWEEPS = "outputs/sweeps"
 
 # The folder created for the running command, by its parent. None: no command is running, so none is created.
 _created: dict[Path, Path] | None = None
+
+
+def register_resolvers() -> None:
+    """Lets interpolations of configurations call the functions of this module, such as ``${started:}``."""
+    for resolver in (run_dir, sweep_dir, started, auto_precision, encoding_precision):
+        OmegaConf.register_new_resolver(resolver.__name__, resolver, use_cache=True, replace=True)
 
 
 @contextmanager
@@ -124,6 +133,13 @@ def _slurm_step() -> str:
     return f"slurm_{os.environ['SLURM_JOB_ID']}.{os.environ['SLURM_STEP_ID']}"
 
 
-OmegaConf.register_new_resolver("run_dir", run_dir, use_cache=True)
-OmegaConf.register_new_resolver("sweep_dir", sweep_dir, use_cache=True)
-OmegaConf.register_new_resolver("started", started, use_cache=True)
+def auto_precision() -> str:
+    """Bfloat16 on a GPU that supports it, else float32: CPUs without matrix units are slower in bfloat16."""
+    import torch
+
+    return "bf16-mixed" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "32-true"
+
+
+def encoding_precision() -> str:
+    """Bfloat16 on a GPU that supports it, else float32; of ``backend=auto``."""
+    return "bfloat16" if auto_precision() == "bf16-mixed" else "float32"

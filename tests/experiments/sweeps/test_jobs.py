@@ -1,0 +1,158 @@
+"""Jobs of sweeps that go on: after a failure, after Ctrl-C, with the same command."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import fake_jobs
+import pandas as pd
+import pytest
+import pytorch_lightning as pl
+import torch
+from fake_jobs import states
+from filelock import FileLock
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import OmegaConf
+
+import gedbd.commands.baseline
+import gedbd.train
+from gedbd.experiments.callbacks import ResumableEarlyStopping
+from gedbd.experiments.checkpoint import readable_checkpoint
+from gedbd.experiments.sweeps.job_status import (
+    FAILED,
+    FINISHED,
+    INTERRUPTED,
+    PRUNED,
+    read_jobs,
+    write_status,
+)
+from gedbd.experiments.sweeps.jobs import job_folder
+from gedbd.experiments.sweeps.optuna_sweeper import distribution
+
+ROOT = Path(gedbd.train.__file__).parents[1]
+TINY = ["encoder=tiny", "trainer.accelerator=cpu", "batch_size=32"]
+KILLS = 5
+
+
+@pytest.fixture
+def fake_sweep(sweep, tmp_path, monkeypatch):
+    """Runs a sweep whose jobs end as ``fake_jobs.ENDINGS`` says of their seeds; gives its folder and the seeds run."""
+    hydra_section = OmegaConf.create({"hydra": OmegaConf.load(ROOT / "conf" / "baseline.yaml").hydra})
+    del hydra_section.hydra.run
+    quiet = {"defaults": ["_self_", *({f"override hydra/{name}_logging": "none"} for name in ("job", "hydra"))]}
+    (tmp_path / "fake.yaml").write_text(OmegaConf.to_yaml(OmegaConf.merge(quiet, {"seed": 0}, hydra_section)))
+    monkeypatch.setenv("FAKE_CONFIG", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{Path(__file__).parent}")
+
+    def run(*options, **endings):
+        monkeypatch.setenv("FAKE_ENDINGS", json.dumps(endings))
+        ran = tmp_path / "ran.txt"
+        ran.write_text("")
+        try:
+            sweep(fake_jobs.main, *options)
+        finally:
+            run.seeds = [int(line) for line in ran.read_text().split()]
+        return tmp_path / "sweep"
+
+    return run
+
+
+def test_a_sweep_goes_on_after_failed_and_pruned_jobs_and_the_same_command_retries_only_failed_ones(fake_sweep, capsys):
+    with pytest.raises(SystemExit) as raised:
+        fake_sweep("seed=1,2,3,4,5", s1="no rows", s2="pruned", s3="bug", s4="no file")
+    assert raised.value.code == 1
+    assert fake_sweep.seeds == [1, 2, 3, 4, 5]
+    assert states(Path("sweep")) == [FAILED, PRUNED, FAILED, FAILED, FINISHED]
+    told = capsys.readouterr().out
+    assert "[1/5]  seed=1  failed: no such file\n" in told
+    assert "failed: sweep/0: no such file (see its log.txt)" in told
+    assert "pruned at 0.250" in told
+    assert "failed: sweep/2: ZeroDivisionError: by zero" in told
+    assert "failed: sweep/3: gone.csv: no such file or directory; check the path" in told
+    assert "1 of 5 runs" in told
+    assert "by zero" in Path("sweep/2/log.txt").read_text()
+    assert pd.read_csv("sweep/summary.csv")["state"].tolist() == ["failed", "pruned", "failed", "failed", "finished"]
+
+    folder = fake_sweep("seed=1,2,5")
+    assert fake_sweep.seeds == [1]
+    assert [status.value for status in read_jobs(folder).values()] == [0.1, 0.25, None, None, 0.5]
+    told = capsys.readouterr().out
+    assert "[3/3]  seed=5  finished before" in told
+    assert "left out: 2 jobs in sweep" in told
+    assert "failed" not in told
+
+
+def test_an_interrupted_job_is_run_again_unless_another_process_runs_it_or_its_configuration_changed(
+    fake_sweep, capsys
+):
+    with pytest.raises(SystemExit) as raised:
+        fake_sweep("seed=1,2,3", s2="ctrl-c")
+    assert raised.value.code == 130
+    assert capsys.readouterr().out.rstrip().endswith("/sweep continues the sweep")
+    folder = Path("sweep")
+    assert states(folder) == [FINISHED, INTERRUPTED]
+    with FileLock(folder / "1" / ".lock"), pytest.raises(SystemExit):
+        fake_sweep("seed=1,2")
+    assert (fake_sweep.seeds, states(folder)) == ([], [FINISHED, INTERRUPTED])
+    assert "another process is running this job" in (folder / "1" / "log.txt").read_text()
+    fake_sweep("seed=2,3")
+    assert fake_sweep.seeds == [2, 3]
+    # Jobs are recognised by their options, whatever their numbers.
+    assert pd.read_csv(folder / "summary.csv")[["run", "seed"]].to_numpy().tolist() == [[1, 2], [2, 3]]
+
+    write_status(folder / "0", replace(read_jobs(folder)[folder / "0"], settings="another"))
+    with pytest.raises(SystemExit):
+        fake_sweep("seed=1,2")
+    assert fake_sweep.seeds == []
+    assert "its configuration has changed since it ran in" in capsys.readouterr().out
+    assert states(folder) == [FAILED, FINISHED, FINISHED]
+
+
+def test_a_new_job_gets_a_folder_that_holds_nothing_else(tmp_path):
+    assert job_folder(str(tmp_path), 0, ["seed=1", "name=bm25"]) == "0"
+    assert job_folder(str(tmp_path), 5, ["name=bm25", "seed=1"]) == "0"
+    assert job_folder(str(tmp_path), 0, ["seed=2"]) == "1"
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "results.csv").touch()
+    assert job_folder(str(tmp_path), 7, ["seed=3"]) == "8"
+    assert job_folder(str(tmp_path), 4, ["seed=4"]) == "4"
+    assert not list(tmp_path.glob(".new*"))
+
+
+def test_half_a_checkpoint_is_not_gone_on_from(tmp_path, capsys):
+    assert readable_checkpoint(tmp_path) is None
+    path = tmp_path / "checkpoints" / "last.ckpt"
+    path.parent.mkdir()
+    torch.save({"weights": torch.ones(1000)}, path)
+    assert readable_checkpoint(tmp_path) == str(path)
+    whole = path.read_bytes()
+    for size in (0, 2, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        assert readable_checkpoint(tmp_path) is None
+    assert "cannot be read, so this run starts over" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("waited", "stops"), [(0, False), (1, True)])
+def test_without_patience_a_training_begins_and_stops_after_the_first_epoch_that_is_no_better(waited, stops):
+    stopping = ResumableEarlyStopping("val/f1", patience=0)
+    stopping.wait_count = waited
+    trainer = pl.Trainer(logger=False, enable_checkpointing=False, accelerator="cpu")
+    stopping.on_train_start(trainer, pl.LightningModule())
+    assert trainer.should_stop == stops
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ("a=interval(1e-6,1e-4)", "FloatDistribution(high=0.0001, log=False, low=1e-06, step=None)"),
+        ("a=tag(log,interval(0.01,1))", "FloatDistribution(high=1.0, log=True, low=0.01, step=None)"),
+        ("a=int(interval(2,8))", "IntDistribution(high=8, log=False, low=2, step=1)"),
+        ("a=range(5,50,5)", "IntDistribution(high=45, log=False, low=5, step=5)"),
+        ("a=range(0,1,0.25)", "FloatDistribution(high=0.75, log=False, low=0.0, step=0.25)"),
+        ("a=dense,knn", "CategoricalDistribution(choices=('dense', 'knn'))"),
+        ("a=choice(0.3,none)", "CategoricalDistribution(choices=('0.3', 'none'))"),
+    ],
+)
+def test_hydras_ranges_are_optunas(option, expected):
+    (override,) = OverridesParser.create().parse_overrides([option])
+    assert repr(distribution(override)) == expected
