@@ -22,8 +22,8 @@ from gedbd.evaluation.result_tables import compare_methods, compare_rankings, dr
 from gedbd.evaluation.run_folders import CAPTIONS, PREDICTIONS, PROTOCOLS, TSNE
 from gedbd.evaluation.trec import write_qrels, write_run
 from gedbd.experiments.evaluation_result import EvaluationResult, log_files
-from gedbd.io.command_output import is_json_asked, print_hanging, print_table, record
-from gedbd.io.console import print_line, print_path, stage
+from gedbd.io.command_output import is_json_asked, print_table, record
+from gedbd.io.console import print_hanging, print_line, print_path, stage
 from gedbd.io.files import write_text
 from gedbd.io.table_files import read_csv, write_csv, write_parquet
 from gedbd.retrieval.protocol_words import EARLIER, file_suffix

@@ -24,8 +24,8 @@ from gedbd.configuration.command import CommandError, mistakes_in_one_line
 from gedbd.evaluation.report.judging import Judging, Verdict
 from gedbd.evaluation.report.report_page import fill_tables, markdown, write_report
 from gedbd.evaluation.report.section import Section, show
-from gedbd.io.command_output import print_hanging, print_records, print_table
-from gedbd.io.console import code_block, escape_markdown, print_line, print_path, printable, verbosity
+from gedbd.io.command_output import print_records, print_table
+from gedbd.io.console import code_block, escape_markdown, print_hanging, print_line, print_path, printable, verbosity
 from gedbd.io.table_files import read_csv, write_csv
 from gedbd.service.webhook.receiver import suggest_duplicates
 from gedbd.tasks.confirmation.output import table7_markdown
