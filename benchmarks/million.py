@@ -23,7 +23,7 @@ from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Report
 from gedbd.triage.storage.cache_files import read_index
 from gedbd.triage.storage.compaction import compact
-from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.storage.sync import Model, synchronise
 from gedbd.triage.triage_model import default_model
@@ -52,7 +52,7 @@ def _build(folder: Path) -> list[Row]:
     settings = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in ("encoder", "text", "backend")}
     about = {"settings": json.dumps(settings), "matching": default_model().as_json(), "name": "made up"}
     key = model_key(about["settings"], about["matching"], b"")
-    store = Store(folder / FILE)
+    store = IndexStore(folder / FILE)
     model = Model(about | {"model": key, "boilerplate": "[]", "calibration": "[]"}, b"")
     spent = seconds(lambda: synchronise(store, corpus, model, lambda _: vectors))
     store.close()
@@ -90,7 +90,7 @@ def _search(folder: Path) -> list[Row]:
     opened = []
     whole = seconds(lambda: opened.append(open_index(folder, cfg.cache_dir)))
     (index,) = opened
-    store = Store(folder / FILE, create=False)
+    store = IndexStore(folder / FILE, create=False)
     alone = seconds(lambda: read_index(store))
     store.close()
     first = [1000 * seconds(partial(index.search, report)) for report in asked]

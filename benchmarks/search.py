@@ -35,7 +35,7 @@ from gedbd.triage.assembly import encode_corpus, open_index
 from gedbd.triage.index import Index
 from gedbd.triage.report import Report, report_from_row
 from gedbd.triage.storage.compaction import compact
-from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.storage.sync import Model, synchronise
 from gedbd.triage.triage_model import TriageModel, default_model
@@ -106,7 +106,7 @@ def _replayed(history: ReportHistory) -> list[Row]:
 
 
 def _building(corpus: Corpus, vectors: np.ndarray, cfg: object, matching: TriageModel, path: Path) -> list[Row]:
-    store = Store(path / FILE)
+    store = IndexStore(path / FILE)
     settings = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in ("encoder", "text", "backend")}
     about = {"settings": json.dumps(settings), "matching": matching.as_json(), "name": corpus.name}
     key = model_key(about["settings"], about["matching"], b"")

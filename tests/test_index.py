@@ -14,7 +14,7 @@ import gedbd.commands.index
 import gedbd.train
 from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Report, as_table
-from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.index_store import FILE, IndexStore
 
 DEMO = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
 FIELDS = ["text=fields", "encoder.max_tokens=128", "text.cleaning.boilerplate=mark", "text.cleaning.urls=mark"]
@@ -74,7 +74,7 @@ def demo(folder, name="bugs.csv", **changes):
 
 
 def ids(folder):
-    store = Store(folder / FILE)
+    store = IndexStore(folder / FILE)
     found = set(store.contents())
     store.close()
     return found
@@ -142,7 +142,7 @@ def test_an_index_takes_another_model_and_keeps_the_links_of_triagers(home, upda
     assert update(f"run={trained}", "out=other") == "other: 0 added, 0 updated, 425 unchanged, 0 deleted"
     index = open_index(folder / "other", str(folder / "cache"))
     assert opened.search(Report("crash")) == index.search(Report("crash"))
-    stored = {row.issue_id: np.frombuffer(row.vector, dtype=np.float32) for row in index.store.features()}
+    stored = {row.issue_id: np.frombuffer(row.vector, dtype=np.float32) for row in index.store.features()[1]}
     assert stored["1001"].shape == (16,)
     check_reading(index)
     assert ("1001", "1006", "triager") in index.store.links()
@@ -170,7 +170,7 @@ def test_a_backtest_is_used_from_another_folder(home, trained, tmp_path, monkeyp
 
 def check_reading(index, atol=1e-5):
     """A stored report that comes in again is read like the stored one."""
-    stored = {row.issue_id: np.frombuffer(row.vector, dtype=np.float32) for row in index.store.features()}
+    stored = {row.issue_id: np.frombuffer(row.vector, dtype=np.float32) for row in index.store.features()[1]}
     for one in ("1001", "1077", "2248", "2395"):
         (vector,) = index.encode(as_table([index.get(one)]))
         np.testing.assert_allclose(vector, stored[one], atol=atol)
@@ -275,7 +275,7 @@ def test_mistakes_are_told_in_one_line(home, options, message):
 def test_an_index_of_an_older_version_is_refused_and_can_be_updated(home, update):
     folder = home[0]
     update("run=tested", "out=aged")
-    store = Store(folder / "aged" / FILE)
+    store = IndexStore(folder / "aged" / FILE)
     with store.transaction():
         store.write_about({"matching": OLD_MATCHING, "model": "older"})
     store.close()

@@ -26,7 +26,7 @@ from gedbd.service.webhook.receiver import Webhook, as_unavailable
 from gedbd.service.webhook.route import webhook_router
 from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.index import Index
-from gedbd.triage.storage.connection import StoreUnavailable
+from gedbd.triage.storage.sqlite_file import StoreUnavailable
 
 PAGE_DIR = Path(__file__).parent / "page"
 # Read once: no request ever names a path on disk.

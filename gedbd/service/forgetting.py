@@ -9,7 +9,7 @@ from gedbd.service.webhook.database import WEBHOOK_FILE, WebhookFile
 from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.report import Report
 from gedbd.triage.storage.cache_files import remove_outdated
-from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.index_store import FILE, IndexStore
 
 TIMEOUT_S = 60.0  # of a lock on the index file
 
@@ -29,13 +29,13 @@ def forget_reports(folder: Path, ids: Sequence[str]) -> list[str]:
         StoreUnavailable: If a file is in use; calling it again continues.
         OSError: If a file cannot be deleted.
     """
-    with closing(Store(folder / FILE, create=False, timeout_s=TIMEOUT_S)) as store:
+    with closing(IndexStore(folder / FILE, create=False, timeout_s=TIMEOUT_S)) as store:
         stored = store.reports(ids)
         for one in ids:
             forget_beside(folder, one, stored.get(one))
         with store.transaction():
             store.forget(ids)
-        store.empty_log()
+        store.checkpoint()
         remove_outdated(store)
     return [one for one in ids if one not in stored]
 

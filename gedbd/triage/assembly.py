@@ -22,7 +22,7 @@ from gedbd.text.templates import FieldTemplate, Text
 from gedbd.triage.building import IndexModel, store_corpus, with_stored_boilerplate
 from gedbd.triage.index import Index
 from gedbd.triage.report_encoder import ReportEncoder
-from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.stored_model import check_model, check_names, fitted, read_matching
 from gedbd.triage.storage.sync import Changes
 from gedbd.triage.triage_model import TriageModel, default_model
@@ -133,7 +133,7 @@ def check_index(folder: Path) -> None:
 
 
 def load_model(
-    store: Store, source: str, cache_dir: str, backend: DictConfig | None, given: GivenEncoder | None = None
+    store: IndexStore, source: str, cache_dir: str, backend: DictConfig | None, given: GivenEncoder | None = None
 ) -> tuple[ReportEncoder, TriageModel]:
     """The encoder and the model that an index holds; see ``open_index``.
 

@@ -21,7 +21,7 @@ from gedbd.io.locks import sole_process
 from gedbd.text.cleaning import Cleaning, shared_lines
 from gedbd.text.templates import FieldTemplate, Text
 from gedbd.triage.storage.compaction import compact
-from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.stored_model import check_model, check_names, fitted, model_key
 from gedbd.triage.storage.sync import Changes, Model, synchronise
 from gedbd.triage.triage_model import TriageModel
@@ -73,7 +73,7 @@ def store_corpus(out: Path, corpus: Corpus, index_model: IndexModel, tell: Calla
     silence_library_logs()
     with (
         sole_process(out / LOCK, f"{out}: the index is updated with a corpus"),
-        closing(Store(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store,
+        closing(IndexStore(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store,
     ):
         model = _build_model(plain, index_model.matching, index_model.weights, corpus, store)
         encode = _corpus_encoder(settings, model, store.path, index_model.given)
@@ -85,7 +85,9 @@ def store_corpus(out: Path, corpus: Corpus, index_model: IndexModel, tell: Calla
     return changes
 
 
-def _build_model(settings: str, matching: TriageModel, weights: Path | None, corpus: Corpus, store: Store) -> Model:
+def _build_model(
+    settings: str, matching: TriageModel, weights: Path | None, corpus: Corpus, store: IndexStore
+) -> Model:
     """The model for an index: the stored one if it is the same, which keeps what was fitted to its corpus."""
     state = b""
     if weights is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gedbd.sampling.feedback_labels import COLUMNS, FEEDBACK_FILE
 from gedbd.triage.report import Report
-from gedbd.triage.storage.connection import Database
+from gedbd.triage.storage.sqlite_file import Database
 
 SOURCES = ("web", "api", "webhook")
 VERDICTS = ("accept", "reject", "withdraw")

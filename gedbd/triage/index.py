@@ -22,11 +22,11 @@ from gedbd.triage.explanation import explain, reasons
 from gedbd.triage.report import Filters, Match, Report, as_table, check_report, check_top_k, without_surrogates
 from gedbd.triage.storage.cache_files import MIN_REPORTS, remove_outdated
 from gedbd.triage.storage.compaction import Compaction, is_due
-from gedbd.triage.storage.connection import StoreUnavailable
 from gedbd.triage.storage.in_memory import InMemoryIndex
+from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.rows import StoredReport
-from gedbd.triage.storage.state import CurrentState, EncodeReports, LoadModel, State
-from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.sqlite_file import StoreUnavailable
+from gedbd.triage.storage.state import CurrentState, EncodeReports, IndexState, LoadModel
 from gedbd.triage.triage_model import TriageModel
 
 BATCH_SIZE = 64
@@ -89,9 +89,9 @@ class Index:
         return self._current.state.encode
 
     @property
-    def store(self) -> Store:
+    def store(self) -> IndexStore:
         """The file."""
-        return self._current.state.file.writer
+        return self._current.state.writer
 
     def close(self) -> None:
         """Closes the file."""
@@ -100,7 +100,7 @@ class Index:
     def get(self, issue_id: str) -> Report | None:
         """A stored report, None if there is none."""
         one = without_surrogates(issue_id)
-        return self._current.latest().file.reports([one]).get(one)
+        return self._current.latest().reader.reports([one]).get(one)
 
     def vectors(self) -> tuple[list[str], np.ndarray]:
         """Ids of all N stored reports, and their vectors ``(N, D)``, float32 unit rows."""
@@ -157,15 +157,12 @@ class Index:
         """
         if report_id == duplicate_id:
             raise ValueError(f"report {report_id} cannot be a duplicate of itself")
-        with self._current.exclusive():
-            with self._current.change() as change:
-                memory = change.state.memory
-                store = change.state.file.writer
-                for one in (report_id, duplicate_id):
-                    if one not in memory.ids:
-                        raise ValueError(f"report {one} is not in the index: add it first")
-                store.write_links([(report_id, duplicate_id, source)])
-            self._current.publish(change, memory.linked(report_id, duplicate_id))
+        with self._current.change() as change:
+            for one in (report_id, duplicate_id):
+                if one not in change.state.memory.ids:
+                    raise ValueError(f"report {one} is not in the index: add it first")
+            change.state.writer.write_links([(report_id, duplicate_id, source)])
+            change.update = lambda memory: memory.linked(report_id, duplicate_id)
 
     def unlink(self, report_id: str, duplicate_id: str, source: str | None = None) -> bool:
         """Deletes the links between two reports in both directions, and splits their group if nothing else ties it.
@@ -178,27 +175,22 @@ class Index:
         Returns:
             Whether there was a link.
         """
-        with self._current.exclusive():
-            with self._current.change() as change:
-                store = change.state.file.writer
-                found = store.delete_links(report_id, duplicate_id, source)
-                links = store.links() if found else []
-            if found:
-                self._current.publish(change, change.state.memory.regrouped(links))
-        return found
+        with self._current.change() as change:
+            store = change.state.writer
+            is_linked = store.delete_links(report_id, duplicate_id, source)
+            if is_linked:
+                links = store.links()
+                change.update = lambda memory: memory.regrouped(links)
+        return is_linked
 
     def delete(self, issue_id: str) -> bool:
         """Deletes a report; returns whether it was stored."""
-        with self._current.exclusive():
-            with self._current.change() as change:
-                memory = change.state.memory
-                store = change.state.file.writer
-                found = issue_id in memory.ids
-                if found:
-                    store.delete([issue_id])
-            if found:
-                self._current.publish(change, memory.without(issue_id))
-        return found
+        with self._current.change() as change:
+            is_stored = issue_id in change.state.memory.ids
+            if is_stored:
+                change.state.writer.delete([issue_id])
+                change.update = lambda memory: memory.without(issue_id)
+        return is_stored
 
     def forget(self, issue_id: str) -> bool:
         """Deletes a report and erases all that came from it; returns whether it was stored.
@@ -211,50 +203,52 @@ class Index:
         """
         with self._current.exclusive():
             with self._current.change() as change:
-                memory = change.state.memory
-                store = change.state.file.writer
-                found = issue_id in memory.ids
+                store = change.state.writer
+                is_stored = issue_id in change.state.memory.ids
                 store.forget([issue_id])
                 links = store.links()
-            store.empty_log()
+                change.update = lambda memory: memory.without(issue_id).regrouped(links)
+            store.checkpoint()
             remove_outdated(store)
-            self._current.publish(change, memory.without(issue_id).regrouped(links))
         if len(self) >= MIN_REPORTS:
             self._compaction.start()
-        return found
+        return is_stored
 
     def _store(
-        self, state: State, changed: "Changed", given: Sequence[Report], fields: Sequence[str] | None
+        self, state: IndexState, changed: "Changed", given: Sequence[Report], fields: Sequence[str] | None
     ) -> "Changed":
         """Writes reports that have changed, and only then shows them to searches; returns what it has written."""
         reports = list(changed.reports.values())
         table = as_table(reports)
         # Before the transaction, which locks the file: encoding may take seconds.
         vectors = _encode_in_batches(state.encode, table)
-        with ExitStack() as undo:
-            with self._current.change() as change:
-                memory = change.state.memory
-                store = change.state.file.writer
-                if change.state is not state:  # another process has written since; the lock now keeps this state
-                    changed = _changed(change.state, given, fields)
-                    if not changed.reports:
-                        return changed
-                    reports = list(changed.reports.values())
-                    table = as_table(reports)
-                    vectors = _encode_in_batches(change.state.encode, table)
-                known = len(memory.vocabulary)
-                undo.callback(memory.vocabulary.forget, known)
-                numbers = memory.encoder.encode(table, vectors, learn=True)
-                store.add_terms(known, memory.vocabulary.since(known))
-                used = np.unique(np.concatenate([text for one in numbers.terms.by_report() for text in one]))
-                store.restore_terms((one, memory.vocabulary[one]) for one in used[used < known].tolist())
-                store.add(map(StoredReport, reports, vectors, numbers.terms.by_report()))
-                added = [report.issue_id for report in reports if report.issue_id not in memory.ids]
-                links = store.links_if_any_names(added)
-            undo.pop_all()  # the new terms are on disk: they stay in memory too
-        memory = memory.changed([report.issue_id for report in reports], numbers, links)
-        self._current.publish(change, memory)
-        if is_due(len(memory), memory.num_changed):
+        with ExitStack() as undo, self._current.change() as change:
+            memory = change.state.memory
+            store = change.state.writer
+            if change.state is not state:  # another process has written since; the lock now keeps this state
+                changed = _changed(change.state, given, fields)
+                if not changed.reports:
+                    return changed
+                reports = list(changed.reports.values())
+                table = as_table(reports)
+                vectors = _encode_in_batches(change.state.encode, table)
+            known = len(memory.vocabulary)
+            undo.callback(memory.vocabulary.forget, known)
+            numbers = memory.encoder.encode(table, vectors, learn=True)
+            store.add_terms(known, memory.vocabulary.since(known))
+            used = np.unique(np.concatenate([text for one in numbers.terms.by_report() for text in one]))
+            store.restore_terms((one, memory.vocabulary[one]) for one in used[used < known].tolist())
+            store.add(map(StoredReport, reports, vectors, numbers.terms.by_report()))
+            added = [report.issue_id for report in reports if report.issue_id not in memory.ids]
+            links = store.links_if_any_names(added)
+
+            def shown(former: InMemoryIndex) -> InMemoryIndex:
+                undo.pop_all()  # the new terms are on disk: they stay in memory too
+                return former.changed([report.issue_id for report in reports], numbers, links)
+
+            change.update = shown
+        current = self._current.state.memory
+        if is_due(len(current), current.num_changed):
             self._compaction.start()
         return changed
 
@@ -271,9 +265,9 @@ class Changed(NamedTuple):
     reports: dict[str, Report]
 
 
-def _changed(state: State, reports: Sequence[Report], fields: Sequence[str] | None) -> Changed:
+def _changed(state: IndexState, reports: Sequence[Report], fields: Sequence[str] | None) -> Changed:
     """Compares reports with a state of the index; see ``Index.add``."""
-    stored = state.file.reports([report.issue_id for report in reports])
+    stored = state.reader.reports([report.issue_id for report in reports])
     template = state.about.get("url_template", "")
     wanted = {one.issue_id: _filled(one, stored.get(one.issue_id), template, fields) for one in reports}
     return Changed(stored, {one: report for one, report in wanted.items() if stored.get(one) != report})
@@ -316,7 +310,7 @@ class Ranked(NamedTuple):
     probability: np.ndarray
 
 
-def find_matches(state: State, report: Report, top_k: int, filters: Filters) -> list[Match]:
+def find_matches(state: IndexState, report: Report, top_k: int, filters: Filters) -> list[Match]:
     """See ``Index.search``.
 
     Raises:
@@ -339,7 +333,7 @@ def find_matches(state: State, report: Report, top_k: int, filters: Filters) -> 
     return _matches(report, state, groups, best, why)
 
 
-def _without_vector(table: pd.DataFrame, report: Report, state: State) -> ReportFeatures:
+def _without_vector(table: pd.DataFrame, report: Report, state: IndexState) -> ReportFeatures:
     """The other features of a query; one without a date comes after all that is stored, also what was resolved."""
     query = state.memory.encoder.encode(table, np.empty((1, 0), dtype=np.float32), learn=False)
     if report.created_at:
@@ -348,15 +342,15 @@ def _without_vector(table: pd.DataFrame, report: Report, state: State) -> Report
 
 
 def _matches(
-    report: Report, state: State, groups: KnownGroups, found: Ranked, why: list[tuple[str, ...]]
+    report: Report, state: IndexState, groups: KnownGroups, found: Ranked, why: list[tuple[str, ...]]
 ) -> list[Match]:
     """The first candidates, as many as there are reasons, with their texts, groups and explanations."""
     index = state.memory
     rows = found.row[: len(why)].tolist()
     members = [tuple(index.ids[row] for row in index.members(groups, row)) for row in rows]
     best = [index.ids[row] for row in rows]
-    stored = state.file.reports(sorted({*best, *(ids[0] for ids in members)}))
-    urls = state.file.urls([issue_id for ids in members for issue_id in ids])
+    stored = state.reader.reports(sorted({*best, *(ids[0] for ids in members)}))
+    urls = state.reader.urls([issue_id for ids in members for issue_id in ids])
     # Others may have been deleted since the search began.
     places = [place for place, ids in enumerate(members) if best[place] in stored and ids[0] in stored]
     num_reports = len(groups.group)
@@ -378,7 +372,9 @@ def _matches(
     return matches
 
 
-def _reasons(state: State, scores: QueryScores, found: Ranked, top_k: int, is_dated: bool) -> list[tuple[str, ...]]:
+def _reasons(
+    state: IndexState, scores: QueryScores, found: Ranked, top_k: int, is_dated: bool
+) -> list[tuple[str, ...]]:
     """Why each of the first ``top_k`` candidates is among them; ``is_dated`` if the report has a date of its own."""
     memory = state.memory
     features = found.features[:top_k]

@@ -9,7 +9,7 @@ from killed_process import build, numbers_for
 from small_tracker import as_corpus, open_folder, some_report
 
 from gedbd.triage.report import Report
-from gedbd.triage.storage.store import FILE
+from gedbd.triage.storage.index_store import FILE
 
 PAGE = 4096
 OLD, NEW = 60, 160

@@ -19,9 +19,9 @@ from tiny_models import build, stored_model
 
 from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Report
-from gedbd.triage.storage.connection import StoreUnavailable
+from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.rows import StoredReport
-from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.sqlite_file import StoreUnavailable
 from gedbd.triage.storage.sync import synchronise
 
 REPORTS = [some_report(number) for number in range(40)]
@@ -150,7 +150,7 @@ def test_flipped_bits_are_told_or_harmless(whole, tmp_path):
 
 
 def update(folder):
-    store = Store(folder / FILE)
+    store = IndexStore(folder / FILE)
     synchronise(store, as_corpus(REPORTS), stored_model(16, 0.8), lambda rows: read_rows(tiny_reader(), rows))
 
 
@@ -167,7 +167,7 @@ def test_damage_while_it_is_open_is_told_and_logged_once(folder, tmp_path, caplo
     with (folder / FILE).open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * (size - 4096))
-    index._current.state.file._reader._connection.rows("PRAGMA shrink_memory")  # or else no page is read again
+    index._current.state.reader.query("PRAGMA shrink_memory")  # or else no page is read again
     for _ in range(3):
         with pytest.raises(StoreUnavailable, match=r"index\.sqlite is damaged \(database disk image is malformed\)"):
             index.search(Report("crash"), 50)
@@ -202,7 +202,7 @@ def test_dates_of_resolution_that_no_report_can_have(folder, tmp_path, caplog):
 
 def test_a_date_that_was_stored_before_dates_were_checked(tmp_path, reader):
     fill(tmp_path, as_corpus(REPORTS[:3]), reader)
-    store = Store(tmp_path / FILE)
+    store = IndexStore(tmp_path / FILE)
     early = replace(REPORTS[0], issue_id="early", created_at=None)
     object.__setattr__(early, "created_at", datetime(1500, 1, 1, tzinfo=UTC))
     with store.transaction():
@@ -256,7 +256,7 @@ def test_a_read_only_index_is_searched_and_says_that_it_is(protected, tmp_path, 
         assert index.search(Report("crash in the toolbar"), 5)
         index.close()
         with pytest.raises(ValueError, match="cannot be changed") as told:
-            Store(protected / FILE)
+            IndexStore(protected / FILE)
     assert "is not an index" not in str(told.value)
     assert stat.S_IMODE((protected / FILE).stat().st_mode) == 0o444
 
@@ -295,7 +295,7 @@ def test_last_changes_in_a_log_are_never_left_out(whole, tmp_path):
 
 def test_a_full_disk_is_not_called_something_else(folder, tmp_path):
     index = open_index(folder, str(tmp_path / "cache"))
-    run = index.store._connection.rows
+    run = index.store.query
     run(f"PRAGMA max_page_count={run('PRAGMA page_count')[0][0]}")
     with pytest.raises(StoreUnavailable, match="cannot be changed because its disk is full: free some space"):
         index.add([Report("large", "y" * 100_000, f"f{number}") for number in range(3)])

@@ -20,8 +20,8 @@ from gedbd.service.app import create_app
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Report
-from gedbd.triage.storage import connection
-from gedbd.triage.storage.connection import StoreUnavailable
+from gedbd.triage.storage import sqlite_file
+from gedbd.triage.storage.sqlite_file import StoreUnavailable
 
 WEBHOOK_FILE = "webhook.sqlite"
 Damage = Callable[[Path], object]
@@ -104,7 +104,7 @@ def test_serving_ends_with_one_line(filled: Path, serve: Callable[[], None], dam
     line = str(caught.value)
     assert "\n" not in line
     assert line.startswith(f"error: {filled / name} ")
-    assert "restore it from a backup, or move it" in line or "check its permissions" in line
+    assert "restore it from a backup, or move it" in line or "check the permissions" in line
 
 
 @pytest.mark.parametrize("damage", [*DAMAGE, lambda path: path.write_bytes(b"")])
@@ -124,11 +124,11 @@ def test_an_empty_file_is_filled(filled: Path, name: str) -> None:
 
 @BOTH
 def test_a_file_that_somebody_locks_is_named(filled: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(sqlite_file, "LOCK_TIMEOUT_S", 0.05)
     other = sqlite3.connect(filled / name, isolation_level=None)
     other.execute("PRAGMA locking_mode=EXCLUSIVE")
     other.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(ValueError, match=rf"{name} cannot be opened for writing \(database is locked\): check"):
+    with pytest.raises(ValueError, match=rf"{name} is locked by another process"):
         Webhook(SmallIndex(filled), REPOSITORY, None, SECRET)
     other.close()
 
@@ -137,7 +137,7 @@ def test_a_file_that_somebody_locks_is_named(filled: Path, name: str, monkeypatc
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write every file")
 def test_a_file_that_is_read_only_is_named(filled: Path, name: str) -> None:
     (filled / name).chmod(0o444)
-    with pytest.raises(ValueError, match=rf"{name} cannot be opened for writing"):
+    with pytest.raises(ValueError, match=rf"{name} cannot be changed"):
         Webhook(SmallIndex(filled), REPOSITORY, None, SECRET)
 
 
@@ -151,7 +151,7 @@ def test_damage_while_serving_is_answered_with_503(filled: Path, caplog: pytest.
         with caplog.at_level(logging.WARNING, "gedbd"):
             answer = client.post("/webhooks/github", **signed(issue(1000), "issues", "new"))
         assert answer.status_code == 503
-        assert f"{WEBHOOK_FILE} cannot be used at the moment" in answer.json()["detail"]
+        assert f"{WEBHOOK_FILE} is damaged" in answer.json()["detail"]
         assert client.post("/api/search", json={"title": "attachment"}).status_code == 200
     assert "Traceback" not in caplog.text
 
@@ -169,8 +169,8 @@ def test_a_folder_that_was_replaced_takes_neither_verdicts_nor_deliveries(filled
         answer = client.post("/api/feedback", json=feedback_body)
         delivered = client.post("/webhooks/github", **signed(issue(1000), "issues", "new"))
         assert (answer.status_code, delivered.status_code) == (503, 503)
-        assert f"{FEEDBACK_FILE} was moved, replaced or deleted" in answer.json()["detail"]
-        assert f"{WEBHOOK_FILE} was moved, replaced or deleted" in delivered.json()["detail"]
+        assert f"{FEEDBACK_FILE} was replaced or deleted" in answer.json()["detail"]
+        assert f"{WEBHOOK_FILE} was replaced or deleted" in delivered.json()["detail"]
         for name in (FEEDBACK_FILE, WEBHOOK_FILE):
             (filled / f"old {name}").rename(filled / name)
         assert client.post("/api/feedback", json=feedback_body).status_code == 200
@@ -178,7 +178,7 @@ def test_a_folder_that_was_replaced_takes_neither_verdicts_nor_deliveries(filled
 
 def test_a_large_file_is_not_checked_as_a_whole(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     overwrite_pages(filled / FEEDBACK_FILE)
-    monkeypatch.setattr(connection, "MAX_CHECKED_BYTES", 100)
+    monkeypatch.setattr(sqlite_file, "MAX_CHECKED_BYTES", 100)
     feedback = FeedbackStore(filled)
     with pytest.raises(StoreUnavailable, match="restore it from a backup"):
         feedback.record(FeedbackEvent(Report("x"), "12", "accept", "api"))
@@ -191,7 +191,7 @@ def test_a_locked_feedback_file_is_unavailable_and_not_wrong(tmp_path: Path) -> 
     other = sqlite3.connect(tmp_path / FEEDBACK_FILE, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     verdict = FeedbackEvent(Report("x"), "12", "accept", "api")
-    with pytest.raises(StoreUnavailable, match=r"feedback.sqlite cannot be used at the moment"):
+    with pytest.raises(StoreUnavailable, match=r"feedback.sqlite is locked by another process"):
         feedback.record(verdict)
     other.execute("ROLLBACK")
     assert feedback.record(verdict)

@@ -23,8 +23,8 @@ from gedbd.service.webhook.index_updater import read_event
 from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Filters, Report, check_report, read_moment
 from gedbd.triage.storage.in_memory import InMemoryIndex
+from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.rows import StoredReport
-from gedbd.triage.storage.store import FILE, Store
 
 FAR = [
     "0001-01-01",
@@ -244,7 +244,7 @@ def test_a_split_at_no_date_is_refused(tmp_path, moment):
 
 
 def test_an_index_that_holds_such_dates_can_be_opened(tmp_path):
-    store = Store(tmp_path / FILE)
+    store = IndexStore(tmp_path / FILE)
     dates = ["0001-01-01T00:00:00+00:00", "2300-01-01T00:00:00+00:00", "2024-01-31T00:00:00+00:00"]
     with store.transaction():
         store.write_model({"model": "m", "dim": "2"}, b"")

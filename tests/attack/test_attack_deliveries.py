@@ -19,7 +19,7 @@ from gedbd.service.app import Settings, create_app
 from gedbd.service.webhook.database import WEBHOOK_FILE
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.triage.report import Report
-from gedbd.triage.storage.connection import StoreUnavailable
+from gedbd.triage.storage.sqlite_file import StoreUnavailable
 
 
 class SlowIndex(SmallIndex):
@@ -138,7 +138,7 @@ def test_a_full_backlog_is_refused_and_nothing_of_it_is_kept(slow: SlowIndex) ->
 def test_what_fails_as_the_index_is_away_is_tried_again_in_order(
     slow: SlowIndex, hook: Webhook, send: Sender, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gedbd.triage.storage.store.StoreUnavailable.__init__", _at_once)
+    monkeypatch.setattr("gedbd.triage.storage.sqlite_file.StoreUnavailable.__init__", _at_once)
     slow.failures = [error] * 3
     for number in (100, 101, 102):
         assert send(issue(number), delivery=str(number)).status_code == 202
@@ -174,7 +174,7 @@ def test_a_locked_file_is_answered_with_503_and_loses_nothing(slow: SlowIndex, h
     answer = send.client.post("/webhooks/github", **signed(issue(), "issues", "d"))
     assert answer.status_code == 503
     assert int(answer.headers["Retry-After"]) > 0
-    assert f"{WEBHOOK_FILE} cannot be used at the moment (database is locked)" in answer.json()["detail"]
+    assert f"{WEBHOOK_FILE} is locked by another process" in answer.json()["detail"]
     other.execute("ROLLBACK")
     other.close()
     assert send(issue(), delivery="d").status_code == 202

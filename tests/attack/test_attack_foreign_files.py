@@ -34,7 +34,7 @@ from gedbd.service.app import create_app
 from gedbd.tasks.duplicates.reproduction.sensitivity_table import find_jobs
 from gedbd.triage.assembly import find_backtest, open_index
 from gedbd.triage.storage.cache_files import NAME
-from gedbd.triage.storage.store import FILE
+from gedbd.triage.storage.index_store import FILE
 from gedbd.triage.storage.stored_model import model_key
 
 

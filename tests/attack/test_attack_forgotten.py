@@ -21,7 +21,7 @@ from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Report
 from gedbd.triage.storage import cache_files, compaction
 from gedbd.triage.storage.cache_files import NAME
-from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.index_store import FILE, IndexStore
 
 COUNT = 40
 ID = "7712399"
@@ -199,13 +199,13 @@ def test_a_report_that_is_being_read_is_told(folder, reader, monkeypatch):
     with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as other:
         other.execute("BEGIN")
         other.execute("SELECT count(*) FROM reports").fetchone()
-        store = Store(folder / FILE, timeout_s=0.1)
+        store = IndexStore(folder / FILE, timeout_s=0.1)
         with store.transaction():
             store.forget([ID])
         with pytest.raises(Exception, match=r"-wal still holds what was deleted, as it is being read: try again"):
-            store.empty_log()
+            store.checkpoint()
         other.execute("ROLLBACK")
-        store.empty_log()
+        store.checkpoint()
         assert FILE not in found_in(folder, *WORDS[2:])
         store.close()
 
@@ -215,5 +215,5 @@ def test_every_database_is_opened_where_deleted_content_is_overwritten(folder):
         for line in file.read_text().splitlines():
             is_reading = "?mode=ro" in line
             assert "sqlite3.connect(" not in line or is_reading or file.name == "files.py", f"{file}: {line}"
-    with closing(Store(folder / FILE)) as store:
-        assert store._connection.rows("PRAGMA secure_delete") == [(1,)]
+    with closing(IndexStore(folder / FILE)) as store:
+        assert store.query("PRAGMA secure_delete") == [(1,)]

@@ -11,8 +11,8 @@ from small_index import INCONCLUSIVE, MET, SmallIndex
 
 from gedbd.sampling.feedback_labels import FEEDBACK_FILE
 from gedbd.service.app import Settings, create_app
-from gedbd.triage.storage.connection import StoreUnavailable
-from gedbd.triage.storage.store import FILE
+from gedbd.triage.storage.index_store import FILE
+from gedbd.triage.storage.sqlite_file import StoreUnavailable
 
 CLOSE = b"Connection: close\r\n"
 ADD = b'{"issue_id": "a-new-one", "title": "Attachment is lost"}'

@@ -9,8 +9,8 @@ from tiny_models import build
 
 from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Report
-from gedbd.triage.storage.connection import StoreUnavailable
-from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.index_store import FILE, IndexStore
+from gedbd.triage.storage.sqlite_file import StoreUnavailable
 
 REPORTS = [some_report(number) for number in range(12)]
 
@@ -131,7 +131,7 @@ def test_another_model_comes_while_reports_are_read(tmp_path, reader):
 
 
 def test_a_model_that_cannot_be_read_is_told_and_taken_over_once_it_can(served):
-    store = Store(served.folder / FILE)
+    store = IndexStore(served.folder / FILE)
     good = store.about()["matching"]
     with store.transaction():
         store.write_about({"matching": good[:100]})

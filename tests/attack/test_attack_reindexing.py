@@ -8,15 +8,15 @@ import pytest
 from small_tracker import Switch, as_corpus, fill, model, open_folder, read_rows, some_report
 
 from gedbd.triage.report import Report
-from gedbd.triage.storage.connection import LOCK_TIMEOUT_S, StoreUnavailable
-from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.index_store import FILE, IndexStore
+from gedbd.triage.storage.sqlite_file import LOCK_TIMEOUT_S, StoreUnavailable
 from gedbd.triage.storage.sync import synchronise
 
 OLD = [some_report(number) for number in range(6)]
 NEW = [*OLD[1:5], some_report(5, version="2"), some_report(7)]
 
 
-class FirstContents(Store):
+class FirstContents(IndexStore):
     """A file that remembers the ids it held when it was first asked."""
 
     first: frozenset[str] | None = None
@@ -72,7 +72,7 @@ def test_what_others_write_each_time_reports_are_read_stays(opened, reader, key)
                 writes.join()
         return read_rows(reader, rows)
 
-    store = Store(opened.folder / FILE)
+    store = IndexStore(opened.folder / FILE)
     changes = synchronise(store, as_corpus(NEW), model(key), meanwhile)
     store.close()
     later = {str(100 + number) for number in range(min(len(rounds), 3))}
@@ -151,7 +151,7 @@ def test_an_address_that_came_meanwhile_stays(opened, reader):
         opened.add([replace(OLD[1], url="https://b.org/1")])
         return read_rows(reader, rows)
 
-    store = Store(opened.folder / FILE)
+    store = IndexStore(opened.folder / FILE)
     synchronise(store, as_corpus(NEW), model(), meanwhile)
     store.close()
     assert opened.get("1").url == "https://b.org/1"
@@ -162,7 +162,7 @@ def test_another_run_with_another_model_is_told(opened, reader):
         fill(opened.folder, as_corpus(OLD), reader, key="third")
         return read_rows(reader, rows)
 
-    store = Store(opened.folder / FILE)
+    store = IndexStore(opened.folder / FILE)
     with pytest.raises(ValueError, match="another process replaced the model"):
         synchronise(store, as_corpus(NEW), model("second"), meanwhile)
     store.close()
@@ -175,7 +175,7 @@ def test_searches_do_not_wait_for_the_lock(opened, locked):
 
 
 def test_a_write_waits_for_the_lock_some_seconds_and_is_told(opened, locked, monkeypatch):
-    opened.store._connection.rows("PRAGMA busy_timeout=50")
+    opened.store.query("PRAGMA busy_timeout=50")
     assert LOCK_TIMEOUT_S <= 5
     for write in (
         lambda: opened.add([some_report(50)]),

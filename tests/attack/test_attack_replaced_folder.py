@@ -7,8 +7,8 @@ import pytest
 from small_tracker import as_corpus, fill, open_folder, some_report
 
 from gedbd.triage.report import Report
-from gedbd.triage.storage.connection import StoreUnavailable
-from gedbd.triage.storage.store import FILE
+from gedbd.triage.storage.index_store import FILE
+from gedbd.triage.storage.sqlite_file import StoreUnavailable
 
 REPORTS = [some_report(number) for number in range(8)]
 

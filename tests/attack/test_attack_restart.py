@@ -109,7 +109,7 @@ def test_deleted_reports_leave_no_trace(opened, reader):
 
 
 def test_an_addition_that_fails_leaves_no_trace(opened, reader):
-    run = opened.store._connection.rows
+    run = opened.store.query
     pages = run("PRAGMA page_count")[0][0]
     run(f"PRAGMA max_page_count={pages}")
     with pytest.raises(Exception, match="full"):

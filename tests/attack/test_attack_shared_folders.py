@@ -10,7 +10,7 @@ from gedbd.encoders.embedding_cache import EmbeddingCache
 from gedbd.experiments.tracking.workspace import write_sweep
 from gedbd.io.files import replacing, write_text
 from gedbd.triage.feedback import FeedbackStore
-from gedbd.triage.storage.store import Store
+from gedbd.triage.storage.index_store import IndexStore
 
 STRANGER = 65534
 
@@ -21,7 +21,7 @@ def encode(texts):
 
 WRITERS = {
     "results.json": lambda path: write_text(path, "{}"),
-    "index.sqlite": lambda path: Store(path),
+    "index.sqlite": lambda path: IndexStore(path),
     "feedback.sqlite": lambda path: FeedbackStore(path.parent),
     "sweep.yaml": lambda path: write_sweep("mine", path),
     "cache.sqlite": lambda path: EmbeddingCache(path, 2).vectors(["a"], encode),

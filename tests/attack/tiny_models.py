@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from small_tracker import MATCHING, TARGET, read_rows, tiny_reader
 
-from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.storage.sync import Model, synchronise
 
@@ -33,7 +33,7 @@ def build(folder, corpus, hidden=16, target_precision=0.8):
     """Brings the index in a folder to the state of a corpus."""
     folder.mkdir(exist_ok=True)
     read = tiny_reader(hidden)
-    store = Store(folder / FILE)
+    store = IndexStore(folder / FILE)
     try:
         return synchronise(store, corpus, stored_model(hidden, target_precision), lambda rows: read_rows(read, rows))
     finally:

@@ -28,7 +28,7 @@ from gedbd.service.webhook.database import SCHEMA as WEBHOOK_SCHEMA
 from gedbd.triage.feedback import SCHEMA as FEEDBACK_SCHEMA
 from gedbd.triage.report import Report
 from gedbd.triage.storage import cache_files
-from gedbd.triage.storage import store as index_schema
+from gedbd.triage.storage import index_store as index_schema
 from gedbd.triage.storage.rows import StoredReport
 from gedbd.triage.storage.stored_model import REQUIRED
 
@@ -165,7 +165,7 @@ def test_the_page_of_index_files_names_facts_formats_and_arrays(tmp_path):
     assert f"| `format` | {cache_files.FORMAT}," in INDEX_FILE
     terms = np.array([0, 1], dtype=np.int32)
     report = StoredReport(Report(title="a b", issue_id="1"), np.array([1.0, 0.0], dtype=np.float32), (terms,) * 4)
-    with closing(cache_files.Store(tmp_path / "index.sqlite")) as store:
+    with closing(index_schema.IndexStore(tmp_path / "index.sqlite")) as store:
         with store.transaction():
             store.write_model({"model": "m", "dim": "2"}, b"")
             store.add_terms(0, ["a", "b"])

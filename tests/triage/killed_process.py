@@ -12,7 +12,7 @@ import numpy as np
 from small_tracker import model, open_folder
 
 from gedbd.triage.report import Report
-from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.sync import synchronise
 
 
@@ -50,15 +50,15 @@ def forked(task, delay, once_it_speaks=False):
 
 
 def build(folder, corpus, key):
-    store = Store(folder / FILE)
+    store = IndexStore(folder / FILE)
     synchronise(store, corpus, model(key), numbers_for)
 
 
 def whole(folder):
     """Ids of a folder's index, once everything in it has been found in order."""
     index = open_folder(folder, numbers_for)
-    assert index.store._connection.rows("PRAGMA integrity_check") == [("ok",)]
-    rows = list(index.store.features())
+    assert index.store.query("PRAGMA integrity_check") == [("ok",)]
+    rows = list(index.store.features()[1])
     ids = [row[0] for row in rows]
     assert len(ids) == len(set(ids)) == len(index)
     terms = len(index.store.terms())

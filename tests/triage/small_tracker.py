@@ -19,7 +19,7 @@ from gedbd.triage.confidence import CONFIDENCE_FEATURES, MatchProbability
 from gedbd.triage.index import Index
 from gedbd.triage.report import Report, as_table
 from gedbd.triage.report_encoder import ReportEncoder
-from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.sync import Model, synchronise
 from gedbd.triage.triage_model import TriageModel
 
@@ -91,7 +91,7 @@ def model(key: str = "first") -> Model:
 
 def fill(folder: Path, corpus: Corpus, reader, key: str = "first"):
     """Brings the index in a folder to the state of a corpus."""
-    store = Store(folder / FILE)
+    store = IndexStore(folder / FILE)
     try:
         return tuple(synchronise(store, corpus, model(key), lambda rows: read_rows(reader, rows)))[:4]
     finally:

@@ -16,8 +16,8 @@ from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.triage.backtesting.learning import replay
 from gedbd.triage.confidence import CONFIDENCE_FEATURES
 from gedbd.triage.report import Filters, Report, as_table
-from gedbd.triage.storage.connection import StoreUnavailable
-from gedbd.triage.storage.store import FILE, FORMAT, Store
+from gedbd.triage.storage.index_store import FILE, FORMAT, IndexStore
+from gedbd.triage.storage.sqlite_file import StoreUnavailable
 
 
 def found(index, report, **options):
@@ -90,7 +90,7 @@ def test_a_query_without_a_date_is_as_recent_as_the_newest_report_that_has_one(i
     for undated in (False, True):
         if undated:  # of a tracker whose reports partly lack dates
             with index.store.transaction():
-                index.store._connection.rows("UPDATE reports SET created_at = NULL WHERE issue_id = '4'")
+                index.store.query("UPDATE reports SET created_at = NULL WHERE issue_id = '4'")
         opened = open_folder(index.folder, index.encode)
         without, dated = (opened.search(text_of(13, created_at=moment), 50) for moment in (None, newest))
         assert [match.score for match in without] == pytest.approx([match.score for match in dated], rel=1e-9)
@@ -381,7 +381,7 @@ def test_a_reader_that_fails_stores_nothing(index, reader):
 
 
 def test_a_disk_that_fails_stores_nothing(index):
-    run = index.store._connection.rows
+    run = index.store.query
     pages = run("PRAGMA page_count")[0][0]
     run(f"PRAGMA max_page_count={pages}")
     with pytest.raises(StoreUnavailable, match=r"index\.sqlite cannot be changed because its disk is full: free"):
@@ -397,14 +397,14 @@ def test_what_is_no_index(tmp_path):
     file = tmp_path / FILE
     file.write_text("id,title\n" * 200)
     with pytest.raises(ValueError, match=r"index.sqlite is not an index \(file is not a database\): build one with"):
-        Store(file)
+        IndexStore(file)
     with pytest.raises(ValueError, match=r"nowhere/index\.sqlite is not an index"):
-        Store(tmp_path / "nowhere" / FILE)
+        IndexStore(tmp_path / "nowhere" / FILE)
     file.unlink()
     with sqlite3.connect(file) as other:
         other.execute("CREATE TABLE vectors (key BLOB)")
     with pytest.raises(ValueError, match=r"is not an index \(it has other tables\): build one"):
-        Store(file)
+        IndexStore(file)
 
 
 @pytest.mark.parametrize("version", [FORMAT - 1, FORMAT + 1])
@@ -414,7 +414,7 @@ def test_another_format_is_told(index, version):
         file.execute(f"PRAGMA user_version={version}")
     file.close()
     with pytest.raises(ValueError, match=f"has format {version}, but this version of gedbd reads {FORMAT}: delete"):
-        Store(index.folder / FILE)
+        IndexStore(index.folder / FILE)
 
 
 def test_matches_carry_the_addresses_of_their_reports(index):

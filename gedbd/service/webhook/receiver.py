@@ -35,7 +35,7 @@ from gedbd.triage.backtesting.targets import TargetResult, find_target, met_targ
 from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.index import Index
 from gedbd.triage.report import Match, Report
-from gedbd.triage.storage.connection import StoreUnavailable
+from gedbd.triage.storage.sqlite_file import StoreUnavailable
 
 MAX_PAUSE_S = 60.0  # then the clock is read again: it may have been set back
 MAX_SEARCHED = 10

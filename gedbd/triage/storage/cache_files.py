@@ -21,10 +21,10 @@ from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import FIELDS, CategoryEncoder, FeatureEncoder
 from gedbd.retrieval.reports.vector_table import encode_vectors
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.triage.storage.connection import StoreUnavailable
 from gedbd.triage.storage.in_memory import InMemoryIndex, features_of, find_known_groups, unusable_dates
+from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.rows import FeatureRow
-from gedbd.triage.storage.store import Store
+from gedbd.triage.storage.sqlite_file import StoreUnavailable
 from gedbd.triage.storage.string_table import Ids, StoredVocabulary, StringTable, as_arrays
 
 MIN_REPORTS = 10_000  # fewer are read within a second
@@ -42,8 +42,8 @@ class CacheFiles(NamedTuple):
         facts: ``index``: which index file; ``model``; ``change``: the number of the last change that they have;
             ``means`` of ``FeatureStore.of_arrays``; ``values``: those of each field, in the order of their codes;
             ``undated`` and ``unclear`` of ``InMemoryIndex``.
-        arrays: Those of ``FeatureStore.of_arrays``; ``keys (N,)``, of rows, see ``ChangeLog``; ``group (N,)``; the ids
-            and the terms, each as a ``StringTable``.
+        arrays: Those of ``FeatureStore.of_arrays``; ``keys (N,)`` and ``group (N,)`` of the reports; the ids and the
+            terms, each as a ``StringTable``.
     """
 
     facts: dict[str, Any]
@@ -54,13 +54,13 @@ class CacheFiles(NamedTuple):
         return StringTable({key: self.arrays[f"{name} {key}"] for key in ("bytes", "starts", "hashes", "order")})
 
 
-def read_cache(store: Store) -> CacheFiles | None:
+def read_cache(store: IndexStore) -> CacheFiles | None:
     """The latest files that belong to an index; None if there are none, or they are damaged."""
     for folder in _folders(store.path):
         try:
             facts = read_facts(folder)
             wanted = {"format": FORMAT, **_owner(store)}
-            if {name: facts.get(name) for name in wanted} == wanted and store.log.has_all_since(facts["change"]):
+            if {name: facts.get(name) for name in wanted} == wanted and store.has_all_changes_since(facts["change"]):
                 return CacheFiles(facts, read_arrays(folder, facts))
         except FileNotFoundError:
             continue  # another process has replaced them
@@ -69,7 +69,7 @@ def read_cache(store: Store) -> CacheFiles | None:
     return None
 
 
-def write_cache(store: Store) -> int:
+def write_cache(store: IndexStore) -> int:
     """Writes the files for the present state of an index, and deletes those of earlier ones.
 
     Returns:
@@ -80,7 +80,7 @@ def write_cache(store: Store) -> int:
         ValueError: If the index is damaged.
     """
     with store.snapshot():
-        change = store.log.last()
+        change = store.last_change()
         folder = store.path.with_name(f"{NAME}{change}")
         with ArrayFolderWriter(folder) as writer:
             facts = _write(store, writer)
@@ -94,12 +94,12 @@ def write_cache(store: Store) -> int:
     return change
 
 
-def remove_outdated(store: Store) -> None:
+def remove_outdated(store: IndexStore) -> None:
     """Deletes the files of all states before the last change, unfinished ones too. Raises OSError if that fails.
 
-    Called after ``Store.forget`` and ``Store.empty_log``: then no process reads, or writes files of, an older state.
+    Called after ``forget`` and ``checkpoint`` of the store: then no process reads, or writes files of, an older state.
     """
-    last = store.log.last()
+    last = store.last_change()
     for folder in store.path.parent.glob(f"{NAME}*"):
         number = folder.name.removeprefix(NAME).partition(".")[0]
         if number.isdecimal() and int(number) < last:
@@ -107,9 +107,9 @@ def remove_outdated(store: Store) -> None:
                 shutil.rmtree(folder)
 
 
-def _owner(store: Store) -> dict[str, str | None]:
+def _owner(store: IndexStore) -> dict[str, str | None]:
     """What tells which index, and which model of it, files belong to."""
-    return {"index": store.log.identity(), "model": store.about().get("model")}
+    return {"index": store.token(), "model": store.about().get("model")}
 
 
 def _folders(path: Path) -> list[Path]:
@@ -118,7 +118,7 @@ def _folders(path: Path) -> list[Path]:
     return [path.with_name(f"{NAME}{number}") for number in sorted(filter(str.isdecimal, numbers), key=int)[::-1]]
 
 
-def _write(store: Store, writer: ArrayFolderWriter) -> dict[str, Any]:
+def _write(store: IndexStore, writer: ArrayFolderWriter) -> dict[str, Any]:
     """Writes all arrays; returns the facts that are known from the reports."""
     terms = store.terms()
     encoder = FeatureEncoder.of(Vocabulary(terms))
@@ -149,11 +149,11 @@ def _write(store: Store, writer: ArrayFolderWriter) -> dict[str, Any]:
     return {"means": means, "values": values, "undated": undated, "unclear": unclear}
 
 
-def _chunks(store: Store) -> Iterator[tuple[np.ndarray, list[FeatureRow]]]:
+def _chunks(store: IndexStore) -> Iterator[tuple[np.ndarray, list[FeatureRow]]]:
     """The rows of an index and their keys, some at a time; at least one time."""
     key = -1
     while True:
-        keys, rows = store.log.features_behind(key, CHUNK)
+        keys, rows = store.features(key, CHUNK)
         yield keys, rows
         if len(rows) < CHUNK:
             return
@@ -211,7 +211,7 @@ def _sums(vectors: np.ndarray) -> np.ndarray:
     return np.array(sums, dtype=np.int64).reshape(-1, vectors.shape[1])
 
 
-def read_index(store: Store) -> InMemoryIndex:
+def read_index(store: IndexStore) -> InMemoryIndex:
     """Reads an index; one of ``MIN_REPORTS`` and more by the files beside it, which are made if they are missing.
 
     Raises:
@@ -234,18 +234,18 @@ def read_index(store: Store) -> InMemoryIndex:
         return _read_files(store) or InMemoryIndex.of(store)
 
 
-def _read_files(store: Store) -> InMemoryIndex | None:
+def _read_files(store: IndexStore) -> InMemoryIndex | None:
     """The index by the files beside it; None if they are missing or too much has changed since."""
     files = read_cache(store)
     if files is None:
         return None
-    changed = store.log.rows_since(files.facts["change"])
+    changed = store.rows_since(files.facts["change"])
     if len(changed) > MAX_CHANGED * len(files.arrays["keys"]):
         return None
     return _with_changes(_as_written(files, store), files, store, changed)
 
 
-def _as_written(files: CacheFiles, store: Store) -> InMemoryIndex:
+def _as_written(files: CacheFiles, store: IndexStore) -> InMemoryIndex:
     """The index in the state that the files have; new terms are known already."""
     vocabulary = StoredVocabulary(files.strings("terms"))
     vocabulary.extend(store.terms(len(vocabulary)))
@@ -254,10 +254,10 @@ def _as_written(files: CacheFiles, store: Store) -> InMemoryIndex:
     return InMemoryIndex(features, encoder, Ids(files.strings("ids")), KnownGroups.of(files.arrays["group"]))
 
 
-def _with_changes(index: InMemoryIndex, files: CacheFiles, store: Store, changed: np.ndarray) -> InMemoryIndex:
+def _with_changes(index: InMemoryIndex, files: CacheFiles, store: IndexStore, changed: np.ndarray) -> InMemoryIndex:
     """The index with the reports whose rows have changed since, by the keys of these."""
     keys = files.arrays["keys"]
-    found, rows = store.log.features_of(changed.tolist())
+    found, rows = store.features_of(changed.tolist())
     features = features_of(rows, index.encoder, index.store.vectors.dim, store.path)
     undated, unclear = unusable_dates(rows)
     is_old = np.isin(found, keys)
@@ -271,7 +271,7 @@ def _with_changes(index: InMemoryIndex, files: CacheFiles, store: Store, changed
     if new:
         index = index.with_added([rows[place].issue_id for place in new], features.take(new), [])
     new_ids = [rows[place].issue_id for place in new]
-    if is_deleted.any() or store.log.has_links_since(files.facts["change"]) or store.links_if_any_names(new_ids):
+    if is_deleted.any() or store.has_links_since(files.facts["change"]) or store.links_if_any_names(new_ids):
         index = index.regrouped(store.links())
     index.undated = _replaced(files.facts["undated"], undated, rows)
     index.unclear = _replaced(files.facts["unclear"], unclear, rows)

@@ -13,9 +13,9 @@ import numpy as np
 
 from gedbd.io.console import stage
 from gedbd.triage.storage.cache_files import MIN_REPORTS, read_cache, write_cache
-from gedbd.triage.storage.connection import StoreUnavailable
+from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.rows import TERM_COLUMNS
-from gedbd.triage.storage.store import Store
+from gedbd.triage.storage.sqlite_file import StoreUnavailable
 
 MODULE = "gedbd.triage.storage.compaction"
 MIN_CHANGED = 1_000
@@ -42,7 +42,7 @@ def compact(path: Path) -> None:
         OSError: If they cannot be written.
         ValueError: If the index cannot be opened.
     """
-    with closing(Store(path, create=False)) as store:
+    with closing(IndexStore(path, create=False)) as store:
         if store.is_empty:
             return
         prune_terms(store)
@@ -50,31 +50,31 @@ def compact(path: Path) -> None:
             return
         change = write_latest(store)
         with store.transaction():
-            store.log.forget(change)
+            store.forget_changes(change)
 
 
-def prune_terms(store: Store) -> None:
+def prune_terms(store: IndexStore) -> None:
     """Deletes the words of terms that no report has any more; searches and their scores stay the same.
 
     Reports are read before the file is locked, which takes seconds for millions of them.
     """
     with store.snapshot():
-        change = store.log.last()
+        change = store.last_change()
         unused = store.unused_terms()
     if not len(unused):
         return
     with store.transaction():
-        if store.log.has_all_since(change):
-            _, rows = store.log.features_of(store.log.rows_since(change).tolist())
+        if store.has_all_changes_since(change):
+            _, rows = store.features_of(store.rows_since(change).tolist())
             fresh = b"".join(getattr(row, kind) for row in rows for kind in TERM_COLUMNS)
             store.empty_terms(np.setdiff1d(unused, np.frombuffer(fresh, dtype=np.int32)))
 
 
-def write_latest(store: Store) -> int:
+def write_latest(store: IndexStore) -> int:
     """Makes the files beside an index unless they have all changes; returns the number of the last one."""
     files = read_cache(store)
-    if files is not None and files.facts["change"] == store.log.last():
-        return store.log.last()
+    if files is not None and files.facts["change"] == store.last_change():
+        return store.last_change()
     return write_cache(store)
 
 
@@ -120,6 +120,6 @@ class Compaction:
 if __name__ == "__main__":
     if hasattr(os, "nice"):
         os.nice(10)  # searches come first
-    with closing(Store(Path(sys.argv[1]), create=False)) as opened:
+    with closing(IndexStore(Path(sys.argv[1]), create=False)) as opened:
         prune_terms(opened)
         write_latest(opened)

@@ -12,8 +12,8 @@ from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import FIELDS, FeatureEncoder, ReportFeatures, ReportTerms
 from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.rows import TERM_COLUMNS, FeatureRow, check_features, usable_days
-from gedbd.triage.storage.store import Store
 from gedbd.triage.storage.string_table import Ids
 
 MAX_COMMON_SHARE = 0.2  # a word in more of the reports than this explains nothing
@@ -53,7 +53,7 @@ class InMemoryIndex:
         return len(self.groups.group)
 
     @classmethod
-    def of(cls, file: Store) -> "InMemoryIndex":
+    def of(cls, file: IndexStore) -> "InMemoryIndex":
         """Reads an index file.
 
         Raises:
@@ -62,7 +62,7 @@ class InMemoryIndex:
         with file.snapshot():
             dim = file.dim()
             encoder = FeatureEncoder.of(Vocabulary(file.terms()))
-            rows = file.features()
+            _, rows = file.features()
             links = file.links()
         index = cls(FeatureStore(dim), encoder, Ids(), KnownGroups.of(np.arange(0)))
         index.undated, index.unclear = unusable_dates(rows)

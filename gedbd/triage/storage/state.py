@@ -3,8 +3,8 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -12,12 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.triage.report import Report
 from gedbd.triage.report_encoder import BatchingEncoder
 from gedbd.triage.storage.cache_files import read_cache, read_index
-from gedbd.triage.storage.connection import StoreUnavailable, file_identity, wal_path
 from gedbd.triage.storage.in_memory import InMemoryIndex
-from gedbd.triage.storage.store import Store
+from gedbd.triage.storage.index_store import IndexStore
+from gedbd.triage.storage.sqlite_file import StoreUnavailable, file_identity
 from gedbd.triage.triage_model import TriageModel
 
 EXCLUSIVE_TIMEOUT_S = 5.0
@@ -27,92 +26,27 @@ NOT_OF_MODEL = ("url_template",)  # facts about the reports of an index, not abo
 UNDATED = "%s: %d reports have an invalid date and count as undated (first: report %s)"
 UNCLEAR = "%s: %d reports have an invalid date of resolution and count as open (first: report %s)"
 EncodeReports = Callable[[pd.DataFrame], np.ndarray]
-LoadModel = Callable[[Store], tuple[EncodeReports, TriageModel]]
+LoadModel = Callable[[IndexStore], tuple[EncodeReports, TriageModel]]
 log = logging.getLogger("gedbd")
 
 
-class IndexFile:
-    """The file of an open index: one connection that writes, and one that reads without waiting for it.
-
-    Args:
-        path: The file.
-
-    Attributes:
-        wal_identity: Identity of its write-ahead log, see ``file_identity``.
-
-    Raises:
-        StoreUnavailable: If it is not an index, damaged, or being replaced.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._identity = file_identity(path)
-        with ExitStack() as opened:
-            try:
-                self.writer = Store(path, create=False)
-                opened.callback(self.writer.close)
-                self._reader = Store(path, create=False, timeout_s=READ_TIMEOUT_S)
-                opened.callback(self._reader.close)
-            except ValueError as error:
-                raise StoreUnavailable(str(error)) from error
-            if self.is_replaced:
-                raise StoreUnavailable(f"{path} is being replaced: try again in a moment")
-            opened.pop_all()  # nothing failed: both connections stay open
-        if self.writer.refusal:
-            log.warning("%s is opened for reading only (%s)", path, self.writer.refusal)
-        self.wal_identity = file_identity(wal_path(path))
-        self._turn = threading.Lock()
-
-    @property
-    def is_replaced(self) -> bool:
-        """Whether there is another file at the path now, or none."""
-        return file_identity(self.path) != self._identity
-
-    def check_identity(self) -> None:
-        """Raises StoreUnavailable if the file or its log was replaced or deleted, so that changes would be lost."""
-        if self.is_replaced:
-            raise StoreUnavailable(f"{self.path} was replaced or deleted: put a complete index there, or restart")
-        wal = wal_path(self.path)
-        if file_identity(wal) != self.wal_identity:
-            raise StoreUnavailable(f"{wal} was replaced or deleted: stop what uses the index, and start it again")
-
-    def version(self) -> int:
-        """A number that changes with every change of the file, by this process or another one."""
-        with self._turn:
-            return self._reader.changes
-
-    def reports(self, ids: Sequence[str]) -> dict[str, Report]:
-        """Stored reports by id."""
-        with self._turn:
-            return self._reader.reports(ids)
-
-    def urls(self, ids: Sequence[str]) -> dict[str, str]:
-        """Addresses of reports by id."""
-        with self._turn:
-            return self._reader.urls(ids)
-
-    def close(self) -> None:
-        """Closes both connections."""
-        self.writer.close()
-        with self._turn:
-            self._reader.close()
-
-
 @dataclass(frozen=True)
-class State:
+class IndexState:
     """One state of an index. It is replaced, never changed, except that reports are added to ``memory``.
 
     Attributes:
-        file: The file it was read from.
-        version: Version of the file, see ``IndexFile.version``.
-        about: Facts about the index, see ``Store.about``.
+        writer: The connection to the file that changes it.
+        reader: A connection that reads without waiting for the former.
+        version: ``IndexStore.changes`` of the reader when it was read.
+        about: Facts about the index, see ``IndexStore.about``.
         encode: Encodes reports as the stored ones were encoded.
         encode_one: Likewise starts to encode one report, for several threads.
         matching: What was learned from the tracker's history.
         memory: The features of the stored reports.
     """
 
-    file: IndexFile
+    writer: IndexStore
+    reader: IndexStore
     version: int
     about: dict[str, str]
     encode: EncodeReports
@@ -123,57 +57,10 @@ class State:
     @property
     def is_stale(self) -> bool:
         """Whether another process has changed or replaced the file."""
-        return self.file.is_replaced or self.file.version() != self.version
+        return self.writer.is_replaced or self.reader.changes != self.version
 
 
-def read_state(file: IndexFile, load_model: LoadModel, former: State | None = None) -> State:
-    """Reads a file completely, through a connection of its own, so that searches go on.
-
-    Args:
-        file: The file.
-        load_model: Loads the encoder and the model that are stored in it.
-        former: The state before; its model is kept if the file still has it.
-
-    Raises:
-        StoreUnavailable: If the file cannot be read, or is damaged.
-    """
-    # Before reading: a change after this line makes the state stale, and it is read again.
-    version = file.version()
-    try:
-        store = Store(file.path, create=False, timeout_s=READ_TIMEOUT_S)
-        try:
-            with store.snapshot():
-                state = _read(store, file, version, load_model, former)
-        finally:
-            store.close()
-    except ValueError as error:
-        raise StoreUnavailable(str(error)) from error
-    if file.is_replaced:
-        raise StoreUnavailable(f"{file.path} is being replaced: try again in a moment")
-    for message, ids in ((UNDATED, state.memory.undated), (UNCLEAR, state.memory.unclear)):
-        if ids:
-            log.warning(message, file.path, len(ids), ids[0])
-    return state
-
-
-def _read(store: Store, file: IndexFile, version: int, load_model: LoadModel, former: State | None) -> State:
-    if store.is_empty:
-        raise ValueError(f"{file.path} is empty because building it was interrupted: build it again")
-    if former is None:
-        store.check_structure()
-    about = store.about()
-    memory = read_index(store)
-    if former is not None and _facts_of_model(former.about) == _facts_of_model(about):
-        return replace(former, file=file, version=version, about=about, memory=memory)
-    encode, matching = load_model(store)
-    return State(file, version, about, encode, BatchingEncoder(encode), matching, memory)
-
-
-def _facts_of_model(about: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in about.items() if name not in NOT_OF_MODEL}
-
-
-class Failure(NamedTuple):
+class FailedRead(NamedTuple):
     """A failed attempt to read a file.
 
     Attributes:
@@ -187,17 +74,17 @@ class Failure(NamedTuple):
     message: str
 
 
-@dataclass(frozen=True)
-class Change:
-    """A change of the file in progress.
+@dataclass
+class IndexChange:
+    """A change of the file in progress; no other process can change it meanwhile.
 
     Attributes:
-        state: The state of the file; no other process can change it meanwhile.
-        others: ``Store.changes`` of the connection that writes.
+        state: The state of the file before it.
+        update: Gives the features after it, once it is on disk.
     """
 
-    state: State
-    others: int
+    state: IndexState
+    update: Callable[[InMemoryIndex], InMemoryIndex] = lambda memory: memory
 
 
 class CurrentState:
@@ -208,7 +95,7 @@ class CurrentState:
 
     Args:
         path: The index file.
-        load_model: See ``read_state``.
+        load_model: Loads the encoder and the model that are stored in it.
 
     Raises:
         StoreUnavailable: If there is no index, or it is damaged.
@@ -218,10 +105,10 @@ class CurrentState:
         self._path = path
         self._load_model = load_model
         self._turn = threading.RLock()
-        self._failure: Failure | None = None
+        self._failure: FailedRead | None = None
         self.state = self._open()
 
-    def latest(self) -> State:
+    def latest(self) -> IndexState:
         """The state for a search; never waits.
 
         Raises:
@@ -235,14 +122,14 @@ class CurrentState:
         try:
             return self._refresh()
         except StoreUnavailable:
-            if state.file.is_replaced:
+            if state.writer.is_replaced:
                 return self.state
             raise
         finally:
             self._turn.release()
 
     @contextmanager
-    def exclusive(self) -> Iterator[State]:
+    def exclusive(self) -> Iterator[IndexState]:
         """The right to change the index, for one thread at a time; gives the latest state.
 
         Raises:
@@ -256,30 +143,29 @@ class CurrentState:
             self._turn.release()
 
     @contextmanager
-    def change(self) -> Iterator[Change]:
-        """A transaction of the file, within ``exclusive``; after it the change must be published.
+    def change(self) -> Iterator[IndexChange]:
+        """A transaction of the file by one thread at a time; once it is on disk, searches see it.
 
         Raises:
-            StoreUnavailable: If it cannot be written, or the file was replaced meanwhile.
+            StoreUnavailable: If it cannot be written, or the file was replaced meanwhile, or other threads take too
+                long.
         """
-        state = self.state
-        state.file.check_identity()
-        with state.file.writer.transaction():
-            # Another process may have written between the refresh and the lock of the file.
-            if state.file.version() != state.version:
-                state = self.state = read_state(state.file, self._load_model, state)
-            yield Change(state, state.file.writer.changes)
-        state.file.check_identity()  # a file that was replaced meanwhile does not have the change
-
-    def publish(self, change: Change, memory: InMemoryIndex) -> None:
-        """Shows a change to searches."""
-        file = change.state.file
-        version = change.state.version
-        latest = file.version()
-        # If no other process has written since, the latest version is this change, and need not be read again.
-        if file.writer.changes == change.others:
-            version = latest
-        self.state = replace(change.state, memory=memory, version=version)
+        with self.exclusive() as state:
+            store = state.writer
+            with store.transaction():
+                # Another process may have written between the refresh and the lock of the file.
+                if state.reader.changes != state.version:
+                    state = self.state = self._read(state.writer, state.reader, state)
+                others = store.changes
+                change = IndexChange(state)
+                yield change
+            memory = change.update(state.memory)
+            version = state.version
+            latest = state.reader.changes
+            # If no other process has written since, the latest version is this change, and need not be read again.
+            if store.changes == others:
+                version = latest
+            self.state = replace(state, memory=memory, version=version)
 
     def read_again(self) -> None:
         """Reads the file again after the files beside it were made again, and forgets the changes that they have.
@@ -288,23 +174,23 @@ class CurrentState:
             StoreUnavailable: If it cannot be read or written.
         """
         with self.exclusive() as former:
-            self.state = read_state(former.file, self._load_model, former)
-            files = read_cache(former.file.writer)
+            self.state = self._read(former.writer, former.reader, former)
+            files = read_cache(former.writer)
             if files is not None:
                 with self.change() as change:
-                    change.state.file.writer.log.forget(files.facts["change"])
-                self.publish(change, change.state.memory)
+                    change.state.writer.forget_changes(files.facts["change"])
 
     def close(self) -> None:
         """Closes the file."""
         with self._turn:
-            self.state.file.close()
+            self.state.writer.close()
+            self.state.reader.close()
 
-    def _refresh(self) -> State:
+    def _refresh(self) -> IndexState:
         """The state, read again if another process has changed or replaced the file. The caller holds the lock."""
         state = self.state
-        is_replaced = state.file.is_replaced
-        version = None if is_replaced else state.file.version()
+        is_replaced = state.writer.is_replaced
+        version = None if is_replaced else state.reader.changes
         if version == state.version:
             return state
         wanted = (file_identity(self._path), version)
@@ -313,35 +199,82 @@ class CurrentState:
         if failure is not None and failure.version == wanted and time.monotonic() < failure.until:
             raise StoreUnavailable(failure.message, RETRY_S)
         try:
-            if is_replaced:
-                self._open_replacement()
-            else:
-                self.state = read_state(state.file, self._load_model, state)
+            self.state = self._open_replacement() if is_replaced else self._read(state.writer, state.reader, state)
         except (OSError, StoreUnavailable) as error:
             if failure is None or failure.version != wanted:
                 log.error("%s", error)
-            self._failure = Failure(wanted, time.monotonic() + RETRY_S, str(error))
+            self._failure = FailedRead(wanted, time.monotonic() + RETRY_S, str(error))
             raise StoreUnavailable(str(error), RETRY_S) from error
         self._failure = None
         return self.state
 
-    def _open(self) -> State:
-        file = IndexFile(self._path)
-        try:
-            return read_state(file, self._load_model)
-        except BaseException:
-            file.close()
-            raise
+    def _open(self) -> IndexState:
+        """Opens the file and reads it."""
+        with ExitStack() as opened:
+            identity = file_identity(self._path)
+            try:
+                writer = opened.enter_context(closing(IndexStore(self._path, create=False, must_stay=True)))
+                reader = opened.enter_context(closing(IndexStore(self._path, create=False, timeout_s=READ_TIMEOUT_S)))
+            except ValueError as error:
+                raise StoreUnavailable(str(error)) from error
+            if file_identity(self._path) != identity:
+                raise StoreUnavailable(f"{self._path} is being replaced: try again in a moment")
+            if writer.refusal:
+                log.warning("%s is opened for reading only (%s)", self._path, writer.refusal)
+            state = self._read(writer, reader)
+            opened.pop_all()  # nothing failed: both connections stay open
+        return state
 
-    def _open_replacement(self) -> None:
+    def _open_replacement(self) -> IndexState:
         """Opens the file that has replaced the open one."""
         if file_identity(self._path) is None:
             raise StoreUnavailable(f"{self._path} is gone: restore it, or build it again with gedbd index")
         former = self.state
-        wal_identity = former.file.wal_identity
         # SQLite would apply the log of the former file to the new one.
-        if wal_identity is not None and file_identity(wal_path(self._path)) == wal_identity:
+        if former.writer.is_log_kept:
             raise StoreUnavailable(f"{self._path} was replaced, but its -wal was not: replace the whole folder")
-        self.state = self._open()
-        former.file.writer.close()  # the other connection closes with the last search that reads texts through it
+        state = self._open()
+        former.writer.close()  # the other connection closes with the last search that reads texts through it
         log.warning("%s was replaced: searches use the new index", self._path)
+        return state
+
+    def _read(self, writer: IndexStore, reader: IndexStore, former: IndexState | None = None) -> IndexState:
+        """Reads the file completely, through a connection of its own, so that searches go on.
+
+        Args:
+            writer: See ``IndexState``.
+            reader: See ``IndexState``.
+            former: The state before; its model is kept if the file still has it.
+
+        Raises:
+            StoreUnavailable: If the file cannot be read, or is damaged.
+        """
+        # Before reading: a change after this line makes the state stale, and it is read again.
+        version = reader.changes
+        try:
+            with closing(IndexStore(self._path, create=False, timeout_s=READ_TIMEOUT_S)) as store, store.snapshot():
+                if store.is_empty:
+                    raise ValueError(f"{self._path} is empty because building it was interrupted: build it again")
+                if former is None:
+                    store.check_structure()
+                about = store.about()
+                memory = read_index(store)
+                if former is not None and _facts_of_model(former.about) == _facts_of_model(about):
+                    state = replace(former, version=version, about=about, memory=memory)
+                else:
+                    encode, matching = self._load_model(store)
+                    state = IndexState(
+                        writer, reader, version, about, encode, BatchingEncoder(encode), matching, memory
+                    )
+        except ValueError as error:
+            raise StoreUnavailable(str(error)) from error
+        if writer.is_replaced:
+            raise StoreUnavailable(f"{self._path} is being replaced: try again in a moment")
+        for message, ids in ((UNDATED, memory.undated), (UNCLEAR, memory.unclear)):
+            if ids:
+                log.warning(message, self._path, len(ids), ids[0])
+        return state
+
+
+def _facts_of_model(about: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in about.items() if name not in NOT_OF_MODEL}

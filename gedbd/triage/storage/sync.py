@@ -11,9 +11,9 @@ from gedbd.io.console import stage
 from gedbd.retrieval.reports.report_features import terms_of
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.report import Report, as_table, report_from_row
+from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.rows import StoredReport, Version
 from gedbd.triage.storage.state import EncodeReports
-from gedbd.triage.storage.store import Store
 
 EXPORT = "export: "  # source of the tracker's links begins so
 PLACEHOLDER = Report("any text")
@@ -24,7 +24,7 @@ class Model(NamedTuple):
     """The model of an index.
 
     Attributes:
-        about: Facts about the index, see ``Store.about``; ``model`` identifies the model.
+        about: Facts about the index, see ``IndexStore.about``; ``model`` identifies the model.
         weights: The encoder's weights as ``torch.save`` writes them, empty for an untrained encoder.
     """
 
@@ -63,7 +63,7 @@ class Contents(NamedTuple):
     reports: dict[str, Version]
 
     @classmethod
-    def of(cls, store: Store) -> "Contents":
+    def of(cls, store: IndexStore) -> "Contents":
         """The contents of a file."""
         with store.snapshot():
             if store.is_empty:
@@ -72,7 +72,7 @@ class Contents(NamedTuple):
 
 
 @stage("bring the index up to date")
-def synchronise(store: Store, corpus: Corpus, model: Model, encode: EncodeReports) -> Changes:
+def synchronise(store: IndexStore, corpus: Corpus, model: Model, encode: EncodeReports) -> Changes:
     """Adds, updates and deletes reports until the index equals the corpus; links that did not come from it stay.
 
     All changes are one transaction: a process that opens the index meanwhile, or after this one was killed, finds the
@@ -149,7 +149,7 @@ class Vectors:
         return self._vectors[report.content_hash]
 
 
-def _contents_of_same_model(store: Store, before: Contents) -> Contents:
+def _contents_of_same_model(store: IndexStore, before: Contents) -> Contents:
     now = Contents.of(store)
     if now.model != before.model:
         raise ValueError(f"another process replaced the model of {store.path} in the meantime: run this command again")
@@ -175,7 +175,7 @@ def _changed(before: Contents, now: Contents) -> set[str]:
     return {one for one in either if before.reports.get(one) != now.reports.get(one)}
 
 
-def _encode_later(store: Store, before: Contents, vectors: Vectors, max_rounds: int) -> dict[str, Report]:
+def _encode_later(store: IndexStore, before: Contents, vectors: Vectors, max_rounds: int) -> dict[str, Report]:
     """Encodes reports that other processes have written meanwhile, until there are no more; returns them by id."""
     for _ in range(max_rounds):
         now = Contents.of(store)
@@ -195,7 +195,7 @@ def _changed_besides(reports: dict[str, Report], before: Contents, others: Set[s
     return [reports[one] for one in stored if not before.reports[one].has_rest_of(reports[one])]
 
 
-def _write_reports(store: Store, reports: list[Report], vectors: Vectors) -> None:
+def _write_reports(store: IndexStore, reports: list[Report], vectors: Vectors) -> None:
     vocabulary = Vocabulary(store.terms())
     known = len(vocabulary.terms)
     texts = pd.DataFrame([[report.title, report.description] for report in reports], columns=["title", "description"])
@@ -204,7 +204,7 @@ def _write_reports(store: Store, reports: list[Report], vectors: Vectors) -> Non
     store.add(map(StoredReport, reports, [vectors[report] for report in reports], terms.by_report()))
 
 
-def _write_corpus(store: Store, corpus: Corpus) -> None:
+def _write_corpus(store: IndexStore, corpus: Corpus) -> None:
     """Writes the links and the template of addresses of a corpus; links from other sources stay."""
     store.write_about({"url_template": corpus.url_template or ""})
     store.clear_links(EXPORT)

@@ -15,7 +15,7 @@ from gedbd.triage.report import Filters
 from gedbd.triage.storage import cache_files, compaction
 from gedbd.triage.storage.cache_files import NAME, read_cache, read_index, write_cache
 from gedbd.triage.storage.in_memory import InMemoryIndex
-from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.index_store import FILE, IndexStore
 
 COUNT = 40
 KILLS = [pytest.param(2), pytest.param(20, marks=pytest.mark.slow)]
@@ -104,11 +104,11 @@ def test_answers_are_those_without_files(index, reader, monkeypatch, seed):
 
 
 def test_unusable_dates_are_told_whatever_has_changed(index):
-    index.store._connection.rows("UPDATE reports SET created_at = '1801-01-01' WHERE issue_id IN ('4', '6')")
+    index.store.query("UPDATE reports SET created_at = '1801-01-01' WHERE issue_id IN ('4', '6')")
     write_cache(index.store)
     assert read_index(index.store).undated == ["4", "6"]
-    index.store._connection.rows("UPDATE reports SET created_at = '2024-01-01' WHERE issue_id = '4'")
-    index.store._connection.rows("UPDATE reports SET resolved_at = 'never' WHERE issue_id = '9'")
+    index.store.query("UPDATE reports SET created_at = '2024-01-01' WHERE issue_id = '4'")
+    index.store.query("UPDATE reports SET resolved_at = 'never' WHERE issue_id = '9'")
     memory = read_index(index.store)
     assert (memory.undated, memory.unclear) == (["6"], ["9"])
 
@@ -159,7 +159,7 @@ def test_an_index_whose_folder_takes_no_files_is_read_without_them(index, reader
     expected = answers(index)
     for name in folders(index.folder):
         shutil.rmtree(index.folder / name)
-    (index.folder / f"{NAME}{index.store.log.last()}.{os.getpid()}.unfinished").write_text("not a folder")
+    (index.folder / f"{NAME}{index.store.last_change()}.{os.getpid()}.unfinished").write_text("not a folder")
     again = open_folder(index.folder, reader)
     assert "they cannot be written" in caplog.text
     assert answers(again) == expected
@@ -187,7 +187,7 @@ def test_files_are_made_again_while_the_index_is_open(index, reader, monkeypatch
     assert len(folders(index.folder)) == 1
     assert folders(index.folder) != before
     assert index._current.state.memory.num_changed <= 8
-    assert index.store.log.has_all_since(index.store.log.last())
+    assert index.store.has_all_changes_since(index.store.last_change())
     assert answers(index) == answers_without_files(index.folder, reader, monkeypatch)
 
 
@@ -210,14 +210,14 @@ def test_a_process_that_is_killed_while_it_makes_files_leaves_the_old_ones_or_ne
         index.close()
 
         def task(say):
-            store = Store(tmp_path / FILE)
+            store = IndexStore(tmp_path / FILE)
             write_cache(store)
             say("done")
 
         said = forked(task, generator.uniform(0, 0.05))
-        store = Store(tmp_path / FILE)
+        store = IndexStore(tmp_path / FILE)
         if said:
-            assert read_cache(store).facts["change"] == store.log.last()
+            assert read_cache(store).facts["change"] == store.last_change()
         with_files, without = read_index(store), InMemoryIndex.of(store)
         np.testing.assert_array_equal(with_files.store.vectors.filled, without.store.vectors.filled)
         store.close()

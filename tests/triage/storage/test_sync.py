@@ -11,7 +11,7 @@ from small_tracker import as_corpus, fill, model, open_folder, read_rows, some_r
 from gedbd.retrieval.reports.report_features import FeatureEncoder
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.report import as_table
-from gedbd.triage.storage.store import FILE, Store
+from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.sync import synchronise
 
 
@@ -28,13 +28,13 @@ def test_what_is_stored_is_what_was_read(tmp_path, reader):
     fields = [{"version": f"{number % 2}", "priority": "high"} for number in range(7)]
     reports = [some_report(number, title=titles[number % 4], **fields[number]) for number in range(7)]
     fill(tmp_path, as_corpus(reports), reader)
-    store = Store(tmp_path / FILE)
+    store = IndexStore(tmp_path / FILE)
     vocabulary = Vocabulary()
     numbers = FeatureEncoder.of(vocabulary).encode(as_table(reports), reader(as_table(reports)), learn=True)
     assert store.terms() == vocabulary.terms
     assert store.reports([str(number) for number in range(9)]) == {one.issue_id: one for one in reports}
     assert store.contents() == {one.issue_id: (one.content_hash, one.url, None) for one in reports}
-    for row, one in enumerate(store.features()):
+    for row, one in enumerate(store.features()[1]):
         assert (one.issue_id, one.component) == (reports[row].issue_id, reports[row].component)
         assert (one.version, one.priority) == (f"{row % 2}", "high")
         np.testing.assert_allclose(np.frombuffer(one.vector, dtype=np.float32), numbers.vectors[row], atol=1e-6)
@@ -56,8 +56,8 @@ def test_an_updated_report_keeps_its_row(tmp_path, reader):
     reports = [some_report(number) for number in range(4)]
     fill(tmp_path, as_corpus(reports), reader)
     fill(tmp_path, as_corpus([reports[0], some_report(1, os="linux"), *reports[2:]]), reader)
-    store = Store(tmp_path / FILE)
-    assert [row[0] for row in store.features()] == ["0", "1", "2", "3"]
+    store = IndexStore(tmp_path / FILE)
+    assert [row[0] for row in store.features()[1]] == ["0", "1", "2", "3"]
     assert store.reports(["1"])["1"].os == "linux"
     store.close()
 
@@ -71,7 +71,7 @@ def test_reports_and_links_that_came_in_between_stay(tmp_path, reader):
         index.link("50", "0", "triager")
         return read_rows(reader, rows)
 
-    store = Store(tmp_path / FILE)
+    store = IndexStore(tmp_path / FILE)
     corpus = as_corpus([some_report(number) for number in range(5)])
     assert synchronise(store, corpus, model(), meanwhile) == (1, 0, 4, 0, 1)
     assert index.get("50") == some_report(50)
@@ -85,7 +85,7 @@ def test_a_reader_that_fails_leaves_the_old_state(tmp_path, reader):
         raise RuntimeError("out of memory")
 
     for corpus, key in ((as_corpus([some_report(1)]), "first"), (as_corpus([some_report(2)]), "second")):
-        store = Store(tmp_path / FILE)
+        store = IndexStore(tmp_path / FILE)
         before = None if store.is_empty else (store.contents(), store.about())
         with pytest.raises(RuntimeError, match="out of memory"):
             synchronise(store, corpus, model(key), failing)
@@ -95,8 +95,8 @@ def test_a_reader_that_fails_leaves_the_old_state(tmp_path, reader):
 
 
 def test_weights_of_any_size_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("gedbd.triage.storage.store.CHUNK_BYTES", 7)
-    store = Store(tmp_path / FILE)
+    monkeypatch.setattr("gedbd.triage.storage.index_store.CHUNK_BYTES", 7)
+    store = IndexStore(tmp_path / FILE)
     for weights in (b"", b"x" * 7, bytes(range(50))):
         with store.transaction():
             store.write_model({"dim": "3"}, weights)
@@ -110,7 +110,7 @@ def test_weights_of_any_size_are_kept(tmp_path, monkeypatch):
 
 def test_what_is_read_in_one_moment_is_of_one_moment(tmp_path, reader):
     fill(tmp_path, as_corpus([some_report(0)]), reader)
-    mine, index = Store(tmp_path / FILE), open_folder(tmp_path, reader)
+    mine, index = IndexStore(tmp_path / FILE), open_folder(tmp_path, reader)
     before = mine.changes
     with mine.snapshot():
         terms = mine.terms()
@@ -130,7 +130,7 @@ def test_an_address_is_stored_without_reading_the_report_again(tmp_path, reader)
         raise AssertionError("no text has changed")
 
     linked = as_corpus([replace(one, url=f"https://b.org/{one.issue_id}") for one in reports[:3]] + reports[3:])
-    store = Store(tmp_path / FILE)
+    store = IndexStore(tmp_path / FILE)
     assert synchronise(store, linked, model(), unwanted) == (0, 3, 1, 0, 0)
     assert store.urls(["0", "3", "nobody"]) == {"0": "https://b.org/0"}
     assert synchronise(store, as_corpus(reports), model(), unwanted) == (0, 3, 1, 0, 0)
@@ -149,7 +149,7 @@ def test_a_date_of_resolution_is_stored_without_reading_the_report_again(tmp_pat
 
     day = datetime(2024, 3, 1, 12, tzinfo=UTC)
     resolved = [replace(one, resolved_at=day) for one in reports[:2]] + reports[2:]
-    store = Store(tmp_path / FILE)
+    store = IndexStore(tmp_path / FILE)
     assert synchronise(store, as_corpus(resolved), model(), unwanted) == (0, 2, 2, 0, 0)
     assert synchronise(store, as_corpus(resolved), model(), unwanted) == (0, 0, 4, 0, 0)
     assert store.reports(["0", "2"]) == {"0": resolved[0], "2": reports[2]}

@@ -9,7 +9,7 @@ that vectors of two models are never mixed, and a process that is killed leaves 
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,8 @@ import numpy as np
 
 from gedbd.retrieval.vocabulary import words
 from gedbd.triage.report import DATES, FIELDS, Report
-from gedbd.triage.storage.connection import (
-    LOCK_TIMEOUT_S,
-    MAX_CHECKED_BYTES,
-    Connection,
-    StoreUnavailable,
-    code_of,
-    explain_error,
-)
 from gedbd.triage.storage.rows import (
+    CURE,
     TERM_COLUMNS,
     FeatureRow,
     StoredReport,
@@ -37,8 +30,8 @@ from gedbd.triage.storage.rows import (
     row_values,
     written_date,
 )
+from gedbd.triage.storage.sqlite_file import LOCK_TIMEOUT_S, SqliteFile, StoreUnavailable, code_of
 
-MAX_KEYS = 500  # SQLite bounds the number of values of a statement
 FEATURES = ", ".join(FeatureRow._fields)
 FORMAT = 6  # of the tables; SQLite keeps it as user_version
 TABLES = {"about", "weights", "terms", "reports", "links", "identity", "changes"}
@@ -68,49 +61,37 @@ CREATE INDEX by_duplicate ON links (duplicate)"""
 FILE = "index.sqlite"
 CHUNK_BYTES = 1 << 26  # of the weights: SQLite bounds the size of a value
 MAX_READ = 10_000  # reports whose terms are read at once
-MAX_QUERY_IDS = 500  # SQLite bounds the number of values of a statement
+MAX_VALUES = 500  # SQLite bounds the number of values of a statement
 COLUMNS = ", ".join(FIELDS)
+MARKS = "(?)"
 
 
-class Store:
-    """One index file. It may be used from several threads, one at a time; other processes see complete changes only.
+class IndexStore(SqliteFile):
+    """One index file. Several threads and processes may share it; they see complete changes only.
 
     Every method raises ``StoreUnavailable`` if the file cannot be used.
+
+    The file logs what was changed. Changes are numbered 1, 2, 3, ...; triggers write them.
 
     Args:
         path: The file.
         create: Create it if there is none.
         timeout_s: How long to wait for a lock that another process has.
-
-    Attributes:
-        log: What was changed, in order.
+        must_stay: See ``SqliteFile``.
 
     Raises:
         ValueError: If it is not an index, has another format, is damaged, or cannot be opened.
     """
 
-    def __init__(self, path: Path, create: bool = True, timeout_s: float = LOCK_TIMEOUT_S) -> None:
-        self.path = path
-        try:
-            self._connection = Connection(path, create, timeout_s)
-        except sqlite3.DatabaseError as error:
-            if code_of(error) == sqlite3.SQLITE_NOTADB or not path.exists():
-                raise not_an_index(path, str(error)) from error
-            raise ValueError(explain_error(path, error)) from error
-        self.log = ChangeLog(self._connection)
-        try:
-            self._check_format()
-            if create or not self.is_empty:
-                self._connection.enable_wal()
-        except BaseException as error:
-            self.close()
-            if isinstance(error, StoreUnavailable):
-                raise ValueError(str(error)) from error
-            raise
+    def __init__(
+        self, path: Path, create: bool = True, timeout_s: float = LOCK_TIMEOUT_S, must_stay: bool = False
+    ) -> None:
+        super().__init__(path, CURE, create, timeout_s, must_stay)
 
-    def _check_format(self) -> None:
+    def prepare(self) -> None:
+        """See ``SqliteFile``."""
         version = self._version()
-        tables = self._tables()
+        tables = {name for (name,) in self.query("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if version == 0 and tables:
             raise not_an_index(self.path, "it has other tables")
         if version not in (0, FORMAT):  # 0: nothing was written yet
@@ -119,56 +100,32 @@ class Store:
         missing = sorted(TABLES - tables)
         if version and missing:
             raise damaged(self.path, f"it has no table {missing[0]}")
+        if self.create or version:
+            self.enable_wal()
 
-    def _create(self, schema: str) -> None:
-        for statement in schema.split(";\n"):
-            self._connection.rows(statement)
-        self._connection.rows(f"PRAGMA user_version={FORMAT}")
-
-    def _tables(self) -> set[str]:
-        return {name for (name,) in self._connection.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    def opening_error(self, error: sqlite3.DatabaseError) -> ValueError:
+        """See ``SqliteFile``."""
+        if code_of(error) == sqlite3.SQLITE_NOTADB or not self.path.exists():
+            return not_an_index(self.path, str(error))
+        return super().opening_error(error)
 
     def _version(self) -> int:
-        return int(self._connection.rows("PRAGMA user_version")[0][0])
-
-    def check_structure(self) -> None:
-        """Checks a file of up to ``MAX_CHECKED_BYTES``, which takes 40 ms.
-
-        A file that was copied while it was being changed may hold pages of several states.
-
-        Raises:
-            ValueError: If its pages or its indexes contradict each other.
-        """
-        if self.path.stat().st_size <= MAX_CHECKED_BYTES:
-            ((found,),) = self._connection.rows("PRAGMA integrity_check(1)")
-            if found != "ok":
-                raise damaged(self.path, " ".join(found.split()))
-
-    def close(self) -> None:
-        """Closes the connection."""
-        self._connection.close()
+        return int(self.query("PRAGMA user_version")[0][0])
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A transaction that writes: at its end all changes are on disk, or none. The first one creates the tables."""
-        with self._connection.transaction():
-            if self._version() == 0:
-                self._create(SCHEMA)
+        """See ``SqliteFile``; the first one creates the tables."""
+        with super().transaction():
+            if self.is_empty:
+                for statement in SCHEMA.split(";\n"):
+                    self.query(statement)
+                self.query(f"PRAGMA user_version={FORMAT}")
             yield
-
-    def snapshot(self) -> AbstractContextManager[None]:
-        """A transaction that reads: all reads see the same state, whatever other processes write."""
-        return self._connection.snapshot()
-
-    @property
-    def refusal(self) -> str:
-        """Why the file is open for reading only; empty if it can be written."""
-        return self._connection.refusal
 
     @property
     def changes(self) -> int:
         """A number that changes whenever another connection has changed the file."""
-        return int(self._connection.rows("PRAGMA data_version")[0][0])
+        return int(self.query("PRAGMA data_version")[0][0])
 
     @property
     def is_empty(self) -> bool:
@@ -177,11 +134,11 @@ class Store:
 
     def count(self) -> int:
         """Number of reports."""
-        return int(self._connection.rows("SELECT count(*) FROM reports")[0][0])
+        return int(self.query("SELECT count(*) FROM reports")[0][0])
 
     def about(self) -> dict[str, str]:
         """Name of the tracker, settings, model and other facts about the index, by name."""
-        return dict(self._connection.rows("SELECT name, value FROM about"))
+        return dict(self.query("SELECT name, value FROM about"))
 
     def dim(self) -> int:
         """Size of the vectors. Raises ValueError if the file has none."""
@@ -192,36 +149,36 @@ class Store:
 
     def write_about(self, values: dict[str, str]) -> None:
         """Adds or replaces facts about the index."""
-        self._connection.write_all("INSERT OR REPLACE INTO about VALUES (?, ?)", values.items())
+        self.write_all("INSERT OR REPLACE INTO about VALUES (?, ?)", values.items())
 
     def weights(self) -> bytes:
         """The encoder's weights, as ``torch.save`` wrote them; empty for an untrained encoder."""
-        chunks = self._connection.rows("SELECT data FROM weights ORDER BY part")
+        chunks = self.query("SELECT data FROM weights ORDER BY part")
         return b"".join(data for (data,) in chunks)
 
     def write_model(self, values: dict[str, str], weights: bytes) -> None:
         """Replaces the model, and deletes everything that the former model encoded. Links stay."""
         for table in ("about", "weights", "terms", "reports"):
-            self._connection.rows(f"DELETE FROM {table}")
+            self.query(f"DELETE FROM {table}")
         self.write_about(values)
         starts = range(0, len(weights), CHUNK_BYTES)
         chunks = ((weights[start : start + CHUNK_BYTES],) for start in starts)
-        self._connection.write_all("INSERT INTO weights (data) VALUES (?)", chunks)
+        self.write_all("INSERT INTO weights (data) VALUES (?)", chunks)
 
     def terms(self, first: int = 0) -> list[str]:
         """The terms with the numbers ``first``, ``first + 1``, ... in order."""
         query = "SELECT term FROM terms WHERE number >= ? ORDER BY number"
-        return [term for (term,) in self._connection.rows(query, (first,))]
+        return [term for (term,) in self.query(query, first)]
 
     def add_terms(self, first: int, terms: Sequence[str]) -> None:
         """Adds terms with consecutive numbers from ``first``."""
-        self._connection.write_all("INSERT INTO terms VALUES (?, ?)", enumerate(terms, start=first))
+        self.write_all("INSERT INTO terms VALUES (?, ?)", enumerate(terms, start=first))
 
     def add(self, reports: Iterable[StoredReport]) -> None:
         """Adds reports at the end; a report with a stored id replaces it in its row: rows are chronological."""
         names = (*FIELDS, "content", "vector", *TERM_COLUMNS)
         update = ", ".join(f"{name} = excluded.{name}" for name in names)
-        self._connection.write_all(
+        self.write_all(
             f"INSERT INTO reports ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
             f" ON CONFLICT (issue_id) DO UPDATE SET {update}",
             (row_values(one) for one in reports),
@@ -229,10 +186,10 @@ class Store:
 
     def delete(self, ids: Iterable[str]) -> None:
         """Deletes reports. Their links stay: two duplicates of a deleted report are still duplicates of each other."""
-        self._connection.write_all("DELETE FROM reports WHERE issue_id = ?", ((one,) for one in ids))
+        self.write_all("DELETE FROM reports WHERE issue_id = ?", ((one,) for one in ids))
 
     def forget(self, ids: Sequence[str]) -> None:
-        """Deletes all that came from some reports, stored or not, for ``empty_log`` to erase it.
+        """Deletes all that came from some reports, stored or not, for ``checkpoint`` to erase it.
 
         Their links go too; instead, the reports that one was linked to are linked to the first of them, and stay
         duplicates of each other.
@@ -243,12 +200,12 @@ class Store:
         query = "DELETE FROM links WHERE report = ?1 OR duplicate = ?1 RETURNING report, duplicate, source"
         for one in ids:
             source_of: dict[str, str] = {}
-            for report, duplicate, source in sorted(self._connection.rows(query, (one,))):
+            for report, duplicate, source in sorted(self.query(query, one)):
                 source_of.setdefault(duplicate if report == one else report, source)
             first, *others = sorted(source_of) or [""]
             self.write_links((other, first, source_of[other]) for other in others)
         self.empty_terms(self.unused_terms())
-        self.log.restart()
+        self._restart_log()
 
     def _forget_calibration(self, report: Report) -> None:
         """Leaves a report out of the texts that an 8-bit backend was fitted to."""
@@ -263,18 +220,14 @@ class Store:
         if len(kept) < len(texts):
             self.write_about({"calibration": json.dumps(kept)})
 
-    def empty_log(self) -> None:
-        """Erases what was deleted before from the file and its write-ahead log. Raises StoreUnavailable."""
-        self._connection.checkpoint()
-
     def unused_terms(self) -> np.ndarray:
         """The numbers of the terms that no report has."""
-        named = self._connection.rows("SELECT number FROM terms WHERE term != ''")
+        named = self.query("SELECT number FROM terms WHERE term != ''")
         is_used = np.zeros(1 + max((number for (number,) in named), default=0), dtype=bool)
         columns, key = ", ".join(TERM_COLUMNS), -1
         while True:
             query = f"SELECT row, {columns} FROM reports WHERE row > ? ORDER BY row LIMIT {MAX_READ}"
-            rows = self._connection.rows(query, (key,))
+            rows = self.query(query, key)
             if not rows:
                 numbers = np.array([number for (number,) in named], dtype=np.int64)
                 return numbers[~is_used[numbers]]
@@ -284,136 +237,113 @@ class Store:
 
     def empty_terms(self, numbers: np.ndarray) -> None:
         """Deletes the words of some terms, which no report has; their numbers stay, so that others keep theirs."""
-        self._connection.write_all("UPDATE terms SET term = '' WHERE number = ?", ((one,) for one in numbers.tolist()))
+        self.write_all("UPDATE terms SET term = '' WHERE number = ?", ((one,) for one in numbers.tolist()))
 
     def restore_terms(self, terms: Iterable[tuple[int, str]]) -> None:
         """Writes the words of terms again that were deleted, by number, as a report has them once more."""
         values = ((term, number) for number, term in terms)
-        self._connection.write_all("UPDATE terms SET term = ? WHERE number = ? AND term = ''", values)
+        self.write_all("UPDATE terms SET term = ? WHERE number = ? AND term = ''", values)
 
     def write_links(self, links: Iterable[tuple[str, str, str]]) -> None:
         """Adds links, each of a report, its duplicate and a source."""
-        self._connection.write_all("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", links)
+        self.write_all("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", links)
 
     def urls(self, ids: Sequence[str]) -> dict[str, str]:
         """Addresses of the reports that have one, by id."""
-        return dict(self._select_ids("SELECT issue_id, url FROM reports WHERE url != '' AND", ids))
+        return dict(self._select(f"SELECT issue_id, url FROM reports WHERE url != '' AND issue_id IN {MARKS}", ids))
 
     def write_not_encoded(self, reports: Iterable[Report]) -> None:
         """Replaces what is not encoded of stored reports: their addresses and dates of resolution."""
         values = ((report.url, written_date(report.resolved_at), report.issue_id) for report in reports)
-        self._connection.write_all("UPDATE reports SET url = ?, resolved_at = ? WHERE issue_id = ?", values)
+        self.write_all("UPDATE reports SET url = ?, resolved_at = ? WHERE issue_id = ?", values)
 
     def clear_links(self, source: str) -> None:
         """Deletes all links whose source begins with ``source``."""
-        self._connection.rows("DELETE FROM links WHERE substr(source, 1, length(?)) = ?", (source, source))
+        self.query("DELETE FROM links WHERE substr(source, 1, length(?)) = ?", source, source)
 
     def delete_links(self, report: str, duplicate: str, source: str | None) -> bool:
         """Deletes the links between two reports in both directions, of one source or all; returns if there were any."""
         query = "DELETE FROM links WHERE report = ? AND duplicate = ? AND source = coalesce(?, source) RETURNING 1"
-        one_way = self._connection.rows(query, (report, duplicate, source))
-        other_way = self._connection.rows(query, (duplicate, report, source))
+        one_way = self.query(query, report, duplicate, source)
+        other_way = self.query(query, duplicate, report, source)
         return bool(one_way or other_way)
 
     def links(self) -> list[tuple[str, str, str]]:
         """All links, each of a report, its duplicate and a source."""
         query = "SELECT report, duplicate, source FROM links ORDER BY report, duplicate, source"
-        return [(str(first), str(second), str(source)) for first, second, source in self._connection.rows(query)]
+        return [(str(first), str(second), str(source)) for first, second, source in self.query(query)]
 
     def links_if_any_names(self, ids: Sequence[str]) -> list[tuple[str, str, str]]:
         """All links if any of them names one of some reports, else none."""
         for one in ids:
-            if self._connection.rows("SELECT 1 FROM links WHERE report = ?1 OR duplicate = ?1 LIMIT 1", (one,)):
+            if self.query("SELECT 1 FROM links WHERE report = ?1 OR duplicate = ?1 LIMIT 1", one):
                 return self.links()
         return []
 
     def contents(self) -> dict[str, Version]:
         """The version of each report by id, in order."""
         names = ", ".join(Version._fields)
-        rows = self._connection.rows(f"SELECT issue_id, {names} FROM reports ORDER BY row")
+        rows = self.query(f"SELECT issue_id, {names} FROM reports ORDER BY row")
         return {issue_id: Version(*values) for issue_id, *values in rows}
 
-    def features(self) -> list[FeatureRow]:
-        """The features of each report, in order."""
-        names = ", ".join(FeatureRow._fields)
-        return [FeatureRow(*row) for row in self._connection.rows(f"SELECT {names} FROM reports ORDER BY row")]
+    def features(self, after: int = -1, limit: int = -1) -> tuple[np.ndarray, list[FeatureRow]]:
+        """The keys and features of the reports whose keys are higher than ``after``, in order; the first ``limit``."""
+        query = f"SELECT row, {FEATURES} FROM reports WHERE row > ? ORDER BY row LIMIT ?"
+        return _split(self.query(query, after, limit))
+
+    def features_of(self, keys: Sequence[int]) -> tuple[np.ndarray, list[FeatureRow]]:
+        """The keys and features of the reports that have some keys, which ascend."""
+        return _split(self._select(f"SELECT row, {FEATURES} FROM reports WHERE row IN {MARKS} ORDER BY row", keys))
 
     def reports(self, ids: Sequence[str]) -> dict[str, Report]:
         """Stored reports by id; unknown ids are left out."""
-        rows = self._select_ids(f"SELECT {COLUMNS} FROM reports WHERE", ids)
+        rows = self._select(f"SELECT {COLUMNS} FROM reports WHERE issue_id IN {MARKS}", ids)
         for row in rows:
             if not all(isinstance(value, str | None) for value in row):
                 raise StoreUnavailable(str(damaged(self.path, f"a field of report {str(row[0])[:100]} is not text")))
         return {row[0]: report_from_values(row) for row in rows}
 
-    def _select_ids(self, query: str, ids: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Rows of a query, which ends in WHERE or AND, for some ids."""
-        found = []
-        for start in range(0, len(ids), MAX_QUERY_IDS):
-            some = ids[start : start + MAX_QUERY_IDS]
-            marks = ", ".join("?" * len(some))
-            found += self._connection.rows(f"{query} issue_id IN ({marks})", some)
-        return found
+    def _select(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        """The rows of a query for some values, which stand where it has ``MARKS``."""
+        rows = []
+        for start in range(0, len(values), MAX_VALUES):
+            some = values[start : start + MAX_VALUES]
+            rows += self.query(query.replace(MARKS, f"({', '.join('?' * len(some))})"), *some)
+        return rows
 
-
-class ChangeLog:
-    """The log of an index file. Changes are numbered 1, 2, 3, ...; triggers of the file write them.
-
-    Args:
-        connection: A connection to the file.
-    """
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def identity(self) -> str:
+    def token(self) -> str:
         """A text that no other index file has."""
-        return str(self._connection.rows("SELECT token FROM identity")[0][0])
+        return str(self.query("SELECT token FROM identity")[0][0])
 
-    def last(self) -> int:
+    def last_change(self) -> int:
         """The number of the last change; 0 if there was none."""
-        found = self._connection.rows("SELECT seq FROM sqlite_sequence WHERE name = 'changes'")
+        found = self.query("SELECT seq FROM sqlite_sequence WHERE name = 'changes'")
         return int(found[0][0]) if found else 0
 
-    def has_all_since(self, number: int) -> bool:
+    def has_all_changes_since(self, number: int) -> bool:
         """Whether the log has all changes behind one."""
-        ((first,),) = self._connection.rows("SELECT min(number) FROM changes")
-        last = self.last()
+        ((first,),) = self.query("SELECT min(number) FROM changes")
+        last = self.last_change()
         return (last if first is None else first - 1) <= number <= last
 
     def rows_since(self, number: int) -> np.ndarray:
         """The keys of the reports that were added, replaced or deleted behind a change, ascending."""
         query = "SELECT DISTINCT row FROM changes WHERE number > ? AND row IS NOT NULL ORDER BY row"
-        return np.array([row for (row,) in self._connection.rows(query, (number,))], dtype=np.int64)
+        return np.array([row for (row,) in self.query(query, number)], dtype=np.int64)
 
     def has_links_since(self, number: int) -> bool:
         """Whether links were added or deleted behind a change."""
         query = "SELECT 1 FROM changes WHERE number > ? AND row IS NULL LIMIT 1"
-        return bool(self._connection.rows(query, (number,)))
+        return bool(self.query(query, number))
 
-    def forget(self, number: int) -> None:
+    def forget_changes(self, number: int) -> None:
         """Deletes the changes up to one from the log."""
-        self._connection.rows("DELETE FROM changes WHERE number <= ?", (number,))
+        self.query("DELETE FROM changes WHERE number <= ?", number)
 
-    def restart(self) -> None:
+    def _restart_log(self) -> None:
         """Deletes all changes behind a last one, so that no files that were made before can be used again."""
-        self._connection.rows("INSERT INTO changes (row) VALUES (NULL)")
-        self._connection.rows("DELETE FROM changes")
-
-    def features_behind(self, key: int, limit: int) -> tuple[np.ndarray, list[FeatureRow]]:
-        """The keys and features of the first reports behind a key, at most ``limit``."""
-        query = f"SELECT row, {FEATURES} FROM reports WHERE row > ? ORDER BY row LIMIT ?"
-        return _split(self._connection.rows(query, (key, limit)))
-
-    def features_of(self, keys: Sequence[int]) -> tuple[np.ndarray, list[FeatureRow]]:
-        """The keys and features of the reports that have some keys, which ascend."""
-        found = []
-        for start in range(0, len(keys), MAX_KEYS):
-            some = keys[start : start + MAX_KEYS]
-            marks = ", ".join("?" * len(some))
-            query = f"SELECT row, {FEATURES} FROM reports WHERE row IN ({marks}) ORDER BY row"
-            found += self._connection.rows(query, some)
-        return _split(found)
+        self.query("INSERT INTO changes (row) VALUES (NULL)")
+        self.query("DELETE FROM changes")
 
 
 def _split(found: Sequence[tuple[object, ...]]) -> tuple[np.ndarray, list[FeatureRow]]:

@@ -1,0 +1,302 @@
+"""An SQLite file that reports in one line why it cannot be used.
+
+Errors of SQLite become ``StoreUnavailable``: the file is locked or damaged, its disk is full or read-only. A file that
+cannot be written is opened for reading.
+"""
+
+import logging
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from gedbd.io.files import connect_database
+
+LOCK_TIMEOUT_S = 5.0
+MAX_CHECKED_BYTES = 1 << 26  # of a file whose structure is checked when it is opened; 40 ms
+MAX_REASON = 120  # characters; SQLite quotes text that it cannot decode
+PRIMARY_CODE = 0xFF  # the bits above tell kinds of one error apart
+LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+NO_PERMISSION = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH)
+FAILING = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOLFS)
+# SQLite also reports these for a file that can be read: its folder takes no further files, or its disk is full.
+STILL_READABLE = (*NO_PERMISSION, *FAILING, sqlite3.SQLITE_FULL)
+log = logging.getLogger("gedbd")
+
+
+class StoreUnavailable(Exception):  # noqa: N818 (it names a state of the store, and callers wait until it ends)
+    """The file cannot be used at the moment.
+
+    Attributes:
+        retry_after_s: Seconds after which another try may succeed.
+    """
+
+    def __init__(self, message: str, retry_after_s: int = 5) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class SqliteFile:
+    """An open file, which several threads may share; they take turns.
+
+    Args:
+        path: The file.
+        cure: What to do about a damaged file, for error messages.
+        create: Create it if there is none; it must be writable then.
+        timeout_s: How long to wait for a lock that another process has.
+        must_stay: Whether statements are refused once the file or its log was replaced or deleted, so that no change
+            is lost.
+
+    Attributes:
+        refusal: Why it is open for reading only; empty if it can be written.
+
+    Raises:
+        ValueError: If it cannot be opened, is damaged, or is a symbolic link of another user.
+    """
+
+    def __init__(self, path: Path, cure: str, create: bool, timeout_s: float, must_stay: bool) -> None:
+        self.path = path
+        self.refusal = ""
+        self._cure = cure
+        self.create = create
+        self._must_stay = False
+        self._damage_logged = False
+        self._turn = threading.RLock()
+        try:
+            self._sqlite = self._connect("mode=rwc" if create else "mode=rw", timeout_s)
+        except sqlite3.DatabaseError as error:
+            if create or code_of(error) not in STILL_READABLE:
+                raise self.opening_error(error) from error
+            self._sqlite = self._connect_to_read(error, timeout_s)
+            self.refusal = str(error)
+        try:
+            self.prepare()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, StoreUnavailable):
+                raise ValueError(str(error)) from error
+            raise
+        self._identity = self._current_identity()
+        self._must_stay = must_stay
+
+    def prepare(self) -> None:
+        """Checks or creates the tables. Raises ValueError or StoreUnavailable."""
+
+    def opening_error(self, error: sqlite3.DatabaseError) -> ValueError:
+        """The error for a file that cannot be opened."""
+        return ValueError(self._explained(error))
+
+    def _connect(self, options: str, timeout_s: float) -> sqlite3.Connection:
+        """A connection that has read something: SQLite opens a file no earlier."""
+        connection = connect_database(
+            self.path, options, timeout=timeout_s, check_same_thread=False, isolation_level=None
+        )
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.DatabaseError:
+            connection.close()
+            raise
+        return connection
+
+    def _connect_to_read(self, refused: sqlite3.DatabaseError, timeout_s: float) -> sqlite3.Connection:
+        """A connection to a file that cannot be changed."""
+        try:
+            return self._connect("mode=ro", timeout_s)
+        except sqlite3.DatabaseError:
+            # SQLite cannot create its files in this folder. The file alone can be read all the same, unless its last
+            # changes are still in the write-ahead log.
+            wal = wal_path(self.path)
+            if wal.exists() and wal.stat().st_size:
+                raise self.opening_error(refused) from None
+            try:
+                return self._connect("immutable=1", timeout_s)
+            except sqlite3.DatabaseError:
+                raise self.opening_error(refused) from None
+
+    def enable_wal(self) -> None:
+        """Writes changes to a write-ahead log, so that readers and a writer do not wait for each other."""
+        self.query("PRAGMA journal_mode=WAL")
+        self.query("PRAGMA synchronous=FULL")
+
+    def check_structure(self) -> None:
+        """Checks a file of up to ``MAX_CHECKED_BYTES``, which takes 40 ms; others show damage when they are read.
+
+        A file that was copied while it was being changed may hold pages of several states.
+
+        Raises:
+            ValueError: If its pages or its indexes contradict each other.
+        """
+        if self.path.stat().st_size <= MAX_CHECKED_BYTES:
+            ((found,),) = self.query("PRAGMA integrity_check(1)")
+            if found != "ok":
+                raise ValueError(f"{self.path} is damaged ({' '.join(found.split())}): {self._cure}")
+
+    def close(self) -> None:
+        """Closes the file."""
+        with self._turn:
+            self._sqlite.close()
+
+    def query(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """All rows of a statement; outside of ``transaction`` it is a transaction of its own.
+
+        Raises:
+            StoreUnavailable: If the file cannot be used at the moment.
+        """
+        with self._used():
+            return self._sqlite.execute(statement, values).fetchall()
+
+    def write_all(self, statement: str, values: Iterable[Sequence[object]]) -> None:
+        """Runs a statement with each of several values. Raises StoreUnavailable."""
+        with self._used():
+            self._sqlite.executemany(statement, values)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction that writes: at its end all changes are on disk, or none; other threads wait.
+
+        Raises:
+            StoreUnavailable: If the file cannot be used at the moment.
+        """
+        with self._turn:
+            self.query("BEGIN IMMEDIATE")
+            try:
+                yield
+                self.query("COMMIT")
+            except BaseException:
+                if self._sqlite.in_transaction:  # SQLite rolls back by itself if the disk is full
+                    self.query("ROLLBACK")
+                raise
+            self._check_identity()  # a file that was replaced meanwhile does not have the changes
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """A transaction that reads: all reads see the same state, whatever other processes write."""
+        with self._turn:
+            if self._sqlite.in_transaction:
+                yield
+                return
+            self.query("BEGIN")
+            try:
+                yield
+            finally:
+                self.query("ROLLBACK")
+
+    def checkpoint(self) -> None:
+        """Moves all changes to the file, and empties the write-ahead log, where deleted text is until then.
+
+        Raises:
+            StoreUnavailable: If the file cannot be used, or another process still reads an older state of it.
+        """
+        ((is_busy, _, _),) = self.query("PRAGMA wal_checkpoint(TRUNCATE)")
+        if is_busy:
+            wal = wal_path(self.path)
+            raise StoreUnavailable(f"{wal} still holds what was deleted, as it is being read: try again")
+
+    @contextmanager
+    def _used(self) -> Iterator[None]:
+        """Lets one thread at a time use the file; errors become ``StoreUnavailable``, and damage is logged once."""
+        with self._turn:
+            if not self._sqlite.in_transaction:
+                self._check_identity()
+            try:
+                yield
+            except (sqlite3.ProgrammingError, sqlite3.IntegrityError):
+                raise  # a bug of this package, not a state of the file
+            except sqlite3.DatabaseError as error:
+                message = self._explained(error)
+                if is_damage(error) and not self._damage_logged:
+                    self._damage_logged = True
+                    log.error("%s", message)
+                raise StoreUnavailable(message) from error
+
+    def _explained(self, error: sqlite3.Error) -> str:
+        """Why the file cannot be used, and what to do."""
+        code = code_of(error)
+        reason = " ".join(str(error).split())[:MAX_REASON]
+        if code in LOCKED:
+            return f"{self.path} is locked by another process: try again when it has finished"
+        if code == sqlite3.SQLITE_FULL:
+            return f"{self.path} cannot be changed because its disk is full: free some space"
+        if code in NO_PERMISSION:
+            cure = "check the permissions of the file, its folder and its disk"
+            return f"{self.path} cannot be changed ({reason}): {cure}"
+        if code in FAILING:
+            return f"{self.path} cannot be used ({reason}): check its disk, and free some space"
+        return f"{self.path} is damaged ({reason}): {self._cure}"
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether there is another file at the path now, or none."""
+        return file_identity(self.path) != self._identity[0]
+
+    @property
+    def is_log_kept(self) -> bool:
+        """Whether the write-ahead log at the path is still that of the open file."""
+        wal = self._identity[1]
+        return wal is not None and file_identity(wal_path(self.path)) == wal
+
+    def _check_identity(self) -> None:
+        if not self._must_stay:
+            return
+        found, wal = self._current_identity()
+        if found != self._identity[0]:
+            raise StoreUnavailable(f"{self.path} was replaced or deleted: put it back as a whole, or restart")
+        if wal != self._identity[1]:
+            raise StoreUnavailable(
+                f"{wal_path(self.path)} was replaced or deleted: stop what uses {self.path.name}, and start it again"
+            )
+
+    def _current_identity(self) -> tuple[object, object]:
+        return file_identity(self.path), file_identity(wal_path(self.path))
+
+
+class Database(SqliteFile):
+    """An open file beside an index. Damage is looked for when it is opened, see ``check_structure``.
+
+    Args:
+        path: The file, which is created if there is none.
+        schema: Statements that change nothing if their tables exist.
+        loss: What is lost with the file, for the error message.
+
+    Raises:
+        ValueError: If the file is damaged or of another kind, or cannot be written.
+    """
+
+    def __init__(self, path: Path, schema: str, loss: str) -> None:
+        self._schema = schema
+        cure = f"restore it from a backup, or move it and {path.name}-wal away to start without {loss}"
+        super().__init__(path, cure, create=True, timeout_s=LOCK_TIMEOUT_S, must_stay=True)
+
+    def prepare(self) -> None:
+        """See ``SqliteFile``."""
+        self.enable_wal()
+        self.check_structure()
+        with self._used():
+            self._sqlite.executescript(self._schema)
+
+
+def code_of(error: sqlite3.Error) -> int:
+    """SQLite's code of an error; 0 if Python's module gives none."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & PRIMARY_CODE
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether an error says that the content of the file is damaged."""
+    return code_of(error) not in (*LOCKED, *STILL_READABLE)
+
+
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode of a file, which differ for another file of the same name; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def wal_path(path: Path) -> Path:
+    """The write-ahead log of a file."""
+    return path.with_name(f"{path.name}-wal")
