@@ -35,11 +35,10 @@ class Shuffled(PairBatches):
 class Keeping(DuplicateSystem):
     """Keeps the scores and rankings of validation."""
 
-    def on_validation_epoch_end(self):
-        reports = self._embed()
-        self.kept = self._data.evaluator.score(reports, "val", self.loss).table
-        self.ranked = self._data.evaluator.rank(reports, "val")
-        super().on_validation_epoch_end()
+    def validate(self, reports):
+        self.kept = self.score(reports, "val").table
+        self.ranked = self.retrieval.evaluator.rank(reports, "val")
+        super().validate(reports)
 
 
 def main() -> list[Row]:

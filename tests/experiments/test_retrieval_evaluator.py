@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 import torch
 
-from gedbd.experiments.evaluation_result import RetrievalEvaluator
+from gedbd.experiments.retrieval_system import RetrievalEvaluator
 from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
 from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.vectors import Embedded

@@ -1,11 +1,10 @@
 """Data of duplicate detection: batches of distinct reports, the pairs between them, and the graph over all reports."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
@@ -13,11 +12,11 @@ from torch_geometric.data import Data
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TRAIN
-from gedbd.experiments.evaluation_result import RetrievalEvaluator, name_reports
+from gedbd.experiments.evaluation_result import name_reports
+from gedbd.experiments.retrieval_system import RetrievalData
 from gedbd.losses.loss import StepLabels
 from gedbd.retrieval.ranking_tasks import RankingTask
-from gedbd.retrieval.reports.report_training import RankerOnTop
-from gedbd.sampling.batches import Batches, BatchIndices, SamplerInputs
+from gedbd.sampling.batches import NO_LABEL, NO_PAIRS, Batches, BatchIndices, SamplerInputs
 from gedbd.tasks.duplicates.graph.build_graph import TitleGraph
 from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
 from gedbd.text.tokens import TokenTable, split_by_tokens, token_budget
@@ -70,7 +69,7 @@ class BatchDataset(Dataset[Batch]):
         )
 
 
-class DuplicateDataModule(pl.LightningDataModule):
+class DuplicateDataModule(RetrievalData):
     """Pairs for training, reports for evaluation, and the graph.
 
     A training batch is drawn from the pairs of the part ``train``; each of its reports is in it once, however many
@@ -84,15 +83,14 @@ class DuplicateDataModule(pl.LightningDataModule):
         pairs: The table that ``PairSampler.sample`` makes.
         graph: The graph over all reports, or None.
         batches: Samples training batches.
-        queries: What is ranked in each part, by protocol; the other parts have pairs only.
+        queries: See ``RetrievalData``.
         observed_group: ``(N,)`` groups that training may see, if not all.
-        evaluated: Parts that a test scores; the last one is reported.
+        evaluated: See ``RetrievalData``.
 
     Attributes:
         frozen: Rows and unit vectors of the reports that the untrained encoder has encoded, if any.
         title_graph: What figures show of the graph, if it is made of titles.
         vectors: ``(N, D)`` unit text vectors as last encoded, if ``batches`` draws hard negatives.
-        on_top: Ranks the validation queries by a ranker over the vectors, if ``ranking.ranker`` asks for it.
     """
 
     def __init__(
@@ -107,29 +105,15 @@ class DuplicateDataModule(pl.LightningDataModule):
         observed_group: np.ndarray | None = None,
         evaluated: tuple[str, ...] = ("val", "test"),
     ) -> None:
-        super().__init__()
+        super().__init__(pairs, corpus.group, parts, queries, evaluated)
         self.corpus = corpus
         self.tokens = tokens
-        self.parts = parts
-        self.pairs = pairs
         self.graph = graph
         self.batches = batches
-        self.queries = {part: dict(by_protocol) for part, by_protocol in (queries or {}).items()}
         self.observed_group = corpus.group if observed_group is None else observed_group
-        self.evaluated = evaluated
         self.frozen: tuple[np.ndarray, np.ndarray] | None = None
         self.title_graph: TitleGraph | None = None
         self.vectors: np.ndarray | None = None
-        self.on_top: RankerOnTop | None = None
-
-    @property
-    def evaluator(self) -> RetrievalEvaluator:
-        """Scores the pairs and ranks the queries of this data."""
-        return RetrievalEvaluator(self.corpus.group, self.pairs, self.queries, self.on_top)
-
-    def pairs_of(self, part: str) -> pd.DataFrame:
-        """The pairs of one part: train, val or test."""
-        return self.pairs[self.pairs["part"] == part]
 
     def pair_table(self) -> pd.DataFrame:
         """All pairs with ids and titles, for inspection."""
@@ -171,16 +155,7 @@ class DuplicateDataModule(pl.LightningDataModule):
     def train_dataloader(self) -> DataLoader[Batch]:
         """Batches of the training pairs; each of several processes gets its share of every step."""
         inputs = SamplerInputs(self.pairs_of("train"), self.observed_group, self.parts == TRAIN, self.vectors)
-        world_size, rank = self._world_and_rank()
-        return self._load(self.batches(inputs, rank, world_size))
-
-    def val_dataloader(self) -> DataLoader[Batch]:
-        """Batches of the reports that validation needs."""
-        return self._rows_of("val")
-
-    def test_dataloader(self) -> DataLoader[Batch]:
-        """Batches of the reports that the parts ``evaluated`` need."""
-        return self._rows_of(*self.evaluated)
+        return self.load(self._dataset(), self.batches(inputs, self.rank, self.world_size))
 
     def needed(self, *parts: str) -> np.ndarray:
         """Rows that the evaluation of some parts encodes.
@@ -188,32 +163,24 @@ class DuplicateDataModule(pl.LightningDataModule):
         They are the reports of their pairs, and the queries of the last part, the one that is ranked, with their
         candidates.
         """
-        paired = self.pairs.loc[self.pairs["part"].isin(parts), ["earlier", "later"]].to_numpy()
-        needed = [paired.flatten()]
+        needed = [self.paired_rows(*parts)]
         needed += [queries.needed for queries in self.queries.get(parts[-1], {}).values()]
         return np.unique(np.concatenate(needed))
 
-    def _rows_of(self, *parts: str) -> DataLoader[Batch]:
+    def load_rows(self, *parts: str) -> DataLoader[Batch]:
         """Batches of reports of similar length.
 
         Each of several processes gets equally many reports, some repeated if necessary, in equally many batches: where
         weights are sharded, all processes take part in encoding a batch.
         """
         rows = self.needed(*parts)
-        world_size, rank = self._world_and_rank()
         rows = rows[np.argsort(self.tokens.lengths[rows], kind="stable")]
-        # Column r is the share of process r. Of 5 rows, 2 processes get [[a, b], [c, d], [e, e]].
-        shares = np.pad(rows, (0, -len(rows) % world_size), mode="edge").reshape(-1, world_size)
+        shares = self.shares(rows)
         longest = self.tokens.lengths[shares].max(axis=1)
         device = self.trainer.strategy.root_device if self.trainer else torch.device("cpu")
         runs = split_by_tokens(longest.tolist(), token_budget(device))
-        no_pairs = np.empty((0, 2), dtype=np.int64)
-        no_labels = np.empty(0, dtype=np.int64)
-        return self._load([BatchIndices(shares[first:last, rank], no_pairs, no_labels) for first, last in runs])
+        steps = [BatchIndices(shares[first:last, self.rank], NO_PAIRS, NO_LABEL) for first, last in runs]
+        return self.load(self._dataset(), steps)
 
-    def _world_and_rank(self) -> tuple[int, int]:
-        return (self.trainer.world_size, self.trainer.global_rank) if self.trainer else (1, 0)
-
-    def _load(self, steps: Iterable[BatchIndices]) -> DataLoader[Batch]:
-        # A key of the data set is a whole batch, so the loader itself must not batch.
-        return DataLoader(BatchDataset(self.tokens, self.observed_group), batch_size=None, sampler=steps)
+    def _dataset(self) -> BatchDataset:
+        return BatchDataset(self.tokens, self.observed_group)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
@@ -12,6 +11,7 @@ from torch.utils.data import Sampler as KeySampler
 
 from gedbd.corpora.changes import ChangeCorpus, Granularity
 from gedbd.encoders.code.code_batches import CodeBatch, collate
+from gedbd.experiments.training_system import WholeBatchData
 from gedbd.tasks.localization.inputs import ChangeInputs, ReportInputs
 from gedbd.tasks.localization.pairs import Pairs
 from gedbd.tasks.localization.validation import RankedReports, choose_candidates
@@ -107,7 +107,7 @@ class PairKeys(KeySampler[PairKey]):
             yield PairKey(own, None if self.seed is None else self.epoch)
 
 
-class LocalizationDataModule(pl.LightningDataModule):
+class LocalizationDataModule(WholeBatchData):
     """Pairs for training and validation.
 
     The last reports of the training half are for validation: they are later than all that the model is trained on.
@@ -167,11 +167,8 @@ class LocalizationDataModule(pl.LightningDataModule):
         return self._load(self.val_pairs, None)
 
     def _load(self, pairs: Pairs, seed: int | None) -> DataLoader[PairBatch]:
-        world_size = self.trainer.world_size if self.trainer else 1
-        rank = self.trainer.global_rank if self.trainer else 0
-        keys = PairKeys(len(pairs), self.batch_size, seed, rank, world_size)
-        # A key of the data set is a whole batch, so the loader itself must not batch.
-        return DataLoader(PairDataset(pairs, self.reports, self.changes), batch_size=None, sampler=keys)
+        keys = PairKeys(len(pairs), self.batch_size, seed, self.rank, self.world_size)
+        return self.load(PairDataset(pairs, self.reports, self.changes), keys)
 
 
 def split_by_time(rows: np.ndarray, val_share: float) -> tuple[np.ndarray, np.ndarray]:

@@ -3,12 +3,12 @@
 from typing import Any
 
 import numpy as np
-import pytorch_lightning as pl
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gedbd.experiments.distributed import gather
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
+from gedbd.experiments.training_system import TrainingSystem
 from gedbd.tasks.localization.data import LocalizationDataModule, PairBatch
 from gedbd.tasks.localization.inputs import Inputs
 from gedbd.tasks.localization.model import GatheredBatchNorm, GatheredRows, Tower
@@ -19,7 +19,7 @@ from gedbd.tasks.localization.sides import Side
 from gedbd.tasks.localization.validation import Encoded, encode, mean_reciprocal_rank
 
 
-class HmcblSystem(pl.LightningModule):
+class HmcblSystem(TrainingSystem):
     """Trains the encoders of reports and changes by the weighted sum of the losses of its levels.
 
     Logs ``train/loss`` and ``val/loss``, the loss of each level as ``train/bank_loss``, and ``val/mrr``: validation
@@ -30,10 +30,9 @@ class HmcblSystem(pl.LightningModule):
         change_side: The encoder of changes.
         settings: See ``HmcblSettings``.
         links: Tells the negatives among the keys of the banks.
-        make_optimizer: See ``gedbd.experiments.optimizers``.
-        make_scheduler: See ``gedbd.experiments.optimizers``.
-        seed: With epoch and step, fixes dropout, so that a resumed run repeats an uninterrupted one. The projectors'
-            first weights are drawn from PyTorch's generator.
+        make_optimizer: See ``TrainingSystem``, as for the next two.
+        make_scheduler: Makes the scheduler.
+        seed: Fixes dropout. The projectors' first weights are drawn from PyTorch's generator.
         bf16: Whether encoders compute in bfloat16 when many texts are encoded.
 
     Attributes:
@@ -51,13 +50,10 @@ class HmcblSystem(pl.LightningModule):
         seed: int,
         bf16: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(make_optimizer, make_scheduler, seed)
         self.network = HmcblNetwork(report_side, change_side, settings, links)
         self.network.train()  # pretrained encoders come in evaluation mode, and Lightning does not change modes
         self.settings = settings
-        self.make_optimizer = make_optimizer
-        self.make_scheduler = make_scheduler
-        self.seed = seed
         self.bf16 = bf16
         self.tested: dict[str, float] = {}
         self._batches: list[Tensor] = []  # losses of the levels and number of pairs of each batch
@@ -93,10 +89,10 @@ class HmcblSystem(pl.LightningModule):
 
     def training_step(self, batch: PairBatch, batch_idx: int) -> Tensor:
         """The weighted sum of the losses."""
-        torch.manual_seed(hash((self.seed, self.current_epoch, batch_idx, self.global_rank)) % 2**63)
+        self.fix_dropout(batch_idx)
         losses = self.network.losses(batch, self._gather, fill_banks=True)
         loss = self._total(losses)
-        self.log("loss", loss, on_step=True, on_epoch=False, prog_bar=True, logger=False, batch_size=len(batch.n_id))
+        self.show_loss(loss, batch)
         self._batches.append(_numbers(losses, batch))
         return loss
 
@@ -124,26 +120,15 @@ class HmcblSystem(pl.LightningModule):
         self.log("val/mrr", self._mean_reciprocal_rank(), prog_bar=True)
         self._batches = self._trained
 
-    def on_test_epoch_start(self) -> None:
-        """Clears what was collected."""
-        self._batches = []
-
-    def test_step(self, batch: PairBatch, batch_idx: int) -> None:
-        """Takes the losses of a batch."""
-        self.validation_step(batch, batch_idx)
-
     def on_test_epoch_end(self) -> None:
         """Keeps loss and mean reciprocal rank of the validation reports by the weights that are tested."""
         self.tested = {"loss": self._log_part("best"), "mrr": self._mean_reciprocal_rank()}
 
-    def configure_optimizers(self) -> Any:
-        """The optimizer, and its scheduler, which is advanced after every step."""
+    def trained_weights(self) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+        """The weights of the encoders, and those of the projectors, as far as they are trained."""
         encoders = [weight for tower in self.towers for weight in tower.backbone.parameters()]
         projectors = [weight for tower in self.towers for weight in tower.projector.parameters()]
-        trained = projectors if self.settings.projects else []
-        optimizer = self.make_optimizer(encoders if self.settings.train_encoders else [], trained)
-        scheduler = self.make_scheduler(optimizer, lambda: int(self.trainer.estimated_stepping_batches))
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+        return encoders if self.settings.train_encoders else [], projectors if self.settings.projects else []
 
     def _total(self, losses: dict[str, Tensor]) -> Tensor:
         """The weighted sum of the losses of the levels."""
@@ -171,22 +156,14 @@ class HmcblSystem(pl.LightningModule):
         tower = self.towers[0] if side == "reports" else self.towers[1]
         own = slice(self.trainer.global_rank, None, self.trainer.world_size)
         pooled = self.pooled(encode(tower, inputs, rows[own], self.bf16, False, side))
-        if self.trainer.world_size == 1:
-            return pooled
         whole = np.zeros((len(rows), pooled.shape[1]), dtype=np.float32)
         whole[own] = pooled
-        gathered = self.all_gather(torch.from_numpy(whole).to(self.device))
-        assert isinstance(gathered, Tensor)
-        summed: np.ndarray = gathered.sum(dim=0).cpu().numpy()
+        summed: np.ndarray = self.summed(torch.from_numpy(whole).to(self.device)).cpu().numpy()
         return summed
 
     def _log_part(self, part: str) -> float:
         """Logs the mean loss of each level over all pairs, and logs and returns the total."""
-        sums = torch.stack(self._batches).sum(dim=0)
-        if self.trainer.world_size > 1:
-            gathered = self.all_gather(sums)
-            assert isinstance(gathered, Tensor)
-            sums = gathered.sum(dim=0)
+        sums = self.summed(torch.stack(self._batches).sum(dim=0))
         weights = self.settings.weights
         means = dict(zip(weights, (sums[:-1] / sums[-1]).tolist(), strict=True))
         total = float(sum(weights[level] * mean for level, mean in means.items()))

@@ -1,10 +1,9 @@
 """Data of pre-training: methods in batches of similar length, with what is to be predicted of each."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
@@ -13,6 +12,7 @@ from torch.utils.data import Sampler as KeySampler
 from gedbd.corpora.splits import PARTS
 from gedbd.encoders.code.code_batches import CodeBatch, collate
 from gedbd.encoders.code.code_inputs import CodeInput
+from gedbd.experiments.training_system import WholeBatchData
 from gedbd.sampling.batches import LengthBatchSampler
 from gedbd.tasks.pretraining.negatives import find_priors
 from gedbd.tasks.pretraining.sampling import MLM, Sample, Sampler, Shares, TokenVocabulary
@@ -82,7 +82,7 @@ class PretrainingBatch(NamedTuple):
         return self.code.n_id
 
 
-class PretrainingDataModule(pl.LightningDataModule):
+class PretrainingDataModule(WholeBatchData):
     """Methods for training, validation and test.
 
     Args:
@@ -125,36 +125,27 @@ class PretrainingDataModule(pl.LightningDataModule):
         Batches whose gradients are accumulated are shared out like those of processes: 2 processes that accumulate 3
         batches each draw as 6 processes.
         """
-        world_size, rank = self._world_and_rank()
         rows = self.rows["train"]
         count = self.trainer.accumulate_grad_batches if self.trainer else 1
         batches = [
-            LengthBatchSampler(rows, self.lengths[rows], self.batch_size, self.seed, number, world_size * count)
-            for number in range(rank * count, (rank + 1) * count)
+            LengthBatchSampler(rows, self.lengths[rows], self.batch_size, self.seed, number, self.world_size * count)
+            for number in range(self.rank * count, (self.rank + 1) * count)
         ]
-        return self._load(TrainingKeys(batches))
+        return self.load(self.dataset, TrainingKeys(batches))
 
     def val_dataloader(self) -> DataLoader[PretrainingBatch]:
         """Batches of the validation methods."""
-        return self._load(self._keys_of("val"))
+        return self.load(self.dataset, self._keys_of("val"))
 
     def test_dataloader(self) -> DataLoader[PretrainingBatch]:
         """Batches of the test methods."""
-        return self._load(self._keys_of("test"))
+        return self.load(self.dataset, self._keys_of("test"))
 
     def _keys_of(self, part: str) -> list[Rows]:
         """This process's share of a part, sorted by length; each method is in one process."""
-        world_size, rank = self._world_and_rank()
         rows = self.rows[part]
-        rows = rows[np.argsort(self.lengths[rows], kind="stable")][rank::world_size]
+        rows = rows[np.argsort(self.lengths[rows], kind="stable")][self.rank :: self.world_size]
         return [Rows(rows[start : start + self.batch_size], None) for start in range(0, len(rows), self.batch_size)]
-
-    def _world_and_rank(self) -> tuple[int, int]:
-        return (self.trainer.world_size, self.trainer.global_rank) if self.trainer else (1, 0)
-
-    def _load(self, keys: Iterable[Rows]) -> DataLoader[PretrainingBatch]:
-        # A key of the data set is a whole batch, so the loader itself must not batch.
-        return DataLoader(self.dataset, batch_size=None, sampler=keys)
 
 
 class MethodDataset(Dataset[PretrainingBatch]):

@@ -1,21 +1,20 @@
 """Training of an encoder of code: losses, accuracies on validation and test."""
 
 from collections.abc import Mapping
-from typing import Any
 
-import pytorch_lightning as pl
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from gedbd.encoders.code.code_encoder import CodeEncoder
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
+from gedbd.experiments.training_system import TrainingSystem
 from gedbd.tasks.pretraining.data import PretrainingBatch
 from gedbd.tasks.pretraining.losses import ObjectiveSums, TokenHead, edge_logits, edge_sums, token_sums
 from gedbd.tasks.pretraining.sampling import MLM
 
 
-class PretrainingSystem(pl.LightningModule):
+class PretrainingSystem(TrainingSystem):
     """Trains an encoder of code by the weighted sum of the mean losses of its objectives.
 
     A mean is taken over all predictions of a step: with several processes, over those of all of them, and with
@@ -24,9 +23,9 @@ class PretrainingSystem(pl.LightningModule):
     Args:
         backbone: The encoder.
         weights: Weight of each objective, all above 0.
-        make_optimizer: See ``gedbd.experiments.optimizers``.
-        make_scheduler: See ``gedbd.experiments.optimizers``.
-        seed: With epoch and step, fixes dropout, so that a resumed run repeats an uninterrupted one.
+        make_optimizer: See ``TrainingSystem``, as for the next two.
+        make_scheduler: Makes the scheduler.
+        seed: Fixes dropout.
 
     Attributes:
         tested: Loss, accuracy and number of predictions of each objective in the last test.
@@ -40,16 +39,13 @@ class PretrainingSystem(pl.LightningModule):
         make_scheduler: MakeScheduler,
         seed: int,
     ) -> None:
-        super().__init__()
+        super().__init__(make_optimizer, make_scheduler, seed)
         self.encoder = CodeEncoder(backbone)
         self.encoder.train()  # pretrained encoders come in evaluation mode, and Lightning does not change modes
         embeddings = embeddings_of(backbone)
         # Without the objective its weights would have no gradient.
         self.token_head = TokenHead(embeddings.shape[1], embeddings.shape[0]) if MLM in weights else None
         self.weights = dict(weights)
-        self.make_optimizer = make_optimizer
-        self.make_scheduler = make_scheduler
-        self.seed = seed
         self.tested: dict[str, dict[str, float]] = {}
         self._trained: list[Tensor] = []  # of each batch, see _numbers
         self._evaluated: list[Tensor] = []
@@ -70,14 +66,14 @@ class PretrainingSystem(pl.LightningModule):
 
     def training_step(self, batch: PretrainingBatch, batch_idx: int) -> Tensor:
         """The weighted sum of the mean losses."""
-        torch.manual_seed(hash((self.seed, self.current_epoch, batch_idx, self.global_rank)) % 2**63)
+        self.fix_dropout(batch_idx)
         sums = self.sums(batch)
-        counts = self._summed(torch.stack([batch.totals[name] for name in sums]))
+        counts = self.summed(torch.stack([batch.totals[name] for name in sums]))
         losses = torch.stack([self.weights[name] * one.loss for name, one in sums.items()])
         # Gradients are averaged over processes and accumulated batches; a mean is over the predictions of all of them.
         averaged = self.trainer.world_size * self.trainer.accumulate_grad_batches
         loss = averaged * (losses / counts.clip(1)).sum()
-        self.log("loss", loss, on_step=True, on_epoch=False, prog_bar=True, logger=False, batch_size=len(batch.n_id))
+        self.show_loss(loss, batch)
         self._trained.append(_numbers(sums))
         return loss
 
@@ -97,41 +93,23 @@ class PretrainingSystem(pl.LightningModule):
         """Logs losses and accuracies of validation."""
         self._log_part("val", self._evaluated)
 
-    def on_test_epoch_start(self) -> None:
-        """Clears what the last evaluation collected."""
-        self._evaluated = []
-
-    def test_step(self, batch: PretrainingBatch, batch_idx: int) -> None:
-        """Predicts a batch."""
-        self.validation_step(batch, batch_idx)
-
     def on_test_epoch_end(self) -> None:
         """Logs and keeps losses and accuracies of the test."""
         self.tested = self._log_part("test", self._evaluated)
 
-    def configure_optimizers(self) -> Any:
-        """The optimizer, and its scheduler, which is advanced after every step."""
+    def trained_weights(self) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+        """The weights of the encoder, and those of the head."""
         head = [] if self.token_head is None else list(self.token_head.parameters())
-        optimizer = self.make_optimizer(list(self.encoder.parameters()), head)
-        scheduler = self.make_scheduler(optimizer, lambda: int(self.trainer.estimated_stepping_batches))
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+        return list(self.encoder.parameters()), head
 
     def _edges(self, hidden: Tensor, pairs: Tensor) -> ObjectiveSums:
         """The predictions of pairs ``(4, P)`` of ``PretrainingBatch``."""
         return edge_sums(edge_logits(hidden, pairs[0], pairs[1:3]), pairs[3])
 
-    def _summed(self, values: Tensor) -> Tensor:
-        """The sum of a tensor over all processes; every process calls this."""
-        if self.trainer.world_size == 1:
-            return values
-        gathered = self.all_gather(values)
-        assert isinstance(gathered, Tensor)
-        return gathered.sum(dim=0)
-
     def _log_part(self, part: str, batches: list[Tensor]) -> dict[str, dict[str, float]]:
         """Logs and returns loss, accuracy and count of each objective, the total loss and the mean accuracy."""
         empty = torch.zeros((len(self.weights), 3), dtype=torch.float64, device=self.device)
-        totals = self._summed(torch.stack([empty, *batches]).sum(dim=0)).cpu().numpy()
+        totals = self.summed(torch.stack([empty, *batches]).sum(dim=0)).cpu().numpy()
         found = {}
         for name, (loss, correct, count) in zip(self.weights, totals, strict=True):
             found[name] = {"loss": loss / max(count, 1), "accuracy": correct / max(count, 1), "count": count}

@@ -1,26 +1,26 @@
 """Data of duplicate questions: pairs with a non-duplicate each for training, all needed questions for evaluation."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from gedbd.corpora.splits import TRAIN
 from gedbd.encoders.tags.tag_encoder import TagEncoder
-from gedbd.experiments.evaluation_result import RetrievalEvaluator
+from gedbd.experiments.retrieval_system import RetrievalData
 from gedbd.losses.loss import StepLabels
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer_contract import linked_groups
-from gedbd.sampling.batches import BatchIndices, BatchSampler
+from gedbd.sampling.batches import NO_LABEL, NO_PAIRS, BatchIndices, BatchSampler
 from gedbd.tasks.questions.model import Questions
 from gedbd.tasks.questions.negatives import Negatives, bucket_negatives, mined_negatives
 
 Draw = Callable[[np.random.Generator], np.ndarray | None]
+"""Draws a non-duplicate of each training pair's anchor at the start of an epoch, or none."""
 
 
 class QuestionBatch(NamedTuple):
@@ -42,19 +42,19 @@ class QuestionBatch(NamedTuple):
         return StepLabels(self.group, no_pairs, no_pairs[0], self.triplets)
 
 
-class QuestionsDataModule(pl.LightningDataModule):
+class QuestionsDataModule(RetrievalData):
     """Pairs of questions for training, and the questions that evaluation needs in one batch.
 
     Args:
         questions: N questions.
         pairs: Pairs with ``earlier``, ``later``, ``label`` and ``part``; the later question is the anchor.
-        group: ``(N,)`` duplicate group of every question, for evaluation.
-        parts: ``(N,)`` part of each question: 0 train, 1 val, 2 test.
+        group: See ``RetrievalData``, as for the next one.
+        parts: ``(N,)`` part of each question.
         negatives: Which non-duplicates training compares with.
         batch_size: Pairs of a step.
         seed: Of the order and of drawn non-duplicates.
-        queries: What is ranked in each part, by protocol.
-        evaluated: Parts that a test scores; the last one is reported.
+        queries: See ``RetrievalData``, as for the next one.
+        evaluated: Parts that a test scores.
         tag_vectors: The fitted encoder of the questions' tags, if they are read; its network is drawn in the result.
 
     Attributes:
@@ -75,20 +75,15 @@ class QuestionsDataModule(pl.LightningDataModule):
         evaluated: tuple[str, ...] = ("val", "test"),
         tag_vectors: TagEncoder | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(pairs, group, parts, queries, evaluated)
         self.questions = questions
         self.features = torch.from_numpy(questions.features)
         self.frozen = questions.frozen
-        self.pairs = pairs
-        self.group = group
-        self.parts = parts
         self.negatives = negatives
         self.batch_size = batch_size
         self.seed = seed
-        self.queries = {part: dict(by_protocol) for part, by_protocol in (queries or {}).items()}
-        self.evaluated = evaluated
         self.tag_vectors = tag_vectors
-        train = pairs[pairs["part"] == "train"].rename(columns={"later": "query", "earlier": "document"})
+        train = self.pairs_of("train").rename(columns={"later": "query", "earlier": "document"})
         # Groups of the training pairs alone: those of the corpus show duplicates of the other parts.
         self.train_group = linked_groups(train, len(group))
         self.train_pairs = train.loc[train["label"] == 1, ["query", "document"]].to_numpy(dtype=np.int64)
@@ -97,34 +92,16 @@ class QuestionsDataModule(pl.LightningDataModule):
         if negatives.kind == "buckets":
             self._bucket_rows = self._find_buckets()
 
-    @property
-    def evaluator(self) -> RetrievalEvaluator:
-        """Scores the pairs and ranks the queries of this data."""
-        return RetrievalEvaluator(self.group, self.pairs, self.queries)
-
     def train_dataloader(self) -> DataLoader[QuestionBatch]:
         """Batches of the training pairs."""
-        world_size, rank = self._world_and_rank()
-        return self._load(
-            TripletBatchSampler(self.train_pairs, self._draw, self.batch_size, self.seed, rank, world_size)
+        return self.load(
+            self._dataset(),
+            TripletBatchSampler(self.train_pairs, self._draw, self.batch_size, self.seed, self.rank, self.world_size),
         )
-
-    def val_dataloader(self) -> DataLoader[QuestionBatch]:
-        """The questions that validation needs."""
-        return self._rows_of("val")
-
-    def test_dataloader(self) -> DataLoader[QuestionBatch]:
-        """The questions that the parts ``evaluated`` need."""
-        return self._rows_of(*self.evaluated)
-
-    def needed_by_pairs(self, *parts: str) -> np.ndarray:
-        """Rows of the questions of some parts' pairs."""
-        paired = self.pairs.loc[self.pairs["part"].isin(parts), ["earlier", "later"]].to_numpy()
-        return np.unique(paired)
 
     def needed(self, *parts: str) -> np.ndarray:
         """Rows that the evaluation of some parts reads: questions of their pairs, their queries and candidates."""
-        needed = [self.needed_by_pairs(*parts)]
+        needed = [self.paired_rows(*parts)]
         for part in parts:
             needed += [queries.needed for queries in self.queries.get(part, {}).values()]
         return np.unique(np.concatenate(needed))
@@ -156,23 +133,13 @@ class QuestionsDataModule(pl.LightningDataModule):
             self.train_pairs[:, 0], self.train_group, vectors, self.parts == TRAIN, self.negatives.neighbours, rng
         )
 
-    def _rows_of(self, *parts: str) -> DataLoader[QuestionBatch]:
-        rows = self.needed(*parts)
-        world_size, rank = self._world_and_rank()
-        # Column r is the share of process r. Of 5 rows, 2 processes get [[a, b], [c, d], [e, e]].
-        shares = np.pad(rows, (0, -len(rows) % world_size), mode="edge").reshape(-1, world_size)
-        no_pairs = np.empty((0, 2), dtype=np.int64)
-        return self._load([BatchIndices(shares[:, rank], no_pairs, no_pairs[:, 0])])
+    def load_rows(self, *parts: str) -> DataLoader[QuestionBatch]:
+        """All questions that the evaluation of some parts needs as one batch."""
+        rows = self.shares(self.needed(*parts))[:, self.rank]
+        return self.load(self._dataset(), [BatchIndices(rows, NO_PAIRS, NO_LABEL)])
 
-    def _world_and_rank(self) -> tuple[int, int]:
-        return (self.trainer.world_size, self.trainer.global_rank) if self.trainer else (1, 0)
-
-    def _load(self, steps: Iterable[BatchIndices]) -> DataLoader[QuestionBatch]:
-        # A key of the data set is a whole batch, so the loader itself must not batch.
-        return DataLoader(QuestionDataset(self.features, self.train_group), batch_size=None, sampler=steps)
-
-
-"""Draws a non-duplicate of each training pair's anchor at the start of an epoch, or none."""
+    def _dataset(self) -> "QuestionDataset":
+        return QuestionDataset(self.features, self.train_group)
 
 
 class QuestionDataset(Dataset[QuestionBatch]):

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
 import pandas as pd
 import torch
 from hydra.utils import instantiate
@@ -11,15 +10,15 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.splits import PARTS, TRAIN
+from gedbd.corpora.splits import TRAIN
 from gedbd.encoders.tags.tag_encoder import TagEncoder
 from gedbd.encoders.tags.tag_network import TagNetwork
 from gedbd.encoders.title_body import TitleBody
 from gedbd.evaluation.display_names import FROZEN
-from gedbd.evaluation.figures import project_reports
 from gedbd.evaluation.tag_figure import CAPTION, tag_network
-from gedbd.experiments.evaluation_result import EvaluationResult, name_reports
+from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_precision
+from gedbd.experiments.retrieval_system import trained_result
 from gedbd.experiments.run_training import train_system
 from gedbd.experiments.training_task import TrainingSetup
 from gedbd.io.console import print_line, silence_library_logs
@@ -94,7 +93,7 @@ class QuestionsTask:
             cfg.batch_size,
             cfg.seed,
             prepared.queries,
-            tuple(dict.fromkeys(("val", *parts))),  # without repeats: evaluating val itself scores it once
+            ("val", *parts),
             tags,
         )
         for warning in data.warnings:
@@ -102,7 +101,7 @@ class QuestionsTask:
         # Other modules have drawn random numbers: the projection's weights depend on the seed alone.
         torch.manual_seed(cfg.seed)
         head = make_head(self.head, questions.features.shape[1], questions.num_text, self.dim)
-        system = QuestionsSystem(head, loss, instantiate(cfg.optimizer), instantiate(cfg.scheduler))
+        system = QuestionsSystem(head, loss, instantiate(cfg.optimizer), instantiate(cfg.scheduler), cfg.seed)
         return TrainingSetup(data, system, prepared.corpus, tuple(data.queries.get("val", {})))
 
     def result(self, setup: TrainingSetup) -> EvaluationResult:
@@ -132,40 +131,16 @@ def evaluate_trained(
         method: Id of the trained method.
         network: The tag network that it reads, if it does, to be drawn.
     """
-    part = data.evaluated[-1]
     scored = pd.concat(system.scores.values())
     earlier = scored["earlier"].to_numpy()
     later = scored["later"].to_numpy()
-    scored = scored.assign(score_frozen=(data.frozen[earlier] * data.frozen[later]).sum(axis=1))
-    queries = data.queries.get(part, {})
-    frozen = rank_all(queries, {FROZEN: VectorScorer(data.frozen)})
-    rankings = {
-        protocol: {method: trained["score"], FROZEN: frozen[protocol][FROZEN]}
-        for protocol, trained in system.rankings.items()
-    }
-    return EvaluationResult(
-        corpus=corpus,
-        parts=data.parts,
-        pairs=data.pairs,
-        predictions=name_reports(scored.drop(columns="score_text"), corpus, "earlier", "later"),
-        part=part,
-        methods={method: "score", FROZEN: "score_frozen"},
+    return trained_result(
+        corpus,
+        system,
+        data,
+        scored.assign(score_frozen=(data.frozen[earlier] * data.frozen[later]).sum(axis=1)).drop(columns="score_text"),
+        {method: "score", FROZEN: "score_frozen"},
+        rank_all(data.queries.get(data.evaluated[-1], {}), {"score_frozen": VectorScorer(data.frozen)}),
         threshold=float(system.threshold),
-        queries=queries,
-        rankings=rankings,
-        tsne=_tsne(corpus, data, system),
         figures={} if network is None else {"tag_network": (CAPTION, tag_network(network))},
     )
-
-
-def _tsne(corpus: Corpus, data: QuestionsDataModule, system: QuestionsSystem) -> pd.DataFrame:
-    """A t-SNE projection of the tested questions and their duplicates, with ids and titles."""
-    assert system.embedded is not None
-    part = data.evaluated[-1]
-    if part in data.queries:
-        tested = data.parts == PARTS.index(part)
-    else:
-        tested = np.isin(np.arange(len(corpus)), system.embedded[0])
-    projection = project_reports(*system.embedded, corpus.group, tested, data.seed)
-    questions = corpus.reports.iloc[projection.pop("row")]
-    return projection.assign(id=questions["id"].to_numpy(), title=questions["title"].to_numpy())

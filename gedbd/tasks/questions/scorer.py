@@ -94,7 +94,7 @@ class TripletScorer(Scorer):
             torch.manual_seed(self.seed)
             head = make_head(self.head, questions.features.shape[1], questions.num_text, self.dim)
             optimizer = partial(adam, lr=self.lr, eps=1e-8, weight_decay=0.0)
-            system = QuestionsSystem(head, self.loss, optimizer, partial(constant, warmup_steps=0))
+            system = QuestionsSystem(head, self.loss, optimizer, partial(constant, warmup_steps=0), self.seed)
             self._train(system, data)
         self.vectors_ = system.cpu().project(data.features)
 

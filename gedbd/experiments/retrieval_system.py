@@ -1,0 +1,305 @@
+"""Training of vectors of reports by their duplicates: data, threshold, scores of pairs and rankings, and the result."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.splits import PARTS
+from gedbd.evaluation.figures import project_reports
+from gedbd.evaluation.pairwise import GRID, best_threshold, pairwise_metrics
+from gedbd.experiments.distributed import join
+from gedbd.experiments.evaluation_result import EvaluationResult, name_reports
+from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
+from gedbd.experiments.training_system import TrainingSystem, WholeBatchData
+from gedbd.losses.loss import Loss
+from gedbd.retrieval.ranking_tasks import RankingTask
+from gedbd.retrieval.reports.report_training import RankerOnTop
+from gedbd.retrieval.task_ranking import Ranking, protocol_metrics, rank_all
+from gedbd.retrieval.vectors import Embedded, score_pairs, spread
+
+IN_PROGRESS_BAR = ("val/f1", "val/rr@10")  # and the loss of the last batch
+
+
+class ScoredPairs(NamedTuple):
+    """The pairs of a part with their columns of scores, and their loss."""
+
+    table: pd.DataFrame
+    loss: Tensor
+
+    def best_threshold(self, grid: np.ndarray = GRID) -> float:
+        """The threshold of a grid with the best F1 on these pairs."""
+        return best_threshold(self.table["score"].to_numpy(), self.table["label"].to_numpy(), grid)
+
+    def metrics(self, threshold: float) -> dict[str, float]:
+        """Metrics of the column ``score``; a pair is called a duplicate from ``threshold`` on."""
+        return pairwise_metrics(self.table["score"].to_numpy(), self.table["label"].to_numpy(), threshold)
+
+
+class RetrievalEvaluator(NamedTuple):
+    """Scores pairs and ranks queries by the vectors of reports.
+
+    Attributes:
+        group: ``(N,)`` duplicate group of every report.
+        pairs: Pairs with ``earlier``, ``later``, ``label`` and ``part``.
+        queries: What is ranked, by part and protocol.
+        on_top: Ranks the validation queries by a ranker over the vectors, if this is asked for.
+    """
+
+    group: np.ndarray
+    pairs: pd.DataFrame
+    queries: Mapping[str, Mapping[str, RankingTask]]
+    on_top: RankerOnTop | None = None
+
+    def score(self, reports: Embedded, part: str, loss: Loss) -> ScoredPairs:
+        """Scores the pairs of a part by the vectors of the reports that they name."""
+        pairs = self.pairs[self.pairs["part"] == part]
+        return ScoredPairs(*score_pairs(reports, pairs, self.group, loss))
+
+    def ranker_metrics(self, reports: Embedded) -> dict[str, float]:
+        """Metrics of a ranker over the text vectors on the validation queries, see ``RankerOnTop``."""
+        if self.on_top is None:
+            return {}
+        vectors = np.zeros((len(self.group), reports.z_text.shape[1]), dtype=np.float32)
+        vectors[reports.n_id.cpu().numpy()] = reports.z_text.float().cpu().numpy()
+        return self.on_top.metrics(vectors)
+
+    def rank(self, reports: Embedded, part: str, text_too: bool = False) -> dict[str, dict[str, Ranking]]:
+        """Ranks the queries of a part, if there are any.
+
+        Args:
+            reports: Vectors of the queries and all their candidates.
+            part: The part.
+            text_too: Whether to rank by the text vectors too, as ``score_text``.
+
+        Returns:
+            Rankings by protocol and score.
+        """
+        queries = self.queries.get(part, {})
+        if not queries:
+            return {}
+        vectors = {"score": reports.z}
+        if text_too:
+            vectors["score_text"] = reports.z_text
+        # Rows that were not encoded get zeros: queries name all rows they need, so none of these is ranked.
+        rows = reports.n_id.cpu().numpy()
+        scorers = {name: spread(rows, z.cpu().numpy(), len(self.group)) for name, z in vectors.items()}
+        return rank_all(queries, scorers)
+
+
+class RetrievalData(WholeBatchData):
+    """Pairs for training, and the reports that evaluation needs.
+
+    Args:
+        pairs: Pairs with ``earlier``, ``later``, ``label`` and ``part``.
+        group: ``(N,)`` duplicate group of every report, for evaluation.
+        parts: ``(N,)`` part of each report: 0 train, 1 val, 2 test.
+        queries: What is ranked in each part, by protocol; the other parts have pairs only.
+        evaluated: Parts that a test scores; the last one is reported.
+
+    Attributes:
+        on_top: Ranks the validation queries by a ranker over the vectors, if ``ranking.ranker`` asks for it.
+    """
+
+    def __init__(
+        self,
+        pairs: pd.DataFrame,
+        group: np.ndarray,
+        parts: np.ndarray,
+        queries: Mapping[str, Mapping[str, RankingTask]] | None,
+        evaluated: tuple[str, ...],
+    ) -> None:
+        super().__init__()
+        self.pairs = pairs
+        self.group = group
+        self.parts = parts
+        self.queries = {part: dict(by_protocol) for part, by_protocol in (queries or {}).items()}
+        self.evaluated = tuple(dict.fromkeys(evaluated))  # without repeats: evaluating val itself scores it once
+        self.on_top: RankerOnTop | None = None
+
+    @property
+    def evaluator(self) -> RetrievalEvaluator:
+        """Scores the pairs and ranks the queries of this data."""
+        return RetrievalEvaluator(self.group, self.pairs, self.queries, self.on_top)
+
+    def pairs_of(self, *parts: str) -> pd.DataFrame:
+        """The pairs of some parts: train, val or test."""
+        return self.pairs[self.pairs["part"].isin(parts)]
+
+    def paired_rows(self, *parts: str) -> np.ndarray:
+        """The reports of the pairs of some parts, ascending."""
+        return np.unique(self.pairs_of(*parts)[["earlier", "later"]].to_numpy())
+
+    def val_dataloader(self) -> DataLoader[Any]:
+        """Batches of the reports that validation needs."""
+        return self.load_rows("val")
+
+    def test_dataloader(self) -> DataLoader[Any]:
+        """Batches of the reports that the parts ``evaluated`` need."""
+        return self.load_rows(*self.evaluated)
+
+    def load_rows(self, *parts: str) -> DataLoader[Any]:
+        """Batches of the reports that the evaluation of some parts needs."""
+        raise NotImplementedError
+
+    def shares(self, rows: np.ndarray) -> np.ndarray:
+        """Rows in columns, one a process: of 5 rows, 2 processes get [[a, b], [c, d], [e, e]]."""
+        return np.pad(rows, (0, -len(rows) % self.world_size), mode="edge").reshape(-1, self.world_size)
+
+
+class RetrievalSystem(TrainingSystem):
+    """Chooses the threshold on validation; scores pairs and ranks in a test.
+
+    Reports are encoded in ``validation_step``; their pairs are scored when all of them are.
+
+    Args:
+        loss: The loss.
+        make_optimizer: See ``TrainingSystem``, as for the next two.
+        make_scheduler: Makes the scheduler.
+        seed: Fixes dropout.
+
+    Attributes:
+        ranks_text: Whether a test ranks by the text vectors too.
+        scores: Scored pairs of each part of the last test.
+        rankings: Rankings of the last part of the last test, by protocol and score.
+        embedded: Rows and unit vectors of all reports of the last test.
+        losses: Of each training batch its loss and how many pairs or reports it is the mean of.
+        encoded: Of each evaluation batch its rows and vectors.
+    """
+
+    threshold: Tensor
+
+    def __init__(self, loss: Loss, make_optimizer: MakeOptimizer, make_scheduler: MakeScheduler, seed: int) -> None:
+        super().__init__(make_optimizer, make_scheduler, seed)
+        self.loss = loss
+        self.register_buffer("threshold", torch.tensor(0.5))
+        self.ranks_text = False
+        self.scores: dict[str, pd.DataFrame] = {}
+        self.rankings: dict[str, dict[str, Ranking]] = {}
+        self.embedded: tuple[np.ndarray, np.ndarray] | None = None
+        self.losses: list[tuple[Tensor, ...]] = []
+        self.encoded: list[tuple[Tensor, ...]] = []
+
+    @property
+    def retrieval(self) -> RetrievalData:
+        """The data of the trainer."""
+        data: RetrievalData = self.trainer.datamodule  # type: ignore[attr-defined]
+        return data
+
+    def embed(self) -> Embedded:
+        """The vectors of all reports that were encoded, each once, in the order of the corpus."""
+        raise NotImplementedError
+
+    def score(self, reports: Embedded, part: str) -> ScoredPairs:
+        """The scored pairs of a part and their loss."""
+        return self.retrieval.evaluator.score(reports, part, self.loss)
+
+    def threshold_grid(self, scored: ScoredPairs) -> np.ndarray:
+        """The thresholds to choose from."""
+        return GRID
+
+    def on_train_epoch_start(self) -> None:
+        """Clears what the last epoch collected."""
+        self.losses = []
+
+    def log_epoch_loss(self) -> None:
+        """Logs the mean loss of the epoch.
+
+        The mean over processes is computed when an epoch ends, where all of them are. With sync_dist=True Lightning
+        would compute it when the value is first read, and the progress bar, which only the first process has, would
+        wait forever.
+        """
+        losses, counts = join(self, self.losses)
+        self.log("train/loss", (losses * counts).sum() / counts.sum())
+
+    def on_validation_epoch_start(self) -> None:
+        """Clears the reports of earlier evaluations."""
+        self.encoded = []
+
+    def on_validation_epoch_end(self) -> None:
+        """Scores the validation pairs, ranks and, while fitting, chooses the threshold."""
+        self.validate(self.embed())
+
+    def validate(self, reports: Embedded) -> None:
+        """See ``on_validation_epoch_end``."""
+        fitting = self.trainer.state.fn == "fit"
+        evaluator = self.retrieval.evaluator
+        scored = self.score(reports, "val")
+        if fitting:
+            self.threshold.fill_(scored.best_threshold(self.threshold_grid(scored)))
+        self.log("val/loss", scored.loss)
+        self.log("val/threshold", self.threshold)
+        self.log_metrics("val", scored.metrics(float(self.threshold)))
+        self.log_metrics("val", protocol_metrics(evaluator.rank(reports, "val"), "score"))
+        if fitting:
+            self.log_metrics("val", evaluator.ranker_metrics(reports))
+        self.encoded = []
+
+    def on_test_epoch_end(self) -> None:
+        """Scores all evaluated parts, ranks the last one and logs its metrics."""
+        reports = self.embed()
+        evaluated = self.retrieval.evaluated
+        scored = {part: self.score(reports, part) for part in evaluated}
+        part = evaluated[-1]
+        self.scores = {name: pairs.table for name, pairs in scored.items()}
+        self.rankings = self.retrieval.evaluator.rank(reports, part, self.ranks_text)
+        self.embedded = reports.n_id.cpu().numpy(), reports.z.cpu().numpy()
+        self.log(f"{part}/loss", scored[part].loss)
+        self.log_metrics(part, scored[part].metrics(float(self.threshold)))
+        self.log_metrics(part, protocol_metrics(self.rankings, "score"))
+        self.encoded = []
+
+    def log_metrics(self, prefix: str, values: Mapping[str, float]) -> None:
+        """Logs metrics of a part."""
+        for name, value in values.items():
+            key = f"{prefix}/{name}"
+            self.log(key, value, prog_bar=key in IN_PROGRESS_BAR)
+
+
+def trained_result(
+    corpus: Corpus,
+    system: RetrievalSystem,
+    data: RetrievalData,
+    scored: pd.DataFrame,
+    methods: Mapping[str, str],
+    untrained: Mapping[str, Mapping[str, Ranking]],
+    **more: Any,
+) -> EvaluationResult:
+    """The result of a system's last test, with a t-SNE projection of the tested reports and their duplicates.
+
+    Args:
+        corpus: The reports.
+        system: The tested system.
+        data: Its data.
+        scored: The pairs of all evaluated parts with a column of scores for each method.
+        methods: Column of each method, see ``EvaluationResult``; columns are also the scores that rank.
+        untrained: Rankings by scores that the system does not know, by protocol and score.
+        more: Further attributes of ``EvaluationResult``.
+    """
+    assert system.embedded is not None
+    part = data.evaluated[-1]
+    queries = data.queries.get(part, {})
+    tested = data.parts == PARTS.index(part) if queries else np.isin(np.arange(len(corpus)), system.embedded[0])
+    tsne = project_reports(*system.embedded, data.group, tested, system.seed)
+    reports = corpus.reports.iloc[tsne.pop("row")]
+    rankings = {}
+    for protocol, trained in system.rankings.items():
+        by_column = {**trained, **untrained[protocol]}
+        rankings[protocol] = {method: by_column[column] for method, column in methods.items()}
+    return EvaluationResult(
+        corpus=corpus,
+        parts=data.parts,
+        pairs=data.pairs,
+        predictions=name_reports(scored, corpus, "earlier", "later"),
+        part=part,
+        methods=methods,
+        queries=queries,
+        rankings=rankings,
+        tsne=tsne.assign(id=reports["id"].to_numpy(), title=reports["title"].to_numpy()),
+        **more,
+    )
