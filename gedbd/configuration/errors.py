@@ -250,9 +250,14 @@ def _refused_argument(error: InstantiationException, cause: BaseException) -> st
 
 
 def _with_place(error: InstantiationException, line: str | None) -> str | None:
-    """A message of a reader that names its options, for one that is nested: ``dataset.reports.path`` in a history."""
-    nested = re.search(r"full_key: (dataset\.\w+)$", str(error))
-    return re.sub(r"(?<![\w/.])dataset\.(?=\w)", f"{nested[1]}.", line) if nested and line else line
+    """A message of a reader with the section of its options: ``base_url=`` becomes ``dataset.base_url=``.
+
+    A section may be nested: ``dataset.reports.path`` in a history.
+    """
+    section = re.search(r"full_key: (dataset(?:\.\w+)?)$", str(error))
+    if section is None or line is None:
+        return line
+    return re.sub(r"^(?=[a-z_]+=)|(?<![\w/.])dataset\.(?=\w)", f"{section[1]}.", line)
 
 
 def _failed_call(error: InstantiationException, cause: BaseException) -> str:

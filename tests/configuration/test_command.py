@@ -12,6 +12,7 @@ from hydra.utils import get_class, instantiate
 from omegaconf import MISSING, OmegaConf
 
 from gedbd.configuration.command import CONF_DIR, command, sigterm_as_interrupt
+from gedbd.corpora.readers.bugzilla import read_bugzilla
 from gedbd.corpora.readers.csv_export import read_csv
 
 EMPTY = OmegaConf.create({"path": MISSING})
@@ -41,6 +42,10 @@ def test_options_of_a_nested_dataset_are_named_with_their_place():
     history = OmegaConf.create({"dataset": {"_target_": "builtins.dict", "reports": call}})
     with pytest.raises(SystemExit, match=r"set dataset\.reports\.path= to an existing one"):
         command("describe")(lambda cfg: instantiate(history.dataset))(EMPTY)
+    bugzilla = {"_target_": f"{read_bugzilla.__module__}.read_bugzilla", "name": None, "path": "a", "base_url": "b"}
+    cfg = OmegaConf.create({"dataset": bugzilla})
+    with pytest.raises(SystemExit, match=r"^error: dataset\.base_url=b must be an http or https address"):
+        command("describe")(lambda cfg: instantiate(cfg.dataset))(cfg)
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -62,7 +62,7 @@ def read_bugzilla(
     """
     if base_url is not None and not web_url(base_url):
         raise ValueError(
-            f"dataset.base_url={base_url} must be an http or https address, such as https://bugzilla.mozilla.org"
+            f"base_url={base_url} must be an http or https address, such as https://bugzilla.mozilla.org"
         )
     if base_url is not None and options.get("url_template") is None:
         options["url_template"] = base_url.rstrip("/") + BUG_PAGE

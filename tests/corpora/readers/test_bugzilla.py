@@ -98,7 +98,7 @@ def test_the_page_of_a_bug_comes_from_the_fetched_pages_or_from_the_address_of_t
     assert from_server.tolist()[0] == "https://b.org/bugzilla/show_bug.cgi?id=1"
     from_template = read(tmp_path, *bugs, base_url="https://b.org", url_template="https://c.org/{issue_id}")
     assert from_template.reports["url"].tolist()[0] == "https://c.org/1"
-    with pytest.raises(ValueError, match=r"dataset\.base_url=bugs must be an http or https address"):
+    with pytest.raises(ValueError, match=r"^base_url=bugs must be an http or https address"):
         read(tmp_path, *bugs, base_url="bugs")
 
 
