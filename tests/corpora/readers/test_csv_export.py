@@ -22,6 +22,10 @@ DEMO_COLUMNS = {
     "duplicate": "Duplicated_issue",
 }
 COLUMNS = {"id": "Key", "title": "Summary", "description": "Body", "created_at": "Filed", "duplicate": "Dup"}
+HEADER = "Key,Summary,Body,Filed,Dup\n"
+ROWS = (
+    'Key{0}Summary{0}Body{0}Filed{0}Dup\nB{0}späte{0}"two{0}parts"{0}2024-02-01{0}A\nA{0}early{0}text{0}2024-01-01{0}\n'
+)
 
 
 def write(folder: Path, content: str | bytes, name: str = "tracker.csv") -> str:
@@ -67,36 +71,77 @@ def test_the_name_comes_from_the_file_or_its_folder(tmp_path, file, name):
     assert read_csv(None, write(tmp_path, "Key,Summary,Dup\n1,a,\n", file), COLUMNS).name == name
 
 
-def test_a_missing_path_names_the_option(tmp_path):
-    with pytest.raises(ValueError, match=r"none.csv: no such file; set dataset.path= to an existing one"):
-        read_csv(None, str(tmp_path / "none.csv"), COLUMNS)
+@pytest.mark.parametrize(
+    ("content", "columns", "options", "message"),
+    [
+        (None, {}, {}, r"tracker.csv: no such file; set dataset.path= to an existing one"),
+        (None, {}, {"url_template": "ftp://b.org/{issue_id}"}, r"dataset\.url_template=ftp"),  # before the file is read
+        ("Id,Summary,Dup\n1,a,\n", {}, {}, r"row 1: no column 'Key' for id; the columns are Id, Summary, Dup. Set"),
+        ("Key,Name,Dup\n1,a,\n", {}, {}, r"row 1: no column 'Summary' for title; .*. Set dataset.columns.title to one"),
+        ("Key,Summary,X\n1,a,\n", {}, {}, r"no column 'Dup' for duplicate; .* or null if the tracker records no"),
+        ("Key,Summary,Dup\n1,a,\n", {"title": None}, {}, "no column is named for title"),
+        (
+            "Key,Summary,Dup\n1,a,\n",
+            {"titel": "x"},
+            {},
+            r"dataset.columns.titel: no such field; the fields are id, ",
+        ),
+        (
+            HEADER + '1,a,"two\nlines",2024-01-01,\n2,b,c,yesterday,\n',
+            *({}, {}, r"tracker.csv, row 3, column 'Filed': unreadable date 'yesterday' .*: dataset.date_format"),
+        ),
+        ("Nr;Text;When\n1;a;b\n", {}, {}, "no column 'Key' for id; the columns are Nr, Text, When"),
+        (
+            "Key Summary Body\n1 a b\n",
+            {},
+            {},
+            "row 1: no comma, semicolon, tab or pipe .*'Key Summary Body': set",
+        ),
+        ("a;b\tc\n1;2\t3\n", {}, {}, r"no comma, semicolon, tab or pipe separates the columns of the header 'a;b\\tc'"),
+        (ROWS.format(",").encode("utf-16-le"), {}, {}, "zero bytes.: try dataset.encoding=utf-16-le"),
+        (ROWS, {}, {"encoding": "utf-17"}, "dataset.encoding=utf-17 is unknown: utf-8, utf-16, cp1252"),
+        ("Key,Summary\n1,a\n", {}, {"encoding": "utf-16"}, "not readable as utf-16"),
+        (ROWS, {}, {"separator": "dots"}, "dataset.separator=dots must be one character or comma, semi"),
+        ("Key;Summary\n1;a;b\n", {}, {}, "row 2: 3 fields under a header of 2; quote fields that contain semicolons"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place_or_option(tmp_path, content, columns, options, message):
+    path = str(tmp_path / "tracker.csv") if content is None else write(tmp_path, content)
+    with pytest.raises(ValueError, match=message):
+        read_csv(None, path, COLUMNS | columns, **options)
 
 
 @pytest.mark.parametrize(
-    ("header", "message"),
+    ("content", "columns", "warnings"),
     [
-        ("Id,Summary,Dup", r"tracker.csv, row 1: no column 'Key' for id; the columns are Id, Summary, Dup. Set"),
-        ("Key,Name,Dup", r"row 1: no column 'Summary' for title; the columns are .*. Set dataset.columns.title to one"),
-        ("Key,Summary,X", r"no column 'Dup' for duplicate; .* or null if the tracker records no duplicates"),
+        ("Key,Summary,Dup\n1,a,2\n2,b,\n", COLUMNS, ["columns not in tracker.csv, left empty: Body, Filed"]),
+        (
+            "Key,Summary\n1,a\n2,b\n",
+            {"id": "Key", "title": "Summary"},
+            ["no report has a date", "no report is marked as a duplicate, so every report is a group of its own"],
+        ),
+        (
+            HEADER + "1,,text,2024-01-01,2\n2,title, ,2024-01-02,\n3,,,2024-01-03,\n",
+            COLUMNS,
+            [
+                "reports with an empty title: 2, kept (first: row 2)",
+                "reports with an empty description: 2, kept (first: row 3)",
+                "reports with neither title nor description: 1, kept (first: row 4)",
+            ],
+        ),
+        (
+            HEADER + f"1,a,short,2024-01-01,2\n2,b,{'x' * 1_000_000},2024-01-02,\n",
+            COLUMNS,
+            ["reports with a description of more than 100,000 characters: 1, kept (first: row 3)"],
+        ),
     ],
+    ids=["columns", "duplicates", "empty", "long"],
 )
-def test_a_missing_column_is_named_with_those_there_are(tmp_path, header, message):
-    with pytest.raises(ValueError, match=message):
-        read_csv(None, write(tmp_path, f"{header}\n1,a,\n"), COLUMNS)
-
-
-def test_a_title_is_needed_and_a_field_must_exist(tmp_path):
-    path = write(tmp_path, "Key,Summary,Dup\n1,a,\n")
-    with pytest.raises(ValueError, match="no column is named for title"):
-        read_csv(None, path, {"id": "Key"})
-    with pytest.raises(ValueError, match=r"dataset.columns.titel: no such field; the fields are id, title"):
-        read_csv(None, path, {"id": "Key", "titel": "Summary"})
-
-
-def test_optional_columns_that_are_absent_are_left_empty_and_remarked_on(tmp_path):
-    corpus = read_csv(None, write(tmp_path, "Key,Summary,Dup\n1,a,2\n2,b,\n"), COLUMNS)
-    assert corpus.reports["description"].tolist() == ["", ""]
-    assert corpus.warnings[0] == "columns not in tracker.csv, left empty: Body, Filed"
+def test_what_is_missing_or_odd_is_kept_and_counted(tmp_path, content, columns, warnings):
+    corpus = read_csv(None, write(tmp_path, content), columns)
+    assert len(corpus) == content.count("\n") - 1
+    assert all(told.startswith(warning) for told, warning in zip(corpus.warnings, warnings, strict=False))
+    assert len(content) < 1_000_000 or corpus.reports["description"].str.len().max() == 1_000_000
 
 
 def test_images_lie_beside_the_file_or_where_the_option_says(tmp_path):
@@ -122,49 +167,6 @@ def test_addresses_of_a_column_and_of_a_template(tmp_path):
     assert any(warning.startswith("columns not in tracker.csv, left empty: Url") for warning in without.warnings)
 
 
-def test_a_bad_template_is_refused_before_the_file_is_read(tmp_path):
-    with pytest.raises(ValueError, match=r"dataset\.url_template=ftp"):
-        read_csv(None, str(tmp_path / "none.csv"), COLUMNS, url_template="ftp://b.org/{issue_id}")
-
-
-def test_a_tracker_without_duplicates_maps_them_to_null(tmp_path):
-    corpus = read_csv(None, write(tmp_path, "Key,Summary\n1,a\n2,b\n"), {"id": "Key", "title": "Summary"})
-    assert corpus.group.tolist() == [0, 1]
-    assert "no report is marked as a duplicate, so every report is a group of its own" in corpus.warnings
-
-
-def test_an_unreadable_date_names_file_row_column_and_value(tmp_path):
-    path = write(tmp_path, 'Key,Summary,Body,Filed,Dup\n1,a,"two\nlines",2024-01-01,\n2,b,c,yesterday,\n')
-    message = r"tracker.csv, row 3, column 'Filed': unreadable date 'yesterday' .* other formats: dataset.date_format"
-    with pytest.raises(ValueError, match=message):
-        read_csv(None, path, COLUMNS)
-
-
-def test_empty_texts_are_kept_and_counted(tmp_path):
-    rows = "1,,text,2024-01-01,2\n2,title, ,2024-01-02,\n3,,,2024-01-03,\n"
-    corpus = read_csv(None, write(tmp_path, f"Key,Summary,Body,Filed,Dup\n{rows}"), COLUMNS)
-    assert len(corpus) == 3
-    assert corpus.warnings == (
-        "reports with an empty title: 2, kept (first: row 2)",
-        "reports with an empty description: 2, kept (first: row 3)",
-        "reports with neither title nor description: 1, kept (first: row 4)",
-    )
-
-
-def test_a_description_of_a_megabyte_is_kept_whole_and_remarked_on(tmp_path):
-    rows = f"1,a,short,2024-01-01,2\n2,b,{'x' * 1_000_000},2024-01-02,\n"
-    corpus = read_csv(None, write(tmp_path, f"Key,Summary,Body,Filed,Dup\n{rows}"), COLUMNS)
-    assert corpus.reports["description"].str.len().max() == 1_000_000
-    assert corpus.warnings == ("reports with a description of more than 100,000 characters: 1, kept (first: row 3)",)
-
-
-def test_bytes_that_are_not_utf8_reach_the_warnings(tmp_path):
-    rows = b"1,caf\xe9,text,2024-01-01,2\n2,b,c,2024-01-02,\n"
-    corpus = read_csv(None, write(tmp_path, b"\xef\xbb\xbfKey,Summary,Body,Filed,Dup\n" + rows), COLUMNS)
-    assert corpus.reports["title"].tolist() == ["caf\ufffd", "b"]
-    assert corpus.warnings[0].endswith("(first: row 2, column 'Summary')")
-
-
 @pytest.mark.slow
 @pytest.mark.skipif("GEDBD_DATA" not in os.environ, reason="set GEDBD_DATA to a folder with xamarin/reports.csv.xz")
 def test_a_real_tracker_has_its_count_and_its_first_and_last_record():
@@ -175,11 +177,6 @@ def test_a_real_tracker_has_its_count_and_its_first_and_last_record():
     assert corpus.reports["id"].iloc[0] == "1"
     assert corpus.reports["created_at"].iloc[0] == pd.Timestamp("2011-07-14 06:08", tz="UTC")
     assert corpus.reports["created_at"].iloc[-1].year == 2018
-
-
-ROWS = (
-    'Key{0}Summary{0}Body{0}Filed{0}Dup\nB{0}späte{0}"two{0}parts"{0}2024-02-01{0}A\nA{0}early{0}text{0}2024-01-01{0}\n'
-)
 
 
 @pytest.mark.parametrize(("name", "separator"), [("semicolon", ";"), ("tab", "\t"), ("pipe", "|")])
@@ -198,12 +195,8 @@ def test_a_separator_is_recognised_and_told(tmp_path, name, separator):
 def test_a_separator_is_the_one_under_which_the_columns_are_found(tmp_path):
     content = 'Key;"Summary, short | long";Body;Filed;Dup\nA;early;a, b | c;2024-01-01;\n'
     named = COLUMNS | {"title": "Summary, short | long"}
-    assert read_csv(None, write(tmp_path, content), named).reports["description"].tolist() == ["a, b | c"]
-    other = content.replace(";", "~")
-    found = read_csv(None, write(tmp_path, other), named, separator="~")
-    assert found.reports["description"].tolist() == ["a, b | c"]
-    with pytest.raises(ValueError, match=r"no column 'Key' for id; the columns are Nr, Text, When"):
-        read_csv(None, write(tmp_path, "Nr;Text;When\n1;a;b\n"), COLUMNS)
+    for text, options in ((content, {}), (content.replace(";", "~"), {"separator": "~"})):
+        assert read_csv(None, write(tmp_path, text), named, **options).reports["description"].tolist() == ["a, b | c"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
@@ -227,23 +220,40 @@ def test_bytes_of_an_older_encoding_are_told_with_the_option(tmp_path):
     assert corpus.warnings[1] == "if tracker.csv has an older encoding, set it, for example dataset.encoding=cp1252"
 
 
-@pytest.mark.parametrize(
-    ("content", "options", "message"),
-    [
-        (b"Key Summary Body\n1 a b\n", {}, "row 1: no comma, semicolon, tab or pipe .* header 'Key Summary Body': set"),
-        (b"a;b\tc\n1;2\t3\n", {}, r"no comma, semicolon, tab or pipe separates the columns of the header 'a;b\\tc'"),
-        (ROWS.format(",").encode("utf-16-le"), {}, r"zero bytes.: try dataset.encoding=utf-16-le"),
-        (b"Key,Summary\n1,a\n", {"encoding": "utf-17"}, "dataset.encoding=utf-17 is unknown: utf-8, utf-16, cp1252"),
-        (b"Key,Summary\n1,a\n", {"encoding": "utf-16"}, "not readable as utf-16"),
-        (b"Key,Summary\n1,a\n", {"separator": "dots"}, "dataset.separator=dots must be one character or comma, semi"),
-        (b"Key;Summary\n1;a;b\n", {}, "row 2: 3 fields under a header of 2; quote fields that contain semicolons"),
-    ],
-)
-def test_what_cannot_be_recognised_names_the_option(tmp_path, content, options, message):
-    with pytest.raises(ValueError, match=message):
-        read_csv(None, write(tmp_path, content), COLUMNS, **options)
-
-
 def test_a_packed_file_is_recognised_too(tmp_path):
     path = write(tmp_path, gzip.compress(ROWS.format(";").encode("utf-16")), "tracker.csv.gz")
     assert read_csv(None, path, COLUMNS).reports["title"].tolist() == ["early", "späte"]
+
+
+@pytest.mark.parametrize(
+    ("content", "resolved", "made", "warnings"),
+    [
+        (
+            "Key,Summary,Dup,Words,Done\n1,a,,x;Y,\n2,b,1,,2024-01-03 10:00:00\n3,c,1;2,z,2024-01-04\n4,d,,,\n",
+            [None, "2024-01-03 10:00", "2024-01-04", None],
+            ["2024-01-03 10:00", "2024-01-04", "2024-01-04"],
+            [],
+        ),
+        ("Key,Summary,Dup\n1,a,\n2,b,1\n", None, [None], []),
+        (
+            "Key,Summary,Dup,Done\n1,a,,\n2,b,1,soon\n",
+            None,
+            [None],
+            ["unreadable resolution dates: 1, treated as missing (first: row 3)"],
+        ),
+        (  # the second report has a date without a time, of the day on which it was created
+            "Key,Summary,Filed,Dup,Done\n1,a,2024-01-05 09:00,,2024-01-04 23:59\n2,b,2024-01-06 09:00,,2024-01-06\n"
+            "3,c,2024-01-07,,\n",
+            ["2024-01-04 23:59", "2024-01-06", None],
+            [],
+            ["reports resolved before they were created: 1, kept (first: row 2)"],
+        ),
+    ],
+)
+def test_columns_of_labels_and_resolution(tmp_path, content, resolved, made, warnings):
+    corpus = read_csv(None, write(tmp_path, content), COLUMNS | {"labels": "Words", "resolved_at": "Done"})
+    assert corpus.reports["labels"].tolist()[:3] == (["x;Y", "", "z"] if "Words" in content else [""] * len(corpus))
+    dates = corpus.reports["resolved_at"].tolist() if "resolved_at" in corpus.reports else None
+    assert dates == (resolved and [pd.Timestamp(when, tz="UTC") if when else pd.NaT for when in resolved])
+    assert corpus.links.table["made_at"].tolist() == [pd.Timestamp(when, tz="UTC") if when else pd.NaT for when in made]
+    assert [warning for warning in corpus.warnings if "labels" in warning or "resol" in warning] == warnings
