@@ -61,9 +61,7 @@ def read_bugzilla(
         ValueError: The export is malformed. The message names file and record.
     """
     if base_url is not None and not web_url(base_url):
-        raise ValueError(
-            f"base_url={base_url} must be an http or https address, such as https://bugzilla.mozilla.org"
-        )
+        raise ValueError(f"base_url={base_url} must be an http or https address, such as https://bugzilla.mozilla.org")
     if base_url is not None and options.get("url_template") is None:
         options["url_template"] = base_url.rstrip("/") + BUG_PAGE
     return read_tracker("bugzilla", parse_bug, COLUMNS, path, name, **options)
