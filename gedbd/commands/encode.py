@@ -15,15 +15,15 @@ def main(cfg: DictConfig) -> None:
     if cfg.run:
         check_run_folder(Path(cfg.run))
     with gc_paused():
-        from gedbd.encoders.qdrant import open_store
+        from gedbd.encoders.qdrant import QdrantCollection
         from gedbd.encoders.vector_files import check_writable
         from gedbd.experiments.checkpoint import find_run
         from gedbd.experiments.trained_encoder import encode_corpus
         from gedbd.io.console import silence_library_logs
 
     weights = None
-    store = open_store(cfg.out) if "://" in cfg.out else None
-    if store is None:
+    collection = QdrantCollection(cfg.out) if "://" in cfg.out else None
+    if collection is None:
         check_writable(Path(cfg.out))
     if cfg.run:
         saved, weights = find_run(Path(cfg.run), cfg.checkpoint)
@@ -32,7 +32,7 @@ def main(cfg: DictConfig) -> None:
         if OmegaConf.is_missing(cfg.dataset, "path"):
             cfg.dataset = saved.dataset
     silence_library_logs()
-    encode_corpus(cfg, weights, store, open_console())
+    encode_corpus(cfg, weights, collection, open_console())
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ NO_QUOTA = "insufficient_quota"
 LOG = logging.getLogger(__name__)
 
 
-class Failure(NamedTuple):
+class ChatFailure(NamedTuple):
     """Why a request has no answer.
 
     Attributes:
@@ -56,7 +56,7 @@ class ChatEndpoint:
 
     def complete(
         self, model: str, messages: list[dict[str, Any]], fields: Mapping[str, Any]
-    ) -> dict[str, Any] | Failure:
+    ) -> dict[str, Any] | ChatFailure:
         """The first choice of a chat completion.
 
         Args:
@@ -80,27 +80,26 @@ class ChatEndpoint:
             return self._refused(error)
         return self._read(answer.content)
 
-    def failed(self, problem: str, detail: str = "", may_pass: bool = True) -> Failure:
+    def failed(self, problem: str, detail: str = "", may_pass: bool = True) -> ChatFailure:
         """A failure, logged if it is the first of its kind."""
         if problem not in self._logged:
             self._logged.add(problem)
             LOG.warning("%s: %s%s", self.base_url, problem, f": {self._hide_key(detail)}" if detail else "")
-        return Failure(problem, may_pass)
+        return ChatFailure(problem, may_pass)
 
-    def _read(self, body: bytes) -> dict[str, Any] | Failure:
+    def _read(self, body: bytes) -> dict[str, Any] | ChatFailure:
         try:
-            found: dict[str, Any] = json.loads(body)["choices"][0]
-            complete = "content" in found["message"]
+            choice: dict[str, Any] = json.loads(body)["choices"][0]
+            if "content" in choice["message"]:
+                return choice
         except (ValueError, RecursionError, LookupError, TypeError):
-            complete = False
-        if not complete:
-            return self.failed("the answer is not a chat completion", body[:200].decode("utf-8", "replace"))
-        return found
+            pass
+        return self.failed("the answer is not a chat completion", body[:200].decode("utf-8", "replace"))
 
-    def _refused(self, error: "APIStatusError") -> Failure:
+    def _refused(self, error: "APIStatusError") -> ChatFailure:
         """What a status above 299 means for this request; raises ValueError where it means the same for all."""
         status = error.status_code
-        said = self._hide_key(server_message(error.response.content))
+        reason = self._hide_key(server_message(error.response.content))
         if status < 400:
             place = urlsplit(urljoin(str(error.response.url), error.response.headers.get("Location", "")))
             raise ValueError(
@@ -108,19 +107,19 @@ class ChatEndpoint:
                 f" if it is the right one, set {URL_VARIABLE} to its address"
             )
         # A used-up quota has the status of a rate limit, 429, but waiting does not help.
-        advice = "the quota is used up" if error.code == NO_QUOTA else self._advice(status)
-        if advice:
-            raise ValueError(f"{self.base_url}: the endpoint returned {status}{f' ({said})' if said else ''}; {advice}")
-        may_pass = status == 429 or status >= 500
-        return self.failed(f"the endpoint returned {status}", said, may_pass)
-
-    def _advice(self, status: int) -> str:
-        return {
+        refusals = {
             401: f"is {KEY_VARIABLE} right?",
             402: "the account has no credit",
             403: f"is the owner of {KEY_VARIABLE} allowed to use this model?",
             404: f"are {self.section}.base_url (often with /v1 at its end) and {self.section}.model right?",
-        }.get(status, "")
+        }
+        advice = "the quota is used up" if error.code == NO_QUOTA else refusals.get(status)
+        if advice:
+            raise ValueError(
+                f"{self.base_url}: the endpoint returned {status}{f' ({reason})' if reason else ''}; {advice}"
+            )
+        may_pass = status == 429 or status >= 500
+        return self.failed(f"the endpoint returned {status}", reason, may_pass)
 
     def _hide_key(self, text: str) -> str:
         # Some endpoints repeat the key in their error messages.

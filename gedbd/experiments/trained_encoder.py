@@ -9,7 +9,7 @@ from rich.console import Console
 
 from gedbd.encoders.export_formats import Format, largest_difference, some_texts, whole_folder
 from gedbd.encoders.loaded_encoder import LoadedEncoder
-from gedbd.encoders.qdrant import Store, check_size, send_vectors
+from gedbd.encoders.qdrant import QdrantCollection
 from gedbd.encoders.vector_files import save_vectors
 from gedbd.evaluation.model_card import MADE_UP, model_card
 from gedbd.evaluation.run_folders import Run
@@ -20,20 +20,20 @@ from gedbd.text.templates import Text
 
 
 @stage("encode the corpus")
-def encode_corpus(cfg: DictConfig, weights: Path | None, store: Store | None, console: Console) -> None:
+def encode_corpus(cfg: DictConfig, weights: Path | None, collection: QdrantCollection | None, console: Console) -> None:
     """Encodes all reports, and writes or sends their vectors.
 
     Args:
         cfg: The composed configuration of ``conf/encode.yaml``.
         weights: The checkpoint of a trained encoder; None for the encoder as it was downloaded.
-        store: A collection of a vector database; None for the file ``cfg.out``.
+        collection: A collection of a vector database; None for the file ``cfg.out``.
         console: Where counts and warnings go.
     """
     encoder: LoadedEncoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
     if weights is not None:
         encoder.load_weights(weights)
-    if store:
-        check_size(store, encoder.dim)
+    if collection:
+        collection.check_size(encoder.dim)
     corpus = read_corpus(cfg.dataset)
     text = instantiate(cfg.text)
     texts, text_warnings = text(corpus.reports, encoder.tokenizer, encoder.text_tokens)
@@ -42,8 +42,8 @@ def encode_corpus(cfg: DictConfig, weights: Path | None, store: Store | None, co
     started = time.perf_counter()
     vectors = encoder.encode(texts)
     seconds = time.perf_counter() - started
-    if store:
-        for warning in send_vectors(store, corpus, vectors):
+    if collection:
+        for warning in collection.send(corpus, vectors):
             print_line(console, f"{cfg.out}: {warning}")
     else:
         save_vectors(Path(cfg.out), corpus.reports["id"], vectors)

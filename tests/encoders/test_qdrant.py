@@ -17,7 +17,7 @@ from qdrant_client import QdrantClient, models
 
 import gedbd.commands.encode
 from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.qdrant import POINTS_A_CALL, check_size, open_store, send_vectors
+from gedbd.encoders.qdrant import POINTS_A_CALL, QdrantCollection
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "export.md").read_text()
 OUT = "qdrant://127.0.0.1:6333/bugs"
@@ -66,8 +66,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def store():
-    return open_store(OUT, QdrantClient(":memory:"))
+def bugs() -> QdrantCollection:
+    return QdrantCollection(OUT, QdrantClient(":memory:"))
 
 
 @pytest.fixture
@@ -102,57 +102,52 @@ def encode(tmp_path, monkeypatch):
     return through
 
 
-def test_a_point_holds_the_vector_and_what_is_known_of_the_report(store, corpus):
-    assert send_vectors(store, corpus, np.eye(3, dtype=np.float32)) == ()
-    points, _ = store.client.scroll("bugs", with_vectors=True)
-    found = {point.payload["issue_id"]: point for point in points}
-    assert found["1002"].payload == {
-        "issue_id": "1002",
-        "title": "crashes",
-        "component": "core",
-        "created_at": "2024-01-03T00:00:00+00:00",
-        "group": "1000",
-    }
-    assert found["1001"].payload["created_at"] is None
-    assert found["1001"].vector == [0, 1, 0]
-    assert found["1000"].id == str(uuid5(NAMESPACE_URL, "gedbd:1000"))
+def payloads(bugs: QdrantCollection) -> dict[str, tuple[dict, list[float], str]]:
+    """Payload, vector and number of each point, by the report's id."""
+    points, _ = bugs.client.scroll("bugs", with_vectors=True)
+    return {point.payload["issue_id"]: (point.payload, point.vector, point.id) for point in points}
 
 
-def test_sending_again_replaces_and_what_is_not_of_the_corpus_is_told(store, corpus, make_corpus):
-    send_vectors(store, corpus, np.eye(3, dtype=np.float32))
-    assert send_vectors(store, corpus, np.eye(3, dtype=np.float32)[::-1]) == ()
-    points, _ = store.client.scroll("bugs", with_vectors=True)
-    assert {point.payload["issue_id"]: point.vector[0] for point in points} == {"1000": 0, "1001": 0, "1002": 1}
-    (told,) = send_vectors(store, make_corpus([0, 1]), np.eye(3, dtype=np.float32)[:2])
-    assert told == "the collection holds 1 more points of other reports, which stay"
+def test_points_hold_what_is_known_of_reports_and_are_replaced(bugs, corpus, make_corpus):
+    identity = np.eye(3, dtype=np.float32)
+    assert bugs.send(corpus, identity) == ()
+    bugs.check_size(3)
+    points = payloads(bugs)
+    payload = {"issue_id": "1002", "title": "crashes", "component": "core", "group": "1000"}
+    assert points["1002"][0] == payload | {"created_at": "2024-01-03T00:00:00+00:00"}
+    assert points["1001"][0]["created_at"] is None
+    assert points["1001"][1] == [0, 1, 0]
+    assert points["1000"][2] == str(uuid5(NAMESPACE_URL, "gedbd:1000"))
+    assert bugs.send(corpus, identity[::-1]) == ()
+    assert {name: vector[0] for name, (_, vector, _) in payloads(bugs).items()} == {"1000": 0, "1001": 0, "1002": 1}
+    (warning,) = bugs.send(make_corpus([0, 1]), identity[:2])
+    assert warning == "the collection holds 1 more points of other reports, which stay"
 
 
-def test_many_reports_go_in_several_calls(store, make_corpus):
+def test_many_reports_go_in_several_calls(bugs, make_corpus):
     count = 2 * POINTS_A_CALL + 1
     vectors = np.random.default_rng(0).normal(size=(count, 4)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    send_vectors(store, make_corpus(np.arange(count)), vectors)
-    assert store.client.count("bugs").count == count
-    nearest = store.client.query_points("bugs", query=vectors[-1].tolist(), limit=3).points
+    bugs.send(make_corpus(np.arange(count)), vectors)
+    assert bugs.client.count("bugs").count == count
+    nearest = bugs.client.query_points("bugs", query=vectors[-1].tolist(), limit=3).points
     expected = np.argsort(-(vectors @ vectors[-1]))[:3]
     assert [point.payload["issue_id"] for point in nearest] == [str(1000 + row) for row in expected]
 
 
-def test_a_collection_of_other_vectors_is_refused(store, corpus):
-    check_size(store, 4)  # there is none yet
-    send_vectors(store, corpus, np.eye(3, dtype=np.float32))
-    check_size(store, 3)
-    with pytest.raises(ValueError, match=r"the collection holds Cosine of 3 numbers, not Cosine of 4: name another"):
-        check_size(store, 4)
-    for name, params in (
-        ("far", models.VectorParams(size=3, distance=models.Distance.EUCLID)),
-        ("many", {"title": models.VectorParams(size=3, distance=models.Distance.COSINE)}),
+def test_a_collection_of_other_vectors_is_refused(bugs):
+    bugs.check_size(4)  # there is none yet
+    cosine = models.VectorParams(size=3, distance=models.Distance.COSINE)
+    euclid = models.VectorParams(size=3, distance=models.Distance.EUCLID)
+    for params, size, held in (
+        (cosine, 4, "Cosine of 3 numbers"),
+        (euclid, 3, "Euclid of 3 numbers"),
+        ({"title": cosine}, 3, "named vectors"),
     ):
-        store.client.create_collection(name, vectors_config=params)
-        with pytest.raises(
-            ValueError, match=r"the collection holds (Euclid of 3 numbers|named vectors), not Cosine of 3"
-        ):
-            check_size(store._replace(collection=name), 3)
+        bugs.client.delete_collection("bugs")
+        bugs.client.create_collection("bugs", vectors_config=params)
+        with pytest.raises(ValueError, match=f"the collection holds {held}, not Cosine of {size}: name another"):
+            bugs.check_size(size)
 
 
 @pytest.mark.parametrize(
@@ -160,13 +155,13 @@ def test_a_collection_of_other_vectors_is_refused(store, corpus):
 )
 def test_an_address_that_cannot_be_read_is_told(out):
     with pytest.raises(ValueError, match=f"out={out} must be a file that ends in .npz, or like qdrant://"):
-        open_store(out)
+        QdrantCollection(out)
 
 
 def test_without_the_client_the_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "qdrant_client", None)
     with pytest.raises(ValueError, match=r"pip install 'gedbd\[qdrant\]'"):
-        open_store(OUT)
+        QdrantCollection(OUT)
 
 
 def test_a_silent_server_is_told_before_anything_is_read(encode):

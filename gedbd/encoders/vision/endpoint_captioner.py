@@ -10,7 +10,7 @@ from typing import Any
 
 from PIL import Image
 
-from gedbd.encoders.chat_endpoint import Failure, open_endpoint, optional_fields
+from gedbd.encoders.chat_endpoint import ChatFailure, open_endpoint, optional_fields
 from gedbd.encoders.vision.corpus_captions import Caption
 from gedbd.io.console import printable_line
 
@@ -97,7 +97,7 @@ class EndpointCaptioner:
         ]
         messages = [{"role": "user", "content": content}]
         answer = self.endpoint.complete(self.model, messages, self.fields)
-        if isinstance(answer, Failure):
+        if isinstance(answer, ChatFailure):
             return Caption("", answer.problem, answer.may_pass)
         text = answer["message"]["content"]
         if not isinstance(text, str) or not text.strip():

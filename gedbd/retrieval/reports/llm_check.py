@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gedbd.encoders.chat_endpoint import ChatEndpoint, Failure, open_endpoint, optional_fields
+from gedbd.encoders.chat_endpoint import ChatEndpoint, ChatFailure, open_endpoint, optional_fields
 from gedbd.io.files import connect_database
 from gedbd.retrieval.reports.pair_scorer import ReportText
 from gedbd.text.token_cache import cache_folder
@@ -136,7 +136,7 @@ class LlmCheck:
         answers = stored | self._ask(missing)
         for place, pair in enumerate(pairs):
             answer = answers[pair]
-            if isinstance(answer, Failure):
+            if isinstance(answer, ChatFailure):
                 raise ValueError(self._advice(answer))
             if answer is None:
                 self._count(UNREADABLE)
@@ -147,33 +147,33 @@ class LlmCheck:
     def _messages(self, query: ReportText, candidate: ReportText) -> list[dict[str, Any]]:
         return messages(query, candidate, self.question.answer, self.question.max_characters)
 
-    def _ask(self, missing: Mapping[str, list[dict[str, Any]]]) -> dict[str, float | Failure | None]:
+    def _ask(self, missing: Mapping[str, list[dict[str, Any]]]) -> dict[str, float | ChatFailure | None]:
         """The scores of pairs by their hash; None where an answer cannot be read."""
         if not missing:
             return {}
         with ThreadPoolExecutor(min(self.concurrency, len(missing))) as pool:
             return dict(zip(missing, pool.map(self._ask_one, missing.keys(), missing.values()), strict=True))
 
-    def _ask_one(self, pair: str, conversation: list[dict[str, Any]]) -> float | Failure | None:
+    def _ask_one(self, pair: str, conversation: list[dict[str, Any]]) -> float | ChatFailure | None:
         refusal = self._take_call()
         if refusal:
             return refusal
         answer = self.endpoint.complete(self.question.model, conversation, self.question.fields)
-        if isinstance(answer, Failure):
+        if isinstance(answer, ChatFailure):
             return answer
         score = read_score(answer, self.question.answer)
         self.cache.write({pair: score})  # at once: an error of the next request costs no answer
         return score
 
-    def _take_call(self) -> Failure | None:
+    def _take_call(self) -> ChatFailure | None:
         """Counts a request; a failure if none may be sent."""
         with self._lock:
             if self.max_calls is not None and self.calls >= self.max_calls:
-                return Failure(CAP)
+                return ChatFailure(CAP)
             self.calls += 1
             return None
 
-    def _advice(self, failure: Failure) -> str:
+    def _advice(self, failure: ChatFailure) -> str:
         """What to do about a missing answer."""
         advice = "raise it" if failure.problem == CAP else "check the endpoint"
         return (
