@@ -30,75 +30,65 @@ EncodeTexts = Callable[[list[str]], Iterator[tuple[np.ndarray, np.ndarray]]]
 """Encodes M texts in batches: yields rows ``(U,)`` of them and their vectors ``(U, size)``."""
 
 
-class EmbeddingCache:
-    """Vectors of texts in an SQLite file, which is made if absent.
+def cached_vectors(file: Path, size: int, texts: list[str], encode: EncodeTexts) -> np.ndarray:
+    """The vectors of texts; those that the file lacks are encoded and stored.
 
     Args:
-        file: The file. All vectors in it come from the same encoder.
+        file: The file, which is made if absent. All vectors in it come from the same encoder.
         size: Numbers of a vector.
+        texts: N texts.
+        encode: Encodes some of them.
+
+    Returns:
+        ``(N, size)`` float32.
     """
+    keys = [hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts]
+    text_of = dict(zip(keys, texts, strict=True))
+    try:
+        stored = _look_up(file, size, text_of, encode)
+    except sqlite3.DatabaseError as error:
+        # Errors of Python's own sqlite3 module, such as invalid UTF-8, have no code.
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & PRIMARY not in DAMAGED:
+            raise
+        warnings.warn(f"{file} is damaged ({error}): it is deleted, and the texts are encoded again", stacklevel=3)
+        # With its journals. A process that has it open keeps its own copy.
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            file.with_name(file.name + suffix).unlink(missing_ok=True)
+        stored = _look_up(file, size, text_of, encode)
+    content = bytearray().join(stored[key] for key in keys)
+    return np.frombuffer(content, dtype=np.float32).reshape(len(keys), size)
 
-    def __init__(self, file: Path, size: int) -> None:
-        self.file = file
-        self.size = size
 
-    def vectors(self, texts: list[str], encode: EncodeTexts) -> np.ndarray:
-        """The vectors of N texts, ``(N, size)`` float32; texts that the file lacks are encoded and stored."""
-        keys = [hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts]
-        wanted = dict(zip(keys, texts, strict=True))
-        try:
-            stored = self._look_up(wanted, encode)
-        except sqlite3.DatabaseError as error:
-            # Errors of Python's own sqlite3 module, such as invalid UTF-8, have no code.
-            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & PRIMARY not in DAMAGED:
-                raise
-            warnings.warn(
-                f"{self.file} is damaged ({error}): it is deleted, and the texts are encoded again", stacklevel=3
-            )
-            self._delete()
-            stored = self._look_up(wanted, encode)
-        content = bytearray().join(stored[key] for key in keys)
-        return np.frombuffer(content, dtype=np.float32).reshape(len(keys), self.size)
-
-    def _look_up(self, wanted: dict[bytes, str], encode: EncodeTexts) -> dict[bytes, bytes]:
-        """The vectors of texts by key, from the file or encoded now."""
-        with closing(connect_database(self.file, timeout=60)) as database:
-            database.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-            database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
-            stored = self._read(database, sorted(wanted))
-            missing = {key: text for key, text in wanted.items() if key not in stored}
-            if missing:
-                stored |= _encode(missing, encode, database)
-            return stored
-
-    def _read(self, database: sqlite3.Connection, keys: list[bytes]) -> dict[bytes, bytes]:
-        """The vectors that are stored and intact; damaged ones are counted in a warning.
-
-        Args:
-            database: The open file.
-            keys: Hashes of the texts, sorted: in the order of the file, each of its pages is read once.
-        """
-        stored: dict[bytes, bytes] = {}
-        damaged = 0
-        length = self.size * VALUE_BYTES
-        for start in range(0, len(keys), MAX_PLACEHOLDERS):
-            some = keys[start : start + MAX_PLACEHOLDERS]
-            query = f"SELECT key, vector FROM vectors WHERE key IN ({','.join('?' * len(some))})"
-            for key, content in database.execute(query, some):
-                vector = content[:length] if isinstance(content, bytes) else b""
-                is_whole = len(vector) == length and content[length:] == _checksum(vector)
-                if is_whole and np.isfinite(np.frombuffer(vector, dtype=np.float32)).all():
-                    stored[key] = vector
-                else:
-                    damaged += 1
+def _look_up(file: Path, size: int, text_of: dict[bytes, str], encode: EncodeTexts) -> dict[bytes, bytes]:
+    """The vectors of texts by key, from the file or encoded now."""
+    with closing(connect_database(file, timeout=60)) as database:
+        database.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
+        # Sorted, that is in the order of the file, each of its pages is read once.
+        stored, damaged = _read(database, sorted(text_of), size * VALUE_BYTES)
         if damaged:
-            warnings.warn(f"{self.file}: {damaged} damaged vectors are encoded again", stacklevel=5)
+            warnings.warn(f"{file}: {damaged} damaged vectors are encoded again", stacklevel=4)
+        missing = {key: text for key, text in text_of.items() if key not in stored}
+        if missing:
+            stored |= _encode(missing, encode, database)
         return stored
 
-    def _delete(self) -> None:
-        """Deletes the file and its journals. A process that has it open keeps its own copy."""
-        for suffix in ("", "-journal", "-wal", "-shm"):
-            self.file.with_name(self.file.name + suffix).unlink(missing_ok=True)
+
+def _read(database: sqlite3.Connection, keys: list[bytes], length: int) -> tuple[dict[bytes, bytes], int]:
+    """The vectors of ``length`` bytes that are stored and intact, and how many are damaged."""
+    stored: dict[bytes, bytes] = {}
+    damaged = 0
+    for start in range(0, len(keys), MAX_PLACEHOLDERS):
+        some = keys[start : start + MAX_PLACEHOLDERS]
+        query = f"SELECT key, vector FROM vectors WHERE key IN ({','.join('?' * len(some))})"
+        for key, content in database.execute(query, some):
+            vector = content[:length] if isinstance(content, bytes) else b""
+            is_whole = len(vector) == length and content[length:] == _checksum(vector)
+            if is_whole and np.isfinite(np.frombuffer(vector, dtype=np.float32)).all():
+                stored[key] = vector
+            else:
+                damaged += 1
+    return stored, damaged
 
 
 def _encode(missing: dict[bytes, str], encode: EncodeTexts, database: sqlite3.Connection) -> dict[bytes, bytes]:

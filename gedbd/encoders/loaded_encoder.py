@@ -11,11 +11,8 @@ from transformers import PreTrainedTokenizerBase
 
 from gedbd.encoders.backends.backend import Backend, PreparedBackend, encode_batches, encode_texts
 from gedbd.encoders.backends.pytorch import Torch
-from gedbd.encoders.embedding_cache import EmbeddingCache
 from gedbd.encoders.encoder_weights import encoder_state, fingerprint, load_state, source_name
-from gedbd.encoders.pretrained import check_prefix, check_truncation, load_pretrained
 from gedbd.encoders.text_encoder import TextEncoder
-from gedbd.encoders.tiny_bert import tiny_backbone, tiny_tokenizer
 from gedbd.text.token_cache import cache_folder
 from gedbd.text.tokens import TokenTable, tokenize
 
@@ -120,6 +117,8 @@ class LoadedEncoder:
 
     def pool(self, texts: list[str], label: str = "encode reports") -> np.ndarray:
         """Pooled vectors of documents before the projection, ``(N, features)`` float32; see ``TextEncoder``."""
+        from gedbd.encoders.embedding_cache import cached_vectors
+
         # The folder is checked before the backend is prepared, which may take minutes.
         folder = None if self.cache_dir is None else cache_folder(self.cache_dir)
         prepared = self._prepare(self.calibration or calibration_texts(texts))
@@ -135,7 +134,7 @@ class LoadedEncoder:
         parts += [prefix if self.prefix else "", prepared.key]
         file = folder / f"{'-'.join(filter(None, parts))}.sqlite"
         # Whole vectors are stored, so that every truncated size is read from the same file.
-        return EmbeddingCache(file, self.model.hidden).vectors(texts, encode_missing)[:, : self.model.features]
+        return cached_vectors(file, self.model.hidden, texts, encode_missing)[:, : self.model.features]
 
     def project(self, vectors: np.ndarray) -> np.ndarray:
         """Applies the projection: ``(N, features) -> (N, dim)`` float32."""
@@ -196,8 +195,15 @@ def load_encoder(
     Raises:
         ValueError: If the weights are missing or not the expected ones, or the model cannot do what an option says.
     """
+    from gedbd.encoders.pretrained import load_pretrained
+
     check_prefix(prefix)
-    check_truncation(name, truncate_dim, matryoshka_dims)
+    if truncate_dim is not None and truncate_dim not in matryoshka_dims:
+        sizes = " and ".join(str(size) for size in matryoshka_dims)
+        raise ValueError(
+            f"encoder.truncate_dim={truncate_dim}: encoder.matryoshka_dims, the sizes that {name} was trained for, are"
+            f" {sizes or 'none'}: choose one of them, or null for whole vectors"
+        )
     # The package of a preset contains one model: another one that is named in its place comes from the hub or a folder.
     chosen_package = package if packaged_model in {None, model} else None
     backbone, tokenizer = load_pretrained(name, model, max_tokens, chosen_package, sha256)
@@ -219,6 +225,8 @@ def load_tiny_encoder(
     prefix: str | None = None,
 ) -> LoadedEncoder:
     """A tiny random BERT, see ``gedbd.encoders.tiny_bert``. The other arguments are those of ``load_encoder``."""
+    from gedbd.encoders.tiny_bert import tiny_backbone, tiny_tokenizer
+
     check_prefix(prefix)
     tokenizer = tiny_tokenizer()
     backbone = tiny_backbone(hidden, layers, dropout, seed, len(tokenizer))
@@ -227,6 +235,12 @@ def load_tiny_encoder(
             f"encoder={name} reads at most {backbone.config.max_position_embeddings} tokens: lower max_tokens"
         )
     return LoadedEncoder(TextEncoder(backbone, pooling, dim), tokenizer, max_tokens, backend, cache_dir, prefix)
+
+
+def check_prefix(prefix: object) -> None:
+    """Raises ValueError if a prefix is not a text."""
+    if prefix is not None and not isinstance(prefix, str):
+        raise ValueError(f"encoder.prefix={prefix} must be a text: write it in quotes, \"encoder.prefix='query: '\"")
 
 
 def calibration_texts(texts: list[str]) -> list[str]:

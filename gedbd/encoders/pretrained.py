@@ -8,7 +8,7 @@ safetensors, or else a ``.bin`` file of tensors, which transformers reads with `
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from gedbd.configuration.errors import first_line
+from gedbd.encoders.text_encoder import position_offset
 
 USUAL_MAX_TOKENS = 256  # of a model whose files name no length; a CPU's time grows with it
 KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
@@ -103,30 +104,11 @@ def _is_path(model: str) -> bool:
     return model.startswith(("/", ".", "~")) or model.count("/") > 1
 
 
-def check_prefix(prefix: object) -> None:
-    """Raises ValueError if a prefix is not a text."""
-    if prefix is not None and not isinstance(prefix, str):
-        raise ValueError(f"encoder.prefix={prefix} must be a text: write it in quotes, \"encoder.prefix='query: '\"")
-
-
-def check_truncation(name: str, truncate_dim: int | None, matryoshka_dims: Sequence[int]) -> None:
-    """Raises ValueError if vectors are to be truncated to a size that their encoder was not trained for."""
-    if truncate_dim is None or truncate_dim in matryoshka_dims:
-        return
-    sizes = " and ".join(str(size) for size in matryoshka_dims)
-    raise ValueError(
-        f"encoder.truncate_dim={truncate_dim}: encoder.matryoshka_dims, the sizes that {name} was trained for, are"
-        f" {sizes or 'none'}: choose one of them, or null for whole vectors"
-    )
-
-
 def max_positions(backbone: PreTrainedModel) -> int | None:
     """The number of tokens that a backbone has positions for; None if it has no limit."""
     limit: int | None = getattr(backbone.config, "max_position_embeddings", None)
-    positions = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
-    padding: int | None = getattr(positions, "padding_idx", None)
-    # RoBERTa and its relatives number positions from padding_idx + 1: of 514 positions, 512 are left for tokens.
-    return limit if limit is None or padding is None else limit - padding - 1
+    # Of RoBERTa's 514 positions, 512 are left for tokens.
+    return None if limit is None else limit - position_offset(backbone)
 
 
 def _packaged_weights(package: str | None, sha256: str | None) -> str | None:

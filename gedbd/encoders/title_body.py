@@ -5,7 +5,7 @@ import pandas as pd
 
 from gedbd.encoders.backends.backend import Backend
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
-from gedbd.text.stop_words import without_stop_words
+from gedbd.text.code_words import without_stop_words
 
 
 class TitleBody:

@@ -333,35 +333,39 @@ def byte_progress(transient: bool = False) -> "Progress":
     """
     from rich.progress import DownloadColumn, TransferSpeedColumn
 
-    return _progress(transient, DownloadColumn(), TransferSpeedColumn())
+    return _progress(transient, False, DownloadColumn(), TransferSpeedColumn())
 
 
-def item_progress(unit: str) -> "Progress":
-    """A bar with the items done, their rate and the remaining time, which vanishes at the end.
+def item_progress(unit: str, transient: bool = True, disable: bool = False) -> "Progress":
+    """A bar with the items done, their rate and the remaining time.
 
     Args:
         unit: What is counted, such as ``commits``.
+        transient: The bar vanishes at the end, and does not appear where the output is no terminal.
+        disable: Shows nothing.
     """
     from rich.progress import MofNCompleteColumn, ProgressColumn
     from rich.text import Text
 
     class RateColumn(ProgressColumn):
-        """``1,234 commits/s``; empty before the first item."""
+        """``1,234 commits/s`` or ``0.25 images/s``; empty before the first item."""
 
         def render(self, task: "Task") -> Text:
-            return Text("" if task.speed is None else f"{task.speed:,.0f} {unit}/s")
+            if task.speed is None:
+                return Text("")
+            return Text(f"{task.speed:,.{0 if task.speed >= 10 else 2}f} {unit}/s")
 
-    return _progress(True, MofNCompleteColumn(), RateColumn())
+    return _progress(transient, disable, MofNCompleteColumn(), RateColumn())
 
 
-def _progress(transient: bool, *columns: "ProgressColumn") -> "Progress":
+def _progress(transient: bool, disable: bool, *columns: "ProgressColumn") -> "Progress":
     """A bar with a description, some columns and the remaining time."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     description = TextColumn("{task.description}", markup=False)
     console = Console()
-    disable = is_quiet() or (transient and not console.is_terminal)
+    hidden = disable or is_quiet() or (transient and not console.is_terminal)
     return Progress(
         description,
         BarColumn(),
@@ -369,5 +373,5 @@ def _progress(transient: bool, *columns: "ProgressColumn") -> "Progress":
         TimeRemainingColumn(),
         console=console,
         transient=transient,
-        disable=disable,
+        disable=hidden,
     )

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from gedbd.sampling.batches import BatchIndices, BatchSampler, SamplerInputs
-from gedbd.sampling.negatives import nearest_groups, nearest_rows
+from gedbd.sampling.hard_negatives import nearest_groups, nearest_rows
 from gedbd.sampling.pairs import positive_pairs
 
 

@@ -10,7 +10,8 @@ import pandas as pd
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import OUTSIDE, PARTS, TRAIN, PairSplit, Split, split_corpus
 from gedbd.sampling.feedback_labels import FeedbackLabels, read_feedback_labels
-from gedbd.sampling.negatives import NegativeSampler
+
+MAX_DRAW_ROUNDS = 200
 
 
 class SampledPairs(NamedTuple):
@@ -46,6 +47,68 @@ def positive_pairs(group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         earlier.append(order[start + first])
         later.append(order[start + second])
     return np.concatenate(earlier), np.concatenate(later)
+
+
+class NegativeSampler:
+    """Draws pairs of reports of two groups inside one part, by rejection sampling, each at most once.
+
+    A pair of rows i < j of N is coded as one number, i * N + j: with N = 10, (2, 7) is 27.
+
+    Args:
+        group: ``(N,)`` groups; a negative joins two of them.
+        parts: ``(N,)`` part of each report.
+        part: The part.
+        split: Determines the part of a pair.
+        rng: Random numbers.
+        rejected: Pairs ``earlier``, ``later`` that are not drawn.
+    """
+
+    def __init__(
+        self,
+        group: np.ndarray,
+        parts: np.ndarray,
+        part: int,
+        split: Split,
+        rng: np.random.Generator,
+        rejected: pd.DataFrame | None = None,
+    ) -> None:
+        self.group = group
+        self.parts = parts
+        self.part = part
+        self.split = split
+        self.rng = rng
+        self.seen = np.empty(0, dtype=np.int64)
+        # Rejected pairs are added to the training part later, with the other feedback.
+        if rejected is not None:
+            self.seen = rejected["earlier"].to_numpy() * len(group) + rejected["later"].to_numpy()
+
+    def draw(self, count: int, positives: pd.DataFrame | None = None) -> pd.DataFrame:
+        """Draws ``count`` negatives; with ``positives``, each contains a report of one of them in turn."""
+        drawn = np.empty(0, dtype=np.int64)
+        missing = np.resize(np.arange(count if positives is None else len(positives)), count)
+        for _ in range(MAX_DRAW_ROUNDS):
+            if not len(missing):
+                break
+            partner = self.rng.integers(len(self.group), size=len(missing))
+            if positives is None:
+                anchor = self.rng.integers(len(self.group), size=len(missing))
+            else:
+                side = self.rng.integers(2, size=len(missing))
+                anchor = positives[["earlier", "later"]].to_numpy()[missing, side]
+            earlier = np.minimum(anchor, partner)
+            later = np.maximum(anchor, partner)
+            code = earlier * len(self.group) + later
+            good = self.group[earlier] != self.group[later]
+            good &= self.split.of_pairs(self.parts, earlier, later) == self.part
+            good &= ~np.isin(code, self.seen)
+            # A pair drawn twice in one round counts once: all but its first occurrence are drawn again.
+            first = np.unique(code, return_index=True)[1]
+            good[np.setdiff1d(np.arange(len(code)), first)] = False
+            self.seen = np.concatenate([self.seen, code[good]])
+            drawn = np.concatenate([drawn, code[good]])
+            missing = missing[~good]
+        earlier, later = np.divmod(drawn, len(self.group))
+        return pd.DataFrame({"earlier": earlier, "later": later, "part": np.int8(self.part), "label": 0})
 
 
 @dataclass(frozen=True)
@@ -109,8 +172,8 @@ class PairSampler:
         for number in np.unique(positives["part"]).tolist():
             # In training, the reports of a hidden group count as singletons, so two of them may be a negative.
             group = observed if number == TRAIN else corpus.group
-            draw = NegativeSampler(group, parts, split, np.random.default_rng([self.seed, number]), rejected)
-            negatives, missing = self._negatives(draw, number, positives)
+            rng = np.random.default_rng([self.seed, number])
+            negatives, missing = self._negatives(NegativeSampler(group, parts, number, split, rng, rejected), positives)
             frames += negatives
             if missing:
                 warnings.append(f"{missing} negatives of part {PARTS[number]} could not be drawn: too few reports")
@@ -127,31 +190,27 @@ class PairSampler:
     def _feedback_labels(self, corpus: Corpus, split: Split, parts: np.ndarray) -> FeedbackLabels | None:
         return None if self.feedback is None else read_feedback_labels(Path(self.feedback), corpus, split, parts)
 
-    def _negatives(self, draw: "NegativeSampler", part: int, positives: pd.DataFrame) -> tuple[list[pd.DataFrame], int]:
+    def _negatives(self, sampler: NegativeSampler, positives: pd.DataFrame) -> tuple[list[pd.DataFrame], int]:
         """Anchor and random negatives of a part, and how many could not be drawn."""
-        own = positives[positives["part"] == part]
-        before = int((positives["part"] < part).sum())
-        num_anchor, num_random = self._counts(part, len(own), before, len(positives))
-        anchor = draw(num_anchor, part, own).assign(kind="anchor")
-        random = draw(num_random, part).assign(kind="random")
-        return [anchor, random], num_anchor + num_random - len(anchor) - len(random)
-
-    def _counts(self, part: int, positives: int, before: int, all_positives: int) -> tuple[int, int]:
-        """Anchor and random negatives of one part, by its share of the positives; ``before`` are in earlier parts."""
+        own = positives[positives["part"] == sampler.part]
+        before = int((positives["part"] < sampler.part).sum())
 
         def share(total: int) -> int:
+            """The part's share of a number of pairs, by its share of the positives."""
             # Of total=10 over parts with 1, 1 and 1 positives: round(3.3) = 3, round(6.7) - 3 = 4, 10 - 7 = 3.
             # Rounding the ends of the shares instead of the shares makes the parts add up to the total.
-            return round(total * (before + positives) / all_positives) - round(total * before / all_positives)
+            return round(total * (before + len(own)) / len(positives)) - round(total * before / len(positives))
 
         ratio = self.negatives_in_evaluation
-        if part == TRAIN or ratio is None:
+        if sampler.part == TRAIN or ratio is None:
             ratio = self.negatives_per_positive
-        anchor = round(ratio * positives)
-        extra = share(self.random_negatives)
+        num_anchor = round(ratio * len(own))
+        num_random = share(self.random_negatives)
         if self.fill_to is not None:
-            extra = max(extra, share(self.fill_to) - positives - anchor)
-        return anchor, extra
+            num_random = max(num_random, share(self.fill_to) - len(own) - num_anchor)
+        anchor = sampler.draw(num_anchor, own).assign(kind="anchor")
+        random = sampler.draw(num_random).assign(kind="random")
+        return [anchor, random], num_anchor + num_random - len(anchor) - len(random)
 
 
 def _positives(

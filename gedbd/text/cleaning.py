@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from gedbd.text.code_words import URL
+
 MAX_MATCHED_CHARACTERS = 600  # of a line, which bounds the time that the patterns take
 MIN_RUN_LINES = 4  # of a log, and of code outside fences
 # Lines that shortening keeps.
@@ -78,7 +80,6 @@ CHOICES = ("keep", "shorten", "mark")
 MIN_DESCRIPTIONS = 100
 MIN_COPIES = 20
 MIN_COPIES_FRACTION = 0.01
-URL = re.compile(r"""\b(?:https?|ftp)://[^\s<>"'|\])}]*[^\s<>"'|\])}.,:;!?]""")
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,12 @@
-"""Words of source code and of prose about it."""
+"""Words of source code and of prose about it, and the words that carry no meaning."""
 
 import re
 from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
 
-from gedbd.text.stop_words import stop_words
-
+PUNCTUATION = ".,:;!?()[]{}\"'"
+URL = re.compile(r"""\b(?:https?|ftp)://[^\s<>"'|\])}]*[^\s<>"'|\])}.,:;!?]""")
 MAX_CHARACTERS = 10_000  # of a text; what follows is mostly the rest of a log
 MAX_IDENTIFIERS = 200
 MAX_NAME_LENGTH = 200  # a longer one is data, such as Base64
@@ -30,6 +32,22 @@ finally float for goto if implements import instanceof int interface long native
 public return short static strictfp super switch synchronized this throw throws transient true try void volatile while
 """
 JAVA_KEYWORDS = frozenset(KEYWORDS.split())
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    """The English stop words of scikit-learn, from a copy: importing it takes longer than a search."""
+    return frozenset((files("gedbd.text") / "stop_words.txt").read_text(encoding="utf-8").split())
+
+
+def without_stop_words(text: str) -> str:
+    """A text without URLs and stop words; one that holds nothing else keeps its stop words.
+
+    ``How do I mount https://x.org/y on boot?`` becomes ``mount boot?``.
+    """
+    words = URL.sub(" ", text).split()
+    kept = [word for word in words if word.strip(PUNCTUATION).lower() not in stop_words()]
+    return " ".join(kept or words)
 
 
 class CodeWords:

@@ -2,21 +2,18 @@
 
 import hashlib
 import json
-import time
 import warnings
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 import tokenizers
 from transformers import PreTrainedTokenizerBase
 
+from gedbd.io.files import replacing
 from gedbd.text.tokens import TokenTable, tokenize
 
 NUMBER = np.dtype("<i4")
 CHECKSUM_NUMBERS = 4  # length of the checksum, in numbers of the file: 16 bytes
-UNFINISHED = ".part"
-ABANDONED_AFTER_SECONDS = 3600.0
 
 
 def cached_tokens(
@@ -49,7 +46,13 @@ def cached_tokens(
         except ValueError as error:
             warnings.warn(f"{path} is damaged ({error}): the texts are tokenized again", stacklevel=2)
     table = tokenize(texts, tokenizer, max_tokens)
-    _write(path, table)
+    lengths = np.ascontiguousarray(table.lengths, dtype=NUMBER)
+    ids = np.ascontiguousarray(table.ids, dtype=NUMBER)
+    try:
+        with replacing(path) as unfinished:
+            unfinished.write_bytes(_checksum(lengths, ids) + lengths.tobytes() + ids.tobytes())
+    except OSError as error:
+        raise _unusable(path.parent, error) from error
     return table
 
 
@@ -119,31 +122,3 @@ def _checksum(*parts: np.ndarray) -> bytes:
     for part in parts:
         digest.update(part.data)
     return digest.digest()
-
-
-def _write(path: Path, table: TokenTable) -> None:
-    """Writes a temporary file and renames it; removes temporary files that killed runs have left behind."""
-    unfinished = path.with_name(f"{path.name}.{uuid4().hex}{UNFINISHED}")
-    try:
-        for other in path.parent.glob(f"tokens-*{UNFINISHED}"):
-            _remove_abandoned(other)
-        lengths = np.ascontiguousarray(table.lengths, dtype=NUMBER)
-        ids = np.ascontiguousarray(table.ids, dtype=NUMBER)
-        with unfinished.open("xb") as file:
-            file.write(_checksum(lengths, ids))
-            file.write(lengths.data)
-            file.write(ids.data)
-        unfinished.replace(path)
-    except OSError as error:
-        raise _unusable(path.parent, error) from error
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _remove_abandoned(unfinished: Path) -> None:
-    """Removes a temporary file that was not written to for long."""
-    try:
-        if time.time() - unfinished.stat().st_mtime > ABANDONED_AFTER_SECONDS:
-            unfinished.unlink()
-    except FileNotFoundError:
-        pass  # its run has finished, or another process has removed it

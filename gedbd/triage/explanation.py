@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from gedbd.text.stop_words import stop_words
+from gedbd.text.code_words import stop_words
 from gedbd.triage.report import Explanation, Report
 
 MAX_REASONS = 5

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gedbd.encoders.embedding_cache import EmbeddingCache
+from gedbd.encoders.embedding_cache import cached_vectors
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.text.token_cache import cached_tokens
 
@@ -124,12 +124,12 @@ def test_vectors_that_are_not_finite_are_neither_stored_nor_used(tmp_path, value
     def encode_odd(texts):
         yield np.arange(len(texts)), np.full((len(texts), 2), value, dtype=np.float32)
 
-    cache = EmbeddingCache(tmp_path / "vectors.sqlite", 2)
+    file = tmp_path / "vectors.sqlite"
     with pytest.raises(ValueError, match=r"not finite: choose another encoder= .*backend\.precision=float32"):
-        cache.vectors(TEXTS, encode_odd)
-    assert cache.vectors(TEXTS, encode).all()
+        cached_vectors(file, 2, TEXTS, encode_odd)
+    assert cached_vectors(file, 2, TEXTS, encode).all()
     odd = np.full(2, value, dtype=np.float32).tobytes()
-    with closing(sqlite3.connect(cache.file)) as database, database:
+    with closing(sqlite3.connect(file)) as database, database:
         database.execute("UPDATE vectors SET vector = ?", (odd + zlib.crc32(odd).to_bytes(4, "little"),))
     with pytest.warns(UserWarning, match="4 damaged vectors are encoded again"):
-        assert np.isfinite(cache.vectors(TEXTS, encode)).all()
+        assert np.isfinite(cached_vectors(file, 2, TEXTS, encode)).all()

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gedbd.encoders.embedding_cache import EmbeddingCache
+from gedbd.encoders.embedding_cache import cached_vectors
 from gedbd.experiments.tracking.workspace import write_sweep
 from gedbd.io.files import replacing, write_text
 from gedbd.triage.feedback import FeedbackStore
@@ -24,7 +24,7 @@ WRITERS = {
     "index.sqlite": lambda path: IndexStore(path),
     "feedback.sqlite": lambda path: FeedbackStore(path.parent),
     "sweep.yaml": lambda path: write_sweep("mine", path),
-    "cache.sqlite": lambda path: EmbeddingCache(path, 2).vectors(["a"], encode),
+    "cache.sqlite": lambda path: cached_vectors(path, 2, ["a"], encode),
 }
 
 

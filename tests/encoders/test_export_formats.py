@@ -20,9 +20,9 @@ from transformers import (
 )
 
 import gedbd
-from gedbd.encoders import packing
 from gedbd.encoders.export_formats import FORMATS, largest_difference, some_texts, whole_folder
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_encoder
+from gedbd.encoders.text_encoder import PACKED_ATTENTION
 from gedbd.encoders.tiny_bert import tiny_tokenizer
 
 TEXTS = ["", "slow", *(f"{'crash on start of the editor ' * (number % 9)}{number}" for number in range(40))]
@@ -93,7 +93,7 @@ def test_the_vectors_are_those_of_gedbd(tmp_path, capfd, make, pooling, name):
     capfd.readouterr()
     np.testing.assert_allclose(FORMATS[name].read(folder, TEXTS), expected, atol=1e-5)
     assert "MISSING" not in "".join(capfd.readouterr())
-    assert packing.NAME not in (folder / "config.json").read_text()
+    assert PACKED_ATTENTION not in (folder / "config.json").read_text()
     for secret in (tmp_path, Path(gedbd.__file__).parent, Path(torch.__file__).parent.parent):
         assert not any(str(secret).encode() in path.read_bytes() for path in folder.rglob("*.*") if path.is_file())
     if name == "sentence_transformers":

@@ -19,9 +19,8 @@ from transformers import (
     RobertaModel,
 )
 
-from gedbd.encoders import packing
-from gedbd.encoders.packing import can_pack, first_tokens, pack, unpack
-from gedbd.encoders.text_encoder import TextEncoder
+from gedbd.encoders import text_encoder
+from gedbd.encoders.text_encoder import PACKED_ATTENTION, TextEncoder, can_pack, first_tokens, pack, unpack
 
 PADDING = 1
 LIMITS = {"vocab_size": 40, "pad_token_id": PADDING, "max_position_embeddings": 24}
@@ -76,9 +75,9 @@ def check(backbone: PreTrainedModel, lengths: list[int], pooling: str) -> TextEn
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 @pytest.mark.parametrize("name", PACKED)
 def test_vectors_and_gradients_are_those_of_the_padded_forward(monkeypatch, name, pooling, lengths, budget):
-    monkeypatch.setattr(packing, "token_budget", lambda _: budget)
+    monkeypatch.setattr(text_encoder, "token_budget", lambda _: budget)
     encoder = check(PACKED[name](), lengths, pooling)
-    assert encoder.backbone.config._attn_implementation == packing.NAME
+    assert encoder.backbone.config._attn_implementation == PACKED_ATTENTION
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
@@ -86,11 +85,11 @@ def test_vectors_and_gradients_are_those_of_the_padded_forward(monkeypatch, name
 def test_other_architectures_are_padded(name, pooling):
     encoder = check(PADDED[name](), LENGTHS["mixed"], pooling)
     assert not can_pack(encoder.backbone)
-    assert encoder.backbone.config._attn_implementation != packing.NAME
+    assert encoder.backbone.config._attn_implementation != PACKED_ATTENTION
 
 
 def test_packed_texts_by_hand(monkeypatch):
-    monkeypatch.setattr(packing, "token_budget", lambda _: 4)
+    monkeypatch.setattr(text_encoder, "token_budget", lambda _: 4)
     input_ids, mask = torch.tensor([[5, 6, 7], [8, 1, 1], [9, 4, 1]]), torch.tensor([[1, 1, 1], [1, 0, 0], [1, 1, 0]])
     packed = pack(input_ids, mask)
     assert packed.tokens.tolist() == [8, 9, 4, 5, 6, 7]
@@ -109,7 +108,7 @@ def test_packed_texts_by_hand(monkeypatch):
 
 @pytest.mark.parametrize("name", PACKED)
 def test_a_text_has_its_vector_wherever_it_stands(monkeypatch, name):
-    monkeypatch.setattr(packing, "token_budget", lambda _: 24)
+    monkeypatch.setattr(text_encoder, "token_budget", lambda _: 24)
     encoder, (input_ids, mask) = TextEncoder(PACKED[name](), "mean", dim=4).eval(), texts(LENGTHS["mixed"])
     order = torch.randperm(len(mask))
     with torch.no_grad():
@@ -122,7 +121,7 @@ def test_a_text_has_its_vector_wherever_it_stands(monkeypatch, name):
 
 @pytest.mark.parametrize("name", PACKED)
 def test_half_precision_is_close(monkeypatch, name):
-    monkeypatch.setattr(packing, "token_budget", lambda _: 24)
+    monkeypatch.setattr(text_encoder, "token_budget", lambda _: 24)
     encoder, tokens = TextEncoder(PACKED[name](), "mean", dim=4).eval(), texts(LENGTHS["mixed"])
     whole = encoder(*tokens)
     with torch.autocast("cpu", torch.bfloat16):

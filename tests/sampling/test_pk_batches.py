@@ -8,7 +8,7 @@ import pytest
 
 from gedbd.sampling.batches import BatchIndices, SamplerInputs
 from gedbd.sampling.group_batches import PKBatches
-from gedbd.sampling.negatives import nearest_groups, nearest_rows
+from gedbd.sampling.hard_negatives import nearest_groups, nearest_rows
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 SIZES = [2] * 20 + [3] * 8 + [5] * 4 + [9]

@@ -16,8 +16,9 @@ from gedbd.text.code_words import (
     CodeWords,
     find_error_lines,
     find_identifiers,
+    stop_words,
+    without_stop_words,
 )
-from gedbd.text.stop_words import stop_words, without_stop_words
 
 
 @pytest.mark.parametrize(

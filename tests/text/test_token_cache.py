@@ -1,7 +1,5 @@
 import multiprocessing
-import os
 import pickle
-import time
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
@@ -11,7 +9,7 @@ from tokenizers import processors
 from transformers import PreTrainedTokenizerFast
 
 from gedbd.encoders.tiny_bert import tiny_tokenizer
-from gedbd.text.token_cache import ABANDONED_AFTER_SECONDS, cached_tokens
+from gedbd.text.token_cache import cached_tokens
 from gedbd.text.tokens import TokenTable, tokenize
 
 TEXTS = ["crash on start", "", "the editor is slow", "crash", "日本", "crash on start", "a " * 100]
@@ -54,72 +52,43 @@ def expected(tokenizer) -> TokenTable:
     return tokenize(TEXTS, tokenizer, MAX_TOKENS)
 
 
-def test_the_second_call_maps_what_the_first_one_tokenised(tokenizer, expected, tmp_path):
+def test_the_second_call_maps_what_the_first_one_tokenized(tokenizer, expected, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
     check_equal(cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path / "new" / "folder"), expected)
-    again = cached_tokens(TEXTS, silenced(tiny_tokenizer()), MAX_TOKENS, str(tmp_path / "new" / "folder"))
-    check_equal(again, expected)
-    assert isinstance(again.ids.base.base, np.memmap)
-    assert not again.ids.flags.writeable
-
-
-def test_a_mapped_table_makes_batches_and_is_pickled_as_any_other(tokenizer, expected, tmp_path):
-    cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path)
-    mapped = cached_tokens(TEXTS, silenced(tokenizer), MAX_TOKENS, tmp_path)
+    tokenizer(["crash", "on start"], truncation=True, max_length=3, padding=True)  # leaves its mark in the tokenizer
+    mapped = cached_tokens(TEXTS, silenced(tokenizer), MAX_TOKENS, "~/new/folder")
+    assert isinstance(mapped.ids.base.base, np.memmap)
+    assert not mapped.ids.flags.writeable
     rows = np.array([6, 1, 0, 6])
     for table in (mapped, pickle.loads(pickle.dumps(mapped))):
         check_equal(table, expected)
-        for found, wanted in zip(table.batch(rows), expected.batch(rows), strict=True):
-            assert found.tolist() == wanted.tolist()
-
-
-def test_the_home_folder_may_be_written_as_a_tilde(tokenizer, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    cached_tokens(TEXTS, tokenizer, MAX_TOKENS, "~/cache")
-    assert len(list((tmp_path / "cache").iterdir())) == 1
+        for part, expected_part in zip(table.batch(rows), expected.batch(rows), strict=True):
+            assert part.tolist() == expected_part.tolist()
 
 
 @pytest.mark.parametrize(
     "texts",
     [TEXTS[:-1], [*TEXTS[:-1], "other"], TEXTS[::-1], ["crash", "on"], ["cras", "hon"], ["crashon", ""]],
 )
-def test_other_texts_are_tokenised(tokenizer, tmp_path, texts):
+def test_other_texts_are_tokenized(tokenizer, tmp_path, texts):
     cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path)
     cached_tokens(["crashon"], tokenizer, MAX_TOKENS, tmp_path)
     check_equal(cached_tokens(texts, tokenizer, MAX_TOKENS, tmp_path), tokenize(texts, tokenizer, MAX_TOKENS))
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_another_length_is_tokenised(tokenizer, tmp_path):
-    for max_tokens in (4, 8, 32):
-        table = cached_tokens(TEXTS, tokenizer, max_tokens, tmp_path)
-        check_equal(table, tokenize(TEXTS, tokenizer, max_tokens))
-    assert len(list(tmp_path.iterdir())) == 3
-
-
-def other_tokenizers() -> list[PreTrainedTokenizerFast]:
-    cased, doubled, bare = (tiny_tokenizer() for _ in range(3))
+def test_every_tokenizer_and_length_has_a_file_of_its_own(tokenizer, tmp_path):
+    cased, doubled, bare, left, padded = (tiny_tokenizer() for _ in range(5))
     cased.backend_tokenizer.normalizer.lowercase = False
     doubled.add_tokens(["slow"])
     bare.backend_tokenizer.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])
-    left = tiny_tokenizer()
     left.truncation_side = "left"
-    padded = tiny_tokenizer()
     padded.pad_token = padded.unk_token
-    return [cased, doubled, bare, left, padded]
-
-
-@pytest.mark.parametrize("number", range(5))
-def test_another_tokenizer_reads_for_itself(tokenizer, tmp_path, number):
-    cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path)
-    other = other_tokenizers()[number]
-    check_equal(cached_tokens(TEXTS, other, MAX_TOKENS, tmp_path), tokenize(TEXTS, other, MAX_TOKENS))
-    assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_what_a_tokenizer_was_asked_before_does_not_matter(tokenizer, tmp_path):
-    cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path)
-    tokenizer(["crash", "on start"], truncation=True, max_length=3, padding=True)
-    cached_tokens(TEXTS, silenced(tokenizer), MAX_TOKENS, tmp_path)
+    readers = [(other, MAX_TOKENS) for other in (tokenizer, cased, doubled, bare, left, padded)]
+    readers += [(tokenizer, 4), (tokenizer, 32)]
+    for other, max_tokens in readers:
+        check_equal(cached_tokens(TEXTS, other, max_tokens, tmp_path), tokenize(TEXTS, other, max_tokens))
+    assert len(list(tmp_path.iterdir())) == len(readers)
 
 
 def test_a_tokenizer_without_a_backend_is_not_cached(tokenizer, expected, tmp_path):
@@ -140,7 +109,7 @@ def test_a_truncated_or_longer_file_is_written_again(tokenizer, expected, tmp_pa
     check_equal(cached_tokens(TEXTS, silenced(tokenizer), MAX_TOKENS, tmp_path), expected)
 
 
-def tokenise_at_once(folder: Path, barrier: Barrier, answers: "multiprocessing.Queue[TokenTable]") -> None:
+def tokenize_at_once(folder: Path, barrier: Barrier, answers: "multiprocessing.Queue[TokenTable]") -> None:
     tokenizer = tiny_tokenizer()
     barrier.wait()
     answers.put(cached_tokens(TEXTS * 50, tokenizer, MAX_TOKENS, folder))
@@ -149,7 +118,7 @@ def tokenise_at_once(folder: Path, barrier: Barrier, answers: "multiprocessing.Q
 def test_two_processes_at_once_are_both_right(tokenizer, tmp_path):
     fork = multiprocessing.get_context("fork")
     barrier, answers = fork.Barrier(2), fork.Queue()
-    processes = [fork.Process(target=tokenise_at_once, args=(tmp_path, barrier, answers)) for _ in range(2)]
+    processes = [fork.Process(target=tokenize_at_once, args=(tmp_path, barrier, answers)) for _ in range(2)]
     for process in processes:
         process.start()
     expected = tokenize(TEXTS * 50, tokenizer, MAX_TOKENS)
@@ -166,20 +135,6 @@ def test_a_run_that_was_interrupted_leaves_no_table(tokenizer, tmp_path):
     with pytest.raises(RuntimeError, match="the tokenizer was asked"):
         cached_tokens(TEXTS, silenced(tokenizer), MAX_TOKENS, tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_left_half_written_is_not_read_and_goes_when_it_is_old(tokenizer, expected, tmp_path):
-    cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path)
-    (file,) = tmp_path.iterdir()
-    half = file.read_bytes()[:40]
-    file.unlink()
-    old, young = (tmp_path / f"{file.name}.{name}.part" for name in ("old", "young"))
-    for unfinished in (old, young):
-        unfinished.write_bytes(half)
-    long_ago = time.time() - ABANDONED_AFTER_SECONDS - 60
-    os.utime(old, (long_ago, long_ago))
-    check_equal(cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path), expected)
-    assert sorted(tmp_path.iterdir()) == [file, young]
 
 
 def test_a_folder_that_cannot_be_used_is_refused(tokenizer, tmp_path):

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 import numpy as np
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
 from gedbd.encoders.text_encoder import TextEncoder
-from gedbd.io.console import is_quiet
+from gedbd.io.console import item_progress
 from gedbd.text.tokens import TokenTable, split_by_tokens
 
 MIN_PROGRESS_TEXTS = 65
+OPENVINO_TOKENS = 1024  # padded tokens of a batch at which OpenVINO is fast
 
 
 class PreparedBackend(Protocol):
@@ -69,11 +69,10 @@ def encode_batches(
     runs = split_by_tokens(tokens.lengths[order].tolist(), prepared.tokens_a_batch)
     # The longest texts come first: memory peaks at once, and the remaining time is not underestimated.
     batches = [order[first:last] for first, last in reversed(runs)]
-    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
     count = len(tokens.lengths)
-    with Progress(*columns, TimeRemainingColumn(), disable=is_quiet() or count < MIN_PROGRESS_TEXTS) as progress:
-        task = progress.add_task(label, total=count, rate="")
+    with item_progress("reports", transient=False, disable=count < MIN_PROGRESS_TEXTS) as progress:
+        task = progress.add_task(label, total=count)
         encoded = prepared.encode(tokens.batch(rows) for rows in batches)
         for rows, vectors in zip(batches, encoded, strict=True):
             yield rows, vectors
-            progress.update(task, advance=len(rows), rate=f"{progress.tasks[0].speed or 0:.0f} reports/s")
+            progress.update(task, advance=len(rows))

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from gedbd.encoders.backends.backend import OPENVINO_TOKENS
 from gedbd.encoders.encoder_weights import fingerprint
 from gedbd.encoders.text_encoder import TextEncoder, padded_copy
 from gedbd.text.tokens import TokenTable
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     import openvino as ov
 
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "int8": "f32"}
-TOKENS_A_BATCH = 1024
 MIN_FIXED_LENGTH = 32  # tokens
 
 
@@ -70,7 +70,7 @@ class OpenVino:
 class PreparedOpenVino:
     """Encodes several batches at a time; see ``PreparedBackend``."""
 
-    tokens_a_batch = TOKENS_A_BATCH
+    tokens_a_batch = OPENVINO_TOKENS
 
     def __init__(self, encoder: TextEncoder, calibration: TokenTable | None, precision: str, folder: Path) -> None:
         self.encoder = encoder

@@ -1,20 +1,23 @@
 """The quickest backend of this machine, in a given precision."""
 
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cached_property
 from importlib.util import find_spec
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gedbd.encoders.backends.backend import MIN_PROGRESS_TEXTS
-from gedbd.encoders.backends.openvino import OpenVino, PreparedOpenVino, has_bfloat16
+from gedbd.encoders.backends.backend import MIN_PROGRESS_TEXTS, OPENVINO_TOKENS
 from gedbd.encoders.backends.pytorch import PreparedTorch, Torch
 from gedbd.encoders.text_encoder import TextEncoder
-from gedbd.io.console import open_console, print_detail
+from gedbd.io.console import is_quiet, say_once
 from gedbd.text.tokens import TokenTable
+
+if TYPE_CHECKING:
+    from gedbd.encoders.backends.openvino import PreparedOpenVino
 
 # Architectures whose vectors by OpenVINO are tested to equal PyTorch's.
 CONVERTIBLE = ("bert", "distilbert", "modernbert", "mpnet", "nomic_bert", "roberta", "xlm-roberta")
@@ -39,23 +42,14 @@ class Quickest:
 
     def __init__(self, precision: str) -> None:
         self.torch = Torch(precision)
-        self.precision = precision
 
     def prepare(self, encoder: TextEncoder, calibration: TokenTable | None = None) -> "PreparedQuickest":
         """See ``Backend``."""
         plain = self.torch.prepare(encoder)
         if plain.device.type == "cuda":
-            return PreparedQuickest(plain, None, 0, f"there is a GPU, {torch.cuda.get_device_name(plain.device)}")
-        obstacle = openvino_obstacle(encoder, self.precision)
-        if obstacle:
-            return PreparedQuickest(plain, None, 0, f"there is no GPU, and {obstacle}")
-        parameters = sum(parameter.numel() for parameter in encoder.parameters())
-        # In bfloat16 the two differ by more than rounding, so the number of texts must not decide.
-        min_tokens = MIN_CONVERTED_WORK // parameters if self.precision == "float32" else 0
-        converted = OpenVino(self.precision).prepare(encoder, None)
-        return PreparedQuickest(
-            plain, converted, min_tokens, "the texts are too few to convert the encoder for OpenVINO"
-        )
+            return PreparedQuickest(plain, f"there is a GPU, {torch.cuda.get_device_name(plain.device)}")
+        obstacle = openvino_obstacle(encoder, plain.precision)
+        return PreparedQuickest(plain, f"there is no GPU, and {obstacle}" if obstacle else "")
 
 
 def openvino_obstacle(encoder: TextEncoder, precision: str) -> str:
@@ -65,8 +59,10 @@ def openvino_obstacle(encoder: TextEncoder, precision: str) -> str:
     architecture = encoder.backbone.config.model_type
     if architecture not in CONVERTIBLE:
         return f"OpenVINO is not tested with {architecture}"
-    if precision == "bfloat16" and not has_bfloat16():
-        return "this CPU has no bfloat16"
+    if precision == "bfloat16":
+        from gedbd.encoders.backends.openvino import has_bfloat16
+
+        return "" if has_bfloat16() else "this CPU has no bfloat16"
     return ""
 
 
@@ -77,18 +73,28 @@ class PreparedQuickest:
 
     Args:
         plain: PyTorch.
-        converted: OpenVINO; None to use PyTorch for any number of texts.
+        obstacle: Why PyTorch encodes any number of texts; empty if OpenVINO may encode.
+
+    Attributes:
         min_tokens: Number of tokens from which OpenVINO encodes.
-        reason: Why PyTorch encodes, if it does.
     """
 
-    def __init__(self, plain: PreparedTorch, converted: PreparedOpenVino | None, min_tokens: int, reason: str) -> None:
+    def __init__(self, plain: PreparedTorch, obstacle: str) -> None:
         self.plain = plain
-        self.converted = converted
-        self.min_tokens = min_tokens
-        self.reason = reason
-        self.tokens_a_batch = converted.tokens_a_batch if converted else plain.tokens_a_batch
-        self.key = converted.key if converted and plain.key else plain.key
+        self.obstacle = obstacle
+        parameters = sum(parameter.numel() for parameter in plain.encoder.parameters())
+        # In bfloat16 the two differ by more than rounding, so the number of texts must not decide.
+        self.min_tokens = MIN_CONVERTED_WORK // parameters if plain.precision == "float32" else 0
+        self.tokens_a_batch = plain.tokens_a_batch if obstacle else OPENVINO_TOKENS
+        # Empty in float32, and in bfloat16 the key of the backend that encodes.
+        self.key = plain.key if obstacle else plain.key.replace("torch", "openvino")
+
+    @cached_property
+    def converted(self) -> "PreparedOpenVino":
+        """OpenVINO."""
+        from gedbd.encoders.backends.openvino import OpenVino
+
+        return OpenVino(self.plain.precision).prepare(self.plain.encoder, None)
 
     def encode(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
         """See ``PreparedBackend``. The choice is printed once, if there are many texts."""
@@ -102,20 +108,20 @@ class PreparedQuickest:
             tokens += int(attention_mask.sum())
             if texts >= MIN_PROGRESS_TEXTS and tokens >= self.min_tokens:
                 break
-        chosen = self.converted if self.converted and tokens >= self.min_tokens else self.plain
-        if texts >= MIN_PROGRESS_TEXTS:
-            _print_once(self._statement(chosen))
-        yield from chosen.encode(chain(head, batches))
+        is_converted = not self.obstacle and tokens >= self.min_tokens
+        if texts >= MIN_PROGRESS_TEXTS and not is_quiet():
+            say_once(f"backend=auto: {self._choice(is_converted)}")
+        yield from (self.converted if is_converted else self.plain).encode(chain(head, batches))
 
-    def _statement(self, chosen: PreparedTorch | PreparedOpenVino) -> str:
-        if chosen is self.plain:
-            return f"backend=auto: PyTorch in {self.plain.precision}, as {self.reason}"
-        statement = f"backend=auto: OpenVINO in {chosen.precision}, the quickest exact one on this CPU"
-        if chosen.precision == "float32" and has_bfloat16():
-            statement += "; backend=openvino_bf16 is about 3 times as fast, with cosines within about .001"
-        return statement
+    def _choice(self, is_converted: bool) -> str:
+        """What encodes, and why."""
+        precision = self.plain.precision
+        if not is_converted:
+            reason = self.obstacle or "the texts are too few to convert the encoder for OpenVINO"
+            return f"PyTorch in {precision}, as {reason}"
+        choice = f"OpenVINO in {precision}, the quickest exact one on this CPU"
+        from gedbd.encoders.backends.openvino import has_bfloat16
 
-
-@cache
-def _print_once(statement: str) -> None:
-    print_detail(open_console(), statement)
+        if precision == "float32" and has_bfloat16():
+            choice += "; backend=openvino_bf16 is about 3 times as fast, with cosines within about .001"
+        return choice

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from PIL import Image
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gedbd.corpora.captions import DESCRIBED
 from gedbd.corpora.images import BROKEN, ImageFile, open_image
-from gedbd.io.console import is_quiet
+from gedbd.io.console import item_progress
 from gedbd.io.files import connect_database
 from gedbd.text.token_cache import cache_folder
 
@@ -154,11 +153,10 @@ def describe(
         ValueError: If the cache cannot be used, the captioner describes no image of its first batch and has no stored
             caption, or ``MAX_FAILED_BATCHES`` batches in a row fail.
     """
-    columns = (TextColumn("describe images"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
     waiting = list(images.items())
-    bar = Progress(*columns, TimeRemainingColumn(), disable=is_quiet() or not waiting)
+    bar = item_progress("images", transient=False, disable=not waiting)
     with _open_cache(cache_dir) as cache, bar as progress:
-        task = progress.add_task("describe", total=len(waiting), rate="")
+        task = progress.add_task("describe images", total=len(waiting))
         kept = cache.execute("SELECT 1 FROM captions WHERE captioner = ? LIMIT 1", (captioner.key,))
         failures = _Failures(works=kept.fetchone() is not None)
         for start in range(0, len(waiting), batch_size):
@@ -170,7 +168,7 @@ def describe(
             cache.commit()
             failures.check(list(captions.values()))
             yield captions
-            progress.update(task, advance=len(batch), rate=f"{progress.tasks[0].speed or 0:.2f} images/s")
+            progress.update(task, advance=len(batch))
 
 
 class _Failures:

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from gedbd.io.console import is_quiet, track
 from gedbd.retrieval.vocabulary import Vocabulary, words
-from gedbd.text.cleaning import URL
+from gedbd.text.code_words import URL
 
 BLOCK_TEXTS = 1000
 MIN_PROGRESS_TEXTS = 20_000

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
-from gedbd.text.code_words import MAX_WORD_CHARS, PART, WORD
-from gedbd.text.stop_words import stop_words
+from gedbd.text.code_words import MAX_WORD_CHARS, PART, WORD, stop_words
 
 MIN_LENGTH = 3
 CONTEXT_WEIGHT = 0.5  # of a word that only unchanged lines have

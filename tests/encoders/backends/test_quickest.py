@@ -14,6 +14,7 @@ from gedbd.encoders.backends.pytorch import Torch
 from gedbd.encoders.backends.quickest import Quickest, openvino_obstacle
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.text_encoder import TextEncoder
+from gedbd.io.console import say_once
 from gedbd.text.tokens import tokenize
 
 MANY = [f"{'crash on start of the editor ' * (number % 6)}{number}" for number in range(90)]
@@ -22,7 +23,7 @@ MANY = [f"{'crash on start of the editor ' * (number % 6)}{number}" for number i
 @pytest.fixture(autouse=True)
 def printed_again():
     """Each test sees what is printed once in a process."""
-    quickest._print_once.cache_clear()
+    say_once.cache_clear()
 
 
 def test_few_texts_are_encoded_by_torch_and_many_by_openvino(tiny, monkeypatch, capsys):
@@ -108,4 +109,4 @@ def test_an_unknown_precision_is_refused():
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_is_chosen(tiny):
-    assert Quickest("bfloat16").prepare(tiny[0]).reason.startswith("there is a GPU")
+    assert Quickest("bfloat16").prepare(tiny[0]).obstacle.startswith("there is a GPU")
