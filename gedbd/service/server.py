@@ -1,10 +1,14 @@
 """Listens on an address and serves until a signal; checks the address and the token first."""
 
+import asyncio
+import errno
+import logging
 import os
 import signal
 import sys
 import threading
 import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
 
 BACKLOG = 64  # connections that wait to be accepted, and that are accepted at once
 CLOSE_S = 3.0  # until a process that has given up its requests is ended by force
+LOG_EVERY_S = 10.0
+OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,37 @@ class ConnectionLimits:
             minimum = 1 if name == "max_connections" else 0
             if not isinstance(number, int) or number < minimum:
                 raise ValueError(f"connections.{name}={number} must be a whole number, {minimum} or more")
+
+
+class RepeatedMessages(logging.Filter):
+    """Keeps clients from filling the log: warnings and errors of the server become one line every ten seconds at most.
+
+    The line says how many of its kind were left out. The cancelling of requests at shutdown and a lack of descriptors
+    are logged without a traceback; any other exception passes unchanged.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._logged_at: dict[str, float] = {}
+        self._num_left_out: Counter[str] = Counter()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is logged; one that is gets the number of those left out."""
+        error = record.exc_info[1] if record.exc_info else None
+        is_expected = isinstance(error, asyncio.CancelledError) or getattr(error, "errno", None) in OUT_OF_DESCRIPTORS
+        if record.levelno < logging.WARNING or (error is not None and not is_expected):
+            return True
+        kind = str(record.msg).partition("\n")[0]
+        # The distance, not the difference: the clock may have been set back.
+        if kind in self._logged_at and abs(record.created - self._logged_at[kind]) < LOG_EVERY_S:
+            self._num_left_out[kind] += 1
+            return False
+        self._logged_at[kind] = record.created
+        cause = f": {error}" if error is not None else ""
+        repeated = self._num_left_out.pop(kind, 0)
+        record.msg = kind + cause + (f" ({repeated:,} more times since the last line)" if repeated else "")
+        record.exc_info = None
+        return True
 
 
 def check_installed() -> None:
@@ -119,6 +156,9 @@ def listen(app: "FastAPI", host: str, port: int, limits: ConnectionLimits) -> No
     closing = app.state.service.closing
     threading.Thread(target=_exit_in_time, args=(closing,), name="gedbd-shutdown", daemon=True).start()
     server = build_server(app, limits, host, port, LOGGING_CONFIG)
+    repeated = RepeatedMessages()
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(repeated)
     with suppress(KeyboardInterrupt):  # uvicorn raises signals again after handling them
         server.run()
     closing.set()  # it is not if a second signal has cut the shutdown short

@@ -1,15 +1,15 @@
 """The service as a process of its own, over the small index, with the command that users give."""
 
 import os
+import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from raw_http import health, until
+from raw_http import until
 
 import gedbd.commands.serve
 
@@ -42,10 +42,7 @@ class Served:
 @contextmanager
 def served(folder: Path, *options: str) -> Iterator[Served]:
     """Serves the small index in a folder until the block ends."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    small = f"index={folder}", "opened._target_=small_index.open_small", f"port={port}"
+    small = f"index={folder}", "opened._target_=small_index.open_small", "port=0"
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "service")])
     environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     log = folder / "log"
@@ -53,9 +50,9 @@ def served(folder: Path, *options: str) -> Iterator[Served]:
         command = [sys.executable, "-m", "gedbd.commands.serve", *small, *options]
         process = subprocess.Popen(command, cwd=folder, env=environment, stderr=lines, stdout=lines)
     try:
-        until(lambda: process.poll() is not None or health(port) == 200, 60)
+        until(lambda: process.poll() is not None or "running on" in log.read_text(), 60)
         assert process.poll() is None, log.read_text()
-        yield Served(process, port, log)
+        yield Served(process, int(re.findall(r"running on http://127.0.0.1:(\d+)", log.read_text())[0]), log)
     finally:
         process.kill()
         process.wait()

@@ -25,6 +25,8 @@ def test_the_service_recovers_when_descriptors_are_free_again(tmp_path):
         for line in lines:
             assert line.recv(15) == b"HTTP/1.1 200 OK"
             line.close()
+        assert "Traceback" not in service.logged()
+        assert service.logged().count("Too many open files") <= 2
 
 
 def test_many_large_bodies_at_once_do_not_double_the_memory(tmp_path):
