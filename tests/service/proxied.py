@@ -1,4 +1,4 @@
-"""nginx in front of the service, with the configuration that the manual gives."""
+"""A proxy in front of the service, with the configuration that the manual gives for it."""
 
 import os
 import re
@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 MANUAL = Path(__file__).parents[2] / "docs" / "guides" / "proxy.md"
-WHOLE = """
+NGINX = """
 daemon off;
 master_process off;
 pid nginx.pid;
 error_log error.log;
-events {{ worker_connections 1024; }}
+events {{ worker_connections 4096; }}
 http {{
     access_log off;
     client_body_temp_path body;
@@ -27,6 +27,21 @@ http {{
     {server}
 }}
 """
+# What a test cannot use of each configuration, and what it uses in its place.
+CHANGES = {
+    "nginx": (
+        ("listen 443 ssl;", "listen 127.0.0.1:{port};"),
+        ("server_name bugs.example.org;", "server_name localhost;"),
+        ("    ssl_certificate /etc/ssl/certs/bugs.example.org.pem;\n", ""),
+        ("    ssl_certificate_key /etc/ssl/private/bugs.example.org.key;\n", ""),
+        ("127.0.0.1:8080", "127.0.0.1:{service_port}"),
+    ),
+    "caddy": (
+        ("{\n    servers {", "{\n    admin off\n    servers {"),
+        ("bugs.example.org {", "http://localhost:{port} {\n    bind 127.0.0.1"),
+        ("127.0.0.1:8080", "127.0.0.1:{service_port}"),
+    ),
+}
 
 
 def find_nginx() -> str | None:
@@ -37,34 +52,39 @@ def find_nginx() -> str | None:
     return shutil.which("nginx")
 
 
-def configuration(port: int, service_port: int) -> str:
-    """The manual's configuration, for another port and without TLS."""
-    found = re.search(r"```nginx\n(.*?)```", MANUAL.read_text(encoding="utf-8"), re.DOTALL)
-    assert found is not None
-    server = re.sub(r"\n *ssl_certificate.*", "", found[1])
-    for written, other in (
-        ("listen 443 ssl;", f"listen 127.0.0.1:{port};"),
-        ("server_name bugs.example.org;", "server_name localhost;"),
-        ("127.0.0.1:8080", f"127.0.0.1:{service_port}"),
-    ):
+def configuration(name: str, port: int, service_port: int) -> str:
+    """The manual's configuration of a proxy, for another port and without TLS."""
+    server = dict(re.findall(r"```(nginx|caddy)\n(.*?)```", MANUAL.read_text(encoding="utf-8"), re.DOTALL))[name]
+    for written, other in CHANGES[name]:
         assert written in server
-        server = server.replace(written, other)
-    return WHOLE.format(server=server)
+        server = server.replace(
+            written, other.replace("{port}", str(port)).replace("{service_port}", str(service_port))
+        )
+    return NGINX.format(server=server) if name == "nginx" else server
 
 
 @contextmanager
-def proxied(nginx: str, folder: Path, service_port: int, port: int) -> Iterator[None]:
-    """Runs nginx on a port in front of the service until the block ends."""
+def proxied(program: str, folder: Path, service_port: int, port: int) -> Iterator[None]:
+    """Runs nginx or Caddy on a port in front of the service until the block ends."""
     folder.mkdir()
-    file = folder / "nginx.conf"
-    file.write_text(configuration(port, service_port))
-    process = subprocess.Popen([nginx, "-p", f"{folder}/", "-c", str(file), "-e", str(folder / "error.log")])
+    name = Path(program).name
+    file = folder / "configuration"
+    file.write_text(configuration(name, port, service_port))
+    options = {
+        "nginx": ["-p", f"{folder}/", "-c", str(file), "-e", str(folder / "error.log")],
+        "caddy": ["run", "--adapter", "caddyfile", "--config", str(file)],
+    }
+    folders = {"XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}  # of Caddy
+    with (folder / "output").open("wb") as output:
+        process = subprocess.Popen(
+            [program, *options[name]], env=os.environ | folders, stdout=output, stderr=subprocess.STDOUT
+        )
     try:
         deadline = time.monotonic() + 20
         while process.poll() is None and not answers(port):
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        assert process.poll() is None, (folder / "error.log").read_text()
+        assert process.poll() is None, (folder / "output").read_text()
         yield
     finally:
         process.terminate()
