@@ -19,13 +19,13 @@ from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.encoders.backends.openvino import has_bfloat16
 from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.triage import assembly
-from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Report
 from gedbd.triage.storage.cache_files import read_index
 from gedbd.triage.storage.compaction import compact
 from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.storage.sync import Model, synchronise
+from gedbd.triage.stored_index import open_index
 from gedbd.triage.triage_model import default_model
 
 COUNT, DIM, WORDS, LENGTH, CENTRES, QUERIES, ADDED = 1_000_000, 384, 200_000, 60, 2_000, 100, 60

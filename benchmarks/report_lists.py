@@ -18,7 +18,7 @@ from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker, sample_of
 from gedbd.retrieval.scorers.cosine import cosines
-from gedbd.triage.assembly import encode_corpus
+from gedbd.triage.backtesting.backtest_run import encode_corpus
 
 PARTS = (TRAIN, VAL, TEST)
 # How large these are depends on the encoder, whose cosines are distributed in their own way.

@@ -31,13 +31,13 @@ from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker
-from gedbd.triage.assembly import encode_corpus, open_index
-from gedbd.triage.index import Index
+from gedbd.triage.backtesting.backtest_run import encode_corpus
 from gedbd.triage.report import Report, report_from_row
 from gedbd.triage.storage.compaction import compact
 from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.storage.sync import Model, synchronise
+from gedbd.triage.stored_index import StoredIndex, open_index
 from gedbd.triage.triage_model import TriageModel, default_model
 
 QUERIES, WARM, CLIENTS, LASTING_S = 300, 20, 8, 60
@@ -130,7 +130,7 @@ def _backends(path: Path, asked: Sequence[Report], texts: list[str]) -> list[Row
     return [peer, *(_row(name, _with(index, backend), asked, peer) for name, backend in backends.items())]
 
 
-def _with(index: Index, backend: PreparedBackend) -> Callable[[Report], object]:
+def _with(index: StoredIndex, backend: PreparedBackend) -> Callable[[Report], object]:
     def search(report: Report) -> object:
         index.encode.encoder._prepared = backend
         return index.search(report)

@@ -11,7 +11,7 @@ import pytest
 import gedbd.commands.backtest
 from gedbd.io.command_output import json_output
 from gedbd.triage.backtesting.backtest import Backtest, tables_of
-from gedbd.triage.backtesting.run import record_backtest
+from gedbd.triage.backtesting.backtest_run import record_backtest
 from gedbd.triage.backtesting.suggestions import read_suggestions
 from gedbd.triage.triage_model import TriageModel
 
@@ -50,7 +50,7 @@ def finished(tmp_path_factory):
 def test_the_tables_as_json(finished, capsys, same_rows):
     folder, _ = finished
     val, test, corpus = read_suggestions(folder, "demo")
-    matching = TriageModel.from_json((folder / "matching.json").read_text())
+    matching = TriageModel.from_json((folder / "matching.json").read_text(), "here")
     threshold = matching.target.threshold
     tables = {"targets": pd.read_csv(folder / "targets.csv")} | tables_of(test, corpus, threshold, 50)
     with json_output(True):
@@ -64,7 +64,7 @@ def test_the_tables_as_json(finished, capsys, same_rows):
 
 def test_a_backtest_leaves_tables_and_a_page(finished):
     folder, told = finished
-    matching = TriageModel.from_json((folder / "matching.json").read_text())
+    matching = TriageModel.from_json((folder / "matching.json").read_text(), "here")
     assert (matching.target_precision, len(matching.targets)) == (0.3, 6)
     assert (matching.target.first, matching.target.last) == ("2024-05-27", "2024-12-11")
     replayed = pd.read_parquet(folder / "matches.parquet")

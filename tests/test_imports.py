@@ -64,7 +64,7 @@ def task_of(module: str) -> str:
 
 
 def where(module: str, imported: str) -> str:
-    """``gedbd/triage/index.py:12: imports gedbd.service.app``."""
+    """``gedbd/triage/stored_index.py:12: imports gedbd.service.app``."""
     return f"{MODULES[module].relative_to(PACKAGE.parent)}:{imports()[module][imported]}: imports {imported}"
 
 

@@ -12,9 +12,10 @@ import pytest
 import gedbd.commands.backtest
 import gedbd.commands.index
 import gedbd.train
-from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Report, as_table
 from gedbd.triage.storage.index_store import FILE, IndexStore
+from gedbd.triage.storage.stored_model import model_key
+from gedbd.triage.stored_index import open_index
 
 DEMO = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
 FIELDS = ["text=fields", "encoder.max_tokens=128", "text.cleaning.boilerplate=mark", "text.cleaning.urls=mark"]
@@ -245,7 +246,7 @@ def test_another_backend_reads_queries_like_the_stored_reports(home, update, bac
         ),
         (
             ["run=cache", "out=new"],
-            "run=cache is not a finished backtest: it has no matching.json; run gedbd backtest run=cache",
+            "cache is not a finished backtest: it has no matching.json; run gedbd backtest run=cache",
         ),
         (
             ["run=older", "out=new"],
@@ -277,11 +278,10 @@ def test_an_index_of_an_older_version_is_refused_and_can_be_updated(home, update
     update("run=tested", "out=aged")
     store = IndexStore(folder / "aged" / FILE)
     with store.transaction():
-        store.write_about({"matching": OLD_MATCHING, "model": "older"})
+        key = model_key(store.about()["settings"], OLD_MATCHING, store.weights())
+        store.write_about({"matching": OLD_MATCHING, "model": key})
     store.close()
-    with pytest.raises(
-        ValueError, match=r"^index=\S*aged was written by an older version of gedbd: run gedbd backtest"
-    ):
+    with pytest.raises(ValueError, match=r"^\S*aged was written by an older version of gedbd: run gedbd backtest"):
         open_index(folder / "aged", str(folder / "cache"))
     assert update("run=tested", "out=aged") == "aged: 425 added, 0 updated, 0 unchanged, 0 deleted"
     open_index(folder / "aged", str(folder / "cache")).close()

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import gedbd.commands.index
-from gedbd.triage.assembly import open_index
+from gedbd.triage.stored_index import open_index
 
 
 @pytest.fixture

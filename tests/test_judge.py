@@ -13,8 +13,8 @@ from small_tracker import CONFIDENCE, RANKER
 import gedbd.commands.judge
 from gedbd.corpora.corpus import Corpus
 from gedbd.triage.backtesting.backtest import Backtest, tables_of, target_results, targets_table
+from gedbd.triage.backtesting.backtest_run import PageFacts, write_backtest, write_to_judge
 from gedbd.triage.backtesting.examples import with_same_titles
-from gedbd.triage.backtesting.run import PageFacts, write_backtest, write_to_judge
 from gedbd.triage.backtesting.suggestions import Suggestions
 from gedbd.triage.triage_model import TriageModel
 
@@ -119,9 +119,9 @@ def test_the_list_to_fill_by_hand_is_read_and_a_new_backtest_leaves_it(run, tmp_
     ("change", "options", "message"),
     [
         ("", ("run=out",), "^error: out/to_judge.csv holds no verdict"),
-        ("", ("run=nowhere",), "^error: run=nowhere: no such folder; give a folder written by"),
-        ("page.json", ("run=out",), r"^error: run=out has no page.json because it was written by an older version"),
-        ("matching.json", ("run=out",), r"^error: run=out is not a finished backtest: it has no matching.json"),
+        ("", ("run=nowhere",), "^error: nowhere: no such folder; give a folder written by"),
+        ("page.json", ("run=out",), r"^error: out has no page.json because it was written by an older version"),
+        ("matching.json", ("run=out",), r"^error: out is not a finished backtest: it has no matching.json"),
         ("", ("run=out", "file=nowhere.csv"), "^error: file=nowhere.csv: no such file"),
         ("", (), "^error: .*run"),
     ],

@@ -178,7 +178,7 @@ def test_a_report_from_a_file(tmp_path, name, content):
         (["crash", "max_files=0"], "project.git", "error: max_files=0 must be a whole number, 1 or more"),
         (["crash", "revision=null"], "project.git", "error: repo= and revision= are required"),
         (["crash", "index="], "project.git", "error: index= is empty"),
-        (["crash", "run=nowhere"], "project.git", "error: run=nowhere has no ranker.json"),
+        (["crash", "run=nowhere"], "project.git", "error: nowhere has no ranker.json"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(run, words, repo, told):

@@ -15,8 +15,7 @@ from gedbd.api.options import command_options, long_call, own_random_numbers, pl
 from gedbd.corpora.corpus import Corpus
 
 if TYPE_CHECKING:
-    from gedbd.triage.assembly import EncodedCorpus
-    from gedbd.triage.backtesting.run import Measured
+    from gedbd.triage.backtesting.backtest_run import EncodedCorpus, MeasuredHistory
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,7 +31,7 @@ class BacktestResult:
     corpus: Corpus
     encoder: Encoder
     warnings: tuple[str, ...]
-    _measured: "Measured"
+    _measured: "MeasuredHistory"
     _cfg: DictConfig
 
     def __repr__(self) -> str:
@@ -84,7 +83,7 @@ class BacktestResult:
         Raises:
             OSError: If it cannot be written.
         """
-        from gedbd.triage.backtesting.run import keep_backtest
+        from gedbd.triage.backtesting.backtest_run import keep_backtest
 
         command = f"gedbd.backtest(corpus, encoder={self.encoder.name!r})"
         with plain_errors():
@@ -131,9 +130,8 @@ def backtest(
         from gedbd.experiments.checkpoint import check_corpus
         from gedbd.experiments.prepare import prepare_corpus
         from gedbd.io.console import silence_library_logs
-        from gedbd.triage.assembly import check_backtest
+        from gedbd.triage.backtesting.backtest_run import check_backtest, measure_history
         from gedbd.triage.backtesting.learning import run_weights
-        from gedbd.triage.backtesting.run import measure_history
 
         cfg = command_options("backtest", [*words, f"seed={seed}", *options])
         chosen = as_encoder(encoder or "minilm")
@@ -158,7 +156,7 @@ def backtest(
 
 def _encode(cfg: DictConfig, corpus: Corpus, encoder: Encoder, weights: Path | None) -> "EncodedCorpus":
     """Encodes all reports, by an object in Python or as the command does."""
-    from gedbd.triage.assembly import EncodedCorpus, encode_corpus
+    from gedbd.triage.backtesting.backtest_run import EncodedCorpus, encode_corpus
 
     if encoder._given is None:
         return encode_corpus(cfg, corpus, weights)

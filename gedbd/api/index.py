@@ -4,7 +4,6 @@ import logging
 import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -21,10 +20,7 @@ from gedbd.triage.report import Filters, Match, Report, read_moment
 
 if TYPE_CHECKING:
     from gedbd.api.backtesting import BacktestResult
-    from gedbd.triage.building import IndexModel
-
-if TYPE_CHECKING:
-    from gedbd.api.backtesting import BacktestResult
+    from gedbd.triage.index_building import IndexModel
     from gedbd.triage.storage.sync import Changes
 
 
@@ -57,11 +53,7 @@ class Index:
 
     def __init__(self, path: str | Path, encoder: AnyEncoder | None = None, *, cache_dir: str | Path | None = None):
         """See ``open``."""
-        from threadpoolctl import threadpool_limits
-
-        from gedbd.io.console import silence_library_logs
-        from gedbd.triage import assembly
-        from gedbd.triage.index import Index as StoredIndex
+        from gedbd.triage.stored_index import open_index
 
         self.path = Path(path)
         self.changes: Changes | None = None
@@ -70,16 +62,7 @@ class Index:
             given = None if encoder is None else as_encoder(encoder)._given
             if encoder is not None and given is None:
                 raise ValueError(f"{path} stores its own encoder: set encoder= only for an encoder object")
-            assembly.check_index(self.path)
-            silence_library_logs()
-            load = partial(assembly.load_model, source=f"index={path}", cache_dir=known, backend=None, given=given)
-            limits = threadpool_limits(1, user_api="blas")
-            try:
-                self._stored = StoredIndex(self.path, load)
-            except BaseException:
-                limits.restore_original_limits()
-                raise
-        self._limits = limits
+            self._stored = open_index(self.path, known, given=given)
 
     @classmethod
     def open(
@@ -122,7 +105,7 @@ class Index:
             ValueError: If the folder or an option does not fit.
             OSError: If it cannot be written.
         """
-        from gedbd.triage.building import store_corpus
+        from gedbd.triage.index_building import store_corpus
 
         out = Path(path)
         with long_call():
@@ -233,7 +216,6 @@ class Index:
     def close(self) -> None:
         """Closes the files."""
         self._stored.close()
-        self._limits.restore_original_limits()
 
 
 def _report(query: Query) -> Report:
@@ -256,7 +238,7 @@ def _moment(value: str | datetime | None, name: str) -> datetime | None:
 
 def index_model(encoder: AnyEncoder | None, backtest: "BacktestResult | str | Path | None") -> "IndexModel":
     """What an index is built with: encoder, text and backend, and the model of the backtest or the default one."""
-    from gedbd.triage.building import IndexModel
+    from gedbd.triage.index_building import IndexModel
     from gedbd.triage.triage_model import default_model
 
     if backtest is not None:
@@ -269,8 +251,7 @@ def index_model(encoder: AnyEncoder | None, backtest: "BacktestResult | str | Pa
 
 def _tested_model(encoder: AnyEncoder | None, backtest: "BacktestResult | str | Path") -> "IndexModel":
     """What an index is built with after a backtest, which brings its encoder unless that is an object in Python."""
-    from gedbd.triage.assembly import find_backtest
-    from gedbd.triage.building import IndexModel
+    from gedbd.triage.index_building import IndexModel, find_backtest
 
     given = None if encoder is None else as_encoder(encoder)._given
     if isinstance(backtest, str | Path):

@@ -19,9 +19,8 @@ def main(cfg: DictConfig) -> float:
         from gedbd.experiments.checkpoint import check_corpus
         from gedbd.experiments.prepare import prepare_data
         from gedbd.io.console import silence_library_logs
-        from gedbd.triage.assembly import check_backtest
+        from gedbd.triage.backtesting.backtest_run import check_backtest, run_backtest
         from gedbd.triage.backtesting.learning import run_weights
-        from gedbd.triage.backtesting.run import run_backtest
 
     console = open_console()
     hydra = HydraConfig.get()

@@ -16,7 +16,7 @@ def main(cfg: DictConfig) -> None:
     if cfg.forget is not None:
         _forget(cfg)
         return
-    from gedbd.triage.assembly import update_index
+    from gedbd.triage.index_building import update_index
 
     given = [one for one in HydraConfig.get().overrides.task if one.lstrip("+").startswith(("encoder", "text"))]
     if cfg.run and given:

@@ -19,8 +19,8 @@ def main(cfg: DictConfig) -> None:
     """Prints the best groups for each report, their probabilities, and the reasons."""
     with gc_paused():
         from gedbd.triage.answer import as_json, print_matches, read_queries
-        from gedbd.triage.assembly import open_index
         from gedbd.triage.report import Filters, check_top_k
+        from gedbd.triage.stored_index import open_index
 
         queries = read_queries(cfg.query, cfg.file)
         check_top_k(cfg.top_k)

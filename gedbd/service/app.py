@@ -25,8 +25,8 @@ from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook.receiver import Webhook, as_unavailable
 from gedbd.service.webhook.route import webhook_router
 from gedbd.triage.feedback import FeedbackStore
-from gedbd.triage.index import Index
 from gedbd.triage.storage.sqlite_file import StoreUnavailable
+from gedbd.triage.stored_index import StoredIndex
 
 PAGE_DIR = Path(__file__).parent / "page"
 # Read once: no request ever names a path on disk.
@@ -74,7 +74,7 @@ class Settings:
 
 
 def create_app(
-    index: Index,
+    index: StoredIndex,
     settings: Settings = Settings(),
     webhook: Webhook | None = None,
     suspects: SuspectFinder | None = None,

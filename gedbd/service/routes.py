@@ -39,8 +39,8 @@ from gedbd.service.suspects import RepositoryError, SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
-from gedbd.triage.index import Index
 from gedbd.triage.report import Filters, Match, Report, check_report
+from gedbd.triage.stored_index import StoredIndex
 
 ERRORS = {
     400: "The request is malformed",
@@ -73,7 +73,7 @@ log = logging.getLogger("gedbd")
 class Service:
     """What the routes share."""
 
-    index: Index
+    index: StoredIndex
     feedback: FeedbackStore
     searches: BoundedThreadPool
     changes: BoundedThreadPool

@@ -24,9 +24,8 @@ from gedbd.io.console import print_line
 from gedbd.io.files import write_text
 from gedbd.io.table_files import read_csv
 from gedbd.retrieval.reports.report_training import RankerOnTop
-from gedbd.triage.assembly import check_backtest, encode_corpus
+from gedbd.triage.backtesting.backtest_run import check_backtest, encode_corpus, run_backtest
 from gedbd.triage.backtesting.learning import RunWeights, run_weights
-from gedbd.triage.backtesting.run import run_backtest
 
 FROZEN = "frozen_ranker_mrr.txt"
 MONITOR = "val/ranker_mrr"

@@ -2,10 +2,10 @@
 
 import json
 from dataclasses import asdict, dataclass, fields
-from typing import Any
 
 import numpy as np
 
+from gedbd.evaluation.run_folders import MATCHING
 from gedbd.retrieval.reports.report_ranker import ReportRanker, default_ranker
 from gedbd.triage.backtesting.targets import NOT_MEASURED, TargetResult, find_target
 from gedbd.triage.confidence import MatchProbability, default_confidence
@@ -54,18 +54,25 @@ class TriageModel:
         return json.dumps(plain, indent=1)
 
     @classmethod
-    def from_json(cls, text: str) -> "TriageModel":
+    def from_json(cls, text: str, source: str) -> "TriageModel":
         """Reads what ``as_json`` returned.
 
         Raises:
-            ValueError: If another version of gedbd wrote it.
+            ValueError: If it is damaged, or another version of gedbd wrote it; names the source.
         """
-        plain: dict[str, Any] = json.loads(text)
-        if plain.keys() != {field.name for field in fields(cls)}:
-            raise ValueError(OLDER)
-        targets = tuple(TargetResult(**target) for target in plain["targets"])
-        ranker = ReportRanker.from_text(plain["ranker"])
-        return cls(ranker, MatchProbability.from_dict(plain["confidence"]), targets, plain["target_precision"])
+        try:
+            plain = json.loads(text)
+            if plain.keys() != {field.name for field in fields(cls)}:
+                raise ValueError(OLDER)
+            targets = tuple(TargetResult(**target) for target in plain["targets"])
+            ranker = ReportRanker.from_text(plain["ranker"])
+            return cls(ranker, MatchProbability.from_dict(plain["confidence"]), targets, plain["target_precision"])
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{source}: {MATCHING} is damaged: it is not JSON ({error})") from error
+        except ValueError as error:
+            raise ValueError(f"{source} {error}") from error
+        except (AttributeError, KeyError, TypeError, RecursionError) as error:
+            raise ValueError(f"{source}: {MATCHING} is damaged: {type(error).__name__} at {error}") from error
 
 
 def default_model() -> TriageModel:

@@ -17,12 +17,12 @@ import pytest
 from small_tracker import as_corpus, fill, open_folder, read_rows, some_report, tiny_reader
 from tiny_models import build, stored_model
 
-from gedbd.triage.assembly import open_index
 from gedbd.triage.report import Report
 from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.rows import StoredReport
 from gedbd.triage.storage.sqlite_file import StoreUnavailable
 from gedbd.triage.storage.sync import synchronise
+from gedbd.triage.stored_index import open_index
 
 REPORTS = [some_report(number) for number in range(40)]
 NOBODY = 65534

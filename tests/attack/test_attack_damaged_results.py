@@ -16,7 +16,7 @@ from gedbd.experiments.sweeps.job_status import FINISHED, JobStatus, read_jobs, 
 from gedbd.experiments.sweeps.sweep_table import show_jobs
 from gedbd.io.files import read_object, replacing, write_text
 from gedbd.io.table_files import read_csv, write_csv, write_parquet
-from gedbd.triage.storage.stored_model import read_matching
+from gedbd.triage.triage_model import TriageModel
 
 RESULTS = pd.DataFrame({"method": ["text", "a, b"], "f1": [0.25, 0.5], "average_precision": [0.125, 0.0]})
 EPOCHS = pd.DataFrame({"epoch": [0, 1], "val/f1": [0.25, 0.5], "val/loss": [1.0, 0.5]})
@@ -128,8 +128,8 @@ def test_a_damaged_job_is_named_and_the_others_go_on(tmp_path, capsys, content):
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "3", "{}", '{"weights": {}}'])
 def test_a_damaged_result_of_a_backtest_is_told(content):
-    with pytest.raises(ValueError, match=r"^run=tested:? ") as refused:
-        read_matching(content, "run=tested")
+    with pytest.raises(ValueError, match=r"^tested:? ") as refused:
+        TriageModel.from_json(content, "tested")
     assert "\n" not in str(refused.value)
 
 

@@ -32,10 +32,11 @@ from gedbd.experiments.sweeps.optuna_sweeper import STUDY
 from gedbd.experiments.tracking.runs import read_stored
 from gedbd.service.app import create_app
 from gedbd.tasks.duplicates.reproduction.sensitivity_table import find_jobs
-from gedbd.triage.assembly import find_backtest, open_index
+from gedbd.triage.index_building import find_backtest
 from gedbd.triage.storage.cache_files import NAME
 from gedbd.triage.storage.index_store import FILE
 from gedbd.triage.storage.stored_model import model_key
+from gedbd.triage.stored_index import open_index
 
 
 class TakenError(AssertionError):
@@ -55,12 +56,12 @@ HOSTILE: list[tuple[str, Any]] = [
     ("encoder.model", {"_target_": EVIL}),
     ("encoder.fine_tuning", {"a": [{"b": {"_target_": EVIL, "_args_": ["id"], "_partial_": True}}]}),
     ("text.tokens", [{"_target_": EVIL}]),
-    ("text._target_", "gedbd.triage.assembly.open_index"),
+    ("text._target_", "gedbd.triage.stored_index.open_index"),
     ("text._target_", "gedbd.encoders.loaded_encoder.Path"),
     ("backend._target_", "gedbd.corpora.readers.csv_export.read_csv"),
     ("backend._target_", "hydra.utils.instantiate"),
     ("backend._target_", "gedbd.configuration.allowed_targets.os.system"),
-    ("text.captions", "pkg://gedbd.triage.assembly/demo.csv"),
+    ("text.captions", "pkg://gedbd.triage.stored_index/demo.csv"),
 ]
 RAY = {
     "_target_": "gedbd.encoders.backends.ray.Ray",

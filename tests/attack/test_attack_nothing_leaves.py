@@ -80,7 +80,7 @@ OTHERS = [
 SERVE = """
 from fastapi.testclient import TestClient
 from gedbd.service.app import create_app
-from gedbd.triage.assembly import open_index
+from gedbd.triage.stored_index import open_index
 with TestClient(create_app(open_index("index", "cache")), base_url="http://localhost") as client:
     for path in ("/", "/docs", "/metrics", "/api/health"):
         assert client.get(path).status_code == 200, path

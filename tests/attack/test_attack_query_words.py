@@ -86,6 +86,6 @@ def test_the_command_reads_no_file_that_its_text_names(tmp_path, monkeypatch, ca
     monkeypatch.setattr("sys.argv", ["gedbd.commands.search", "index=none", "+file=secret"])
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "gedbd.commands.search", raising=False)
-    with pytest.raises(SystemExit, match=r"index=none: no index\.sqlite there"):
+    with pytest.raises(SystemExit, match=r"none: no index\.sqlite there"):
         runpy.run_module("gedbd.commands.search", run_name="__main__")
     assert "password" not in capsys.readouterr().out

@@ -19,8 +19,7 @@ import gedbd.commands.index
 from gedbd.service.app import Settings, create_app
 from gedbd.service.server import ConnectionLimits, build_server
 from gedbd.service.webhook.receiver import Webhook
-from gedbd.triage.assembly import open_index
-from gedbd.triage.index import Index
+from gedbd.triage.stored_index import StoredIndex, open_index
 
 
 @pytest.fixture
@@ -69,7 +68,7 @@ def stored_folder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def stored_index(stored_folder: Path, tmp_path_factory) -> Iterator[Index]:
+def stored_index(stored_folder: Path, tmp_path_factory) -> Iterator[StoredIndex]:
     folder = tmp_path_factory.mktemp("copied") / "index"
     shutil.copytree(stored_folder / "index", folder)
     index = open_index(folder, str(stored_folder / "cache"))

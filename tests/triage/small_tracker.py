@@ -16,11 +16,11 @@ from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.text.templates import title_description
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, MatchProbability
-from gedbd.triage.index import Index
 from gedbd.triage.report import Report, as_table
 from gedbd.triage.report_encoder import ReportEncoder
 from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.sync import Model, synchronise
+from gedbd.triage.stored_index import StoredIndex
 from gedbd.triage.triage_model import TriageModel
 
 NOUNS = ["crash", "picture", "paste", "mail", "folder", "filter", "printer", "calendar", "login", "menu"]
@@ -112,5 +112,5 @@ class Switch:
         return self.read(reports)
 
 
-def open_folder(folder: Path, reader) -> Index:
-    return Index(folder, lambda store: (reader, MATCHING))
+def open_folder(folder: Path, reader) -> StoredIndex:
+    return StoredIndex(folder, lambda store: (reader, MATCHING))

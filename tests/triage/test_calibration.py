@@ -145,7 +145,7 @@ def test_what_was_learnt_survives_json():
         TargetResult(0.7, None, "no threshold"),
     )
     matching = TriageModel(RANKER, learn_confidence(some(0), 0)[0], targets, 0.7)
-    again = TriageModel.from_json(matching.as_json())
+    again = TriageModel.from_json(matching.as_json(), "here")
     assert (again.targets, again.target_precision, again.target) == (targets, 0.7, targets[1])
     features = some(2).features
     assert (again.confidence(features) == matching.confidence(features)).all()
@@ -172,7 +172,7 @@ def test_a_confidence_over_other_features_is_refused():
 def test_what_an_older_version_learnt_is_refused():
     old = {"weights": {}, "confidence": {}, "threshold": 0.4, "precision": 0.7}
     with pytest.raises(ValueError, match=r"older version of gedbd: run gedbd backtest again"):
-        TriageModel.from_json(json.dumps(old))
+        TriageModel.from_json(json.dumps(old), "here")
 
 
 def margins(*scores):

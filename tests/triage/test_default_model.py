@@ -7,7 +7,7 @@ from gedbd.triage.triage_model import TriageModel, default_model
 
 
 def test_nothing_is_suggested_by_the_default_model():
-    model = TriageModel.from_json(default_model().as_json())
+    model = TriageModel.from_json(default_model().as_json(), "here")
     assert model.target.status == "not measured"
     assert model.target.suggest_from is None
     assert model.target.statement.startswith("Nothing is suggested automatically: ")

@@ -19,8 +19,8 @@ from gedbd.service.webhook.payloads import (
     web_host,
 )
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
-from gedbd.triage.index import Index
 from gedbd.triage.report import Report
+from gedbd.triage.stored_index import StoredIndex
 
 ISSUE_ACTIONS = ("opened", "edited", "closed", "reopened", "deleted", "transferred")
 COMMENT_ACTIONS = ("created", "edited", "deleted")
@@ -73,7 +73,7 @@ class IndexUpdater:
         api_url: Address of GitHub's API; it tells the host of events whose issue has no address.
     """
 
-    def __init__(self, index: Index, feedback: FeedbackStore, history: EventHistory, api_url: str) -> None:
+    def __init__(self, index: StoredIndex, feedback: FeedbackStore, history: EventHistory, api_url: str) -> None:
         self.index = index
         self.feedback = feedback
         self.history = history

@@ -33,9 +33,9 @@ from gedbd.service.webhook.index_updater import (
 from gedbd.service.webhook.payloads import Event
 from gedbd.triage.backtesting.targets import TargetResult, find_target, met_targets
 from gedbd.triage.feedback import FeedbackStore
-from gedbd.triage.index import Index
 from gedbd.triage.report import Match, Report
 from gedbd.triage.storage.sqlite_file import StoreUnavailable
+from gedbd.triage.stored_index import StoredIndex
 
 MAX_PAUSE_S = 60.0  # then the clock is read again: it may have been set back
 MAX_SEARCHED = 10
@@ -72,7 +72,7 @@ class Webhook:
 
     def __init__(
         self,
-        index: Index,
+        index: StoredIndex,
         repository: str | None,
         github: CommentClient | None = None,
         secret: str = "",
@@ -349,7 +349,7 @@ class Suggestion(NamedTuple):
     reason: str
 
 
-def suggest_duplicates(index: Index, report: Report, max_named: int, target: TargetResult) -> Suggestion:
+def suggest_duplicates(index: StoredIndex, report: Report, max_named: int, target: TargetResult) -> Suggestion:
     """The comment on a new report, if the precision target was met and the best match reaches its threshold.
 
     Args:

@@ -14,7 +14,7 @@ from gedbd.service.routes import ERROR_RESPONSES, Responses
 from gedbd.service.schemas import ErrorResponse
 from gedbd.service.webhook.github_comments import CommentClient
 from gedbd.service.webhook.receiver import Webhook
-from gedbd.triage.index import Index
+from gedbd.triage.stored_index import StoredIndex
 
 FULL_RETRY_S = 60
 ANSWERS: Responses = {
@@ -81,7 +81,7 @@ def run_event(webhook: Webhook, file: Path, kind: str) -> str:
     return f"{result.detail}; comments: {comments}{reason}"
 
 
-def build_webhook(options: Any, index: Index, secret: str) -> Webhook:
+def build_webhook(options: Any, index: StoredIndex, secret: str) -> Webhook:
     """The webhook; it posts comments if the environment holds a token for them.
 
     Args:

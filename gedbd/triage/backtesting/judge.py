@@ -12,12 +12,12 @@ from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_path
 from gedbd.io.table_files import read_csv
 from gedbd.triage.backtesting.backtest import Backtest, tables_of
+from gedbd.triage.backtesting.backtest_run import PAGE, PageFacts, read_facts, write_page, write_tables
 from gedbd.triage.backtesting.judgements import find_judgements, verdicts_of, with_judgements
 from gedbd.triage.backtesting.page import print_targets, readable_verdicts, some_thresholds
-from gedbd.triage.backtesting.run import PAGE, PageFacts, read_facts, write_page, write_tables
 from gedbd.triage.backtesting.suggestions import REPORTS, SUGGESTIONS, read_suggestions
 from gedbd.triage.confidence import calibration_error
-from gedbd.triage.storage.stored_model import read_matching
+from gedbd.triage.triage_model import TriageModel
 
 NUMBERS = (
     *("target", "threshold", "suggestions", "right", "precision", "precision_low", "precision_high", "coverage"),
@@ -69,13 +69,13 @@ def run_judge(folder: Path, file: Path | None, console: Console) -> None:
 def check_folder(folder: Path) -> None:
     """Raises ValueError unless a folder holds a finished backtest with its suggestions."""
     if not folder.is_dir():
-        raise ValueError(f"run={folder}: no such folder; give a folder written by gedbd backtest")
+        raise ValueError(f"{folder}: no such folder; give a folder written by gedbd backtest")
     if not (folder / MATCHING).is_file():
-        raise ValueError(f"run={folder} is not a finished backtest: it has no {MATCHING}")
+        raise ValueError(f"{folder} is not a finished backtest: it has no {MATCHING}")
     missing = [name for name in (PAGE, SUGGESTIONS, REPORTS) if not (folder / name).is_file()]
     if missing:
         raise ValueError(
-            f"run={folder} has no {missing[0]} because it was written by an older version of gedbd: run"
+            f"{folder} has no {missing[0]} because it was written by an older version of gedbd: run"
             " gedbd backtest again"
         )
 
@@ -86,7 +86,7 @@ def read_backtest(folder: Path, facts: PageFacts) -> tuple[Backtest, Corpus]:
     Raises:
         ValueError: If a file is damaged; names the file.
     """
-    matching = read_matching((folder / MATCHING).read_text(encoding="utf-8", errors="replace"), f"run={folder}")
+    matching = TriageModel.from_json((folder / MATCHING).read_text(encoding="utf-8", errors="replace"), str(folder))
     val, test, corpus = read_suggestions(folder, facts.name)
     targets = read_csv(folder / "targets.csv", *NUMBERS)
     kept = targets.loc[:, ~targets.columns.str.match(OF_VERDICTS)]

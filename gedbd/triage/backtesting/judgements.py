@@ -55,7 +55,7 @@ def find_judgements(folder: Path, file: Path | None) -> Judgements:
     by_hand = folder / TO_JUDGE
     if not downloaded.is_file():
         if not by_hand.is_file():
-            raise ValueError(f"run={folder} has neither {JUDGEMENTS} nor {TO_JUDGE}: set file= to the file of verdicts")
+            raise ValueError(f"{folder} has neither {JUDGEMENTS} nor {TO_JUDGE}: set file= to the file of verdicts")
         return _with_any(read_judgements(by_hand))
     found = _with_any(read_judgements(downloaded))
     ignored = len(read_judgements(by_hand).verdicts) if by_hand.is_file() else 0

@@ -33,7 +33,7 @@ def read_trained(folder: Path) -> TrainedRanker:
     """
     file = folder / RANKER
     if not file.is_file():
-        raise ValueError(f"run={folder} has no {RANKER}: give a folder written by gedbd locate-backtest")
+        raise ValueError(f"{folder} has no {RANKER}: give a folder written by gedbd locate-backtest")
     ranker = _read(file, ChangeRanker.from_text)
     known = _read(folder / FIXES, read_fixes)
     measured = (folder / HIT_RATE).is_file()

@@ -17,7 +17,7 @@ from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.rows import TERM_COLUMNS
 from gedbd.triage.storage.sqlite_file import StoreUnavailable
 
-MODULE = "gedbd.triage.storage.compaction"
+MODULE = __name__
 MIN_CHANGED = 1_000
 CHANGED_SHARE = 0.02  # of the reports: more changes would slow searches and additions down
 

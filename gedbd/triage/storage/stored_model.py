@@ -1,16 +1,30 @@
-"""Identifies the model in an index file by a hash, and checks it for damage."""
+"""The model in an index file: a hash that identifies it, a check for damage, and the encoder that it describes."""
 
 import hashlib
+import io
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gedbd.evaluation.run_folders import MATCHING
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+
+from gedbd.configuration.allowed_targets import read_settings
+from gedbd.encoders.given_encoder import GivenEncoder, is_given
+from gedbd.text.cleaning import Cleaning
+from gedbd.text.templates import FieldTemplate, Text
+from gedbd.triage.report_encoder import ReportEncoder
+from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.rows import damaged
 from gedbd.triage.triage_model import TriageModel
 
+if TYPE_CHECKING:
+    from gedbd.encoders.loaded_encoder import LoadedEncoder
+
 REQUIRED = ("name", "model", "settings", "matching", "dim")
+EXACT = "float32"
 
 
 def model_key(settings: str, matching: str, weights: bytes) -> str:
@@ -25,29 +39,13 @@ def model_key(settings: str, matching: str, weights: bytes) -> str:
     return hashlib.blake2b(json.dumps(about).encode() + weights, digest_size=16).hexdigest()
 
 
-def check_names(path: Path, about: Mapping[str, str]) -> None:
-    """Raises ValueError if a required fact about an index is missing."""
+def check_model(path: Path, about: Mapping[str, str], weights: bytes) -> None:
+    """Raises ValueError if a required fact about an index is missing, or its model is not what was written."""
     for name in REQUIRED:
         if name not in about:
             raise damaged(path, f"its {name} is missing")
-
-
-def check_model(path: Path, about: Mapping[str, str], weights: bytes) -> None:
-    """Raises ValueError if settings, matching or weights differ from what was written."""
     if model_key(about["settings"], about["matching"], weights) != about["model"]:
         raise damaged(path, "its encoder or its settings differ from their checksum")
-
-
-def read_matching(text: str, source: str) -> TriageModel:
-    """What a backtest has learned, from JSON. Raises ValueError, naming the source, if another version wrote it."""
-    try:
-        return TriageModel.from_json(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{source}: {MATCHING} is damaged: it is not JSON ({error})") from error
-    except ValueError as error:
-        raise ValueError(f"{source} {error}") from error
-    except (AttributeError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"{source}: {MATCHING} is damaged: {type(error).__name__} at {error}") from error
 
 
 def fitted(path: Path, about: Mapping[str, str], name: str) -> Any:
@@ -59,3 +57,75 @@ def fitted(path: Path, about: Mapping[str, str], name: str) -> Any:
     if not (isinstance(found, list) and all(isinstance(text, str) for text in found)):
         raise damaged(path, f"its {name} is not a list of texts")
     return found
+
+
+def with_stored_boilerplate(text: Text, about: dict[str, str], path: Path) -> Text:
+    """A text template that removes the boilerplate found in the corpus, not in the few reports at hand."""
+    if isinstance(text, FieldTemplate) and isinstance(text.cleaning, Cleaning):
+        text.cleaning = replace(text.cleaning, shared=frozenset(fitted(path, about, "boilerplate")))
+    return text
+
+
+def load_model(
+    store: IndexStore, source: str, cache_dir: str, backend: DictConfig | None, given: GivenEncoder | None = None
+) -> tuple[ReportEncoder, TriageModel]:
+    """The encoder and the model that an index holds.
+
+    Args:
+        store: The file of the index.
+        source: What messages call it.
+        cache_dir: Where 8-bit models are kept.
+        backend: Encodes queries instead of the backend that has encoded the stored reports.
+        given: The encoder, where the index was built with an object in Python.
+
+    Raises:
+        ValueError: If a part of the model is missing, damaged or of another version, or an argument does not fit.
+    """
+    about = store.about()
+    weights = store.weights()
+    check_model(store.path, about, weights)
+    matching = TriageModel.from_json(about["matching"], source)
+    settings = read_settings(about["settings"], source, cache_dir)
+    if backend is not None:
+        _check_backend(settings.backend, backend)
+        settings.backend = backend
+    settings.cache_dir = cache_dir
+    encoder = _stored_encoder(settings, weights, source, given)
+    return _report_encoder(encoder, settings, about, store.path), matching
+
+
+def _stored_encoder(
+    settings: Any, weights: bytes, source: str, given: GivenEncoder | None
+) -> "LoadedEncoder | GivenEncoder":
+    """The encoder of an index: made from its settings, or the given one if they describe it."""
+    if given is not None:
+        if not is_given(settings.encoder):
+            raise ValueError(f"{source} sets the encoder: leave encoder= out")
+        given.check(settings.encoder, source)
+        return given
+    encoder: LoadedEncoder = instantiate(settings.encoder, backend=instantiate(settings.backend))
+    if weights:
+        encoder.load_weights(io.BytesIO(weights))
+    encoder.model.eval()
+    return encoder
+
+
+def _report_encoder(
+    encoder: "LoadedEncoder | GivenEncoder", settings: Any, about: dict[str, str], path: Path
+) -> ReportEncoder:
+    text = with_stored_boilerplate(instantiate(settings.text), about, path)
+    if isinstance(text, FieldTemplate):
+        text.captions = None  # the images of a new report have no captions yet
+    encoder.calibration = fitted(path, about, "calibration") if encoder.backend.calibrated else None
+    encoder.prepare()  # what the backend refuses is reported when the index is opened, not with the first query
+    return ReportEncoder(encoder, text)
+
+
+def _check_backend(stored: DictConfig, asked: DictConfig) -> None:
+    """Raises ValueError if vectors of two backends differ by more than rounding."""
+    precisions = [backend.get("precision", EXACT) for backend in (stored, asked)]
+    if precisions != [EXACT, EXACT] and precisions[0] != precisions[1]:
+        raise ValueError(
+            f"backend: the stored reports were encoded in {precisions[0]}, so queries in {precisions[1]} cannot be"
+            " compared with them: build the index with this backend"
+        )

@@ -5,12 +5,15 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
+from omegaconf import DictConfig
 
 from gedbd.corpora.urls import fill_template
+from gedbd.encoders.given_encoder import GivenEncoder
+from gedbd.io.console import silence_library_logs, stage
 from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
 from gedbd.retrieval.reports.first_stage import COMPONENT, QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import KnownGroups
@@ -27,13 +30,17 @@ from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.rows import StoredReport
 from gedbd.triage.storage.sqlite_file import StoreUnavailable
 from gedbd.triage.storage.state import CurrentState, EncodeReports, IndexState, LoadModel
+from gedbd.triage.storage.stored_model import load_model
 from gedbd.triage.triage_model import TriageModel
+
+if TYPE_CHECKING:
+    from threadpoolctl import threadpool_limits
 
 BATCH_SIZE = 64
 NO_FILTERS = Filters()
 
 
-class Index:
+class StoredIndex:
     """The reports of one tracker, ready to be searched.
 
     Every method may be called from any thread. Searches run in parallel and never wait; changes take turns. A change is
@@ -45,16 +52,17 @@ class Index:
 
     Args:
         folder: The folder of the file.
-        load_model: Loads the encoder and the model from an open file.
+        load: Loads the encoder and the model from an open file.
 
     Raises:
         ValueError: If there is no index, or it is damaged.
     """
 
-    def __init__(self, folder: Path, load_model: LoadModel) -> None:
+    def __init__(self, folder: Path, load: LoadModel) -> None:
         self.folder = folder
+        self._limits: threadpool_limits | None = None
         try:
-            self._current = CurrentState(folder / FILE, load_model)
+            self._current = CurrentState(folder / FILE, load)
         except StoreUnavailable as error:
             raise ValueError(str(error)) from error
         self._compaction = Compaction(folder / FILE, self._current.read_again)
@@ -96,6 +104,8 @@ class Index:
     def close(self) -> None:
         """Closes the file."""
         self._current.close()
+        if self._limits is not None:
+            self._limits.restore_original_limits()
 
     def get(self, issue_id: str) -> Report | None:
         """A stored report, None if there is none."""
@@ -253,6 +263,38 @@ class Index:
         return changed
 
 
+@stage("open the index")
+def open_index(
+    folder: str | Path, cache_dir: str, backend: DictConfig | None = None, given: GivenEncoder | None = None
+) -> StoredIndex:
+    """Opens an index. Until it is closed, the linear algebra of NumPy runs on one thread.
+
+    Args:
+        folder: The folder of the index.
+        cache_dir: Where 8-bit models are kept.
+        backend: Encodes queries instead of the backend that has encoded the stored reports.
+        given: The encoder, where the index was built with an object in Python.
+
+    Raises:
+        ValueError: If there is no index, or it is damaged or of another version.
+    """
+    folder = Path(folder)
+    if not (folder / FILE).is_file():
+        raise ValueError(f"{folder}: no {FILE} there; build an index with gedbd index run=BACKTEST out={folder}")
+    from threadpoolctl import threadpool_limits
+
+    silence_library_logs()
+    # Encoders have threads of their own; those of BLAS would compete with them for the same cores.
+    limits = threadpool_limits(1, user_api="blas")
+    try:
+        index = StoredIndex(folder, lambda store: load_model(store, str(folder), cache_dir, backend, given))
+    except BaseException:
+        limits.restore_original_limits()
+        raise
+    index._limits = limits
+    return index
+
+
 class Changed(NamedTuple):
     """What adding reports changes.
 
@@ -266,7 +308,7 @@ class Changed(NamedTuple):
 
 
 def _changed(state: IndexState, reports: Sequence[Report], fields: Sequence[str] | None) -> Changed:
-    """Compares reports with a state of the index; see ``Index.add``."""
+    """Compares reports with a state of the index; see ``StoredIndex.add``."""
     stored = state.reader.reports([report.issue_id for report in reports])
     template = state.about.get("url_template", "")
     wanted = {one.issue_id: _filled(one, stored.get(one.issue_id), template, fields) for one in reports}
@@ -311,7 +353,7 @@ class Ranked(NamedTuple):
 
 
 def find_matches(state: IndexState, report: Report, top_k: int, filters: Filters) -> list[Match]:
-    """See ``Index.search``.
+    """See ``StoredIndex.search``.
 
     Raises:
         StoreUnavailable: If the texts of the reports that were found cannot be read.

@@ -4,8 +4,7 @@ import io
 import json
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,22 +12,29 @@ import numpy as np
 import pandas as pd
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
 
+from gedbd.configuration.allowed_targets import keep_local
+from gedbd.configuration.resolvers import encoding_precision
+from gedbd.configuration.saved_options import CONFIG, read_saved
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.given_encoder import GivenEncoder
-from gedbd.io.console import silence_library_logs
+from gedbd.evaluation.run_folders import MATCHING
+from gedbd.experiments.corpus_reading import read_corpus
+from gedbd.io.console import print_line, silence_library_logs
 from gedbd.io.locks import sole_process
-from gedbd.text.cleaning import Cleaning, shared_lines
-from gedbd.text.templates import FieldTemplate, Text
+from gedbd.text.cleaning import shared_lines
+from gedbd.text.templates import Text
 from gedbd.triage.storage.compaction import compact
 from gedbd.triage.storage.index_store import FILE, IndexStore
-from gedbd.triage.storage.stored_model import check_model, check_names, fitted, model_key
+from gedbd.triage.storage.stored_model import check_model, fitted, model_key, with_stored_boilerplate
 from gedbd.triage.storage.sync import Changes, Model, synchronise
-from gedbd.triage.triage_model import TriageModel
+from gedbd.triage.triage_model import TriageModel, default_model
 
 if TYPE_CHECKING:
     from gedbd.encoders.loaded_encoder import LoadedEncoder
 
+QUICKEST = "gedbd.encoders.backends.quickest.Quickest"
 LOCK = "index.lock"  # held while a corpus is stored: two at once would leave reports of both
 UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
 
@@ -104,7 +110,6 @@ def _build_model(
     about |= {"model": key, "name": corpus.name}
     stored = {} if store.is_empty else store.about()
     if stored.get("model") == key:
-        check_names(store.path, stored)
         check_model(store.path, stored, store.weights())
         return Model(stored, state)
     cleaning = json.loads(settings)["text"].get("cleaning", {})
@@ -143,8 +148,69 @@ def _corpus_encoder(
     return encode
 
 
-def with_stored_boilerplate(text: Text, about: dict[str, str], path: Path) -> Text:
-    """A text template that removes the boilerplate found in the corpus, not in the few reports at hand."""
-    if isinstance(text, FieldTemplate) and isinstance(text.cleaning, Cleaning):
-        text.cleaning = replace(text.cleaning, shared=frozenset(fitted(path, about, "boilerplate")))
-    return text
+def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
+    """Brings an index to the state of a corpus; with another model than before, every report is encoded again.
+
+    Args:
+        cfg: The composed configuration of ``conf/index.yaml``.
+        out: The folder of the index.
+        console: Where warnings are printed.
+    """
+    tested, matching, weights = chosen_model(cfg)
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"out={out} is a file: give a new or existing folder")
+    dataset = tested.dataset if OmegaConf.is_missing(cfg.dataset, "path") else cfg.dataset
+    if cfg.dataset.get("url_template") is not None:
+        dataset.url_template = cfg.dataset.url_template
+    backend = cfg.get("backend") or tested.backend
+    corpus = read_corpus(dataset)
+    for warning in corpus.warnings:
+        print_line(console, f"{corpus.name}: {warning}")
+    print_line(console, matching.target.statement)
+    # Resolved, so that the index keeps the precision of backend=auto whatever machine it is opened on.
+    backend = OmegaConf.to_container(backend, resolve=True)
+    settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "backend": backend})
+    model = IndexModel(settings, matching, weights, cfg.cache_dir)
+    return store_corpus(out, corpus, model, partial(print_line, console))
+
+
+def chosen_model(cfg: DictConfig) -> tuple[DictConfig, TriageModel, Path | None]:
+    """What ``find_backtest`` returns for ``run=``; without it, the command's own options and the default model.
+
+    Raises:
+        ValueError: If neither a backtest nor a corpus is given, or ``run=`` is no finished backtest.
+    """
+    if cfg.run:
+        return find_backtest(Path(cfg.run))
+    if OmegaConf.is_missing(cfg.dataset, "path"):
+        raise ValueError(
+            "no reports given: set dataset=csv dataset.path=bugs.csv for the default ranker, or run= to a folder"
+            " written by gedbd backtest"
+        )
+    options = OmegaConf.create({name: cfg[name] for name in ("dataset", "encoder", "text")})
+    options.backend = cfg.get("backend") or {"_target_": QUICKEST, "precision": encoding_precision()}
+    return options, default_model(), None
+
+
+def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
+    """A backtest's configuration, its model, and the checkpoint of its encoder, None for an untrained one.
+
+    Raises:
+        ValueError: If the folder is not a finished backtest, or the run it used is missing.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: no such folder; give a folder written by gedbd backtest")
+    if not (folder / MATCHING).is_file():
+        raise ValueError(
+            f"{folder} is not a finished backtest: it has no {MATCHING}; run gedbd backtest run={folder}"
+            " and give the folder that it writes"
+        )
+    cfg = read_saved(folder)
+    keep_local(cfg, str(folder / CONFIG))
+    weights = None
+    if cfg.run:
+        from gedbd.experiments.checkpoint import find_run  # it imports torch
+
+        _, weights = find_run(Path(cfg.run), cfg.get("weights", "best"))
+    text = (folder / MATCHING).read_text(encoding="utf-8", errors="replace")
+    return cfg, TriageModel.from_json(text, str(folder)), weights

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 from hydra.utils import instantiate
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from gedbd.configuration.saved_options import CONFIG, read_config
@@ -24,12 +24,12 @@ from gedbd.evaluation.report.report_page import write_report
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.checkpoint import save_run
 from gedbd.io.command_output import record
-from gedbd.io.console import print_line, print_next_step, print_path
+from gedbd.io.console import print_line, print_next_step, print_path, stage
 from gedbd.io.files import read_object, write_text
 from gedbd.io.table_files import write_csv, write_parquet
 from gedbd.retrieval.reports.report_ranker import SEEN
 from gedbd.retrieval.reports.report_training import RankerOptions
-from gedbd.triage.assembly import EncodedCorpus, encode_corpus
+from gedbd.text.templates import Text
 from gedbd.triage.backtesting.backtest import Backtest, measure
 from gedbd.triage.backtesting.examples import to_judge
 from gedbd.triage.backtesting.judgements import JUDGEMENTS, TO_JUDGE, read_judgements
@@ -45,10 +45,56 @@ from gedbd.triage.backtesting.page import (
 )
 from gedbd.triage.backtesting.suggestions import keep_suggestions
 
+if TYPE_CHECKING:
+    from gedbd.encoders.loaded_encoder import LoadedEncoder
+
 PAGE = "page.json"
 
 
-class Measured(NamedTuple):
+class EncodedCorpus(NamedTuple):
+    """The vectors of a corpus.
+
+    Attributes:
+        vectors: ``(N, D)`` unit rows.
+        warnings: What the text template found, in sentences for the user.
+    """
+
+    vectors: np.ndarray
+    warnings: tuple[str, ...]
+
+
+def check_backtest(cfg: DictConfig) -> None:
+    """Raises ValueError if the options of a backtest are invalid, before any long work."""
+    if OmegaConf.is_missing(cfg.dataset, "path"):
+        raise ValueError(
+            "no reports given: set dataset=csv dataset.path=bugs.csv, or dataset=demo for the bundled reports"
+        )
+    if not cfg.split._target_.endswith("TimeSplit"):
+        raise ValueError("a backtest replays reports in chronological order: set split=time")
+    if cfg.weights not in ("best", "refit"):
+        raise ValueError(f"weights={cfg.weights} is unknown: choose best or refit")
+    for name in ("target_precision", "confidence_level"):
+        if not (isinstance(cfg[name], int | float) and 0 < cfg[name] < 1):
+            raise ValueError(f"{name}={cfg[name]} must be a number above 0 and below 1")
+    for name in ("max_replayed", "judge"):
+        if not (isinstance(cfg[name], int) and cfg[name] >= 1):
+            raise ValueError(f"{name}={cfg[name]} must be a whole number, 1 or more")
+    if cfg.fill and not Path(cfg.fill).is_file():
+        raise ValueError(f"fill={cfg.fill}: no such file")
+
+
+@stage("encode the reports")
+def encode_corpus(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> EncodedCorpus:
+    """Encodes all reports with the configured encoder, trained if there are weights."""
+    encoder: LoadedEncoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
+    if weights is not None:
+        encoder.load_weights(weights)
+    text: Text = instantiate(cfg.text)
+    texts, warnings = text(corpus.reports, encoder.tokenizer, encoder.text_tokens)
+    return EncodedCorpus(encoder.encode(texts), warnings)
+
+
+class MeasuredHistory(NamedTuple):
     """What a backtest learnt and measured.
 
     Attributes:
@@ -112,7 +158,7 @@ def measure_history(
     weights: RunWeights | None,
     encode: Callable[[Path | None], EncodedCorpus],
     tell: Callable[[str], None],
-) -> Measured:
+) -> MeasuredHistory:
     """Learns on the parts before test, replays all, and measures suggestions.
 
     Args:
@@ -137,10 +183,14 @@ def measure_history(
         vectors[VAL] = encode(weights.val).vectors
     learnt = learn(corpus, parts, vectors, cfg.max_replayed, ranker)
     targets = (cfg.target_precision, cfg.confidence_level)
-    return Measured(learnt.replayed, measure(learnt.replayed, corpus, learnt.ranker, *targets, cfg.seed, cfg.judge))
+    return MeasuredHistory(
+        learnt.replayed, measure(learnt.replayed, corpus, learnt.ranker, *targets, cfg.seed, cfg.judge)
+    )
 
 
-def keep_backtest(folder: Path, cfg: DictConfig, corpus: Corpus, measured: Measured, command: str) -> tuple[Path, str]:
+def keep_backtest(
+    folder: Path, cfg: DictConfig, corpus: Corpus, measured: MeasuredHistory, command: str
+) -> tuple[Path, str]:
     """Writes the run folder.
 
     Args:
