@@ -39,19 +39,15 @@ def method(b: Builder, node: "Node") -> None:
     _parameters(b, node.child_by_field_name("parameters"), Role.PARAMETER)
     body = node.child_by_field_name("body")
     if body is not None:
-        _method_body(b, body)
+        begin = b.events.add(NodeType.BEGIN, body.start_byte, body.start_byte + 1)
+        _statements(b, body)
+        b.events.frontier = b.events.frontier + b.body.exits
+        if b.body.needs_exit:
+            b.events.add(NodeType.EXIT, body.end_byte - 1, body.end_byte)
+        else:
+            b.events.dropped.add(begin)
     b.scopes.pop()
     b.body = outer
-
-
-def _method_body(b: Builder, body: "Node") -> None:
-    begin = b.events.add(NodeType.BEGIN, body.start_byte, body.start_byte + 1)
-    _statements(b, body)
-    b.events.frontier = b.events.frontier + b.body.exits
-    if b.body.needs_exit:
-        b.events.add(NodeType.EXIT, body.end_byte - 1, body.end_byte)
-    else:
-        b.events.dropped.add(begin)
 
 
 def _statements(b: Builder, body: "Node") -> None:
@@ -133,7 +129,7 @@ def members(b: Builder, body: "Node") -> None:
     """
     outer = b.body
     b.body = Body()
-    parts = list(member_nodes(body))
+    parts = member_nodes(body)
     declare_fields(b, parts)
     for part in parts:
         member(b, part)

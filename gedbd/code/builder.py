@@ -80,7 +80,7 @@ class Builder:
         self,
         source: bytes,
         expressions: "Mapping[str, Callable[[Builder, Node, Role], list[int]]]",
-        statements: "Mapping[str, Callable[[Builder, Node], None]]",
+        statements: "Mapping[str, Callable[[Builder, Node], object]]",
     ) -> None:
         self.source = source
         self.events = Events()

@@ -3,20 +3,6 @@
 import re
 from functools import cache
 from pathlib import PurePosixPath
-from typing import NamedTuple
-
-
-class Syntax(NamedTuple):
-    """Comments and texts of a language, as regular expressions.
-
-    Attributes:
-        comment: A comment, over several lines or up to the end of its line.
-        text: A text in quotes, in which the signs of a comment mean nothing.
-    """
-
-    comment: str
-    text: str
-
 
 # A text that does not end on its line is taken to end there, as quotes also occur as apostrophes.
 QUOTED = r'"(?:\\.|[^"\\\n])*(?:"|$)|\'(?:\\.|[^\'\\\n])*(?:\'|$)'
@@ -28,21 +14,24 @@ LINE = r"//[^\n]*"
 HASH = r"\#[^\n]*"
 MARKUP = r"<!--[\s\S]*?(?:-->|\Z)"
 
+# Of the languages of each suffix, as regular expressions: a comment, over several lines or up to the end of its line,
+# and a text in quotes, in which the signs of a comment mean nothing.
 SYNTAXES = {
-    (".java", ".kt", ".kts", ".scala", ".groovy", ".aj", ".cs", ".swift", ".dart"): Syntax(
-        f"{BLOCK}|{LINE}", f"{TEXT_BLOCK}|{QUOTED}"
+    (".java", ".kt", ".kts", ".scala", ".groovy", ".aj", ".cs", ".swift", ".dart"): (
+        f"{BLOCK}|{LINE}",
+        f"{TEXT_BLOCK}|{QUOTED}",
     ),
-    (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".m", ".mm", ".rs", ".proto"): Syntax(f"{BLOCK}|{LINE}", QUOTED),
-    (".js", ".jsx", ".mjs", ".ts", ".tsx", ".go"): Syntax(f"{BLOCK}|{LINE}", f"{TEMPLATE}|{QUOTED}"),
-    (".css",): Syntax(BLOCK, QUOTED),
-    (".php",): Syntax(f"{BLOCK}|{LINE}|{HASH}", QUOTED),
+    (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".m", ".mm", ".rs", ".proto"): (f"{BLOCK}|{LINE}", QUOTED),
+    (".js", ".jsx", ".mjs", ".ts", ".tsx", ".go"): (f"{BLOCK}|{LINE}", f"{TEMPLATE}|{QUOTED}"),
+    (".css",): (BLOCK, QUOTED),
+    (".php",): (f"{BLOCK}|{LINE}|{HASH}", QUOTED),
     # A text that is a statement of its own, such as a docstring, is a comment.
-    (".py", ".pyi"): Syntax(rf"{HASH}|^[ \t]*(?:{TRIPLE_QUOTED})(?=[ \t]*(?:\#.*)?$)", f"{TRIPLE_QUOTED}|{QUOTED}"),
-    (".rb", ".pl", ".pm", ".r"): Syntax(HASH, QUOTED),
-    (".sh", ".bash", ".yaml", ".yml", ".toml", ".cmake"): Syntax(rf"(?<![^\s;]){HASH}", QUOTED),
-    (".properties",): Syntax(r"^[ \t]*[#!][^\n]*", r"(?!)"),
-    (".xml", ".html", ".htm", ".xhtml", ".svg"): Syntax(MARKUP, r"(?!)"),
-    (".sql",): Syntax(rf"{BLOCK}|--[^\n]*", QUOTED),
+    (".py", ".pyi"): (rf"{HASH}|^[ \t]*(?:{TRIPLE_QUOTED})(?=[ \t]*(?:\#.*)?$)", f"{TRIPLE_QUOTED}|{QUOTED}"),
+    (".rb", ".pl", ".pm", ".r"): (HASH, QUOTED),
+    (".sh", ".bash", ".yaml", ".yml", ".toml", ".cmake"): (rf"(?<![^\s;]){HASH}", QUOTED),
+    (".properties",): (r"^[ \t]*[#!][^\n]*", r"(?!)"),
+    (".xml", ".html", ".htm", ".xhtml", ".svg"): (MARKUP, r"(?!)"),
+    (".sql",): (rf"{BLOCK}|--[^\n]*", QUOTED),
 }
 BY_SUFFIX = {suffix: syntax for suffixes, syntax in SYNTAXES.items() for suffix in suffixes}
 SIGN = re.compile(r"[^\n]")
@@ -70,7 +59,8 @@ def _tokens(suffix: str) -> re.Pattern[str] | None:
     syntax = BY_SUFFIX.get(suffix)
     if syntax is None:
         return None
-    return re.compile(f"(?P<comment>{syntax.comment})|{syntax.text}", re.MULTILINE)
+    comment, text = syntax
+    return re.compile(f"(?P<comment>{comment})|{text}", re.MULTILINE)
 
 
 def _without_comment(match: re.Match[str]) -> str:

@@ -165,12 +165,12 @@ def _reaching_edges(
     defining: dict[int, list[int]],
     readings: list[int],
 ) -> Edges | None:
-    """An edge from each definition that reaches a reading; None if that is too much.
+    """An edge from each definition that reaches a reading; None if that is too much. See also ``data_edges``.
 
     Args:
-        keys: See ``data_edges``.
-        definitions: See ``data_edges``.
-        before: See ``data_edges``.
+        keys: Variable of each event.
+        definitions: Whether it defines its variable.
+        before: Events that each may directly follow.
         defining: Events that define each variable, in their order.
         readings: Events that read one of these variables.
     """
@@ -223,7 +223,4 @@ def _union(reaching: list[int], events: list[int]) -> int:
 def _members(found: int, definitions: list[int]) -> list[int]:
     """The definitions in a set: of 0b101 the first and the third. Bits behind theirs belong to other variables."""
     digits = bin(found & ((1 << len(definitions)) - 1))[:1:-1]
-    return [definitions[match.start()] for match in _ONE.finditer(digits)]
-
-
-_ONE = re.compile("1")
+    return [definitions[match.start()] for match in re.finditer("1", digits)]

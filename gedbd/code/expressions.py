@@ -1,5 +1,6 @@
 """Events of expressions. Each visitor returns the value variables: those that the expression's value comes from."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from gedbd.code.bodies import anonymous_class, lambda_expression
@@ -31,10 +32,6 @@ def _annotation(b: Builder, node: "Node", role: Role) -> list[int]:
                 value = child.child_by_field_name("value") if child.type == "element_value_pair" else child
                 b.expression(value, Role.ANNOTATION_VALUE)
     return []
-
-
-def _array_access(b: Builder, node: "Node", role: Role) -> list[int]:
-    return visit_array(b, node)[1]
 
 
 def _array_creation(b: Builder, node: "Node", role: Role) -> list[int]:
@@ -120,21 +117,9 @@ def _creation(b: Builder, node: "Node", role: Role) -> list[int]:
     return values
 
 
-def _elements(b: Builder, node: "Node", role: Role) -> list[int]:
-    return b.expressions(node, Role.ARRAY_EXPRESSION)
-
-
-def _error(b: Builder, node: "Node", role: Role) -> list[int]:
-    return b.unknown(node)
-
-
 def _field_access(b: Builder, node: "Node", role: Role) -> list[int]:
     place = find_place(b, node)
     return [occur_at(b, place, role)] if place else []
-
-
-def _identifier(b: Builder, node: "Node", role: Role) -> list[int]:
-    return b.identifier(node, role)
 
 
 def _inner(b: Builder, node: "Node", role: Role) -> list[int]:
@@ -168,14 +153,6 @@ def _invocation(b: Builder, node: "Node", role: Role) -> list[int]:
     return values
 
 
-def _method_reference(b: Builder, node: "Node", role: Role) -> list[int]:
-    return b.expression(first_part(node), Role.INVOCATION_TARGET)
-
-
-def _unary(b: Builder, node: "Node", role: Role) -> list[int]:
-    return b.expression(node.child_by_field_name("operand"), Role.OTHER_UNARY)
-
-
 def _update(b: Builder, node: "Node", role: Role) -> list[int]:
     """``x++`` and kin."""
     operand = first_part(node)
@@ -190,27 +167,27 @@ def _update(b: Builder, node: "Node", role: Role) -> list[int]:
     return [occur_at(b, place, Role.ASSIGN_UNARY, True, FULL_DEFINITION)] if place else []
 
 
-EXPRESSIONS = {
-    "ERROR": _error,
+EXPRESSIONS: "dict[str, Callable[[Builder, Node, Role], list[int]]]" = {
+    "ERROR": lambda b, node, role: b.unknown(node),
     "annotation": _annotation,
-    "array_access": _array_access,
+    "array_access": lambda b, node, role: visit_array(b, node)[1],
     "array_creation_expression": _array_creation,
-    "array_initializer": _elements,
+    "array_initializer": lambda b, node, role: b.expressions(node, Role.ARRAY_EXPRESSION),
     "assignment_expression": _assignment,
     "binary_expression": _binary,
     "cast_expression": _inner,
-    "element_value_array_initializer": _elements,
+    "element_value_array_initializer": lambda b, node, role: b.expressions(node, Role.ARRAY_EXPRESSION),
     "field_access": _field_access,
-    "identifier": _identifier,
+    "identifier": Builder.identifier,
     "instanceof_expression": _instanceof,
     "lambda_expression": lambda_expression,
     "method_invocation": _invocation,
-    "method_reference": _method_reference,
+    "method_reference": lambda b, node, role: b.expression(first_part(node), Role.INVOCATION_TARGET),
     "object_creation_expression": _creation,
     "parenthesized_expression": _inner,
     "switch_expression": switch_value,
     "ternary_expression": _conditional,
-    "unary_expression": _unary,
+    "unary_expression": lambda b, node, role: b.expression(node.child_by_field_name("operand"), Role.OTHER_UNARY),
     "update_expression": _update,
 }
 

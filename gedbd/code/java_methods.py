@@ -18,6 +18,10 @@ MAX_NAMED = 8  # methods that an error lists
 _MARGIN = re.compile(r"^[ \t]*\*+(?!/)[ \t]?|[ \t\r]+$", re.MULTILINE)
 
 
+class AmbiguousMethodError(ValueError):
+    """Several methods are as described."""
+
+
 class JavaMethod(NamedTuple):
     """A method or constructor of a Java file.
 
@@ -114,7 +118,7 @@ def choose_method(source: str, path: str, name: str | None = None, line: int | N
         line: A line of the method, from 1. None: any. Of nested methods, the innermost counts.
 
     Raises:
-        ValueError: If no method matches, or several do.
+        ValueError: If no method matches; ``AmbiguousMethodError`` if several do.
     """
     methods = find_methods(source, path)
     if not methods:
@@ -129,8 +133,12 @@ def choose_method(source: str, path: str, name: str | None = None, line: int | N
     if line is not None:
         # The innermost begins last.
         chosen = [max(chosen, key=lambda method: method.line)]
+    if len(chosen) > 1 and name is None:
+        names = list(dict.fromkeys(method.name for method in chosen))
+        raise AmbiguousMethodError(f"{path} has {len(chosen)} methods: choose a name, of {_listed(names)}")
     if len(chosen) > 1:
-        raise ValueError(_several(path, name, chosen))
+        lines = [str(method.line) for method in chosen]
+        raise AmbiguousMethodError(f"{path} has {len(chosen)} methods {name}: choose a line, of {_listed(lines)}")
     count = Counter(method.name for method in methods)[chosen[0].name]
     return chosen[0], count > 1
 
@@ -147,15 +155,6 @@ def _suggestion(name: str, methods: list[JavaMethod]) -> str:
     if close:
         return f"did you mean {' or '.join(close)}?"
     return f"it has {_listed(names)}"
-
-
-def _several(path: str, name: str | None, methods: list[JavaMethod]) -> str:
-    """The message for a choice that leaves several methods."""
-    if name is None:
-        names = list(dict.fromkeys(method.name for method in methods))
-        return f"{path} has {len(methods)} methods: choose one with --method, of {_listed(names)}"
-    lines = [str(method.line) for method in methods]
-    return f"{path} has {len(methods)} methods {name}: choose one with line=, of {_listed(lines)}"
 
 
 def _listed(words: list[str]) -> str:

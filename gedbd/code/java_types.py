@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _BY_TYPE = {
+    NodeType.NULL: "var",
     NodeType.INTEGER: "int Integer",
     NodeType.FLOAT: "float Float",
     NodeType.LONG: "long Long",
@@ -142,17 +143,10 @@ _TYPES.update(dict.fromkeys(_OTHER_JDK.split(), NodeType.OTHER_JDK))
 _NOT_NAMES = {"annotation", "marker_annotation", "block_comment", "line_comment", "dimensions", "type_arguments"}
 
 
-def type_of_name(name: str) -> NodeType:
-    """The node type of a simple type name; ``var`` is unknown."""
-    if name == "var":
-        return NodeType.NULL
-    return _TYPES.get(name, NodeType.USER_DEFINED)
-
-
 def declared_type(node: "Node") -> tuple[NodeType, bool]:
     """The node type that a type's tree names, and whether it is an array.
 
-    ``java.util.List<String>`` counts by its last name, ``int[]`` as int, ``A | B`` as A.
+    ``java.util.List<String>`` counts by its last name, ``int[]`` as int, ``A | B`` as A; ``var`` is unknown.
     """
     is_array = node.type == "array_type"
     while node.named_child_count:
@@ -161,8 +155,8 @@ def declared_type(node: "Node") -> tuple[NodeType, bool]:
             break
         last = node.type == "scoped_type_identifier"
         node = parts[-1] if last else parts[0]
-    text = node.text or b""
-    return type_of_name(text.decode(errors="replace")), is_array
+    name = (node.text or b"").decode(errors="replace")
+    return _TYPES.get(name, NodeType.USER_DEFINED), is_array
 
 
 def has_dimensions(node: "Node") -> bool:

@@ -5,13 +5,14 @@ that is nested more than ``MAX_DEPTH`` deep.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gedbd.code.bodies import CLASSES, METHODS, loose_members, member_nodes, method
 from gedbd.code.builder import Builder
-from gedbd.code.edges import Edges, data_edges, drop_events, flow_edges
+from gedbd.code.edges import data_edges, drop_events, flow_edges
 from gedbd.code.event_graph import NO_KEY
 from gedbd.code.expressions import EXPRESSIONS
 from gedbd.code.fragments import Fragment, completions
@@ -41,7 +42,7 @@ def method_graph(code: str) -> FlowGraph:
     for source in _method_sources(code):
         found = _first_method(parse(source).root_node)
         if found is not None:
-            builder = make_builder(source)
+            builder = Builder(source, EXPRESSIONS, STATEMENTS)
             method(builder, found)
             return _cut_graph(builder, code, len(_CLASS))
     raise ValueError(f"no Java method in the text {code.strip()[:60]!r}: give one method or constructor")
@@ -88,25 +89,22 @@ def fragment_graph(code: str) -> FlowGraph | None:
         The graph; None if the piece parses neither as statements, nor as members of a class, nor as a file, or holds
         nothing but comments.
     """
+    of_pure_statements = partial(_statements_graph, may_have_members=False)
     for fragment in completions(code):
-        for make_graph in (_statements_graph, _members_graph, _file_graph, _mixed_graph):
+        for make_graph in (of_pure_statements, _members_graph, _file_graph, _statements_graph):
             graph = make_graph(code, fragment)
             if graph is not None:
                 return graph
     return None
 
 
-def _statements_graph(code: str, fragment: Fragment) -> FlowGraph | None:
-    """The graph of statements of a method; None if one is rather a member of a class or a part of a file."""
-    return _mixed_graph(code, fragment, is_mixed=False)
-
-
-def _mixed_graph(code: str, fragment: Fragment, is_mixed: bool = True) -> FlowGraph | None:
+def _statements_graph(code: str, fragment: Fragment, may_have_members: bool = True) -> FlowGraph | None:
+    """The graph of statements of a method, among which there may be members of a class or parts of a file."""
     prefix = _CLASS + _METHOD + b"".join(fragment.openers) + fragment.lead
     builder, root = _parse_completed(prefix, fragment, b"}}")
     found = _first_method(root) if root else None
     body = found.child_by_field_name("body") if found else None
-    if body is None or (not is_mixed and any(_is_member(statement) for statement in body.named_children)):
+    if body is None or (not may_have_members and any(map(_is_member, body.named_children))):
         return None
     builder.statements(body)
     return _cut_graph(builder, code, len(prefix))
@@ -152,33 +150,22 @@ def _parse_completed(prefix: bytes, fragment: Fragment, suffix: bytes) -> "tuple
     """A builder of the completed text, and its tree if it has no errors."""
     source = prefix + fragment.text + b"\n" + fragment.closer + suffix
     root = parse(source).root_node
-    return make_builder(source), None if root.has_error else root
+    return Builder(source, EXPRESSIONS, STATEMENTS), None if root.has_error else root
 
 
 def _cut_graph(builder: Builder, code: str, offset: int) -> FlowGraph:
-    """The graph of a completed piece without the nodes of what completes it."""
+    """The graph of a completed piece without the nodes of what completes it.
+
+    Args:
+        builder: Its builder, after the piece was visited.
+        code: The piece, which the graph's spans refer to.
+        offset: Bytes before it in the builder's source.
+    """
     events = builder.events
     end = offset + len(code.encode(errors="replace"))
     events.dropped.update(
         event for event in range(len(events)) if events.starts[event] < offset or events.ends[event] > end
     )
-    return to_graph(builder, code, offset)
-
-
-def make_builder(source: bytes) -> Builder:
-    """A builder of the event graph of Java code."""
-    return Builder(source, EXPRESSIONS, STATEMENTS)
-
-
-def to_graph(builder: Builder, code: str, offset: int) -> FlowGraph:
-    """The semantic flow graph of the events that a builder has.
-
-    Args:
-        builder: It, after the code was visited.
-        code: The text that the graph's spans refer to.
-        offset: Bytes before this text in the builder's source.
-    """
-    events = builder.events
     before = drop_events(events)
     edges = flow_edges(events.keys, before)
     data, is_approximate = data_edges(events.keys, events.reads, events.definitions, before)
@@ -191,7 +178,10 @@ def to_graph(builder: Builder, code: str, offset: int) -> FlowGraph:
         "" if events.keys[event] == NO_KEY else builder.source[start:end].decode(errors="replace")
         for event, (start, end) in zip(order, spans, strict=True)
     ]
-    sorted_edges = _renumber(edges, order)
+    # Edges between nodes instead of events, sorted: event ``order[2]`` is node 2.
+    node = {event: number for number, event in enumerate(order)}
+    rows = sorted((node[source], node[to], int(kind)) for source, to, kind in edges)
+    sorted_edges = np.array(rows, np.int32).reshape(-1, 3)
     return FlowGraph(
         tuple(names),
         _characters(np.array(spans, np.int64).reshape(-1, 2) - offset, code),
@@ -201,13 +191,6 @@ def to_graph(builder: Builder, code: str, offset: int) -> FlowGraph:
         sorted_edges[:, 2].astype(np.int8),
         is_approximate or events.is_approximate,
     )
-
-
-def _renumber(edges: Edges, order: list[int]) -> np.ndarray:
-    """``(E, 3)`` edges between nodes instead of events, sorted: event ``order[2]`` is node 2."""
-    node = {event: number for number, event in enumerate(order)}
-    rows = sorted((node[source], node[to], int(kind)) for source, to, kind in edges)
-    return np.array(rows, np.int32).reshape(-1, 3)
 
 
 def _characters(spans: np.ndarray, code: str) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Events of statements."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gedbd.code.bodies import CLASSES, METHODS, annotations, local_class, method
@@ -128,10 +129,6 @@ def _while(b: Builder, node: "Node") -> None:
 _TARGETS = ("while_statement", "do_statement", "for_statement", "enhanced_for_statement", "switch_expression")
 
 
-def _assert(b: Builder, node: "Node") -> None:
-    b.expressions(node, Role.ASSERT_VALUE)
-
-
 def _block(b: Builder, node: "Node") -> None:
     b.scopes.push()
     b.statements(node)
@@ -171,10 +168,6 @@ def _error(b: Builder, node: "Node") -> None:
             b.identifier(child, Role.UNKNOWN)
         else:
             b.statement(child)
-
-
-def _expression(b: Builder, node: "Node") -> None:
-    b.expressions(node, Role.BLOCK_DEFAULT)
 
 
 def _labelled(b: Builder, node: "Node") -> None:
@@ -239,11 +232,11 @@ def _throw(b: Builder, node: "Node") -> None:
     b.events.frontier = []
 
 
-STATEMENTS = {
+STATEMENTS: "dict[str, Callable[[Builder, Node], object]]" = {
     **dict.fromkeys(CLASSES, local_class),
     **dict.fromkeys(METHODS, method),
     "ERROR": _error,
-    "assert_statement": _assert,
+    "assert_statement": lambda b, node: b.expressions(node, Role.ASSERT_VALUE),
     "block": _block,
     "break_statement": _break,
     "constructor_body": _block,
@@ -251,7 +244,7 @@ STATEMENTS = {
     "do_statement": _do,
     "enhanced_for_statement": _for_each,
     "explicit_constructor_invocation": _constructor,
-    "expression_statement": _expression,
+    "expression_statement": lambda b, node: b.expressions(node, Role.BLOCK_DEFAULT),
     "for_statement": _for,
     "if_statement": _if,
     "labeled_statement": _labelled,

@@ -23,16 +23,11 @@ def parse(source: bytes) -> "Tree":
     Raises:
         ValueError: tree-sitter is not installed.
     """
-    return java_parser().parse(source)
+    return _java_parser().parse(source)
 
 
 @cache
-def java_parser() -> "Parser":
-    """The parser of Java, which is made once.
-
-    Raises:
-        ValueError: tree-sitter is not installed.
-    """
+def _java_parser() -> "Parser":
     try:
         import tree_sitter
         import tree_sitter_java

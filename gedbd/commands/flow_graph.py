@@ -14,14 +14,17 @@ from gedbd.io.console import open_console, print_line, print_path
 @command("flow_graph", partial(path_and_flags, option="path", flags=("method", "line", "out")))
 def main(cfg: DictConfig) -> None:
     """Finds the method, writes its figure as SVG and PNG, and prints its nodes and edges."""
-    from gedbd.code.java_methods import choose_method, read_source
+    from gedbd.code.java_methods import AmbiguousMethodError, choose_method, read_source
     from gedbd.code.parse import method_graph
     from gedbd.evaluation.flow_graph_files import LEFT_OUT, check_size, edge_table, node_table, write_figures
     from gedbd.io.command_output import print_table
 
     console = open_console()
     source, source_warnings = read_source(Path(cfg.path), cfg.max_megabytes)
-    method, is_overloaded = choose_method(source, str(cfg.path), cfg.method, cfg.line)
+    try:
+        method, is_overloaded = choose_method(source, str(cfg.path), cfg.method, cfg.line)
+    except AmbiguousMethodError as error:
+        raise ValueError(f"{error} (--method NAME, --line NUMBER)") from error
     graph = method_graph(method.code)
     check_size(graph, cfg.max_nodes)
     stem = Path(cfg.out) / (f"{method.name}-{method.line}" if is_overloaded else method.name)

@@ -1,14 +1,16 @@
 """A short notation of flow graphs that are worked out by hand, and an independent derivation of two kinds of edges.
 
-``nodes`` lists the nodes in source order: ``a:PARAMETER:INTEGER`` is a variable with its role and type (without a type:
+A case begins with its name in brackets. Each of its lines begins with what it holds; lines that begin alike continue
+each other. ``code`` is the method; ``nodes`` lists the nodes in source order: ``a:PARAMETER:INTEGER`` is a variable with its role and type (without a type:
 that of the last variable of the name), ``IF_CONDITION`` a control node. Elsewhere ``a2`` is the second occurrence of
 ``a``, ``IF_CONDITION2`` the second such node; the number may be left out where there is only one.
-``flow`` lists chains of events, separated by ``;``: each is evaluated directly before the next.
+A line of ``flow`` is a chain of events: each is evaluated directly before the next.
 ``data`` lists data edges as ``a1>a2``.
 """
 
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 from gedbd.code.semantic_graph import EdgeKind, NodeType, Role
@@ -45,8 +47,24 @@ class Case(NamedTuple):
 
     code: str
     nodes: str
-    flow: str = ""
-    data: str = ""
+    flow: list[str]
+    data: str
+
+
+def read_cases():
+    """The cases of ``hand_worked.txt`` by their names."""
+    cases = {}
+    for line in (Path(__file__).parent / "hand_worked.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            parts = {name: [] for name in Case._fields}
+            cases[line.strip("[]")] = parts
+        elif line and not line.startswith("#"):
+            name, _, text = line.partition(" ")
+            parts[name].append(text.strip())
+    return {
+        name: Case(" ".join(case["code"]), " ".join(case["nodes"]), case["flow"], " ".join(case["data"]))
+        for name, case in cases.items()
+    }
 
 
 class Node(NamedTuple):
@@ -79,7 +97,7 @@ def expected_edges(case):
     """The edges of a case by kind, each ``from>to``."""
     nodes = expected_nodes(case)
     following = {node.label: set() for node in nodes}
-    for chain in case.flow.split(";"):
+    for chain in case.flow:
         labels = [full_label(word, following) for word in chain.split()]
         for before, after in pairwise(labels):
             following[before].add(after)

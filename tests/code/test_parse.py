@@ -30,6 +30,23 @@ def test_a_method_without_a_body_has_parameters_only():
     assert graph.edges.shape == (2, 0)
 
 
+@pytest.mark.parametrize(
+    ("declared", "expected"),
+    [
+        ("Long[][]", NodeType.LONG),
+        ("java.util.Map<String, List<X>>", NodeType.MAP),
+        ("@Nullable java.util.@A List<String>", NodeType.LIST),
+        ("java.util.Map.Entry<A, B>", NodeType.OTHER_JDK),
+        ("T", NodeType.USER_DEFINED),
+        ("foo.Bar<int[]>", NodeType.USER_DEFINED),
+        ("EnumSet<A>", NodeType.SET),
+        ("var", NodeType.NULL),
+    ],
+)
+def test_declared_types(declared, expected):
+    assert method_graph(f"<T> void f({declared} a) {{ }}").types.tolist() == [expected]
+
+
 @pytest.mark.parametrize("code", ["", " \n", "// void f() {}", "int a;", "import a.b;"])
 def test_a_text_without_a_method_is_refused(code):
     with pytest.raises(ValueError, match=r"no Java method in the text .*: give one method or constructor"):
