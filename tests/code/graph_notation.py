@@ -1,7 +1,10 @@
 """A short notation of flow graphs that are worked out by hand, and an independent derivation of two kinds of edges.
 
-A case begins with its name in brackets. Each of its lines begins with what it holds; lines that begin alike continue
-each other. ``code`` is the method; ``nodes`` lists the nodes in source order: ``a:PARAMETER:INTEGER`` is a variable with its role and type (without a type:
+A case begins with its name in brackets. Each of its lines begins with what it holds; lines of ``code``, ``nodes`` and
+``data`` that begin alike continue each other.
+
+``code`` is the method.
+``nodes`` lists the nodes in source order: ``a:PARAMETER:INTEGER`` is a variable with its role and type (without a type:
 that of the last variable of the name), ``IF_CONDITION`` a control node. Elsewhere ``a2`` is the second occurrence of
 ``a``, ``IF_CONDITION2`` the second such node; the number may be left out where there is only one.
 A line of ``flow`` is a chain of events: each is evaluated directly before the next.
