@@ -8,24 +8,18 @@ from gedbd.corpora.clients import http
 from gedbd.corpora.clients.credentials import plain_header
 from gedbd.corpora.clients.http import Client, Record
 from gedbd.corpora.clients.page_list import PageList
-from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Wanted
+from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Scope, Tracker
 
 
 @dataclass(frozen=True)
-class Bugzilla:
+class Bugzilla(Tracker):
     """Client of Bugzilla's REST API, version 5.0 or later, https://bugzilla.readthedocs.io/en/latest/api.
 
     A page is requested by id ("greater than the last one"), not by offset, so that no bug is skipped when another
     one moves to a different product in the meantime. The comments and the history of a page take one request each. The
     first comment of a bug is its description.
-
-    Args:
-        base_url: Address of the Bugzilla.
-        page_size: Number of bugs per response.
     """
 
-    base_url: str
-    page_size: int
     name: ClassVar[str] = "bugzilla"
     token: ClassVar[str] = "BUGZILLA_API_KEY"
 
@@ -38,13 +32,13 @@ class Bugzilla:
         if not project.strip():
             raise ValueError("project= must be the name of a Bugzilla product")
 
-    def pages(self, client: Client, wanted: Wanted) -> Iterator[Page]:
+    def pages(self, client: Client, scope: Scope) -> Iterator[Page]:
         """Yield the bugs in ascending order of id."""
-        cursor: Cursor | None = wanted.start or {"above": 0}
+        cursor: Cursor | None = scope.start or {"above": 0}
         page_list = PageList(client)
         while cursor:
             above = cursor["above"]
-            answer = page_list.get("/rest/bug", self._query(wanted, above))
+            answer = page_list.get("/rest/bug", self._query(scope, above))
             bugs = page_list.records(answer, "bugs", key="id")
             ids = [http.number(bug, "id", answer) for bug in bugs]
             if ids and min(ids) <= above:
@@ -57,9 +51,9 @@ class Bugzilla:
         """Address of a bug's page. Responses do not hold it: their ``url`` is a field that the reporter fills in."""
         return f"{self.base_url.rstrip('/')}/show_bug.cgi?id={number}"
 
-    def _query(self, wanted: Wanted, above: int) -> dict[str, Any]:
-        query = {"product": wanted.project, "include_fields": "_default,duplicates", "order": "bug_id"}
-        query |= {"last_change_time": wanted.since} if wanted.since else {}
+    def _query(self, scope: Scope, above: int) -> dict[str, Any]:
+        query = {"product": scope.project, "include_fields": "_default,duplicates", "order": "bug_id"}
+        query |= {"last_change_time": scope.since} if scope.since else {}
         return query | {"limit": self.page_size, "f1": "bug_id", "o1": "greaterthan", "v1": above}
 
 

@@ -14,7 +14,7 @@ from gedbd.corpora.clients import http
 from gedbd.corpora.clients.credentials import bearer
 from gedbd.corpora.clients.http import Answer, Client, Record, RefusedError
 from gedbd.corpora.clients.page_list import PageList
-from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Wanted
+from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Scope, Tracker
 from gedbd.io.files import connect_database
 
 LONG_LIST_PAGES = 100  # GitHub may cut off a list that has this many pages
@@ -68,7 +68,7 @@ class CommentStore:
 
 
 @dataclass(frozen=True)
-class GitHub:
+class GitHub(Tracker):
     """Client of GitHub's REST API, https://docs.github.com/en/rest/issues.
 
     Comments and events are listed for the whole repository, which takes about a hundredth of the requests needed to
@@ -83,8 +83,6 @@ class GitHub:
         comments: Whether to fetch comments.
     """
 
-    base_url: str
-    page_size: int
     comments: bool
     name: ClassVar[str] = "github"
     token: ClassVar[str] = "GITHUB_TOKEN"
@@ -98,15 +96,15 @@ class GitHub:
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", project, re.ASCII) or {".", ".."} & set(project.split("/")):
             raise ValueError(f"project={project} must be owner/repo, as in the repository's address")
 
-    def pages(self, client: Client, wanted: Wanted) -> Iterator[Page]:
+    def pages(self, client: Client, scope: Scope) -> Iterator[Page]:
         """Yield comments, then events, as pages without records, and then the issues."""
-        first = self._first("comments" if self.comments else "events", wanted, wanted.since)
-        cursor: Cursor | None = wanted.start or first
+        first = self._first("comments" if self.comments else "events", scope, scope.since)
+        cursor: Cursor | None = scope.start or first
         page_list = PageList(client)
         newest = None
-        with closing(CommentStore(wanted.folder / "notes.sqlite")) as store:
+        with closing(CommentStore(scope.folder / "notes.sqlite")) as store:
             while cursor:
-                answer, cursor = self._get(client, page_list, cursor, wanted)
+                answer, cursor = self._get(client, page_list, cursor, scope)
                 kind = cursor["list"]
                 found = page_list.records(answer, key="number" if kind == "issues" else "id")
                 records: list[Record] = []
@@ -114,68 +112,66 @@ class GitHub:
                     records = [self._with_comments(issue, store, answer) for issue in found]
                 else:
                     store.add(kind, [stored_comment(kind, record, answer) for record in found])
-                cursor = self._next(client, cursor, answer, found, wanted)
+                cursor = self._next(client, cursor, answer, found, scope)
                 if cursor and cursor["pages"] == 0:
                     page_list.start_over()  # another list, or the rest of a long one, which repeats some records
                 count = total(answer, self.page_size)
                 # Newer responses name no last page: the newest issue's number then estimates the total.
-                if kind == "issues" and cursor and not count and not wanted.since:
-                    count = newest = newest or self._newest(client, wanted)
+                if kind == "issues" and cursor and not count and not scope.since:
+                    count = newest = newest or self._newest(client, scope)
                 yield Page(records, cursor, kind, len(found), count)
 
-    def _newest(self, client: Client, wanted: Wanted) -> int | None:
+    def _newest(self, client: Client, scope: Scope) -> int | None:
         """Number of the newest issue, an estimate of how many there are."""
-        answer = client.get(f"/repos/{wanted.project}/issues?state=all&sort=created&direction=desc&per_page=1")
+        answer = client.get(f"/repos/{scope.project}/issues?state=all&sort=created&direction=desc&per_page=1")
         issues = http.records(answer, key="number")
         return max((http.number(issue, "number", answer) for issue in issues), default=None)
 
-    def _get(self, client: Client, page_list: PageList, cursor: Cursor, wanted: Wanted) -> tuple[Answer, Cursor]:
+    def _get(self, client: Client, page_list: PageList, cursor: Cursor, scope: Scope) -> tuple[Answer, Cursor]:
         """The requested page, or the first page of the next list if GitHub shows no more of this one."""
         try:
             return page_list.get(cursor["url"]), cursor
         except RefusedError as refused:
-            further = self._after_limit(client, cursor, wanted) if refused.status == UNPROCESSABLE else None
+            further = self._after_limit(client, cursor, scope) if refused.status == UNPROCESSABLE else None
             if further is None:
                 raise
             page_list.start_over()
             return page_list.get(further["url"]), further
 
-    def _first(self, kind: str, wanted: Wanted, since: str | None) -> Cursor:
+    def _first(self, kind: str, scope: Scope, since: str | None) -> Cursor:
         """The beginning of a list; ``last`` is the time of the last record seen in it."""
         path = {"comments": "issues/comments", "events": "issues/events", "issues": "issues"}[kind]
         query = "" if kind == "events" else "&sort=created&direction=asc" + (f"&since={since}" if since else "")
         state = "&state=all" if kind == "issues" else ""
-        url = f"/repos/{wanted.project}/{path}?per_page={self.page_size}{state}{query}"
+        url = f"/repos/{scope.project}/{path}?per_page={self.page_size}{state}{query}"
         return {"list": kind, "url": url, "since": since, "last": None, "pages": 0}
 
-    def _next(
-        self, client: Client, cursor: Cursor, answer: Answer, found: list[Record], wanted: Wanted
-    ) -> Cursor | None:
+    def _next(self, client: Client, cursor: Cursor, answer: Answer, found: list[Record], scope: Scope) -> Cursor | None:
         times = [http.text(record, "created_at", answer) for record in found]
         here = cursor | {"pages": cursor["pages"] + 1, "last": times[-1] if times else cursor["last"]}
         # Events are listed newest first: once all of a page are older than "since", the rest was fetched before.
-        fetched_before = here["list"] == "events" and wanted.since and times and max(times) < wanted.since
+        fetched_before = here["list"] == "events" and scope.since and times and max(times) < scope.since
         if "next" in answer.links and not fetched_before:
             return here | {"url": answer.links["next"]}
         if here["pages"] >= LONG_LIST_PAGES and not fetched_before:
-            rest = self._after_limit(client, here, wanted)
+            rest = self._after_limit(client, here, scope)
             if rest:
                 return rest
         after = {"comments": "events", "events": "issues"}.get(here["list"])
-        return self._first(after, wanted, wanted.since) if after else None
+        return self._first(after, scope, scope.since) if after else None
 
-    def _after_limit(self, client: Client, cursor: Cursor, wanted: Wanted) -> Cursor | None:
+    def _after_limit(self, client: Client, cursor: Cursor, scope: Scope) -> Cursor | None:
         """The same list from its last record on, ``None`` if that record is where the list began; events end here."""
         last = cursor["last"]
         if last is None:
             return None
         if cursor["list"] == "events":
             client.say(f"events: GitHub returns none before {last}, even if there are any")
-            return self._first("issues", wanted, wanted.since)
+            return self._first("issues", scope, scope.since)
         since = cursor["since"] or ""
         if last < since:
             client.say(f"{cursor['list']}: GitHub ends the list at {last}; anything created later may be missing")
-        return self._first(cursor["list"], wanted, last) if last > since else None
+        return self._first(cursor["list"], scope, last) if last > since else None
 
     def _with_comments(self, issue: Record, store: CommentStore, answer: Answer) -> Record:
         number = http.number(issue, "number", answer)

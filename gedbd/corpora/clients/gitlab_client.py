@@ -9,13 +9,13 @@ from gedbd.corpora.clients import http
 from gedbd.corpora.clients.credentials import plain_header
 from gedbd.corpora.clients.http import Answer, Client, Record
 from gedbd.corpora.clients.page_list import PageList
-from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Wanted
+from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Scope, Tracker
 
 MAX_OFFSET = 40_000  # records; GitLab refuses pages beyond 50,000
 
 
 @dataclass(frozen=True)
-class GitLab:
+class GitLab(Tracker):
     """Client of GitLab's REST API, https://docs.gitlab.com/api/issues.
 
     GitLab lists notes issue by issue only. They are requested for closed issues, because they name the issue that a
@@ -28,8 +28,6 @@ class GitLab:
         comments: Whether to fetch the notes of closed issues.
     """
 
-    base_url: str
-    page_size: int
     comments: bool
     name: ClassVar[str] = "gitlab"
     token: ClassVar[str] = "GITLAB_TOKEN"
@@ -43,10 +41,10 @@ class GitLab:
         if not project.strip("/"):
             raise ValueError(f"project={project} must be group/project, as in the project's address, or its number")
 
-    def pages(self, client: Client, wanted: Wanted) -> Iterator[Page]:
+    def pages(self, client: Client, scope: Scope) -> Iterator[Page]:
         """Yield the issues in chronological order."""
-        path = f"/api/v4/projects/{quote(wanted.project.strip('/'), safe='')}/issues"
-        cursor: Cursor | None = wanted.start or {"url": self._first(path, wanted, None), "read": 0, "had": 0}
+        path = f"/api/v4/projects/{quote(scope.project.strip('/'), safe='')}/issues"
+        cursor: Cursor | None = scope.start or {"url": self._first(path, scope, None), "read": 0, "had": 0}
         page_list = PageList(client)
         while cursor:
             answer = page_list.get(cursor["url"])
@@ -57,33 +55,33 @@ class GitLab:
                 # The issues behind a deleted one have moved up, the first ones to the page before.
                 client.say(f"{client.base_url}: issues were deleted or moved away meanwhile; continuing by date")
                 page_list.start_over()
-                cursor = self._restart(cursor, path, wanted, cursor["last"])
+                cursor = self._restart(cursor, path, scope, cursor["last"])
                 continue
             found = [self._with_notes(client, path, issue, answer) for issue in issues]
             earlier = cursor["had"]
-            cursor = self._next(cursor | {"rest": rest or 0}, path, answer, issues, wanted)
+            cursor = self._next(cursor | {"rest": rest or 0}, path, answer, issues, scope)
             yield Page(found, cursor, "issues", len(found), None if rest is None else earlier + rest)
 
-    def _first(self, path: str, wanted: Wanted, created_after: str | None) -> str:
+    def _first(self, path: str, scope: Scope, created_after: str | None) -> str:
         query = {"scope": "all", "order_by": "created_at", "sort": "asc", "per_page": self.page_size}
-        query |= {"updated_after": wanted.since} if wanted.since else {}
+        query |= {"updated_after": scope.since} if scope.since else {}
         query |= {"created_after": created_after} if created_after else {}
         return f"{path}?{urlencode(query)}"
 
-    def _next(self, cursor: Cursor, path: str, answer: Answer, issues: list[Record], wanted: Wanted) -> Cursor | None:
+    def _next(self, cursor: Cursor, path: str, answer: Answer, issues: list[Record], scope: Scope) -> Cursor | None:
         url = next_url(answer)
         if url is None or not issues:
             return None
         last = http.text(issues[-1], "created_at", answer)
         following = cursor | {"url": url, "read": cursor["read"] + len(issues), "last": last}
-        return following if following["read"] < MAX_OFFSET else self._restart(following, path, wanted, last)
+        return following if following["read"] < MAX_OFFSET else self._restart(following, path, scope, last)
 
-    def _restart(self, cursor: Cursor, path: str, wanted: Wanted, last: str) -> Cursor:
+    def _restart(self, cursor: Cursor, path: str, scope: Scope, last: str) -> Cursor:
         """The rest of the list, from the creation of an issue on."""
-        return {"url": self._first(path, wanted, last), "read": 0, "had": cursor["had"] + cursor["read"]}
+        return {"url": self._first(path, scope, last), "read": 0, "had": cursor["had"] + cursor["read"]}
 
     def _with_notes(self, client: Client, path: str, issue: Record, answer: Answer) -> Record:
-        """The issue with its notes if it is closed and they are wanted."""
+        """The issue with its notes if it is closed and they are scope."""
         if not self.comments or issue.get("state") != "closed":
             return issue
         notes: list[Record] = []

@@ -150,7 +150,7 @@ class Client:
             self.started = min(self._now(), server_time(response.headers, self._now()))
         if response.status_code < 300:
             links = {name: urljoin(response.url, link["url"]) for name, link in response.links.items()}
-            return Answer(parse(body, url), url, response.headers, links)
+            return Answer(parse_json(body, url), url, response.headers, links)
         said = server_message(body)
         # A server may repeat the token in its message: as it was sent, "abc" of "Bearer abc", or decoded.
         for secret in (*self._secrets.values(), read_secret(self.token) if self._secrets else ""):
@@ -289,7 +289,7 @@ def bounded(response: requests.Response) -> bytes:
     return bytes(body)
 
 
-def parse(body: bytes, url: str) -> Any:
+def parse_json(body: bytes, url: str) -> Any:
     """The value of a JSON response.
 
     Raises:

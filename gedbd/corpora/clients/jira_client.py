@@ -11,24 +11,18 @@ from gedbd.corpora.clients import http
 from gedbd.corpora.clients.credentials import basic_or_bearer
 from gedbd.corpora.clients.http import Answer, Client, Record, RefusedError
 from gedbd.corpora.clients.page_list import PageList
-from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Wanted
+from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Scope, Tracker
 
 API = "/rest/api/2"  # version 3 returns texts as trees of nodes
 
 
 @dataclass(frozen=True)
-class Jira:
+class Jira(Tracker):
     """Client of Jira's REST API 2: ``search``, or ``search/jql`` where that was removed, as in Jira Cloud.
 
     Comments and changes arrive with the issues. If Jira Cloud returns only some of them, the rest is fetched.
-
-    Args:
-        base_url: Address of the Jira.
-        page_size: Number of issues per response; a server may return fewer.
     """
 
-    base_url: str
-    page_size: int
     name: ClassVar[str] = "jira"
     token: ClassVar[str] = "JIRA_TOKEN"
 
@@ -41,12 +35,12 @@ class Jira:
         if not project or not project.isprintable() or set('"\\') & set(project):
             raise ValueError(f"project={project} must be the key or name of a Jira project")
 
-    def pages(self, client: Client, wanted: Wanted) -> Iterator[Page]:
+    def pages(self, client: Client, scope: Scope) -> Iterator[Page]:
         """Yield the issues in chronological order."""
-        cursor: Cursor | None = wanted.start or {"start": 0}
+        cursor: Cursor | None = scope.start or {"start": 0}
         page_list = PageList(client)
         while cursor:
-            answer, cursor = self._search(client, page_list, cursor, wanted)
+            answer, cursor = self._search(client, page_list, cursor, scope)
             issues = [
                 self._with_all_parts(client, issue, answer) for issue in page_list.records(answer, "issues", key="key")
             ]
@@ -54,29 +48,29 @@ class Jira:
             yield Page(issues, cursor, "issues", len(issues), count if isinstance(count, int) else None)
 
     def _search(
-        self, client: Client, page_list: PageList, cursor: Cursor, wanted: Wanted
+        self, client: Client, page_list: PageList, cursor: Cursor, scope: Scope
     ) -> tuple[Answer, Cursor | None]:
         if "start" in cursor:
             try:
-                return self._by_offset(client, page_list, cursor, wanted)
+                return self._by_offset(client, page_list, cursor, scope)
             except RefusedError as refused:
                 # Jira Cloud removed this address; one that disappears in the middle of a list is an error.
                 if refused.status != HTTPStatus.GONE or cursor["start"]:
                     raise
         try:
-            return self._by_token(page_list, cursor.get("token"), wanted)
+            return self._by_token(page_list, cursor.get("token"), scope)
         except RefusedError as refused:
             # The token of an interrupted fetch may have expired; a token that was just received has not.
-            if refused.status != HTTPStatus.BAD_REQUEST or cursor is not wanted.start:
+            if refused.status != HTTPStatus.BAD_REQUEST or cursor is not scope.start:
                 raise
         client.say(f"{client.base_url}: the position in the list has expired; reading it again")
-        return self._by_token(page_list, None, wanted)
+        return self._by_token(page_list, None, scope)
 
     def _by_offset(
-        self, client: Client, page_list: PageList, cursor: Cursor, wanted: Wanted
+        self, client: Client, page_list: PageList, cursor: Cursor, scope: Scope
     ) -> tuple[Answer, Cursor | None]:
         start = cursor["start"]
-        answer, count, total = self._page(page_list, start, wanted)
+        answer, count, total = self._page(page_list, start, scope)
         gone = cursor.get("total", 0) - total
         if gone > 0 and start:
             # The issues behind a deleted one have moved up, the first ones to a page that was read before. A page more
@@ -84,31 +78,31 @@ class Jira:
             client.say(f"{client.base_url}: issues were deleted or moved away meanwhile; reading some again")
             page_list.start_over()
             start = max(0, start - gone - self.page_size)
-            answer, count, total = self._page(page_list, start, wanted)
+            answer, count, total = self._page(page_list, start, scope)
         end = start + count
         if not count and end < total:
             raise http.unexpected(answer, f"issues from {start:,} on, out of {total:,}")
         return answer, {"start": end, "total": total} if end < total else None
 
-    def _page(self, page_list: PageList, start: int, wanted: Wanted) -> tuple[Answer, int, int]:
+    def _page(self, page_list: PageList, start: int, scope: Scope) -> tuple[Answer, int, int]:
         """A page by offset, its number of issues, and that of the whole list."""
-        answer = page_list.get(f"{API}/search", self._query(wanted) | {"startAt": start})
+        answer = page_list.get(f"{API}/search", self._query(scope) | {"startAt": start})
         count = len(http.records(answer, "issues", key="key"))
         return answer, count, http.number(answer.content, "total", answer)
 
-    def _by_token(self, page_list: PageList, token: str | None, wanted: Wanted) -> tuple[Answer, Cursor | None]:
-        answer = page_list.get(f"{API}/search/jql", self._query(wanted) | ({"nextPageToken": token} if token else {}))
+    def _by_token(self, page_list: PageList, token: str | None, scope: Scope) -> tuple[Answer, Cursor | None]:
+        answer = page_list.get(f"{API}/search/jql", self._query(scope) | ({"nextPageToken": token} if token else {}))
         http.records(answer, "issues", key="key")
         following = answer.content.get("nextPageToken")
         return answer, {"token": following} if following and not answer.content.get("isLast") else None
 
-    def _query(self, wanted: Wanted) -> dict[str, Any]:
+    def _query(self, scope: Scope) -> dict[str, Any]:
         since = ""
-        if wanted.since:
+        if scope.since:
             # JQL reads dates in the user's time zone, which may be a day off: start a day early.
-            day = date.fromisoformat(wanted.since[:10]) - timedelta(days=1)
+            day = date.fromisoformat(scope.since[:10]) - timedelta(days=1)
             since = f' AND updated >= "{day}"'
-        jql = f'project = "{wanted.project}"{since} ORDER BY created ASC'
+        jql = f'project = "{scope.project}"{since} ORDER BY created ASC'
         return {"jql": jql, "maxResults": self.page_size, "fields": "*all", "expand": "changelog"}
 
     def _with_all_parts(self, client: Client, issue: Record, answer: Answer) -> Record:

@@ -2,30 +2,23 @@
 
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
-
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.text import Text
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from gedbd.corpora.clients.http import Client, Record, check_base
-from gedbd.io.console import is_quiet
+from gedbd.io.console import item_progress
 from gedbd.io.files import write_text
 from gedbd.io.locks import RUN_LOCK, only_writer
 from gedbd.io.unpacking import check_space
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 STATE = "state.json"
 UNFINISHED = {"notes.sqlite", "notes.sqlite-journal", RUN_LOCK}  # left by a fetch that failed on its first page
@@ -33,7 +26,7 @@ Cursor = dict[str, Any]
 OVERLAP = timedelta(minutes=10)  # the clocks of a tracker's servers may differ by this much
 
 
-class Wanted(NamedTuple):
+class Scope(NamedTuple):
     """What to fetch.
 
     Args:
@@ -67,41 +60,35 @@ class Page(NamedTuple):
     total: int | None
 
 
-class Tracker(Protocol):
-    """A kind of tracker: a dataclass whose fields say where it is and what to fetch from it."""
+@dataclass(frozen=True)
+class Tracker(ABC):
+    """A kind of tracker; the fields say where it is and what to fetch from it.
 
-    @property
-    def name(self) -> str:
-        """Its name on the command line."""
+    Args:
+        base_url: Its address.
+        page_size: Number of records per response; a server may return fewer.
 
-    @property
-    def base_url(self) -> str:
-        """Its address."""
+    Attributes:
+        name: Its name on the command line.
+        token: The environment variable that holds its token.
+    """
 
-    @property
-    def page_size(self) -> int:
-        """Number of records per response."""
+    base_url: str
+    page_size: int
+    name: ClassVar[str]
+    token: ClassVar[str]
 
-    @property
-    def token(self) -> str:
-        """The environment variable that holds its token."""
-
+    @abstractmethod
     def secrets(self) -> Mapping[str, str]:
         """The headers that hold the token."""
 
+    @abstractmethod
     def check(self, project: str) -> None:
-        """Refuse a name that no project of this tracker can have."""
+        """Raises ValueError for a name that no project of this tracker can have."""
 
-    def pages(self, client: Client, wanted: Wanted) -> Iterator[Page]:
-        """Yield what is wanted, page by page."""
-
-
-class Rate(ProgressColumn):
-    """Records per second."""
-
-    def render(self, task: Task) -> Text:
-        """The rate, or nothing while it is unknown."""
-        return Text(f"{task.speed:,.0f}/s" if task.speed else "")
+    @abstractmethod
+    def pages(self, client: Client, scope: Scope) -> Iterator[Page]:
+        """Yields what is selected, page by page."""
 
 
 def fetch_tracker(
@@ -122,14 +109,20 @@ def fetch_tracker(
     Raises:
         ValueError: The project, the folder or the token is wrong, or the tracker's response is not the expected one.
     """
-    check(tracker, project, max_wait_s)
+    if not max_wait_s >= 0:
+        raise ValueError(f"max_wait_s={max_wait_s} must not be below 0")
+    if not 1 <= tracker.page_size <= 1000:
+        raise ValueError(f"tracker.page_size={tracker.page_size} must be between 1 and 1000")
+    check_base(tracker.base_url)
+    tracker.check(project)
     secrets = tracker.secrets()
     make_folder(out)
-    with only_writer(out), progress_bar() as progress:
+    with only_writer(out), item_progress("records", transient=False) as progress:
         state = open_state(out, identity(tracker, project))
-        client = make_client(tracker.base_url, secrets, tracker.token, max_wait_s, progress.console.print)
+        say = partial(progress.console.print, soft_wrap=True, highlight=False, markup=False)
+        client = make_client(tracker.base_url, secrets, tracker.token, max_wait_s, say)
         bar = Bar(progress, state.issues)
-        for page in tracker.pages(client, Wanted(project, state.since, state.next, out)):
+        for page in tracker.pages(client, Scope(project, state.since, state.next, out)):
             # The next fetch asks for changes since this one began: what changes during it must not be missed.
             state.started = state.started or iso(client.started)
             if not page.next and not state.pages and not page.records:
@@ -146,16 +139,6 @@ def fetch_tracker(
     )
 
 
-def check(tracker: Tracker, project: str, max_wait_s: float) -> None:
-    """Refuse bad options before the first request."""
-    if not max_wait_s >= 0:
-        raise ValueError(f"max_wait_s={max_wait_s} must not be below 0")
-    if not 1 <= tracker.page_size <= 1000:
-        raise ValueError(f"tracker.page_size={tracker.page_size} must be between 1 and 1000")
-    check_base(tracker.base_url)
-    tracker.check(project)
-
-
 def identity(tracker: Tracker, project: str) -> dict[str, Any]:
     """The options that must be the same for all fetches into one folder: all except the page size."""
     # Pages of different sizes hold the same issues.
@@ -168,17 +151,10 @@ def iso(seconds: float | None) -> str | None:
     return None if seconds is None else f"{datetime.fromtimestamp(seconds, UTC) - OVERLAP:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def progress_bar() -> Progress:
-    """A bar with the number of records, their rate and the remaining time."""
-    console = Console(soft_wrap=True, highlight=False, markup=False)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
-    return Progress(*columns, console=console, disable=is_quiet())
-
-
 class Bar:
     """One line per list of records; issues of an interrupted fetch count as read."""
 
-    def __init__(self, progress: Progress, issues: int) -> None:
+    def __init__(self, progress: "Progress", issues: int) -> None:
         self._progress = progress
         self._issues = issues
         self._tasks: dict[str, TaskID] = {}
@@ -233,7 +209,13 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> FetchState:
         for name in UNFINISHED - {RUN_LOCK}:
             (out / name).unlink(missing_ok=True)
         return FetchState(tracker)
-    state = read_state(file)
+    try:
+        state = FetchState(**json.loads(file.read_text()))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{file}: damaged ({error}); fetch into another folder") from error
+    is_cursor = state.next is None or isinstance(state.next, dict)
+    if not is_cursor or not isinstance(state.tracker, dict) or not (type(state.pages) is type(state.issues) is int):
+        raise ValueError(f"{file}: damaged (a value has the wrong type); fetch into another folder")
     if state.tracker != tracker:
         other = [f"{key}={state.tracker.get(key)}" for key in tracker if state.tracker.get(key) != tracker[key]]
         raise ValueError(
@@ -274,29 +256,12 @@ def page_file(out: Path, number: int) -> Path:
 def check_page(file: Path) -> None:
     """Raise ValueError if a page that was written is missing, or no longer begins and ends as a list."""
     ends = b""
-    if file.is_file() and file.stat().st_size > 1:
-        with file.open("rb") as page:
-            ends = page.read(1)
-            page.seek(-1, os.SEEK_END)
-            ends += page.read(1)
+    with suppress(OSError), file.open("rb") as page:
+        ends = page.read(1)
+        page.seek(-1, os.SEEK_END)
+        ends += page.read(1)
     if ends != b"[]":
         raise ValueError(f"{file}: missing or damaged since it was fetched; fetch into another folder")
-
-
-def read_state(file: Path) -> FetchState:
-    """Read the state from a file.
-
-    Raises:
-        ValueError: The file is damaged.
-    """
-    try:
-        state = FetchState(**json.loads(file.read_text()))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{file}: damaged ({error}); fetch into another folder") from error
-    is_cursor = state.next is None or isinstance(state.next, dict)
-    if not is_cursor or not isinstance(state.tracker, dict) or not (type(state.pages) is type(state.issues) is int):
-        raise ValueError(f"{file}: damaged (a value has the wrong type); fetch into another folder")
-    return state
 
 
 def add_page(out: Path, state: FetchState, page: Page) -> None:

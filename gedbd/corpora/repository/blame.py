@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -53,15 +54,10 @@ def blame_lines(git: Git, commit: str, path: str, lines: Sequence[int]) -> list[
 
 def _ranges(lines: Iterable[int]) -> Iterator[tuple[int, int]]:
     """First and last line of each run of neighbours: (3, 4) and (9, 9) for lines 4, 9, 3."""
-    first = last = 0
-    for line in sorted(set(lines)):
-        if line != last + 1 and last:
-            yield first, last
-        if line != last + 1 or not last:
-            first = line
-        last = line
-    if last:
-        yield first, last
+    # Neighbours have the same distance to their places: 3 - 0 and 4 - 1, but 9 - 2.
+    for _, run in groupby(enumerate(sorted(set(lines))), key=lambda item: item[1] - item[0]):
+        numbers = [number for _, number in run]
+        yield numbers[0], numbers[-1]
 
 
 def stored_name(git: Git, revision: str, path: str) -> bytes:
@@ -136,7 +132,11 @@ def removed_code(change: FileChange, old_text: str) -> list[int]:
 
 def _changed_for_good(hunk: Hunk) -> Iterator[int]:
     """The numbers of the removed lines of a hunk that are no formatting."""
-    blocks = [block for block in changed_blocks(hunk) if not _is_formatting(block)]
+    blocks = [
+        block
+        for block in changed_blocks(hunk)
+        if _squeezed("".join(text for _, text in block.removed)) != _squeezed("".join(block.added))
+    ]
     added = Counter(_squeezed(text) for block in blocks for text in block.added)
     for number, text in (line for block in blocks for line in block.removed):
         if added[_squeezed(text)]:
@@ -162,11 +162,6 @@ def changed_blocks(hunk: Hunk) -> Iterator[Block]:
         number += 1
     if block.removed or block.added:
         yield block
-
-
-def _is_formatting(block: Block) -> bool:
-    before = "".join(text for _, text in block.removed)
-    return _squeezed(before) == _squeezed("".join(block.added))
 
 
 def _squeezed(text: str) -> str:
@@ -201,17 +196,12 @@ def trace_fix(git: Git, fix: Commit, suffixes: Sequence[str] | None) -> Trace:
         return Trace([], ONLY_ADDED if sources else NO_SOURCE)
     origins: list[BlamedLine] = []
     for change in changed:
-        lines = removed_code(change, file_text(git, fix.parents[0], change.old_path))
+        name = stored_name(git, fix.parents[0], change.old_path)
+        old_text, _ = decode(git.run("cat-file", "blob", fix.parents[0].encode("ascii") + b":" + name))
+        lines = removed_code(change, old_text)
         if lines:
             origins += blame_lines(git, fix.parents[0], change.old_path, lines)
     return Trace(origins, "" if origins else NO_CODE)
-
-
-def file_text(git: Git, commit: str, path: str) -> str:
-    """The content of a file in a commit. Raises ValueError if there is no such file."""
-    name = stored_name(git, commit, path)
-    text, _ = decode(git.run("cat-file", "blob", commit.encode("ascii") + b":" + name))
-    return text
 
 
 def _removes(change: FileChange) -> bool:

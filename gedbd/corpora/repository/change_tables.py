@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -62,9 +61,9 @@ class TableBuilder:
         removed = 0
         parts = _Parts(self.max_diff_chars)
         for change in files:
-            counts = sum((line_counts(hunk) for hunk in change.hunks), Counter())
-            added += counts["+"]
-            removed += counts["-"]
+            signs = Counter(line[:1] for hunk in change.hunks for line in hunk.lines)
+            added += signs["+"]
+            removed += signs["-"]
             parts.add(self._add_file(f"{commit.id}:{change.path}", repeated, change, row))
         diff = self._cut("commits", parts.text)
         paths = "\n".join(change.path for change in files)
@@ -73,7 +72,8 @@ class TableBuilder:
             (commit.id, commit.created_at, *texts, paths, diff, row, " ".join(commit.parents), *numbers)
         )
         self._counts["commits with files or lines left out"] += commit.is_cut
-        self._counts["files without a diff, as the commit was cut before them"] += sum(map(_has_no_diff, files))
+        without = sum(change.is_cut and not change.hunks and not change.is_binary for change in files)
+        self._counts["files without a diff, as the commit was cut before them"] += without
 
     def _add_file(self, id_: str, texts: tuple[object, ...], change: FileChange, commit: int) -> str:
         """Adds the row of a file and those of its hunks, and gives the whole diff."""
@@ -141,14 +141,9 @@ def joined_by_path(files: Iterable[FileChange]) -> list[FileChange]:
         before = joined.get(change.path)
         if before is not None:
             is_cut = before.is_cut or change.is_cut
-            change = replace(before, status="T", hunks=(*before.hunks, *change.hunks), is_cut=is_cut)
+            change = before._replace(status="T", hunks=(*before.hunks, *change.hunks), is_cut=is_cut)
         joined[change.path] = change
     return list(joined.values())
-
-
-def line_counts(hunk: Hunk) -> Counter[str]:
-    """How many lines a hunk has by sign: ``+``, ``-`` or blank."""
-    return Counter(line[:1] for line in hunk.lines)
 
 
 def file_header(change: FileChange) -> str:
@@ -169,10 +164,6 @@ def hunk_text(hunk: Hunk) -> str:
     section = f" {hunk.section}" if hunk.section else ""
     place = f"@@ -{hunk.old_start},{hunk.old_count} +{hunk.new_start},{hunk.new_count} @@"
     return "\n".join([place + section, *hunk.lines])
-
-
-def _has_no_diff(change: FileChange) -> bool:
-    return change.is_cut and not change.hunks and not change.is_binary
 
 
 def _frame(rows: list[tuple[object, ...]], columns: tuple[str, ...]) -> pd.DataFrame:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Generator, Iterator, Sequence, Set
 from contextlib import closing
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk, Limits
 from gedbd.corpora.repository.git_command import Git, cut_line, decode, decode_message
@@ -90,16 +90,25 @@ class CommitCache(RowCache):
     def get(self, walked: WalkedCommit) -> ReadCommit | None:
         """A commit with the date of this history; None if its row is absent or damaged."""
         values = self.value(walked.id)
+        if values is None:
+            return None
         try:
-            return None if values is None else _commit(walked, *values)
+            message, parents, files, is_cut, losses = values
+            changes = tuple(
+                FileChange._make(
+                    [*head, tuple(Hunk._make([*place, tuple(lines)]) for *place, lines in hunks), is_file_cut]
+                )
+                for *head, hunks, is_file_cut in files
+            )
+            commit = Commit(walked.id, tuple(parents), walked.created_at, message, changes, is_cut)
+            return ReadCommit(commit, Losses(*losses))
         except (ValueError, TypeError):
             return None
 
     def add(self, read: ReadCommit) -> None:
         """Store a commit, see ``RowCache.store``."""
         commit = read.commit
-        files = [_file_values(file) for file in commit.files]
-        self.store(commit.id, [commit.message, commit.parents, files, commit.is_cut, read.losses])
+        self.store(commit.id, [commit.message, commit.parents, commit.files, commit.is_cut, read.losses])
 
 
 class History:
@@ -186,29 +195,6 @@ class History:
                 elif walked.id not in known:
                     cache.add(read)
                 yield read
-
-
-def _file_values(file: FileChange) -> list[object]:
-    hunks = [
-        (hunk.old_start, hunk.old_count, hunk.new_start, hunk.new_count, hunk.section, hunk.lines)
-        for hunk in file.hunks
-    ]
-    return [file.status, file.path, file.old_path, file.is_binary, file.is_submodule, hunks, file.is_cut]
-
-
-def _commit(walked: WalkedCommit, message: str, parents: Any, files: Any, is_cut: bool, losses: Any) -> ReadCommit:
-    changes = tuple(_file(*values) for values in files)
-    commit = Commit(walked.id, tuple(parents), walked.created_at, message, changes, is_cut)
-    return ReadCommit(commit, Losses(*losses))
-
-
-def _file(status: str, path: str, old_path: str, binary: bool, submodule: bool, hunks: Any, cut: bool) -> FileChange:
-    parts = tuple(_hunk(*values) for values in hunks)
-    return FileChange(status, path, old_path, binary, submodule, parts, cut)
-
-
-def _hunk(old_start: int, old_count: int, new_start: int, new_count: int, section: str, lines: list[str]) -> Hunk:
-    return Hunk(old_start, old_count, new_start, new_count, section, tuple(lines))
 
 
 def read_commits(git: Git, wanted: Sequence[WalkedCommit], limits: Limits) -> Generator[ReadCommit, None, None]:

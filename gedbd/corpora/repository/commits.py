@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -36,8 +35,7 @@ class Limits(NamedTuple):
 NO_LIMITS = Limits(*(2**62,) * len(Limits._fields))
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
+class Hunk(NamedTuple):
     """Neighbouring changed lines of a file, with three lines of context around them.
 
     Attributes:
@@ -58,8 +56,7 @@ class Hunk:
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(NamedTuple):
     """What a commit does to a file.
 
     Attributes:
@@ -82,8 +79,7 @@ class FileChange:
     is_cut: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(NamedTuple):
     """A commit and what it changes relative to its first parent.
 
     Attributes:

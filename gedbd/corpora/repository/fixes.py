@@ -7,7 +7,7 @@ numbers do not count: ``bug 12`` does, ``bug 2013-12-01``, ``bug 1.2`` and ``bug
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 
 import pandas as pd
@@ -16,6 +16,7 @@ from gedbd.corpora.repository.commits import MIN_ID_LENGTH, Commit
 
 NAMED_GROUP = "ids"
 ID = re.compile(r"[A-Za-z][A-Za-z0-9_]*-\d+|\d+")
+# As git revert writes it.
 REVERT = re.compile(r'Revert "|[\s\S]*\bThis reverts commit [0-9a-f]{7}')
 # Trackers' dates may lack a time or a zone, so a commit of the day before may still be a fix.
 MAX_EARLY = timedelta(days=1)
@@ -80,16 +81,19 @@ class MessageFixes:
 
     def add(self, commit: Commit) -> bool:
         """Whether the commit is a fix; it is remembered then."""
-        rows = self._named(commit.message)
+        texts = [match[NAMED_GROUP] or "" for pattern in self._patterns for match in pattern.finditer(commit.message)]
+        ids = {id_.upper() for text in texts for id_ in ID.findall(text)}
+        rows = sorted(self._rows[id_] for id_ in ids if id_ in self._rows)
         if not rows:
             return False
-        if is_revert(commit.message):
+        if REVERT.match(commit.message):
             self._counts["reverts"] += 1
             return False
         if len(commit.parents) > 1 and not self._merges:
             self._counts["merges"] += 1
             return False
-        kept = [row for row in rows if not self._is_early(commit.created_at, row)]
+        # A comparison with NaT is false.
+        kept = [row for row in rows if not commit.created_at < self._created_at.iloc[row] - MAX_EARLY]
         self._counts["commits made more than a day before the report"] += len(kept) < len(rows)
         if kept:
             self._reports[commit.id] = kept
@@ -104,16 +108,6 @@ class MessageFixes:
         ]
         return Fixes(self._reports, tuple(warnings))
 
-    def _named(self, message: str) -> list[int]:
-        """Rows of the reports that a message names, ascending."""
-        texts = [match[NAMED_GROUP] or "" for pattern in self._patterns for match in pattern.finditer(message)]
-        ids = {id_.upper() for text in texts for id_ in ID.findall(text)}
-        return sorted(self._rows[id_] for id_ in ids if id_ in self._rows)
-
-    def _is_early(self, made_at: datetime, row: int) -> bool:
-        created_at = self._created_at.iloc[row]
-        return not pd.isna(created_at) and made_at < created_at - MAX_EARLY
-
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
     """The pattern of ids in messages. Raises ValueError if it cannot be read or has no group ``ids``."""
@@ -124,11 +118,6 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     if NAMED_GROUP not in compiled.groupindex:
         raise ValueError(f"dataset.fix_patterns: {pattern!r} has no group (?P<{NAMED_GROUP}>...) around the id")
     return compiled
-
-
-def is_revert(message: str) -> bool:
-    """Whether a commit takes another one back, as ``git revert`` says it."""
-    return REVERT.match(message) is not None
 
 
 class TableFixes:

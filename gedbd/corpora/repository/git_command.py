@@ -40,7 +40,6 @@ VARIABLES = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
 }
-MISSING = "git is not installed: install git 2.31 or later to read a history"
 DAMAGED = re.compile("unable to read|could not|corrupt|missing|bad object|inflate|loose object|not allowed")
 VERSION = re.compile(r"git version (\d+)\.(\d+)")
 
@@ -169,7 +168,7 @@ def _check_version() -> None:
     try:
         told = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True, env=_variables()).stdout
     except FileNotFoundError as error:
-        raise ValueError(MISSING) from error
+        raise ValueError("git is not installed: install git 2.31 or later to read a history") from error
     version = VERSION.match(told)
     if version is not None and (int(version[1]), int(version[2])) < MIN_VERSION:
         raise ValueError(f"{told.strip()} is too old: install git {'.'.join(map(str, MIN_VERSION))} or later")

@@ -83,11 +83,18 @@ class _Collector:
     def __init__(self, tables: ChangeTables, created_at: pd.Series, fixes: Sequence[Fix]) -> None:
         self._created_at = created_at
         self._fixed_by = {(row, fix.commit.id) for fix in fixes for row in fix.reports}
-        self._places = _Places(tables)
         documents = {"commit": tables.commits, "file": tables.files, "hunk": tables.hunks}
         self._links = {name: LinkBuilder(len(created_at), len(table), SOURCE) for name, table in documents.items()}
         self._reasons: Counter[str] = Counter()
         self._lines: Counter[str] = Counter()
+        commits = tables.commits.table
+        dates = zip(commits["commit"], commits["created_at"], strict=True)
+        self._commits = dict(zip(commits["id"], dates, strict=True))  # row and date
+        self._files = {id_: row for row, id_ in enumerate(tables.files.ids)}
+        hunks = tables.hunks.table
+        self._hunk_ends = (hunks["new_start"] + hunks["new_count"]).tolist()
+        # File and first line of each hunk, ascending, as the hunks of a file follow each other.
+        self._hunk_starts = list(zip(hunks["file"].tolist(), hunks["new_start"].tolist(), strict=True))
 
     def add(self, fix: Fix, trace: Trace) -> None:
         """Adds the links of all reports of a fix."""
@@ -99,17 +106,17 @@ class _Collector:
 
     def _add_origin(self, report: int, fixed_at: pd.Timestamp, line: BlamedLine) -> bool:
         """Links a report to the commit, the file and the hunk that a line comes from, if that commit counts."""
-        commit = self._places.commit(line.commit_id)
+        commit = self._commits.get(line.commit_id)
         if commit is None:
             self._lines["commits outside of the history"] += 1
             return False
         row, made_at = commit
-        reported_at = self._created_at.iloc[report]
-        is_later = not pd.isna(reported_at) and made_at >= reported_at
-        if is_later or (report, line.commit_id) in self._fixed_by:
+        # A comparison with NaT is false.
+        if made_at >= self._created_at.iloc[report] or (report, line.commit_id) in self._fixed_by:
             return False
         self._links["commit"].add(report, row, fixed_at)
-        file, hunk = self._places.file_and_hunk(line)
+        file = self._files.get(f"{line.commit_id}:{line.path}")
+        hunk = None if file is None else self._hunk(file, line.line)
         if file is not None:
             self._links["file"].add(report, file, fixed_at)
         if hunk is None:
@@ -117,6 +124,15 @@ class _Collector:
         else:
             self._links["hunk"].add(report, hunk, fixed_at)
         return True
+
+    def _hunk(self, file: int, line: int) -> int | None:
+        """The row of the hunk that introduced a line of a file; None where it was cut off."""
+        # The last hunk that begins at the line or before it: of (file, start) (4, 3) and (4, 20), line 25 is in the
+        # second.
+        row = bisect_right(self._hunk_starts, (file, line)) - 1
+        if row < 0 or self._hunk_starts[row][0] != file or line >= self._hunk_ends[row]:
+            return None
+        return row
 
     def links(self) -> dict[str, Links]:
         """The links by granularity."""
@@ -128,36 +144,6 @@ class _Collector:
         reasons = [f"fixes without inducing commits, {reason}: {count:,}" for reason, count in self._reasons.items()]
         lines = [f"lines blamed on {what}: {count:,}" for what, count in self._lines.items()]
         return (*reasons, *lines)
-
-
-class _Places:
-    """Finds the rows of a blamed line in the tables of commits, files and hunks."""
-
-    def __init__(self, tables: ChangeTables) -> None:
-        commits = tables.commits.table
-        dates = zip(commits["commit"], commits["created_at"], strict=True)
-        self._commits = dict(zip(commits["id"], dates, strict=True))
-        self._files = {id_: row for row, id_ in enumerate(tables.files.ids)}
-        hunks = tables.hunks.table
-        self._hunk_ends = (hunks["new_start"] + hunks["new_count"]).tolist()
-        # File and first line of each hunk, ascending, as the hunks of a file follow each other.
-        self._hunk_starts = list(zip(hunks["file"].tolist(), hunks["new_start"].tolist(), strict=True))
-
-    def commit(self, id_: str) -> tuple[int, pd.Timestamp] | None:
-        """Row and date of a commit; None if it is not in the history."""
-        return self._commits.get(id_)
-
-    def file_and_hunk(self, line: BlamedLine) -> tuple[int | None, int | None]:
-        """The rows of the file and of the hunk that introduced a line; None where they were cut off."""
-        file = self._files.get(f"{line.commit_id}:{line.path}")
-        if file is None:
-            return None, None
-        # The last hunk that begins at the line or before it: of (file, start) (4, 3) and (4, 20), line 25 is in the
-        # second.
-        row = bisect_right(self._hunk_starts, (file, line.line)) - 1
-        if row < 0 or self._hunk_starts[row][0] != file or line.line >= self._hunk_ends[row]:
-            return file, None
-        return file, row
 
 
 def link_hunks(fixing: Links, inducing_files: Links, tables: ChangeTables) -> tuple[Links, tuple[str, ...]]:
@@ -188,14 +174,11 @@ def link_hunks(fixing: Links, inducing_files: Links, tables: ChangeTables) -> tu
                     builder.add(report, row, made_at)
                     linked.add(report)
     total = inducing_files.table["query"].nunique()
-    return builder.links(), (_told(len(linked), total),)
-
-
-def _told(linked: int, total: int) -> str:
-    return (
-        f"reports with inducing files whose inducing hunks are found by equal lines: {linked:,}; not found, as diffs"
-        f" were cut or lines were changed in between: {total - linked:,}"
+    warning = (
+        f"reports with inducing files whose inducing hunks are found by equal lines: {len(linked):,}; not found, as"
+        f" diffs were cut or lines were changed in between: {total - len(linked):,}"
     )
+    return builder.links(), (warning,)
 
 
 def _rows_of_each(owner: np.ndarray, count: int) -> list[list[int]]:
@@ -225,10 +208,5 @@ def _of_same_file(removed: RemovedLines, path: str) -> set[str]:
 def _code_lines(hunk: str, sign: str) -> set[str]:
     """The lines of one sign that may hold code, stripped; the first line of a hunk is its header."""
     stripped = (line[1:].strip() for line in hunk.split("\n")[1:] if line.startswith(sign))
-    return {text for text in stripped if _may_be_code(text)}
-
-
-def _may_be_code(text: str) -> bool:
-    if COMMENT.match(text):
-        return False
-    return len(WORD_CHARACTER.findall(text)) >= MIN_WORD_CHARACTERS
+    texts = (text for text in stripped if not COMMENT.match(text))
+    return {text for text in texts if len(WORD_CHARACTER.findall(text)) >= MIN_WORD_CHARACTERS}

@@ -66,8 +66,18 @@ class PatchParser:
         change = self._file.change()
         self._chars_left -= self._file.num_chars
         self._file = None
-        if self._files and _is_type_change(self._files[-1], change):
-            self._files[-1] = _type_change(self._files[-1], change)
+        before = self._files[-1] if self._files else change
+        if (before.status, change.status, before.path) == ("D", "A", change.path):
+            # The two halves that Git shows for a file that becomes a link, or the like.
+            self._files[-1] = FileChange(
+                "T",
+                change.path,
+                before.path,
+                before.is_binary or change.is_binary,
+                before.is_submodule or change.is_submodule,
+                before.hunks + change.hunks,
+                before.is_cut or change.is_cut,
+            )
         elif len(self._files) < self._limits.max_files:
             self._files.append(change)
         else:
@@ -205,15 +215,3 @@ def _header_paths(names: str) -> tuple[str, str]:
     if names.startswith('"'):
         return unquote(f'{before}"')[2:], unquote(f'"{after}')[2:]
     return unquote(before)[2:], unquote(after or before[2:])
-
-
-def _is_type_change(before: FileChange, after: FileChange) -> bool:
-    """Whether two neighbours are the two halves that Git shows for a file that becomes a link, or the like."""
-    return before.status == "D" and after.status == "A" and before.path == after.path
-
-
-def _type_change(before: FileChange, after: FileChange) -> FileChange:
-    is_binary = before.is_binary or after.is_binary
-    is_submodule = before.is_submodule or after.is_submodule
-    is_cut = before.is_cut or after.is_cut
-    return FileChange("T", after.path, before.path, is_binary, is_submodule, before.hunks + after.hunks, is_cut)

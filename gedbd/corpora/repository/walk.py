@@ -2,8 +2,8 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from gedbd.corpora.repository.git_command import Git
 
@@ -12,8 +12,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_SECONDS = int((datetime(2200, 1, 1, tzinfo=UTC) - EPOCH).total_seconds())
 
 
-@dataclass(frozen=True, slots=True)
-class WalkedCommit:
+class WalkedCommit(NamedTuple):
     """A commit that is still to be read.
 
     Attributes:
@@ -29,8 +28,7 @@ class WalkedCommit:
     is_merge: bool = False
 
 
-@dataclass(frozen=True)
-class Walk:
+class Walk(NamedTuple):
     """The commits of a history; parents before their children, otherwise by date.
 
     Attributes:
@@ -58,7 +56,8 @@ def walk_history(git: Git, revision: str) -> Walk:
     with git.stream("rev-list", "--topo-order", "--reverse", "--timestamp", "--parents", start) as lines:
         for line in lines:
             date, commit, *ids = line.decode("ascii").split()
-            dates[commit] = _valid(date)
+            # Git shows damaged dates as 0.
+            dates[commit] = int(date) if 0 < int(date) < MAX_SECONDS else None
             parents[commit] = ids
     invalid = sum(date is None for date in dates.values())
     late = find_late(dates, parents, start)
@@ -74,7 +73,12 @@ def walk_history(git: Git, revision: str) -> Walk:
         )
         for commit in order
     ]
-    return Walk(commits, _warnings(early, len(late), invalid))
+    counts = {
+        "dated before a parent and take its date": early,
+        "dated more than a day after later ones and take a parent's date": len(late),
+        "dated outside 1970 to 2200 and take a parent's date": invalid,
+    }
+    return Walk(commits, tuple(f"{count:,} commits are {what}" for what, count in counts.items() if count))
 
 
 def _given_dates(dates: dict[str, int | None], parents: dict[str, list[str]]) -> tuple[dict[str, int], int]:
@@ -89,23 +93,6 @@ def _given_dates(dates: dict[str, int | None], parents: dict[str, list[str]]) ->
     return given, early
 
 
-def _valid(seconds: str) -> int | None:
-    """A date in seconds since 1970, or None if it is outside 1970 to 2200. Git shows damaged ones as 0."""
-    number = int(seconds)
-    return number if 0 < number < MAX_SECONDS else None
-
-
-def _warnings(early: int, late: int, invalid: int) -> tuple[str, ...]:
-    warnings = []
-    if early:
-        warnings.append(f"{early:,} commits are dated before a parent and take its date")
-    if late:
-        warnings.append(f"{late:,} commits are dated more than a day after later ones and take a parent's date")
-    if invalid:
-        warnings.append(f"{invalid:,} commits are dated outside 1970 to 2200 and take a parent's date")
-    return tuple(warnings)
-
-
 def find_late(dates: Mapping[str, int | None], parents: Mapping[str, Sequence[str]], last: str) -> set[str]:
     """The commits dated more than a day after a descendant on the main line whose date is in order.
 
@@ -117,7 +104,10 @@ def find_late(dates: Mapping[str, int | None], parents: Mapping[str, Sequence[st
         parents: Ids of the parents.
         last: The last commit of the history.
     """
-    line = [commit for commit in _main_line(parents, last) if dates[commit] is not None]
+    chain = [last]  # of first parents, newest first
+    while parents[chain[-1]]:
+        chain.append(parents[chain[-1]][0])
+    line = [commit for commit in reversed(chain) if dates[commit] is not None]
     in_order = {line[position] for position in longest_rising([dates[commit] or 0 for commit in line])}
     earliest_after: dict[str, int] = {}  # date of a descendant on the main line
     late = set()
@@ -131,14 +121,6 @@ def find_late(dates: Mapping[str, int | None], parents: Mapping[str, Sequence[st
             if known:
                 earliest_after[parent] = min([*known, earliest_after.get(parent, known[0])])
     return late
-
-
-def _main_line(parents: Mapping[str, Sequence[str]], last: str) -> list[str]:
-    """The first-parent chain, oldest first."""
-    line = [last]
-    while parents[line[-1]]:
-        line.append(parents[line[-1]][0])
-    return line[::-1]
 
 
 def longest_rising(numbers: Sequence[int]) -> list[int]:

@@ -5,7 +5,7 @@ import pytest
 
 from gedbd.corpora.clients import github_client as module
 from gedbd.corpora.clients.github_client import CommentStore, GitHub, StoredComment
-from gedbd.corpora.clients.tracker_fetch import Wanted, fetch_tracker
+from gedbd.corpora.clients.tracker_fetch import Scope, fetch_tracker
 
 
 def whole(records, out, since=None, start=None):
@@ -13,7 +13,7 @@ def whole(records, out, since=None, start=None):
     client, _ = records.server.client()
     shown = []
     client.say = shown.append
-    steps = list(records.tracker.pages(client, Wanted(records.project, since, start, out)))
+    steps = list(records.tracker.pages(client, Scope(records.project, since, start, out)))
     return {issue["number"]: issue for step in steps for issue in step.records}, shown, steps
 
 

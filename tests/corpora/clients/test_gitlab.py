@@ -2,12 +2,12 @@ import pytest
 
 from gedbd.corpora.clients import gitlab_client as module
 from gedbd.corpora.clients.gitlab_client import GitLab
-from gedbd.corpora.clients.tracker_fetch import Wanted
+from gedbd.corpora.clients.tracker_fetch import Scope
 
 
 def whole(records, since=None):
     client, _ = records.server.client()
-    return list(records.tracker.pages(client, Wanted(records.project, since, None, None)))
+    return list(records.tracker.pages(client, Scope(records.project, since, None, None)))
 
 
 def issues_of(steps):
@@ -70,7 +70,7 @@ def test_a_limit_in_the_middle_is_waited_for(gitlab, reply):
     limit = reply({"message": "Too many"}, 429, {"RateLimit-Remaining": "0", "RateLimit-Reset": "20"})
     gitlab.server.faults = [limit]
     client, slept = gitlab.server.client()
-    assert len(issues_of(gitlab.tracker.pages(client, Wanted(gitlab.project, None, None, None)))) == 5
+    assert len(issues_of(gitlab.tracker.pages(client, Scope(gitlab.project, None, None, None)))) == 5
     assert slept == [21]
 
 

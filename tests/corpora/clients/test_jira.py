@@ -1,11 +1,11 @@
 import pytest
 
-from gedbd.corpora.clients.tracker_fetch import Wanted
+from gedbd.corpora.clients.tracker_fetch import Scope
 
 
 def whole(records, since=None, start=None):
     client, _ = records.server.client()
-    return list(records.tracker.pages(client, Wanted(records.project, since, start, None)))
+    return list(records.tracker.pages(client, Scope(records.project, since, start, None)))
 
 
 def keys(steps):
