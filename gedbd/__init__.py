@@ -35,7 +35,7 @@ _MODULES = {
     "BacktestResult": "gedbd.api.backtesting",
     "Corpus": "gedbd.corpora.corpus",
     "Encoder": "gedbd.api.encoder",
-    "Index": "gedbd.api.index",
+    "Index": "gedbd.api.report_index",
     "Match": "gedbd.triage.report",
     "RankingResult": "gedbd.api.ranking",
     "Report": "gedbd.triage.report",
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from gedbd.api.backtesting import BacktestResult, backtest
     from gedbd.api.corpora import load_corpus
     from gedbd.api.encoder import Encoder
-    from gedbd.api.index import Index
     from gedbd.api.ranking import RankingResult, compare, rank
+    from gedbd.api.report_index import Index
     from gedbd.corpora.corpus import Corpus
     from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
     from gedbd.triage.report import Match, Report

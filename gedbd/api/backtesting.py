@@ -10,8 +10,8 @@ import pandas as pd
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
+from gedbd.api.calls import command_options, long_call, own_random_numbers, plain_errors
 from gedbd.api.encoder import AnyEncoder, Encoder, as_encoder
-from gedbd.api.options import command_options, long_call, own_random_numbers, plain_errors
 from gedbd.corpora.corpus import Corpus
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
 
-from gedbd.api.options import choices, command_options, plain_errors
+from gedbd.api.calls import choices, command_options, plain_errors
 from gedbd.corpora.corpus import Corpus, keep_last
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 import numpy as np
 from omegaconf import DictConfig, OmegaConf
 
-from gedbd.api.options import choices, command_options, long_call, plain_errors
+from gedbd.api.calls import choices, command_options, long_call, plain_errors
 from gedbd.configuration.saved_options import CONFIG
 from gedbd.encoders.given_encoder import GivenEncoder, TextEncoding
 

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from omegaconf import DictConfig
 
+from gedbd.api.calls import command_options, long_call, own_random_numbers
 from gedbd.api.encoder import AnyEncoder, as_encoder
-from gedbd.api.options import command_options, long_call, own_random_numbers
 from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.ranking_tasks import TOP_K, RankingTask
 from gedbd.retrieval.scorers.scorer_contract import Scorer

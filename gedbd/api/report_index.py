@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from gedbd.api.calls import default_cache_dir, long_call, plain_errors
 from gedbd.api.encoder import AnyEncoder, as_encoder
-from gedbd.api.options import default_cache_dir, long_call, plain_errors
 from gedbd.configuration.saved_options import saved_options
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.given_encoder import is_given
