@@ -96,8 +96,20 @@ def create_app(
     service = Service(index, FeedbackStore(index.folder), searches, changes, Metrics(index), webhook, suspects)
     app = FastAPI(title="gedbd", version="1", docs_url=None, redoc_url=None, lifespan=_lifespan)
     app.state.service = service
-    _include_routes(app, service, with_token=settings.token is not None)
-    _add_exception_handlers(app)
+    # RequestGuard checks the token; the dependency only documents it in /openapi.json.
+    documented = [Depends(HTTPBearer(auto_error=False))] if settings.token is not None else []
+    app.include_router(router, dependencies=documented)
+    app.include_router(public_router)
+    if suspects is not None:
+        app.include_router(locate_router, dependencies=documented)
+    app.include_router(pages_router)
+    if webhook is not None:
+        app.include_router(webhook_router)
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
+    app.add_exception_handler(HTTPException, _answer_refused)
+    for unavailable in (StoreUnavailable, sqlite3.DatabaseError, OSError):
+        app.add_exception_handler(unavailable, _answer_unavailable)
+    app.add_exception_handler(Exception, _answer_failed)
     # The last one added runs first: refused requests are counted too.
     app.add_middleware(
         RequestGuard,
@@ -108,27 +120,6 @@ def create_app(
     )
     app.add_middleware(MetricsMiddleware, service.metrics)
     return app
-
-
-def _include_routes(app: FastAPI, service: Service, with_token: bool) -> None:
-    """Adds the routes of what the service has."""
-    # RequestGuard checks the token; the dependency only documents it in /openapi.json.
-    documented = [Depends(HTTPBearer(auto_error=False))] if with_token else []
-    app.include_router(router, dependencies=documented)
-    app.include_router(public_router)
-    if service.suspects is not None:
-        app.include_router(locate_router, dependencies=documented)
-    app.include_router(pages_router)
-    if service.webhook is not None:
-        app.include_router(webhook_router)
-
-
-def _add_exception_handlers(app: FastAPI) -> None:
-    app.add_exception_handler(RequestValidationError, _answer_invalid)
-    app.add_exception_handler(HTTPException, _answer_refused)
-    for unavailable in (StoreUnavailable, sqlite3.DatabaseError, OSError):
-        app.add_exception_handler(unavailable, _answer_unavailable)
-    app.add_exception_handler(Exception, _answer_failed)
 
 
 @asynccontextmanager
@@ -194,23 +185,18 @@ def _answer(status: int, detail: str, headers: dict[str, str] | None = None) -> 
 @pages_router.api_route("/", methods=["GET", "HEAD"])
 async def page() -> Response:
     """The page for triagers."""
-    return page_file("index.html")
+    return await page_file("index.html")
 
 
 @pages_router.api_route("/page/{name}", methods=["GET", "HEAD"])
-async def page_part(name: str) -> Response:
+async def page_file(name: str) -> Response:
     """Scripts, style sheet and icon of the page."""
-    return page_file(name)
+    if name not in FILES:
+        raise HTTPException(404, "there is no such file")
+    return Response(FILES[name], media_type=guess_type(name)[0])
 
 
 @pages_router.get("/docs")
 async def docs(request: Request) -> HTMLResponse:
     """The API documentation: a page without scripts, made from the same schema as ``/openapi.json``."""
     return HTMLResponse(DOCUMENTATION.render(schema=request.app.openapi()))
-
-
-def page_file(name: str) -> Response:
-    """A file of the page. Raises HTTPException if there is none of that name."""
-    if name not in FILES:
-        raise HTTPException(404, "there is no such file")
-    return Response(FILES[name], media_type=guess_type(name)[0])

@@ -31,11 +31,10 @@ from gedbd.service.schemas import (
     TargetResponse,
     UnlinkResponse,
     WithdrawResponse,
-    locate_response,
     match_response,
 )
 from gedbd.service.service_metrics import Metrics
-from gedbd.service.suspects import RepositoryError, SuspectFinder
+from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
@@ -245,8 +244,4 @@ async def locate(query: LocateRequest, service: ServiceDependency) -> LocateResp
     """Finds the commits that may have induced the bug of a report, the most suspect first, with matching lines."""
     finder = service.suspects
     assert finder is not None  # the route is there only with a repository
-    try:
-        found = await service.searches.run(finder.find, query.to_report(), query.top_k)
-    except RepositoryError as problem:
-        raise HTTPException(503, str(problem), {"Retry-After": "5"}) from problem
-    return locate_response(found, finder.statement)
+    return await service.searches.run(finder.find, query.to_report(), query.top_k)

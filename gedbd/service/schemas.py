@@ -10,7 +10,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from gedbd.corpora.chronology import ID_PATTERN, MAX_ID_LENGTH
 from gedbd.corpora.dates import check_range, parse_date
 from gedbd.corpora.urls import MAX_URL_LENGTH, web_url
-from gedbd.service.suspects import Suspects
 from gedbd.triage.report import MAX_DESCRIPTION_LENGTH, MAX_TITLE_LENGTH, MAX_TOP_K, Filters, Match, Report
 
 MAX_MESSAGE_LENGTH = 2_000
@@ -319,9 +318,3 @@ class LocateResponse(BaseModel):
     statement: CleanText
     problem: CleanText
     changes: list[SuspectResponse]
-
-
-def locate_response(found: Suspects, statement: str) -> LocateResponse:
-    """Suspect commits as the API returns them."""
-    changes = [SuspectResponse.model_validate(change, from_attributes=True) for change in found.changes]
-    return LocateResponse(**found.facts, statement=statement, problem=found.problem, changes=changes)

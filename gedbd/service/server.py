@@ -99,31 +99,24 @@ def read_token(token_env: str, host: str, allow_open: bool) -> str | None:
     Raises:
         ValueError: If other machines could use the service without a token, or the token is invalid.
     """
-    token = os.environ.get(token_env) or None
+    token = read_secret(token_env)
     if token is None and not allow_open and not is_loopback(host):
         raise ValueError(
             f"host={host} can be reached from other machines: set {token_env} in the environment, or allow_open=true"
         )
-    if token is not None:
-        _check_length(token_env, token)
     return token
 
 
-def read_secret(secret_env: str) -> str | None:
-    """The secret by which GitHub signs its events, from an environment variable; None if it is not set.
+def read_secret(name: str) -> str | None:
+    """The value of an environment variable, such as the secret by which GitHub signs its events; None if not set.
 
     Raises:
         ValueError: If it is so short that it can be guessed, or invalid.
     """
-    secret = os.environ.get(secret_env) or None
-    if secret is not None:
-        _check_length(secret_env, secret)
-    return secret
-
-
-def _check_length(name: str, value: str) -> None:
-    if len(value) < 16 or not value.isascii() or value != value.strip():
+    secret = os.environ.get(name) or None
+    if secret is not None and (len(secret) < 16 or not secret.isascii() or secret != secret.strip()):
         raise ValueError(f"{name} must have 16 ASCII characters or more, without spaces around them")
+    return secret
 
 
 def check_proxy(host: str, proxy: bool) -> None:

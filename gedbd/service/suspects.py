@@ -1,38 +1,19 @@
 """Suspect commits beside the duplicates, from the index of a repository that is kept up to date in the background."""
 
 import logging
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
+from gedbd.service.schemas import LocateResponse
 from gedbd.service.thread_pool import BackgroundWorker
 from gedbd.triage.locating.indexing import IndexLimits
-from gedbd.triage.locating.located import LocatedChange
 from gedbd.triage.locating.reports import query_of
 from gedbd.triage.locating.repository_index import RepositoryIndex, open_repository
 from gedbd.triage.locating.trained import NOT_MEASURED, read_trained
 from gedbd.triage.report import Report, check_report
+from gedbd.triage.storage.sqlite_file import StoreUnavailable
 
 log = logging.getLogger("gedbd")
 JOIN_S = 1.0  # how long shutdown waits for an update
-
-
-class RepositoryError(Exception):
-    """The repository cannot be read at the moment."""
-
-
-class Suspects(NamedTuple):
-    """The answer for one report.
-
-    Attributes:
-        changes: The most suspect commits, most suspect first.
-        facts: See ``RepositoryIndex.facts``.
-        problem: Why the index may be out of date; empty if it is not.
-    """
-
-    changes: Sequence[LocatedChange]
-    facts: dict[str, Any]
-    problem: str
 
 
 class SuspectFinder:
@@ -58,20 +39,21 @@ class SuspectFinder:
         self._update_s = float(update_s)
         self.worker = BackgroundWorker("gedbd-repository", self.update)
 
-    def find(self, report: Report, top_k: int) -> Suspects:
+    def find(self, report: Report, top_k: int) -> LocateResponse:
         """The most suspect commits of a report; none before the first update is done.
 
         Raises:
             ValueError: If the report has no text.
-            RepositoryError: If a commit cannot be read.
+            StoreUnavailable: If a commit cannot be read.
         """
         check_report(report)
         query = query_of(report)
         try:
-            changes = self._repository.locate(query, top_k)
-            return Suspects(changes, self._repository.facts(query), self.problem)
+            found = {"changes": self._repository.locate(query, top_k), **self._repository.facts(query)}
         except (ValueError, OSError) as error:
-            raise RepositoryError(f"the repository cannot be read at the moment: {_cause(error)}") from error
+            raise StoreUnavailable(f"the repository cannot be read at the moment: {_cause(error)}") from error
+        found |= {"statement": self.statement, "problem": self.problem}
+        return LocateResponse.model_validate(found, from_attributes=True)
 
     def start(self) -> None:
         """Starts the thread that keeps the index up to date."""
