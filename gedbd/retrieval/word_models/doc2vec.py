@@ -1,117 +1,69 @@
 """Title and body as document vectors, which doc2vec learns from the corpus."""
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.io.console import track
-from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.retrieval.word_models.gensim_training import (
-    MAX_CHARACTERS,
     MAX_WORDS,
     MIN_PROGRESS_TEXTS,
+    GensimModel,
     TrainingTexts,
-    bodies_of,
-    check_gensim,
-    has_frequent_word,
     number_words,
-    titles_of,
 )
 
 if TYPE_CHECKING:
-    from gensim.models.doc2vec import Doc2Vec as GensimDoc2Vec
+    pass
 
 
-class Doc2Vec:
+@dataclass(kw_only=True, eq=False)
+class Doc2Vec(GensimModel):
     """Paragraph vectors (Le and Mikolov, "Distributed Representations of Sentences and Documents", 2014).
 
-    gensim trains on whole documents (title and description) with one worker thread, see ``Word2Vec``. Titles and
-    descriptions get vectors by inference, those of the training documents too: inferred and trained vectors differ, and
-    all are to be compared. gensim draws the start of an inference from a hash that differs between processes, so the
-    inference here starts from a vector that the seed fixes, the same for all texts. With 100 dimensions, PV-DBOW reads
-    770,000 words a second in training and 530,000 in inference: 20 epochs over 366,000 questions of 80 words take about
-    13 and 19 minutes.
+    gensim trains on whole documents (title and description) with one worker thread. Titles and descriptions get vectors
+    by inference, those of the training documents too: inferred and trained vectors differ, and all are to be compared.
+    gensim draws the start of an inference from a hash that differs between processes, so the inference here starts from
+    a vector that the seed fixes, the same for all texts. With 100 dimensions, PV-DBOW reads 770,000 words a second in
+    training and 530,000 in inference: 20 epochs over 366,000 questions of 80 words take about 13 and 19 minutes.
 
     Args:
-        dim: Size D of a vector.
-        window: Words on each side that are read with a word; distributed memory only.
-        min_count: Rarer words are ignored.
-        distributed_memory: Predict a word from its neighbours and the document (PV-DM) instead of from the document
-            alone (PV-DBOW).
-        negative: Words drawn as negatives for each word.
-        sample: Words that are a larger share of all words are read less often; 0 reads all.
-        epochs: Passes over the corpus, and steps of each inference.
-        max_characters: Length that descriptions are cut to. Of longer ones, gensim infers from 10,000 words at most.
-        seed: Seed of the training and of each inference.
+        distributed_memory: Predict a word from its neighbours in the window and the document (PV-DM) instead of from
+            the document alone (PV-DBOW).
+        epochs: Passes over the corpus, and steps of each inference, which reads 10,000 words of a text at most.
 
     Attributes:
-        vocabulary_: Numbers of the words.
         model_: gensim's model; None if no word is frequent enough.
-        warnings_: What was found while fitting and encoding.
     """
 
-    def __init__(
-        self,
-        dim: int = 100,
-        window: int = 5,
-        min_count: int = 3,
-        distributed_memory: bool = False,
-        negative: int = 5,
-        sample: float = 0.001,
-        epochs: int = 20,
-        max_characters: int = MAX_CHARACTERS,
-        seed: int = 0,
-    ) -> None:
-        check_gensim()
-        self.dim = dim
-        self.window = window
-        self.min_count = min_count
-        self.distributed_memory = distributed_memory
-        self.negative = negative
-        self.sample = sample
-        self.epochs = epochs
-        self.max_characters = max_characters
-        self.seed = seed
-        self.warnings_: tuple[str, ...] = ()
+    name: ClassVar[str] = "doc2vec"
+    distributed_memory: bool = False
+    epochs: int = 20
 
-    def fit(self, documents: pd.DataFrame) -> None:
-        """Trains on the titles and descriptions of N documents: they are text without labels."""
-        self.warnings_ = ()
-        self.vocabulary_ = Vocabulary()
-        bodies = bodies_of(documents, self.max_characters)
-        texts = [f"{title}\n{body}" for title, body in zip(titles_of(documents), bodies, strict=True)]
-        numbers = number_words(texts, self.vocabulary_, learn=True, label="read words")
+    def training_texts(self, titles: list[str], bodies: list[str]) -> list[str]:
+        """Whole documents."""
+        return [f"{title}\n{body}" for title, body in zip(titles, bodies, strict=True)]
+
+    def train(self, numbers: list[np.ndarray], has_frequent_word: bool) -> None:
+        """Trains the model that infers vectors."""
+        from gensim.models.doc2vec import Doc2Vec as GensimDoc2Vec
+
         self.model_: GensimDoc2Vec | None = None
-        if has_frequent_word(numbers, self.min_count):
-            self.model_ = self._train(numbers)
-        else:
-            self._warn(f"doc2vec: no word occurs {self.min_count} times or more: all scores are 0")
+        if has_frequent_word:
+            terms = self.vocabulary_.terms
+            with TrainingTexts(numbers, terms, 1 + self.epochs, "train doc2vec", tagged=True) as texts:
+                self.model_ = GensimDoc2Vec(texts, dm=int(self.distributed_memory), **self.options())
 
-    def encode(self, table: pd.DataFrame) -> np.ndarray:
-        """Vectors of N documents.
-
-        Returns:
-            ``(N, 2D)`` float32: the unit vector of the title, then that of the description; zeros for one without a
-            known word.
-        """
-        title = self.encode_texts(titles_of(table), "infer vectors of titles")
-        body = self.encode_texts(bodies_of(table, self.max_characters), "infer vectors of descriptions")
-        vectors = np.concatenate([title, body], axis=1)
-        empty = int((~vectors.any(axis=1)).sum())
-        if empty and self.model_ is not None:
-            self._warn(f"doc2vec: documents without a known word: {empty:,} of {len(table):,}, score 0")
-        return vectors
-
-    def encode_texts(self, texts: list[str], label: str = "infer vectors") -> np.ndarray:
+    def encode_texts(self, texts: list[str]) -> np.ndarray:
         """Unit vectors of texts, ``(N, D)`` float32; zeros for a text without a known word."""
         vectors = np.zeros((len(texts), self.dim), dtype=np.float32)
         if self.model_ is None:
             return vectors
-        numbers = number_words(texts, self.vocabulary_, learn=False, label="read words")
+        numbers = number_words(texts, self.vocabulary_, learn=False)
         few = len(texts) < MIN_PROGRESS_TEXTS // 10
-        for row, text in enumerate(track(numbers, label, transient=True, disable=few)):
+        for row, text in enumerate(track(numbers, "infer vectors", transient=True, disable=few)):
             words = [self.vocabulary_.terms[number] for number in text.tolist() if number >= 0]
             known = [word for word in words if word in self.model_.wv]
             if known:
@@ -147,27 +99,6 @@ class Doc2Vec:
                 **memory,
             )
         return np.asarray(vector[0])
-
-    def _train(self, numbers: list[np.ndarray]) -> "GensimDoc2Vec":
-        from gensim.models.doc2vec import Doc2Vec as GensimDoc2Vec
-
-        with TrainingTexts(numbers, self.vocabulary_.terms, 1 + self.epochs, "train doc2vec", tagged=True) as texts:
-            return GensimDoc2Vec(
-                texts,
-                vector_size=self.dim,
-                window=self.window,
-                min_count=self.min_count,
-                dm=int(self.distributed_memory),
-                negative=self.negative,
-                sample=self.sample,
-                epochs=self.epochs,
-                seed=self.seed,
-                workers=1,
-            )
-
-    def _warn(self, warning: str) -> None:
-        if warning not in self.warnings_:
-            self.warnings_ += (warning,)
 
 
 def start_vector(dim: int, seed: int) -> np.ndarray:
