@@ -21,7 +21,7 @@ Definition = ast.ClassDef | ast.FunctionDef
 
 @cache
 def parameters_of(target: str) -> dict[str, str]:
-    """The descriptions of the parameters of a class or function.
+    """The descriptions of the parameters of a class, with those of its base classes, or of a function.
 
     Args:
         target: Its dotted name, such as ``gedbd.losses.triplet.TripletLoss``.
@@ -40,6 +40,8 @@ def parameters_of(target: str) -> dict[str, str]:
         return {}
     module, definition = located
     described: dict[str, str] = {}
+    for base in definition.bases if isinstance(definition, ast.ClassDef) else []:
+        described |= parameters_of(f"{module}.{ast.unparse(base)}")
     for section in SECTION.findall(f"{cleandoc(ast.get_docstring(definition) or '')}\n"):
         described |= {name: " ".join(text.split()) for name, text in PARAMETER.findall(section)}
     return {name: _followed(text, module, name) for name, text in described.items()}
