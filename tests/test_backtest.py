@@ -10,7 +10,7 @@ import pytest
 
 import gedbd.commands.backtest
 from gedbd.io.command_output import json_output
-from gedbd.triage.backtesting.backtest import Backtest, tables_of
+from gedbd.triage.backtesting.backtest_measures import Backtest, tables_of
 from gedbd.triage.backtesting.backtest_run import record_backtest
 from gedbd.triage.backtesting.suggestions import read_suggestions
 from gedbd.triage.triage_model import TriageModel
@@ -54,7 +54,9 @@ def test_the_tables_as_json(finished, capsys, same_rows):
     threshold = matching.target.threshold
     tables = {"targets": pd.read_csv(folder / "targets.csv")} | tables_of(test, corpus, threshold, 50)
     with json_output(True):
-        record_backtest(folder, "demo", folder / "report.html", Backtest(matching, val, test, tables, 0.1))
+        record_backtest(
+            folder, "demo", folder / "report.html", Backtest(matching, pd.DataFrame(), val, test, tables, 0.1)
+        )
     document = json.loads(capsys.readouterr().out)
     assert {"folder", "corpus", "page", "target", "calibration_error", "targets", "wrong", "right"} <= set(document)
     assert document["target"]["statement"] == matching.target.statement

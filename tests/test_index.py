@@ -242,7 +242,7 @@ def test_another_backend_reads_queries_like_the_stored_reports(home, update, bac
         (["run=tested"], "out= is required, "),
         (
             ["run=nowhere", "out=new"],
-            "run=nowhere: no such folder; give a folder written by gedbd backtest",
+            "nowhere: no such folder; give a folder written by gedbd backtest",
         ),
         (
             ["run=cache", "out=new"],
@@ -250,7 +250,7 @@ def test_another_backend_reads_queries_like_the_stored_reports(home, update, bac
         ),
         (
             ["run=older", "out=new"],
-            "^error: run=older was written by an older version of gedbd: run gedbd backtest again",
+            "^error: older was written by an older version of gedbd: run gedbd backtest again",
         ),
         (["run=gone", "out=new"], "nowhere is not a run folder"),
         (["run=tested", "out=file.txt"], "out=file.txt is a file: give a new or existing folder"),

@@ -12,10 +12,9 @@ from small_tracker import CONFIDENCE, RANKER
 
 import gedbd.commands.judge
 from gedbd.corpora.corpus import Corpus
-from gedbd.triage.backtesting.backtest import Backtest, tables_of, target_results, targets_table
+from gedbd.triage.backtesting.backtest_measures import Backtest, tables_of, target_results, targets_table
 from gedbd.triage.backtesting.backtest_run import PageFacts, write_backtest, write_to_judge
-from gedbd.triage.backtesting.examples import with_same_titles
-from gedbd.triage.backtesting.suggestions import Suggestions
+from gedbd.triage.backtesting.suggestions import Suggestions, with_same_titles
 from gedbd.triage.triage_model import TriageModel
 
 FACTS = PageFacts("small", "gedbd backtest dataset=small", "2026-11-23T09:30:00+00:00", 50)
@@ -43,7 +42,7 @@ def backtest():
     targets = targets_table(found, found, (0.5, 0.95), 0.9)
     matching = TriageModel(RANKER, CONFIDENCE, target_results(targets, (None, None)), 0.5)
     tables = {"targets": with_same_titles(targets, found, corpus())} | tables_of(found, corpus(), 0.9, 50)
-    return Backtest(matching, found, found, tables, 0.1)
+    return Backtest(matching, found.best, found, found, tables, 0.1)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from small_repository import make_repository, write_reports
 
 import gedbd.commands.locate_backtest
 from gedbd.retrieval.changes.change_ranker import ChangeRanker
-from gedbd.triage.locating.backtesting.tables import read_hit_rate
+from gedbd.triage.locating.backtesting.locating_tables import read_hit_rate
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.positional import literal_text, option_names, path_and_flags, positional_list
 from gedbd.evaluation.report.report_page import fill_tables
 from gedbd.evaluation.report.section import Section
-from gedbd.triage.backtesting.page import fill_targets
+from gedbd.triage.backtesting.backtest_page import fill_targets
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

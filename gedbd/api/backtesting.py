@@ -15,7 +15,8 @@ from gedbd.api.encoder import AnyEncoder, Encoder, as_encoder
 from gedbd.corpora.corpus import Corpus
 
 if TYPE_CHECKING:
-    from gedbd.triage.backtesting.backtest_run import EncodedCorpus, MeasuredHistory
+    from gedbd.triage.backtesting.backtest_measures import Backtest
+    from gedbd.triage.backtesting.backtest_run import EncodedCorpus
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,7 +32,7 @@ class BacktestResult:
     corpus: Corpus
     encoder: Encoder
     warnings: tuple[str, ...]
-    _measured: "MeasuredHistory"
+    _measured: "Backtest"
     _cfg: DictConfig
 
     def __repr__(self) -> str:
@@ -59,17 +60,17 @@ class BacktestResult:
         They are ``targets``, ``search`` (for how many duplicates the right match is among the first), ``thresholds``,
         ``reliability``, ``hubs``, ``same_title``, ``right`` and ``wrong``.
         """
-        return self._measured.backtest.tables
+        return self._measured.tables
 
     @property
     def calibration_error(self) -> float:
         """Expected calibration error of the probabilities on test."""
-        return self._measured.backtest.calibration_error
+        return self._measured.calibration_error
 
     @property
     def statement(self) -> str:
         """The result for the precision target, in a sentence."""
-        return self._measured.backtest.matching.target.statement
+        return self._measured.matching.target.statement
 
     def save(self, folder: str | Path) -> Path:
         """Writes the folder that ``gedbd backtest`` leaves; ``gedbd index run=`` and ``Index.build`` read it.
@@ -131,7 +132,7 @@ def backtest(
         from gedbd.experiments.prepare import prepare_corpus
         from gedbd.io.console import silence_library_logs
         from gedbd.triage.backtesting.backtest_run import check_backtest, measure_history
-        from gedbd.triage.backtesting.learning import run_weights
+        from gedbd.triage.backtesting.history_learning import run_weights
 
         cfg = command_options("backtest", [*words, f"seed={seed}", *options])
         chosen = as_encoder(encoder or "minilm")

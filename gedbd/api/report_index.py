@@ -258,7 +258,7 @@ def _tested_model(encoder: AnyEncoder | None, backtest: "BacktestResult | str | 
         cfg, matching, weights = find_backtest(Path(backtest))
     else:
         cfg = OmegaConf.create(saved_options(backtest._cfg))
-        matching = backtest._measured.backtest.matching
+        matching = backtest._measured.matching
         weights = backtest.encoder._weights
         given = given or (backtest.encoder._given if encoder is None else None)
     if is_given(cfg.encoder):

@@ -20,7 +20,7 @@ def main(cfg: DictConfig) -> float:
         from gedbd.experiments.prepare import prepare_data
         from gedbd.io.console import silence_library_logs
         from gedbd.triage.backtesting.backtest_run import check_backtest, run_backtest
-        from gedbd.triage.backtesting.learning import run_weights
+        from gedbd.triage.backtesting.history_learning import run_weights
 
     console = open_console()
     hydra = HydraConfig.get()
@@ -32,7 +32,7 @@ def main(cfg: DictConfig) -> float:
         check_corpus(Path(cfg.run), prepared.corpus)
     folder = Path(hydra.runtime.output_dir)
     made_by = ["backtest", *hydra.overrides.task]
-    return run_backtest(cfg, prepared.corpus, prepared.parts, prepared.pairs, weights, folder, made_by, console)
+    return run_backtest(cfg, prepared.corpus, prepared.parts, weights, folder, made_by, console)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from gedbd.io.console import open_console
 @command("judge")
 def main(cfg: DictConfig) -> None:
     """Reads the verdicts given on a backtest's page, and writes its tables and its page with them."""
-    from gedbd.triage.backtesting.judge import run_judge
+    from gedbd.triage.backtesting.backtest_judging import run_judge
 
     run_judge(Path(cfg.run), Path(cfg.file) if cfg.file else None, open_console())
 

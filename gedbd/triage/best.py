@@ -25,7 +25,7 @@ from gedbd.io.files import write_text
 from gedbd.io.table_files import read_csv
 from gedbd.retrieval.reports.report_training import RankerOnTop
 from gedbd.triage.backtesting.backtest_run import check_backtest, encode_corpus, run_backtest
-from gedbd.triage.backtesting.learning import RunWeights, run_weights
+from gedbd.triage.backtesting.history_learning import RunWeights, run_weights
 
 FROZEN = "frozen_ranker_mrr.txt"
 MONITOR = "val/ranker_mrr"
@@ -99,7 +99,6 @@ class BestTask:
                     tested,
                     prepared.corpus,
                     prepared.parts,
-                    prepared.pairs,
                     weights,
                     folder / "backtest",
                     command,

@@ -10,7 +10,7 @@ from small_repository import NAMES, make_repository
 from gedbd.retrieval.changes.change_ranker import default_ranker
 from gedbd.service.app import create_app
 from gedbd.service.suspects import SuspectFinder, open_suspects
-from gedbd.triage.locating.backtesting.tables import HIT_RATE, HitRate
+from gedbd.triage.locating.backtesting.locating_tables import HIT_RATE, HitRate
 from gedbd.triage.locating.reports import fixes_as_json
 from gedbd.triage.locating.repository_index import Update
 from gedbd.triage.locating.trained import NOT_MEASURED

@@ -9,7 +9,7 @@ from small_tracker import RANKER, stump
 
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.reports.candidate_features import FEATURES
-from gedbd.triage.backtesting.learning import evenly_spaced
+from gedbd.triage.backtesting.history_learning import evenly_spaced
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.confidence import (
     CONFIDENCE_FEATURES,
@@ -207,9 +207,9 @@ def test_margins_do_not_depend_on_how_many_are_shown():
 
 
 def test_rows_are_taken_evenly_spaced():
-    assert evenly_spaced(np.arange(5), 5).tolist() == [0, 1, 2, 3, 4]
-    assert evenly_spaced(np.array([3, 4, 7, 9, 11, 20]), 3).tolist() == [3, 7, 20]
-    assert evenly_spaced(np.arange(10), 1).tolist() == [0]
-    chosen = evenly_spaced(np.arange(1000), 300)
+    assert evenly_spaced(0, 5, 5).tolist() == [0, 1, 2, 3, 4]
+    assert evenly_spaced(3, 6, 2).tolist() == [3, 5]
+    assert evenly_spaced(0, 10, 1).tolist() == [0]
+    chosen = evenly_spaced(0, 1000, 300)
     assert len(np.unique(chosen)) == 300
     assert np.diff(chosen).max() <= 4

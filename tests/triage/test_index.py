@@ -13,7 +13,7 @@ from small_tracker import MATCHING, RANKER, Switch, as_corpus, fill, open_folder
 
 from gedbd.corpora.chronology import is_id
 from gedbd.retrieval.reports.report_history import ReportHistory
-from gedbd.triage.backtesting.learning import replay
+from gedbd.triage.backtesting.history_learning import replay
 from gedbd.triage.confidence import CONFIDENCE_FEATURES
 from gedbd.triage.report import Filters, Report, as_table
 from gedbd.triage.storage.index_store import FILE, FORMAT, IndexStore

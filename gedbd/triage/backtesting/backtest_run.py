@@ -4,14 +4,13 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pandas as pd
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
@@ -30,11 +29,8 @@ from gedbd.io.table_files import write_csv, write_parquet
 from gedbd.retrieval.reports.report_ranker import SEEN
 from gedbd.retrieval.reports.report_training import RankerOptions
 from gedbd.text.templates import Text
-from gedbd.triage.backtesting.backtest import Backtest, measure
-from gedbd.triage.backtesting.examples import to_judge
-from gedbd.triage.backtesting.judgements import JUDGEMENTS, TO_JUDGE, read_judgements
-from gedbd.triage.backtesting.learning import RunWeights, learn
-from gedbd.triage.backtesting.page import (
+from gedbd.triage.backtesting.backtest_measures import Backtest, measure
+from gedbd.triage.backtesting.backtest_page import (
     fill_targets,
     next_step,
     print_targets,
@@ -43,7 +39,9 @@ from gedbd.triage.backtesting.page import (
     summary,
     targets_markdown,
 )
-from gedbd.triage.backtesting.suggestions import keep_suggestions
+from gedbd.triage.backtesting.history_learning import RunWeights, learn
+from gedbd.triage.backtesting.judgements import JUDGEMENTS, TO_JUDGE, read_judgements
+from gedbd.triage.backtesting.suggestions import keep_suggestions, to_judge
 
 if TYPE_CHECKING:
     from gedbd.encoders.loaded_encoder import LoadedEncoder
@@ -94,23 +92,10 @@ def encode_corpus(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> Enco
     return EncodedCorpus(encoder.encode(texts), warnings)
 
 
-class MeasuredHistory(NamedTuple):
-    """What a backtest learnt and measured.
-
-    Attributes:
-        replayed: See ``Learnt``.
-        backtest: The result.
-    """
-
-    replayed: pd.DataFrame
-    backtest: Backtest
-
-
 def run_backtest(
     cfg: DictConfig,
     corpus: Corpus,
     parts: np.ndarray,
-    pairs: pd.DataFrame,
     weights: RunWeights | None,
     folder: Path,
     command: Sequence[str],
@@ -122,7 +107,6 @@ def run_backtest(
         cfg: The composed configuration of ``conf/backtest.yaml``.
         corpus: N reports.
         parts: ``(N,)`` the part of each report.
-        pairs: Pairs of reports with their labels and parts.
         weights: Those of a trained encoder; None for the encoder as it was downloaded.
         folder: The run folder.
         command: The command's name and its options, for the page.
@@ -137,13 +121,15 @@ def run_backtest(
     def tell(warning: str) -> None:
         print_line(console, f"{corpus.name}: {warning}")
 
-    measured = measure_history(cfg, corpus, parts, weights, partial(encode_corpus, cfg, corpus), tell)
-    backtest = measured.backtest
-    page, warning = keep_backtest(folder, cfg, corpus, measured, shlex.join(["gedbd", *command]))
+    backtest = measure_history(cfg, corpus, parts, weights, partial(encode_corpus, cfg, corpus), tell)
+    page, warning = keep_backtest(folder, cfg, corpus, backtest, shlex.join(["gedbd", *command]))
     if cfg.fill:
         table = targets_markdown(corpus.name, backtest)
         write_text(Path(cfg.fill), fill_targets(Path(cfg.fill).read_text(), corpus.name, table))
-    print_results(console, backtest, next_step(backtest.matching, os.path.relpath(folder)))
+    print_targets(console, backtest.tables["targets"])
+    print_line(console, f"{summary(backtest)} {same_title_sentence(backtest)}".rstrip())
+    print_line(console, f"calibration error on test: {backtest.calibration_error:.4f}")
+    print_next_step(console, *next_step(backtest.matching, os.path.relpath(folder)))
     record_backtest(folder, corpus.name, page, backtest)
     if warning:
         print_line(console, warning)
@@ -158,7 +144,7 @@ def measure_history(
     weights: RunWeights | None,
     encode: Callable[[Path | None], EncodedCorpus],
     tell: Callable[[str], None],
-) -> MeasuredHistory:
+) -> Backtest:
     """Learns on the parts before test, replays all, and measures suggestions.
 
     Args:
@@ -183,30 +169,26 @@ def measure_history(
         vectors[VAL] = encode(weights.val).vectors
     learnt = learn(corpus, parts, vectors, cfg.max_replayed, ranker)
     targets = (cfg.target_precision, cfg.confidence_level)
-    return MeasuredHistory(
-        learnt.replayed, measure(learnt.replayed, corpus, learnt.ranker, *targets, cfg.seed, cfg.judge)
-    )
+    return measure(learnt.replayed, corpus, learnt.ranker, *targets, cfg.seed, cfg.judge)
 
 
-def keep_backtest(
-    folder: Path, cfg: DictConfig, corpus: Corpus, measured: MeasuredHistory, command: str
-) -> tuple[Path, str]:
+def keep_backtest(folder: Path, cfg: DictConfig, corpus: Corpus, backtest: Backtest, command: str) -> tuple[Path, str]:
     """Writes the run folder.
 
     Args:
         folder: The run folder.
         cfg: See ``run_backtest``.
         corpus: The reports.
-        measured: What was learnt and measured.
+        backtest: What was learnt and measured.
         command: What the page says has measured.
 
     Returns:
         See ``write_backtest``.
     """
     save_run(folder, cfg, corpus)
-    write_parquet(folder / "matches.parquet", measured.replayed)
+    write_parquet(folder / "matches.parquet", backtest.replayed)
     facts = PageFacts(corpus.name, command, f"{datetime.now().astimezone()}", cfg.judge)
-    return write_backtest(folder, corpus, measured.backtest, facts)
+    return write_backtest(folder, corpus, backtest, facts)
 
 
 @dataclass(frozen=True)
@@ -225,6 +207,21 @@ class PageFacts:
     date: str
     max_examples: int
 
+    @classmethod
+    def read(cls, folder: Path) -> "PageFacts":
+        """The facts in a run folder. Raises ValueError, naming the file, if they are damaged."""
+        names = [field.name for field in fields(cls)]
+        found = read_object(folder / PAGE, *names)
+        facts = cls(*(found[name] for name in names))
+        try:
+            is_dated = datetime.fromisoformat(facts.date).tzinfo is not None
+        except (TypeError, ValueError):
+            is_dated = False
+        texts = isinstance(facts.name, str) and isinstance(facts.command, str)
+        if not (texts and is_dated and isinstance(facts.max_examples, int) and facts.max_examples > 0):
+            raise ValueError(f"{folder / PAGE} is damaged: it does not say how the backtest was run")
+        return facts
+
 
 def write_backtest(folder: Path, corpus: Corpus, backtest: Backtest, facts: PageFacts) -> tuple[Path, str]:
     """Writes the ranker and calibrator, the tables and the page into the run folder.
@@ -240,18 +237,10 @@ def write_backtest(folder: Path, corpus: Corpus, backtest: Backtest, facts: Page
     """
     write_tables(folder, corpus.name, backtest)
     keep_suggestions(folder, backtest.val, backtest.test, corpus)
-    keep_facts(folder, facts)
+    write_text(folder / PAGE, json.dumps(asdict(facts), indent=1) + "\n")
     warning = write_to_judge(folder, backtest, facts.max_examples)
     write_text(folder / MATCHING, backtest.matching.as_json())  # last: with it the backtest counts as finished
     return write_page(folder, backtest, facts), warning
-
-
-def print_results(console: Console, backtest: Backtest, step: tuple[str, str]) -> None:
-    """Prints the table of targets, the results in sentences, and the next step, see ``next_step``."""
-    print_targets(console, backtest.tables["targets"])
-    print_line(console, f"{summary(backtest)} {same_title_sentence(backtest)}".rstrip())
-    print_line(console, f"calibration error on test: {backtest.calibration_error:.4f}")
-    print_next_step(console, *step)
 
 
 def record_backtest(folder: Path, name: str, page: Path, backtest: Backtest) -> None:
@@ -266,25 +255,6 @@ def record_backtest(folder: Path, name: str, page: Path, backtest: Backtest) -> 
     target = asdict(backtest.matching.target) | {"statement": backtest.matching.target.statement}
     about = {"folder": folder, "corpus": name, "page": page, "target": target}
     record(**about, calibration_error=backtest.calibration_error, **backtest.tables)
-
-
-def keep_facts(folder: Path, facts: PageFacts) -> None:
-    """Writes the facts for ``read_facts``."""
-    write_text(folder / PAGE, json.dumps(asdict(facts), indent=1) + "\n")
-
-
-def read_facts(folder: Path) -> PageFacts:
-    """The facts that ``keep_facts`` has written. Raises ValueError, naming the file, if they are damaged."""
-    found = read_object(folder / PAGE, "name", "command", "date", "max_examples")
-    facts = PageFacts(*(found[name] for name in ("name", "command", "date", "max_examples")))
-    try:
-        is_dated = datetime.fromisoformat(facts.date).tzinfo is not None
-    except (TypeError, ValueError):
-        is_dated = False
-    texts = isinstance(facts.name, str) and isinstance(facts.command, str)
-    if not (texts and is_dated and isinstance(facts.max_examples, int) and facts.max_examples > 0):
-        raise ValueError(f"{folder / PAGE} is damaged: it does not say how the backtest was run")
-    return facts
 
 
 def write_tables(folder: Path, name: str, backtest: Backtest) -> None:

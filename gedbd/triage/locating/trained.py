@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from gedbd.retrieval.changes.change_ranker import ChangeRanker
-from gedbd.triage.locating.backtesting.tables import HIT_RATE, read_hit_rate
+from gedbd.triage.locating.backtesting.locating_tables import HIT_RATE, read_hit_rate
 from gedbd.triage.locating.reports import FIXES, TrackerRanker, read_fixes
 
 NOT_MEASURED = "How often it is right was not measured on this tracker: run gedbd locate-backtest."

@@ -7,20 +7,18 @@ from small_tracker import CONFIDENCE, RANKER
 
 from gedbd.evaluation.report.report_page import write_report
 from gedbd.evaluation.significance import ratio_intervals
-from gedbd.triage.backtesting.backtest import (
+from gedbd.triage.backtesting.backtest_measures import (
     GRID,
     TARGETS,
     Backtest,
     at_thresholds,
     period,
     reliability,
-    suggestions,
     tables_of,
     target_results,
     targets_table,
 )
-from gedbd.triage.backtesting.examples import MAX_ROWS, examples, hubs
-from gedbd.triage.backtesting.page import (
+from gedbd.triage.backtesting.backtest_page import (
     fill_targets,
     next_step,
     readable,
@@ -28,11 +26,10 @@ from gedbd.triage.backtesting.page import (
     same_title_sentence,
     search_sentence,
     sections,
-    side_by_side,
     summary,
     targets_markdown,
 )
-from gedbd.triage.backtesting.suggestions import Suggestions, search_table
+from gedbd.triage.backtesting.suggestions import MAX_ROWS, Suggestions, examples, hubs, right_and_wrong, search_table
 from gedbd.triage.backtesting.targets import TargetResult
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, calibration_error
 from gedbd.triage.triage_model import TriageModel
@@ -65,7 +62,7 @@ def backtest(val, test, corpus, target):
     """A backtest with one precision target."""
     tables = {"targets": targets_table(val, test, TARGETS, 0.9)} | tables_of(test, corpus, target.threshold)
     matching = TriageModel(RANKER, CONFIDENCE, (target,), target.target_precision)
-    return Backtest(matching, val, test, tables, 0.25)
+    return Backtest(matching, pd.DataFrame(), val, test, tables, 0.25)
 
 
 def test_suggestions_are_the_best_matches_of_a_part():
@@ -78,10 +75,10 @@ def test_suggestions_are_the_best_matches_of_a_part():
         right=[False, True, True, True],
         rank=[2, 2, 1, 1],
     ).assign(part=["test", "test", "test", "val"])
-    mine = suggestions(replayed, Score(), GROUP, "test")
+    mine = Suggestions.of_part(replayed, Score(), GROUP, "test")
     assert mine.best.values.tolist() == [[4, 0, False, 2, 0.25], [8, 3, True, 1, 0.75]]
     assert mine.duplicates == 2
-    assert suggestions(replayed, Score(), GROUP, "train").best.empty
+    assert Suggestions.of_part(replayed, Score(), GROUP, "train").best.empty
 
 
 def test_what_a_search_finds_by_hand():
@@ -231,7 +228,7 @@ def test_examples_by_hand(make_corpus):
     assert len(examples(found(ROWS[1:2] * 99), corpus, None, right=False, max_rows=50)) == 50
     right = examples(found(ROWS), corpus, None, right=True)
     assert right["report"].tolist() == ["1003", "1006", "1008"]
-    beside = side_by_side(right, table)
+    beside = right_and_wrong(right, table, "suggestion", by="probability")
     assert beside["report"].tolist() == ["1003", "1004", "1005", "1006", "1007", "1008"]
     assert beside["suggestion"].tolist() == ["right", "wrong", "wrong", "right", "wrong", "right"]
 

@@ -6,8 +6,8 @@ import pytest
 
 from gedbd.evaluation.report.judging import Verdict
 from gedbd.evaluation.significance import ratio_intervals
-from gedbd.triage.backtesting.backtest import at_thresholds
-from gedbd.triage.backtesting.judge import verdict_texts
+from gedbd.triage.backtesting.backtest_judging import verdict_texts
+from gedbd.triage.backtesting.backtest_measures import at_thresholds
 from gedbd.triage.backtesting.judgements import (
     find_judgements,
     joined_groups,

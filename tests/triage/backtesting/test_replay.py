@@ -11,7 +11,7 @@ from gedbd.corpora.splits import PARTS, TEST
 from gedbd.retrieval.reports import report_history as history_module
 from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.retrieval.reports.report_training import RankerOptions
-from gedbd.triage.backtesting.learning import MIN_RIGHT, evenly_spaced, folds, learn, learn_probability, replay
+from gedbd.triage.backtesting.history_learning import MIN_RIGHT, evenly_spaced, folds, learn, learn_probability, replay
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_COMPARED, NUM_FOLDS, default_confidence
 
 QUICK = RankerOptions(kind="linear")
@@ -149,7 +149,7 @@ def test_reports_without_a_duplicate_stand_for_those_left_out():
     best = table[table["place"] == 1].set_index("query")
     is_duplicate = corpus.group < np.arange(50)
     others = np.flatnonzero(~is_duplicate[:30])
-    chosen = np.intersect1d(evenly_spaced(np.arange(30), 15), others)
+    chosen = np.intersect1d(evenly_spaced(0, 30, 15), others)
     assert 1 < len(chosen) < len(others)
     assert best.loc[chosen[1:], "weight"].to_numpy() == pytest.approx(len(others) / len(chosen))  # 0 has no candidate
     assert (best.loc[is_duplicate[best.index], "weight"] == 1).all()

@@ -5,10 +5,18 @@ import pandas as pd
 import pytest
 
 from gedbd.evaluation.significance import ratio_intervals
-from gedbd.triage.backtesting.backtest import at_thresholds, targets_table
-from gedbd.triage.backtesting.examples import same_title_table, to_judge, unmarked_same_titles, with_same_titles
-from gedbd.triage.backtesting.page import readable
-from gedbd.triage.backtesting.suggestions import Suggestions, keep_suggestions, read_suggestions, shares
+from gedbd.triage.backtesting.backtest_measures import at_thresholds, targets_table
+from gedbd.triage.backtesting.backtest_page import readable
+from gedbd.triage.backtesting.suggestions import (
+    Suggestions,
+    keep_suggestions,
+    read_suggestions,
+    same_title_table,
+    shares,
+    to_judge,
+    unmarked_same_titles,
+    with_same_titles,
+)
 
 GROUP = np.array([0, 1, 2, 0, 4, 5, 6, 7])
 TITLES = ["Crash", "Template", "", "crash ", " TEMPLATE", "Template  x", "", "Template x"]

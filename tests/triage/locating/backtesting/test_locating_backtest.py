@@ -12,16 +12,23 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Links
 from gedbd.retrieval.changes.change_training import history_of
-from gedbd.triage.locating.backtesting import learning
-from gedbd.triage.locating.backtesting.backtest import (
+from gedbd.triage.locating.backtesting import locating_replay
+from gedbd.triage.locating.backtesting.labelled_reports import labelled_reports
+from gedbd.triage.locating.backtesting.locating_replay import (
     DEFAULT_LEARNT_FROM,
     default_has_learnt_from,
     rank_one,
     run_replay,
     split,
 )
-from gedbd.triage.locating.backtesting.reading import labelled_reports
-from gedbd.triage.locating.backtesting.tables import HIT_RATE, HitRate, by_year, differences, metrics, read_hit_rate
+from gedbd.triage.locating.backtesting.locating_tables import (
+    HIT_RATE,
+    HitRate,
+    by_year,
+    differences,
+    metrics,
+    read_hit_rate,
+)
 
 DAYS = ["01-01", "01-05", "01-10", "01-20", "02-01", "02-05"]  # of the commits
 WORDS = ["alpha", "beta", "gamma", "alpha", "delta", "beta"]
@@ -185,10 +192,12 @@ def test_the_default_ranker_is_not_shown_on_a_history_that_it_has_learnt_from():
 
 def test_features_are_computed_once_for_both_rankers(corpus, monkeypatch):
     read = []
-    monkeypatch.setattr(learning, "examples_of", lambda chosen: read.append(chosen.rows) or [None] * len(chosen.rows))
-    monkeypatch.setattr(learning, "fit_examples", lambda examples, options: len(examples))
+    monkeypatch.setattr(
+        locating_replay, "examples_of", lambda chosen: read.append(chosen.rows) or [None] * len(chosen.rows)
+    )
+    monkeypatch.setattr(locating_replay, "fit_examples", lambda examples, options: len(examples))
     history = history_of(corpus)
-    found = learning.learn_rankers(corpus, history, np.array([0, 1]), 10, 0)
+    found = locating_replay.learn_rankers(corpus, history, np.array([0, 1]), 10, 0)
     assert (read, found.measured.ranker, found.ranker) == ([(0, 1, 2, 4)], 2, 4)
-    learning.learn_rankers(corpus, history, np.array([0, 1]), 2, 0)  # the newest two are others
+    locating_replay.learn_rankers(corpus, history, np.array([0, 1]), 2, 0)  # the newest two are others
     assert read[1:] == [(2, 4), (0, 1)]

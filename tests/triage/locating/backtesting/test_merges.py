@@ -6,7 +6,7 @@ import pandas as pd
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Links
-from gedbd.triage.locating.backtesting.reading import without_merges
+from gedbd.triage.locating.backtesting.labelled_reports import without_merges
 
 
 def links(pairs, num_documents):

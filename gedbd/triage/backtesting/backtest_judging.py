@@ -11,10 +11,10 @@ from gedbd.evaluation.run_folders import MATCHING
 from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_path
 from gedbd.io.table_files import read_csv
-from gedbd.triage.backtesting.backtest import Backtest, tables_of
-from gedbd.triage.backtesting.backtest_run import PAGE, PageFacts, read_facts, write_page, write_tables
+from gedbd.triage.backtesting.backtest_measures import Backtest, tables_of
+from gedbd.triage.backtesting.backtest_page import print_targets, readable_verdicts, some_thresholds
+from gedbd.triage.backtesting.backtest_run import PAGE, PageFacts, write_page, write_tables
 from gedbd.triage.backtesting.judgements import find_judgements, verdicts_of, with_judgements
-from gedbd.triage.backtesting.page import print_targets, readable_verdicts, some_thresholds
 from gedbd.triage.backtesting.suggestions import REPORTS, SUGGESTIONS, read_suggestions
 from gedbd.triage.confidence import calibration_error
 from gedbd.triage.triage_model import TriageModel
@@ -46,7 +46,7 @@ def run_judge(folder: Path, file: Path | None, console: Console) -> None:
     """
     check_folder(folder)
     judgements = find_judgements(folder, file)
-    facts = read_facts(folder)
+    facts = PageFacts.read(folder)
     backtest, corpus = read_backtest(folder, facts)
     verdict, warnings = verdicts_of(judgements, backtest.test, corpus)
     targets = with_judgements(backtest.tables["targets"], backtest.test, verdict)
@@ -92,7 +92,7 @@ def read_backtest(folder: Path, facts: PageFacts) -> tuple[Backtest, Corpus]:
     kept = targets.loc[:, ~targets.columns.str.match(OF_VERDICTS)]
     tables = {"targets": kept} | tables_of(test, corpus, matching.target.threshold, facts.max_examples)
     error = calibration_error(test.best["probability"].to_numpy(), test.best["right"].to_numpy())
-    return Backtest(matching, val, test, tables, error), corpus
+    return Backtest(matching, pd.DataFrame(), val, test, tables, error), corpus
 
 
 def verdict_texts(targets: pd.DataFrame, verdict: np.ndarray, marked: np.ndarray, target_precision: float) -> list[str]:

@@ -14,8 +14,9 @@ from gedbd.evaluation.report.judging import PAIR, VERDICT, VERDICT_TEXTS, Verdic
 from gedbd.evaluation.report.report_page import markdown
 from gedbd.evaluation.report.section import Section, show
 from gedbd.io.command_output import print_table
-from gedbd.triage.backtesting.backtest import GRID, Backtest
-from gedbd.triage.backtesting.learning import MIN_RIGHT
+from gedbd.triage.backtesting.backtest_measures import GRID, Backtest
+from gedbd.triage.backtesting.history_learning import MIN_RIGHT
+from gedbd.triage.backtesting.suggestions import right_and_wrong
 from gedbd.triage.backtesting.targets import MET, TOO_FEW, met_targets
 from gedbd.triage.triage_model import TriageModel
 
@@ -261,7 +262,7 @@ def sections(
         texts: Sentences about these.
     """
     tables = backtest.tables
-    listed = with_verdicts(side_by_side(tables["right"], tables["wrong"]), verdicts)
+    listed = with_verdicts(right_and_wrong(tables["right"], tables["wrong"], "suggestion", by="probability"), verdicts)
     examples_text = EXAMPLES_TEXT.format(command=command)
     with_people = []
     if verdicts:
@@ -336,11 +337,3 @@ def with_verdicts(table: pd.DataFrame, verdicts: Sequence[Verdict]) -> pd.DataFr
     pairs = zip(*(table[name] for name in PAIR), strict=True)
     shown.insert(0, VERDICT, [texts.get(pair, "") for pair in pairs])
     return shown
-
-
-def side_by_side(right: pd.DataFrame, wrong: pd.DataFrame) -> pd.DataFrame:
-    """Right and wrong suggestions in one table, the most probable first; ``suggestion`` is "right" or "wrong"."""
-    both = pd.concat([right.assign(suggestion="right"), wrong.assign(suggestion="wrong")])
-    both = both.sort_values("probability", ascending=False, kind="stable").reset_index(drop=True)
-    both.insert(0, "suggestion", both.pop("suggestion"))
-    return both

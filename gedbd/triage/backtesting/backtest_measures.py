@@ -11,9 +11,17 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.urls import with_urls
 from gedbd.io.console import stage
 from gedbd.retrieval.reports.report_ranker import ReportRanker
-from gedbd.triage.backtesting.examples import MAX_ROWS, examples, hubs, same_title_table, with_same_titles
-from gedbd.triage.backtesting.learning import learn_probability
-from gedbd.triage.backtesting.suggestions import Suggestions, search_table, shares
+from gedbd.triage.backtesting.history_learning import learn_probability
+from gedbd.triage.backtesting.suggestions import (
+    MAX_ROWS,
+    Suggestions,
+    examples,
+    hubs,
+    same_title_table,
+    search_table,
+    shares,
+    with_same_titles,
+)
 from gedbd.triage.backtesting.targets import (
     NO_THRESHOLD,
     TOO_FEW,
@@ -22,7 +30,7 @@ from gedbd.triage.backtesting.targets import (
     duplicates_needed,
     target_status,
 )
-from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_BINS, MatchProbability, calibration_error
+from gedbd.triage.confidence import NUM_BINS, calibration_error
 from gedbd.triage.triage_model import TriageModel
 
 GRID = np.round(np.arange(0.01, 1.0, 0.01), 2)
@@ -35,6 +43,7 @@ class Backtest:
 
     Attributes:
         matching: What was learned, as an index needs it.
+        replayed: See ``LearntHistory``; empty for a backtest that was read from its folder.
         val: Best matches of the validation part.
         test: Best matches of the test part.
         tables: By name: ``targets``, ``search``, ``thresholds``, ``reliability``, ``hubs``, ``same_title``, ``right``,
@@ -43,6 +52,7 @@ class Backtest:
     """
 
     matching: TriageModel
+    replayed: pd.DataFrame
     val: Suggestions
     test: Suggestions
     tables: dict[str, pd.DataFrame]
@@ -62,7 +72,7 @@ def measure(
     """Learns probabilities and thresholds on the older parts, and measures suggestions on test.
 
     Args:
-        replayed: See ``Learnt``.
+        replayed: See ``LearntHistory``.
         corpus: The reports.
         ranker: The ranker of the index.
         target_precision: The precision target of the index; those of ``TARGETS`` are measured too.
@@ -71,28 +81,15 @@ def measure(
         max_examples: Number of right and of wrong suggestions that are listed at most.
     """
     confidence, of_val = learn_probability(replayed, ranker, seed)
-    val = suggestions(replayed, of_val, corpus.group, "val")
-    test = suggestions(replayed, confidence, corpus.group, "test")
+    val = Suggestions.of_part(replayed, of_val, corpus.group, "val")
+    test = Suggestions.of_part(replayed, confidence, corpus.group, "test")
     others = [target for target in TARGETS if not isclose(target, target_precision)]
     targets = targets_table(val, test, sorted([*others, target_precision]), confidence_level)
     matching = TriageModel(ranker, confidence, target_results(targets, period(test, corpus)), target_precision)
     tables = {"targets": with_same_titles(targets, test, corpus)}
     tables |= tables_of(test, corpus, matching.target.threshold, max_examples)
     error = calibration_error(test.best["probability"].to_numpy(), test.best["right"].to_numpy())
-    return Backtest(matching, val, test, tables, error)
-
-
-def suggestions(
-    replayed: pd.DataFrame, confidence: MatchProbability | np.ndarray, group: np.ndarray, part: str
-) -> Suggestions:
-    """The best matches of a part, with their probabilities: what gives them, or the probabilities themselves."""
-    mine = replayed[(replayed["part"] == part) & (replayed["place"] == 1)]
-    if isinstance(confidence, np.ndarray):
-        probability = confidence
-    else:
-        probability = confidence(mine[list(CONFIDENCE_FEATURES)].to_numpy())
-    best = mine[["query", "candidate", "right", "rank"]].assign(probability=probability).reset_index(drop=True)
-    return Suggestions.of(best, group)
+    return Backtest(matching, replayed, val, test, tables, error)
 
 
 def at_thresholds(found: Suggestions, thresholds: Sequence[float] | np.ndarray) -> pd.DataFrame:

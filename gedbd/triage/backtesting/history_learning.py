@@ -34,7 +34,7 @@ COLUMNS = ("query", "candidate", "place", "right", "rank", *CONFIDENCE_FEATURES)
 MIN_RIGHT = 50
 
 
-class Learnt(NamedTuple):
+class LearntHistory(NamedTuple):
     """What was learnt, and the replay that it was learnt from and is measured on.
 
     Attributes:
@@ -66,7 +66,7 @@ def learn(
     vectors: Mapping[int, np.ndarray],
     max_reports: int,
     options: RankerOptions,
-) -> Learnt:
+) -> LearntHistory:
     """Trains rankers, and replays the reports of each part with one that has not seen their labels.
 
     A ranker scores queries that it was trained on too high. So the duplicate groups of the labelled parts are divided
@@ -98,7 +98,7 @@ def learn(
     tables = []
     for number in (TRAIN, VAL, TEST):
         of_part = np.flatnonzero(parts == number)
-        rows = evenly_spaced(of_part, max_reports)
+        rows = of_part[evenly_spaced(0, len(of_part), max_reports)]
         if number == TRAIN:
             rows = np.union1d(rows, of_part[is_duplicate[of_part]])
         chosen = [ranker if number == TEST else rankers[fold[row]] for row in rows]
@@ -108,7 +108,7 @@ def learn(
         share = (~is_duplicate[of_part]).sum() / others if number == TRAIN else 1.0
         weight = np.where(is_duplicate[queries], 1.0, share)
         tables.append(table.assign(part=PARTS[number], fold=fold[queries], weight=weight))
-    return Learnt(ranker, pd.concat(tables, ignore_index=True))
+    return LearntHistory(ranker, pd.concat(tables, ignore_index=True))
 
 
 def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -> LearntProbability:
@@ -118,7 +118,7 @@ def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -
     with it, shifted to this tracker's share of duplicates.
 
     Args:
-        replayed: See ``Learnt``.
+        replayed: See ``LearntHistory``.
         ranker: What has ranked the test part.
         seed: Seed of the trees.
 
@@ -144,11 +144,10 @@ def best_matches(matches: pd.DataFrame) -> BestMatches:
     return BestMatches(features, *(matches[name].to_numpy() for name in ("right", "weight", "fold")))
 
 
-def evenly_spaced(rows: np.ndarray, max_rows: int) -> np.ndarray:
-    """At most ``max_rows`` of some rows, evenly spaced: two of ``[3, 4, 5]`` are ``[3, 5]``."""
-    if len(rows) <= max_rows:
-        return rows
-    return rows[np.linspace(0, len(rows) - 1, max_rows).round().astype(np.int64)]
+def evenly_spaced(first: int, end: int, max_count: int) -> np.ndarray:
+    """At most ``max_count`` of the numbers from ``first`` to below ``end``, evenly spaced: two of 3, 4, 5 are 3, 5."""
+    count = min(end - first, max_count)
+    return np.unique(np.linspace(first, end - 1, count).round().astype(np.int64))
 
 
 def folds(group: np.ndarray) -> np.ndarray:

@@ -22,9 +22,17 @@ from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_next_step, print_path
 from gedbd.io.files import write_text
 from gedbd.io.table_files import write_csv, write_parquet
-from gedbd.triage.locating.backtesting.backtest import BM25, DEFAULT, LEARNT, NUM_FILES, LocatingBacktest, run_replay
-from gedbd.triage.locating.backtesting.reading import read_changes, without_merges
-from gedbd.triage.locating.backtesting.tables import HIT_RATE, TOP
+from gedbd.triage.backtesting.suggestions import right_and_wrong
+from gedbd.triage.locating.backtesting.labelled_reports import read_changes, without_merges
+from gedbd.triage.locating.backtesting.locating_replay import (
+    BM25,
+    DEFAULT,
+    LEARNT,
+    NUM_FILES,
+    LocatingBacktest,
+    run_replay,
+)
+from gedbd.triage.locating.backtesting.locating_tables import HIT_RATE, TOP
 from gedbd.triage.locating.reports import FIXES, fixes_as_json
 from gedbd.triage.locating.trained import RANKER
 
@@ -148,6 +156,7 @@ def next_step(folder: str, repo: str | None) -> tuple[str, str]:
 def sections(backtest: LocatingBacktest) -> list[Section]:
     """The sections of the page; those without rows are left out by the page."""
     tables = backtest.tables
+    listed = right_and_wrong(tables["right"], tables["wrong"], "suspicion", by="margin")
     learnt = LEARNT_TEXT if backtest.hit_rate.learnt else ""
     curve = [("hits", "Share of reports with an inducing commit among the first k", hit_figure(tables["curve"]))]
     return [
@@ -160,17 +169,8 @@ def sections(backtest: LocatingBacktest) -> list[Section]:
         Section("Differences", DIFFERENCES_TEXT.format(system=backtest.system), [tables["differences"]]),
         Section("By year", f"The {backtest.system}, by the year of the report.", [tables["years"]]),
         Section("Which reports are tested?", COUNTS_TEXT, [tables["counts"]]),
-        Section("Right and wrong suspects", EXAMPLES_TEXT, [side_by_side(tables["right"], tables["wrong"])]),
+        Section("Right and wrong suspects", EXAMPLES_TEXT, [listed]),
     ]
-
-
-def side_by_side(right: pd.DataFrame, wrong: pd.DataFrame) -> pd.DataFrame:
-    """Right and wrong first suspects in one table, the largest margin first."""
-    marked = [right.assign(suspicion="right"), wrong.assign(suspicion="wrong")]
-    both = pd.concat([table for table in marked if len(table)] or marked[:1])
-    both = both.sort_values("margin", ascending=False, kind="stable").reset_index(drop=True)
-    both.insert(0, "suspicion", both.pop("suspicion"))
-    return both
 
 
 def hit_figure(curve: pd.DataFrame) -> Figure:
