@@ -1,13 +1,22 @@
-"""What a run has left and a disk has damaged is reported with file and row, and never read as if it were whole."""
+"""What a run has left or a cache keeps, and a disk has damaged, is told or made again, and never read as if whole."""
 
 import json
+import sqlite3
 import subprocess
+import warnings
+import zlib
+from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from refusals import flip, refuses
 from rich.console import Console
+from small_tracker import as_corpus, some_report
 
+from gedbd.encoders.embedding_cache import EmbeddingCache
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import check_corpus
 from gedbd.experiments.run_training import best_f1
@@ -16,10 +25,50 @@ from gedbd.experiments.sweeps.job_status import FINISHED, JobStatus, read_jobs, 
 from gedbd.experiments.sweeps.sweep_table import show_jobs
 from gedbd.io.files import read_object, replacing, write_text
 from gedbd.io.table_files import read_csv, write_csv, write_parquet
-from gedbd.triage.triage_model import TriageModel
+from gedbd.text.token_cache import cached_tokens
+from gedbd.triage.storage.stored_model import read_matching
 
 RESULTS = pd.DataFrame({"method": ["text", "a, b"], "f1": [0.25, 0.5], "average_precision": [0.125, 0.0]})
-EPOCHS = pd.DataFrame({"epoch": [0, 1], "val/f1": [0.25, 0.5], "val/loss": [1.0, 0.5]})
+CSV = {
+    "results.csv": RESULTS,
+    "ranking.csv": pd.DataFrame({"method": RESULTS["method"], "mrr": [0.5, 0.25]}),
+    "metrics.csv": pd.DataFrame({"epoch": [0, 1], "val/f1": [0.25, 0.5], "val/loss": [1.0, 0.5]}),
+}
+PREDICTIONS = pd.DataFrame({"score": [0.5]})
+READERS = {
+    "results": lambda run: Run(run).results,
+    "ranking": lambda run: Run(run).ranking,
+    "metrics": lambda run: Run(run).epochs,
+    "predictions": lambda run: Run(run).predictions,
+    "fingerprint": lambda run: Run(run).fingerprint,
+    "corpus": lambda run: check_corpus(run, as_corpus([some_report(1)])),
+    "seeds": lambda run: summarise_seeds(run.parent, Console(quiet=True)),
+    "status": read_status,
+    "matching": lambda run: read_matching((run / "matching.json").read_text(), "run=tested"),
+    **{f"best {name}": lambda run, name=name: best_f1(run, name) for name in ("val/f1", "val/loss")},
+}
+NO_OBJECT = ("", "{", "[]", "3", "{}")
+DAMAGE = [
+    ("metrics.csv", "epoch,val/f1\n0,0.5\n1,0.5x\n", "best val/f1", r", row 3: val/f1 is '0.5x', not a number"),
+    ("metrics.csv", "epoch,val/loss\n0,0.5\n", "best val/loss", " is damaged: it has no column 'val/f1'"),
+    ("results.csv", "method,f1,average_precision\ntext,0.2", "seeds", ", row"),
+    *(
+        ("predictions.parquet", content, "predictions", " is damaged: ")
+        for content in (b"", b"PAR1", b"x" * 900, PREDICTIONS.to_parquet(index=False)[:-9])
+    ),
+    *(
+        ("versions.json", content, reader, r" is damaged: it (holds no JSON|has no 'corpus')")
+        for content in (*NO_OBJECT, "\0", "[" * 99_999)
+        for reader in ("fingerprint", "corpus")
+    ),
+    *(
+        ("status.json", content, "status", " is damaged")
+        for content in (*NO_OBJECT, '{"state": "finished"}', '{"state": "finished", "overrides": 3}')
+    ),
+    *(("matching.json", content, "matching", "") for content in (*NO_OBJECT, '{"weights": {}}')),
+]
+TEXTS = ["crash on start", "the editor is slow", "no mail arrives", "window too small"]
+ENCODED_AGAIN = r"is damaged \(.*\): it is deleted, and the texts are encoded again"
 
 
 @pytest.fixture
@@ -27,18 +76,13 @@ def run(tmp_path):
     """The folder of a finished run, as small as it can be."""
     folder = tmp_path / "seed_0"
     folder.mkdir()
-    write_csv(folder / "results.csv", RESULTS)
-    write_csv(folder / "ranking.csv", pd.DataFrame({"method": RESULTS["method"], "mrr": [0.5, 0.25]}))
-    write_csv(folder / "metrics.csv", EPOCHS)
-    write_parquet(folder / "predictions.parquet", pd.DataFrame({"score": [0.5]}))
+    for name, table in CSV.items():
+        write_csv(folder / name, table)
+    write_parquet(folder / "predictions.parquet", PREDICTIONS)
     (folder / "leak.json").write_text('{"pairs": 0.5}')
     (folder / "versions.json").write_text('{"corpus": "a"}')
     (folder / "config.yaml").write_text("monitor: val/f1\n")
     return folder
-
-
-def cut(file: Path, to: int) -> None:
-    file.write_bytes(file.read_bytes()[:to])
 
 
 def test_what_is_whole_is_read(run):
@@ -47,90 +91,49 @@ def test_what_is_whole_is_read(run):
     assert len(summarise_seeds(run.parent, Console(quiet=True))) == 2
 
 
-@pytest.mark.parametrize("name", ["results.csv", "metrics.csv", "ranking.csv"])
+@pytest.mark.parametrize("name", CSV)
 def test_a_table_that_is_cut_off_anywhere_but_between_rows_is_told_with_its_row(run, name):
     whole = (run / name).read_bytes()
-    read = {"results.csv": "results", "metrics.csv": "epochs", "ranking.csv": "ranking"}[name]
     for length in range(len(whole)):
         if whole[:length].endswith(b"\n") and length > len(whole.splitlines()[0]) + 1:
             continue
         (run / name).write_bytes(whole[:length])
-        with pytest.raises(ValueError, match=rf"{name}(, row \d| is damaged: it holds no rows)") as refused:
-            getattr(Run(run), read)
-        assert "\n" not in str(refused.value)
+        with refuses(rf"{name}(, row \d| is damaged: it holds no rows)"):
+            READERS[name.removesuffix(".csv")](run)
+
+
+@pytest.mark.parametrize(("name", "content", "reader", "message"), DAMAGE, ids=lambda value: str(value)[:30])
+def test_a_damaged_file_is_told_with_its_name(run, name, content, reader, message):
+    (run / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with refuses("^run=tested:? " if name == "matching.json" else f"seed_0/{name}{message}"):
+        READERS[reader](run)
 
 
 def test_a_table_of_results_without_its_last_rows_is_told(run):
     (run / "results.json").write_text(json.dumps(RESULTS.to_dict("records")))
     assert len(Run(run).results) == 2
-    cut(run / "results.csv", (run / "results.csv").read_bytes().index(b"\n", 40) + 1)
-    with pytest.raises(ValueError, match=r"results.csv has 1 rows and results.json 2: one of them is cut off"):
-        _ = Run(run).results
-
-
-def test_a_value_that_is_no_number_is_told_with_its_row(run):
-    (run / "metrics.csv").write_text("epoch,val/f1\n0,0.5\n1,0.5x\n")
-    with pytest.raises(ValueError, match=r"metrics.csv, row 3: val/f1 is '0.5x', not a number"):
-        best_f1(run, "val/f1")
-    (run / "metrics.csv").write_text("epoch,val/loss\n0,0.5\n")
-    with pytest.raises(ValueError, match=r"metrics.csv is damaged: it has no column 'val/f1'"):
-        best_f1(run, "val/loss")
-
-
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"x" * 900, "half"])
-def test_damaged_predictions_are_told(run, content):
-    file = run / "predictions.parquet"
-    file.write_bytes(file.read_bytes()[:-9] if content == "half" else content)
-    with pytest.raises(ValueError, match=r"predictions.parquet is damaged: ") as refused:
-        _ = Run(run).predictions
-    assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("content", ["", "{", "[1]", "3", "{}", "\0", "[" * 99_999])
-def test_damaged_versions_are_told(run, content, make_corpus):
-    (run / "versions.json").write_text(content)
-    for read in (lambda: Run(run).fingerprint, lambda: check_corpus(run, make_corpus([0]))):
-        with pytest.raises(
-            ValueError, match=r"versions.json is damaged: it (holds no JSON|has no 'corpus')"
-        ) as refused:
-            read()
-        assert "\n" not in str(refused.value)
-
-
-def test_seeds_name_the_table_that_is_damaged(run):
-    cut(run / "results.csv", 40)
-    with pytest.raises(ValueError, match=r"seed_0/results.csv, row"):
-        summarise_seeds(run.parent, Console(quiet=True))
+    write_csv(run / "results.csv", RESULTS[:1])
+    with refuses(r"results.csv has 1 rows and results.json 2: one of them is cut off"):
+        READERS["results"](run)
 
 
 def test_a_sweep_says_which_job_has_damaged_results(run, capsys):
     jobs = {run: JobStatus(FINISHED, ("seed=0",), 0.5, 1.0)}
     show_jobs(run.parent, jobs)
-    cut(run / "results.csv", 40)
+    (run / "results.csv").write_bytes((run / "results.csv").read_bytes()[:40])
     capsys.readouterr()
     show_jobs(run.parent, jobs)
-    told = capsys.readouterr().out
-    assert f"no results of {run}: {run}/results.csv, row 2" in told
+    assert f"no results of {run}: {run}/results.csv, row 2" in capsys.readouterr().out
     assert list(pd.read_csv(run.parent / "summary.csv")["seed"]) == [0]
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"state": "finished"}', '{"state": "finished", "overrides": 3}'])
-def test_a_damaged_job_is_named_and_the_others_go_on(tmp_path, capsys, content):
+def test_a_damaged_job_is_named_and_the_others_go_on(tmp_path, capsys):
     for name in ("0", "1"):
         (tmp_path / name).mkdir()
         write_status(tmp_path / name, JobStatus(FINISHED, (f"seed={name}",)))
-    (tmp_path / "0" / "status.json").write_text(content)
+    (tmp_path / "0" / "status.json").write_text("{")
     assert [folder.name for folder in read_jobs(tmp_path)] == ["1"]
     assert f"left out: {tmp_path}/0/status.json is damaged" in capsys.readouterr().out
-    with pytest.raises(ValueError, match=r"status.json is damaged"):
-        read_status(tmp_path / "0")
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]", "3", "{}", '{"weights": {}}'])
-def test_a_damaged_result_of_a_backtest_is_told(content):
-    with pytest.raises(ValueError, match=r"^tested:? ") as refused:
-        TriageModel.from_json(content, "tested")
-    assert "\n" not in str(refused.value)
 
 
 def test_what_fails_while_it_is_written_leaves_the_file_before(tmp_path):
@@ -166,9 +169,8 @@ def test_what_a_killed_process_has_left_goes_and_what_a_living_one_writes_stays(
     ended.wait()
     with replacing(tmp_path / "a.csv") as unfinished:
         unfinished.write_text("a")
-        mine = unfinished.name
-    left = tmp_path / mine.replace(mine.split(".")[-3], str(ended.pid))
-    other = tmp_path / mine.replace(mine.split(".")[-3], "1")
+        process_id = unfinished.name.split(".")[-3]
+    left, other = (tmp_path / unfinished.name.replace(process_id, str(number)) for number in (ended.pid, 1))
     for path in (left, other):
         path.touch()
     write_text(tmp_path / "a.csv", "b")
@@ -176,13 +178,102 @@ def test_what_a_killed_process_has_left_goes_and_what_a_living_one_writes_stays(
     assert other.exists()
 
 
-def test_an_object_has_what_is_needed(tmp_path):
-    (tmp_path / "a.json").write_text('{"b": 1}')
+def test_what_is_odd_and_whole_is_read(tmp_path):
+    write_text(tmp_path / "a.json", '{"b": 1}')
     assert read_object(tmp_path / "a.json", "b") == {"b": 1}
-    assert len(read_csv_of(tmp_path, "a,b\n1,\n")) == 1
-    assert len(read_csv_of(tmp_path, "a,b\nx\u2028y\x0cz\x85,1\n")) == 1
+    for text in ("a,b\n1,\n", "a,b\nx\u2028y\x0cz\x85,1\n"):
+        write_text(tmp_path / "t.csv", text)
+        assert len(read_csv(tmp_path / "t.csv", "b")) == 1
 
 
-def read_csv_of(folder: Path, text: str) -> pd.DataFrame:
-    (folder / "t.csv").write_text(text)
-    return read_csv(folder / "t.csv", "b")
+@pytest.fixture
+def encode(tiny, tmp_path):
+    model, tokenizer = tiny
+    return lambda: LoadedEncoder(model, tokenizer, 8, cache_dir=tmp_path).pool(TEXTS)
+
+
+def only(folder: Path, pattern: str) -> Path:
+    (file,) = folder.glob(pattern)
+    return file
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_whole_cache_is_read_without_a_word(encode):
+    assert (encode() == encode()).all()
+
+
+@pytest.mark.parametrize("damage", ["a bit", "shorter", "longer", "a text", "null"])
+def test_a_damaged_vector_is_encoded_again(encode, tmp_path, damage):
+    expected = encode()
+    with closing(sqlite3.connect(only(tmp_path, "*.sqlite"))) as cache, cache:
+        key, content = cache.execute("SELECT key, vector FROM vectors LIMIT 1").fetchone()
+        flipped = bytes([content[0] ^ 1]) + content[1:]
+        damaged = {"a bit": flipped, "shorter": content[:-9], "longer": content * 2, "a text": "x", "null": None}
+        cache.execute("UPDATE vectors SET vector = ? WHERE key = ?", (damaged[damage], key))
+    with pytest.warns(UserWarning, match="1 damaged vectors are encoded again"):
+        np.testing.assert_allclose(encode(), expected, atol=1e-6)
+    np.testing.assert_allclose(encode(), expected, atol=1e-6)
+
+
+def test_a_text_of_no_encoding_in_place_of_a_vector_is_damage(encode, tmp_path):
+    expected = encode()
+    with closing(sqlite3.connect(only(tmp_path, "*.sqlite"))) as cache, cache:
+        cache.execute("UPDATE vectors SET vector = CAST(x'ff00ff' AS TEXT)")
+    with pytest.warns(UserWarning, match=ENCODED_AGAIN):
+        assert (encode() == expected).all()
+
+
+@pytest.mark.parametrize("damage", ["empty", "half", "no database", "pages"])
+def test_a_damaged_file_of_vectors_is_made_again(encode, tmp_path, damage):
+    expected = encode()
+    file = only(tmp_path, "*.sqlite")
+    content = file.read_bytes()
+    changed = {"empty": b"", "half": content[: len(content) // 2], "no database": b"x" * 9000}
+    changed["pages"] = content[:1000] + b"\xff" * (len(content) - 1000)
+    file.write_bytes(changed[damage])
+    if damage != "empty":  # to SQLite this is a new database
+        with pytest.warns(UserWarning, match=ENCODED_AGAIN):
+            assert (encode() == expected).all()
+    assert (encode() == expected).all()
+
+
+def test_every_bit_of_a_file_of_vectors_may_flip(encode, tmp_path):
+    expected = encode()
+    file = only(tmp_path, "*.sqlite")
+    whole = file.read_bytes()
+    damaged = 0
+    for place in [*range(0, 100, 5), 120, 150, *range(200, len(whole), len(whole) // 60)]:
+        file.write_bytes(whole)
+        flip(file, place, 0b100)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            vectors = encode()
+        damaged += len(caught)
+        # Alone, a text is rounded otherwise.
+        np.testing.assert_allclose(vectors, expected, atol=1e-6, err_msg=str(place))
+    assert damaged > 3
+
+
+@pytest.mark.parametrize("place", [0, 17, 30, -1])
+def test_a_flipped_bit_among_token_numbers_is_found(tiny, tmp_path, place):
+    ids = cached_tokens(TEXTS, tiny[1], 8, tmp_path).ids.tolist()
+    flip(only(tmp_path, "tokens-*"), place, 0b100)
+    with pytest.warns(UserWarning, match=r"is damaged \(it differs from its checksum\): the texts are tokenized again"):
+        assert cached_tokens(TEXTS, tiny[1], 8, tmp_path).ids.tolist() == ids
+    assert cached_tokens(TEXTS, tiny[1], 8, tmp_path).ids.tolist() == ids
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_vectors_that_are_not_finite_are_neither_stored_nor_used(tmp_path, value):
+    def encode_as(number):
+        return lambda texts: iter([(np.arange(len(texts)), np.full((len(texts), 2), number, dtype=np.float32))])
+
+    cache = EmbeddingCache(tmp_path / "vectors.sqlite", 2)
+    with refuses(r"not finite: choose another encoder= .*backend\.precision=float32"):
+        cache.vectors(TEXTS, encode_as(value))
+    assert cache.vectors(TEXTS, encode_as(1)).all()
+    odd = np.full(2, value, dtype=np.float32).tobytes()
+    with closing(sqlite3.connect(cache.file)) as database, database:
+        database.execute("UPDATE vectors SET vector = ?", (odd + zlib.crc32(odd).to_bytes(4, "little"),))
+    with pytest.warns(UserWarning, match="4 damaged vectors are encoded again"):
+        assert np.isfinite(cache.vectors(TEXTS, encode_as(1))).all()

@@ -1,16 +1,16 @@
 """Dates that no calendar of a tracker has: they cost a reader its date, never the corpus, the index or the service."""
 
 import json
-import sys
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
+from small_tracker import fill, open_folder
 
-import gedbd.commands.backtest
-import gedbd.commands.index
 from gedbd.corpora.clients.http import limit_wait_s, server_time
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bugzilla import read_bugzilla
@@ -21,10 +21,6 @@ from gedbd.corpora.readers.jira import read_jira
 from gedbd.corpora.splits import TimeSplit, split_corpus
 from gedbd.service.webhook.index_updater import read_event
 from gedbd.triage.report import Filters, Report, check_report, read_moment
-from gedbd.triage.storage.in_memory import InMemoryIndex
-from gedbd.triage.storage.index_store import FILE, IndexStore
-from gedbd.triage.storage.rows import StoredReport
-from gedbd.triage.stored_index import open_index
 
 FAR = [
     "0001-01-01",
@@ -73,6 +69,7 @@ READERS = {
     "bugzilla": (read_bugzilla, "creation_time", {"summary": "a crash", "product": "P"}),
     "jira": (read_jira, "created", {"summary": "a crash"}),
 }
+EVENT = {"action": "opened", "repository": {"full_name": "o/r"}}
 ITEM = "<item><key>ABC-{0}</key><summary>a crash</summary><created>{1}</created></item>"
 
 
@@ -83,7 +80,7 @@ def table(folder: Path, *dates: str, **options: object) -> Corpus:
     return read_csv(None, str(path), COLUMNS, **options)
 
 
-def export(folder: Path, tracker: str, *dates: object) -> Corpus:
+def export(tracker: str, folder: Path, *dates: object) -> Corpus:
     read, key, fields = READERS[tracker]
     records = []
     for number, date in enumerate(dates, start=1):
@@ -100,38 +97,69 @@ def told(corpus: Corpus, *words: str) -> list[str]:
     return [notice for notice in corpus.warnings if all(word in notice for word in words)]
 
 
-@pytest.mark.parametrize("date", FAR)
-def test_a_date_out_of_range_in_a_table_is_no_date_and_is_counted(tmp_path, date):
-    corpus = table(tmp_path, "2024-01-31", date, date)
-    assert corpus.reports["created_at"].tolist() == [pd.Timestamp("2024-01-31", tz="UTC")] * 3
-    assert told(corpus, "dates outside the years 1970 to 2200: 2", "first: reports.csv, row 3, column 'created'")
+def of_table(folder: Path, *dates: object) -> Corpus:
+    return table(folder, *map(str, dates))
 
 
-@pytest.mark.parametrize("date", FAR)
+EXPORTS = {"table": of_table, **{tracker: partial(export, tracker) for tracker in READERS}}
+PLACES = {"table": "reports.csv, row 3, column 'created'"}
+OTHERS = {
+    "the search command": (lambda date: read_moment(date, "created_from"), "created_from="),
+    "an event of the webhook": (
+        lambda date: read_event(EVENT | {"issue": {"number": 7, "title": "a crash", "created_at": date}}, "issues"),
+        r"the event is invalid: issue\.created_at",
+    ),
+}
+
+
+@pytest.mark.parametrize("source", EXPORTS)
+def test_a_date_out_of_range_in_an_export_is_no_date_and_is_counted(tmp_path, source):
+    place = PLACES.get(source) or f"page.json, record 2, {READERS[source][1]!r}"
+    for date in FAR:
+        corpus = EXPORTS[source](tmp_path, "2024-01-31T00:00:00Z", date, date)
+        assert corpus.reports["created_at"].tolist() == [pd.Timestamp("2024-01-31", tz="UTC")] * 3, date
+        assert told(corpus, "dates outside the years 1970 to 2200: 2", place), date
+
+
+@pytest.mark.parametrize("source", EXPORTS)
+def test_what_is_no_date_in_an_export_is_refused_with_its_place(tmp_path, source):
+    place = PLACES.get(source) or r"page.json, record 2: '\w+'"
+    for date in NO_DATES:
+        with refuses(f"{place}: unreadable date") as refused:
+            EXPORTS[source](tmp_path, "2024-01-31T00:00:00Z", date)
+        assert len(str(refused.value)) < 600
+
+
+@pytest.mark.parametrize("date", [1706693400, 1e400, float("nan"), True, [], {"year": 2024}])
 @pytest.mark.parametrize("tracker", READERS)
-def test_a_date_out_of_range_in_an_export_is_no_date_and_is_counted(tmp_path, tracker, date):
-    corpus = export(tmp_path, tracker, "2024-01-31T00:00:00Z", date, date)
-    assert corpus.reports["created_at"].tolist() == [pd.Timestamp("2024-01-31", tz="UTC")] * 3
-    key = READERS[tracker][1]
-    assert told(corpus, "dates outside the years 1970 to 2200: 2", f"page.json, record 2, {key!r}")
+def test_a_number_or_a_list_in_place_of_a_date_is_refused(tmp_path, tracker, date):
+    with refuses(r"page.json, record 1: '\w+' is .*; expected: text"):
+        export(tracker, tmp_path, date)
 
 
-def test_a_date_out_of_range_in_jira_s_xml_is_no_date_and_is_counted(tmp_path):
+@pytest.mark.parametrize("reader", OTHERS)
+def test_whoever_asks_with_either_is_refused(reader):
+    read, message = OTHERS[reader]
+    for date in [*FAR, *NO_DATES]:
+        with refuses(message) as refused:
+            read(date)
+        assert len(str(refused.value)) < 300
+
+
+def test_dates_in_jira_s_xml_are_counted_or_refused(tmp_path):
+    page = tmp_path / "page.xml"
+
+    def read(*dates: str) -> Corpus:
+        items = "".join(ITEM.format(number, date) for number, date in enumerate(dates, start=1))
+        page.write_text(f"<rss><channel>{items}</channel></rss>")
+        return read_jira(None, str(page))
+
     far = ("Mon, 01 Jan 0001 00:00:00 +0000", "Fri, 01 Jan 2300 09:30:00 +0000", "Fri, 01 Jan 10000 09:30:00 +0000")
-    items = ITEM.format(1, "Wed, 31 Jan 2024 09:30:00 +0000")
-    items += "".join(ITEM.format(number, date) for number, date in enumerate(far, start=2))
-    (tmp_path / "page.xml").write_text(f"<rss><channel>{items}</channel></rss>")
-    corpus = read_jira(None, str(tmp_path / "page.xml"))
+    corpus = read("Wed, 31 Jan 2024 09:30:00 +0000", *far)
     assert told(corpus, "dates outside the years 1970 to 2200: 3", "page.xml, record 2, 'created'")
-
-
-@pytest.mark.parametrize(
-    "date", ["Mon, 32 Foo 2024", "now", "1 Jan 99999999999999999999 00:00:00", "0, 0 0 0 0:0:0 +9999"]
-)
-def test_an_unreadable_date_in_jira_s_xml_is_refused(tmp_path, date):
-    (tmp_path / "page.xml").write_text(f"<rss><channel>{ITEM.format(1, date)}</channel></rss>")
-    with pytest.raises(ValueError, match=r"page.xml, record 1: 'created': unreadable date"):
-        read_jira(None, str(tmp_path / "page.xml"))
+    for date in ("Mon, 32 Foo 2024", "now", "1 Jan 99999999999999999999 00:00:00", "0, 0 0 0 0:0:0 +9999"):
+        with refuses(r"page.xml, record 1: 'created': unreadable date"):
+            read(date)
 
 
 def test_a_change_out_of_range_is_passed_over_and_counted(tmp_path):
@@ -143,68 +171,27 @@ def test_a_change_out_of_range_is_passed_over_and_counted(tmp_path):
     assert told(corpus, "dates outside the years 1970 to 2200: 1", "record 1, 'when'")
 
 
-@pytest.mark.parametrize("date", NO_DATES)
-def test_what_is_no_date_is_refused_with_row_and_column(tmp_path, date):
-    with pytest.raises(ValueError, match=r"reports.csv, row 3, column 'created': unreadable date") as refused:
-        table(tmp_path, "2024-01-31", date)
-    assert len(str(refused.value)) < 600
-
-
-@pytest.mark.parametrize("date", NO_DATES)
-@pytest.mark.parametrize("tracker", READERS)
-def test_what_is_no_date_in_an_export_is_refused_with_its_record(tmp_path, tracker, date):
-    with pytest.raises(ValueError, match=r"page.json, record 2: '\w+': unreadable date"):
-        export(tmp_path, tracker, "2024-01-31T00:00:00Z", date)
-
-
-@pytest.mark.parametrize("date", [1706693400, 1e400, float("nan"), True, [], {"year": 2024}])
-@pytest.mark.parametrize("tracker", READERS)
-def test_a_number_or_a_list_in_place_of_a_date_is_refused(tmp_path, tracker, date):
-    with pytest.raises(ValueError, match=r"page.json, record 1: '\w+' is .*; expected: text"):
-        export(tmp_path, tracker, date)
-
-
-@pytest.mark.parametrize("date", ["now", "today", "NaT", "01.01.2300"])
-def test_a_format_of_ones_own_reads_no_words_and_keeps_the_range(tmp_path, date):
-    if date.startswith("01"):
-        corpus = table(tmp_path, "31.01.2024", date, date_format="%d.%m.%Y")
-        assert told(corpus, "dates outside the years 1970 to 2200: 1")
-    else:
-        with pytest.raises(ValueError, match="row 3, column 'created': unreadable date"):
+def test_a_format_of_ones_own_reads_no_words_and_keeps_the_range(tmp_path):
+    corpus = table(tmp_path, "31.01.2024", "01.01.2300", date_format="%d.%m.%Y")
+    assert told(corpus, "dates outside the years 1970 to 2200: 1")
+    for date in ("now", "today", "NaT"):
+        with refuses("row 3, column 'created': unreadable date"):
             table(tmp_path, "31.01.2024", date, date_format="%d.%m.%Y")
 
 
-def test_a_format_that_guesses_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"dataset.date_format=mixed"):
-        table(tmp_path, "2024-01-31", date_format="mixed")
-
-
 def test_dates_to_come_leap_seconds_and_all_usual_spellings_are_kept(tmp_path):
-    spelt = [
-        "2150-06-01",
-        "2016-12-31T23:59:60Z",
-        "2024-1-5 9:30",
-        "2024/01/31",
-        "20240131",
-        "2024-01-31 09:30:00 +0100",
-    ]
-    corpus = table(tmp_path, *spelt)
-    assert not told(corpus, "outside")
-    assert corpus.reports.set_index("id")["created_at"].astype(str).to_dict() == {
-        "1": "2150-06-01 00:00:00+00:00",
-        "2": "2016-12-31 23:59:59+00:00",
-        "3": "2024-01-05 09:30:00+00:00",
-        "4": "2024-01-31 00:00:00+00:00",
-        "5": "2024-01-31 00:00:00+00:00",
-        "6": "2024-01-31 08:30:00+00:00",
+    spellings = {
+        "2150-06-01": "2150-06-01 00:00:00",
+        "2016-12-31T23:59:60Z": "2016-12-31 23:59:59",
+        "2024-1-5 9:30": "2024-01-05 09:30:00",
+        "2024/01/31": "2024-01-31 00:00:00",
+        "20240131": "2024-01-31 00:00:00",
+        "2024-01-31 09:30:00 +0100": "2024-01-31 08:30:00",
     }
-
-
-@pytest.mark.parametrize("date", [*FAR, *NO_DATES])
-def test_the_search_command_refuses_it(date):
-    with pytest.raises(ValueError, match="created_from=") as refused:
-        read_moment(date, "created_from")
-    assert len(str(refused.value)) < 300
+    corpus = table(tmp_path, *spellings)
+    assert not told(corpus, "outside")
+    dates = corpus.reports.assign(number=corpus.reports["id"].astype(int)).sort_values("number")["created_at"]
+    assert dates.astype(str).tolist() == [f"{date}+00:00" for date in spellings.values()]
 
 
 def test_the_api_answers_422(client_of):
@@ -215,13 +202,6 @@ def test_the_api_answers_422(client_of):
         resolved = {"issue_id": "77", "title": "a crash", "resolved_at": date}
         for path, content in (("reports", report), ("reports", resolved), ("search", report), ("search", asked)):
             assert client.post(f"/api/{path}", json=content).status_code == 422, date
-
-
-@pytest.mark.parametrize("date", [*FAR, *NO_DATES])
-def test_an_event_of_the_webhook_is_refused(date):
-    issue = {"number": 7, "title": "a crash", "created_at": date}
-    with pytest.raises(ValueError, match=r"the event is invalid: issue\.created_at"):
-        read_event({"action": "opened", "issue": issue, "repository": {"full_name": "o/r"}}, "issues")
 
 
 @pytest.mark.parametrize(
@@ -239,21 +219,8 @@ def test_the_library_refuses_it(date):
 @pytest.mark.parametrize("moment", ["now", "today", "2300-01-01", "0001-01-01", "0000-01-01"])
 def test_a_split_at_no_date_is_refused(tmp_path, moment):
     corpus = table(tmp_path, "2024-01-01", "2024-01-02", "2024-01-03")
-    with pytest.raises(ValueError, match=rf"split.test_from={moment}"):
+    with refuses(rf"split.test_from={moment}"):
         split_corpus(TimeSplit(0.5, moment), corpus)
-
-
-def test_an_index_that_holds_such_dates_can_be_opened(tmp_path):
-    store = IndexStore(tmp_path / FILE)
-    dates = ["0001-01-01T00:00:00+00:00", "2300-01-01T00:00:00+00:00", "2024-01-31T00:00:00+00:00"]
-    with store.transaction():
-        store.write_model({"model": "m", "dim": "2"}, b"")
-        for number, date in enumerate(dates):
-            report = Report("a crash", issue_id=str(number), created_at=datetime.fromisoformat(date))
-            store.add([StoredReport(report, np.zeros(2, np.float32), (np.zeros(0, np.int32),) * 4)])
-    days = InMemoryIndex.of(store).store.day
-    store.close()
-    assert np.isnan(days).tolist() == [True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -267,28 +234,9 @@ def test_a_tracker_s_clock_out_of_range_is_not_believed(date):
         assert limit_wait_s(429, headers, "", 5.0) == 60.0
 
 
-@pytest.mark.slow
-def test_an_index_of_such_dates_is_searched_and_built_again(tmp_path, monkeypatch):
-    header = "Issue_id,Title,Created_time,Duplicated_issue"
-    words = ["crash", "picture", "paste", "mail", "folder", "filter", "printer", "calendar"]
-    rows = [f"{2 * row},{words[row % 8]} lost {row},2024-01-{row % 28 + 1:02}," for row in range(1, 100)]
-    rows += [
-        f"{2 * row + 1},again {words[row % 8]} lost {row},2024-02-{row % 28 + 1:02},{2 * row}" for row in range(1, 100)
-    ]
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
-    Path("reports.csv").write_text("\n".join([header, *rows]) + "\n")
-    tested = ["encoder=tiny", "max_replayed=20", "hydra.run.dir=tested", "dataset=csv", "dataset.path=reports.csv"]
-    run(monkeypatch, gedbd.commands.backtest, *tested)
+def test_an_index_of_such_dates_is_searched_and_built_again(tmp_path, reader):
     for far in ("0001-01-01", "2300-01-01"):
-        Path("reports.csv").write_text("\n".join([header, *rows, f"999,late mail,{far},"]) + "\n")
-        run(monkeypatch, gedbd.commands.index, "run=tested", "out=index")
-        index = open_index(tmp_path / "index", str(tmp_path / "cache"))
-        found = index.search(Report("mail lost 3", created_at=datetime.now(UTC) + timedelta(days=900)))
-        index.close()
-        assert found
-
-
-def run(monkeypatch, command, *options: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-    command.main()
+        fill(tmp_path, table(tmp_path, "2024-01-31", far), reader)
+        with closing(open_folder(tmp_path, reader)) as index:
+            found = index.search(Report("a crash", created_at=datetime.now(UTC) + timedelta(days=900)))
+            assert {match.best.issue_id for match in found} == {"1", "2"}

@@ -15,11 +15,11 @@ def verdict(word: str, issue_id: str = "7") -> FeedbackEvent:
 def plans(feedback: FeedbackStore, folder: Path, *verdicts: FeedbackEvent) -> list[str]:
     """How SQLite finds the rows of every query that recording asks."""
     asked: list[str] = []
-    feedback.file._connection.set_trace_callback(asked.append)
+    feedback.file._sqlite.set_trace_callback(asked.append)
     for one in verdicts:
         feedback.record(one)
     feedback.withdraw("7", "3", "api")
-    feedback.file._connection.set_trace_callback(None)
+    feedback.file._sqlite.set_trace_callback(None)
     with sqlite3.connect(folder / FEEDBACK_FILE) as other:
         explained = [
             other.execute(f"EXPLAIN QUERY PLAN {one}").fetchall()

@@ -5,14 +5,18 @@ import re
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import OmegaConf
+from refusals import refuses
 
 from gedbd.configuration.command import CONF_DIR
 from gedbd.configuration.positional import literal_text, option_names
 
 NAMES = option_names(Path(CONF_DIR) / "search.yaml")
+PARSER = OverridesParser.create()
 HOSTILE = [
     "+hydra.callbacks.a={_target_:os.system,command:touch /tmp/taken}",
     "~backend",
@@ -29,31 +33,29 @@ HOSTILE = [
 PIECES = ["'", '"', "\\", "${oc.env:HOME}", "\n", "=", ",", "[", "{", "+", "~", "-", "--", "--cfg", " ", "file", "@"]
 
 
-def composed(words: list[str]):
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        return compose("search", literal_text(words, "query", NAMES))
+def options_of(*words: str) -> dict[str, Any]:
+    """All that Hydra reads of a command line, with interpolations resolved."""
+    overrides = PARSER.parse_overrides(literal_text(["index=mine", *words], "query", NAMES))
+    assert all(override.is_add() is override.is_delete() is False for override in overrides)
+    options = OmegaConf.create({override.key_or_group: override.value() for override in overrides})
+    return OmegaConf.to_container(options, resolve=True)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_one_word_that_looks_like_more_is_the_text(text):
-    assert literal_text(["index=mine", text], "query", NAMES)[0] == "index=mine"
-    cfg = composed(["index=mine", text])
-    assert cfg.query == text.removeprefix("query=")
-    assert (cfg.index, cfg.file, cfg.get("backend")) == ("mine", None, None)
+    assert options_of(text) == {"index": "mine", "query": text.removeprefix("query=")}
 
 
 @pytest.mark.parametrize("text", [*HOSTILE, "-m", "--config-dir=/tmp", "file=/etc/passwd", "index=b", "--", "-h", ""])
 def test_after_two_dashes_everything_is_text(text):
-    cfg = composed(["index=mine", "top_k=3", "--", text])
-    assert (cfg.query, cfg.index, cfg.file, cfg.top_k) == (text, "mine", None, 3)
+    assert options_of("top_k=3", "--", text) == {"index": "mine", "top_k": 3, "query": text}
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
-def test_random_text_after_two_dashes_arrives_as_it_is(seed):
-    generator = random.Random(seed)
-    for _ in range(8):
+def test_random_text_after_two_dashes_arrives_as_it_is():
+    generator = random.Random(0)
+    for _ in range(200):
         text = "".join(generator.choices(PIECES, k=generator.randint(1, 9)))
-        assert composed(["index=mine", "--", text]).query == text
+        assert options_of("--", text) == {"index": "mine", "query": text}
 
 
 @pytest.mark.parametrize(
@@ -69,16 +71,15 @@ def test_random_text_after_two_dashes_arrives_as_it_is(seed):
     ],
 )
 def test_what_could_be_either_is_refused(word, message):
-    with pytest.raises(ValueError, match=re.escape(message)) as refused:
+    with refuses(re.escape(message)):
         literal_text(["index=mine", word], "query", NAMES)
-    assert "\n" not in str(refused.value)
 
 
 def test_options_before_two_dashes_keep_hydras_syntax():
     words = ["index=mine", "component='Mail Window'", "+backend.x=1", "--cfg=job", "crash", "--", "-m"]
     kept = ["index=mine", "component='Mail Window'", "+backend.x=1", "--cfg=job", "query='crash -m'"]
     assert literal_text(words, "query", NAMES) == kept
-    assert composed(["index=mine", "component='Mail Window'", "crash"]).component == "Mail Window"
+    assert options_of("component='Mail Window'", "crash")["component"] == "Mail Window"
 
 
 def test_the_command_reads_no_file_that_its_text_names(tmp_path, monkeypatch, capsys):

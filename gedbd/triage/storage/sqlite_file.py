@@ -120,6 +120,7 @@ class SqliteFile:
         """Writes changes to a write-ahead log, so that readers and a writer do not wait for each other."""
         self.query("PRAGMA journal_mode=WAL")
         self.query("PRAGMA synchronous=FULL")
+        self.query("SELECT count(*) FROM sqlite_master")  # SQLite creates the log no earlier, see ``_check_identity``
 
     def check_structure(self) -> None:
         """Checks a file of up to ``MAX_CHECKED_BYTES``, which takes 40 ms; others show damage when they are read.

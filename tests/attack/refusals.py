@@ -1,0 +1,32 @@
+"""What attacks on files share: refusals in one line, calls of commands, damaged files."""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+@contextmanager
+def refuses(message: str | re.Pattern[str], error: type[BaseException] = ValueError) -> Iterator[pytest.ExceptionInfo]:
+    """Expects an error of one line with a message."""
+    with pytest.raises(error, match=message) as refused:
+        yield refused
+    assert "\n" not in str(refused.value)
+
+
+def call(command: ModuleType, *options: str) -> None:
+    """Calls a command in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["gedbd", *options])
+        command.main()
+
+
+def flip(file: Path, place: int, bits: int = 1) -> None:
+    """Flips bits of one byte of a file."""
+    content = bytearray(file.read_bytes())
+    content[place] ^= bits
+    file.write_bytes(content)
