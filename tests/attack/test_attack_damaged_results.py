@@ -6,6 +6,7 @@ import subprocess
 import warnings
 import zlib
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from refusals import flip, refuses
 from rich.console import Console
 from small_tracker import as_corpus, some_report
 
-from gedbd.encoders.embedding_cache import EmbeddingCache
+from gedbd.encoders.embedding_cache import cached_vectors
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import check_corpus
@@ -26,7 +27,7 @@ from gedbd.experiments.sweeps.sweep_table import show_jobs
 from gedbd.io.files import read_object, replacing, write_text
 from gedbd.io.table_files import read_csv, write_csv, write_parquet
 from gedbd.text.token_cache import cached_tokens
-from gedbd.triage.storage.stored_model import read_matching
+from gedbd.triage.triage_model import TriageModel
 
 RESULTS = pd.DataFrame({"method": ["text", "a, b"], "f1": [0.25, 0.5], "average_precision": [0.125, 0.0]})
 CSV = {
@@ -44,7 +45,7 @@ READERS = {
     "corpus": lambda run: check_corpus(run, as_corpus([some_report(1)])),
     "seeds": lambda run: summarise_seeds(run.parent, Console(quiet=True)),
     "status": read_status,
-    "matching": lambda run: read_matching((run / "matching.json").read_text(), "run=tested"),
+    "matching": lambda run: TriageModel.from_json((run / "matching.json").read_text(), "tested"),
     **{f"best {name}": lambda run, name=name: best_f1(run, name) for name in ("val/f1", "val/loss")},
 }
 NO_OBJECT = ("", "{", "[]", "3", "{}")
@@ -105,7 +106,7 @@ def test_a_table_that_is_cut_off_anywhere_but_between_rows_is_told_with_its_row(
 @pytest.mark.parametrize(("name", "content", "reader", "message"), DAMAGE, ids=lambda value: str(value)[:30])
 def test_a_damaged_file_is_told_with_its_name(run, name, content, reader, message):
     (run / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    with refuses("^run=tested:? " if name == "matching.json" else f"seed_0/{name}{message}"):
+    with refuses("^tested:? " if name == "matching.json" else f"seed_0/{name}{message}"):
         READERS[reader](run)
 
 
@@ -268,12 +269,12 @@ def test_vectors_that_are_not_finite_are_neither_stored_nor_used(tmp_path, value
     def encode_as(number):
         return lambda texts: iter([(np.arange(len(texts)), np.full((len(texts), 2), number, dtype=np.float32))])
 
-    cache = EmbeddingCache(tmp_path / "vectors.sqlite", 2)
+    cached = partial(cached_vectors, tmp_path / "vectors.sqlite", 2, TEXTS)
     with refuses(r"not finite: choose another encoder= .*backend\.precision=float32"):
-        cache.vectors(TEXTS, encode_as(value))
-    assert cache.vectors(TEXTS, encode_as(1)).all()
+        cached(encode_as(value))
+    assert cached(encode_as(1)).all()
     odd = np.full(2, value, dtype=np.float32).tobytes()
-    with closing(sqlite3.connect(cache.file)) as database, database:
+    with closing(sqlite3.connect(tmp_path / "vectors.sqlite")) as database, database:
         database.execute("UPDATE vectors SET vector = ?", (odd + zlib.crc32(odd).to_bytes(4, "little"),))
     with pytest.warns(UserWarning, match="4 damaged vectors are encoded again"):
-        assert np.isfinite(cache.vectors(TEXTS, encode_as(1))).all()
+        assert np.isfinite(cached(encode_as(1))).all()

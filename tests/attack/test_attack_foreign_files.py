@@ -59,7 +59,7 @@ OTHER_CODE: list[tuple[str, Any]] = [
     ("backend._target_", "gedbd.corpora.readers.csv_export.read_csv"),
     ("backend._target_", "hydra.utils.instantiate"),
     ("backend._target_", "gedbd.configuration.allowed_targets.os.system"),
-    ("text.captions", "pkg://gedbd.triage.assembly/demo.csv"),
+    ("text.captions", "pkg://gedbd.triage.stored_index/demo.csv"),
     ("text.captions", "pkg://evil/reports.csv"),
     ("encoder", {"_target_": LOADER, "_args_": ["a", "evil/model", "mean", 8, 8]}),
 ]
