@@ -3,8 +3,7 @@
 import numpy as np
 from measure import Row, peak_mb, seconds
 
-from gedbd.encoders.tags.node2vec import node2vec, random_walks
-from gedbd.encoders.tags.tag_network import TagNetwork, build_tag_network
+from gedbd.encoders.tag_encoder import TagEncoder, TagNetwork, build_tag_network, random_walks
 
 SECTION = "tag network"
 QUESTIONS, TAGS, MAX_TAGS, TOPICS, LABELS = 366_000, 3_000, 5, 60, 30_000
@@ -19,7 +18,13 @@ def main() -> list[Row]:
     return [
         Row(SECTION, "build", seconds(lambda: build_tag_network(tags)), "s", note=size),
         Row(SECTION, "walks", seconds(lambda: _walk(network)), "s", note="5 walks of 80 tags a tag"),
-        Row(SECTION, "walks and vectors", seconds(lambda: node2vec(network)), "s", note="64 dimensions, 5 epochs"),
+        Row(
+            SECTION,
+            "walks and vectors",
+            seconds(lambda: TagEncoder().learn(network)),
+            "s",
+            note="64 dimensions, 5 epochs",
+        ),
         Row(SECTION, "memory", peak_mb() - before, "MB", note="questions included"),
         Row(SECTION, f"build, {LABELS:,} tags", seconds(lambda: build_tag_network(_generated(LABELS))), "s"),
     ]

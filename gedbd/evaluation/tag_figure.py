@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-from gedbd.encoders.tags.tag_network import TagNetwork
+from gedbd.encoders.tag_encoder import TagNetwork
 from gedbd.evaluation.figure_files import DARK_GREY, DUPLICATE, GREY, SERIES
 
 CAPTION = "Tags of the training documents: areas by documents, lines between tags that share many, colours by community"

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from gedbd.corpora.splits import TRAIN
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
-from gedbd.encoders.tags.tag_encoder import TagEncoder
+from gedbd.encoders.tag_encoder import TagEncoder
 from gedbd.evaluation.result_tables import WITH_GRAPH, WITHOUT_GRAPH
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_precision

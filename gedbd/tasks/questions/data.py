@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from gedbd.corpora.splits import TRAIN
-from gedbd.encoders.tags.tag_encoder import TagEncoder
+from gedbd.encoders.tag_encoder import TagEncoder
 from gedbd.experiments.retrieval_system import RetrievalData
 from gedbd.losses.loss import StepLabels
 from gedbd.retrieval.ranking_tasks import RankingTask

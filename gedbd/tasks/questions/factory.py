@@ -11,8 +11,7 @@ from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TRAIN
-from gedbd.encoders.tags.tag_encoder import TagEncoder
-from gedbd.encoders.tags.tag_network import TagNetwork
+from gedbd.encoders.tag_encoder import TagEncoder, TagNetwork
 from gedbd.encoders.title_body import TitleBody
 from gedbd.evaluation.display_names import FROZEN
 from gedbd.evaluation.tag_figure import CAPTION, tag_network

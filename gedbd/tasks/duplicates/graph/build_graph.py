@@ -13,8 +13,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import FIELDS, check_field, field_codes
 from gedbd.corpora.tags import tags_of
 from gedbd.encoders.loaded_encoder import LoadedEncoder
-from gedbd.encoders.tags.tag_encoder import TagEncoder
-from gedbd.encoders.tags.tag_network import TagNetwork
+from gedbd.encoders.tag_encoder import TagEncoder, TagNetwork
 
 MAX_FIELD_VALUES = 256
 SAMPLED_PAIRS = 20_000

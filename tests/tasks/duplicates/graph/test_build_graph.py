@@ -6,7 +6,7 @@ import torch
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.loaded_encoder import LoadedEncoder
-from gedbd.encoders.tags.tag_encoder import TagEncoder
+from gedbd.encoders.tag_encoder import TagEncoder
 from gedbd.tasks.duplicates.graph.build_graph import build_graph
 from gedbd.tasks.duplicates.graph.dense import DenseAdjacency
 

@@ -1,0 +1,326 @@
+"""Vectors of documents by their tags: each document gets the vector of its most frequent tag.
+
+Tags are the nodes of a network, and an edge's weight is the Jaccard overlap of the two tags' documents. Their vectors
+are those of node2vec, learnt from random walks (Grover and Leskovec, 2016).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array, vstack
+
+from gedbd.corpora.tags import occurrence_matrix
+from gedbd.io.console import track
+
+BLOCK_TAGS = 256
+MIN_PROGRESS_WALKS = 5000
+MAX_BIAS = 100  # of p and q: beyond it nearly all of the proposed steps would be rejected
+
+
+@dataclass(frozen=True)
+class TagNetwork:
+    """A network of T tags with E edges.
+
+    Attributes:
+        tags: The tags in alphabetical order.
+        counts: ``(T,)`` number of documents of each.
+        weights: ``(T, T)`` symmetric float64 matrix of edge weights with an empty diagonal; 2 E entries are stored.
+    """
+
+    tags: tuple[str, ...]
+    counts: np.ndarray
+    weights: csr_array
+
+    @property
+    def num_edges(self) -> int:
+        """The number of edges E; an edge has no direction."""
+        return int(self.weights.nnz // 2)
+
+    @property
+    def isolated(self) -> np.ndarray:
+        """``(T,)`` bool, the tags without an edge."""
+        return np.asarray(np.diff(self.weights.indptr) == 0)
+
+
+def build_tag_network(tags: Sequence[tuple[str, ...]], min_jaccard: float = 0.005) -> TagNetwork:
+    """The tag network of N documents.
+
+    The weight of tags a and b is ``J(a, b) = |A & B| / |A | B|``, A and B the sets of documents that have them (Hazra
+    et al., arXiv 2309.05035). Memory is in proportion to the tags' pairs that occur together, not to T x T.
+
+    Args:
+        tags: The tags of each document.
+        min_jaccard: Edges with a weight above this, not equal to it, are kept.
+
+    Raises:
+        ValueError: If there is no tag, or ``min_jaccard`` is outside of 0 to 1.
+    """
+    if not 0 <= min_jaccard < 1:
+        raise ValueError(f"tags.min_jaccard={min_jaccard} must be 0 or more, and below 1")
+    names = tuple(sorted({tag for own in tags for tag in own}))
+    if not names:
+        raise ValueError(
+            "tag network: no document has a tag, that is a component or a label, to learn from: choose a method that"
+            " reads no tags, or name their column (dataset.columns.labels=)"
+        )
+    occurrences = occurrence_matrix(tags, {tag: place for place, tag in enumerate(names)})
+    counts = np.bincount(occurrences.indices, minlength=len(names))
+    return TagNetwork(names, counts, _jaccard_edges(occurrences, counts, min_jaccard))
+
+
+def _jaccard_edges(occurrences: csr_array, counts: np.ndarray, min_jaccard: float) -> csr_array:
+    """The edges, ``(T, T)``."""
+    # In blocks of tags: weak pairs are dropped before all pairs are in memory.
+    by_tag = occurrences.T.tocsr()
+    blocks = []
+    for start in range(0, by_tag.shape[0], BLOCK_TAGS):
+        common = (by_tag[start : start + BLOCK_TAGS] @ occurrences).tocoo()
+        first, second = common.coords
+        union = counts[first + start] + counts[second] - common.data
+        jaccard = common.data / union
+        kept = (jaccard > min_jaccard) & (first + start != second)
+        block = coo_array((jaccard[kept], (first[kept], second[kept])), shape=common.shape)
+        blocks.append(block)
+    edges = csr_array(vstack(blocks, format="csr"))
+    edges.sort_indices()
+    return edges
+
+
+@dataclass(eq=False)
+class TagEncoder:
+    """Tag network, node2vec, and the choice of a document's tag (Hazra et al., arXiv 2309.05035).
+
+    Args:
+        min_jaccard: See ``build_tag_network``.
+        dim: Dimensions of a vector.
+        p: Return parameter: the weight of the step back is divided by it.
+        q: In-out parameter: the weight of a step away from the previous tag is divided by it.
+        walks: Walks that begin at each tag.
+        length: Tags of a walk.
+        window: Tags on either side that a tag predicts.
+        min_count: A tag that occurs less often in the walks gets a zero vector.
+        epochs: Passes of skip-gram over the walks.
+        seed: Of walks and training.
+
+    Attributes:
+        network_: The tag network of the fitted documents.
+        vectors_: ``(T, dim)`` vectors of its tags.
+        warnings_: What fitting and the last encoding found, in sentences for the user.
+    """
+
+    min_jaccard: float = 0.005
+    dim: int = 64
+    p: float = 1.3
+    q: float = 0.8
+    walks: int = 5
+    length: int = 80
+    window: int = 10
+    min_count: int = 3
+    epochs: int = 5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self.warnings_: tuple[str, ...] = ()
+
+    def fit(self, tags: Sequence[tuple[str, ...]]) -> "TagEncoder":
+        """Builds the network of the documents' tags, and learns the vectors; returns itself.
+
+        Args:
+            tags: The tags of each training document, see ``gedbd.corpora.tags.tags_of``.
+
+        Raises:
+            ValueError: If no document has a tag, an option is invalid, or gensim is not installed.
+        """
+        self.network_ = build_tag_network(tags, self.min_jaccard)
+        self.vectors_ = self.learn(self.network_)
+        # Tags are in alphabetical order, and the sort is stable: of equally frequent tags the first in the alphabet
+        # comes first. The rank of a tag is 0 for the most frequent one.
+        order = np.argsort(-self.network_.counts, kind="stable")
+        self._place_of_rank = order
+        self._rank_of_tag = {self.network_.tags[place]: rank for rank, place in enumerate(order)}
+        self._fit_warnings = self._describe_network()
+        self.warnings_ = self._fit_warnings
+        return self
+
+    def learn(self, network: TagNetwork) -> np.ndarray:
+        """Vectors of tags: skip-gram with negative sampling over biased random walks.
+
+        A tag without an edge has no walk. It gets a random direction and the mean length of the other vectors (1 if
+        there is no edge at all): similar to no other tag, equal to itself. Frequent tags are not sub-sampled, as the
+        walks are a sample already. The numbers follow from the seed alone: training has one thread.
+
+        Args:
+            network: T tags.
+
+        Returns:
+            ``(T, dim)`` float32, not of unit length.
+
+        Raises:
+            ValueError: If an option is invalid, or gensim is not installed.
+        """
+        for name in ("dim", "walks", "window", "min_count", "epochs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"tags.{name}={getattr(self, name)} must be 1 or more")
+        vectors = np.zeros((len(network.tags), self.dim), dtype=np.float32)
+        rng = np.random.default_rng(self.seed)
+        paths = random_walks(network.weights, self.walks, self.length, self.p, self.q, rng)
+        if len(paths):
+            rows, learnt = self._skip_gram(paths)
+            vectors[rows] = learnt
+        lengths = np.linalg.norm(vectors, axis=1)
+        mean_length = lengths[lengths > 0].mean() if lengths.any() else 1.0
+        random = rng.standard_normal((int(network.isolated.sum()), self.dim))
+        vectors[network.isolated] = mean_length * random / np.linalg.norm(random, axis=1, keepdims=True)
+        return vectors
+
+    def _skip_gram(self, paths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Skip-gram over walks: the nodes that have a vector, ``(M,)``, and their vectors, ``(M, dim)``."""
+        try:
+            from gensim.models import Word2Vec
+        except ImportError as error:
+            raise ValueError("tags: gensim is not installed: pip install 'gedbd[questions]'") from error
+        model = Word2Vec(
+            vector_size=self.dim,
+            window=self.window,
+            min_count=self.min_count,
+            sg=1,
+            sample=0,
+            workers=1,  # several threads would add up their steps in an order of chance
+            epochs=self.epochs,
+            seed=self.seed,
+        )
+        sentences = _Sentences(paths)
+        model.build_vocab(sentences)
+        if len(model.wv):  # not if all tags are rare: gensim refuses to train without words
+            model.train(sentences, total_examples=model.corpus_count, epochs=self.epochs)
+        rows = np.array([int(word) for word in model.wv.index_to_key], dtype=np.int64)
+        return rows, np.asarray(model.wv.vectors)
+
+    def main_tags(self, tags: Sequence[tuple[str, ...]]) -> np.ndarray:
+        """The most frequent tag of each document in the fitted documents, ``(N,)`` places in ``network_.tags``.
+
+        Of equally frequent tags the first in the alphabet; -1 for a document without a known tag.
+        """
+        ranks = [min((self._rank_of_tag[tag] for tag in own if tag in self._rank_of_tag), default=-1) for own in tags]
+        chosen = np.array(ranks, dtype=np.int64)
+        return np.where(chosen >= 0, self._place_of_rank[chosen], -1)
+
+    def encode(self, tags: Sequence[tuple[str, ...]]) -> np.ndarray:
+        """The vector of each document's most frequent tag, ``(N, dim)`` float32, see ``main_tags``.
+
+        Tags that the fitted documents lack are skipped; a document without a known tag gets zeros, which
+        ``warnings_`` counts.
+        """
+        places = self.main_tags(tags)
+        vectors = np.where(places[:, None] >= 0, self.vectors_[places], np.float32(0))
+        unknown = int((places < 0).sum())
+        zero = f"{unknown:,} of {len(places):,} documents have no tag of the tag network: their tag vector is zero"
+        self.warnings_ = (*self._fit_warnings, *([zero] if unknown else []))
+        return vectors
+
+    def _describe_network(self) -> tuple[str, ...]:
+        """Warnings about tags whose vectors say little."""
+        isolated = int(self.network_.isolated.sum())
+        rare = int((~self.vectors_.any(axis=1)).sum())
+        total = f"of {len(self.network_.tags):,} tags"
+        warnings = []
+        if isolated:
+            warnings.append(f"{isolated:,} {total} have no edge in the tag network: their vectors are random")
+        if rare:
+            warnings.append(f"{rare:,} {total} occur less than tags.min_count={self.min_count} times in the walks")
+        return tuple(warnings)
+
+
+def random_walks(
+    weights: csr_array, walks: int, length: int, p: float, q: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Second-order random walks from every node with an edge, all of them in step: ``(W, length)`` int32 nodes.
+
+    After a step from t to v, the next node x is drawn with a probability in proportion to ``w(v, x) * a``, where a is
+    1/p if x is t, 1 if x is a neighbour of t, and 1/q otherwise. The first step follows w alone. A node is drawn by w
+    and accepted with probability a / max(a), which gives the same distribution without its M x T table of weights.
+
+    Args:
+        weights: ``(T, T)`` symmetric weights above 0, with sorted columns.
+        walks: Walks that begin at each node, in random order.
+        length: Nodes of a walk, 2 or more.
+        p: Return parameter, see ``TagEncoder``.
+        q: In-out parameter.
+        rng: Source of random numbers.
+
+    Raises:
+        ValueError: If ``length`` is below 2, or p or q is not between 1/100 and 100.
+    """
+    if length < 2:
+        raise ValueError(f"tags.length={length} must be 2 or more: a walk takes at least one step")
+    for name, value in (("p", p), ("q", q)):
+        if not 1 / MAX_BIAS <= value <= MAX_BIAS:
+            raise ValueError(f"tags.{name}={value} must lie between {1 / MAX_BIAS} and {MAX_BIAS}")
+    steps = _Steps(weights, p, q)
+    starts = np.flatnonzero(np.diff(weights.indptr))
+    paths = np.empty((walks * len(starts), length), dtype=np.int32)
+    paths[:, 0] = np.concatenate([rng.permutation(starts) for _ in range(walks)])
+    if not len(paths):
+        return paths
+    paths[:, 1] = steps.draw(paths[:, 0], rng)
+    few = len(paths) < MIN_PROGRESS_WALKS
+    for place in track(range(2, length), "random walks over tags", transient=True, disable=few):
+        paths[:, place] = steps.draw_biased(paths[:, place - 2], paths[:, place - 1], rng)
+    return paths
+
+
+class _Steps:
+    """Draws the next nodes of many walks at once; for the arguments see ``random_walks``."""
+
+    def __init__(self, weights: csr_array, p: float, q: float) -> None:
+        self.num_nodes = weights.shape[0]
+        self.indptr = weights.indptr.astype(np.int64)
+        self.columns = weights.indices
+        self.degree = np.diff(self.indptr)
+        source = np.repeat(np.arange(self.num_nodes), self.degree)
+        # An edge as one number, in ascending order: with 10 nodes, the edge from 2 to 7 is 27.
+        self.edges = source * self.num_nodes + self.columns
+        self.back, self.away = 1 / p, 1 / q
+        # Node 3 with the probabilities .2 and .8 has the ends 3.2 and 4: the number 3.5 is in the second interval.
+        share = weights.data / np.asarray(weights.sum(axis=1))[source]
+        running = np.concatenate([[0.0], share.cumsum()])
+        self.ends = source + running[1:] - running[self.indptr[source]]
+
+    def draw(self, nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A neighbour of each node by the edges' weights, ``(W,) -> (W,)``."""
+        place = np.searchsorted(self.ends, nodes + rng.random(len(nodes)), side="right")
+        # The sum of the shares may differ from 1 in the last digit.
+        return np.asarray(self.columns[place.clip(self.indptr[nodes], self.indptr[nodes + 1] - 1)])
+
+    def draw_biased(self, previous: np.ndarray, nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The next nodes after steps from ``previous`` to ``nodes``, ``(W,), (W,) -> (W,)``."""
+        drawn = self.draw(nodes, rng)
+        open_ = np.flatnonzero(self.degree[nodes] > 1)
+        highest = max(self.back, 1.0, self.away)
+        while len(open_):
+            bias = self.bias(previous[open_], drawn[open_])
+            rejected = rng.random(len(open_)) * highest >= bias
+            open_ = open_[rejected]
+            drawn[open_] = self.draw(nodes[open_], rng)
+        return drawn
+
+    def bias(self, previous: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+        """The factor a of each step, ``(W,), (W,) -> (W,)``: 1/p, 1 or 1/q."""
+        edge = previous.astype(np.int64) * self.num_nodes + drawn
+        place = np.searchsorted(self.edges, edge).clip(max=len(self.edges) - 1)
+        bias = np.where(self.edges[place] == edge, 1.0, self.away)
+        return np.where(previous == drawn, self.back, bias)
+
+
+class _Sentences:
+    """Walks as sentences of words, read once an epoch; the word of node 7 is ``7``."""
+
+    def __init__(self, paths: np.ndarray) -> None:
+        self.paths = paths
+        self.words = np.array([str(node) for node in range(int(paths.max()) + 1)], dtype=object)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        few = len(self.paths) < MIN_PROGRESS_WALKS
+        for path in track(self.paths, "learn tag vectors", transient=True, disable=few):
+            yield self.words[path].tolist()
