@@ -10,9 +10,8 @@ from torch import Tensor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerBase
 
 from gedbd.code.semantic_graph import EdgeKind, FlowGraph, NodeType, Role
-from gedbd.encoders.code.code_batches import CodeBatch, collate
 from gedbd.encoders.code.code_encoder import CodeEncoder, attention_mask
-from gedbd.encoders.code.code_inputs import CodeInput, InputLimits, InputParts, make_input
+from gedbd.encoders.code.code_inputs import CodeBatch, CodeInput, InputLimits, InputParts, collate, make_input
 from gedbd.encoders.code.code_tokens import add_code_tokens
 from gedbd.encoders.tiny_bert import tiny_tokenizer
 

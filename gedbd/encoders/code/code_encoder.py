@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from gedbd.encoders.code.code_batches import BatchEdges, CodeBatch
-from gedbd.encoders.code.code_inputs import CODE_BLOCK, InputLimits, InputParts, check_length
+from gedbd.encoders.code.code_inputs import CODE_BLOCK, CodeBatch, CodeEdges, InputLimits, InputParts, check_length
 from gedbd.encoders.code.code_tokens import CODE_TOKENS
 from gedbd.encoders.pretrained import max_positions, problem_of, read_backbone
 
@@ -97,7 +96,7 @@ def read_settings(folder: Path) -> tuple[InputLimits, InputParts]:
         raise ValueError(f"{file} is damaged: {error}; take the folder from its run again") from error
 
 
-def attention_mask(batch: CodeBatch, without: BatchEdges | None = None) -> Tensor:
+def attention_mask(batch: CodeBatch, without: CodeEdges[Tensor] | None = None) -> Tensor:
     """The attention mask of SemanticCodeBERT, its formula taken literally.
 
     Source: the talk "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization" (2023).
@@ -120,8 +119,13 @@ def attention_mask(batch: CodeBatch, without: BatchEdges | None = None) -> Tenso
     Returns:
         ``(B, 1, L, L)`` bool, True at (i, j) where i may attend to j.
     """
-    text = _text(batch)
-    mask = _attends_to_all(batch)[:, :, None] | (text[:, :, None] & text[:, None, :])
+    # [CLS] w w [C] s s [SEP]: position 0 is [CLS]; the code begins at 4 and is 2 long, so that it ends before 6.
+    code_end = batch.blocks[:, CODE_BLOCK].sum(1, keepdim=True)
+    place = torch.arange(batch.input_ids.shape[1], device=batch.input_ids.device)
+    text = (place >= 1) & (place < code_end)
+    # [CLS], the [SEP] behind the code, and the last one.
+    sees_all = (place == 0) | (place == code_end) | (place == batch.lengths[:, None] - 1)
+    mask = sees_all[:, :, None] | (text[:, :, None] & text[:, None, :])
     mask &= batch.is_token[:, None, :]
     _set_edges(mask, batch.edges, True)
     if without is not None:
@@ -130,26 +134,7 @@ def attention_mask(batch: CodeBatch, without: BatchEdges | None = None) -> Tenso
     return mask[:, None]
 
 
-def _text(batch: CodeBatch) -> Tensor:
-    """Whether each position is of the comment, ``[C]`` or the code, ``(B, L)`` bool."""
-    code = batch.blocks[:, CODE_BLOCK]
-    end = code.sum(1, keepdim=True)
-    place = torch.arange(batch.input_ids.shape[1], device=batch.input_ids.device)
-    # [CLS] w w [C] s s [SEP]: position 0 is [CLS]; the code begins at 4 and is 2 long, so that it ends before 6.
-    return (place >= 1) & (place < end)
-
-
-def _attends_to_all(batch: CodeBatch) -> Tensor:
-    """Whether each position is ``[CLS]`` or a ``[SEP]``, ``(B, L)`` bool."""
-    code = batch.blocks[:, CODE_BLOCK]
-    attends = torch.zeros_like(batch.input_ids, dtype=torch.bool)
-    attends[:, 0] = True
-    attends.scatter_(1, code.sum(1, keepdim=True), True)
-    attends.scatter_(1, batch.lengths[:, None] - 1, True)
-    return attends
-
-
-def _set_edges(mask: Tensor, edges: BatchEdges, value: bool) -> None:
+def _set_edges(mask: Tensor, edges: CodeEdges[Tensor], value: bool) -> None:
     """Sets the cells of edges in a mask ``(B, L, L)``."""
     back = edges.code_node[[0, 2, 1]]
     row, start, end = torch.cat([*edges, back], dim=1)

@@ -1,38 +1,21 @@
-"""One method with its comment and flow graph as the tokens of an encoder."""
+"""One method with its comment and flow graph as the tokens of an encoder, and batches of such inputs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
+import torch
+from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.code.semantic_graph import EdgeKind, FlowGraph, NodeType, Role
 from gedbd.encoders.code import code_tokens
 
-
-class KeptGraph(NamedTuple):
-    """Nodes and edges that were kept, renumbered.
-
-    Attributes:
-        spans: ``(N, 2)`` first and last (exclusive) character of each node in the code.
-        types: ``(N,)`` type of each node.
-        roles: ``(N,)`` role of each node, below 0 for those without one.
-        edges: ``(2, E)`` nodes that each edge leads from and to, each pair once.
-        num_cut: How many nodes were cut off.
-    """
-
-    spans: np.ndarray
-    types: np.ndarray
-    roles: np.ndarray
-    edges: np.ndarray
-    num_cut: int
-
-
-NO_NODE = np.zeros(0, dtype=np.int8)
-NO_GRAPH = KeptGraph(np.zeros((0, 2), dtype=np.int32), NO_NODE, NO_NODE, np.zeros((2, 0), dtype=np.int32), 0)
 BLOCKS = ("comment", "code", "nodes", "types", "roles")
 COMMENT_BLOCK, CODE_BLOCK, NODE_BLOCK, TYPE_BLOCK, ROLE_BLOCK = range(len(BLOCKS))  # rows of ``CodeInput.blocks``
 EDGE_CHOICES = ("flow", "data")
+Places = TypeVar("Places", np.ndarray, Tensor)
 
 
 @dataclass(frozen=True)
@@ -73,17 +56,18 @@ class InputParts:
             raise ValueError("types and roles belong to nodes: with nodes=false, set types=false and roles=false")
 
 
-class CodeEdges(NamedTuple):
-    """The edges of an input, ``(2, E)`` positions of tokens each, in the order of the nodes.
+class CodeEdges(NamedTuple, Generic[Places]):
+    """Edges of an input or a batch, by kind, in the order of the nodes.
 
     ``code_node`` is E1 of the talk, ``node_node`` E2, ``node_type`` E3 and ``node_role`` E4; each leads from the first
-    of its two names to the second.
+    of its two names to the second. Those of an input are ``(2, E)`` positions of tokens each, those of a batch
+    ``(3, E)``: row of the batch, from and to.
     """
 
-    code_node: np.ndarray
-    node_node: np.ndarray
-    node_type: np.ndarray
-    node_role: np.ndarray
+    code_node: Places
+    node_node: Places
+    node_type: Places
+    node_role: Places
 
 
 class CodeInput(NamedTuple):
@@ -99,7 +83,7 @@ class CodeInput(NamedTuple):
 
     input_ids: np.ndarray
     blocks: np.ndarray
-    edges: CodeEdges
+    edges: CodeEdges[np.ndarray]
     pad_id: int
     num_cut: tuple[int, int, int] = (0, 0, 0)
 
@@ -159,26 +143,41 @@ def make_input(
     Raises:
         ValueError: If the tokenizer does not say where in a text its tokens are.
     """
-    comment_ids, _ = tokenize(tokenizer, comment)
+    all_comment_ids, _ = tokenize(tokenizer, comment)
     all_code_ids, all_offsets = tokenize(tokenizer, code)
     code_ids = all_code_ids[: limits.code_tokens]
     offsets = all_offsets[: limits.code_tokens]
-    graph_part = NO_GRAPH
+    nodes = NO_GRAPH
     if parts.nodes and graph is not None:
         end = offsets[-1, 1] if len(code_ids) < len(all_code_ids) else len(code)
-        graph_part = keep_graph(graph, end, limits.nodes, parts.edges)
-    pieces = _pieces(tokenizer, comment_ids[: limits.comment_tokens], code_ids, len(graph_part.types), parts)
-    input_ids, blocks = _joined(pieces)
-    num_cut = (len(comment_ids) - len(pieces[1].ids), len(all_code_ids) - len(code_ids), graph_part.num_cut)
-    edges = _edges(graph_part, offsets, blocks, parts)
-    return CodeInput(input_ids, blocks, edges, int(tokenizer.pad_token_id), num_cut)
-
-
-class _Piece(NamedTuple):
-    """Tokens of an input, and the block that they are; markers are of no block."""
-
-    ids: list[int]
-    block: str = ""
+        nodes = keep_graph(graph, end, limits.nodes, parts.edges)
+    numbers = code_tokens.token_numbers(tokenizer, code_tokens.CODE_TOKENS)
+    number = dict(zip(code_tokens.CODE_TOKENS, numbers, strict=True))
+    end_id = int(tokenizer.sep_token_id)
+    # The tokens of each block behind its markers.
+    comment_ids = all_comment_ids[: limits.comment_tokens]
+    sections = [
+        ([int(tokenizer.cls_token_id)], COMMENT_BLOCK, comment_ids),
+        ([number[code_tokens.CODE]], CODE_BLOCK, code_ids),
+    ]
+    if parts.nodes:
+        sections.append(
+            ([end_id, number[code_tokens.NODES]], NODE_BLOCK, [number[code_tokens.NODE]] * len(nodes.types))
+        )
+    if parts.types:
+        sections.append(([number[code_tokens.TYPES]], TYPE_BLOCK, [number[token] for token in code_tokens.TYPE_TOKENS]))
+    if parts.roles:
+        sections.append(([number[code_tokens.ROLES]], ROLE_BLOCK, [number[token] for token in code_tokens.ROLE_TOKENS]))
+    blocks = np.zeros((len(BLOCKS), 2), dtype=np.int32)
+    input_ids: list[int] = []
+    for markers, block, tokens in sections:
+        input_ids += markers
+        blocks[block] = len(input_ids), len(tokens)
+        input_ids += tokens
+    input_ids.append(end_id)
+    num_cut = (len(all_comment_ids) - len(comment_ids), len(all_code_ids) - len(code_ids), nodes.num_cut)
+    edges = _edges(nodes, offsets, blocks, parts)
+    return CodeInput(np.array(input_ids, dtype=np.int32), blocks, edges, int(tokenizer.pad_token_id), num_cut)
 
 
 def tokenize(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[list[int], np.ndarray]:
@@ -196,53 +195,26 @@ def tokenize(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[list[int], 
     return found["input_ids"], np.array(found["offset_mapping"], dtype=np.int64).reshape(-1, 2)
 
 
-def _pieces(
-    tokenizer: PreTrainedTokenizerBase, comment: list[int], code: list[int], num_nodes: int, parts: InputParts
-) -> list[_Piece]:
-    """The tokens of an input, in order."""
+class KeptGraph(NamedTuple):
+    """Nodes and edges that were kept, renumbered.
 
-    def marker(token: str) -> _Piece:
-        return _Piece([number[token]])
+    Attributes:
+        spans: ``(N, 2)`` first and last (exclusive) character of each node in the code.
+        types: ``(N,)`` type of each node.
+        roles: ``(N,)`` role of each node, below 0 for those without one.
+        edges: ``(2, E)`` nodes that each edge leads from and to, each pair once.
+        num_cut: How many nodes were cut off.
+    """
 
-    numbers = code_tokens.token_numbers(tokenizer, code_tokens.CODE_TOKENS)
-    number = dict(zip(code_tokens.CODE_TOKENS, numbers, strict=True))
-    end = _Piece([int(tokenizer.sep_token_id)])
-    pieces = [_Piece([int(tokenizer.cls_token_id)]), _Piece(comment, "comment")]
-    pieces += [marker(code_tokens.CODE), _Piece(code, "code"), end]
-    if parts.nodes:
-        pieces += [marker(code_tokens.NODES), _Piece([number[code_tokens.NODE]] * num_nodes, "nodes")]
-    if parts.types:
-        pieces += [marker(code_tokens.TYPES), _Piece([number[token] for token in code_tokens.TYPE_TOKENS], "types")]
-    if parts.roles:
-        pieces += [marker(code_tokens.ROLES), _Piece([number[token] for token in code_tokens.ROLE_TOKENS], "roles")]
-    return [*pieces, end] if parts.nodes else pieces
+    spans: np.ndarray
+    types: np.ndarray
+    roles: np.ndarray
+    edges: np.ndarray
+    num_cut: int
 
 
-def _joined(pieces: list[_Piece]) -> tuple[np.ndarray, np.ndarray]:
-    """All tokens ``(L,)``, and the first position and length of each of ``BLOCKS``."""
-    blocks = np.zeros((len(BLOCKS), 2), dtype=np.int32)
-    ids: list[int] = []
-    for piece in pieces:
-        if piece.block:
-            blocks[BLOCKS.index(piece.block)] = len(ids), len(piece.ids)
-        ids += piece.ids
-    return np.array(ids, dtype=np.int32), blocks
-
-
-def _edges(graph: KeptGraph, offsets: np.ndarray, blocks: np.ndarray, parts: InputParts) -> CodeEdges:
-    """The edges of a graph in positions of tokens."""
-    start = dict(zip(BLOCKS, blocks[:, 0], strict=True))
-    tokens, owners = tokens_of_nodes(offsets, graph.spans)
-    nodes = np.arange(len(graph.types))
-    typed = nodes if parts.types else nodes[:0]
-    with_role = np.flatnonzero(graph.roles >= 0) if parts.roles else nodes[:0]
-    pairs = (
-        (start["code"] + tokens, start["nodes"] + owners),
-        (start["nodes"] + graph.edges[0], start["nodes"] + graph.edges[1]),
-        (start["nodes"] + typed, start["types"] + graph.types[typed]),
-        (start["nodes"] + with_role, start["roles"] + graph.roles[with_role]),
-    )
-    return CodeEdges(*(np.stack(pair).astype(np.int32) for pair in pairs))
+NO_NODE = np.zeros(0, dtype=np.int8)
+NO_GRAPH = KeptGraph(np.zeros((0, 2), dtype=np.int32), NO_NODE, NO_NODE, np.zeros((2, 0), dtype=np.int32), 0)
 
 
 def keep_graph(graph: FlowGraph, code_end: int, max_nodes: int, edges: str) -> KeptGraph:
@@ -271,6 +243,22 @@ def keep_graph(graph: FlowGraph, code_end: int, max_nodes: int, edges: str) -> K
     )
 
 
+def _edges(graph: KeptGraph, offsets: np.ndarray, blocks: np.ndarray, parts: InputParts) -> CodeEdges[np.ndarray]:
+    """The edges of a graph in positions of tokens."""
+    _, code, first_node, first_type, first_role = blocks[:, 0]
+    tokens, owners = tokens_of_nodes(offsets, graph.spans)
+    nodes = np.arange(len(graph.types))
+    typed = nodes if parts.types else nodes[:0]
+    with_role = np.flatnonzero(graph.roles >= 0) if parts.roles else nodes[:0]
+    pairs = (
+        (code + tokens, first_node + owners),
+        (first_node + graph.edges[0], first_node + graph.edges[1]),
+        (first_node + typed, first_type + graph.types[typed]),
+        (first_node + with_role, first_role + graph.roles[with_role]),
+    )
+    return CodeEdges(*(np.stack(pair).astype(np.int32) for pair in pairs))
+
+
 def tokens_of_nodes(offsets: np.ndarray, spans: np.ndarray) -> np.ndarray:
     """The tokens that overlap with each node.
 
@@ -289,3 +277,61 @@ def tokens_of_nodes(offsets: np.ndarray, spans: np.ndarray) -> np.ndarray:
     begins = np.cumsum(counts) - counts
     places = np.arange(counts.sum()) - begins[nodes]
     return np.stack([first[nodes] + places, nodes])
+
+
+class CodeBatch(NamedTuple):
+    """B inputs, padded on the right to the longest.
+
+    Attributes:
+        n_id: ``(B,)`` their rows in the corpus.
+        input_ids: ``(B, L)`` token numbers.
+        lengths: ``(B,)`` numbers of tokens.
+        blocks: ``(B, 5, 2)`` first position and length of each of ``BLOCKS``.
+        edges: Edges, by kind.
+    """
+
+    n_id: Tensor
+    input_ids: Tensor
+    lengths: Tensor
+    blocks: Tensor
+    edges: CodeEdges[Tensor]
+
+    def inside(self, name: str) -> Tensor:
+        """Whether each position is in a block of that name, ``(B, L)`` bool."""
+        start, length = self.blocks[:, BLOCKS.index(name), :, None].unbind(1)
+        place = torch.arange(self.input_ids.shape[1], device=self.input_ids.device)
+        return (place >= start) & (place < start + length)
+
+    @property
+    def is_token(self) -> Tensor:
+        """Whether each position is no padding, ``(B, L)`` bool."""
+        return torch.arange(self.input_ids.shape[1], device=self.input_ids.device) < self.lengths[:, None]
+
+
+def collate(inputs: Sequence[CodeInput], rows: Sequence[int] | np.ndarray | None = None) -> CodeBatch:
+    """One batch of some inputs.
+
+    Args:
+        inputs: B inputs of one tokenizer.
+        rows: ``(B,)`` their rows in the corpus, by default 0..B-1.
+    """
+    lengths = np.array([len(one) for one in inputs])
+    input_ids = np.full((len(inputs), lengths.max()), inputs[0].pad_id, dtype=np.int64)
+    for row, one in enumerate(inputs):
+        input_ids[row, : len(one)] = one.input_ids
+    return CodeBatch(
+        n_id=torch.as_tensor(np.arange(len(inputs)) if rows is None else np.asarray(rows, dtype=np.int64)),
+        input_ids=torch.from_numpy(input_ids),
+        lengths=torch.from_numpy(lengths),
+        blocks=torch.from_numpy(np.stack([one.blocks for one in inputs]).astype(np.int64)),
+        edges=CodeEdges(*(_batch_edges([one.edges for one in inputs], kind) for kind in range(len(CodeEdges._fields)))),
+    )
+
+
+def _batch_edges(edges: list[CodeEdges[np.ndarray]], kind: int) -> Tensor:
+    """The edges of one kind of all inputs, ``(3, E)``."""
+    counts = [each[kind].shape[1] for each in edges]
+    # Inputs with 2 and 1 edges: the rows of the batch are 0 0 1.
+    row = np.repeat(np.arange(len(edges)), counts)
+    pairs = np.concatenate([each[kind] for each in edges], axis=1)
+    return torch.from_numpy(np.vstack([row, pairs]).astype(np.int64))

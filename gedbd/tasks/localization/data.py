@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch.utils.data import Sampler as KeySampler
 
 from gedbd.corpora.changes import ChangeCorpus, Granularity
-from gedbd.encoders.code.code_batches import CodeBatch, collate
+from gedbd.encoders.code.code_inputs import CodeBatch, collate
 from gedbd.experiments.training_system import WholeBatchData
 from gedbd.tasks.localization.inputs import ChangeInputs, ReportInputs
 from gedbd.tasks.localization.pairs import Pairs

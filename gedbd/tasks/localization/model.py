@@ -6,8 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from gedbd.encoders.code.code_batches import BatchEdges, CodeBatch
 from gedbd.encoders.code.code_encoder import attention_mask
+from gedbd.encoders.code.code_inputs import CodeBatch, CodeEdges
 from gedbd.tasks.localization.settings import HmcblSettings
 from gedbd.tasks.localization.sides import Side
 
@@ -157,4 +157,4 @@ def only_row(batch: CodeBatch, row: int) -> CodeBatch:
     edges = [kind[:, kind[0] == row].clone() for kind in batch.edges]
     for kind in edges:
         kind[0] = 0
-    return CodeBatch(batch.n_id[own], ids, batch.lengths[own], batch.blocks[own], BatchEdges(*edges))
+    return CodeBatch(batch.n_id[own], ids, batch.lengths[own], batch.blocks[own], CodeEdges(*edges))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from gedbd.encoders.code.code_batches import CodeBatch
+from gedbd.encoders.code.code_inputs import CodeBatch
 from gedbd.tasks.localization.data import PairBatch
 from gedbd.tasks.localization.losses import BankKeys, Vectors, bank_loss, pair_loss
 from gedbd.tasks.localization.model import Tower

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch.nn.functional import normalize
 
-from gedbd.encoders.code.code_batches import BatchEdges, CodeBatch, collate
+from gedbd.encoders.code.code_inputs import CodeBatch, CodeEdges, collate
 from gedbd.io.console import track
 from gedbd.tasks.localization.inputs import Inputs
 from gedbd.tasks.localization.model import TokenFeatures, Tower
@@ -146,6 +146,6 @@ def _token_vectors(tower: Tower, read: TokenFeatures) -> list[np.ndarray]:
 
 def on_device(batch: CodeBatch, device: torch.device) -> CodeBatch:
     """The batch with all its tensors on a device."""
-    edges = BatchEdges(*(edge.to(device) for edge in batch.edges))
+    edges = CodeEdges(*(edge.to(device) for edge in batch.edges))
     n_id, input_ids, lengths, blocks = (tensor.to(device) for tensor in batch[:4])
     return CodeBatch(n_id, input_ids, lengths, blocks, edges)

@@ -10,8 +10,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch.utils.data import Sampler as KeySampler
 
 from gedbd.corpora.splits import PARTS
-from gedbd.encoders.code.code_batches import CodeBatch, collate
-from gedbd.encoders.code.code_inputs import CodeInput
+from gedbd.encoders.code.code_inputs import CodeBatch, CodeInput, collate
 from gedbd.experiments.training_system import WholeBatchData
 from gedbd.sampling.batches import LengthBatchSampler
 from gedbd.tasks.pretraining.negatives import find_priors

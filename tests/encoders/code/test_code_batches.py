@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from gedbd.encoders.code.code_batches import collate
-from gedbd.encoders.code.code_inputs import CodeEdges, CodeInput
+from gedbd.encoders.code.code_inputs import CodeEdges, CodeInput, collate
 
 EMPTY = np.zeros((2, 0), dtype=np.int32)
 

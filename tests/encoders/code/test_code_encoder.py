@@ -6,9 +6,8 @@ import pytest
 import torch
 from transformers import AutoModel
 
-from gedbd.encoders.code.code_batches import collate
 from gedbd.encoders.code.code_encoder import SETTINGS_FILE, load_code_encoder, save_encoder
-from gedbd.encoders.code.code_inputs import InputLimits, InputParts, make_input
+from gedbd.encoders.code.code_inputs import InputLimits, InputParts, collate, make_input
 from gedbd.encoders.code.code_tokens import add_code_tokens
 from gedbd.encoders.loaded_encoder import load_encoder
 

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from gedbd.code.semantic_graph import FlowGraph
-from gedbd.encoders.code.code_batches import BatchEdges, CodeBatch, collate
 from gedbd.encoders.code.code_encoder import CodeEncoder, attention_mask
-from gedbd.encoders.code.code_inputs import InputLimits, InputParts, make_input
+from gedbd.encoders.code.code_inputs import CodeBatch, CodeEdges, InputLimits, InputParts, collate, make_input
 from gedbd.encoders.code.code_tokens import add_code_tokens
 
 CODES = ("int f(int a) { if (a > 0) return a; }", "void g() { }", "x = y[N] + f(z, y);")
@@ -66,8 +65,8 @@ def test_it_equals_the_formula(tokenizer, parts) -> None:
 
 def test_hidden_edges_are_hidden_and_the_others_stay(tokenizer) -> None:
     batch = random_batch(tokenizer, InputParts(), 0)
-    hidden = BatchEdges(*(kind[:, ::2] for kind in batch.edges))
-    kept = batch._replace(edges=BatchEdges(*(kind[:, 1::2] for kind in batch.edges)))
+    hidden = CodeEdges(*(kind[:, ::2] for kind in batch.edges))
+    kept = batch._replace(edges=CodeEdges(*(kind[:, 1::2] for kind in batch.edges)))
     assert sum(kind.shape[1] for kind in hidden) > 10
     assert torch.equal(attention_mask(batch, hidden), attention_mask(kept))
     assert torch.equal(attention_mask(batch, batch.edges)[0, 0].diagonal(), torch.ones(batch.input_ids.shape[1]).bool())

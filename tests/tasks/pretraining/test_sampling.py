@@ -3,9 +3,16 @@
 import numpy as np
 import pytest
 
-from gedbd.encoders.code.code_batches import collate
 from gedbd.encoders.code.code_encoder import attention_mask
-from gedbd.encoders.code.code_inputs import CODE_BLOCK, COMMENT_BLOCK, NODE_BLOCK, ROLE_BLOCK, TYPE_BLOCK, CodeEdges
+from gedbd.encoders.code.code_inputs import (
+    CODE_BLOCK,
+    COMMENT_BLOCK,
+    NODE_BLOCK,
+    ROLE_BLOCK,
+    TYPE_BLOCK,
+    CodeEdges,
+    collate,
+)
 from gedbd.tasks.pretraining.data import MethodDataset, Rows
 from gedbd.tasks.pretraining.methods import check_methods, find_vocabulary
 from gedbd.tasks.pretraining.negatives import NONE, other_nodes, other_tokens, others_by_share
