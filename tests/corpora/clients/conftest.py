@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -15,6 +16,7 @@ from gedbd.corpora.clients.github_client import GitHub
 from gedbd.corpora.clients.gitlab_client import GitLab
 from gedbd.corpora.clients.http import Client
 from gedbd.corpora.clients.jira_client import Jira
+from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Scope, Tracker
 
 VARIABLES = ("GITHUB_TOKEN", "GITLAB_TOKEN", "JIRA_TOKEN", "JIRA_USER", "BUGZILLA_API_KEY")
 Query = dict[str, list[str]]
@@ -119,13 +121,37 @@ def day(number: int) -> str:
     return f"2024-01-{number:02}T10:00:00Z"
 
 
-class GitHubRecords:
-    """Seven issues; 3 was marked a duplicate of 1 and renamed, comments lie at 1 and 3."""
+class Records:
+    """The records of a project on a tracker."""
 
-    project = "owner/repo"
+    project: str
+    key: str
+    tracker: Tracker
 
     def __init__(self, server: TrackerServer) -> None:
         self.server = server
+        self.said: list[str] = []  # what was shown to the user
+        server.answer = self.answer
+
+    def whole(self, since: str | None = None, start: Cursor | None = None, folder: Path | None = None) -> list[Page]:
+        """All pages."""
+        client, _ = self.server.client()
+        client.say = self.said.append
+        return list(self.tracker.pages(client, Scope(self.project, since, start, folder)))  # type: ignore[arg-type]
+
+    def by_key(self, pages: list[Page]) -> dict[Any, dict[str, Any]]:
+        """Issues by id, in order."""
+        return {issue[self.key]: issue for page in pages for issue in page.records}
+
+
+class GitHubRecords(Records):
+    """Seven issues; 3 was marked a duplicate of 1 and renamed, comments lie at 1 and 3."""
+
+    project = "owner/repo"
+    key = "number"
+
+    def __init__(self, server: TrackerServer) -> None:
+        super().__init__(server)
         self.tracker = GitHub(server.url, page_size=2, comments=True)
         self.issues = [
             {"number": n, "title": f"fault {n}", "created_at": day(n), "updated_at": day(n), "comments": 0}
@@ -133,7 +159,6 @@ class GitHubRecords:
         ]
         self.comments = [self.comment(11, 1, day(8)), self.comment(12, 3, day(9)), self.comment(13, 3, day(10))]
         self.events = [self.event(21, 3, "marked_as_duplicate", day(9)), self.event(22, 3, "renamed", day(10))]
-        server.answer = self.answer
 
     def comment(self, key: int, issue: int, time: str) -> dict[str, Any]:
         url = f"{self.server.url}/repos/owner/repo/issues/{issue}"
@@ -159,23 +184,20 @@ class GitHubRecords:
         self.issues.append({"number": 8, "title": "fault 8", "created_at": late, "updated_at": late, "comments": 0})
         return {"2", "8"}
 
-    key = "number"
 
-
-class GitLabRecords:
+class GitLabRecords(Records):
     """Five issues, of which 2 and 4 are closed and have notes."""
 
     project = "group/sub/repo"
     key = "iid"
 
     def __init__(self, server: TrackerServer) -> None:
-        self.server = server
+        super().__init__(server)
         self.tracker = GitLab(server.url, page_size=2, comments=True)
         self.issues = [
             {"iid": n, "created_at": day(n), "updated_at": day(n), "state": "opened" if n % 2 else "closed"}
             for n in range(1, 6)
         ]
-        server.answer = self.answer
 
     def answer(self, path: str, query: Query) -> Reply:
         root = "/api/v4/projects/group%2Fsub%2Frepo/issues"
@@ -194,14 +216,14 @@ class GitLabRecords:
         return {"3"}
 
 
-class JiraRecords:
+class JiraRecords(Records):
     """Five issues of a Jira Server."""
 
     project = "MAIL"
     key = "key"
 
     def __init__(self, server: TrackerServer) -> None:
-        self.server = server
+        super().__init__(server)
         self.tracker = Jira(server.url, page_size=2)
         self.issues = [
             {
@@ -212,7 +234,6 @@ class JiraRecords:
             for n in range(1, 6)
         ]
         self.changed: list[str] = []
-        server.answer = self.answer
 
     def rows(self, query: Query) -> list[Any]:
         return [row for row in self.issues if "updated" not in query["jql"][0] or row["key"] in self.changed]
@@ -228,18 +249,17 @@ class JiraRecords:
         return set(self.changed)
 
 
-class BugzillaRecords:
+class BugzillaRecords(Records):
     """Five reports with gaps between their ids."""
 
     project = "Mail Client"
     key = "id"
 
     def __init__(self, server: TrackerServer) -> None:
-        self.server = server
+        super().__init__(server)
         self.tracker = Bugzilla(server.url, page_size=2)
         self.bugs = [{"id": n, "product": "Mail Client", "changed": day(n)} for n in (3, 4, 9, 10, 12)]
         self.lists_of_ids = True
-        server.answer = self.answer
 
     def answer(self, path: str, query: Query) -> Reply:
         if path == "/rest/bug":
@@ -257,6 +277,9 @@ class BugzillaRecords:
     def change(self) -> set[str]:
         self.bugs[1]["changed"] = "2999-01-01T00:00:00Z"
         return {"4"}
+
+
+RECORDS = {"github": GitHubRecords, "gitlab": GitLabRecords, "jira": JiraRecords, "bugzilla": BugzillaRecords}
 
 
 @pytest.fixture
@@ -279,6 +302,12 @@ def bugzilla(server):
     return BugzillaRecords(server)
 
 
-@pytest.fixture(params=[GitHubRecords, GitLabRecords, JiraRecords, BugzillaRecords])
-def any_tracker(request, server):
-    return request.param(server)
+@pytest.fixture
+def records_of(server):
+    """Makes the records of a tracker by its name."""
+    return lambda name: RECORDS[name](server)
+
+
+@pytest.fixture(params=list(RECORDS))
+def any_tracker(request, records_of):
+    return records_of(request.param)
