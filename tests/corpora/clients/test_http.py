@@ -1,6 +1,9 @@
 import gzip
 import re
+import subprocess
+import sys
 import time
+from base64 import b64encode
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
@@ -32,20 +35,32 @@ def test_an_answer_is_read(fine):
     assert slept == []
 
 
-@pytest.mark.parametrize("status", [500, 502, 503])
-def test_a_failing_server_is_asked_again(fine, reply, status):
-    fine.faults = [reply({}, status), reply(b"<html>", status)]
-    client, slept = fine.client()
-    assert client.get("/a").content["path"] == "/a"
-    assert slept == [1, 2]
+WAITING = r"http://127.0.0.1:\d+: the rate limit is reached; waiting 8 s, until [\d-]+ [\d:]+ UTC\n"
 
 
-def test_a_cut_answer_is_asked_for_again(fine, reply, capsys):
-    fine.faults = [reply({"path": "x" * 500}, sent=100)]
-    client, slept = fine.client()
+@pytest.mark.parametrize(
+    ("faults", "max_wait_s", "slept", "said"),
+    [
+        *(
+            [[({}, status), (b"<html>", status)], 3900, [1, 2], f"returned {status}; waiting"]
+            for status in (500, 502, 503)
+        ),
+        ([({}, 500)] * 4, 3, [1, 2, 3, 3], "waiting 3 s"),
+        (
+            [({"path": "x" * 500}, 200, {}, 100)],
+            3900,
+            [1],
+            r"connection failed \(IncompleteRead\(100 bytes read",
+        ),
+        ([({}, 429, {"Retry-After": "7"})], 3900, [8], f"^{WAITING}$"),
+    ],
+)
+def test_a_failing_or_limited_server_is_asked_again(fine, reply, capsys, faults, max_wait_s, slept, said):
+    fine.faults = [reply(*fault) for fault in faults]
+    client, waits = fine.client(SECRETS, max_wait_s)
     assert client.get("/a").content["path"] == "/a"
-    assert slept == [1]
-    assert "/a: the connection failed (IncompleteRead(100 bytes read" in capsys.readouterr().out
+    assert waits == slept
+    assert re.search(said, capsys.readouterr().out)
 
 
 def test_a_server_that_keeps_failing_is_given_up(fine, reply):
@@ -58,13 +73,6 @@ def test_a_server_that_keeps_failing_is_given_up(fine, reply):
     assert client.get("/a").content["path"] == "/a"
 
 
-def test_a_short_patience_shortens_the_waits_for_a_failing_server(fine, reply):
-    fine.faults = [reply({}, 500)] * 4
-    client, slept = fine.client(max_wait_s=3)
-    client.get("/a")
-    assert slept == [1, 2, 3, 3]
-
-
 def test_no_server_at_all_is_given_up(server):
     client, slept = server.client()
     server.shutdown()
@@ -74,15 +82,6 @@ def test_no_server_at_all_is_given_up(server):
     ):
         client.get("/a")
     assert sum(slept) == 31
-
-
-def test_retry_after_is_waited_and_shown(fine, reply, capsys):
-    fine.faults = [reply({}, 429, {"Retry-After": "7"})]
-    client, slept = fine.client(SECRETS)
-    client.get("/a")
-    assert slept == [8]
-    line = r"http://127.0.0.1:\d+: the rate limit is reached; waiting 8 s, until [\d-]+ [\d:]+ UTC\n"
-    assert re.fullmatch(line, capsys.readouterr().out)
 
 
 def test_an_exhausted_quota_is_waited_for(fine, reply):
@@ -133,20 +132,63 @@ def test_our_clock_counts_where_the_server_tells_no_time():
     assert limit_wait_s(429, {"Retry-After": after}, "", now=TEN) == 6
 
 
-@pytest.mark.parametrize("body", [b"<!doctype html><p>Sign in", b'[{"id": 1', b"", b"[" * 100_000])
-def test_what_is_not_json_is_refused_with_its_address(fine, reply, body):
-    fine.faults = [reply(body)]
-    with pytest.raises(ValueError, match=re.escape(f"{fine.url}/a: ") + "expected JSON, received"):
-        fine.client()[0].get("/a")
+SPACES = b"[" + b" " * 1_000_000 + b"]"
+NO_JSON = "/a: expected JSON, received"
+TOO_LARGE = r"/a: more than 1 MB in one page; lower tracker.page_size"
+BAD = {"message": "Bad token"}
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_page_that_is_too_large_is_refused(fine, reply, monkeypatch, packed):
+@pytest.mark.parametrize(
+    ("answer", "secrets", "message"),
+    [
+        *(((body,), {}, NO_JSON) for body in (b"<!doctype html><p>Sign in", b'[{"id": 1', b"", b"[" * 100_000)),
+        ((SPACES,), {}, TOO_LARGE),
+        ((gzip.compress(SPACES), 200, {"Content-Encoding": "gzip"}), {}, TOO_LARGE),
+        (({}, 302, {"Location": "/a"}), {}, "/a: more than 5 redirects"),
+        ((BAD, 401), SECRETS, r"401 \(Bad token\); SOME_TOKEN is not accepted: has it expired, or is it mistyped\?"),
+        ((BAD, 401), {}, r"401 \(Bad token\); it requires a token: set SOME_TOKEN"),
+        ((BAD, 403), SECRETS, "does the owner of SOME_TOKEN have read access to this project"),
+        ((BAD, 403), {}, "set SOME_TOKEN to a token with read access"),
+        ((BAD, 404), SECRETS, "check project= and tracker.base_url; a private project needs a token that may read it$"),
+        ((BAD, 404), {}, "a private project needs a token that may read it: set SOME_TOKEN"),
+        ((BAD, 410), {}, "are issues disabled for this project"),
+        ((BAD, 418), {}, r"the server returned 418 \(Bad token\)$"),
+    ],
+)
+def test_a_refusal_or_an_odd_answer_is_explained(fine, reply, monkeypatch, answer, secrets, message):
     monkeypatch.setattr(http, "MAX_BYTES", 1_000_000)
-    body = b"[" + b" " * 1_000_000 + b"]"
-    fine.faults = [reply(gzip.compress(body), headers={"Content-Encoding": "gzip"}) if packed else reply(body)]
-    with pytest.raises(ValueError, match=r"/a: more than 1 MB in one page; lower tracker.page_size"):
-        fine.client()[0].get("/a")
+    fine.faults = [reply(*answer)] * 6
+    with pytest.raises(ValueError, match=message) as raised:
+        fine.client(secrets)[0].get("/a")
+    assert str(raised.value).startswith(fine.url)
+
+
+def test_a_packed_answer_that_unpacks_twice_is_bounded(server, reply, make_client):
+    code = "import gzip,sys; sys.stdout.buffer.write(gzip.compress(gzip.compress(bytes(1 << 27))))"
+    bomb = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
+    server.faults = [reply(bomb, headers={"Content-Encoding": "gzip, gzip"})]
+    with pytest.raises(ValueError, match="more than 64 MB in one page"):
+        make_client(server.url, {}, "SOME_TOKEN", 10, print).get("/a")
+
+
+@pytest.mark.parametrize("drips", ["headers", "body"])
+def test_an_answer_of_one_byte_at_a_time_is_ended(server, make_client, monkeypatch, drips):
+    monkeypatch.setattr(http, "MAX_ANSWER_S", 0.2)
+
+    def drip(handler):
+        handler.server.asked.append(handler.path)
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + (b"\r\n" if drips == "body" else b""))
+        try:
+            for _ in range(200):
+                handler.wfile.write(b"x" if drips == "headers" else b" ")
+                time.sleep(0.02)
+        except OSError:
+            handler.close_connection = True
+
+    monkeypatch.setattr(server.RequestHandlerClass, "do_GET", drip)
+    with pytest.raises(ValueError, match=r"no complete answer within 0\.2 s\), 6 times in a row"):
+        make_client(server.url, {}, "SOME_TOKEN", 10, print).get("/a")
+    assert len(server.asked) == 6
 
 
 def test_the_same_address_twice_is_a_circle(fine):
@@ -199,36 +241,16 @@ def test_netrc_does_not_take_the_tokens_place(fine, tmp_path, monkeypatch):
     assert fine.headers[0]["Authorization"] == "Bearer s3cret"
 
 
-def test_endless_redirects_end(fine, reply):
-    fine.faults = [reply({}, 302, {"Location": "/a"})] * 20
-    with pytest.raises(ValueError, match="/a: more than 5 redirects"):
-        fine.client()[0].get("/a")
+ENCODED = b64encode(b"me:s3cret").decode()
 
 
-@pytest.mark.parametrize(
-    ("status", "secrets", "advice"),
-    [
-        (401, SECRETS, r"401 \(Bad token\); SOME_TOKEN is not accepted: has it expired, or is it mistyped\?"),
-        (401, {}, r"401 \(Bad token\); it requires a token: set SOME_TOKEN"),
-        (403, SECRETS, r"does the owner of SOME_TOKEN have read access to this project"),
-        (403, {}, "set SOME_TOKEN to a token with read access"),
-        (404, SECRETS, "check project= and tracker.base_url; a private project needs a token that may read it$"),
-        (404, {}, "a private project needs a token that may read it: set SOME_TOKEN"),
-        (410, {}, "are issues disabled for this project"),
-        (418, {}, r"the server returned 418 \(Bad token\)$"),
-    ],
-)
-def test_refusals_are_explained(fine, reply, status, secrets, advice):
-    fine.faults = [reply({"message": "Bad token"}, status)]
-    with pytest.raises(ValueError, match=advice):
-        fine.client(secrets)[0].get("/a")
-
-
-def test_a_message_that_repeats_the_token_does_not_show_it(fine, reply):
-    fine.faults = [reply({"message": "unknown token s3cret"}, 401)]
-    with pytest.raises(ValueError, match=r"\(unknown token \*\*\*\)") as raised:
-        fine.client({"Authorization": "Bearer s3cret"})[0].get("/a")
-    assert "s3cret" not in str(raised.value)
+@pytest.mark.parametrize(("header", "sent"), [("Bearer s3cret", "s3cret"), (f"Basic {ENCODED}", f"s3cret, {ENCODED}")])
+def test_a_message_that_repeats_the_token_does_not_show_it(fine, reply, monkeypatch, header, sent):
+    monkeypatch.setenv("SOME_TOKEN", "s3cret")
+    fine.faults = [reply({"message": f"unknown {sent}"}, 401)]
+    with pytest.raises(ValueError, match=r"\(unknown \*\*\*(, \*\*\*)?\)") as raised:
+        fine.client({"Authorization": header})[0].get("/a")
+    assert not {"s3cret", ENCODED} & set(re.findall(r"\w+=*", str(raised.value)))
 
 
 @pytest.mark.parametrize(
@@ -249,21 +271,16 @@ def test_what_the_server_says_is_made_one_short_line(body, said):
 
 
 @pytest.mark.parametrize("base", ["github.com", "ftp://host", "https://", "https://host?page=1", ""])
-def test_a_base_url_must_be_an_address(base):
+def test_a_base_url_must_be_an_address_without_a_password(base):
     with pytest.raises(ValueError, match=re.escape(f"tracker.base_url={base} must be an address such as")):
         Client(base, {}, "", 0, print)
-
-
-def test_a_password_in_the_base_url_is_refused_and_not_shown():
-    with pytest.raises(ValueError, match=r"tracker.base_url holds a name or password") as raised:
+    with pytest.raises(ValueError, match=r"tracker.base_url holds a name or password: [^@]*$"):
         Client("https://me:s3cret@host", {}, "", 0, print)
-    assert "s3cret" not in str(raised.value)
 
 
 def test_tokens_come_from_the_environment(monkeypatch):
-    assert (
-        bearer("GITHUB_TOKEN") == plain_header("X", "GITHUB_TOKEN") == basic_or_bearer("JIRA_USER", "JIRA_TOKEN") == {}
-    )
+    unset = [bearer("JIRA_TOKEN"), plain_header("X", "JIRA_TOKEN"), basic_or_bearer("JIRA_USER", "JIRA_TOKEN")]
+    assert unset == [{}] * 3
     monkeypatch.setenv("JIRA_TOKEN", " abc\n")
     assert basic_or_bearer("JIRA_USER", "JIRA_TOKEN") == {"Authorization": "Bearer abc"}
     assert plain_header("X", "JIRA_TOKEN") == {"X": "abc"}
