@@ -36,12 +36,28 @@ class Split(Protocol):
         ...
 
 
+class LaterPart:
+    """A pair belongs to the part of its later document, as in use: a new report is compared with all earlier ones."""
+
+    def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
+        """The part of the later document."""
+        # The numbers of the parts ascend in time, so the later one is the maximum.
+        return np.asarray(parts[np.maximum(earlier, later)])
+
+
+class SharedPart:
+    """A pair belongs to the part that contains both of its documents."""
+
+    def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
+        """The part that contains both documents, ``OUTSIDE`` if none does."""
+        return np.where(parts[earlier] == parts[later], parts[earlier], OUTSIDE).astype(np.int8)
+
+
 @dataclass(frozen=True)
-class TimeSplit:
+class TimeSplit(LaterPart):
     """Train before one moment, validate before the next, test after it.
 
-    A pair belongs to the part of its later document, as in use: a new report is compared with all earlier ones. No
-    validation or test document occurs in a training pair.
+    No validation or test document occurs in a training pair.
 
     Args:
         val_from: First moment of validation: a share of the documents in time (0.6), or a date ("2015-01-01").
@@ -66,11 +82,6 @@ class TimeSplit:
             )
         rows = np.arange(len(documents))
         return ((rows >= val).astype(np.int8) + (rows >= test)).astype(np.int8)
-
-    def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """The part of the later document."""
-        # The numbers of the parts ascend in time, so the later one is the maximum.
-        return np.asarray(parts[np.maximum(earlier, later)])
 
 
 def _row_of(documents: Documents, moment: float | str, option: str) -> int:
@@ -98,7 +109,7 @@ def _row_of(documents: Documents, moment: float | str, option: str) -> int:
 
 
 @dataclass(frozen=True)
-class GroupSplit:
+class GroupSplit(SharedPart):
     """Duplicate groups are drawn whole into train, validation and test; a pair has both documents in one part.
 
     Groups of two and more and singletons are drawn separately, so that each part has its share of both.
@@ -123,13 +134,9 @@ class GroupSplit:
             part[chosen] = _cut(int(chosen.sum()), self.val, self.test, rng)
         return part[inverse]
 
-    def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """The part that contains both documents."""
-        return shared_part(parts, earlier, later)
-
 
 @dataclass(frozen=True)
-class FoldSplit:
+class FoldSplit(SharedPart):
     """Cross-validation over duplicate groups: one fold of them is test, the next validation, the others training.
 
     Args:
@@ -154,10 +161,6 @@ class FoldSplit:
         # With folds=5 and fold=4: fold 4 is 0 ahead (test), fold 0 is 1 ahead (validation), 1 to 3 are training.
         ahead = (fold - self.fold) % self.folds
         return np.select([ahead == 0, ahead == 1], [TEST, VAL], TRAIN).astype(np.int8)[inverse]
-
-    def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """The part that contains both documents."""
-        return shared_part(parts, earlier, later)
 
 
 @dataclass(frozen=True)
@@ -204,11 +207,6 @@ def keep_assigned(corpus: Corpus, parts: np.ndarray) -> tuple[Corpus, np.ndarray
     return (corpus, parts) if count == len(corpus) else (keep_first(corpus, count), parts[:count])
 
 
-def shared_part(parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
-    """The part that contains both documents of each pair ``(P,)``, ``OUTSIDE`` if none does."""
-    return np.where(parts[earlier] == parts[later], parts[earlier], OUTSIDE).astype(np.int8)
-
-
 def check_fractions(val: float, test: float) -> None:
     """Raises ValueError unless both fractions are above 0 and leave something to train on."""
     if not (0 < val < 1 and 0 < test < 1 and val + test < 1):
@@ -226,10 +224,10 @@ def _cut(count: int, val: float, test: float, rng: np.random.Generator) -> np.nd
 
 
 @dataclass(frozen=True)
-class YearSplit:
+class YearSplit(LaterPart):
     """Test on the documents of one calendar year (UTC), validate on the last days before it, train on all before these.
 
-    Later documents belong to no part. A pair belongs to the part of its later document, as with ``TimeSplit``.
+    Later documents belong to no part.
 
     Args:
         year: The year to test.
@@ -256,29 +254,21 @@ class YearSplit:
         dates = documents.table["created_at"]
         # Documents of a bound's own moment belong to the part that it begins.
         val, test, end = (int(dates.searchsorted(bound, side="left")) for bound in bounds)
-        self._check(documents, {"train": val, "val": test - val, "test": end - test})
+        empty = [part for part, size in zip(PARTS, (val, test - val, end - test), strict=True) if not size]
+        if empty:
+            raise ValueError(
+                f"split.year={self.year} leaves part {empty[0]} of {documents.name} without documents, which are"
+                f" created from {dates.min():%Y-%m-%d} to {dates.max():%Y-%m-%d}: choose another year or split.val_days"
+            )
         parts = np.full(len(documents), OUTSIDE, dtype=np.int8)
         parts[:val] = TRAIN
         parts[val:test] = VAL
         parts[test:end] = TEST
         return parts
 
-    def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """The part of the later document."""
-        return np.asarray(parts[np.maximum(earlier, later)])
-
-    def _check(self, documents: Documents, sizes: dict[str, int]) -> None:
-        empty = [part for part in PARTS if not sizes[part]]
-        if empty:
-            dates = documents.table["created_at"]
-            raise ValueError(
-                f"split.year={self.year} leaves part {empty[0]} of {documents.name} without documents, which are"
-                f" created from {dates.min():%Y-%m-%d} to {dates.max():%Y-%m-%d}: choose another year or split.val_days"
-            )
-
 
 @dataclass(frozen=True)
-class FileSplit:
+class FileSplit(SharedPart):
     """Whole files are drawn into train, validation and test; a pair has both documents in one part.
 
     Methods of a file share names and habits, so that a model that has read some of them knows more about the others.
@@ -318,10 +308,6 @@ class FileSplit:
         part[order[val_from:test_from]] = VAL
         part[order[test_from:]] = TEST
         return part[file_of]
-
-    def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """The part that contains both documents; a pair across two parts belongs to none."""
-        return shared_part(parts, earlier, later)
 
     def _bounds(self, counts: np.ndarray) -> tuple[int, int]:
         """The first file of validation and of test, given the numbers of documents of files in random order."""

@@ -13,7 +13,7 @@ from gedbd.code.syntax import FALLBACK_ENCODING, decode_source, plain_code
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.corpora.readers.json_values import JsonLine, read_json_lines
+from gedbd.corpora.readers.json_values import read_json_lines
 from gedbd.corpora.relevance import Groups
 from gedbd.io.console import track
 from gedbd.io.files import corpus_name
@@ -23,10 +23,7 @@ ROOT_MARKS = frozenset(
     (".git", ".project", "build.gradle", "build.gradle.kts", "build.xml", "pom.xml", "settings.gradle", "src")
 )
 FILE_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".jsonl.zip")
-Found = tuple[list[JavaMethod], list[str]]
-
-
-"""Methods, and warnings about what was left out."""
+Found = tuple[list[JavaMethod], list[str]]  # methods, and warnings about what was left out
 
 
 def read_java_sources(
@@ -94,25 +91,14 @@ def _read_sources(place: Path, skip_folders: Sequence[str], max_file_kb: int) ->
 def _read_lines(file: Path) -> Iterator[JavaMethod]:
     """The methods of a file with a JSON object a line."""
     for row, record in read_json_lines(file):
-        yield _method(record, f"{file}, row {row}")
-
-
-def _method(record: JsonLine, place: str) -> JavaMethod:
-    """The method of a record; raises ValueError if a value is missing."""
-    number = record.get("line", 0)
-    if not isinstance(number, int):
-        raise ValueError(f"{place}: 'line' must be a whole number, not {str(number)[:40]!r}")
-    path, name, code = (_text(record, key, place) for key in ("path", "name", "code"))
-    comment = _text(record, "comment", place) if record.get("comment") else ""
-    return JavaMethod(path, name, number, comment, code)
-
-
-def _text(record: JsonLine, key: str, place: str) -> str:
-    """A text of a record."""
-    value = record.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{place}: {key!r} must be a non-empty string")
-    return value
+        number = record.get("line", 0)
+        if not isinstance(number, int):
+            raise ValueError(f"{file}, row {row}: 'line' must be a whole number, not {str(number)[:40]!r}")
+        texts = {key: record.get(key) or "" for key in ("path", "name", "comment", "code")}
+        for key, value in texts.items():
+            if not isinstance(value, str) or not (value.strip() or (key, value) == ("comment", "")):
+                raise ValueError(f"{file}, row {row}: {key!r} must be a non-empty string")
+        yield JavaMethod(line=number, **texts)
 
 
 def _without_long_and_repeated(methods: Iterable[JavaMethod], max_lines: int) -> Found:
@@ -179,44 +165,37 @@ def find_sources(folder: Path, skip_folders: Sequence[str], max_file_kb: int) ->
     left_out: dict[str, list[str]] = {}
     files: list[Path] = []
 
-    def is_kept(path: Path, reason: str) -> bool:
+    def is_kept(path: Path, skipped: Sequence[str] = ()) -> bool:
+        reason = _reason(path, skipped, max_file_kb)
         if reason:
             left_out.setdefault(reason, []).append(path.relative_to(folder).as_posix())
         return not reason
 
     for place, folders, names in os.walk(folder, onerror=_refuse):
         skipped = skip_folders if ROOT_MARKS & {*folders, *names} else ()
-        inner = [Path(place, name) for name in folders]
         # What stays in this list is looked into next.
-        folders[:] = [path.name for path in inner if is_kept(path, _reason_folder(path, skipped))]
+        folders[:] = [name for name in folders if is_kept(Path(place, name), skipped)]
         sources = [Path(place, name) for name in names if name.endswith(".java")]
-        files += [path for path in sources if is_kept(path, _reason_file(path, max_file_kb))]
+        files += [path for path in sources if is_kept(path)]
     files.sort(key=lambda path: path.relative_to(folder).as_posix())
     counts = [f"{reason}: {len(found):,}, left out (first: {min(found)})" for reason, found in left_out.items()]
     return SourceFiles(files, tuple(sorted(counts)))
 
 
-def _reason_folder(path: Path, skipped: Sequence[str]) -> str:
-    """Why a folder is left out, empty if it is not."""
+def _reason(path: Path, skipped: Sequence[str], max_file_kb: int) -> str:
+    """Why a folder or a Java file is left out, empty if it is not."""
     if path.name in skipped:
         return "folders of build output (dataset.skip_folders)"
-    return _reason_any(path)
-
-
-def _reason_file(path: Path, max_file_kb: int) -> str:
-    """Why a Java file is left out, empty if it is not."""
-    reason = _reason_any(path)
-    if not reason and not path.is_file():
-        return "pipes and other special files"  # to read one may take forever
-    if not reason and path.stat().st_size > 1000 * max_file_kb:
-        return f"Java files of more than {max_file_kb:,} kB (dataset.max_file_kb)"
-    return reason
-
-
-def _reason_any(path: Path) -> str:
     if path.is_symlink():
         return "symbolic links to folders and Java files"
-    return "hidden folders and Java files" if path.name.startswith(".") else ""
+    if path.name.startswith("."):
+        return "hidden folders and Java files"
+    if path.is_dir():
+        return ""
+    if not path.is_file():
+        return "pipes and other special files"  # to read one may take forever
+    is_large = path.stat().st_size > 1000 * max_file_kb
+    return f"Java files of more than {max_file_kb:,} kB (dataset.max_file_kb)" if is_large else ""
 
 
 def _refuse(error: OSError) -> None:

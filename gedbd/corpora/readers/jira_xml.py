@@ -1,9 +1,7 @@
-"""Convert Jira's XML (RSS) export to the records of its REST interface.
-
-The file is not trusted: a document type, which could define entities, is refused.
-"""
+"""Convert Jira's XML (RSS) export to the records of its REST interface."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
@@ -44,38 +42,49 @@ def parse_safely(page: ExportPage) -> Element:
     Raises:
         ValueError: The page is malformed. The message names line and column.
     """
-    parser = expat.ParserCreate(namespace_separator="}")
+    parser = safe_parser(page.path, separator="}")
     builder = TreeBuilder()
     parser.buffer_text = True
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
     parser.CharacterDataHandler = builder.data
-
-    def refuse(*_: object) -> None:
-        raise ValueError(
-            f"{page.path}, line {parser.CurrentLineNumber}: a document type declaration (<!DOCTYPE>) is not allowed"
-        )
-
-    parser.StartDoctypeDeclHandler = refuse
-    parser.EntityDeclHandler = refuse
     try:
         # The text is already decoded; a declared encoding does not matter.
         parser.Parse(page.text.lstrip("\ufeff \t\r\n"), True)
         return builder.close()
     except expat.ExpatError as error:
         place = f"{page.path}, line {error.lineno}, column {error.offset + 1}"
-        cut = error.code in {expat.errors.codes[message] for message in CUT_OFF}
-        what = (
-            "the file ends in the middle of a record, so it was truncated" if cut else f"not readable as XML ({error})"
-        )
+        what = f"not readable as XML ({error})"
+        if is_cut_off(error):
+            what = "the file ends in the middle of a record, so it was truncated"
         raise ValueError(f"{place}: {what}; export the issues again") from error
 
 
-CUT_OFF = (
-    expat.errors.XML_ERROR_NO_ELEMENTS,
-    expat.errors.XML_ERROR_UNCLOSED_TOKEN,
-    expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION,
-)
+def safe_parser(path: Path, separator: str | None = None) -> expat.XMLParserType:
+    """A parser that raises ValueError at a document type, which could define entities.
+
+    Args:
+        path: The file, for messages.
+        separator: What separates a namespace from the name of an element; ``None`` for no namespaces.
+    """
+    parser = expat.ParserCreate(namespace_separator=separator)
+
+    def refuse(*_: object) -> None:
+        where = f"{path}, line {parser.CurrentLineNumber}"
+        raise ValueError(f"{where}: a document type declaration (<!DOCTYPE>) is not allowed")
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    return parser
+
+
+def is_cut_off(error: expat.ExpatError) -> bool:
+    """Whether a file ends before its last element does."""
+    return expat.errors.messages[error.code] in {
+        expat.errors.XML_ERROR_NO_ELEMENTS,
+        expat.errors.XML_ERROR_UNCLOSED_TOKEN,
+        expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION,
+    }
 
 
 def record_of(item: Element) -> Record:

@@ -5,11 +5,12 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gedbd.corpora.dates import OutOfRangeError, parse_date
 from gedbd.corpora.readers.csv_file import open_packed
 
+T = TypeVar("T", str, dict[str, Any], list[Any])
 JsonLine = dict[str, Any]
 Record = Mapping[str, Any]
 TYPES = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
@@ -22,18 +23,37 @@ def refuse(key: str, value: Any, expected: str) -> ValueError:
     return ValueError(f"{key!r} is {shown[:60]}; expected: {expected}")
 
 
-def text(record: Record, key: str) -> str:
-    """The text under ``key``, empty for null or a missing key.
+def typed(record: Record, key: str, kind: type[T]) -> T:
+    """The value under ``key``, an empty one for null or a missing key.
 
     Raises:
-        ValueError: The value is not a text.
+        ValueError: The value has another type.
     """
     value = record.get(key)
     if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise refuse(key, value, "text")
-    return SURROGATE.sub("\ufffd", value)
+        return kind()
+    if not isinstance(value, kind):
+        raise refuse(key, value, TYPES[kind])
+    return value
+
+
+def text(record: Record, key: str) -> str:
+    """The text under ``key``, see ``typed``."""
+    return SURROGATE.sub("\ufffd", typed(record, key, str))
+
+
+def part(record: Record, key: str) -> Record:
+    """The object under ``key``, see ``typed``."""
+    return typed(record, key, dict)
+
+
+def parts(record: Record, key: str) -> list[Record]:
+    """The list of objects under ``key``, see ``typed``."""
+    items = typed(record, key, list)
+    for item in items:
+        if not isinstance(item, dict):
+            raise refuse(key, item, "a list of objects")
+    return items
 
 
 def needed_text(record: Record, key: str, advice: str) -> str:
@@ -62,37 +82,6 @@ def number_of(record: Record, key: str) -> str:
     return str(value)
 
 
-def part(record: Record, key: str) -> Record:
-    """The object under ``key``, an empty one for null or a missing key.
-
-    Raises:
-        ValueError: The value is not an object.
-    """
-    value = record.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise refuse(key, value, "an object")
-    return value
-
-
-def parts(record: Record, key: str) -> list[Record]:
-    """The list of objects under ``key``, an empty one for null or a missing key.
-
-    Raises:
-        ValueError: The value is not a list of objects.
-    """
-    value = record.get(key)
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise refuse(key, value, "a list")
-    for item in value:
-        if not isinstance(item, dict):
-            raise refuse(key, item, "a list of objects")
-    return value
-
-
 def names(record: Record, key: str) -> tuple[str, ...]:
     """The names under ``key``: texts, or objects with a ``name``, in a list or alone.
 
@@ -102,8 +91,7 @@ def names(record: Record, key: str) -> tuple[str, ...]:
     value = record.get(key)
     listed = value if isinstance(value, list) else [value]
     objects = [item if isinstance(item, dict) else {"name": item} for item in listed]
-    found = [text(item, "name") for item in objects]
-    return tuple(name for name in found if name)
+    return tuple(filter(None, (text(item, "name") for item in objects)))
 
 
 def moment(record: Record, key: str) -> datetime | None:
@@ -141,14 +129,10 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, JsonLine]]:
             try:
                 record = json.loads(line)
                 if b"\\u" in line or not line.isascii():
-                    record = _without_surrogates(record)
+                    record = json.loads(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"))
             except (ValueError, RecursionError) as error:
                 reason = str(error).partition("\n")[0]
                 raise ValueError(f"{path}, row {row}: not readable as JSON ({reason}); fetch the file again") from error
             if not isinstance(record, dict):
                 raise ValueError(f"{path}, row {row}: a JSON object is expected, not {str(record)[:40]!r}")
             yield row, record
-
-
-def _without_surrogates(value: Any) -> Any:
-    return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))

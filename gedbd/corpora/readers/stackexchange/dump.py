@@ -3,7 +3,6 @@
 import lzma
 import os
 import re
-import shutil
 import struct
 import tempfile
 import zlib
@@ -14,11 +13,10 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from gedbd.io.console import byte_progress
-from gedbd.io.unpacking import UnpackLimit
+from gedbd.io.unpacking import UnpackLimit, check_space
 
 SUFFIX = ".7z"
 NEEDED = ("posts.xml", "postlinks.xml")
-RESERVE_BYTES = 100_000_000  # to be left free on the disk
 # What py7zr lets through besides its own errors when bytes of an archive are wrong.
 CODEC_ERRORS = (lzma.LZMAError, zlib.error, struct.error, EOFError, MemoryError, LookupError, TypeError, AssertionError)
 FETCH_AGAIN = "fetch it again"
@@ -55,7 +53,8 @@ class Dump:
         self._archives = [] if self._plain("Posts") else _archives(path)
         for archive in self._archives:
             self.limit.open(archive)
-        self.site = _site(self._archives[0] if self._archives else path)
+        host = (_base(self._archives[0]) if self._archives else path.resolve().name).lower()
+        self.site = host if SITE.fullmatch(host) else ""
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
     def __enter__(self) -> Self:
@@ -74,8 +73,14 @@ class Dump:
         if plain := self._plain(name):
             return plain
         for archive in self._archives:
-            if _may_hold(archive, name) and f"{name.lower()}.xml" in files_of(archive):
-                return unpack_file(archive, f"{name.lower()}.xml", self._temporary_folder(), self.limit)
+            # An archive is that of the whole site, or that of one file.
+            part = archive.stem.removeprefix(_base(archive)).removeprefix("-").lower()
+            if part in {"", name.lower()} and f"{name.lower()}.xml" in files_of(archive):
+                if self._temporary is None:
+                    # The disk of /tmp is often too small for gigabytes.
+                    place = self._folder if os.access(self._folder, os.W_OK) else None
+                    self._temporary = tempfile.TemporaryDirectory(dir=place, prefix=".unpacked-")
+                return unpack_file(archive, f"{name.lower()}.xml", Path(self._temporary.name), self.limit)
         return None
 
     def needed(self, name: str) -> Path:
@@ -100,13 +105,6 @@ class Dump:
         found = [there[f"{name.lower()}{ending}"] for ending in ENDINGS if f"{name.lower()}{ending}" in there]
         return found[0] if found else None
 
-    def _temporary_folder(self) -> Path:
-        if self._temporary is None:
-            # The disk of /tmp is often too small for gigabytes.
-            place = self._folder if os.access(self._folder, os.W_OK) else None
-            self._temporary = tempfile.TemporaryDirectory(dir=place, prefix=".unpacked-")
-        return Path(self._temporary.name)
-
 
 def _archives(path: Path) -> list[Path]:
     """The archives of one site: the given one and those beside it that hold other files of its site.
@@ -129,17 +127,6 @@ def _base(archive: Path) -> str:
     """``stackoverflow.com`` of ``stackoverflow.com-Posts.7z``."""
     before, dash, part = archive.stem.rpartition("-")
     return before if dash and part.isalpha() and SITE.fullmatch(before.lower()) else archive.stem
-
-
-def _may_hold(archive: Path, name: str) -> bool:
-    """Whether an archive is that of the whole site, or that of this file."""
-    part = archive.stem.removeprefix(_base(archive)).removeprefix("-")
-    return part.lower() in {"", name.lower()}
-
-
-def _site(place: Path) -> str:
-    name = _base(place) if place.suffix.lower() == SUFFIX else place.resolve().name
-    return name.lower() if SITE.fullmatch(name.lower()) else ""
 
 
 def files_of(path: Path) -> dict[str, int]:
@@ -175,7 +162,7 @@ def unpack_file(path: Path, name: str, folder: Path, limit: UnpackLimit) -> Path
     target = folder / name
     with _opened(path) as archive, target.open("wb") as out, byte_progress(transient=True) as progress:
         found = next(file for file in archive.list() if file.is_file and _base_name(file.filename) == name)
-        _check_space(folder, found.uncompressed, path)
+        check_space(folder, found.uncompressed, "dataset.path=")
         task = progress.add_task(f"unpacking {name}", total=found.uncompressed)
 
         def advance(count: int) -> None:
@@ -209,15 +196,6 @@ def _opened(path: Path) -> Iterator[Any]:
 
 def _base_name(name: str) -> str:
     return PurePosixPath(name.replace("\\", "/")).name.lower()
-
-
-def _check_space(folder: Path, needed: int, path: Path) -> None:
-    free = shutil.disk_usage(folder).free
-    if free < needed + RESERVE_BYTES:
-        raise ValueError(
-            f"{path}: it unpacks to {needed:,} bytes, but only {free:,} are free in {folder}; free some space, or"
-            " unpack it elsewhere and set dataset.path to that folder"
-        )
 
 
 def _writer_factory(out: IO[bytes], advance: Callable[[int], None]) -> Any:

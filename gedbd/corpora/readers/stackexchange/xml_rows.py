@@ -4,13 +4,13 @@ The file is not trusted: a document type, which could define entities, is refuse
 rows.
 """
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import IO
 from xml.parsers import expat
 
 from gedbd.corpora.readers.csv_file import open_packed
-from gedbd.corpora.readers.jira_xml import CUT_OFF
+from gedbd.corpora.readers.jira_xml import is_cut_off, safe_parser
 from gedbd.io.console import byte_progress
 from gedbd.io.unpacking import UnpackLimit
 
@@ -39,15 +39,10 @@ def read_rows(path: Path, root: str, limit: UnpackLimit) -> Generator[Attributes
     total = None if path.suffix.lower() in PACKED else path.stat().st_size
     with byte_progress(transient=True) as progress, open_packed(path, path.suffix, limit=limit) as stream:
         task = progress.add_task(path.name, total=total)
-        for chunk in _chunks(stream):
+        for chunk in iter(partial(stream.read, CHUNK_BYTES), b""):
             yield from rows.of_chunk(chunk)
             progress.advance(task, len(chunk))
         rows.check_end()
-
-
-def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
-    while chunk := stream.read(CHUNK_BYTES):
-        yield chunk
 
 
 class _Rows:
@@ -65,11 +60,9 @@ class _Rows:
         self._count = 0
         self._bytes_since_row = 0
         self._found: list[Attributes] = []
-        self._parser = expat.ParserCreate()
+        self._parser = safe_parser(path)
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
-        self._parser.StartDoctypeDeclHandler = self._refuse_doctype
-        self._parser.EntityDeclHandler = self._refuse_doctype
 
     def of_chunk(self, chunk: bytes) -> list[Attributes]:
         """The rows that begin before the end of a chunk and after that of the chunk before."""
@@ -93,30 +86,22 @@ class _Rows:
         try:
             self._parser.Parse(chunk, is_last)
         except expat.ExpatError as error:
-            raise ValueError(self._message(error)) from error
-
-    def _message(self, error: expat.ExpatError) -> str:
-        if error.code in {expat.errors.codes[message] for message in CUT_OFF}:
-            row = self._count + len(self._found)
-            return f"{self._path}: the file ends after {row:,} rows, without </{self._root}>; {FETCH_AGAIN}"
-        place = f"{self._path}, line {error.lineno}, column {error.offset + 1}"
-        return f"{place}: not readable as XML ({expat.errors.messages[error.code]}); {FETCH_AGAIN}"
+            place = f"{self._path}, line {error.lineno}, column {error.offset + 1}"
+            message = f"{place}: not readable as XML ({expat.errors.messages[error.code]})"
+            if is_cut_off(error):
+                row = self._count + len(self._found)
+                message = f"{self._path}: the file ends after {row:,} rows, without </{self._root}>"
+            raise ValueError(f"{message}; {FETCH_AGAIN}") from error
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
         if self._depth == 2 and name == "row":
             self._found.append(attributes)
         elif self._depth > 1 or name != self._root:
-            raise ValueError(self._wrong_element(name))
+            expected = self._root if self._depth == 1 else "row"
+            where = f"{self._path}, line {self._parser.CurrentLineNumber}"
+            told = f"unexpected <{name[:40]}>, expected <{expected}>; this is not the {self._root} file of a dump"
+            raise ValueError(f"{where}: {told}")
 
     def _end(self, name: str) -> None:
         self._depth -= 1
-
-    def _wrong_element(self, name: str) -> str:
-        expected = self._root if self._depth == 1 else "row"
-        where = f"{self._path}, line {self._parser.CurrentLineNumber}"
-        return f"{where}: unexpected <{name[:40]}>, expected <{expected}>; this is not the {self._root} file of a dump"
-
-    def _refuse_doctype(self, *_: object) -> None:
-        where = f"{self._path}, line {self._parser.CurrentLineNumber}"
-        raise ValueError(f"{where}: a document type declaration (<!DOCTYPE>) is not allowed")
