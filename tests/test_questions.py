@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
 from rich.console import Console
 
 import gedbd.commands.evaluate
 import gedbd.train
 from gedbd.configuration.command import CONF_DIR
 from gedbd.experiments.run_options import check_sections
-from gedbd.experiments.run_training import train_once
 
 TINY = ["task=questions", "encoder=tiny", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false"]
 TIMES = ["train/seconds", "train/reports_per_second"]
@@ -49,7 +49,7 @@ def run_once(words: list[str], folder: Path) -> str:
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         cfg = compose("train", words)
     with (folder / "printed.txt").open("w+") as file:
-        train_once(cfg, folder / "run", Console(file=file, width=120))
+        instantiate(cfg.task).train(cfg, folder / "run", Console(file=file, width=120))
         file.seek(0)
         return file.read()
 

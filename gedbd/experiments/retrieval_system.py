@@ -1,7 +1,7 @@
 """Training of vectors of reports by their duplicates: data, threshold, scores of pairs and rankings, and the result."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,9 +19,11 @@ from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.experiments.training_system import TrainingSystem, WholeBatchData
 from gedbd.losses.loss import Loss
 from gedbd.retrieval.ranking_tasks import RankingTask
-from gedbd.retrieval.reports.report_training import RankerOnTop
 from gedbd.retrieval.task_ranking import Ranking, protocol_metrics, rank_all
 from gedbd.retrieval.vectors import Embedded, score_pairs, spread
+
+if TYPE_CHECKING:
+    from gedbd.retrieval.reports.report_training import RankerOnTop
 
 IN_PROGRESS_BAR = ("val/f1", "val/rr@10")  # and the loss of the last batch
 
@@ -54,7 +56,7 @@ class RetrievalEvaluator(NamedTuple):
     group: np.ndarray
     pairs: pd.DataFrame
     queries: Mapping[str, Mapping[str, RankingTask]]
-    on_top: RankerOnTop | None = None
+    on_top: "RankerOnTop | None" = None
 
     def score(self, reports: Embedded, part: str, loss: Loss) -> ScoredPairs:
         """Scores the pairs of a part by the vectors of the reports that they name."""

@@ -21,10 +21,9 @@ from gedbd.experiments.interruption import TerminationHandler, keyboard_interrup
 from gedbd.experiments.prepare import check_ranking
 from gedbd.experiments.run_results import report, show_verdict
 from gedbd.experiments.tracking.runs import open_loggers
-from gedbd.experiments.training_task import SystemTask, Task
+from gedbd.experiments.training_task import SystemTask
 from gedbd.io.console import is_quiet, print_detail, print_path, stage
 from gedbd.io.table_files import read_csv
-from gedbd.retrieval.reports.report_training import METRICS
 from gedbd.retrieval.task_ranking import metric_names
 
 
@@ -154,12 +153,6 @@ def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console:
             trainer.save_checkpoint(weights, weights_only=True)
 
 
-def train_once(cfg: DictConfig, folder: Path, console: Console) -> float:
-    """Trains the configured task, see ``Task.train``."""
-    task: Task = instantiate(cfg.task)
-    return task.train(cfg, folder, console)
-
-
 def train_system(task: SystemTask, cfg: DictConfig, folder: Path, console: Console) -> float:
     """Trains a task's system, writes the run folder, and returns the best checkpoint's validation F1.
 
@@ -167,8 +160,12 @@ def train_system(task: SystemTask, cfg: DictConfig, folder: Path, console: Conso
         KeyboardInterrupt: If Ctrl-C was pressed; the last finished epoch is saved in ``checkpoints/last.ckpt``.
     """
     check_ranking(cfg.ranking)
+    on_top: tuple[str, ...] = ()
+    if cfg.ranking.ranker:
+        from gedbd.retrieval.reports.report_training import METRICS
+
+        on_top = METRICS
     # Once before the data is read, and again when it is known what there is to rank.
-    on_top = METRICS if cfg.ranking.ranker else ()
     check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, cfg.ranking.protocols), *on_top))
     callbacks = training_callbacks(folder, cfg.monitor, cfg.patience, console)
     setup = task.build(cfg, console)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import rich
 import torch
+from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 from scipy.stats import t
@@ -15,9 +16,10 @@ from gedbd.configuration.saved_options import read_config
 from gedbd.experiments.checkpoint import readable_checkpoint
 from gedbd.experiments.distributed import is_first
 from gedbd.experiments.run_options import check_resumable
-from gedbd.experiments.run_training import best_f1, train_once
+from gedbd.experiments.run_training import best_f1
 from gedbd.experiments.sweeps.job_status import FINISHED, JobStatus, read_status, write_status
 from gedbd.experiments.sweeps.sweep_table import SUMMARISED
+from gedbd.experiments.training_task import Task
 from gedbd.io.command_output import print_table, record, recorded_part
 from gedbd.io.console import open_console
 from gedbd.io.locks import only_writer
@@ -44,7 +46,8 @@ def train_seeds(cfg: DictConfig, folder: Path, console: Console) -> float:
         The value on validation, see ``Task.train``; the mean of several seeds.
     """
     if cfg.seeds == 1:
-        return train_once(cfg, folder, console)
+        task: Task = instantiate(cfg.task)
+        return task.train(cfg, folder, console)
     if cfg.ckpt_path:
         raise ValueError(
             f"seeds={cfg.seeds} does not work with ckpt_path=: resume several seeds with hydra.run.dir= instead"
@@ -68,7 +71,8 @@ def train_seed(cfg: DictConfig, seed: int, folder: Path, console: Console) -> No
             check_resumable(single)
         before = read_status(folder)
         if before is None or not before.done:
-            value = train_once(single, folder, console)
+            task: Task = instantiate(single.task)
+            value = task.train(single, folder, console)
             if is_first():
                 write_status(folder, JobStatus(FINISHED, (f"seed={seed}",), value))
 

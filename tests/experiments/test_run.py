@@ -4,10 +4,10 @@ import re
 
 import pandas as pd
 from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
 from rich.console import Console
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.experiments.run_training import train_once
 
 OPTIONS = ["encoder=tiny", "trainer.accelerator=cpu", "trainer.max_epochs=2", "+trainer.limit_train_batches=2"]
 
@@ -17,7 +17,7 @@ def test_a_training_prints_its_epochs_and_a_verdict(tmp_path):
         cfg = compose("train", [*OPTIONS, "graph=none", f"cache_dir={tmp_path}", "monitor=val/loss"])
     folder = tmp_path / "run"
     with (tmp_path / "printed.txt").open("w+") as file:
-        train_once(cfg, folder, Console(file=file, width=200))
+        instantiate(cfg.task).train(cfg, folder, Console(file=file, width=200))
         file.seek(0)
         told = file.read()
     assert "FLOPs" not in told

@@ -1,7 +1,7 @@
 """Assembles duplicate detection from the configuration: data module, system, and the result of a test."""
 
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,6 @@ from rich.console import Console
 
 from gedbd.corpora.splits import TRAIN
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
-from gedbd.encoders.tag_encoder import TagEncoder
 from gedbd.evaluation.result_tables import WITH_GRAPH, WITHOUT_GRAPH
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_precision
@@ -21,7 +20,6 @@ from gedbd.experiments.run_training import train_system
 from gedbd.experiments.training_task import TrainingSetup
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses.loss import Loss, check_labels
-from gedbd.retrieval.reports.report_training import RankerOnTop
 from gedbd.retrieval.task_ranking import rank_all
 from gedbd.retrieval.vectors import spread
 from gedbd.sampling.batches import Batches
@@ -33,6 +31,9 @@ from gedbd.tasks.duplicates.graph.identifiers import SharedIdentifiers
 from gedbd.tasks.duplicates.system import DuplicateSystem
 from gedbd.text.templates import Text
 from gedbd.text.token_cache import cached_tokens
+
+if TYPE_CHECKING:
+    from gedbd.encoders.tag_encoder import TagEncoder
 
 
 class DuplicatesTask:
@@ -83,6 +84,8 @@ class DuplicatesTask:
         data.title_graph = graph
         encode_untrained(data, texts, encoder, branch, everything=cfg.ranking.ranker)
         if cfg.ranking.ranker and data.frozen is not None:
+            from gedbd.retrieval.reports.report_training import RankerOnTop
+
             data.on_top = RankerOnTop(prepared.corpus, prepared.parts, data.frozen[1])
         encoder.model.chunk_tokens = cfg.chunk_tokens
         if cfg.compile:

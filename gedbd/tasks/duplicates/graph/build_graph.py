@@ -1,7 +1,7 @@
 """Builds the graph over all reports from their titles."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -13,7 +13,9 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import FIELDS, check_field, field_codes
 from gedbd.corpora.tags import tags_of
 from gedbd.encoders.loaded_encoder import LoadedEncoder
-from gedbd.encoders.tag_encoder import TagEncoder, TagNetwork
+
+if TYPE_CHECKING:
+    from gedbd.encoders.tag_encoder import TagEncoder, TagNetwork
 
 MAX_FIELD_VALUES = 256
 SAMPLED_PAIRS = 20_000
@@ -32,7 +34,7 @@ class TitleGraph(NamedTuple):
 
     adjacency: nn.Module
     title_cosines: tuple[np.ndarray, np.ndarray] | None = None
-    tag_network: TagNetwork | None = None
+    tag_network: "TagNetwork | None" = None
 
 
 def build_graph(
@@ -44,7 +46,7 @@ def build_graph(
     pca_dim: int,
     fields: Sequence[str] = (),
     field_weight: float = 1.0,
-    tag_encoder: TagEncoder | None = None,
+    tag_encoder: "TagEncoder | None" = None,
 ) -> TitleGraph:
     """Encodes titles, reduces their vectors and applies an edge rule.
 
@@ -84,7 +86,7 @@ def senders(training: np.ndarray, scope: str) -> Tensor:
     return torch.from_numpy(training) if scope == "train" else torch.ones(len(training), dtype=torch.bool)
 
 
-def fit_tags(tag_encoder: TagEncoder, corpus: Corpus, training: np.ndarray) -> np.ndarray:
+def fit_tags(tag_encoder: "TagEncoder", corpus: Corpus, training: np.ndarray) -> np.ndarray:
     """Fits a tag encoder on training reports and encodes all: ``(N, dim)``."""
     tags = tags_of(corpus.reports)
     tag_encoder.fit([own for own, learnt in zip(tags, training, strict=True) if learnt])
