@@ -1,15 +1,27 @@
-"""Tables of a sweep beside published numbers: what they look like on a page and in the terminal."""
+"""Tables of a sweep beside published numbers, on a page and in the terminal."""
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
+from hydra.experimental.callback import Callback
+from matplotlib.figure import Figure
+from omegaconf import DictConfig
 from rich.console import Console
 
+from gedbd.evaluation.figure_files import save_figure
+from gedbd.evaluation.report.report_page import markdown
+from gedbd.evaluation.report.run_settings import Setting
 from gedbd.evaluation.report.section import show
+from gedbd.evaluation.run_folders import Run, find_runs
 from gedbd.io.command_output import print_table
+from gedbd.io.console import escape_markdown, print_line, print_path
+from gedbd.io.files import write_text
 
 
 def readable(table: pd.DataFrame, headings: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -39,8 +51,87 @@ def print_paper_table(
     print_table(console, pd.DataFrame(cells, columns=shown.header), title)
 
 
-def device() -> str:
-    """The GPU, or how many CPU cores there are."""
-    if torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    return f"{os.cpu_count()} CPU cores"
+class BesidePublished(Callback):
+    """Compares the finished runs of a sweep with a paper's numbers when the sweep ends, in the sweep's folder.
+
+    Args:
+        write: Writes the files and prints where they are. It takes the sweep's folder and the names of the options
+            that the sweep varies.
+    """
+
+    def __init__(self, write: Callable[[Path, tuple[str, ...]], None]) -> None:
+        self.write = write
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        """Writes the files."""
+        # Hydra loads this module with every command that names the callback: heavy imports wait until here.
+        from gedbd.experiments.distributed import is_first
+
+        if is_first():
+            self.write(Path(config.hydra.sweep.dir), tuple(config.hydra.sweeper.params or ()))
+
+
+def finished_runs(name: str, sweep_dir: Path, console: Console) -> list[Run]:
+    """The finished runs of a sweep; without any, says that there is no table of this name."""
+    try:
+        return find_runs([sweep_dir]).finished
+    except ValueError:
+        print_line(console, f"{name}: no table, because no run of {sweep_dir} has finished")
+        return []
+
+
+def by_corpus(settings: Sequence[Setting]) -> list[list[Setting]]:
+    """The settings of each corpus, in the order of the first of each."""
+    found: dict[str, list[Setting]] = {}
+    for setting in settings:
+        found.setdefault(setting.corpus, []).append(setting)
+    return list(found.values())
+
+
+def corpus_note(settings: Sequence[Setting], measured: str = "") -> str:
+    """What was measured on a corpus, by which encoders, where and when.
+
+    Args:
+        settings: Settings of one corpus.
+        measured: What else was the same in all runs.
+    """
+    first = settings[0]
+    encoders = ", ".join(dict.fromkeys(str(setting.runs[0].config.encoder.name) for setting in settings))
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{os.cpu_count()} CPU cores"
+    note = f"Ours: corpus {first.corpus}, encoder {encoders}, split={first.split}{measured}; {device}, {date.today()}."
+    if "tiny" in encoders.split(", "):
+        note += " The encoder tiny is random: its numbers only show that everything runs."
+    return note
+
+
+def write_paper_page(
+    sweep_dir: Path,
+    name: str,
+    title: str,
+    tables: Sequence[pd.DataFrame],
+    notes: Sequence[str],
+    figures: Mapping[str, Figure],
+    console: Console,
+) -> None:
+    """Writes ``<name>.md`` with tables and figures, and the figures; prints the notes and where the page is.
+
+    Args:
+        sweep_dir: The sweep's folder.
+        name: Name of the file.
+        title: Heading of the page.
+        tables: Tables as they are shown.
+        notes: Sentences about them.
+        figures: Figures by the names of their files.
+        console: Where notes go.
+    """
+    for stem, figure in figures.items():
+        save_figure(figure, sweep_dir / stem)
+    lines = [f"# {title}", "", *(f"- {escape_markdown(note)}" for note in notes)]
+    for table in tables:
+        lines += ["", *markdown(show(table))]
+    for stem in figures:
+        lines += ["", f"![{title}]({stem}.png)"]
+    write_text(sweep_dir / f"{name}.md", "\n".join(lines) + "\n")
+    for note in notes:
+        print_line(console, note)
+    print_path(console, "table and figures:" if figures else "table:", sweep_dir / f"{name}.md")

@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from gedbd.configuration.saved_options import SCHEMA
 from gedbd.evaluation.report.run_settings import group_settings
 from gedbd.evaluation.run_folders import Run
-from gedbd.tasks.questions.reproduction.table4 import METRICS, read_published, table4, write_table4
+from gedbd.tasks.questions.table4 import METRICS, read_published, table4, write_table4
 
 READER = "gedbd.corpora.readers.stackexchange.reader.read_stackexchange"
 
@@ -50,7 +50,7 @@ def sweep(tmp_path: Path) -> Path:
 
 
 def test_published_numbers_are_those_of_the_paper():
-    published = read_published("table4")
+    published = read_published()
     assert published.shape == (14, 8)
     assert published.loc["te_network", list(METRICS)].tolist() == [11.088, 18.35, 23.917, 27.01, 32.164, 36.082, 46.597]
     assert published.loc["bm25", "mrr"] == 6.06

@@ -5,7 +5,6 @@ that begin with ``paper``; the paper's other models follow in rows of their own.
 """
 
 from collections.abc import Callable, Sequence
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,8 @@ from gedbd.evaluation.display_names import TEXT, TEXT_GRAPH, display_name
 from gedbd.evaluation.figure_files import colour
 from gedbd.evaluation.report.optional_sections import minutes_per_epoch
 from gedbd.evaluation.report.run_settings import Setting
+from gedbd.io.files import locate
+from gedbd.io.table_files import read_csv
 
 PAIR_METRICS = ("precision", "recall", "f1")
 CURVES = ("train/loss", "val/loss", "train/f1", "val/f1")
@@ -125,15 +126,12 @@ def read_published(item: str) -> pd.DataFrame:
         One row a model, in the paper's order: ``corpus``, ``encoder``, ``graph`` (bool), ``epoch`` (from 1; null in
         tables), and one column a metric. The paper's own model is BERT with the graph, as in the authors' code.
     """
-    with files("gedbd.tasks.duplicates.reproduction").joinpath("published.csv").open() as file:
-        table = pd.read_csv(file)
-    mine = table[table["item"] == item]
+    table = read_csv(locate("pkg://gedbd.tasks.duplicates.reproduction/published.csv"), "value")
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in mine.to_dict("records"):  # the file has one row a metric
+    for row in table[table["item"] == item].to_dict("records"):  # the file has one row a metric
         epoch = row["epoch"] if pd.notna(row["epoch"]) else None
-        key = (row["corpus"], row["encoder"], row["graph"], epoch)
         first = {"corpus": row["corpus"], "encoder": row["encoder"], "graph": bool(row["graph"]), "epoch": epoch}
-        rows.setdefault(key, first)[row["metric"]] = row["value"]
+        rows.setdefault(tuple(first.values()), first)[row["metric"]] = row["value"]
     return pd.DataFrame(list(rows.values()))
 
 

@@ -37,7 +37,7 @@ def test_tables_and_figures_of_the_methods(sweep, capsys):
     assert table["f1"][1] == pytest.approx(results["f1"][0])
     assert (table["paper f1"].notna()).sum() == 10
     for name in ("table4", "figures34"):
-        write_item(name, folder, ())
+        write_item(folder, (), name)
         assert (folder / f"{name}.md").is_file()
     assert (folder / "figures34_demo.png").is_file()
     assert pd.read_csv(folder / "table4.csv")["relative"][0] == 1
@@ -61,5 +61,5 @@ def test_sensitivity_with_intervals_over_seeds(sweep):
 
 def test_a_sweep_without_finished_runs_says_so(tmp_path, capsys):
     (tmp_path / "0").mkdir()
-    write_item("table5", tmp_path, ())
+    write_item(tmp_path, (), "table5")
     assert "no run of" in capsys.readouterr().out

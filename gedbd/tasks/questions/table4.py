@@ -1,24 +1,24 @@
 """The paper's Table 4, duplicate question retrieval: our runs with the published numbers beside them, in percent."""
 
 from collections.abc import Sequence
-from datetime import date
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from hydra.experimental.callback import Callback
-from omegaconf import DictConfig
 
-from gedbd.evaluation.report.report_page import markdown
 from gedbd.evaluation.report.run_settings import Setting, group_settings
-from gedbd.evaluation.report.section import show
-from gedbd.evaluation.run_folders import find_runs
-from gedbd.experiments.sweeps.paper_table import device, print_paper_table, readable
-from gedbd.io.console import escape_markdown, open_console, print_line, print_path
-from gedbd.io.files import write_text
-from gedbd.io.table_files import write_csv
+from gedbd.experiments.sweeps.paper_table import (
+    by_corpus,
+    corpus_note,
+    finished_runs,
+    print_paper_table,
+    readable,
+    write_paper_page,
+)
+from gedbd.io.console import open_console
+from gedbd.io.files import locate
+from gedbd.io.table_files import read_csv, write_csv
 from gedbd.retrieval.protocol_words import EARLIER
 
 TITLE = "Duplicate question retrieval, with the paper's Table 4"
@@ -38,33 +38,26 @@ MINILM = (
 Rows = list[dict[str, Any]]
 
 
-def write_table4(sweep_dir: Path) -> None:
+def write_table4(sweep_dir: Path, options: Sequence[str] = ()) -> None:
     """Writes ``table4.csv`` and ``table4.md`` of all finished runs of a sweep, and prints the table.
 
     Args:
         sweep_dir: The sweep's folder.
+        options: Unused: the options that the sweep varied.
     """
     console = open_console()
-    try:
-        runs = find_runs([sweep_dir]).finished
-    except ValueError:
-        print_line(console, f"table4: no table, because no run of {sweep_dir} has finished")
+    runs = finished_runs("table4", sweep_dir, console)
+    if not runs:
         return
     settings = group_settings(runs)
     table = table4(settings)
     write_csv(sweep_dir / "table4.csv", table)
-    notes = [*(_corpus_note(mine) for mine in _by_corpus(settings)), PAPER]
+    notes = ["In percent.", *map(_corpus_note, by_corpus(settings)), PAPER]
     if any(uses_known_data(setting) for setting in settings):
         notes.append(MINILM)
-    lines = [f"# {TITLE}", "", "In percent.", ""]
-    for _, mine in table.groupby("ranked", sort=False):
-        lines += [*markdown(show(readable(mine))), ""]
-    lines += [f"- {escape_markdown(note)}" for note in notes]
-    write_text(sweep_dir / "table4.md", "\n".join(lines) + "\n")
     print_paper_table(console, table[[name for name in TERMINAL if name in table]], f"{TITLE} (percent)")
-    for note in notes:
-        print_line(console, note)
-    print_path(console, "table:", sweep_dir / "table4.md")
+    tables = [readable(mine) for _, mine in table.groupby("ranked", sort=False)]
+    write_paper_page(sweep_dir, "table4", TITLE, tables, notes, {}, console)
 
 
 def table4(settings: Sequence[Setting]) -> pd.DataFrame:
@@ -75,7 +68,7 @@ def table4(settings: Sequence[Setting]) -> pd.DataFrame:
         among all earlier documents, which the paper does not have: ``corpus``, ``model``, ``seeds``, ``ranked`` (what
         against), ``queries``, ``reachable``, the metrics with the intervals of MRR and RR@10, and ``paper <metric>``.
     """
-    published = read_published("table4")
+    published = read_published()
     in_sets = [row for setting in settings for row in _row(setting, "candidate_sets", published)]
     among_all = [row for setting in settings for row in _row(setting, EARLIER)]
     have_run = {setting.methods[0] for setting in settings if "candidate_sets" in setting.runs[0].protocols}
@@ -115,51 +108,20 @@ def _paper(published: pd.DataFrame, method: str) -> dict[str, float]:
     return {f"paper {metric}": known.get(metric, np.nan) for metric in METRICS}
 
 
-def _by_corpus(settings: Sequence[Setting]) -> list[list[Setting]]:
-    by_corpus: dict[str, list[Setting]] = {}
-    for setting in settings:
-        by_corpus.setdefault(setting.corpus, []).append(setting)
-    return list(by_corpus.values())
-
-
 def _corpus_note(settings: Sequence[Setting]) -> str:
     """What was measured on a corpus, and that it is not the paper's."""
-    first = settings[0]
-    encoders = ", ".join(dict.fromkeys(str(setting.runs[0].config.encoder.name) for setting in settings))
-    note = (
-        f"Ours: corpus {first.corpus}, encoder {encoders}, split={first.split}; {device()}, {date.today():%Y-%m-%d}."
-        f" {first.corpus} is not the paper's data: do not compare its rows with the paper's one by one."
-    )
-    if "tiny" in encoders.split(", "):
-        note += " The encoder tiny is random: its numbers only show that everything runs."
-    return note
+    theirs = "is not the paper's data: do not compare its rows with the paper's one by one."
+    return f"{corpus_note(settings)} {settings[0].corpus} {theirs}"
 
 
-class BesidePublished(Callback):
-    """Compares the finished runs of a sweep with the paper's Table 4: ``table4.csv`` and ``.md`` in its folder."""
-
-    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """Writes the files and prints where they are."""
-        # Hydra loads this module with every command that names the callback: heavy imports wait until here.
-        from gedbd.experiments.distributed import is_first
-
-        if is_first():
-            write_table4(Path(config.hydra.sweep.dir))
-
-
-def read_published(item: str) -> pd.DataFrame:
-    """The published numbers of one table, in percent.
-
-    Args:
-        item: ``table4``.
+def read_published() -> pd.DataFrame:
+    """The published numbers in percent.
 
     Returns:
         One row a method, in the paper's order and indexed by method id: ``name`` (as the paper calls it) and one column
         a metric.
     """
-    with files("gedbd.tasks.questions").joinpath("published.csv").open() as file:
-        table = pd.read_csv(file)
-    mine = table[table["item"] == item]
-    wide = mine.pivot(index="method", columns="metric", values="value")
-    names = mine.drop_duplicates("method").set_index("method")["name"]
-    return wide.loc[names.index, mine["metric"].unique()].assign(name=names)
+    table = read_csv(locate("pkg://gedbd.tasks.questions/published.csv"), "value")
+    wide = table.pivot(index="method", columns="metric", values="value")
+    names = table.drop_duplicates("method").set_index("method")["name"]
+    return wide.loc[names.index, table["metric"].unique()].assign(name=names)
