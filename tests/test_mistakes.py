@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 from gedbd.__main__ import module_of
 from gedbd.configuration.command import CONF_DIR
 from gedbd.configuration.errors import composition_line
-from gedbd.configuration.option_types import check_types, check_values
+from gedbd.configuration.option_types import BOUNDS, check_types, check_values, dotted_names
 from gedbd.configuration.options import check_command_line
 
 
@@ -97,7 +97,7 @@ DEFAULTS = OmegaConf.create(
         "index": "???",
         "run": None,
         "fields": [],
-        "top_k": [1, 5],
+        "ranks": [1, 5],
         "encoder": {"name": "tiny"},
         "optimizer": {"lr": 0.1},
         "pairs": {"negatives_in_evaluation": 5, "seed": "${seed}"},
@@ -130,7 +130,7 @@ def check(option):
         ("chunk_tokens=many", "chunk_tokens=many must be a whole number"),
         ("chunk_tokens=2.5", "chunk_tokens=2.5 must be a whole number"),
         ("compile=perhaps", "compile=perhaps must be true or false"),
-        ("top_k=10", r"top_k=10 must be a list, such as \[1, 5\]"),
+        ("ranks=10", r"ranks=10 must be a list, such as \[1, 5\]"),
         ("fields=component", r"fields=component must be a list, such as \[a, b\]"),
         ("encoder.name=[a]", r"encoder.name=\['a'\] must be one value"),
         ("pairs.seed=x", "pairs.seed=x must be a whole number"),
@@ -143,6 +143,37 @@ def check(option):
 def test_a_value_of_another_type_is_refused(option, message):
     with pytest.raises(ValueError, match=message):
         check(option)
+
+
+BAD_NUMBERS = {
+    "batches.hard=1.1": "0 or more and at most 1",
+    "batches.singletons=1": "0 or more and at most 0.9",
+    "connections.keep_alive_s=0.5": "a whole number",
+    "cross.max_tokens=7": "8 or more",
+    "graph.dropout=1": "0 or more and below 1",
+    "labels.fraction=0": "above 0 and at most 1",
+    "loss.temperature=0": "above 0",
+    "ranking.window_days=.nan": "a number",
+    "split.folds=2": "3 or more",
+    "split.year=14": "1678 or more and at most 2261",
+    "tags.p=0": "0.01 or more and at most 100",
+    "task.alpha=-2": "-1 or more and at most 1",
+    "task.val_share=1": "above 0 and below 1",
+    "top_k=51": "1 or more and at most 50",
+}
+
+
+@pytest.mark.parametrize(("option", "problem"), BAD_NUMBERS.items())
+def test_a_number_out_of_bounds_is_refused(option, problem):
+    with pytest.raises(ValueError, match=rf"^{option.partition('=')[0]}=\S+ must be {problem}$"):
+        check_values(OmegaConf.from_dotlist([option]))
+
+
+def test_every_option_with_bounds_exists():
+    files = [OmegaConf.to_container(OmegaConf.load(path)) for path in Path(CONF_DIR).rglob("*.yaml")]
+    known = {name for file in files for name in dotted_names(file)}
+    # Files of groups leave out the section that they belong to.
+    assert [name for name in BOUNDS if not {name, name.partition(".")[2]} & known] == []
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import OmegaConf
 
 from gedbd.api.calls import choices, command_options, plain_errors
+from gedbd.configuration.option_types import check_values
 from gedbd.corpora.corpus import Corpus, keep_last
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def load_corpus(
         cfg = command_options("describe", [*words, *_path_word(name, str(source))])
         cut = None if "last_n" in cfg.dataset else given.pop("last_n", None)
         _set_options(cfg.dataset, name, given)
+        check_values(cfg)
         corpus = _read(OmegaConf.to_container(cfg.dataset, resolve=True))
         return corpus if cut is None else keep_last(corpus, cut)
 

@@ -15,12 +15,11 @@ def main(cfg: DictConfig) -> None:
     """Describes each distinct image that reports attach, once, and writes a table of captions by image name."""
     from gedbd.corpora.captions import check_writable, images_in, write_captions
     from gedbd.corpora.images import check_images, problem_warnings
-    from gedbd.encoders.vision.corpus_captions import caption_images, check_limits
+    from gedbd.encoders.vision.corpus_captions import caption_images
     from gedbd.experiments.corpus_reading import read_corpus
     from gedbd.io.console import silence_library_logs
 
     check_writable(Path(cfg.out))
-    check_limits(cfg.batch_size, cfg.max_megapixels, cfg.max_megabytes)
     corpus = read_corpus(cfg.dataset)
     console = open_console()
     say = partial(print_about, console, corpus.name)

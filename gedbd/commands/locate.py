@@ -22,7 +22,6 @@ def main(cfg: DictConfig) -> None:
 
         reports = read_reports(cfg.query, cfg.file)
         shown = Shown(cfg.top_k, cfg.max_hunks, read_moment(cfg.before, "before"), cfg.json)
-        shown.check()
         index, statement = open_configured(cfg)
     answer(index, statement, reports, shown)
 

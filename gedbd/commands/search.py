@@ -19,11 +19,10 @@ def main(cfg: DictConfig) -> None:
     """Prints the best groups for each report, their probabilities, and the reasons."""
     with gc_paused():
         from gedbd.triage.answer import as_json, print_matches, read_queries
-        from gedbd.triage.report import Filters, check_top_k
+        from gedbd.triage.report import Filters
         from gedbd.triage.stored_index import open_index
 
         queries = read_queries(cfg.query, cfg.file)
-        check_top_k(cfg.top_k)
         filters = Filters.of_texts(cfg.created_from, cfg.created_before, cfg.component)
         index = open_index(cfg.index, cfg.cache_dir, cfg.get("backend"))
     console = open_console()

@@ -21,6 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from gedbd.configuration.errors import CommandError, error_line, written_places
 from gedbd.configuration.help import command_help
 from gedbd.configuration.locations import CONF_DIR
+from gedbd.configuration.option_types import check_values
 from gedbd.configuration.options import check_command_line, delete_unused
 from gedbd.configuration.resolvers import is_own, own_folders, register_resolvers
 from gedbd.io.command_output import json_output
@@ -57,6 +58,7 @@ def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[
         @functools.wraps(task)
         def guarded(cfg: DictConfig) -> Any:
             with mistakes_in_one_line(cfg):
+                check_values(cfg)
                 return task(cfg)
 
         run = hydra.main(version_base="1.3", config_path=CONF_DIR, config_name=config_name)(guarded)

@@ -1,54 +1,107 @@
-"""Checks the types of options, and the lower bounds of numbers.
+"""The schema of options: their types, the bounds of numbers, and which of them are paths.
 
-The configuration has no schema: ``conf/`` declares the options, and their defaults declare the types. A value on the
-command line must have the type of its default. A default of null has no type, so ``LOWEST`` names the options that are
-numbers, and ``PATHS`` those that are paths.
+``conf/`` declares the options, and their defaults declare the types: a value on the command line must have the type of
+its default. A default of null has no type, so ``OPTIONS`` names the options that are numbers, and ``PATHS`` those that
+are paths. Code that receives checked options does not check them again.
 """
 
 import math
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatch
-from typing import Any
+from typing import Any, NamedTuple
 
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError
 
 COMPUTED = re.compile(r"\$\{(?!oc\.)[\w.]+:")  # a resolver of Hydra or gedbd: hydra, auto_precision, ...
 
-LOWEST: dict[str, float] = {  # an integer: whole numbers only
-    "batch_size": 1,
-    "chunk_tokens": 1,
-    "dataset.last_n": 1,
-    "dataset.max_diff_chars": 1,
-    "dataset.max_files": 1,
-    "encoder.dim": 1,
-    "encoder.hidden": 1,
-    "encoder.layers": 1,
-    "encoder.max_tokens": 1,
-    "encoder.truncate_dim": 1,
-    "graph.max_title_tokens": 1,
-    "line": 1,
-    "max_nodes": 1,
-    "optimizer.head_lr": 0.0,
-    "optimizer.lr": 0.0,
-    "scheduler.warmup_steps": 0,
-    "optimizer.weight_decay": 0.0,
-    "pairs.fill_to": 0,
-    "pairs.negatives_in_evaluation": 0.0,
-    "pairs.negatives_per_positive": 0.0,
-    "pairs.random_negatives": 0,
-    "patience": 0,
-    "port": 0,
-    "ranking.window_days": -math.inf,  # the functions that use it check its sign
-    "seed": 0,
-    "seeds": 1,
-    "trainer.accumulate_grad_batches": 1,
-    "trainer.gradient_clip_val": 0.0,
-    "trainer.max_epochs": 1,
-    "trainer.num_nodes": 1,
-    "webhook.suggestions": 1,
+
+class Bounds(NamedTuple):
+    """The numbers that an option may have.
+
+    Attributes:
+        low: The lowest number.
+        high: The highest number.
+        whole: Whether they are whole numbers.
+        above: Whether ``low`` itself is excluded.
+        below: Whether ``high`` itself is excluded.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    whole: bool = False
+    above: bool = False
+    below: bool = False
+
+    def problem(self, value: Any) -> str | None:
+        """What a value must be; None if it is within the bounds."""
+        if not _is_number(value, self.whole):
+            return "a whole number" if self.whole else "a number"
+        too_low = value < self.low or (self.above and value == self.low)
+        too_high = value > self.high or (self.below and value == self.high)
+        if not (too_low or too_high):
+            return None
+        ends = [] if self.low == -math.inf else [f"above {self.low:g}" if self.above else f"{self.low:g} or more"]
+        if self.high < math.inf:
+            ends.append(f"below {self.high:g}" if self.below else f"at most {self.high:g}")
+        return " and ".join(ends)
+
+
+# The options with bounds, section by section.
+OPTIONS: dict[Bounds, str] = {
+    Bounds(0, whole=True): """
+        captioner.max_retries connections.keep_alive_s connections.shutdown_grace_s cross.folds
+        llm.max_retries max_hunks pairs.fill_to pairs.random_negatives patience scheduler.warmup_steps seed
+        settings.changes_waiting settings.searches_waiting
+    """,
+    Bounds(1, whole=True): """
+        batch_size batches.batch_size batches.neighbours captioner.concurrency captioner.max_new_tokens
+        captioner.max_side chunk_tokens connections.max_connections cross.depth cross.max_queries
+        cross.options.batch_size cross.options.epochs cross.options.negatives dataset.last_n dataset.max_diff_chars
+        dataset.max_file_kb dataset.max_files dataset.max_method_lines encoder.dim encoder.hidden encoder.layers
+        encoder.max_tokens encoder.truncate_dim graph.max_title_tokens graph.rule.k judge line llm.concurrency
+        llm.depth llm.max_calls llm.max_characters max_diff_chars max_files max_nodes max_replayed seeds
+        settings.max_body_bytes settings.searches_at_once tags.dim tags.epochs tags.min_count tags.walks tags.window
+        task.backtest.judge task.backtest.max_replayed task.dim task.model.settings.bank_size task.model.settings.dim
+        task.model.settings.num_layers task.model.settings.projector_hidden task.model.val_candidates task.neighbours
+        task.seeds trainer.accumulate_grad_batches trainer.max_epochs trainer.num_nodes webhook.max_waiting
+        webhook.suggestions
+    """,
+    Bounds(2, whole=True): "graph.rule.max_reports min_reports tags.length",
+    Bounds(3, whole=True): "split.folds",
+    Bounds(8, whole=True): "cross.max_tokens",
+    Bounds(10, whole=True): "max_learnt",
+    Bounds(300, whole=True): "encoder.vocab_size",  # 256 bytes and the special tokens
+    Bounds(0, 65535, whole=True): "port",
+    Bounds(1, 50, whole=True): "top_k",
+    Bounds(1678, 2261, whole=True): "split.year",  # what timestamps of pandas can hold
+    Bounds(0): """
+        graph.rule.power optimizer.head_lr optimizer.lr optimizer.weight_decay pairs.negatives_in_evaluation
+        pairs.negatives_per_positive task.model.settings.bank_level task.model.settings.feature_level
+        task.model.settings.model_level task.weights.alignment task.weights.edge task.weights.mlm task.weights.role
+        task.weights.type trainer.gradient_clip_val
+    """,
+    Bounds(0, above=True): """
+        batches.negatives_per_positive captioner.timeout cross.options.lr graph.field_weight llm.timeout
+        loss.temperature max_megabytes max_megapixels settings.timeout_s suspects.update_s
+        task.model.settings.temperature webhook.deadline_s webhook.timeout_s
+    """,
+    Bounds(0, 1): "batches.hard fusion.lambda_text task.model.hard",
+    Bounds(0, 0.9): "batches.singletons",
+    Bounds(0, 1, below=True): """
+        graph.dropout ranking.protocols.candidate_sets.min_jaccard tags.min_jaccard task.model.settings.momentum
+    """,
+    Bounds(0, 1, above=True): "labels.fraction",
+    Bounds(0, 1, above=True, below=True): """
+        confidence_level target target_precision task.backtest.confidence_level task.backtest.target_precision
+        task.shares.nodes task.shares.tokens task.val_share webhook.target_precision
+    """,
+    Bounds(-1, 1): "ranking.protocols.candidate_sets.min_cosine task.alpha",
+    Bounds(0.01, 100): "tags.p tags.q",  # beyond it nearly all of the proposed steps would be rejected
+    Bounds(0, 36_500, above=True): "ranking.window_days split.val_days",
 }
+BOUNDS = {name: bounds for bounds, names in OPTIONS.items() for name in names.split()}
 NO_LIMIT = {"trainer.max_epochs": -1}  # Lightning trains until early stopping
 NULLABLE = ("dataset.suffixes", "pairs.negatives_in_evaluation", "text.tokens.*", "trainer.gradient_clip_val")
 FRACTIONAL = ("*timeout_s", "max_wait_s", "max_megabytes", "max_megapixels", "trainer.limit_*", "graph.rule.power")
@@ -75,6 +128,14 @@ def plain_options(cfg: DictConfig) -> dict[str, Any]:
     return {str(name): value for name, value in plain.items()}
 
 
+def dotted_names(options: dict[str, Any], above: str = "") -> Iterator[str]:
+    """Dotted names of sections and options."""
+    for name, value in options.items():
+        yield f"{above}{name}"
+        if isinstance(value, dict):
+            yield from dotted_names(value, f"{above}{name}.")
+
+
 def check_types(cfg: DictConfig, defaults: DictConfig) -> None:
     """Compares options with their defaults.
 
@@ -93,24 +154,20 @@ def check_types(cfg: DictConfig, defaults: DictConfig) -> None:
 
 
 def check_values(cfg: DictConfig) -> None:
-    """Checks the numbers of ``LOWEST`` and the paths of ``PATHS`` that the command has.
+    """Checks the numbers of ``BOUNDS`` and the paths of ``PATHS`` that the command has; null has no bounds.
 
     Raises:
-        ValueError: If a value is not a number or not a path, or a number is too small.
+        ValueError: If a value is not a number within its bounds, or not a path.
     """
-    for key, lowest in LOWEST.items():
-        value = _known(cfg, key)
-        if value is None or value == NO_LIMIT.get(key):
-            continue
-        wanted = "a whole number" if isinstance(lowest, int) else "a number"
-        if not _is_number(value, whole=isinstance(lowest, int)):
-            raise ValueError(f"{key}={shown(value)} must be {wanted}")
-        if value < lowest:
-            raise ValueError(f"{key}={value} must be {lowest:g} or more")
-    for key in PATHS:
-        value = _known(cfg, key)
-        if not isinstance(value, str | None):
-            raise ValueError(f"{key}={shown(value)} must be a path: write ./{shown(value)} if that is its name")
+    for key in dotted_names(plain_options(cfg)):
+        if key in BOUNDS:
+            value = _known(cfg, key)
+            problem = None if value is None or value == NO_LIMIT.get(key) else BOUNDS[key].problem(value)
+            if problem:
+                raise ValueError(f"{key}={shown(value)} must be {problem}")
+        elif key in PATHS and not isinstance(_known(cfg, key), str | None):
+            value = shown(_known(cfg, key))
+            raise ValueError(f"{key}={value} must be a path: write ./{value} if that is its name")
 
 
 def shown(value: Any) -> str:

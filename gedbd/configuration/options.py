@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Container, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -20,7 +19,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf, flag_override
 
 from gedbd.configuration.errors import composition_line, os_error_line
 from gedbd.configuration.help import first_example
-from gedbd.configuration.option_types import check_types, check_values, plain_options
+from gedbd.configuration.option_types import check_types, check_values, dotted_names, plain_options
 from gedbd.configuration.resolvers import register_resolvers
 from gedbd.io.files import IN_PACKAGE
 from gedbd.io.locks import OWNER, RUN_LOCK
@@ -164,16 +163,8 @@ def _compose(config_name: str, words: list[str]) -> DictConfig:
     except (HydraException, ValueError) as error:
         # The defaults alone compose, and hold the names to suggest.
         known = compose(config_name, return_hydra_config=True)
-        names = [*map(str, known.hydra.runtime.choices), *_names(plain_options(known))]
+        names = [*map(str, known.hydra.runtime.choices), *dotted_names(plain_options(known))]
         raise ValueError(composition_line(error, words, names)) from error
-
-
-def _names(options: dict[str, Any], above: str = "") -> Iterator[str]:
-    """Dotted names of sections and options."""
-    for name, value in options.items():
-        yield f"{above}{name}"
-        if isinstance(value, dict):
-            yield from _names(value, f"{above}{name}.")
 
 
 def _check_job(cfg: DictConfig, conf_dir: str, config_name: str, words: list[str]) -> None:

@@ -140,13 +140,9 @@ def open_endpoint(section: str, name: str, base_url: str | None, timeout: float,
         max_retries: Further attempts after a temporary refusal, a failure or a time-out.
 
     Raises:
-        ValueError: If the key, the address or the package ``openai`` is missing, or a setting is out of range.
+        ValueError: If the key, the address or the package ``openai`` is missing.
     """
     url = check_url(base_url or os.environ.get(URL_VARIABLE, "").strip(), section)
-    if max_retries < 0:
-        raise ValueError(f"{section}.max_retries={max_retries} must be 0 or more")
-    if timeout <= 0:
-        raise ValueError(f"{section}.timeout={timeout} must be above 0")
     key = read_secret(KEY_VARIABLE)
     if not key:
         raise ValueError(

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from gedbd.losses.loss import StepLabels
-from gedbd.losses.similarity import check_temperature, excluded, mean_or_zero, similarity_blocks
+from gedbd.losses.similarity import excluded, mean_or_zero, similarity_blocks
 
 
 class MultipleNegativesLoss(nn.Module):
@@ -22,7 +22,6 @@ class MultipleNegativesLoss(nn.Module):
 
     def __init__(self, temperature: float) -> None:
         super().__init__()
-        check_temperature(temperature)
         self.temperature = temperature
 
     def forward(self, z: Tensor, step: StepLabels) -> Tensor:

@@ -8,12 +8,6 @@ from torch import Tensor
 MAX_BLOCK_ROWS = 1024  # validation takes the loss over thousands of reports: the whole matrix would fill the memory
 
 
-def check_temperature(temperature: float) -> None:
-    """Raises ValueError if a temperature is not above 0."""
-    if temperature <= 0:
-        raise ValueError(f"loss.temperature={temperature} must be above 0")
-
-
 def similarity_blocks(z: Tensor, group: Tensor, temperature: float) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Yields B rows of the similarity matrix at a time.
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from gedbd.losses.loss import StepLabels
-from gedbd.losses.similarity import check_temperature, excluded, mean_or_zero, similarity_blocks
+from gedbd.losses.similarity import excluded, mean_or_zero, similarity_blocks
 
 
 class SupervisedContrastiveLoss(nn.Module):
@@ -21,7 +21,6 @@ class SupervisedContrastiveLoss(nn.Module):
 
     def __init__(self, temperature: float) -> None:
         super().__init__()
-        check_temperature(temperature)
         self.temperature = temperature
 
     def forward(self, z: Tensor, step: StepLabels) -> Tensor:

@@ -89,7 +89,6 @@ def find_candidate_sets(
     Raises:
         ValueError: If a threshold is out of range.
     """
-    _check(min_jaccard, min_cosine)
     queries = np.flatnonzero(wanted & (corpus.group < np.arange(len(corpus))))
     if not len(queries):
         return CandidateSets(queries, [], corpus.relevance, top_k, group=corpus.group, words=WORDS)
@@ -187,10 +186,3 @@ def _build(options: DictConfig, cache_dir: str | None) -> LoadedEncoder:
     with torch.random.fork_rng(devices=[]):
         built: LoadedEncoder = instantiate(options, cache_dir=cache_dir)
     return built
-
-
-def _check(min_jaccard: float, min_cosine: float) -> None:
-    if not 0 <= min_jaccard < 1:
-        raise ValueError(f"ranking.protocols.candidate_sets.min_jaccard={min_jaccard} must be 0 or more and below 1")
-    if not -1 <= min_cosine <= 1:
-        raise ValueError(f"ranking.protocols.candidate_sets.min_cosine={min_cosine} must be from -1 to 1")

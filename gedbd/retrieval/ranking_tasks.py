@@ -21,7 +21,6 @@ from gedbd.retrieval.protocol_words import (
 
 CANDIDATE_SETS_WORDS = generic_words("candidate_sets")
 EARLIER_DOCUMENTS_WORDS = generic_words("earlier_documents")
-MAX_WINDOW_DAYS = 36_500
 TOP_K = (1, 5, 10, 20, 100)
 
 
@@ -130,11 +129,6 @@ class EarlierReports(RankingTask):
         created_at = corpus.reports["created_at"]
         if created_at.isna().any():
             raise ValueError(f"ranking.window_days={window_days} needs creation dates, and {corpus.name} has none")
-        if not 0 < window_days <= MAX_WINDOW_DAYS:
-            raise ValueError(
-                f"ranking.window_days={window_days} must be above 0 and at most {MAX_WINDOW_DAYS},"
-                " or null for no window"
-            )
         # A group with one report since this moment is a candidate with all its reports.
         opens = created_at[queries] - pd.Timedelta(days=window_days)
         task = cls(queries, np.asarray(created_at.searchsorted(opens, side="left")), corpus.group, top_k)

@@ -108,7 +108,7 @@ class LengthBatchSampler(BatchSampler):
         pool_batches: Batches of a pool: more of them pad less, fewer of them mix lengths more.
 
     Raises:
-        ValueError: If there is no document, or ``batch_size`` is below 1.
+        ValueError: If there is no document.
     """
 
     def __init__(
@@ -121,8 +121,6 @@ class LengthBatchSampler(BatchSampler):
         world_size: int = 1,
         pool_batches: int = 50,
     ) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch_size={batch_size} must be 1 or more")
         if len(rows) == 0:
             raise ValueError("there is no document to draw batches from: the training part is empty")
         super().__init__(seed, rank, world_size, num_batches=-(-len(rows) // (batch_size * world_size)))

@@ -150,14 +150,8 @@ class GroupBatches:
     reads_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name, value, maximum in (("singletons", self.singletons, 0.9), ("hard", self.hard, 1.0)):
-            if not 0 <= value <= maximum:
-                raise ValueError(f"batches.{name}={value} must lie between 0 and {maximum}")
-        for name, value, minimum in (("batch_size", self.batch_size, 4), ("neighbours", self.neighbours, 1)):
-            if value < minimum:
-                raise ValueError(f"batches.{name}={value} must be {minimum} or more")
-        if self.negatives_per_positive <= 0:
-            raise ValueError(f"batches.negatives_per_positive={self.negatives_per_positive} must be above 0")
+        if self.batch_size < 4:
+            raise ValueError(f"batches.batch_size={self.batch_size} must be 4 or more")
         # With 2, a group of 3 would be cut into a pair and a single report.
         if self.capacity < 3:
             raise ValueError(

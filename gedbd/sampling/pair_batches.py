@@ -65,10 +65,6 @@ class PairBatches:
     provides: ClassVar[frozenset[str]] = frozenset({"pairs", "groups"})
     reads_groups: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        if self.batch_size < 1:
-            raise ValueError(f"batches.batch_size={self.batch_size} must be 1 or more")
-
     def __call__(self, inputs: SamplerInputs, rank: int = 0, world_size: int = 1) -> BatchSampler:
         """The batches of one process of ``world_size``, in every epoch."""
         return PairBatchSampler(inputs, self.batch_size, self.seed, rank, world_size, self.shuffle)

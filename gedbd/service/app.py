@@ -55,9 +55,6 @@ class Settings:
         searches_at_once: Number of threads that search.
         searches_waiting: Number of requests that may wait for one of them; more are answered 503.
         changes_waiting: Number of requests that may wait for the one thread that changes the index.
-
-    Raises:
-        ValueError: If ``max_body_bytes`` is too small.
     """
 
     token: str | None = None
@@ -67,10 +64,6 @@ class Settings:
     searches_at_once: int = 2
     searches_waiting: int = 32
     changes_waiting: int = 32
-
-    def __post_init__(self) -> None:
-        if self.max_body_bytes < 1:
-            raise ValueError(f"max_body_bytes={self.max_body_bytes} must be 1 or more")
 
 
 def create_app(

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
@@ -34,20 +34,11 @@ class ConnectionLimits:
         keep_alive_s: How long a connection stays open after an answer, in seconds.
         shutdown_grace_s: How long requests in flight may take after a signal to stop, in seconds. The process exits
             at most three seconds later.
-
-    Raises:
-        ValueError: If a number is out of range.
     """
 
     max_connections: int = 256
     keep_alive_s: int = 5
     shutdown_grace_s: int = 5
-
-    def __post_init__(self) -> None:
-        for name, number in asdict(self).items():
-            minimum = 1 if name == "max_connections" else 0
-            if not isinstance(number, int) or number < minimum:
-                raise ValueError(f"connections.{name}={number} must be a whole number, {minimum} or more")
 
 
 class RepeatedMessages(logging.Filter):
@@ -137,15 +128,9 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(app: "FastAPI", host: str, port: int, limits: ConnectionLimits) -> None:
-    """Serves until SIGTERM or SIGINT; requests in flight are answered for ``limits.shutdown_grace_s`` more seconds.
-
-    Raises:
-        ValueError: If the port is invalid.
-    """
+    """Serves until SIGTERM or SIGINT; requests in flight are answered for ``limits.shutdown_grace_s`` more seconds."""
     from uvicorn.config import LOGGING_CONFIG
 
-    if not 0 <= port <= 65535:
-        raise ValueError(f"port={port} must lie between 0 and 65535")
     closing = app.state.service.closing
     threading.Thread(target=_exit_in_time, args=(closing,), name="gedbd-shutdown", daemon=True).start()
     server = build_server(app, limits, host, port, LOGGING_CONFIG)

@@ -25,14 +25,9 @@ class SuspectFinder:
         repository: The index.
         statement: How often its ranker is right, in words.
         update_s: Seconds between two looks for new commits.
-
-    Raises:
-        ValueError: If ``update_s`` is not above 0.
     """
 
     def __init__(self, repository: RepositoryIndex, statement: str, update_s: float = 60.0) -> None:
-        if not (isinstance(update_s, int | float) and update_s > 0):
-            raise ValueError(f"suspects.update_s={update_s} must be a number above 0")
         self.statement = statement
         self.problem = "the repository is being indexed for the first time"
         self._repository = repository

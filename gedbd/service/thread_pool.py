@@ -30,17 +30,9 @@ class BoundedThreadPool:
         waiting: Number of calls that may wait for a thread.
         timeout_s: How long a call waits for its result, in seconds.
         name: What the calls are, as in the names of the settings.
-
-    Raises:
-        ValueError: If a number is too small.
     """
 
     def __init__(self, at_once: int, waiting: int, timeout_s: float, name: str = "searches") -> None:
-        for option, value, minimum in ((f"{name}_at_once", at_once, 1), (f"{name}_waiting", waiting, 0)):
-            if value < minimum:
-                raise ValueError(f"{option}={value} must be {minimum} or more")
-        if timeout_s <= 0:
-            raise ValueError(f"timeout_s={timeout_s} must be above 0")
         self.capacity = at_once + waiting
         self.timeout_s = timeout_s
         self.unfinished: set[Future[Any]] = set()

@@ -10,7 +10,7 @@ from raw_http import HEALTH, JSON_HEAD, connect, exchange, health, read_all, unt
 from served import serving
 
 from gedbd.service.app import create_app
-from gedbd.service.server import LOG_EVERY_S, ConnectionLimits, RepeatedMessages
+from gedbd.service.server import LOG_EVERY_S, RepeatedMessages
 from gedbd.triage.report import Report
 
 END = b"\r\n"
@@ -97,16 +97,3 @@ def test_what_clients_cause_is_logged_without_a_traceback_and_a_fault_with_it(me
     for fault in (logged(message, KeyError("fault")), logged(message, OSError(errno.EIO, "broken"))):
         assert repeated.filter(fault)
         assert fault.exc_info is not None
-
-
-@pytest.mark.parametrize(
-    ("limits", "message"),
-    [
-        ({"max_connections": 0}, "connections.max_connections=0 must be a whole number, 1 or more"),
-        ({"keep_alive_s": -1}, "connections.keep_alive_s=-1 must be a whole number, 0 or more"),
-        ({"shutdown_grace_s": 0.5}, "connections.shutdown_grace_s=0.5 must be a whole number"),
-    ],
-)
-def test_limits_that_make_no_sense_are_refused(limits, message):
-    with pytest.raises(ValueError, match=message):
-        ConnectionLimits(**limits)

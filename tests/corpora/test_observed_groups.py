@@ -99,12 +99,6 @@ def test_training_without_any_group_knows_what_there_is(make_corpus):
     assert Labels(0.5).observed(corpus, parts).tolist() == corpus.group.tolist()
 
 
-@pytest.mark.parametrize("fraction", [0, 0.0, -0.5, 1.5, math.nan])
-def test_shares_that_cannot_be_are_refused(corpus, fraction):
-    with pytest.raises(ValueError, match=f"labels.fraction={fraction} must be above 0 and at most 1"):
-        Labels(fraction).observed(corpus, split_corpus(SPLITS[0], corpus))
-
-
 @pytest.mark.parametrize("split", SPLITS, ids=lambda split: type(split).__name__)
 def test_pairs_of_unknown_groups_leave_training_and_evaluation_stays_the_same(corpus, split):
     parts = split_corpus(split, corpus)

@@ -179,10 +179,3 @@ def test_the_seed_makes_the_folds_and_their_number_counts_on(make_corpus):
     corpus = make_corpus(group)
     assert (split_corpus(FoldSplit(5, fold=7), corpus) == parts[2]).all()
     assert (split_corpus(FoldSplit(5, fold=-1), corpus) == parts[4]).all()
-
-
-@pytest.mark.parametrize("folds", [2, 1, 0, -5])
-def test_fewer_than_three_folds_are_refused(make_corpus, folds):
-    message = f"split.folds={folds} must be 3 or more: one to test, one to validate, one to train"
-    with pytest.raises(ValueError, match=message):
-        split_corpus(FoldSplit(folds), make_corpus(range(10)))

@@ -137,8 +137,3 @@ def test_batches_without_the_labels_of_a_loss_are_refused():
     check_labels(CosineEmbeddingLoss(0.5), frozenset({"pairs", "groups"}))
     with pytest.raises(ValueError, match="SupervisedContrastiveLoss reads groups, but batches: provides pairs only"):
         check_labels(SupervisedContrastiveLoss(0.07), frozenset({"pairs"}))
-
-
-def test_a_temperature_that_is_not_positive_is_refused():
-    with pytest.raises(ValueError, match=r"loss.temperature=0 must be above 0"):
-        MultipleNegativesLoss(0)

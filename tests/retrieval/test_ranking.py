@@ -211,9 +211,6 @@ def test_a_window_as_long_as_the_tracker_is_none(drawn):
 def test_windows_that_cannot_be_are_refused(make_corpus, small):
     with pytest.raises(ValueError, match=r"ranking.window_days=5 needs creation dates, and small has none"):
         all_of(make_corpus([0, 0]), window_days=5)
-    for window in (0, -3, math.nan):
-        with pytest.raises(ValueError, match=f"ranking.window_days={window} must be above 0 and at most 36500"):
-            all_of(small, window)
     message = "ranking.window_days=0.5 excludes the groups of all 3 queries of small: widen it"
     with pytest.raises(ValueError, match=message):
         all_of(small, window_days=0.5)

@@ -58,5 +58,3 @@ def test_more_processes_than_documents() -> None:
 def test_nothing_to_draw_is_refused() -> None:
     with pytest.raises(ValueError, match="the training part is empty"):
         LengthBatchSampler(ROWS[:0], LENGTHS[:0], 2, 0)
-    with pytest.raises(ValueError, match="batch_size=0 must be 1 or more"):
-        LengthBatchSampler(ROWS, LENGTHS, 0, 0)

@@ -84,9 +84,3 @@ def test_processes_that_fall_short_repeat_the_first_pairs():
     halves = [epoch_of(steps) for steps in of_all_processes(PairBatches(3, seed=0), inputs, 2)]
     assert [len(half) for half in halves] == [2, 2]
     assert [pair for a, b in zip(*halves, strict=True) for pair in as_pairs(a) + as_pairs(b)] == [*alone, alone[0]]
-
-
-@pytest.mark.parametrize("size", [0, -4])
-def test_a_batch_of_no_pairs_is_refused(size):
-    with pytest.raises(ValueError, match=rf"batches.batch_size={size} must be 1 or more"):
-        PairBatches(size, seed=0)

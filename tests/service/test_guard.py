@@ -127,21 +127,6 @@ def test_a_pool_counts_what_still_runs():
     assert asyncio.run(use()) == [503, 503, 1]
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"timeout_s": 0}, "timeout_s=0 must be above 0"),
-        ({"searches_at_once": 0}, "searches_at_once=0 must be 1 or more"),
-        ({"searches_waiting": -1}, "searches_waiting=-1 must be 0 or more"),
-        ({"max_body_bytes": 0}, "max_body_bytes=0 must be 1 or more"),
-        ({"changes_waiting": -1}, "changes_waiting=-1 must be 0 or more"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(index, setting, message):
-    with pytest.raises(ValueError, match=message):
-        create_app(index, Settings(**setting))
-
-
 def test_a_request_that_breaks_off_is_not_carried_out(index):
     parts = [
         {"type": "http.request", "body": b'{"issue_id": "90", "title": "cut"}', "more_body": True},

@@ -48,11 +48,8 @@ def read_java_sources(
         max_method_lines: Methods of more lines are left out.
 
     Raises:
-        ValueError: If a limit is below 1, the path is none of these, a line is wrong, or there is no method.
+        ValueError: If the path is none of these, a line is wrong, or there is no method.
     """
-    for option, limit in (("max_file_kb", max_file_kb), ("max_method_lines", max_method_lines)):
-        if limit < 1:
-            raise ValueError(f"dataset.{option}={limit} must be 1 or more")
     place = Path(path)
     if not place.exists():
         raise ValueError(f"{path}: no such file or folder; set dataset.path= to an existing one")

@@ -32,15 +32,10 @@ class TableBuilder:
 
     Args:
         name: Short name of the repository.
-        max_diff_chars: The longest diff of a row, in characters.
-
-    Raises:
-        ValueError: ``max_diff_chars`` is not above 0.
+        max_diff_chars: The longest diff of a row, in characters, 1 or more.
     """
 
     def __init__(self, name: str, max_diff_chars: int) -> None:
-        if max_diff_chars < 1:
-            raise ValueError(f"dataset.max_diff_chars={max_diff_chars} must be 1 or more")
         self.name = name
         self.max_diff_chars = max_diff_chars
         self._commits: list[tuple[object, ...]] = []

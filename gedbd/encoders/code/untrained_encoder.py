@@ -9,8 +9,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from gedbd.encoders.backends.backend import Backend
 from gedbd.encoders.tiny_bert import SPECIAL, between_ends, fast_tokenizer, random_bert
 
-MIN_VOCABULARY = 300  # 256 bytes and the special tokens
-
 
 class UntrainedEncoder:
     """A BERT with random weights, for tasks that train an encoder from the beginning.
@@ -57,8 +55,6 @@ class UntrainedEncoder:
             )
         if hidden % heads:
             raise ValueError(f"encoder.heads={heads} must divide encoder.hidden={hidden}")
-        if vocab_size < MIN_VOCABULARY:
-            raise ValueError(f"encoder.vocab_size={vocab_size} must be {MIN_VOCABULARY} or more")
         self.vocab_size = vocab_size
         self.seed = seed
         self.sizes = {

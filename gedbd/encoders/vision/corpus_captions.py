@@ -33,14 +33,6 @@ class Caption(NamedTuple):
     may_pass: bool = False
 
 
-def check_limits(batch_size: int, max_megapixels: float, max_megabytes: float) -> None:
-    """Raises ValueError if one of the options is not above 0."""
-    limits = {"batch_size": batch_size, "max_megapixels": max_megapixels, "max_megabytes": max_megabytes}
-    for name, value in limits.items():
-        if not value > 0:
-            raise ValueError(f"{name}={value} must be above 0")
-
-
 class CaptionedImages(NamedTuple):
     """Images and their captions.
 

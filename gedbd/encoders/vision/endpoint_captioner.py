@@ -58,9 +58,6 @@ class EndpointCaptioner:
         self.endpoint = open_endpoint("captioner", name, base_url, timeout, max_retries)
         if not prompt.strip():
             raise ValueError("captioner.prompt is empty: give a question about an image")
-        for option, value in (("max_side", max_side), ("concurrency", concurrency)):
-            if value < 1:
-                raise ValueError(f"captioner.{option}={value} must be 1 or more")
         self.model = model
         self.prompt = prompt
         self.max_side = max_side

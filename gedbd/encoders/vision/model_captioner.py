@@ -97,7 +97,7 @@ def load_captioner(name: str, model: str, prompt: str, max_new_tokens: int) -> M
     Raises:
         ValueError: If the model is not available, is of another kind, or needs a package that is not installed.
     """
-    _check(prompt, max_new_tokens)
+    _check(prompt)
     # CPUs without matrix units are slow in the half precision that weights are published in.
     precision = "auto" if torch.cuda.is_available() else torch.float32
     processor, found = local_first("captioner", name, model, lambda local: _read(model, precision, local))
@@ -108,7 +108,7 @@ def load_tiny_captioner(
     name: str, prompt: str, max_new_tokens: int, hidden: int, layers: int, seed: int
 ) -> ModelCaptioner:
     """A tiny random model, see ``gedbd.encoders.vision.model_captioner``; for the arguments see ``load_captioner``."""
-    _check(prompt, max_new_tokens)
+    _check(prompt)
     processor = tiny_processor()
     model = tiny_vision_model(hidden, layers, seed, processor)
     return ModelCaptioner(model, processor, prompt, max_new_tokens)
@@ -128,11 +128,9 @@ def _read(model: str, precision: "torch.dtype | str", local: bool) -> tuple[Any,
     return processor, found
 
 
-def _check(prompt: str, max_new_tokens: int) -> None:
+def _check(prompt: str) -> None:
     if not prompt.strip():
         raise ValueError("captioner.prompt is empty: give a question about an image")
-    if max_new_tokens < 1:
-        raise ValueError(f"captioner.max_new_tokens={max_new_tokens} must be 1 or more")
 
 
 def _question(processor: ProcessorMixin, prompt: str) -> str:

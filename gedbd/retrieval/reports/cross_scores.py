@@ -63,7 +63,8 @@ class CrossScores:
     ) -> None:
         if backend is not None and backend.calibrated:
             raise ValueError("cross: a calibrated backend cannot run a cross-encoder: choose backend=openvino_bf16")
-        _check_settings(max_tokens, depth, max_queries, folds, options)
+        if folds != 0 and folds < MIN_FOLDS:
+            raise ValueError(f"cross.folds={folds} must be 0, or {MIN_FOLDS} or more")
         self.depth = depth
         self.max_queries = max_queries
         self.folds = folds
@@ -209,22 +210,3 @@ def _group_folds(lists: Sequence[RankedList], groups: np.ndarray, folds: int) ->
     # Groups by their first queries: with first = [4, 0, 2], the second group comes first.
     turn = np.argsort(np.argsort(first))
     return np.asarray(turn[place] % folds)
-
-
-def _check_settings(max_tokens: int, depth: int, max_queries: int, folds: int, options: CrossEncoderOptions) -> None:
-    """Raises ValueError for the first setting that is out of range."""
-    limits = {
-        "max_tokens": (max_tokens, 8),
-        "depth": (depth, 1),
-        "max_queries": (max_queries, 1),
-        "negatives": (options.negatives, 1),
-        "epochs": (options.epochs, 1),
-        "batch_size": (options.batch_size, 1),
-    }
-    for option, (value, minimum) in limits.items():
-        if value < minimum:
-            raise ValueError(f"cross.{option}={value} must be {minimum} or more")
-    if folds != 0 and folds < MIN_FOLDS:
-        raise ValueError(f"cross.folds={folds} must be 0, or {MIN_FOLDS} or more")
-    if options.lr <= 0:
-        raise ValueError(f"cross.lr={options.lr} must be above 0")

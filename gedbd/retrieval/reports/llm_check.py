@@ -224,14 +224,10 @@ def load_llm_check(
         cache_dir: See ``LlmCheck``.
 
     Raises:
-        ValueError: If the key, the address or the package ``openai`` is missing, or a setting is out of range.
+        ValueError: If the key, the address or the package ``openai`` is missing, or ``answer`` is unknown.
     """
     if answer not in ANSWERS:
         raise ValueError(f"llm.answer={answer} is unknown: choose {' or '.join(ANSWERS)}")
-    limits = {"depth": depth, "max_characters": max_characters, "concurrency": concurrency, "max_calls": max_calls}
-    for option, value in limits.items():
-        if value is not None and value < 1:
-            raise ValueError(f"llm.{option}={value} must be 1 or more")
     endpoint = open_endpoint("llm", name, base_url, timeout, max_retries)
     fields = optional_fields(max_tokens, temperature, seed, answer_fields(answer) | dict(extra_body))
     question = LlmQuestion(endpoint.base_url, model, answer, max_characters, fields)

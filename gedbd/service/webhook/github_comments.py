@@ -67,9 +67,6 @@ class CommentClient:
         api_url: Address of the API.
         timeout_s: How long an answer may pause, in seconds.
         deadline_s: How long one attempt to post a comment may take, with all its calls, in seconds.
-
-    Raises:
-        ValueError: If a time is not above 0.
     """
 
     def __init__(
@@ -79,9 +76,6 @@ class CommentClient:
         timeout_s: float = 10.0,
         deadline_s: float = 30.0,
     ) -> None:
-        for name, value in (("timeout_s", timeout_s), ("deadline_s", deadline_s)):
-            if not value > 0:
-                raise ValueError(f"webhook.{name}={value} must be above 0")
         self.token = token
         self.api_url = api_url.rstrip("/")
         self.timeout_s = timeout_s

@@ -82,9 +82,6 @@ class Webhook:
     ) -> None:
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository or "", re.ASCII):
             raise ValueError(f"webhook.repository={repository} must be owner/name, as GitHub spells it")
-        for name, value in (("suggestions", suggestions), ("max_waiting", max_waiting)):
-            if value < 1:
-                raise ValueError(f"webhook.{name}={value} must be 1 or more")
         self.index = index
         self.repository = str(repository)
         self.github = github
@@ -115,8 +112,6 @@ class Webhook:
         wanted = self.target_precision
         if wanted is None:
             return self.index.target
-        if not (isinstance(wanted, float | int) and 0 < wanted < 1):
-            raise ValueError(f"webhook.target_precision={wanted} must be above 0 and below 1, or null")
         return find_target(self.index.targets, wanted, "webhook.target_precision")
 
     def start(self, count_event: Callable[[str], object], count_comment: Callable[[str], object]) -> None:

@@ -131,8 +131,6 @@ def check_training(cfg: DictConfig, batches: Batches, loss: Loss, parts: np.ndar
         raise ValueError(f"{readers} read duplicate groups whole, test pairs too: not with split=pair")
     if cfg.compile and not isinstance(cfg.trainer.get("strategy", ""), str):
         raise ValueError("compile=true does not go with trainer=fsdp: set compile=false, or use trainer=ddp")
-    if cfg.chunk_tokens is not None and cfg.chunk_tokens < 1:
-        raise ValueError(f"chunk_tokens={cfg.chunk_tokens} must be 1 or more")
 
 
 def _graph(cfg: DictConfig, prepared: PreparedData, encoder: LoadedEncoder, console: Console) -> TitleGraph:

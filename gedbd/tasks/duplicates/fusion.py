@@ -16,8 +16,6 @@ class WeightedSum(nn.Module):
 
     def __init__(self, lambda_text: float) -> None:
         super().__init__()
-        if not 0 <= lambda_text <= 1:
-            raise ValueError(f"fusion.lambda_text={lambda_text} must lie between 0 and 1")
         self.lambda_text = lambda_text
 
     def forward(self, z_text: Tensor, z_graph: Tensor) -> Tensor:

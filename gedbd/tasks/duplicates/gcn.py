@@ -44,8 +44,6 @@ class GraphBranch(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        if not 0 <= dropout < 1:
-            raise ValueError(f"graph.dropout={dropout} must be 0 or more and below 1")
         self.adjacency = adjacency
         self.dropout = dropout
         self.node_features = NodeFeatures(num_nodes, dim, features)

@@ -143,8 +143,6 @@ class LocalizationDataModule(WholeBatchData):
         hard: float = 0.0,
     ) -> None:
         super().__init__()
-        if batch_size < 1:
-            raise ValueError(f"batch_size={batch_size} must be 1 or more")
         self.fit_rows, self.val_rows = split_by_time(training, val_share)
         self.reports = reports
         self.changes = changes
@@ -175,10 +173,8 @@ def split_by_time(rows: np.ndarray, val_share: float) -> tuple[np.ndarray, np.nd
     """Rows of reports, in chronological order, for training and, the last ones, for validation.
 
     Raises:
-        ValueError: If the share is not between 0 and 1, or one of the two has fewer than two reports.
+        ValueError: If one of the two has fewer than two reports.
     """
-    if not 0 < val_share < 1:
-        raise ValueError(f"task.val_share={val_share} must be above 0 and below 1")
     rows = np.unique(rows)
     count = round(len(rows) * val_share)
     if min(count, len(rows) - count) < 2:

@@ -42,15 +42,13 @@ class Pairs:
         hard: Share of the negative changes that are taken from the commits that change a file of the positive one.
 
     Raises:
-        ValueError: If ``hard`` is not a share, no report has an inducing commit before it, or a commit induced the
+        ValueError: If no report has an inducing commit before it, or a commit induced the
             bugs of all reports, so that none is its negative.
     """
 
     def __init__(
         self, corpus: ChangeCorpus, granularity: Granularity, reports: np.ndarray, seed: int, hard: float = 0.0
     ) -> None:
-        if not 0 <= hard <= 1:
-            raise ValueError(f"task.model.hard={hard} must be between 0 and 1")
         self.seed = seed
         self.hard = hard
         self.reports = np.unique(reports)

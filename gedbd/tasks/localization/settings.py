@@ -42,18 +42,8 @@ class HmcblSettings:
     train_encoders: bool = True
 
     def __post_init__(self) -> None:
-        if self.temperature <= 0:
-            raise ValueError(f"task.model.settings.temperature={self.temperature} must be above 0")
         if self.pooling not in POOLINGS:
             raise ValueError(f"task.model.settings.pooling={self.pooling} is unknown: choose {' or '.join(POOLINGS)}")
-        for name in ("num_layers", "dim", "projector_hidden", "bank_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"task.model.settings.{name}={getattr(self, name)} must be 1 or more")
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"task.model.settings.momentum={self.momentum} must be at least 0 and below 1")
-        weights = [getattr(self, f"{level}_level") for level in LEVELS]
-        if min(weights) < 0:
-            raise ValueError("task.model.settings.feature_level, model_level and bank_level must be 0 or more")
         if not self.weights:
             levels = (
                 "feature_level, model_level and bank_level" if self.train_encoders else "model_level and bank_level"

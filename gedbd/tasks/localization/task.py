@@ -86,10 +86,6 @@ class LocalizationTask:
         unknown = [name for name in granularities if name not in GRANULARITIES]
         if unknown or not granularities:
             raise ValueError(f"task.granularities={list(granularities)}: choose from {', '.join(GRANULARITIES)}")
-        if seeds < 1:
-            raise ValueError(f"task.seeds={seeds} must be 1 or more")
-        if not 0 < val_share < 1:
-            raise ValueError(f"task.val_share={val_share} must be between 0 and 1")
         if granularities[0] not in compared.ranked(compared.baseline):
             raise ValueError(f"task.compared.only.{compared.baseline}: the baseline must rank {granularities[0]}s")
         self.scorers = dict(scorers)

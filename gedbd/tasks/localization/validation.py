@@ -38,13 +38,7 @@ class RankedReports(NamedTuple):
 
 
 def choose_candidates(pairs: Pairs, count: int) -> RankedReports:
-    """The inducing commits of the pairs and ``count`` others, drawn from those before the last report.
-
-    Raises:
-        ValueError: If ``count`` is below 1.
-    """
-    if count < 1:
-        raise ValueError(f"task.model.val_candidates={count} must be 1 or more")
+    """The inducing commits of the pairs and ``count`` others, drawn from those before the last report."""
     reports = np.unique(pairs.pairs[:, 0])
     inducing = np.unique(pairs.pairs[:, 1])
     present = [row for row in range(pairs.before[reports].max()) if len(pairs.rows_of[row])]

@@ -63,7 +63,7 @@ class QuestionsTask:
         neighbours: int = 10,
         epochs: int = 40,
     ) -> None:
-        check_head(head, dim)
+        check_head(head)
         self.network = network
         self.clean = clean
         self.head = head

@@ -51,12 +51,10 @@ class ResidualHead(nn.Module):
         return normalize(features[:, : self.num_text] + self.linear(features), dim=1)
 
 
-def check_head(name: str, dim: int) -> None:
-    """Raises ValueError if a projection is unknown or its size is not above 0."""
+def check_head(name: str) -> None:
+    """Raises ValueError if a projection is unknown."""
     if name not in HEADS:
         raise ValueError(f"task.head={name} is unknown: choose {', '.join(HEADS)}")
-    if dim < 1:
-        raise ValueError(f"task.dim={dim} must be 1 or more")
 
 
 def make_head(name: str, num_inputs: int, num_text: int, dim: int) -> nn.Module:
@@ -71,7 +69,7 @@ def make_head(name: str, num_inputs: int, num_text: int, dim: int) -> nn.Module:
     Raises:
         ValueError: If the name is unknown or the size not above 0.
     """
-    check_head(name, dim)
+    check_head(name)
     return SigmoidHead(num_inputs, dim) if name == "sigmoid" else ResidualHead(num_inputs, num_text)
 
 

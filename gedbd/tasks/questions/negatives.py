@@ -35,10 +35,6 @@ class Negatives:
     def __post_init__(self) -> None:
         if self.kind not in CHOICES:
             raise ValueError(f"task.negatives={self.kind} is unknown: choose {', '.join(CHOICES)}")
-        if not -1 <= self.alpha <= 1:
-            raise ValueError(f"task.alpha={self.alpha} must be between -1 and 1")
-        if self.neighbours < 1:
-            raise ValueError(f"task.neighbours={self.neighbours} must be 1 or more")
 
     @property
     def provides(self) -> frozenset[str]:

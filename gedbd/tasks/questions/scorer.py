@@ -51,7 +51,7 @@ class TripletScorer(Scorer):
         batch_size: int = 64,
         seed: int = 0,
     ) -> None:
-        check_head(head, dim)
+        check_head(head)
         self.vectors = vectors
         self.loss = loss
         self.tags = tags

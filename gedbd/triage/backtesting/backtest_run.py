@@ -71,12 +71,6 @@ def check_backtest(cfg: DictConfig) -> None:
         raise ValueError("a backtest replays reports in chronological order: set split=time")
     if cfg.weights not in ("best", "refit"):
         raise ValueError(f"weights={cfg.weights} is unknown: choose best or refit")
-    for name in ("target_precision", "confidence_level"):
-        if not (isinstance(cfg[name], int | float) and 0 < cfg[name] < 1):
-            raise ValueError(f"{name}={cfg[name]} must be a number above 0 and below 1")
-    for name in ("max_replayed", "judge"):
-        if not (isinstance(cfg[name], int) and cfg[name] >= 1):
-            raise ValueError(f"{name}={cfg[name]} must be a whole number, 1 or more")
     if cfg.fill and not Path(cfg.fill).is_file():
         raise ValueError(f"fill={cfg.fill}: no such file")
 

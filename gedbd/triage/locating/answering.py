@@ -23,7 +23,7 @@ from gedbd.triage.locating.located import LocatedChange
 from gedbd.triage.locating.reports import query_of
 from gedbd.triage.locating.repository_index import RepositoryIndex, open_repository
 from gedbd.triage.locating.trained import NOT_MEASURED, read_trained
-from gedbd.triage.report import Report, check_top_k
+from gedbd.triage.report import Report
 
 SHORT_ID = 10
 INDENT = "    "
@@ -47,12 +47,6 @@ class Shown(NamedTuple):
     max_hunks: int
     before: datetime | None
     json: bool
-
-    def check(self) -> None:
-        """Raises ValueError if so many commits or hunks cannot be shown."""
-        check_top_k(self.top_k)
-        if not isinstance(self.max_hunks, int) or self.max_hunks < 0:
-            raise ValueError(f"max_hunks={self.max_hunks} must be a whole number, 0 or more")
 
 
 def answer(index: RepositoryIndex, statement: str, reports: Iterable[Report], shown: Shown) -> None:

@@ -70,18 +70,13 @@ def open_repository(
         limits: How much of a commit is indexed; None for the defaults.
 
     Raises:
-        ValueError: Git is missing, the path is no repository or a shallow clone, or the limits are below 1.
+        ValueError: Git is missing, the path is no repository or a shallow clone.
     """
     for name, given in (("repo", path), ("revision", revision), ("index", "absent" if index is None else index)):
         if not given:
             raise ValueError(f"{name}= is empty")
     git = Git(path)
     limits = IndexLimits() if limits is None else limits
-    for name, value in (("max_files", limits.max_files), ("max_diff_chars", limits.max_diff_chars)):
-        if not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name}={value} must be a whole number, 1 or more")
-    if not isinstance(limits.merges, bool):
-        raise ValueError(f"merges={limits.merges} must be true or false")
     folder = default_folder(cache_dir, git, revision) if index is None else Path(index).expanduser()
     ranker = TrackerRanker(default_ranker()) if ranker is None else ranker
     return RepositoryIndex(git, folder, revision, ranker, limits)

@@ -151,8 +151,6 @@ def test_paths_without_methods_are_refused(folder, tmp_path) -> None:
         read(tmp_path / "absent")
     with pytest.raises(ValueError, match=r"not a folder, a \.java file or a file of methods"):
         read(tmp_path / "m.csv")
-    with pytest.raises(ValueError, match="max_method_lines=0 must be 1 or more"):
-        read(folder, max_method_lines=0)
 
 
 def test_the_configuration_names_it(folder) -> None:

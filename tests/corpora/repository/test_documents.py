@@ -87,8 +87,6 @@ def test_a_path_that_occurs_twice_is_one_file():
     assert joined.hunks.ids.tolist() == ["v:A:1", "v:A:2"]
 
 
-def test_no_commits_give_empty_tables_and_a_limit_of_0_is_refused():
+def test_no_commits_give_empty_tables():
     empty = change_tables("demo", [], 10)
     assert [len(table) for table in empty[:3]] == [0, 0, 0]
-    with pytest.raises(ValueError, match=r"dataset\.max_diff_chars=0 must be 1 or more"):
-        change_tables("demo", [], 0)

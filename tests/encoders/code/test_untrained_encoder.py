@@ -36,7 +36,6 @@ def test_tokens_are_texts_in_their_places():
     [
         ({"backend": Torch()}, "encoder=untrained has neither weights nor a tokenizer before it is pre-trained"),
         ({"hidden": 9}, "encoder.heads=2 must divide encoder.hidden=9"),
-        ({"vocab_size": 100}, "encoder.vocab_size=100 must be 300 or more"),
     ],
 )
 def test_what_cannot_work_is_refused(options, message):

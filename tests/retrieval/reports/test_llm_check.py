@@ -185,12 +185,6 @@ def test_it_says_what_leaves_the_machine_before_it_does(server, load):
         ({"OPENAI_API_KEY": ""}, {}, "llm=openai: set OPENAI_API_KEY to the API key of http://127"),
         ({}, {"base_url": "localhost:8000"}, "llm.base_url=localhost:8000 is not an address"),
         ({}, {"answer": "maybe"}, "llm.answer=maybe is unknown: choose number or yes_no"),
-        ({}, {"depth": 0}, "llm.depth=0 must be 1 or more"),
-        ({}, {"max_characters": 0}, "llm.max_characters=0 must be 1 or more"),
-        ({}, {"concurrency": 0}, "llm.concurrency=0 must be 1 or more"),
-        ({}, {"max_calls": 0}, "llm.max_calls=0 must be 1 or more"),
-        ({}, {"max_retries": -1}, "llm.max_retries=-1 must be 0 or more"),
-        ({}, {"timeout": 0}, "llm.timeout=0 must be above 0"),
     ],
 )
 def test_settings_that_cannot_work_are_told_before_anything_is_sent(

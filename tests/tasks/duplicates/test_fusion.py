@@ -15,12 +15,6 @@ def test_weighted_sum_by_hand(lambda_text, expected):
     torch.testing.assert_close(WeightedSum(lambda_text)(TEXT, GRAPH), torch.tensor(expected, dtype=torch.float32))
 
 
-@pytest.mark.parametrize("lambda_text", [-0.01, 1.01, 7])
-def test_a_weight_out_of_bounds_is_refused(lambda_text):
-    with pytest.raises(ValueError, match=f"fusion.lambda_text={lambda_text} must lie between 0 and 1"):
-        WeightedSum(lambda_text)
-
-
 def test_concat_starts_as_the_mean_and_can_learn_something_else():
     concat, z_text, z_graph = Concat(5), torch.randn(7, 5), torch.randn(7, 5)
     torch.testing.assert_close(concat(z_text, z_graph), WeightedSum(0.5)(z_text, z_graph))

@@ -57,8 +57,6 @@ def test_dropout_is_of_training_alone(rule):
     branch.eval()
     assert torch.equal(branch(N_ID, z_text), branch(N_ID, z_text))
     assert [name for name, _ in branch.named_parameters() if "bias" in name] == []
-    with pytest.raises(ValueError, match=r"graph.dropout=1 must be 0 or more and below 1"):
-        GraphBranch(adjacency, 12, 4, "learnable", dropout=1)
 
 
 def test_the_graph_is_not_in_the_checkpoint_and_half_precision_is_not_its():

@@ -188,8 +188,6 @@ def test_the_ablation_is_a_sweep_with_a_table(call):
         ({}, {"granularities": ["method"]}, "task.granularities=['method']: choose from commit, file, hunk"),
         ({}, {"granularities": []}, "task.granularities=[]: choose from commit, file, hunk"),
         ({}, {"learnt": {"bm25": LearntOptions()}}, "task.learnt.bm25: there is another method with this name"),
-        ({}, {"seeds": 0}, "task.seeds=0 must be 1 or more"),
-        ({}, {"val_share": 1.0}, "task.val_share=1.0 must be between 0 and 1"),
     ],
 )
 def test_invalid_options_are_refused(compared, options, message):

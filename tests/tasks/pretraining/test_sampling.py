@@ -176,11 +176,5 @@ def test_a_corpus_of_reports_is_refused(make_corpus):
         check_methods(make_corpus([0, 1]))
 
 
-@pytest.mark.parametrize("name", ["tokens", "nodes"])
-def test_shares_outside_are_refused(name):
-    with pytest.raises(ValueError, match=rf"task.shares.{name}=1 must be above 0 and below 1"):
-        Shares(**{name: 1})
-
-
 def test_objectives_are_named_once():
     assert OBJECTIVES == (MLM, ALIGNMENT, EDGE, TYPE, ROLE)

@@ -81,8 +81,6 @@ def test_questions_that_are_all_duplicates_have_no_negative():
     ("options", "message"),
     [
         ({"kind": "random"}, r"task\.negatives=random is unknown: choose buckets, mined, in_batch"),
-        ({"alpha": 2.0}, r"task\.alpha=2.0 must be between -1 and 1"),
-        ({"neighbours": 0}, r"task\.neighbours=0 must be 1 or more"),
     ],
 )
 def test_wrong_options_are_refused(options, message):

@@ -162,12 +162,7 @@ def join_fields(
 
     Returns:
         ``(N, d + V)`` unit rows, V the number of values and of the further fields' dimensions.
-
-    Raises:
-        ValueError: If the weight is not above 0.
     """
-    if not weight > 0:
-        raise ValueError(f"graph.field_weight={weight} must be above 0; graph.fields=[] leaves the fields out")
     # A one-hot column for each value, scaled by the root of the weight: two reports that agree get an inner product of
     # exactly the weight.
     parts = [vectors]

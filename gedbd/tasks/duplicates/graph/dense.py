@@ -33,8 +33,6 @@ def kernel_factor(vectors: Tensor, power: int) -> Tensor:
     Returns:
         ``(N, C(d + p, p))``.
     """
-    if power < 0:
-        raise ValueError(f"graph.rule.power={power} must be 0 or more")
     columns = torch.cat([torch.ones_like(vectors[:, :1]), vectors], dim=1)
     factors = []
     # Each term is a multiset of columns: for d = 1 and p = 2 they are (0, 0), (0, 1), (1, 1), that is 1, t and t^2

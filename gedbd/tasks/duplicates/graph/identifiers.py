@@ -25,10 +25,6 @@ class SharedIdentifiers:
     """
 
     def __init__(self, k: int, max_reports: int) -> None:
-        if k < 1:
-            raise ValueError(f"graph.rule.k={k} must be 1 or more")
-        if max_reports < 2:
-            raise ValueError(f"graph.rule.max_reports={max_reports} must be 2 or more: two reports share an identifier")
         self.k = k
         self.max_reports = max_reports
 

@@ -20,11 +20,6 @@ def check_options(cfg: DictConfig) -> None:
     """Raises ValueError if the options are invalid, before any long work."""
     if OmegaConf.is_missing(cfg.dataset, "path"):
         raise ValueError("no reports given: set repo=. dataset=csv dataset.path=issues.csv")
-    if not (isinstance(cfg.target, int | float) and 0 < cfg.target < 1):
-        raise ValueError(f"target={cfg.target} must be a number above 0 and below 1")
-    for name, minimum in (("min_reports", 2), ("max_replayed", 1), ("max_learnt", 10)):
-        if not (isinstance(cfg[name], int) and cfg[name] >= minimum):
-            raise ValueError(f"{name}={cfg[name]} must be a whole number, {minimum} or more")
     given = [name for name in REPOSITORY_OPTIONS if cfg[name] is not None]
     if given and cfg.repo is None:
         raise ValueError(f"{given[0]}= needs a repository: add repo=., or use dataset.{given[0]}= with dataset=git")

@@ -124,8 +124,3 @@ def test_neighbours_are_the_strongest_senders_but_not_oneself():
         expected = sorted(senders, key=lambda other: -float(cosine[row, other]))[:4]
         assert index[place].tolist() == expected
         assert weight[place].tolist() == pytest.approx([float((1 + cosine[row, e]) / 2) ** 3 for e in expected], 1e-4)
-
-
-def test_a_power_below_one_is_refused():
-    with pytest.raises(ValueError, match=r"graph.rule.power=-1 must be 0 or more"):
-        DenseAdjacency(unit_rows(3), torch.ones(3, dtype=torch.bool), power=-1)

@@ -71,11 +71,6 @@ def test_rare_values_agree_with_nothing():
     assert joined[-1].tolist() == [1.0] + [0.0] * 256
 
 
-def test_field_weight_must_count():
-    with pytest.raises(ValueError, match=r"graph\.field_weight=0 must be above 0"):
-        join_fields(torch.ones(2, 1), [np.zeros(2, dtype=int)], 0)
-
-
 def test_sampled_cosines_are_those_of_random_pairs_and_always_the_same():
     raw = np.array([[2.0, 0.0], [0.0, 3.0]])
     reduced = torch.tensor([[1.0, 0.0], [0.6, 0.8]])
