@@ -133,9 +133,3 @@ def test_an_encoder_is_built_without_a_draw_of_random_numbers_and_only_for_queri
     assert not list(tmp_path.iterdir())
     assert len(finder(make_corpus([0, 0, 2]), np.ones(3, dtype=bool), top_k=(1,))) == 1
     assert torch.equal(torch.rand(1), expected)
-
-
-@pytest.mark.parametrize(("option", "value"), [("min_jaccard", 1.0), ("min_jaccard", -0.1), ("min_cosine", 1.5)])
-def test_a_threshold_out_of_range_is_refused(make_corpus, encoder, option, value):
-    with pytest.raises(ValueError, match=rf"candidate_sets\.{option}={value} must be"):
-        find_candidate_sets(make_corpus([0, 0]), np.ones(2, dtype=bool), encoder=encoder, **{option: value})

@@ -161,18 +161,17 @@ def test_the_figure_of_a_backtest_is_shown(repo, tmp_path, finder):
 
 
 @pytest.mark.parametrize(
-    ("repo_name", "run", "update_s", "message"),
+    ("repo_name", "run", "message"),
     [
-        (None, "run", 60, "locate_run=run needs a repository: add repo=PATH"),
-        ("project.git", "nowhere", 60, "nowhere"),
-        ("project.git", None, 0, "suspects.update_s=0 must be a number above 0"),
-        ("elsewhere", None, 60, "elsewhere"),
+        (None, "run", "locate_run=run needs a repository: add repo=PATH"),
+        ("project.git", "nowhere", "nowhere"),
+        ("elsewhere", None, "elsewhere"),
     ],
 )
-def test_wrong_options_are_refused(repo, tmp_path, monkeypatch, repo_name, run, update_s, message):
+def test_wrong_options_are_refused(repo, tmp_path, monkeypatch, repo_name, run, message):
     monkeypatch.chdir(tmp_path)
     with pytest.raises((ValueError, OSError), match=message):
-        open_suspects(repo_name, run, str(tmp_path / "cache"), update_s=update_s)
+        open_suspects(repo_name, run, str(tmp_path / "cache"))
 
 
 def test_a_service_without_a_repository_has_no_finder(tmp_path):

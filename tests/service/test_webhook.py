@@ -360,15 +360,6 @@ def test_a_repository_is_asked_for(index, repository):
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
-    [("target_precision", 80), ("target_precision", "high"), ("suggestions", 0), ("max_waiting", 0)],
-)
-def test_numbers_that_make_no_sense_are_refused(index, option, value):
-    with pytest.raises(ValueError, match=f"webhook.{option}={value} must be"):
-        Webhook(index, REPOSITORY, **{option: value})
-
-
-@pytest.mark.parametrize(
     ("told", "stored"),
     [
         ("https://github.com/ann/mail/issues/40", "https://github.com/ann/mail/issues/40"),

@@ -116,13 +116,8 @@ def test_a_processor_that_needs_more_packages_says_so(saved):
         load_captioner("smolvlm", str(saved), "Describe.", 4)
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [({"prompt": " "}, "captioner.prompt is empty"), ({"max_new_tokens": 0}, "captioner.max_new_tokens=0 must be")],
-)
-def test_settings_without_sense_are_refused(tmp_path, changed, message):
-    with pytest.raises(ValueError, match=message):
-        load_tiny_captioner("tiny", **(SIZED | changed), seed=0)
-    both = {"prompt": "Describe.", "max_new_tokens": 4} | changed
-    with pytest.raises(ValueError, match=message):
-        load_captioner("smolvlm", str(tmp_path), **both)
+def test_an_empty_prompt_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"captioner\.prompt is empty"):
+        load_tiny_captioner("tiny", **(SIZED | {"prompt": " "}), seed=0)
+    with pytest.raises(ValueError, match=r"captioner\.prompt is empty"):
+        load_captioner("smolvlm", str(tmp_path), " ", 4)

@@ -143,10 +143,9 @@ def test_a_sigmoid_projection_is_the_published_formula():
     torch.testing.assert_close(head(features), expected)
 
 
-@pytest.mark.parametrize(("head", "dim", "message"), [("linear", 8, "task.head=linear"), ("sigmoid", 0, "task.dim=0")])
-def test_unknown_projections_are_refused(head, dim, message):
-    with pytest.raises(ValueError, match=message):
-        make_head(head, 7, 4, dim)
+def test_unknown_projections_are_refused():
+    with pytest.raises(ValueError, match=r"task\.head=linear"):
+        make_head("linear", 7, 4, 8)
 
 
 def test_methods_are_named_by_projection_and_network():
