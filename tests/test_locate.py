@@ -16,8 +16,8 @@ from rich.text import Text
 import gedbd.commands.locate
 from gedbd.retrieval.changes.change_ranker import default_ranker
 from gedbd.triage.locating import indexing
-from gedbd.triage.locating.reports import query_of, read_reports
-from gedbd.triage.locating.trained import read_trained
+from gedbd.triage.locating.locating_queries import query_of, read_reports
+from gedbd.triage.locating.tracker_ranker import TrackerRanker
 
 START = 1_700_000_000  # 2023-11-14T22:13:20Z
 PARSER = b"class QuotedParser {\n    void parseQuoted() { delimiter(); }\n}\n"
@@ -221,10 +221,10 @@ def test_an_issue_that_is_none_is_told_with_its_place(tmp_path, content, told):
 def test_a_ranker_that_is_damaged(tmp_path):
     (tmp_path / "ranker.json").write_bytes(b"\xff")
     with pytest.raises(ValueError, match=r"ranker\.json is damaged"):
-        read_trained(tmp_path)
+        TrackerRanker.read(tmp_path)
     (tmp_path / "ranker.json").write_text(default_ranker().to_text())
     with pytest.raises(ValueError, match=r"fixes\.json is missing"):
-        read_trained(tmp_path)
+        TrackerRanker.read(tmp_path)
 
 
 def test_answering_imports_nothing_that_trains(made, tmp_path):

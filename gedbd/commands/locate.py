@@ -17,13 +17,13 @@ def main(cfg: DictConfig) -> None:
     """Brings the index of the repository up to date, and prints the most suspect commits for each report."""
     with gc_paused():
         from gedbd.triage.locating.answering import Shown, answer, open_configured
-        from gedbd.triage.locating.reports import read_reports
+        from gedbd.triage.locating.locating_queries import read_reports
         from gedbd.triage.report import read_moment
 
         reports = read_reports(cfg.query, cfg.file)
         shown = Shown(cfg.top_k, cfg.max_hunks, read_moment(cfg.before, "before"), cfg.json)
-        index, statement = open_configured(cfg)
-    answer(index, statement, reports, shown)
+        index = open_configured(cfg)
+    answer(index, reports, shown)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ from pathlib import Path
 from gedbd.service.schemas import LocateResponse
 from gedbd.service.thread_pool import BackgroundWorker
 from gedbd.triage.locating.indexing import IndexLimits
-from gedbd.triage.locating.reports import query_of
+from gedbd.triage.locating.locating_queries import query_of
 from gedbd.triage.locating.repository_index import RepositoryIndex, open_repository
-from gedbd.triage.locating.trained import NOT_MEASURED, read_trained
+from gedbd.triage.locating.tracker_ranker import TrackerRanker
 from gedbd.triage.report import Report, check_report
 from gedbd.triage.storage.sqlite_file import StoreUnavailable
 
@@ -23,16 +23,19 @@ class SuspectFinder:
 
     Args:
         repository: The index.
-        statement: How often its ranker is right, in words.
         update_s: Seconds between two looks for new commits.
     """
 
-    def __init__(self, repository: RepositoryIndex, statement: str, update_s: float = 60.0) -> None:
-        self.statement = statement
+    def __init__(self, repository: RepositoryIndex, update_s: float = 60.0) -> None:
         self.problem = "the repository is being indexed for the first time"
         self._repository = repository
         self._update_s = float(update_s)
         self.worker = BackgroundWorker("gedbd-repository", self.update)
+
+    @property
+    def statement(self) -> str:
+        """How often the ranker is right, in words."""
+        return self._repository.ranker.statement
 
     def find(self, report: Report, top_k: int) -> LocateResponse:
         """The most suspect commits of a report; none before the first update is done.
@@ -109,8 +112,6 @@ def open_suspects(
         if run is not None:
             raise ValueError(f"locate_run={run} needs a repository: add repo=PATH")
         return None
-    trained = None if run is None else read_trained(Path(run).expanduser())
+    ranker = None if run is None else TrackerRanker.read(Path(run).expanduser())
     limits = IndexLimits(max_files, max_diff_chars)
-    ranker = None if trained is None else trained.ranker
-    opened = open_repository(repo, cache_dir, index, str(revision), ranker, limits=limits)
-    return SuspectFinder(opened, NOT_MEASURED if trained is None else trained.statement, update_s)
+    return SuspectFinder(open_repository(repo, cache_dir, index, str(revision), ranker, limits), update_s)

@@ -11,9 +11,8 @@ from gedbd.retrieval.changes.change_ranker import default_ranker
 from gedbd.service.app import create_app
 from gedbd.service.suspects import SuspectFinder, open_suspects
 from gedbd.triage.locating.backtesting.locating_tables import HIT_RATE, HitRate
-from gedbd.triage.locating.reports import fixes_as_json
 from gedbd.triage.locating.repository_index import Update
-from gedbd.triage.locating.trained import NOT_MEASURED
+from gedbd.triage.locating.tracker_ranker import NOT_MEASURED, TrackerRanker, fixes_as_json
 
 NUM_BUGS = 4
 REPORT = {
@@ -117,6 +116,8 @@ class Failing:
 
     commit = ""
 
+    ranker = TrackerRanker(default_ranker(), statement="bad \ud800 text")
+
     def __init__(self):
         self.twice = threading.Semaphore(0)
 
@@ -133,7 +134,7 @@ class Failing:
 
 def test_the_thread_goes_on_after_an_error(index, caplog):
     repository = Failing()
-    finder = SuspectFinder(repository, "x", update_s=0.001)
+    finder = SuspectFinder(repository, update_s=0.001)
     with TestClient(create_app(index, suspects=finder), base_url="http://localhost") as client:
         assert all(repository.twice.acquire(timeout=10) for _ in range(2))
         assert client.post("/api/locate", json=REPORT).json()["problem"].endswith("the disk is on fire")
@@ -144,8 +145,8 @@ def test_the_thread_goes_on_after_an_error(index, caplog):
 def test_texts_of_commits_are_cut_and_storable(index):
     repository = Failing()
     repository.update = lambda wait=True: Update(warnings=("odd",))
-    assert SuspectFinder(repository, "bad \ud800 text").update() == 60.0
-    with TestClient(create_app(index, suspects=SuspectFinder(repository, "bad \ud800 text"))) as client:
+    assert SuspectFinder(repository).update() == 60.0
+    with TestClient(create_app(index, suspects=SuspectFinder(repository))) as client:
         found = client.post("http://localhost/api/locate", json=REPORT).json()
     assert found["statement"] == "bad \ufffd text"
 

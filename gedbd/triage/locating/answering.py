@@ -20,9 +20,9 @@ from gedbd.io.console import open_console, print_line, printable, stage
 from gedbd.triage.locating.hunks import MatchedHunk, MatchedLine
 from gedbd.triage.locating.indexing import IndexLimits
 from gedbd.triage.locating.located import LocatedChange
-from gedbd.triage.locating.reports import query_of
+from gedbd.triage.locating.locating_queries import query_of
 from gedbd.triage.locating.repository_index import RepositoryIndex, open_repository
-from gedbd.triage.locating.trained import NOT_MEASURED, read_trained
+from gedbd.triage.locating.tracker_ranker import TrackerRanker
 from gedbd.triage.report import Report
 
 SHORT_ID = 10
@@ -49,12 +49,11 @@ class Shown(NamedTuple):
     json: bool
 
 
-def answer(index: RepositoryIndex, statement: str, reports: Iterable[Report], shown: Shown) -> None:
+def answer(index: RepositoryIndex, reports: Iterable[Report], shown: Shown) -> None:
     """Brings the index up to date and prints the suspect commits of each report; warnings go to standard error.
 
     Args:
         index: The index.
-        statement: How often its ranker is right, in words.
         reports: The reports, read while the iterator advances.
         shown: What is printed.
 
@@ -62,13 +61,13 @@ def answer(index: RepositoryIndex, statement: str, reports: Iterable[Report], sh
         SystemExit: With status 130, on Ctrl-C.
     """
     try:
-        _answer(index, statement, reports, shown)
+        _answer(index, reports, shown)
     except KeyboardInterrupt:
         print("\ninterrupted; what was indexed is kept, and the same command continues from there", flush=True)
         raise SystemExit(INTERRUPTED_STATUS) from None
 
 
-def _answer(index: RepositoryIndex, statement: str, reports: Iterable[Report], shown: Shown) -> None:
+def _answer(index: RepositoryIndex, reports: Iterable[Report], shown: Shown) -> None:
     console = open_console()
     notices = open_console(stderr=True)
     with redirect_stdout(sys.stderr):  # progress bars
@@ -77,12 +76,12 @@ def _answer(index: RepositoryIndex, statement: str, reports: Iterable[Report], s
     for report in reports:
         query = query_of(report, shown.before)
         changes = index.locate(query, shown.top_k, shown.max_hunks)
-        facts = index.facts(query)
+        facts = index.facts(query) | {"statement": index.ranker.statement}
         print_notices(notices, index.warnings(query))
         if shown.json:
-            write_json_line(as_json(report, changes, facts | {"statement": statement}))
+            write_json_line(as_json(report, changes, facts))
         else:
-            print_changes(console, report, changes, facts, statement)
+            print_changes(console, report, changes, facts)
 
 
 def as_json(report: Report, changes: Sequence[LocatedChange], facts: dict[str, Any]) -> str:
@@ -99,17 +98,14 @@ def as_json(report: Report, changes: Sequence[LocatedChange], facts: dict[str, A
     return json.dumps({"query": query, **facts, "changes": found}, default=datetime.isoformat)
 
 
-def print_changes(
-    console: Console, report: Report, changes: Sequence[LocatedChange], facts: dict[str, Any], statement: str
-) -> None:
+def print_changes(console: Console, report: Report, changes: Sequence[LocatedChange], facts: dict[str, Any]) -> None:
     """Prints a block for each commit: rank, id, date and title; reasons; the lines that match.
 
     Args:
         console: Where to print.
         report: What was asked for.
         changes: The answer.
-        facts: See ``RepositoryIndex.facts``.
-        statement: What the ranker is worth, in words.
+        facts: See ``RepositoryIndex.facts``; ``statement`` says what was measured.
     """
     _print_wrapped(console, Text(), printable(f"{report.issue_id} {report.title}".strip()[:200]))
     for change in changes:
@@ -131,7 +127,7 @@ def print_changes(
     console.print()
     counts = f"{facts['num_ranked']:,} of the {facts['num_commits']:,} commits up to {facts['commit'][:SHORT_ID]}"
     merges = f", {facts['num_merges']:,} merges left out" if facts["num_merges"] else ""
-    print_line(console, f"{counts} were ranked{merges}. {statement}")
+    print_line(console, f"{counts} were ranked{merges}. {facts['statement']}")
 
 
 def print_notices(console: Console, notices: Sequence[str]) -> None:
@@ -190,24 +186,22 @@ def _print_line(console: Console, text: Text) -> None:
 
 
 @stage("open the repository's index")
-def open_configured(cfg: DictConfig) -> tuple[RepositoryIndex, str]:
-    """The index of a repository, and what its ranker is worth, in words.
+def open_configured(cfg: DictConfig) -> RepositoryIndex:
+    """The index of a repository.
 
     Args:
         cfg: The composed configuration of ``conf/locate.yaml``.
 
     Raises:
-        ValueError: See ``open_repository`` and ``read_trained``.
+        ValueError: See ``open_repository`` and ``TrackerRanker.read``.
     """
     if cfg.repo is None or cfg.revision is None:
         raise ValueError("repo= and revision= are required: repo=. revision=HEAD is the last commit of this folder")
-    trained = None if cfg.run is None else read_trained(Path(cfg.run).expanduser())
-    index = open_repository(
+    return open_repository(
         cfg.repo,
         cfg.cache_dir,
         index=cfg.index,
         revision=str(cfg.revision),
-        ranker=None if trained is None else trained.ranker,
+        ranker=None if cfg.run is None else TrackerRanker.read(Path(cfg.run).expanduser()),
         limits=IndexLimits(cfg.max_files, cfg.max_diff_chars, cfg.merges),
     )
-    return index, NOT_MEASURED if trained is None else trained.statement

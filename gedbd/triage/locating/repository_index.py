@@ -16,7 +16,6 @@ from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.change_ranker import default_ranker
 from gedbd.triage.locating.indexing import IndexLimits, bring_up_to
 from gedbd.triage.locating.located import LocatedChange, read_changes, word_weights
-from gedbd.triage.locating.reports import TrackerRanker
 from gedbd.triage.locating.snapshot import (
     DamagedSnapshotError,
     Header,
@@ -25,6 +24,7 @@ from gedbd.triage.locating.snapshot import (
     read_snapshot,
     write_snapshot,
 )
+from gedbd.triage.locating.tracker_ranker import TrackerRanker
 
 SNAPSHOT = "index.npz"
 CHECKPOINT = "unfinished.npz"
@@ -116,24 +116,24 @@ class RepositoryIndex:
         self.revision = revision
         self.ranker = ranker
         self.limits = limits
-        self._state: Snapshot | None = None
+        self._state = Snapshot(Header("", {}, is_complete=False, num_commits=0), ChangeHistory())
         self._is_checked = False  # whether the ranker is of this history
         self._updating = threading.Lock()
         self._ranking = threading.Lock()  # queries fill look-up tables of the history as they need them
         self._store = IndexFolder(folder, limits._asdict())
 
     def __len__(self) -> int:
-        return 0 if self._state is None else len(self._state.history)
+        return len(self._state.history)
 
     @property
     def commit(self) -> str:
         """The id of the last commit of the indexed history; empty before the first update."""
-        return "" if self._state is None else self._state.header.commit
+        return self._state.header.commit
 
     @property
     def history(self) -> ChangeHistory:
         """The commits of the present state."""
-        return ChangeHistory() if self._state is None else self._state.history
+        return self._state.history
 
     def update(self, wait: bool = False) -> Update:
         """Adds the commits since the last time, and removes those that the revision no longer reaches.
@@ -165,12 +165,12 @@ class RepositoryIndex:
         Raises:
             ValueError: A commit can no longer be read from the repository.
         """
-        state = self._state
-        if state is None:
+        history = self.history
+        if not len(history):
             return []
         with self._ranking:
-            suspects = self.ranker.find(state.history, query, top_k)
-        return read_changes(self.git, state.history, query, suspects, self.limits.reading(), max_hunks)
+            suspects = self.ranker.find(history, query, top_k)
+        return read_changes(self.git, history, query, suspects, self.limits.reading(), max_hunks)
 
     def warnings(self, query: ChangeQuery) -> tuple[str, ...]:
         """What the user should know about the answer for a report, one sentence each."""
@@ -185,13 +185,12 @@ class RepositoryIndex:
         are before the report.
         """
         state = self._state
-        history = self.history
         numbers = {
-            "num_commits": len(history),
-            "num_merges": 0 if state is None else state.header.num_merges,
-            "num_ranked": history.num_before(query.created_at),
+            "num_commits": len(state.history),
+            "num_merges": state.header.num_merges,
+            "num_ranked": state.history.num_before(query.created_at),
         }
-        return {"repository": self.git.path.resolve().name, "commit": self.commit, **numbers}
+        return {"repository": self.git.path.resolve().name, "commit": state.header.commit, **numbers}
 
     def _update(self, wait: bool) -> Update:
         """See ``update``."""
@@ -203,7 +202,7 @@ class RepositoryIndex:
             if self.commit == commit:
                 return Update(warnings=warnings)
             try:
-                with self._store.lock().acquire(timeout=-1 if wait or self._state is None else 0):
+                with self._store.lock().acquire(timeout=-1 if wait or not self.commit else 0):
                     return self._update_locked(commit, warnings)
             except Timeout:
                 told = f"another process is updating the index: this answer is as of commit {self.commit[:12]}"
@@ -211,7 +210,7 @@ class RepositoryIndex:
 
     def _load(self) -> tuple[str, ...]:
         """Takes the stored state, if it is another one; gives warnings."""
-        stored, warnings = self._store.read(None if self._state is None else self._state.header)
+        stored, warnings = self._store.read(self._state.header)
         self._state = stored or self._state
         return warnings
 
@@ -244,7 +243,7 @@ class IndexFolder:
         self.path.mkdir(0o700, parents=True, exist_ok=True)
         return FileLock(self.path / LOCK)
 
-    def read(self, known: Header | None) -> tuple[Snapshot | None, tuple[str, ...]]:
+    def read(self, known: Header) -> tuple[Snapshot | None, tuple[str, ...]]:
         """The stored state, None if there is none or it is the known one; and warnings about one of no use."""
         file = self.path / SNAPSHOT
         try:

@@ -3,7 +3,8 @@
 import json
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,13 +69,10 @@ def read_header(file: Path) -> Header | None:
     Raises:
         DamagedSnapshotError: The file is damaged.
     """
-    try:
-        with np.load(file, allow_pickle=False) as stored:
-            return _header(stored)
-    except FileNotFoundError:
+    if not file.exists():
         return None
-    except DAMAGE as error:
-        raise DamagedSnapshotError(f"{file} is damaged ({error})") from error
+    with _opened(file) as stored:
+        return _header(stored)
 
 
 def read_snapshot(file: Path) -> Snapshot | None:
@@ -83,20 +81,25 @@ def read_snapshot(file: Path) -> Snapshot | None:
     Raises:
         DamagedSnapshotError: The file is damaged.
     """
-    try:
-        with np.load(file, allow_pickle=False) as stored:
-            header = _header(stored)
-            arrays = {name: stored[name] for name in stored.files if name != HEADER}
-        history = ChangeHistory.of_arrays(arrays)
-    except FileNotFoundError:
+    if not file.exists():
         return None
-    except DAMAGE as error:
-        raise DamagedSnapshotError(f"{file} is damaged ({error})") from error
-    if len(history) != header.num_commits:
-        raise DamagedSnapshotError(f"{file} is damaged ({len(history):,} commits of {header.num_commits:,})")
+    with _opened(file) as stored:
+        header = _header(stored)
+        history = ChangeHistory.of_arrays({name: stored[name] for name in stored.files if name != HEADER})
+        if len(history) != header.num_commits:
+            raise ValueError(f"{len(history):,} commits of {header.num_commits:,}")
     return Snapshot(header, history)
 
 
-def _header(stored: Mapping[str, np.ndarray]) -> Header:
-    values = json.loads(stored[HEADER].tobytes())
-    return Header(**values)
+@contextmanager
+def _opened(file: Path) -> Iterator[np.lib.npyio.NpzFile]:
+    """The arrays of a file; what is wrong with them becomes ``DamagedSnapshotError``."""
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            yield stored
+    except DAMAGE as error:
+        raise DamagedSnapshotError(f"{file} is damaged ({error})") from error
+
+
+def _header(stored: np.lib.npyio.NpzFile) -> Header:
+    return Header(**json.loads(stored[HEADER].tobytes()))

@@ -9,8 +9,8 @@ import pytest
 from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.change_ranker import default_ranker
 from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes
-from gedbd.triage.locating.reports import TrackerRanker, fixes_as_json, read_fixes
 from gedbd.triage.locating.repository_index import OTHER_HISTORY
+from gedbd.triage.locating.tracker_ranker import TrackerRanker, fixes_as_json, read_fixes
 
 FIX = KnownFix("alpha breaks", "in Alpha", pd.Timestamp("2020-02-01", tz="UTC"), ("c2",), ("c0", "c1"))
 

@@ -33,8 +33,7 @@ from gedbd.triage.locating.backtesting.locating_replay import (
     run_replay,
 )
 from gedbd.triage.locating.backtesting.locating_tables import HIT_RATE, TOP
-from gedbd.triage.locating.reports import FIXES, fixes_as_json
-from gedbd.triage.locating.trained import RANKER
+from gedbd.triage.locating.tracker_ranker import FIXES, RANKER, fixes_as_json
 
 STYLES = {LEARNT: (DUPLICATE, "-"), DEFAULT: (OTHER, "-"), BM25: (GREY, "--"), NUM_FILES: (GREY, ":")}
 METRICS_TEXT = (
