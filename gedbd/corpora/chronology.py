@@ -61,7 +61,9 @@ def in_chronological_order(
     if missing.all():
         warnings.append("no report has a date, so reports are ordered by id")
     elif missing.any():
-        dates = fill_dates(dates, by_id["project"])
+        # Each takes the date before it in its project, the first ones of a project the date after them.
+        by_project = dates.groupby(by_id["project"])
+        dates = dates.fillna(by_project.ffill()).fillna(by_project.bfill()).ffill().bfill()
         warnings.append(
             f"reports without a date: {missing.sum():,}, each given the date of the report with the next lower id "
             f"(first: row {missing[missing].index.min()})"
@@ -111,19 +113,6 @@ def read_dates(texts: pd.Series, source: str, column: str | None, date_format: s
 def outside_warning(count: int, first: str) -> str:
     """Count the dates that are out of range, and give the position of the first."""
     return f"{OUTSIDE}: {count:,}, treated as missing (first: {first})"
-
-
-def fill_dates(dates: pd.Series, project: pd.Series) -> pd.Series:
-    """Give each missing date the date before it in the order of ids, within its project if that has one.
-
-    Args:
-        dates: ``(N,)`` in id order.
-        project: ``(N,)`` the part of the id before the number.
-    """
-    # The first reports of a project have no date before them, so they take the one after them.
-    by_project = dates.groupby(project)
-    dates = dates.fillna(by_project.ffill()).fillna(by_project.bfill())
-    return dates.ffill().bfill()
 
 
 def is_id(text: str) -> bool:

@@ -158,7 +158,11 @@ def _content(corpus: Corpus) -> pa.Buffer:
     documents = pa.Table.from_pandas(corpus.reports).append_column(GROUP, pa.array(corpus.group))
     metadata = {**documents.schema.metadata, FACTS: json.dumps(_facts(corpus)).encode()}
     if corpus.links is not None:
-        metadata[LINKS] = _stream(pa.Table.from_pandas(corpus.links.table))
+        links = pa.Table.from_pandas(corpus.links.table)
+        stream = pa.BufferOutputStream()
+        with pa.ipc.new_stream(stream, links.schema) as writer:
+            writer.write_table(links)
+        metadata[LINKS] = stream.getvalue().to_pybytes()
     documents = documents.replace_schema_metadata(metadata).combine_chunks()
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, documents.schema) as writer:
@@ -177,14 +181,6 @@ def _facts(corpus: Corpus) -> dict[str, Any]:
         "image_dir": None if corpus.image_dir is None else str(corpus.image_dir),
         "url_template": corpus.url_template,
     }
-
-
-def _stream(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
 
 
 def _checksum(content: pa.Buffer) -> bytes:

@@ -184,7 +184,6 @@ def receive(response: requests.Response, part: Path, have: int) -> None:
     start = have if response.status_code == requests.codes.partial_content else 0
     length = response.headers.get("Content-Length", "")
     total = start + int(length) if LENGTH.fullmatch(length) else None
-    url = shown_url(response.url)
     try:
         size = write_chunks(response, part, start, total)
     except requests.RequestException:
@@ -193,6 +192,7 @@ def receive(response: requests.Response, part: Path, have: int) -> None:
         discard(part)
         raise
     if total is not None and size != total:
+        url = shown_url(response.url)
         raise ValueError(f"{url}: received {size:,} of {total:,} bytes; run the same command to continue")
 
 

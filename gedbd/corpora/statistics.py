@@ -29,6 +29,8 @@ def describe_corpus(corpus: Corpus) -> dict[str, Statistic]:
         ``with a web address`` counts the reports whose page is known, ``links: <source>`` the pairs of reports that
         this source links. ``labels`` and ``with a label`` are there only if a report has one.
     """
+    labels = tags_of(corpus.reports.assign(component=""))
+    named = {label for own in labels for label in own}
     sizes = np.unique(corpus.group, return_counts=True)[1].astype(np.int64)
     sizes = sizes[sizes > 1]
     return {
@@ -44,18 +46,9 @@ def describe_corpus(corpus: Corpus) -> dict[str, Statistic]:
         "median words of a title": median_words(corpus.reports["title"]),
         "median words of a description": median_words(corpus.reports["description"]),
         "with a web address": int((corpus.reports["url"] != "").sum()),
-        **count_labels(corpus.reports),
+        **({"labels": len(named), "with a label": sum(map(bool, labels))} if named else {}),
         **count_links(corpus.links),
     }
-
-
-def count_labels(reports: pd.DataFrame) -> dict[str, Statistic]:
-    """Number of different labels, and of reports with one; nothing if no report has a label."""
-    if "labels" not in reports:
-        return {}
-    labels = tags_of(reports.assign(component=""))
-    named = {label for own in labels for label in own}
-    return {"labels": len(named), "with a label": sum(map(bool, labels))} if named else {}
 
 
 def count_links(links: Links | None) -> dict[str, Statistic]:
@@ -87,7 +80,7 @@ def describe_changes(corpus: ChangeCorpus) -> dict[str, Statistic]:
         Metric to value. ``fixing links`` and ``inducing links`` count pairs of a report and a change.
     """
     commits = corpus.commits.table
-    return {
+    counts: dict[str, Statistic] = {
         "commits": len(commits),
         "merges": int(commits["is_merge"].sum()),
         "commits cut": int(commits["is_cut"].sum()),
@@ -98,43 +91,32 @@ def describe_changes(corpus: ChangeCorpus) -> dict[str, Statistic]:
         "first commit": date_or_none(commits["created_at"].min()),
         "last commit": date_or_none(commits["created_at"].max()),
         "median words of a commit's title": median_words(commits["title"]),
-        **_count_reports(corpus),
     }
-
-
-def _count_reports(corpus: ChangeCorpus) -> dict[str, Statistic]:
-    """Counts of reports and links; nothing without reports."""
     if corpus.reports is None:
-        return {}
-    created: pd.Series = corpus.reports.reports["created_at"]
-    counts: dict[str, Statistic] = {
+        return counts
+    created = corpus.reports.reports["created_at"]
+    counts |= {
         "reports": len(corpus.reports),
         "first report": date_or_none(created.min()),
         "last report": date_or_none(created.max()),
-        "reports with a fix": _num_queries(corpus.fixing),
-        "fixing links": _num_links(corpus.fixing),
+        "reports with a fix": 0 if corpus.fixing is None else int(corpus.fixing.table["query"].nunique()),
+        "fixing links": 0 if corpus.fixing is None else len(corpus.fixing),
     }
     for granularity in GRANULARITIES:
         links = corpus.inducing.get(granularity)
         if links is not None:
-            counts[f"reports with an inducing {granularity}"] = _num_queries(links)
-            counts[f"inducing links: {granularity}"] = _num_links(links)
+            counts[f"reports with an inducing {granularity}"] = int(links.table["query"].nunique())
+            counts[f"inducing links: {granularity}"] = len(links)
     return counts
-
-
-def _num_queries(links: Links | None) -> int:
-    return 0 if links is None else int(links.table["query"].nunique())
-
-
-def _num_links(links: Links | None) -> int:
-    return 0 if links is None else len(links)
 
 
 def corpus_statistics(corpora: Sequence[Corpus | ChangeCorpus]) -> list[dict[str, Any]]:
     """For each corpus its ``name``, its ``statistics`` by name, and its ``warnings``."""
-    return [
-        {"name": corpus.name, "statistics": _describe(corpus), "warnings": list(corpus.warnings)} for corpus in corpora
-    ]
+    described = []
+    for corpus in corpora:
+        statistics = describe_changes(corpus) if isinstance(corpus, ChangeCorpus) else describe_corpus(corpus)
+        described.append({"name": corpus.name, "statistics": statistics, "warnings": list(corpus.warnings)})
+    return described
 
 
 def statistics_table(described: Sequence[dict[str, Any]]) -> pd.DataFrame:
@@ -151,10 +133,6 @@ def notes_on(described: Sequence[dict[str, Any]]) -> list[str]:
     """What some rows of the table count, in sentences; see ``corpus_statistics``."""
     names = [name for corpus in described for name in corpus["statistics"]]
     return [note for start, note in NOTES.items() if any(name.startswith(start) for name in names)]
-
-
-def _describe(corpus: Corpus | ChangeCorpus) -> dict[str, Statistic]:
-    return describe_changes(corpus) if isinstance(corpus, ChangeCorpus) else describe_corpus(corpus)
 
 
 def format_statistic(value: Statistic) -> str:

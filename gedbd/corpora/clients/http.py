@@ -142,7 +142,9 @@ class Client:
         try:
             response, body = self._receive(url)
         except TEMPORARY_ERRORS as error:
-            return Wait(self._backoff_s(attempt), f"{shown_url(url)}: the connection failed ({innermost(error)})")
+            # The innermost cause comes last in the message of an error that wraps several others.
+            cause = str(error).rpartition(": ")[2].rstrip("\"')")
+            return Wait(min(2.0**attempt, self.max_wait_s), f"{shown_url(url)}: the connection failed ({cause})")
         except requests.RequestException as error:
             raise ValueError(f"{shown_url(url)}: the request failed ({type(error).__name__})") from error
         if self.started is None:
@@ -150,7 +152,12 @@ class Client:
             self.started = min(self._now(), server_time(response.headers, self._now()))
         if response.status_code < 300:
             links = {name: urljoin(response.url, link["url"]) for name, link in response.links.items()}
-            return Answer(parse_json(body, url), url, response.headers, links)
+            try:
+                return Answer(json.loads(body), url, response.headers, links)
+            except (ValueError, RecursionError) as error:
+                kind = "a web page (a login page?)" if body.lstrip()[:1] == b"<" else "something else"
+                advice = "is tracker.base_url the address of the API?"
+                raise ValueError(f"{shown_url(url)}: expected JSON, received {kind}; {advice}") from error
         said = server_message(body)
         # A server may repeat the token in its message: as it was sent, "abc" of "Bearer abc", or decoded.
         for secret in (*self._secrets.values(), read_secret(self.token) if self._secrets else ""):
@@ -160,7 +167,8 @@ class Client:
             advice = "" if self._secrets else f"; set {self.token} to raise it"
             return Wait(seconds, f"{self.base_url}: the rate limit is reached{advice}")
         if response.status_code >= 500:
-            return Wait(self._backoff_s(attempt), f"{shown_url(url)}: the server returned {response.status_code}")
+            reason = f"{shown_url(url)}: the server returned {response.status_code}"
+            return Wait(min(2.0**attempt, self.max_wait_s), reason)
         what = explain(response.status_code, self.token, bool(self._secrets), said)
         raise RefusedError(f"{shown_url(url)}: {what}", response.status_code)
 
@@ -204,9 +212,6 @@ class Client:
         if is_over.is_set():
             raise requests.Timeout(f"no complete answer within {MAX_ANSWER_S:g} s")
         return response, body
-
-    def _backoff_s(self, attempt: int) -> float:
-        return min(2.0**attempt, self.max_wait_s)
 
     def _pause(self, seconds: float, reason: str) -> None:
         until = datetime.fromtimestamp(self._now() + seconds, UTC)
@@ -267,11 +272,6 @@ def check_base(base_url: str) -> str:
     return base_url.rstrip("/")
 
 
-def innermost(error: requests.RequestException) -> str:
-    """The innermost cause in the message of an error that wraps several others."""
-    return str(error).rpartition(": ")[2].rstrip("\"')")
-
-
 def bounded(response: requests.Response) -> bytes:
     """The unpacked body of a response.
 
@@ -287,20 +287,6 @@ def bounded(response: requests.Response) -> bytes:
                 f"{shown_url(response.url)}: more than {MAX_BYTES // 1_000_000} MB in one page; lower tracker.page_size"
             )
     return bytes(body)
-
-
-def parse_json(body: bytes, url: str) -> Any:
-    """The value of a JSON response.
-
-    Raises:
-        ValueError: The response is not JSON.
-    """
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
-        kind = "a web page (a login page?)" if body.lstrip()[:1] == b"<" else "something else"
-        advice = "is tracker.base_url the address of the API?"
-        raise ValueError(f"{shown_url(url)}: expected JSON, received {kind}; {advice}") from error
 
 
 def duration(seconds: float) -> str:

@@ -97,7 +97,10 @@ def build_corpus(
     resolved, link_warnings = resolve_links(reports["id"], links)
     circles = [] if mutual else circle_warnings(resolved.pairs, reports["id"])
     found += [*date_warnings, *early_warnings(reports), *link_warnings, *circles]
-    found += size_warnings(len(reports), len(resolved))
+    if len(reports) == 1:
+        found.append("there is only one report, so there is nothing to compare it with")
+    if len(resolved) == 0:
+        found.append("no report is marked as a duplicate, so every report is a group of its own")
     is_resolved = RESOLVED_AT in reports and bool(reports[RESOLVED_AT].notna().any())
     fields = [*DOCUMENT_FIELDS, RESOLVED_AT] if is_resolved else list(DOCUMENT_FIELDS)
     table = reports.reindex(columns=fields, fill_value="").reset_index(drop=True)
@@ -161,13 +164,3 @@ def text_warnings(reports: pd.DataFrame, columns: Mapping[str, str | None]) -> l
         for remark, rows in remarks.items()
         if rows.any()
     ]
-
-
-def size_warnings(num_reports: int, num_links: int) -> list[str]:
-    """Warn where there is too little to learn from."""
-    warnings = []
-    if num_reports == 1:
-        warnings.append("there is only one report, so there is nothing to compare it with")
-    if num_links == 0:
-        warnings.append("no report is marked as a duplicate, so every report is a group of its own")
-    return warnings

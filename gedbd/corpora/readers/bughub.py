@@ -66,7 +66,11 @@ def read_bughub(
     reports, column_warnings = take_columns(table, COLUMNS, path)
     resolved_at, date_warnings = resolution_dates(reports[RESOLVED_AT], date_format)
     reports = reports.assign(duplicate=clean_links(reports["duplicate"]), **{RESOLVED_AT: resolved_at})
-    warnings += column_warnings + date_warnings + count_warnings(path, len(reports), (rows or {}).get("reports"))
+    published = (rows or {}).get("reports")
+    warnings += column_warnings + date_warnings
+    if published not in {None, len(reports)}:
+        told = f"reports in {path.name}: {len(reports):,}, but {published:,} were published; figures will differ"
+        warnings = (*warnings, told)
     labels = read_subset(place, subset)
     if labels is not None:
         reports, label_warnings = add_labels(reports, labels, subset)
@@ -141,13 +145,6 @@ def find_labels(place: Path, part: str) -> Path:
 def how_to_fetch(name: str, data_dir: str, folder: str, file: str, base_url: str) -> str:
     """The command that downloads a corpus, and the address that it comes from."""
     return f"fetch {shown_url(base_url)}/{folder}/{file} with: gedbd download dataset={name} data_dir={data_dir}"
-
-
-def count_warnings(path: Path, num_rows: int, published: int | None) -> tuple[str, ...]:
-    """A warning if the number of reports is not the published one."""
-    if published in {None, num_rows}:  # nothing is published, or exactly this number
-        return ()
-    return (f"reports in {path.name}: {num_rows:,}, but {published:,} were published; figures will differ",)
 
 
 def read_subset(place: Path, subset: str) -> pd.DataFrame | None:

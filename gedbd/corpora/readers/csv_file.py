@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from io import BufferedReader, TextIOWrapper
 from itertools import islice
@@ -151,7 +151,11 @@ def read_rows(stream: IO[bytes], path: Path, dialect: Dialect) -> tuple[pd.DataF
     if not header:
         raise ValueError(f"{path}: the file is empty; it needs a header and one row per report")
     replaced = replace_bytes([header], header, 1)
-    check_header(header, path)
+    if header[0].startswith(("{", "[")):
+        raise ValueError(f"{path}: looks like JSON, not CSV: set dataset= to github, gitlab, jira or bugzilla")
+    doubled = [column for column, count in Counter(header).items() if count > 1]
+    if doubled:
+        raise ValueError(f"{path}, row 1: the column {doubled[0]!r} occurs twice; rename one of them")
     tables: list[pd.DataFrame] = []
     row = FIRST_RECORD
     # Parts become tables one by one: the lists of all records would take many times the memory of the file.
@@ -190,15 +194,6 @@ def read_records(stream: IO[bytes], path: Path, dialect: Dialect) -> Iterator[li
         raise ValueError(
             f"{path}, row {row + 1}: not readable as {dialect.encoding} ({error}): set dataset.encoding="
         ) from error
-
-
-def check_header(header: list[str], path: Path) -> None:
-    """Refuse columns that occur twice, and JSON, which looks like columns that begin with a brace or a bracket."""
-    if header[0].startswith(("{", "[")):
-        raise ValueError(f"{path}: looks like JSON, not CSV: set dataset= to github, gitlab, jira or bugzilla")
-    doubled = [column for column, count in Counter(header).items() if count > 1]
-    if doubled:
-        raise ValueError(f"{path}, row 1: the column {doubled[0]!r} occurs twice; rename one of them")
 
 
 def check_shape(records: list[list[str]], header: list[str], first_row: int, path: Path, separator: str) -> None:
@@ -260,7 +255,13 @@ def take_columns(
     needed = [field for field in ("id", "title") if columns.get(field) is None or field in absent]
     needed += ["duplicate"] if "duplicate" in absent else []
     if needed:
-        raise ValueError(missing_column(needed[0], columns.get(needed[0]), table, path))
+        field = needed[0]
+        what = f"no column {columns[field]!r}" if columns.get(field) else "no column is named"
+        none = ", or null if the tracker records no duplicates" if field == "duplicate" else ""
+        raise ValueError(
+            f"{path}, row 1: {what} for {field}; the columns are {', '.join(table.columns)}. "
+            f"Set dataset.columns.{field} to one of them{none}"
+        )
     present = [field for field in fields if columns.get(field) and field not in absent]
     taken = dict.fromkeys(fields, "") | {field: table[columns[field]] for field in present}
     told = [field for field in absent if field not in RARELY_READ]
@@ -335,10 +336,15 @@ def _detect_separator(header: str, path: Path, wanted: Collection[str]) -> str:
     """
     if not header or header.strip() in wanted:
         return "comma"  # a single column has no separator
-    columns = {name: _columns(header, separator) for name, separator in SEPARATORS.items()}
+    columns: dict[str, list[str]] = {}
+    for name, separator in SEPARATORS.items():
+        with suppress(csv.Error):
+            columns[name] = next(csv.reader([header], delimiter=separator))
     matches = {name: len({column.strip() for column in some} & set(wanted)) for name, some in columns.items()}
-    best = max(matches, key=lambda name: matches[name])  # the first of several equal ones: comma before semicolon
-    if matches[best]:
+    best = max(
+        matches, key=lambda name: matches[name], default="comma"
+    )  # the first of several equal ones: comma before semicolon
+    if matches.get(best):
         return best
     several = [name for name, some in columns.items() if len(some) > 1]
     if "comma" in several or len(several) == 1:
@@ -346,21 +352,4 @@ def _detect_separator(header: str, path: Path, wanted: Collection[str]) -> str:
     raise ValueError(
         f"{path}, row 1: no comma, semicolon, tab or pipe separates the columns of the header"
         f" {header[:MAX_SHOWN_CHARACTERS]!r}: set dataset.separator=, or dataset.encoding= if it is not readable"
-    )
-
-
-def _columns(header: str, separator: str) -> list[str]:
-    try:
-        return next(csv.reader([header], delimiter=separator))
-    except csv.Error:
-        return []
-
-
-def missing_column(field: str, column: str | None, table: pd.DataFrame, path: Path) -> str:
-    """The message that names a missing column, the existing ones, and the option that selects one."""
-    what = "no column is named" if column is None else f"no column {column!r}"
-    none = ", or null if the tracker records no duplicates" if field == "duplicate" else ""
-    return (
-        f"{path}, row 1: {what} for {field}; the columns are {', '.join(table.columns)}. "
-        f"Set dataset.columns.{field} to one of them{none}"
     )

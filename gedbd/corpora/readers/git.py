@@ -62,7 +62,10 @@ def read_git(
     if reports is None and (fix_patterns is not None or fixes is not None):
         raise ValueError("there are fixes but no reports: add reports, for example with dataset@dataset.reports=csv")
     finder = None if reports is None else _finder(reports, fix_patterns, fixes, merges)
-    limits = _limits(max_files, max_diff_chars)
+    # No diff is cut before the tables cut it; blame needs hunks also where these are short.
+    usual = Limits()
+    max_file_chars = max(usual.max_file_chars, max_diff_chars)
+    limits = Limits(max_files, max_file_chars, max(usual.max_commit_chars, max_diff_chars))
     history = read_history(place, revision, cache_dir, limits)
     tables, named = _read_tables(history, TableBuilder(title, max_diff_chars), finder)
     alone = ChangeCorpus(title, None, *tables[:3], warnings=(*history.warnings, *tables.warnings))
@@ -78,13 +81,6 @@ def read_git(
     inducing = find_inducing(history.git, chosen, created_at, tables, suffixes, folder, list(limits))
     warnings = (*reports.warnings, *alone.warnings, *found.warnings, *inducing.warnings)
     return replace(alone, reports=reports, fixing=fixing, inducing=inducing.links, warnings=warnings)
-
-
-def _limits(max_files: int, max_diff_chars: int) -> Limits:
-    """Limits under which no diff is cut before the tables cut it; blame needs hunks also where these are short."""
-    usual = Limits()
-    max_file_chars = max(usual.max_file_chars, max_diff_chars)
-    return Limits(max_files, max_file_chars, max(usual.max_commit_chars, max_diff_chars))
 
 
 def _read_tables(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pandas.api.typing import NaTType
 
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.chronology import check_ids, in_chronological_order
@@ -147,7 +146,8 @@ class _Resolver:
                 what = "report" if report is None else "changeset"
                 self._counts[f"inducing commits with an unknown {what}, dropped"] += 1
                 continue
-            made_at = self._fixed_at(row.get("fix_commit", ""))
+            fix = self._commits.row(row.get("fix_commit", ""))
+            made_at = pd.NaT if fix is None else self._dates[fix]
             to_commits.add(report, commit, made_at)
             for path in filter(None, row.get("files", "").split(FILE_SEPARATOR)):
                 file = files.get(f"{self._tables.commits.ids[commit]}:{path.strip()}")
@@ -157,11 +157,6 @@ class _Resolver:
                     to_files.add(report, file, made_at)
         found = {"commit": to_commits.links()}
         return found | {"file": to_files.links()} if "files" in named else found
-
-    def _fixed_at(self, fix: str) -> pd.Timestamp | NaTType:
-        """When a fix was made, ``NaT`` if it is not among the changesets."""
-        commit = self._commits.row(fix)
-        return pd.NaT if commit is None else self._dates[commit]
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -63,7 +63,9 @@ def read_tracker(
     place = Path(path).expanduser()
     pages, warnings = read_pages(place, kinds)
     issues, dropped = gather(tracker, (record for page in pages for record in split(page)), parse, place)
-    warnings += (*dropped, *date_warnings(issues), *remark_warnings(issues))
+    outside = [f"{issue.place}, {key!r}" for issue in issues.values() for key in issue.outside]
+    date_warnings = [outside_warning(len(outside), outside[0])] if outside else []
+    warnings += (*dropped, *date_warnings, *remark_warnings(issues))
     links = links_of(issues.values())
     if as_created:
         warnings += tuple(history_warnings(issues, tracker))
@@ -129,12 +131,6 @@ def join_pages(issues: Mapping[int, Issue]) -> tuple[dict[int, Issue], list[str]
     again = len(issues) - len(kept)
     warning = f"issues that occur on several pages: {again:,}, only the most recently updated record is used"
     return kept, [warning] if again else []
-
-
-def date_warnings(issues: Mapping[int, Issue]) -> list[str]:
-    """A warning that counts the dates out of range and names the first one."""
-    places = [f"{issue.place}, {key!r}" for issue in issues.values() for key in issue.outside]
-    return [outside_warning(len(places), places[0])] if places else []
 
 
 def remark_warnings(issues: Mapping[int, Issue]) -> list[str]:

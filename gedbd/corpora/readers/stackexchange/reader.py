@@ -64,9 +64,15 @@ def read_stackexchange(
         site_url = f"https://{dump.site}/questions/{PLACEHOLDER}" if dump.site else None
     columns = {"id": "Id", "title": "Title", "description": "Body", "created_at": "CreationDate"}
     present = {field: column for field, column in columns.items() if column != "Body" or column in posts.fields}
-    warnings += (*link_warnings, *_newer_originals(links, posts.questions))
+    # Dates of one format sort as text.
+    asked = posts.questions.set_index("id")["created_at"]
+    newer = int((links["duplicate_id"].map(asked) > links["id"].map(asked)).sum())
+    newer_warnings = [f"originals that are newer than their duplicates: {newer:,}, kept"] if newer else []
+    warnings += (*link_warnings, *newer_warnings)
+    # "askubuntu" of "askubuntu.com", or else the name of the folder or archive.
+    known = dump.site.removesuffix(".com").removesuffix(".net").removesuffix(".stackexchange")
     corpus = build_corpus(
-        name or _name(place, dump.site),
+        name or known or place.resolve().name.removesuffix(".7z"),
         posts.questions.reindex(columns=list(DOCUMENT_FIELDS), fill_value=""),
         links,
         str(place / "Posts.xml"),
@@ -126,14 +132,10 @@ def _read_questions(dump: Dump) -> tuple[Posts, tuple[str, ...]]:
         return posts, (*posts.warnings, "no Tags.xml, so the tags of the questions are not checked")
     with closing(read_rows(tags, "tags", dump.limit)) as rows:
         known = {attributes.get("TagName", "") for attributes in rows}
-    return posts, (*posts.warnings, *_unknown_tags(posts.questions["labels"], known))
-
-
-def _unknown_tags(labels: pd.Series, known: set[str]) -> list[str]:
-    """Count the tags that ``Tags.xml`` lacks."""
-    used = {tag for names in labels.unique() for tag in names.split(SEPARATOR) if tag}
+    used = {tag for names in posts.questions["labels"].unique() for tag in names.split(SEPARATOR) if tag}
     unknown = sorted(used - known)
-    return [f"tags that are not in Tags.xml: {len(unknown):,}, kept (first: {unknown[0]})"] if unknown else []
+    told = [f"tags that are not in Tags.xml: {len(unknown):,}, kept (first: {unknown[0]})"] if unknown else []
+    return posts, (*posts.warnings, *told)
 
 
 def _read_links(dump: Dump, posts: Posts, post_history: bool) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -148,20 +150,6 @@ def _read_links(dump: Dump, posts: Posts, post_history: bool) -> tuple[pd.DataFr
         links, warnings = read_links(rows, path, posts.questions)
     dated, date_warnings = date_links(links, path, posts.questions, history)
     return dated, (*warnings, *date_warnings)
-
-
-def _newer_originals(links: pd.DataFrame, questions: pd.DataFrame) -> list[str]:
-    """Count the originals that were asked after their duplicate."""
-    # Dates of one format sort as text.
-    asked = questions.set_index("id")["created_at"]
-    newer = int((links["duplicate_id"].map(asked) > links["id"].map(asked)).sum())
-    return [f"originals that are newer than their duplicates: {newer:,}, kept"] if newer else []
-
-
-def _name(place: Path, site: str) -> str:
-    """``askubuntu`` of ``askubuntu.com``, or else the name of the folder or archive."""
-    known = site.removesuffix(".com").removesuffix(".net").removesuffix(".stackexchange")
-    return known or place.resolve().name.removesuffix(".7z")
 
 
 def read_links(rows: Iterable[Attributes], path: Path, questions: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -189,7 +177,16 @@ def read_links(rows: Iterable[Attributes], path: Path, questions: pd.DataFrame) 
             found[number] = (*ends, attributes.get("CreationDate", ""))
     links = pd.DataFrame.from_dict(found, orient="index", columns=[*ENDS, "made_at"], dtype=str)
     both, end_warnings = _with_both_ends(links, path, questions["id"])
-    return both, (*_kind_warnings(kinds), *end_warnings)
+    warnings = []
+    if kinds[REFERENCE]:
+        warnings.append(
+            f"links that only refer to a question (LinkTypeId 1): {kinds[REFERENCE]:,}, not used; many name a pair "
+            "before it is marked as duplicate"
+        )
+    others = kinds.total() - kinds[REFERENCE] - kinds[DUPLICATE]
+    if others:
+        warnings.append(f"links of types other than 1 and 3: {others:,}, not used")
+    return both, (*warnings, *end_warnings)
 
 
 def _with_both_ends(links: pd.DataFrame, path: Path, ids: pd.Series) -> tuple[pd.DataFrame, list[str]]:
@@ -216,20 +213,6 @@ def _with_both_ends(links: pd.DataFrame, path: Path, ids: pd.Series) -> tuple[pd
     if again:
         warnings.append(f"duplicate links that repeat an earlier one: {again:,}, dropped")
     return once, warnings
-
-
-def _kind_warnings(kinds: Counter[str]) -> list[str]:
-    """Count the links of other types."""
-    warnings = []
-    if kinds[REFERENCE]:
-        warnings.append(
-            f"links that only refer to a question (LinkTypeId 1): {kinds[REFERENCE]:,}, not used; many name a pair "
-            "before it is marked as duplicate"
-        )
-    others = kinds.total() - kinds[REFERENCE] - kinds[DUPLICATE]
-    if others:
-        warnings.append(f"links of types other than 1 and 3: {others:,}, not used")
-    return warnings
 
 
 def date_links(
