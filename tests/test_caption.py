@@ -186,8 +186,8 @@ def test_images_may_lie_elsewhere_and_the_model_in_a_folder(run, pictures, tmp_p
         ("0.png", ["captioner.prompt=''"], "captioner.prompt is empty"),
         ("0.png", ["captioner=smolvlm", "captioner.model=./none"], "captioner=smolvlm: cannot load ./none"),
         ("0.png", ["cache_dir=tracker.csv"], "cache_dir=tracker.csv cannot be used"),
-        ("0.png", ["cache_dir=damaged"], r"damaged/captions.sqlite cannot be used \(file is not a database\)"),
-        ("0.png", ["cache_dir=folder"], "folder/captions.sqlite cannot be used"),
+        ("0.png", ["cache_dir=damaged"], r"damaged/captions.sqlite is damaged \(file is not a database\): delete it"),
+        ("0.png", ["cache_dir=folder"], "folder/captions.sqlite cannot be changed"),
     ],
 )
 def test_mistakes_are_told_in_one_line(run, pictures, tmp_path, attachments, options, message):

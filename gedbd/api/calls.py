@@ -49,7 +49,7 @@ def choices(group: str) -> list[str]:
 @contextmanager
 def plain_errors() -> Iterator[None]:
     """Turns the errors that a command reports in one line into a ValueError with that line; an OSError stays."""
-    from gedbd.triage.storage.sqlite_file import StoreUnavailable
+    from gedbd.io.sqlite_file import StoreUnavailable
 
     try:
         yield

@@ -14,6 +14,8 @@ from hydra.errors import InstantiationException, MissingConfigException, Overrid
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue
 
+from gedbd.io.sqlite_file import StoreUnavailable
+
 CALL = re.compile(r"call to target '(?P<target>.+?)'(?:.*full_key: (?P<key>\S+))?", re.DOTALL)
 LOCATING = re.compile(r"Error locating target '(?P<target>.+?)'(?:.*full_key: (?P<key>\S+))?", re.DOTALL)
 LOADING = re.compile(r"Error loading '(?P<target>.+?)'")
@@ -94,8 +96,8 @@ def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:
     if isinstance(error, sqlite3.OperationalError):
         written = ", ".join(f"{option}={path}" for option, path in places.items())
         return f"{error}, while writing to {written}: free some space there, or check its permissions"
-    # Recognised by name, as importing the classes of Lightning and of the index takes a second.
-    if isinstance(error, ValueError) or type(error).__name__ in ("MisconfigurationException", "StoreUnavailable"):
+    # Recognised by name, as importing Lightning takes a second.
+    if isinstance(error, ValueError | StoreUnavailable) or type(error).__name__ == "MisconfigurationException":
         return first_line(error)
     if isinstance(error, ImportError):
         return lookup_line(error)

@@ -5,7 +5,6 @@ Every vector is stored with a checksum; damaged ones are encoded again.
 """
 
 import hashlib
-import sqlite3
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
@@ -14,17 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from gedbd.io.files import connect_database
+from gedbd.io.sqlite_file import MARKS, CacheFile, DamagedFileError, delete_database
 
 BATCHES_A_COMMIT = 16
-MAX_PLACEHOLDERS = 500
 VALUE_BYTES = 4  # of a float32
 # Of a new file. A vector of 384 numbers, or of 768, does not fit into SQLite's usual page of 4,096 bytes beside others,
 # so that each would take a page of its own.
 PAGE_BYTES = 16_384
-# SQLite reports damaged table names as SQLITE_ERROR.
-DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
-PRIMARY = 0xFF  # the lowest byte of an SQLite error code is the kind of error; the others tell where it occurred
+TABLE = "vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID"
 
 EncodeTexts = Callable[[list[str]], Iterator[tuple[np.ndarray, np.ndarray]]]
 """Encodes M texts in batches: yields rows ``(U,)`` of them and their vectors ``(U, size)``."""
@@ -46,14 +42,11 @@ def cached_vectors(file: Path, size: int, texts: list[str], encode: EncodeTexts)
     text_of = dict(zip(keys, texts, strict=True))
     try:
         stored = _look_up(file, size, text_of, encode)
-    except sqlite3.DatabaseError as error:
-        # Errors of Python's own sqlite3 module, such as invalid UTF-8, have no code.
-        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & PRIMARY not in DAMAGED:
-            raise
-        warnings.warn(f"{file} is damaged ({error}): it is deleted, and the texts are encoded again", stacklevel=3)
-        # With its journals. A process that has it open keeps its own copy.
-        for suffix in ("", "-journal", "-wal", "-shm"):
-            file.with_name(file.name + suffix).unlink(missing_ok=True)
+    except DamagedFileError as error:
+        warnings.warn(
+            f"{file} is damaged ({error.__cause__}): it is deleted, and the texts are encoded again", stacklevel=3
+        )
+        delete_database(file)
         stored = _look_up(file, size, text_of, encode)
     content = bytearray().join(stored[key] for key in keys)
     return np.frombuffer(content, dtype=np.float32).reshape(len(keys), size)
@@ -61,37 +54,32 @@ def cached_vectors(file: Path, size: int, texts: list[str], encode: EncodeTexts)
 
 def _look_up(file: Path, size: int, text_of: dict[bytes, str], encode: EncodeTexts) -> dict[bytes, bytes]:
     """The vectors of texts by key, from the file or encoded now."""
-    with closing(connect_database(file, timeout=60)) as database:
-        database.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
+    with closing(CacheFile(file, TABLE, PAGE_BYTES)) as cache:
         # Sorted, that is in the order of the file, each of its pages is read once.
-        stored, damaged = _read(database, sorted(text_of), size * VALUE_BYTES)
+        stored, damaged = _read(cache, sorted(text_of), size * VALUE_BYTES)
         if damaged:
             warnings.warn(f"{file}: {damaged} damaged vectors are encoded again", stacklevel=4)
         missing = {key: text for key, text in text_of.items() if key not in stored}
         if missing:
-            stored |= _encode(missing, encode, database)
+            stored |= _encode(missing, encode, cache)
         return stored
 
 
-def _read(database: sqlite3.Connection, keys: list[bytes], length: int) -> tuple[dict[bytes, bytes], int]:
+def _read(cache: CacheFile, keys: list[bytes], length: int) -> tuple[dict[bytes, bytes], int]:
     """The vectors of ``length`` bytes that are stored and intact, and how many are damaged."""
     stored: dict[bytes, bytes] = {}
     damaged = 0
-    for start in range(0, len(keys), MAX_PLACEHOLDERS):
-        some = keys[start : start + MAX_PLACEHOLDERS]
-        query = f"SELECT key, vector FROM vectors WHERE key IN ({','.join('?' * len(some))})"
-        for key, content in database.execute(query, some):
-            vector = content[:length] if isinstance(content, bytes) else b""
-            is_whole = len(vector) == length and content[length:] == _checksum(vector)
-            if is_whole and np.isfinite(np.frombuffer(vector, dtype=np.float32)).all():
-                stored[key] = vector
-            else:
-                damaged += 1
+    for key, content in cache.select(f"SELECT key, vector FROM vectors WHERE key IN {MARKS}", keys):
+        vector = content[:length] if isinstance(content, bytes) else b""
+        is_whole = len(vector) == length and content[length:] == _checksum(vector)
+        if is_whole and np.isfinite(np.frombuffer(vector, dtype=np.float32)).all():
+            stored[key] = vector
+        else:
+            damaged += 1
     return stored, damaged
 
 
-def _encode(missing: dict[bytes, str], encode: EncodeTexts, database: sqlite3.Connection) -> dict[bytes, bytes]:
+def _encode(missing: dict[bytes, str], encode: EncodeTexts, cache: CacheFile) -> dict[bytes, bytes]:
     """Encodes texts and stores their vectors."""
     keys = list(missing)
     encoded: dict[bytes, bytes] = {}
@@ -106,17 +94,15 @@ def _encode(missing: dict[bytes, str], encode: EncodeTexts, database: sqlite3.Co
             unsaved[keys[row]] = vector.tobytes()
         # A transaction holds the file's lock, so none stays open while texts are encoded: other processes may write.
         if number % BATCHES_A_COMMIT == 0:
-            _store(unsaved, database)
+            _store(unsaved, cache)
             encoded |= unsaved
             unsaved = {}
-    _store(unsaved, database)
+    _store(unsaved, cache)
     return encoded | unsaved
 
 
-def _store(vectors: dict[bytes, bytes], database: sqlite3.Connection) -> None:
-    with database:
-        rows = [(key, vector + _checksum(vector)) for key, vector in vectors.items()]
-        database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+def _store(vectors: dict[bytes, bytes], cache: CacheFile) -> None:
+    cache.store((key, vector + _checksum(vector)) for key, vector in vectors.items())
 
 
 def _checksum(vector: bytes) -> bytes:

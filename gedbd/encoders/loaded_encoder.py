@@ -13,7 +13,7 @@ from gedbd.encoders.backends.backend import Backend, PreparedBackend, encode_bat
 from gedbd.encoders.backends.pytorch import Torch
 from gedbd.encoders.encoder_weights import encoder_state, fingerprint, load_state, source_name
 from gedbd.encoders.text_encoder import TextEncoder
-from gedbd.text.token_cache import cache_folder
+from gedbd.io.files import cache_folder
 from gedbd.text.tokens import TokenTable, tokenize
 
 CALIBRATION_TEXTS = 300

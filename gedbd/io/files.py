@@ -60,6 +60,25 @@ def connect_database(path: Path, mode: str = "mode=rwc", **options: Any) -> sqli
     return connection
 
 
+def cache_folder(cache_dir: str | Path) -> Path:
+    """The folder of cached files, created if absent.
+
+    Raises:
+        ValueError: If it cannot be created.
+    """
+    folder = Path(cache_dir).expanduser()
+    try:
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise unusable_cache(folder, error) from error
+    return folder
+
+
+def unusable_cache(folder: Path, error: OSError) -> ValueError:
+    """The error for a folder of cached files that cannot be written to."""
+    return ValueError(f"cache_dir={folder} cannot be used ({error.strerror}): name a folder that can be written to")
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Gives the path of a temporary file that replaces ``path`` once it is complete.

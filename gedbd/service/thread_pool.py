@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from fastapi import HTTPException
 
-from gedbd.triage.storage.sqlite_file import StoreUnavailable
+from gedbd.io.sqlite_file import StoreUnavailable
 
 log = logging.getLogger("gedbd")
 PAUSE_AFTER_ERROR_S = 10.0

@@ -9,7 +9,7 @@ import numpy as np
 import tokenizers
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.io.files import replacing
+from gedbd.io.files import cache_folder, replacing, unusable_cache
 from gedbd.text.tokens import TokenTable, tokenize
 
 NUMBER = np.dtype("<i4")
@@ -42,7 +42,7 @@ def cached_tokens(
         try:
             return _read(path, len(texts), tokenizer)
         except OSError as error:
-            raise _unusable(path.parent, error) from error
+            raise unusable_cache(path.parent, error) from error
         except ValueError as error:
             warnings.warn(f"{path} is damaged ({error}): the texts are tokenized again", stacklevel=2)
     table = tokenize(texts, tokenizer, max_tokens)
@@ -52,26 +52,8 @@ def cached_tokens(
         with replacing(path) as unfinished:
             unfinished.write_bytes(_checksum(lengths, ids) + lengths.tobytes() + ids.tobytes())
     except OSError as error:
-        raise _unusable(path.parent, error) from error
+        raise unusable_cache(path.parent, error) from error
     return table
-
-
-def cache_folder(cache_dir: str | Path) -> Path:
-    """The folder of cached files, created if absent.
-
-    Raises:
-        ValueError: If it cannot be created.
-    """
-    folder = Path(cache_dir).expanduser()
-    try:
-        folder.mkdir(0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise _unusable(folder, error) from error
-    return folder
-
-
-def _unusable(folder: Path, error: OSError) -> ValueError:
-    return ValueError(f"cache_dir={folder} cannot be used ({error.strerror}): name a folder that can be written to")
 
 
 def _key(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> str:

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gedbd.io.sqlite_file import Database
 from gedbd.sampling.feedback_labels import COLUMNS, FEEDBACK_FILE
 from gedbd.triage.report import Report
-from gedbd.triage.storage.sqlite_file import Database
 
 SOURCES = ("web", "api", "webhook")
 VERDICTS = ("accept", "reject", "withdraw")

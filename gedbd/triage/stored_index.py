@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 from gedbd.corpora.urls import fill_template
 from gedbd.encoders.given_encoder import GivenEncoder
 from gedbd.io.console import silence_library_logs, stage
+from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
 from gedbd.retrieval.reports.first_stage import COMPONENT, QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import KnownGroups
@@ -28,7 +29,6 @@ from gedbd.triage.storage.compaction import Compaction, is_due
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.rows import StoredReport
-from gedbd.triage.storage.sqlite_file import StoreUnavailable
 from gedbd.triage.storage.state import CurrentState, EncodeReports, IndexState, LoadModel
 from gedbd.triage.storage.stored_model import load_model
 from gedbd.triage.triage_model import TriageModel

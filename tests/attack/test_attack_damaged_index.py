@@ -19,9 +19,9 @@ from refusals import refuses
 from small_tracker import as_corpus, open_folder, read_rows, some_report, tiny_reader
 from tiny_models import build, stored_model
 
+from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.triage.report import Report
 from gedbd.triage.storage.index_store import FILE, IndexStore
-from gedbd.triage.storage.sqlite_file import StoreUnavailable
 from gedbd.triage.storage.sync import synchronise
 from gedbd.triage.stored_index import open_index
 

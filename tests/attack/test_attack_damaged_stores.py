@@ -15,13 +15,13 @@ from small_hub import REPOSITORY, SECRET, issue, signed
 from small_index import SmallIndex
 
 import gedbd.commands.serve
+from gedbd.io import sqlite_file
+from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.sampling.feedback_labels import FEEDBACK_FILE, feedback_table
 from gedbd.service.app import create_app
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.report import Report
-from gedbd.triage.storage import sqlite_file
-from gedbd.triage.storage.sqlite_file import StoreUnavailable
 
 WEBHOOK_FILE = "webhook.sqlite"
 Damage = Callable[[Path], object]

@@ -15,11 +15,11 @@ from served import serving
 from small_hub import REPOSITORY, SECRET, Sender, counted, issue, signed, until, worked
 from small_index import SmallIndex
 
+from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.app import Settings, create_app
 from gedbd.service.webhook.database import WEBHOOK_FILE
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.triage.report import Report
-from gedbd.triage.storage.sqlite_file import StoreUnavailable
 
 
 class SlowIndex(SmallIndex):
@@ -138,7 +138,7 @@ def test_a_full_backlog_is_refused_and_nothing_of_it_is_kept(slow: SlowIndex) ->
 def test_what_fails_as_the_index_is_away_is_tried_again_in_order(
     slow: SlowIndex, hook: Webhook, send: Sender, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gedbd.triage.storage.sqlite_file.StoreUnavailable.__init__", _at_once)
+    monkeypatch.setattr("gedbd.io.sqlite_file.StoreUnavailable.__init__", _at_once)
     slow.failures = [error] * 3
     for number in (100, 101, 102):
         assert send(issue(number), delivery=str(number)).status_code == 202

@@ -9,10 +9,10 @@ from fastapi.testclient import TestClient
 from raw_http import HEAD, JSON_HEAD, answered, connect, exchange, health, read_all, until
 from small_index import INCONCLUSIVE, MET, SmallIndex
 
+from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.sampling.feedback_labels import FEEDBACK_FILE
 from gedbd.service.app import Settings, create_app
 from gedbd.triage.storage.index_store import FILE
-from gedbd.triage.storage.sqlite_file import StoreUnavailable
 
 CLOSE = b"Connection: close\r\n"
 ADD = b'{"issue_id": "a-new-one", "title": "Attachment is lost"}'

@@ -7,9 +7,9 @@ import pytest
 from small_tracker import Switch, as_corpus, fill, open_folder, some_report
 from tiny_models import build
 
+from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.triage.report import Report
 from gedbd.triage.storage.index_store import FILE, IndexStore
-from gedbd.triage.storage.sqlite_file import StoreUnavailable
 from gedbd.triage.stored_index import open_index
 
 REPORTS = [some_report(number) for number in range(12)]

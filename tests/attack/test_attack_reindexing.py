@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from small_tracker import Switch, as_corpus, fill, model, open_folder, read_rows, some_report
 
+from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, StoreUnavailable
 from gedbd.triage.report import Report
 from gedbd.triage.storage.index_store import FILE, IndexStore
-from gedbd.triage.storage.sqlite_file import LOCK_TIMEOUT_S, StoreUnavailable
 from gedbd.triage.storage.sync import synchronise
 
 OLD = [some_report(number) for number in range(6)]

@@ -8,9 +8,9 @@ import pytest
 from refusals import refuses
 from small_tracker import as_corpus, fill, open_folder, some_report
 
+from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.triage.report import Report
 from gedbd.triage.storage.index_store import FILE
-from gedbd.triage.storage.sqlite_file import StoreUnavailable
 
 REPORTS = [some_report(number) for number in range(8)]
 LOG = f"{FILE}-wal"

@@ -12,12 +12,12 @@ import pytest
 from small_tracker import MATCHING, RANKER, Switch, as_corpus, fill, open_folder, some_report
 
 from gedbd.corpora.chronology import is_id
+from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.triage.backtesting.history_learning import replay
 from gedbd.triage.confidence import CONFIDENCE_FEATURES
 from gedbd.triage.report import Filters, Report, as_table
 from gedbd.triage.storage.index_store import FILE, FORMAT, IndexStore
-from gedbd.triage.storage.sqlite_file import StoreUnavailable
 
 
 def found(index, report, **options):

@@ -218,7 +218,8 @@ class TraceCache(RowCache):
         options: What the traces depend on beside the commit and the suffixes; a JSON value.
 
     Raises:
-        ValueError: The folder or file cannot be used.
+        ValueError: The folder cannot be used.
+        StoreUnavailable: The file cannot be used.
     """
 
     def __init__(self, folder: str | Path, suffixes: Sequence[str] | None, options: object) -> None:
@@ -232,5 +233,5 @@ class TraceCache(RowCache):
             origins, reason = stored
             return Trace([BlamedLine(*origin) for origin in origins], reason)
         found = trace_fix(git, fix, self._suffixes)
-        self.store(fix.id, found)
+        self.put(fix.id, found)
         return found

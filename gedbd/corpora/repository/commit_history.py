@@ -81,7 +81,8 @@ class CommitCache(RowCache):
         limits: Limits with which the commits were read.
 
     Raises:
-        ValueError: The folder or file cannot be used.
+        ValueError: The folder cannot be used.
+        StoreUnavailable: The file cannot be used.
     """
 
     def __init__(self, folder: str | Path, limits: Limits) -> None:
@@ -106,9 +107,9 @@ class CommitCache(RowCache):
             return None
 
     def add(self, read: ReadCommit) -> None:
-        """Store a commit, see ``RowCache.store``."""
+        """Store a commit, see ``RowCache.put``."""
         commit = read.commit
-        self.store(commit.id, [commit.message, commit.parents, commit.files, commit.is_cut, read.losses])
+        self.put(commit.id, [commit.message, commit.parents, commit.files, commit.is_cut, read.losses])
 
 
 class History:
@@ -176,7 +177,7 @@ class History:
             return
         with CommitCache(self._cache_dir, self._limits) as cache:
             if cache.was_damaged:
-                self._cache_warnings = (f"{cache.file} was damaged: the commits are read again",)
+                self._cache_warnings = (f"{cache.path} was damaged: the commits are read again",)
             yield from self._read_with(cache)
 
     def _read_with(self, cache: CommitCache) -> Generator[ReadCommit, None, None]:
@@ -189,7 +190,7 @@ class History:
                 read = cache.get(walked) if walked.id in known else next(fresh)
                 if read is None:
                     num_damaged += 1
-                    self._cache_warnings = (f"{cache.file}: {num_damaged:,} damaged commits are read again",)
+                    self._cache_warnings = (f"{cache.path}: {num_damaged:,} damaged commits are read again",)
                     (read,) = read_commits(self.git, [walked], self._limits)
                     cache.add(read)
                 elif walked.id not in known:

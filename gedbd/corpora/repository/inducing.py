@@ -73,7 +73,7 @@ def find_inducing(
             collector.add(fix, trace)
     warnings = collector.warnings
     if cache is not None and cache.was_damaged:
-        warnings = (f"{cache.file} was damaged: the fixes are traced again", *warnings)
+        warnings = (f"{cache.path} was damaged: the fixes are traced again", *warnings)
     return Inducing(collector.links(), warnings)
 
 

@@ -2,24 +2,23 @@
 
 import hashlib
 import json
-import sqlite3
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from gedbd.io.files import connect_database
+from gedbd.io.files import cache_folder
+from gedbd.io.sqlite_file import MARKS, CacheFile, DamagedFileError, StoreUnavailable, delete_database
 
-MAX_PLACEHOLDERS = 500
 MAX_UNSTORED = 200  # rows of a transaction
 FAST = 1  # of zlib's levels
-DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
-PRIMARY = 0xFF  # the lowest byte of an SQLite error code is the kind of error
 
 
-class RowCache:
+class RowCache(CacheFile):
     """JSON values in an SQLite file. The key of a row is a hash of its id and the settings.
+
+    A context manager stores the last values at its end, and closes the file.
 
     Args:
         folder: The folder of the file, made if absent.
@@ -27,103 +26,60 @@ class RowCache:
         settings: What the values depend on beside the id; a JSON value.
 
     Attributes:
-        file: The file.
         was_damaged: The file was damaged and was deleted.
 
     Raises:
-        ValueError: The folder or file cannot be used.
+        ValueError: The folder cannot be used.
+        StoreUnavailable: The file cannot be used, as in the methods.
     """
 
     def __init__(self, folder: str | Path, name: str, settings: object) -> None:
-        self.file = Path(folder).expanduser() / f"{name}.sqlite"
+        path = cache_folder(folder) / f"{name}.sqlite"
         self.was_damaged = False
-        self._table = name
+        self._name = name
         self._unstored: list[tuple[bytes, bytes]] = []
         self._settings = json.dumps(settings).encode()
+        table = f"{name} (key BLOB PRIMARY KEY, content BLOB)"
         try:
-            self.file.parent.mkdir(0o700, parents=True, exist_ok=True)
-            self._rows = self._open()
-        except (OSError, sqlite3.Error) as error:
-            raise self._unusable(error) from error
+            super().__init__(path, table)
+        except DamagedFileError:
+            self.was_damaged = True
+            delete_database(path)
+            super().__init__(path, table)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         try:
-            self._store()
+            self._flush()
         finally:
-            self._rows.close()
+            self.close()
 
     def known(self, ids: Sequence[str]) -> set[str]:
-        """Those of some ids that the file holds.
-
-        Raises:
-            ValueError: The file cannot be read.
-        """
+        """Those of some ids that the file holds."""
         by_key = {self._key(id_): id_ for id_ in ids}
         keys = sorted(by_key)  # in the order of the file's index
-        found: set[str] = set()
-        for start in range(0, len(keys), MAX_PLACEHOLDERS):
-            some = keys[start : start + MAX_PLACEHOLDERS]
-            query = f"SELECT key FROM {self._table} WHERE key IN ({','.join('?' * len(some))})"
-            try:
-                found |= {by_key[key] for (key,) in self._rows.execute(query, some)}
-            except sqlite3.Error as error:
-                raise self._unusable(error) from error
-        return found
+        return {by_key[key] for (key,) in self.select(f"SELECT key FROM {self._name} WHERE key IN {MARKS}", keys)}
 
     def value(self, id_: str) -> Any:
         """The value of an id; None if its row is absent or damaged."""
-        query = f"SELECT content FROM {self._table} WHERE key = ?"
         try:
-            row = self._rows.execute(query, (self._key(id_),)).fetchone()
-            return None if row is None else json.loads(zlib.decompress(row[0]))
-        except (sqlite3.DatabaseError, zlib.error, ValueError, TypeError):
+            rows = self.query(f"SELECT content FROM {self._name} WHERE key = ?", self._key(id_))
+            return json.loads(zlib.decompress(rows[0][0])) if rows else None
+        except (StoreUnavailable, zlib.error, ValueError, TypeError):
             return None  # zlib compares a checksum, so that flipped bits arrive here too
 
-    def store(self, id_: str, value: object) -> None:
-        """Store a value together with the next ones; those before the end of the context are stored there.
-
-        Raises:
-            ValueError: The file cannot be written to.
-        """
+    def put(self, id_: str, value: object) -> None:
+        """Stores a value together with the next ones; those before the end of the context are stored there."""
         content = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
         self._unstored.append((self._key(id_), zlib.compress(content, FAST)))
         if len(self._unstored) >= MAX_UNSTORED:
-            self._store()
+            self._flush()
 
-    def _store(self) -> None:
-        try:
-            with self._rows:
-                self._rows.executemany(f"INSERT OR REPLACE INTO {self._table} VALUES (?, ?)", self._unstored)
-        except sqlite3.Error as error:
-            raise self._unusable(error) from error
+    def _flush(self) -> None:
+        self.store(self._unstored)
         self._unstored = []
-
-    def _open(self) -> sqlite3.Connection:
-        try:
-            return self._connected()
-        except sqlite3.DatabaseError as error:
-            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & PRIMARY not in DAMAGED:
-                raise
-        self.was_damaged = True
-        for suffix in ("", "-journal"):
-            self.file.with_name(self.file.name + suffix).unlink(missing_ok=True)
-        return self._connected()
-
-    def _connected(self) -> sqlite3.Connection:
-        rows = connect_database(self.file, timeout=60)
-        try:
-            with rows:
-                rows.execute(f"CREATE TABLE IF NOT EXISTS {self._table} (key BLOB PRIMARY KEY, content BLOB)")
-        except sqlite3.Error:
-            rows.close()
-            raise
-        return rows
 
     def _key(self, id_: str) -> bytes:
         return hashlib.blake2b(self._settings + id_.encode(), digest_size=16).digest()
-
-    def _unusable(self, error: Exception) -> ValueError:
-        return ValueError(f"{self.file} cannot be used ({error}): delete it, or set cache_dir= to another folder")

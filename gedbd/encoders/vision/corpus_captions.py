@@ -1,9 +1,8 @@
 """Captions of all images that a corpus attaches: each distinct image is described once."""
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -12,8 +11,8 @@ from PIL import Image
 from gedbd.corpora.captions import DESCRIBED
 from gedbd.corpora.images import BROKEN, ImageFile, open_image
 from gedbd.io.console import item_progress
-from gedbd.io.files import connect_database
-from gedbd.text.token_cache import cache_folder
+from gedbd.io.files import cache_folder
+from gedbd.io.sqlite_file import CacheFile
 
 TABLE = "captions (captioner TEXT, sha256 TEXT, caption TEXT NOT NULL, PRIMARY KEY (captioner, sha256))"
 MAX_FAILED_BATCHES = 5
@@ -121,10 +120,11 @@ def kept_captions(captioner: Captioner, cache_dir: str | Path) -> dict[str, str]
         cache_dir: Folder of the cache file, made if absent.
 
     Raises:
-        ValueError: If the cache cannot be used.
+        ValueError: If the folder cannot be used.
+        StoreUnavailable: If the file cannot be used.
     """
     with _open_cache(cache_dir) as cache:
-        return dict(cache.execute("SELECT sha256, caption FROM captions WHERE captioner = ?", (captioner.key,)))
+        return dict(cache.query("SELECT sha256, caption FROM captions WHERE captioner = ?", captioner.key))
 
 
 def describe(
@@ -149,15 +149,14 @@ def describe(
     bar = item_progress("images", transient=False, disable=not waiting)
     with _open_cache(cache_dir) as cache, bar as progress:
         task = progress.add_task("describe images", total=len(waiting))
-        kept = cache.execute("SELECT 1 FROM captions WHERE captioner = ? LIMIT 1", (captioner.key,))
-        failures = _Failures(works=kept.fetchone() is not None)
+        kept = cache.query("SELECT 1 FROM captions WHERE captioner = ? LIMIT 1", captioner.key)
+        failures = _Failures(works=bool(kept))
         for start in range(0, len(waiting), batch_size):
             batch = dict(waiting[start : start + batch_size])
             captions = _describe_batch(batch, captioner)
             fresh = [(captioner.key, sha256, found.text) for sha256, found in captions.items() if not found.problem]
             # Problems are not stored, so that the next run tries these images again.
-            cache.executemany("INSERT OR IGNORE INTO captions VALUES (?, ?, ?)", fresh)
-            cache.commit()
+            cache.store(fresh)
             failures.check(list(captions.values()))
             yield captions
             progress.update(task, advance=len(batch))
@@ -205,12 +204,5 @@ def _describe_batch(batch: Mapping[str, Path], captioner: Captioner) -> dict[str
     return captions
 
 
-@contextmanager
-def _open_cache(cache_dir: str | Path) -> Iterator[sqlite3.Connection]:
-    file = cache_folder(cache_dir) / "captions.sqlite"
-    try:
-        with closing(connect_database(file, timeout=60)) as cache:
-            cache.execute(f"CREATE TABLE IF NOT EXISTS {TABLE}")
-            yield cache
-    except sqlite3.DatabaseError as error:
-        raise ValueError(f"{file} cannot be used ({error}): delete it, or set cache_dir= to another folder") from error
+def _open_cache(cache_dir: str | Path) -> closing[CacheFile]:
+    return closing(CacheFile(cache_folder(cache_dir) / "captions.sqlite", TABLE))

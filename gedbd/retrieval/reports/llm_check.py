@@ -7,11 +7,10 @@ import hashlib
 import json
 import math
 import re
-import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -19,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gedbd.encoders.chat_endpoint import ChatEndpoint, ChatFailure, open_endpoint, optional_fields
-from gedbd.io.files import connect_database
+from gedbd.io.files import cache_folder
+from gedbd.io.sqlite_file import MARKS, CacheFile
 from gedbd.retrieval.reports.pair_scorer import ReportText
-from gedbd.text.token_cache import cache_folder
 
 ANSWERS = ("number", "yes_no")
 TASK = (
@@ -329,45 +328,28 @@ class AnswerCache:
         question: A hash of everything but the reports that an answer depends on.
 
     Raises:
-        ValueError: If the cache cannot be used, as in the methods.
+        ValueError: If the folder cannot be used.
+        StoreUnavailable: If the file cannot be used, as in the methods.
     """
 
     def __init__(self, cache_dir: str | Path, question: str) -> None:
-        self.file = cache_folder(cache_dir) / FILE
         self.question = question
-        with self._open():  # damage is found before anything is sent
-            pass
+        self._path = cache_folder(cache_dir) / FILE
+        self._open().close()  # damage is found before anything is sent
 
     def read(self, pairs: Sequence[str]) -> dict[str, float | None]:
         """The stored scores of those pairs that have been asked about, by the pair's hash."""
-        found: dict[str, float | None] = {}
-        with self._open() as cache:
-            for pair in pairs:
-                # One at a time: SQLite limits the number of parameters.
-                row = cache.execute(
-                    "SELECT score FROM answers WHERE question = ? AND pair = ?", (self.question, pair)
-                ).fetchone()
-                if row is not None:
-                    found[pair] = row[0]
-        return found
+        query = f"SELECT pair, score FROM answers WHERE question = ? AND pair IN {MARKS}"
+        with closing(self._open()) as file:
+            return dict(file.select(query, pairs, self.question))
 
     def write(self, scores: Mapping[str, float | None]) -> None:
         """Stores scores by the pair's hash; None for an answer that cannot be read."""
-        with self._open() as cache:
-            rows = [(self.question, pair, score) for pair, score in scores.items()]
-            cache.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?, ?)", rows)
-            cache.commit()
+        with closing(self._open()) as file:
+            file.store((self.question, pair, score) for pair, score in scores.items())
 
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with closing(connect_database(self.file, timeout=60)) as cache:
-                cache.execute(f"CREATE TABLE IF NOT EXISTS {TABLE}")
-                yield cache
-        except sqlite3.DatabaseError as error:
-            raise ValueError(
-                f"{self.file} cannot be used ({error}): delete it, or set cache_dir= to another folder"
-            ) from error
+    def _open(self) -> CacheFile:
+        return CacheFile(self._path, TABLE)
 
 
 def content_hash(content: object) -> str:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from gedbd.triage.storage.sqlite_file import Database
+from gedbd.io.sqlite_file import Database
 
 MAX_WAITING = 5000
 WEBHOOK_FILE = "webhook.sqlite"

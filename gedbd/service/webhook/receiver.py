@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gedbd.io.console import escape_markdown
+from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.thread_pool import BackgroundWorker, BoundedThreadPool
 from gedbd.service.webhook.database import (
     MAX_TRIES,
@@ -34,7 +35,6 @@ from gedbd.service.webhook.payloads import Event
 from gedbd.triage.backtesting.targets import TargetResult, find_target, met_targets
 from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.report import Match, Report
-from gedbd.triage.storage.sqlite_file import StoreUnavailable
 from gedbd.triage.stored_index import StoredIndex
 
 MAX_PAUSE_S = 60.0  # then the clock is read again: it may have been set back

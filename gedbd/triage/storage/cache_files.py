@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gedbd.io.array_files import ArrayFolderWriter, read_arrays, read_facts, remove_abandoned
+from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.inverted_index import CommonTerms, length_norm
 from gedbd.retrieval.reports import feature_store
 from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
@@ -24,7 +25,6 @@ from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.storage.in_memory import InMemoryIndex, features_of, find_known_groups, unusable_dates
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.rows import FeatureRow
-from gedbd.triage.storage.sqlite_file import StoreUnavailable
 from gedbd.triage.storage.string_table import Ids, StoredVocabulary, StringTable, as_arrays
 
 MIN_REPORTS = 10_000  # fewer are read within a second

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from gedbd.io.console import stage
+from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.triage.storage.cache_files import MIN_REPORTS, read_cache, write_cache
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.rows import TERM_COLUMNS
-from gedbd.triage.storage.sqlite_file import StoreUnavailable
 
 MODULE = __name__
 MIN_CHANGED = 1_000

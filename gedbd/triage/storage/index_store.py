@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, MARKS, SqliteFile, StoreUnavailable, code_of
 from gedbd.retrieval.vocabulary import words
 from gedbd.triage.report import DATES, FIELDS, Report
 from gedbd.triage.storage.rows import (
@@ -30,7 +30,6 @@ from gedbd.triage.storage.rows import (
     row_values,
     written_date,
 )
-from gedbd.triage.storage.sqlite_file import LOCK_TIMEOUT_S, SqliteFile, StoreUnavailable, code_of
 
 FEATURES = ", ".join(FeatureRow._fields)
 FORMAT = 6  # of the tables; SQLite keeps it as user_version
@@ -61,9 +60,7 @@ CREATE INDEX by_duplicate ON links (duplicate)"""
 FILE = "index.sqlite"
 CHUNK_BYTES = 1 << 26  # of the weights: SQLite bounds the size of a value
 MAX_READ = 10_000  # reports whose terms are read at once
-MAX_VALUES = 500  # SQLite bounds the number of values of a statement
 COLUMNS = ", ".join(FIELDS)
-MARKS = "(?)"
 
 
 class IndexStore(SqliteFile):
@@ -86,7 +83,13 @@ class IndexStore(SqliteFile):
     def __init__(
         self, path: Path, create: bool = True, timeout_s: float = LOCK_TIMEOUT_S, must_stay: bool = False
     ) -> None:
-        super().__init__(path, CURE, create, timeout_s, must_stay)
+        try:
+            super().__init__(path, CURE, create, timeout_s, must_stay)
+        except StoreUnavailable as error:
+            cause = error.__cause__
+            if isinstance(cause, sqlite3.Error) and (code_of(cause) == sqlite3.SQLITE_NOTADB or not path.exists()):
+                raise not_an_index(path, str(cause)) from cause
+            raise ValueError(str(error)) from error
 
     def prepare(self) -> None:
         """See ``SqliteFile``."""
@@ -102,12 +105,6 @@ class IndexStore(SqliteFile):
             raise damaged(self.path, f"it has no table {missing[0]}")
         if self.create or version:
             self.enable_wal()
-
-    def opening_error(self, error: sqlite3.DatabaseError) -> ValueError:
-        """See ``SqliteFile``."""
-        if code_of(error) == sqlite3.SQLITE_NOTADB or not self.path.exists():
-            return not_an_index(self.path, str(error))
-        return super().opening_error(error)
 
     def _version(self) -> int:
         return int(self.query("PRAGMA user_version")[0][0])
@@ -250,7 +247,7 @@ class IndexStore(SqliteFile):
 
     def urls(self, ids: Sequence[str]) -> dict[str, str]:
         """Addresses of the reports that have one, by id."""
-        return dict(self._select(f"SELECT issue_id, url FROM reports WHERE url != '' AND issue_id IN {MARKS}", ids))
+        return dict(self.select(f"SELECT issue_id, url FROM reports WHERE url != '' AND issue_id IN {MARKS}", ids))
 
     def write_not_encoded(self, reports: Iterable[Report]) -> None:
         """Replaces what is not encoded of stored reports: their addresses and dates of resolution."""
@@ -293,23 +290,15 @@ class IndexStore(SqliteFile):
 
     def features_of(self, keys: Sequence[int]) -> tuple[np.ndarray, list[FeatureRow]]:
         """The keys and features of the reports that have some keys, which ascend."""
-        return _split(self._select(f"SELECT row, {FEATURES} FROM reports WHERE row IN {MARKS} ORDER BY row", keys))
+        return _split(self.select(f"SELECT row, {FEATURES} FROM reports WHERE row IN {MARKS} ORDER BY row", keys))
 
     def reports(self, ids: Sequence[str]) -> dict[str, Report]:
         """Stored reports by id; unknown ids are left out."""
-        rows = self._select(f"SELECT {COLUMNS} FROM reports WHERE issue_id IN {MARKS}", ids)
+        rows = self.select(f"SELECT {COLUMNS} FROM reports WHERE issue_id IN {MARKS}", ids)
         for row in rows:
             if not all(isinstance(value, str | None) for value in row):
                 raise StoreUnavailable(str(damaged(self.path, f"a field of report {str(row[0])[:100]} is not text")))
         return {row[0]: report_from_values(row) for row in rows}
-
-    def _select(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        """The rows of a query for some values, which stand where it has ``MARKS``."""
-        rows = []
-        for start in range(0, len(values), MAX_VALUES):
-            some = values[start : start + MAX_VALUES]
-            rows += self.query(query.replace(MARKS, f"({', '.join('?' * len(some))})"), *some)
-        return rows
 
     def token(self) -> str:
         """A text that no other index file has."""

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from gedbd.io.sqlite_file import StoreUnavailable, file_identity
 from gedbd.triage.report_encoder import BatchingEncoder
 from gedbd.triage.storage.cache_files import read_cache, read_index
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.index_store import IndexStore
-from gedbd.triage.storage.sqlite_file import StoreUnavailable, file_identity
 from gedbd.triage.triage_model import TriageModel
 
 EXCLUSIVE_TIMEOUT_S = 5.0

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from chat_server import KEY, Endpoint, Reply, refused, running, told
 
+from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.reports.llm_check import LlmCheck, load_llm_check
 from gedbd.retrieval.reports.pair_scorer import ReportText
 
@@ -206,7 +207,7 @@ def test_without_the_package_it_says_what_to_install(load, monkeypatch):
 def test_a_damaged_cache_is_told_before_anything_is_sent(server, load, tmp_path):
     load()
     (tmp_path / "cache" / "llm_answers.sqlite").write_bytes(b"no database" * 1000)
-    with pytest.raises(ValueError, match=r"llm_answers.sqlite cannot be used .*: delete it"):
+    with pytest.raises(StoreUnavailable, match=r"llm_answers.sqlite is damaged .*: delete it"):
         load()
     assert server.requests == []
 

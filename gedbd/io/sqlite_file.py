@@ -1,4 +1,4 @@
-"""An SQLite file that reports in one line why it cannot be used.
+"""SQLite files that report in one line why they cannot be used: stores, and caches of what can be computed again.
 
 Errors of SQLite become ``StoreUnavailable``: the file is locked or damaged, its disk is full or read-only. A file that
 cannot be written is opened for reading.
@@ -16,8 +16,11 @@ from typing import Any
 from gedbd.io.files import connect_database
 
 LOCK_TIMEOUT_S = 5.0
+CACHE_TIMEOUT_S = 60.0
 MAX_CHECKED_BYTES = 1 << 26  # of a file whose structure is checked when it is opened; 40 ms
 MAX_REASON = 120  # characters; SQLite quotes text that it cannot decode
+MAX_VALUES = 500  # SQLite bounds the number of values of a statement
+MARKS = "(?)"
 PRIMARY_CODE = 0xFF  # the bits above tell kinds of one error apart
 LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 NO_PERMISSION = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH)
@@ -39,6 +42,10 @@ class StoreUnavailable(Exception):  # noqa: N818 (it names a state of the store,
         self.retry_after_s = retry_after_s
 
 
+class DamagedFileError(StoreUnavailable):
+    """The content of the file is damaged, or it is of another kind."""
+
+
 class SqliteFile:
     """An open file, which several threads may share; they take turns.
 
@@ -54,7 +61,8 @@ class SqliteFile:
         refusal: Why it is open for reading only; empty if it can be written.
 
     Raises:
-        ValueError: If it cannot be opened, is damaged, or is a symbolic link of another user.
+        StoreUnavailable: If it cannot be opened; ``DamagedFileError`` if it is damaged.
+        ValueError: If it is a symbolic link of another user.
     """
 
     def __init__(self, path: Path, cure: str, create: bool, timeout_s: float, must_stay: bool) -> None:
@@ -69,25 +77,19 @@ class SqliteFile:
             self._sqlite = self._connect("mode=rwc" if create else "mode=rw", timeout_s)
         except sqlite3.DatabaseError as error:
             if create or code_of(error) not in STILL_READABLE:
-                raise self.opening_error(error) from error
+                raise self._unavailable(error) from error
             self._sqlite = self._connect_to_read(error, timeout_s)
             self.refusal = str(error)
         try:
             self.prepare()
-        except BaseException as error:
+        except BaseException:
             self.close()
-            if isinstance(error, StoreUnavailable):
-                raise ValueError(str(error)) from error
             raise
         self._identity = self._current_identity()
         self._must_stay = must_stay
 
     def prepare(self) -> None:
         """Checks or creates the tables. Raises ValueError or StoreUnavailable."""
-
-    def opening_error(self, error: sqlite3.DatabaseError) -> ValueError:
-        """The error for a file that cannot be opened."""
-        return ValueError(self._explained(error))
 
     def _connect(self, options: str, timeout_s: float) -> sqlite3.Connection:
         """A connection that has read something: SQLite opens a file no earlier."""
@@ -110,11 +112,11 @@ class SqliteFile:
             # changes are still in the write-ahead log.
             wal = wal_path(self.path)
             if wal.exists() and wal.stat().st_size:
-                raise self.opening_error(refused) from None
+                raise self._unavailable(refused) from refused
             try:
                 return self._connect("immutable=1", timeout_s)
             except sqlite3.DatabaseError:
-                raise self.opening_error(refused) from None
+                raise self._unavailable(refused) from refused
 
     def enable_wal(self) -> None:
         """Writes changes to a write-ahead log, so that readers and a writer do not wait for each other."""
@@ -128,12 +130,12 @@ class SqliteFile:
         A file that was copied while it was being changed may hold pages of several states.
 
         Raises:
-            ValueError: If its pages or its indexes contradict each other.
+            DamagedFileError: If its pages or its indexes contradict each other.
         """
         if self.path.stat().st_size <= MAX_CHECKED_BYTES:
             ((found,),) = self.query("PRAGMA integrity_check(1)")
             if found != "ok":
-                raise ValueError(f"{self.path} is damaged ({' '.join(found.split())}): {self._cure}")
+                raise DamagedFileError(f"{self.path} is damaged ({' '.join(found.split())}): {self._cure}")
 
     def close(self) -> None:
         """Closes the file."""
@@ -148,6 +150,23 @@ class SqliteFile:
         """
         with self._used():
             return self._sqlite.execute(statement, values).fetchall()
+
+    def select(self, query: str, values: Sequence[object], *others: object) -> list[tuple[Any, ...]]:
+        """The rows of a query for some values, which stand where it has ``MARKS``.
+
+        Args:
+            query: The query.
+            values: The values.
+            others: Those of marks before.
+
+        Raises:
+            StoreUnavailable: If the file cannot be used at the moment.
+        """
+        rows = []
+        for start in range(0, len(values), MAX_VALUES):
+            some = values[start : start + MAX_VALUES]
+            rows += self.query(query.replace(MARKS, f"({', '.join('?' * len(some))})"), *others, *some)
+        return rows
 
     def write_all(self, statement: str, values: Iterable[Sequence[object]]) -> None:
         """Runs a statement with each of several values. Raises StoreUnavailable."""
@@ -207,26 +226,26 @@ class SqliteFile:
             except (sqlite3.ProgrammingError, sqlite3.IntegrityError):
                 raise  # a bug of this package, not a state of the file
             except sqlite3.DatabaseError as error:
-                message = self._explained(error)
-                if is_damage(error) and not self._damage_logged:
+                unavailable = self._unavailable(error)
+                if isinstance(unavailable, DamagedFileError) and not self._damage_logged:
                     self._damage_logged = True
-                    log.error("%s", message)
-                raise StoreUnavailable(message) from error
+                    log.error("%s", unavailable)
+                raise unavailable from error
 
-    def _explained(self, error: sqlite3.Error) -> str:
+    def _unavailable(self, error: sqlite3.Error) -> StoreUnavailable:
         """Why the file cannot be used, and what to do."""
         code = code_of(error)
         reason = " ".join(str(error).split())[:MAX_REASON]
         if code in LOCKED:
-            return f"{self.path} is locked by another process: try again when it has finished"
+            return StoreUnavailable(f"{self.path} is locked by another process: try again when it has finished")
         if code == sqlite3.SQLITE_FULL:
-            return f"{self.path} cannot be changed because its disk is full: free some space"
+            return StoreUnavailable(f"{self.path} cannot be changed because its disk is full: free some space")
         if code in NO_PERMISSION:
             cure = "check the permissions of the file, its folder and its disk"
-            return f"{self.path} cannot be changed ({reason}): {cure}"
+            return StoreUnavailable(f"{self.path} cannot be changed ({reason}): {cure}")
         if code in FAILING:
-            return f"{self.path} cannot be used ({reason}): check its disk, and free some space"
-        return f"{self.path} is damaged ({reason}): {self._cure}"
+            return StoreUnavailable(f"{self.path} cannot be used ({reason}): check its disk, and free some space")
+        return DamagedFileError(f"{self.path} is damaged ({reason}): {self._cure}")
 
     @property
     def is_replaced(self) -> bool:
@@ -269,7 +288,10 @@ class Database(SqliteFile):
     def __init__(self, path: Path, schema: str, loss: str) -> None:
         self._schema = schema
         cure = f"restore it from a backup, or move it and {path.name}-wal away to start without {loss}"
-        super().__init__(path, cure, create=True, timeout_s=LOCK_TIMEOUT_S, must_stay=True)
+        try:
+            super().__init__(path, cure, create=True, timeout_s=LOCK_TIMEOUT_S, must_stay=True)
+        except StoreUnavailable as error:
+            raise ValueError(str(error)) from error
 
     def prepare(self) -> None:
         """See ``SqliteFile``."""
@@ -279,14 +301,43 @@ class Database(SqliteFile):
             self._sqlite.executescript(self._schema)
 
 
+class CacheFile(SqliteFile):
+    """A table of values that can be computed again; several processes may share the file.
+
+    Args:
+        path: The file, which is created if there is none.
+        table: The table in SQL, such as ``captions (image TEXT PRIMARY KEY, caption TEXT)``.
+        page_bytes: Size of the pages of a new file.
+
+    Raises:
+        StoreUnavailable: If it cannot be used, as in the methods; ``DamagedFileError`` if it is damaged.
+        ValueError: If it is a symbolic link of another user.
+    """
+
+    def __init__(self, path: Path, table: str, page_bytes: int = 4_096) -> None:
+        self._table = table
+        self._page_bytes = page_bytes
+        cure = "delete it, or set cache_dir= to another folder"
+        super().__init__(path, cure, create=True, timeout_s=CACHE_TIMEOUT_S, must_stay=False)
+
+    def prepare(self) -> None:
+        """See ``SqliteFile``."""
+        self.query(f"PRAGMA page_size = {self._page_bytes}")
+        self.query(f"CREATE TABLE IF NOT EXISTS {self._table}")
+
+    def store(self, rows: Iterable[Sequence[object]]) -> None:
+        """Adds rows to the table, or replaces those with their keys: all of them or none."""
+        values = [tuple(row) for row in rows]
+        if not values:
+            return
+        name = self._table.partition(" ")[0]
+        with self.transaction():
+            self.write_all(f"INSERT OR REPLACE INTO {name} VALUES ({', '.join('?' * len(values[0]))})", values)
+
+
 def code_of(error: sqlite3.Error) -> int:
     """SQLite's code of an error; 0 if Python's module gives none."""
     return int(getattr(error, "sqlite_errorcode", 0)) & PRIMARY_CODE
-
-
-def is_damage(error: sqlite3.Error) -> bool:
-    """Whether an error says that the content of the file is damaged."""
-    return code_of(error) not in (*LOCKED, *STILL_READABLE)
 
 
 def file_identity(path: Path) -> tuple[int, int] | None:
@@ -301,3 +352,9 @@ def file_identity(path: Path) -> tuple[int, int] | None:
 def wal_path(path: Path) -> Path:
     """The write-ahead log of a file."""
     return path.with_name(f"{path.name}-wal")
+
+
+def delete_database(path: Path) -> None:
+    """Deletes a file and its journals. A process that has it open keeps its own copy."""
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
