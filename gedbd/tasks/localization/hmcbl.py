@@ -21,7 +21,8 @@ from gedbd.tasks.localization.data import LocalizationDataModule
 from gedbd.tasks.localization.inputs import ChangeInputs, ReportInputs
 from gedbd.tasks.localization.learnt import UnseenScores
 from gedbd.tasks.localization.methods import MakeScorer, MethodOptions, by_best_part
-from gedbd.tasks.localization.protocol import CandidateLinks, Halves, Level, reports_of
+from gedbd.tasks.localization.network import CandidateLinks
+from gedbd.tasks.localization.protocol import Halves, Level, reports_of
 from gedbd.tasks.localization.settings import HmcblSettings
 from gedbd.tasks.localization.sides import Side, code_side, text_side, untrained_side
 from gedbd.tasks.localization.system import HmcblSystem

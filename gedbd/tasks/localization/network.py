@@ -1,18 +1,192 @@
 """The two towers with their momentum twins and memory banks, and the losses of a batch."""
 
+import copy
 from collections.abc import Callable
+from typing import NamedTuple, Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gedbd.corpora.changes import ChangeCorpus
 from gedbd.encoders.code.code_inputs import CodeBatch
+from gedbd.losses.info_nce import info_nce
 from gedbd.tasks.localization.data import PairBatch
-from gedbd.tasks.localization.losses import BankKeys, Vectors, bank_loss, pair_loss
 from gedbd.tasks.localization.model import Tower
-from gedbd.tasks.localization.momentum import MemoryBank, MomentumTwin
-from gedbd.tasks.localization.protocol import CandidateLinks
+from gedbd.tasks.localization.protocol import num_before
 from gedbd.tasks.localization.settings import HmcblSettings
 from gedbd.tasks.localization.sides import Side
+
+EMPTY = -1
+
+
+class MomentumTwin(nn.Module):
+    """A copy of a module whose weights follow it slowly: new = m * old + (1 - m) * followed.
+
+    He et al., "Momentum Contrast", 2020. The twin has no gradients. It stays in evaluation mode: a key depends on its
+    own text alone, not on dropout or on the other texts of its batch. Buffers, such as the statistics of batch
+    normalization, are copied: they are running means already, and counters have no mean.
+
+    Args:
+        followed: The module at the beginning.
+        momentum: m, at least 0 and below 1.
+    """
+
+    def __init__(self, followed: nn.Module, momentum: float) -> None:
+        super().__init__()
+        self.module = copy.deepcopy(followed).requires_grad_(False)
+        self.momentum = momentum
+        self.train(False)
+
+    def train(self, mode: bool = True) -> Self:
+        """Stays in evaluation mode."""
+        return super().train(False)
+
+    @torch.no_grad()
+    def follow(self, followed: nn.Module) -> None:
+        """Moves the weights towards those of a module, and copies its buffers."""
+        for mine, theirs in zip(self.module.parameters(), followed.parameters(), strict=True):
+            mine.lerp_(theirs.to(mine), 1 - self.momentum)
+        for kept, current in zip(self.module.buffers(), followed.buffers(), strict=True):
+            kept.copy_(current)
+
+
+class MemoryBank(nn.Module):
+    """The last keys of a momentum twin, first in, first out. He et al., "Momentum Contrast", 2020.
+
+    Everything is in buffers, so that a checkpoint holds it.
+
+    Args:
+        size: K, the number of keys.
+        dim: D, their size.
+
+    Attributes:
+        keys: ``(K, D)`` unit rows.
+        rows: ``(K,)`` the rows of the corpus that the keys came from; ``EMPTY`` where there is no key yet.
+        place: ``()`` where the next key goes.
+    """
+
+    keys: Tensor
+    rows: Tensor
+    place: Tensor
+
+    def __init__(self, size: int, dim: int) -> None:
+        super().__init__()
+        self.register_buffer("keys", torch.zeros(size, dim))
+        self.register_buffer("rows", torch.full((size,), EMPTY))
+        self.register_buffer("place", torch.zeros((), dtype=torch.int64))
+
+    @torch.no_grad()
+    def add(self, keys: Tensor, rows: Tensor) -> None:
+        """Puts keys in the place of the oldest ones.
+
+        Args:
+            keys: ``(M, D)``; of more than K the last K are kept.
+            rows: ``(M,)`` what they came from.
+        """
+        size = len(self.keys)
+        keys = keys[-size:]
+        # A bank of 5 with 3 as the next place takes 4 keys to 3 4 0 1.
+        places = (self.place + torch.arange(len(keys), device=keys.device)) % size
+        self.keys[places] = keys.to(self.keys.dtype)
+        self.rows[places] = rows[-size:]
+        self.place.copy_((self.place + len(keys)) % size)
+
+
+class CandidateLinks(nn.Module):
+    """Tells negatives: commits before a report that did not induce its bug.
+
+    All inducing commits of a report count, whatever the granularity of training. A commit after the report is neither
+    a positive nor a negative: the fix of the bug is one of them, and it resembles what induced it.
+
+    Args:
+        num_before: ``(R,)`` number of commits before each report; commits are in chronological order.
+        pairs: ``(2, L)`` rows of reports and of the commits that induced their bugs.
+        num_commits: C.
+    """
+
+    num_before: Tensor
+    codes: Tensor
+
+    def __init__(self, num_before: np.ndarray, pairs: np.ndarray, num_commits: int) -> None:
+        super().__init__()
+        self.num_commits = num_commits
+        # Report 2 and commit 3 of 10 commits are number 23.
+        codes = np.unique(pairs[0] * num_commits + pairs[1])
+        self.register_buffer("num_before", torch.from_numpy(num_before.astype(np.int64)), persistent=False)
+        self.register_buffer("codes", torch.from_numpy(codes.astype(np.int64)), persistent=False)
+
+    @classmethod
+    def of_corpus(cls, corpus: ChangeCorpus) -> "CandidateLinks":
+        """The links of a corpus with reports and inducing commits."""
+        return cls(num_before(corpus, "commit"), corpus.inducing["commit"].pairs, len(corpus.commits))
+
+    def are_linked(self, reports: Tensor, commits: Tensor) -> Tensor:
+        """Whether commits induced the bugs of reports; two int64 tensors that broadcast."""
+        codes = reports * self.num_commits + commits
+        if not len(self.codes):
+            return torch.zeros_like(codes, dtype=torch.bool)
+        places = torch.searchsorted(self.codes, codes).clamp(max=len(self.codes) - 1)
+        return self.codes[places] == codes
+
+    def are_negatives(self, reports: Tensor, commits: Tensor) -> Tensor:
+        """Whether they are negatives of each other; ``EMPTY`` is none of any."""
+        present = (reports != EMPTY) & (commits != EMPTY)
+        before = commits < self.num_before[reports.clamp(min=0)]
+        return present & before & ~self.are_linked(reports, commits)
+
+
+class Vectors(NamedTuple):
+    """Vectors of B anchors, their positives and one negative of each, ``(B, D)``."""
+
+    report: Tensor
+    change: Tensor
+    other_report: Tensor
+    other_change: Tensor
+
+
+class BankKeys(NamedTuple):
+    """Keys of one side.
+
+    Attributes:
+        positives: ``(B, D)`` the momentum keys of the positives.
+        bank: ``(K, D)`` the keys of a memory bank.
+        masked: ``(B, K)`` bool, keys of the bank that are no negatives of an anchor.
+    """
+
+    positives: Tensor
+    bank: Tensor
+    masked: Tensor
+
+
+def pair_loss(vectors: Vectors, temperature: float) -> Tensor:
+    """The loss of the feature level or of the model level, a scalar.
+
+    InfoNCE with one negative, from reports to changes and from changes to reports; the mean of both.
+    """
+    to_changes = info_nce(vectors.report, vectors.change, vectors.other_change, temperature)
+    to_reports = info_nce(vectors.change, vectors.report, vectors.other_report, temperature)
+    return torch.cat([to_changes, to_reports]).mean()
+
+
+def bank_loss(report: Tensor, change: Tensor, changes: BankKeys, reports: BankKeys, temperature: float) -> Tensor:
+    """The loss of the bank level, a scalar.
+
+    InfoNCE of a query and the momentum key of its positive; the negatives are the keys of the memory bank. The paper
+    prints exp(s_b+ / t) + exp(s_m- / t) as the numerator. With a negative there, the loss would fall as the negative
+    comes nearer, and could fall below 0: we take it for a misprint of exp(s_b+ / t), as in MoCo.
+
+    Args:
+        report: ``(B, D)`` projected reports.
+        change: ``(B, D)`` projected positives.
+        changes: Keys of changes, for the reports.
+        reports: Keys of reports, for the changes.
+        temperature: Divisor of the cosines.
+    """
+    to_changes = info_nce(report, changes.positives, changes.bank[None], temperature, changes.masked)
+    to_reports = info_nce(change, reports.positives, reports.bank[None], temperature, reports.masked)
+    return torch.cat([to_changes, to_reports]).mean()
+
 
 Gather = Callable[[Tensor], Tensor]
 """Gives the rows of all processes, in the order of the processes."""

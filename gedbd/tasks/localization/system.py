@@ -12,8 +12,7 @@ from gedbd.experiments.training_system import TrainingSystem
 from gedbd.tasks.localization.data import LocalizationDataModule, PairBatch
 from gedbd.tasks.localization.inputs import Inputs
 from gedbd.tasks.localization.model import GatheredBatchNorm, GatheredRows, Tower
-from gedbd.tasks.localization.network import HmcblNetwork
-from gedbd.tasks.localization.protocol import CandidateLinks
+from gedbd.tasks.localization.network import CandidateLinks, HmcblNetwork
 from gedbd.tasks.localization.settings import HmcblSettings
 from gedbd.tasks.localization.sides import Side
 from gedbd.tasks.localization.validation import Encoded, encode, mean_reciprocal_rank

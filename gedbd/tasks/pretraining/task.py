@@ -28,7 +28,6 @@ from gedbd.io.console import print_line, silence_library_logs
 from gedbd.tasks.pretraining.data import PretrainingDataModule
 from gedbd.tasks.pretraining.methods import check_methods, find_vocabulary, read_inputs, texts_of
 from gedbd.tasks.pretraining.output import write_result
-from gedbd.tasks.pretraining.result import measure
 from gedbd.tasks.pretraining.sampling import Shares, active_weights
 from gedbd.tasks.pretraining.system import PretrainingSystem
 
@@ -92,8 +91,7 @@ class PretrainingTask:
             if training.is_first:
                 backbone = built.system.encoder.backbone
                 save_encoder(folder / "encoder", backbone, built.tokenizer, self.limits, self.parts)
-                result = measure(built.corpus, built.data, built.system, folder)
-                write_result(folder, result, training.loggers, console)
+                write_result(folder, built.corpus, built.data, built.system, training.loggers, console)
         return value_of_best(folder, cfg.monitor, COMPARED)
 
     def _build(self, cfg: DictConfig, console: Console) -> Pretraining:

@@ -17,7 +17,8 @@ from gedbd.encoders.code.untrained_encoder import UntrainedEncoder
 from gedbd.experiments.optimizers import constant
 from gedbd.tasks.localization.data import LocalizationDataModule
 from gedbd.tasks.localization.inputs import ChangeInputs, ReportInputs
-from gedbd.tasks.localization.protocol import CandidateLinks, find_halves
+from gedbd.tasks.localization.network import CandidateLinks
+from gedbd.tasks.localization.protocol import find_halves
 from gedbd.tasks.localization.settings import HmcblSettings
 from gedbd.tasks.localization.sides import Side, untrained_side
 from gedbd.tasks.localization.system import HmcblSystem

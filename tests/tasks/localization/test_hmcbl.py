@@ -13,8 +13,7 @@ from small_hmcbl import EPOCHS, make_side, make_system, results, train
 
 import gedbd
 from gedbd.encoders.code.code_inputs import InputLimits
-from gedbd.tasks.localization.network import HmcblNetwork
-from gedbd.tasks.localization.protocol import CandidateLinks
+from gedbd.tasks.localization.network import CandidateLinks, HmcblNetwork
 from gedbd.tasks.localization.settings import HmcblSettings
 from gedbd.tasks.localization.system import HmcblSystem
 

@@ -9,8 +9,8 @@ from torch.optim import AdamW
 from gedbd.encoders.code.code_inputs import InputLimits
 from gedbd.tasks.localization.data import LocalizationDataModule
 from gedbd.tasks.localization.inputs import ChangeInputs, ReportInputs
-from gedbd.tasks.localization.momentum import EMPTY
-from gedbd.tasks.localization.protocol import CandidateLinks, find_halves
+from gedbd.tasks.localization.network import EMPTY, CandidateLinks
+from gedbd.tasks.localization.protocol import find_halves
 from gedbd.tasks.localization.validation import mean_reciprocal_rank
 
 

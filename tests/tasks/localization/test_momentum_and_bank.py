@@ -5,9 +5,16 @@ import pytest
 import torch
 from torch import nn
 
-from gedbd.tasks.localization.losses import BankKeys, Vectors, bank_loss, pair_loss
-from gedbd.tasks.localization.momentum import EMPTY, MemoryBank, MomentumTwin
-from gedbd.tasks.localization.protocol import CandidateLinks
+from gedbd.tasks.localization.network import (
+    EMPTY,
+    BankKeys,
+    CandidateLinks,
+    MemoryBank,
+    MomentumTwin,
+    Vectors,
+    bank_loss,
+    pair_loss,
+)
 from gedbd.tasks.localization.settings import HmcblSettings
 
 T = 0.07
