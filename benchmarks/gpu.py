@@ -18,11 +18,11 @@ from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.experiments.optimizers import adamw, constant
 from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
 from gedbd.sampling.group_batches import GroupBatches
-from gedbd.tasks.duplicates.data import DuplicateDataModule
+from gedbd.tasks.duplicates.duplicate_data import DuplicateDataModule
+from gedbd.tasks.duplicates.duplicate_system import DuplicateSystem
 from gedbd.tasks.duplicates.fusion import WeightedSum
 from gedbd.tasks.duplicates.gcn import GraphBranch
 from gedbd.tasks.duplicates.graph.dense import DenseAdjacency
-from gedbd.tasks.duplicates.system import DuplicateSystem
 from gedbd.text.tokens import TokenTable
 
 SECTION, REPEATS, BATCH, DIM = "GPU", 5, 128, 128

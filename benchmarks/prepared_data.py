@@ -8,9 +8,9 @@ from rich.console import Console
 
 import gedbd.train  # noqa: F401  its resolvers
 from gedbd.configuration.command import CONF_DIR
-from gedbd.tasks.duplicates.data import DuplicateDataModule
-from gedbd.tasks.duplicates.factory import DuplicatesTask
-from gedbd.tasks.duplicates.system import DuplicateSystem
+from gedbd.tasks.duplicates.duplicate_data import DuplicateDataModule
+from gedbd.tasks.duplicates.duplicate_system import DuplicateSystem
+from gedbd.tasks.duplicates.duplicates_task import DuplicatesTask
 
 
 def options(*more: str) -> list[str]:

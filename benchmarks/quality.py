@@ -15,8 +15,8 @@ from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
 from gedbd.retrieval.task_ranking import per_query
 from gedbd.sampling.batches import SamplerInputs
 from gedbd.sampling.pair_batches import PairBatches, PairBatchSampler
-from gedbd.tasks.duplicates.factory import DuplicatesTask
-from gedbd.tasks.duplicates.system import DuplicateSystem
+from gedbd.tasks.duplicates.duplicate_system import DuplicateSystem
+from gedbd.tasks.duplicates.duplicates_task import DuplicatesTask
 
 SEEDS = 3
 OPTIONS = ["encoder.max_tokens=64", "optimizer.lr=2e-5", "ranking.parts=[val]"]

@@ -33,8 +33,8 @@ from gedbd.io.command_output import print_hanging, print_records, print_table
 from gedbd.io.console import code_block, escape_markdown, print_line, print_path, printable, verbosity
 from gedbd.io.table_files import read_csv, safe_cells, write_csv
 from gedbd.service.webhook.receiver import suggest_duplicates
-from gedbd.tasks.confirmation.output import table7_markdown
-from gedbd.tasks.localization.output import table3_markdown
+from gedbd.tasks.confirmation.confirmation_output import table7_markdown
+from gedbd.tasks.localization.localization_output import table3_markdown
 from gedbd.triage.answer import print_matches
 from gedbd.triage.report import Explanation, Match, Report, check_report
 

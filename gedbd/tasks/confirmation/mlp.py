@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gedbd.io.console import track
-from gedbd.tasks.confirmation.models import Examples
+from gedbd.tasks.confirmation.regressors import Examples
 
 
 class PairNetwork(nn.Module):

@@ -17,16 +17,16 @@ from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.retrieval.scorers.cosine import VectorScorer
 from gedbd.retrieval.scorers.late_interaction import MaxSim
 from gedbd.retrieval.scorers.scorer_contract import Scorer
-from gedbd.tasks.localization.data import LocalizationDataModule
-from gedbd.tasks.localization.inputs import ChangeInputs, ReportInputs
-from gedbd.tasks.localization.learnt import UnseenScores
-from gedbd.tasks.localization.methods import MakeScorer, MethodOptions, by_best_part
-from gedbd.tasks.localization.network import CandidateLinks
-from gedbd.tasks.localization.protocol import Halves, Level, reports_of
-from gedbd.tasks.localization.settings import HmcblSettings
+from gedbd.tasks.localization.change_inputs import ChangeInputs, ReportInputs
+from gedbd.tasks.localization.compared_methods import MakeScorer, MethodOptions, by_best_part
+from gedbd.tasks.localization.hmcbl_network import CandidateLinks
+from gedbd.tasks.localization.hmcbl_settings import HmcblSettings
+from gedbd.tasks.localization.hmcbl_system import HmcblSystem
+from gedbd.tasks.localization.learnt_methods import UnseenScores
+from gedbd.tasks.localization.localization_data import LocalizationDataModule
+from gedbd.tasks.localization.localization_protocol import Halves, Level, reports_of
 from gedbd.tasks.localization.sides import Side, code_side, text_side, untrained_side
-from gedbd.tasks.localization.system import HmcblSystem
-from gedbd.tasks.localization.validation import Encoded
+from gedbd.tasks.localization.validation_ranking import Encoded
 from gedbd.text.change_text import Form
 
 COSINE = "hmcbl_cosine"

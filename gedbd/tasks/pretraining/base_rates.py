@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from gedbd.encoders.code.code_inputs import CODE_BLOCK, NODE_BLOCK, CodeInput
-from gedbd.tasks.pretraining.sampling import ALIGNMENT, EDGE, MLM, Sample
+from gedbd.tasks.pretraining.masking import ALIGNMENT, EDGE, MLM, Sample
 
 MAX_DISTANCE = 40  # farther nodes count as this far
 

@@ -12,7 +12,7 @@ from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
 from gedbd.retrieval.scorers.file_names import FileNames, FileRecency, NumFilesScorer, StackTraceHits
 from gedbd.retrieval.scorers.lexical import CodeBm25, StructuredBm25, structured_texts
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores, ScorerInputs
-from gedbd.tasks.localization.methods import BestPart
+from gedbd.tasks.localization.compared_methods import BestPart
 from gedbd.text.code_words import CodeWords
 
 DAY = pd.Timestamp("2024-01-01", tz="UTC")

@@ -9,7 +9,7 @@ import pytest
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Groups, Links
-from gedbd.tasks.confirmation.assemble import find_anchors, known_before
+from gedbd.tasks.confirmation.anchors import find_anchors, known_before
 
 START = pd.Timestamp("2024-01-01", tz="UTC")
 LINKS = [  # query, document, hours from the start of the table to the link

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gedbd.corpora.relevance import Links
-from gedbd.tasks.confirmation.assemble import assemble
+from gedbd.tasks.confirmation.anchors import assemble
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.tags import tags_of
-from gedbd.tasks.confirmation.assemble import find_anchors
-from gedbd.tasks.confirmation.features import PairDocuments, pair_features, question_features
+from gedbd.tasks.confirmation.anchor_features import PairDocuments, pair_features, question_features
+from gedbd.tasks.confirmation.anchors import find_anchors
 
 PLACE = 49  # of the anchor that is looked at: report 200
 MOMENT = pd.Timestamp("2024-01-01", tz="UTC") + pd.Timedelta(hours=200 * 8)

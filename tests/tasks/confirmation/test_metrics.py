@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 from scipy.stats import mannwhitneyu, spearmanr
 
-from gedbd.tasks.confirmation.methods import AnchorData, Method, Prediction
-from gedbd.tasks.confirmation.metrics import interval_of, rmse, spearman, weighted_rmse, weighted_spearman
-from gedbd.tasks.confirmation.models import Median
-from gedbd.tasks.confirmation.output import beside_published, decile_table, table7_markdown
-from gedbd.tasks.confirmation.results import compare_methods, compare_network
+from gedbd.tasks.confirmation.confirmation_output import beside_published, decile_table, table7_markdown
+from gedbd.tasks.confirmation.confirmation_results import compare_methods, compare_network
+from gedbd.tasks.confirmation.regression_methods import AnchorData, Prediction, RegressionMethod
+from gedbd.tasks.confirmation.regressors import Median
+from gedbd.tasks.confirmation.time_metrics import interval_of, rmse, spearman, weighted_rmse, weighted_spearman
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_a_weighted_sample_is_one_with_repeated_rows():
 
 
 def test_the_best_method_on_validation_comes_first(data, predictions):
-    methods = {name: Method(Median()) for name in predictions}
+    methods = {name: RegressionMethod(Median()) for name in predictions}
     table = compare_methods(predictions, methods, data)
     assert table["method"].tolist() == ["text_network_mlp", "text_mlp", "median"]
     best = table.iloc[0]

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from gedbd.tasks.confirmation.methods import Method
-from gedbd.tasks.confirmation.metrics import permutation_importance, rmse
 from gedbd.tasks.confirmation.mlp import Mlp, PairNetwork
-from gedbd.tasks.confirmation.models import (
+from gedbd.tasks.confirmation.regression_methods import RegressionMethod
+from gedbd.tasks.confirmation.regressors import (
     Blend,
     DecisionTree,
     Examples,
@@ -17,6 +16,7 @@ from gedbd.tasks.confirmation.models import (
     RankRidge,
     XGBoost,
 )
+from gedbd.tasks.confirmation.time_metrics import permutation_importance, rmse
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_only_the_feature_that_matters_is_important(rows):
 
 def test_an_unknown_feature_set_is_refused():
     with pytest.raises(ValueError, match=r"features=views is unknown: choose question, pair, text, network"):
-        Method(Median(), ("views",))
+        RegressionMethod(Median(), ("views",))
 
 
 def test_boosting_leaves_out_a_feature_that_no_training_anchor_has(rows):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.tasks.confirmation.history import Resolutions, log_hours
+from gedbd.tasks.confirmation.link_history import Resolutions, log_hours
 
 DAYS = pd.to_datetime([f"2024-01-0{day}" for day in range(1, 6)], utc=True)
 # The first is resolved after a day, the second after four, the third after half a day; the fourth stays open.

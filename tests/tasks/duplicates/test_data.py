@@ -8,7 +8,7 @@ import torch
 from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.ranking_tasks import EarlierReports, ReportPool
 from gedbd.sampling.pair_batches import PairBatches
-from gedbd.tasks.duplicates.data import DuplicateDataModule
+from gedbd.tasks.duplicates.duplicate_data import DuplicateDataModule
 from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
 from gedbd.text.tokens import TokenTable
 

@@ -10,7 +10,7 @@ import torch
 from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.sampling.group_batches import GroupBatches
 from gedbd.sampling.pair_batches import PairBatches
-from gedbd.tasks.duplicates.data import Batch, DuplicateDataModule
+from gedbd.tasks.duplicates.duplicate_data import Batch, DuplicateDataModule
 from gedbd.text.tokens import CPU_TOKENS, TokenTable, split_by_tokens
 
 COUNT, LONG = 301, 3000

@@ -15,11 +15,11 @@ from gedbd.experiments.optimizers import adamw, constant
 from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
 from gedbd.sampling.pair_batches import PairBatches
 from gedbd.sampling.pairs import PairSampler
-from gedbd.tasks.duplicates.data import DuplicateDataModule
+from gedbd.tasks.duplicates.duplicate_data import DuplicateDataModule
+from gedbd.tasks.duplicates.duplicate_system import DuplicateSystem
 from gedbd.tasks.duplicates.fusion import TextOnly, WeightedSum
 from gedbd.tasks.duplicates.gcn import GraphBranch
 from gedbd.tasks.duplicates.graph.dense import DenseAdjacency
-from gedbd.tasks.duplicates.system import DuplicateSystem
 from gedbd.text.tokens import tokenize
 
 WORDS = ["mail", "folder", "crash", "search", "printer", "calendar", "reply", "theme", "update", "password"]

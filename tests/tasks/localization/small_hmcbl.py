@@ -15,13 +15,13 @@ from gedbd.corpora.readers.localization import read_localization
 from gedbd.encoders.code.code_inputs import InputLimits
 from gedbd.encoders.code.untrained_encoder import UntrainedEncoder
 from gedbd.experiments.optimizers import constant
-from gedbd.tasks.localization.data import LocalizationDataModule
-from gedbd.tasks.localization.inputs import ChangeInputs, ReportInputs
-from gedbd.tasks.localization.network import CandidateLinks
-from gedbd.tasks.localization.protocol import find_halves
-from gedbd.tasks.localization.settings import HmcblSettings
+from gedbd.tasks.localization.change_inputs import ChangeInputs, ReportInputs
+from gedbd.tasks.localization.hmcbl_network import CandidateLinks
+from gedbd.tasks.localization.hmcbl_settings import HmcblSettings
+from gedbd.tasks.localization.hmcbl_system import HmcblSystem
+from gedbd.tasks.localization.localization_data import LocalizationDataModule
+from gedbd.tasks.localization.localization_protocol import find_halves
 from gedbd.tasks.localization.sides import Side, untrained_side
-from gedbd.tasks.localization.system import HmcblSystem
 
 BATCH_SIZE = 6
 EPOCHS = 2

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gedbd.tasks.localization.inputs import read_change
+from gedbd.tasks.localization.change_inputs import read_change
 from gedbd.text.change_text import change_text
 
 HUNK = """@@ -3,4 +3,5 @@ class Sum {

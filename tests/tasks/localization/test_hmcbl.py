@@ -13,9 +13,9 @@ from small_hmcbl import EPOCHS, make_side, make_system, results, train
 
 import gedbd
 from gedbd.encoders.code.code_inputs import InputLimits
-from gedbd.tasks.localization.network import CandidateLinks, HmcblNetwork
-from gedbd.tasks.localization.settings import HmcblSettings
-from gedbd.tasks.localization.system import HmcblSystem
+from gedbd.tasks.localization.hmcbl_network import CandidateLinks, HmcblNetwork
+from gedbd.tasks.localization.hmcbl_settings import HmcblSettings
+from gedbd.tasks.localization.hmcbl_system import HmcblSystem
 
 
 @pytest.fixture(scope="module")

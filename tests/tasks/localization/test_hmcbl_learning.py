@@ -7,11 +7,11 @@ from small_hmcbl import make_side, make_system, make_trainer
 from torch.optim import AdamW
 
 from gedbd.encoders.code.code_inputs import InputLimits
-from gedbd.tasks.localization.data import LocalizationDataModule
-from gedbd.tasks.localization.inputs import ChangeInputs, ReportInputs
-from gedbd.tasks.localization.network import EMPTY, CandidateLinks
-from gedbd.tasks.localization.protocol import find_halves
-from gedbd.tasks.localization.validation import mean_reciprocal_rank
+from gedbd.tasks.localization.change_inputs import ChangeInputs, ReportInputs
+from gedbd.tasks.localization.hmcbl_network import EMPTY, CandidateLinks
+from gedbd.tasks.localization.localization_data import LocalizationDataModule
+from gedbd.tasks.localization.localization_protocol import find_halves
+from gedbd.tasks.localization.validation_ranking import mean_reciprocal_rank
 
 
 def test_gradients_reach_both_towers_and_neither_twins_nor_banks(change_corpus):

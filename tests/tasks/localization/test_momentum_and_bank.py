@@ -5,17 +5,17 @@ import pytest
 import torch
 from torch import nn
 
-from gedbd.tasks.localization.network import (
+from gedbd.tasks.localization.hmcbl_network import (
     EMPTY,
     BankKeys,
     CandidateLinks,
     MemoryBank,
     MomentumTwin,
-    Vectors,
+    PairVectors,
     bank_loss,
     pair_loss,
 )
-from gedbd.tasks.localization.settings import HmcblSettings
+from gedbd.tasks.localization.hmcbl_settings import HmcblSettings
 
 T = 0.07
 
@@ -33,7 +33,7 @@ def test_pair_loss_is_the_mean_of_both_directions():
         *(naive(report[i], change[i], [other_change[i]]) for i in range(3)),
         *(naive(change[i], report[i], [other_report[i]]) for i in range(3)),
     ]
-    found = pair_loss(Vectors(report, change, other_report, other_change), T)
+    found = pair_loss(PairVectors(report, change, other_report, other_change), T)
     assert float(found) == pytest.approx(np.mean(expected), rel=1e-4)
 
 

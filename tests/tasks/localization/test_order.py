@@ -6,8 +6,8 @@ import pandas as pd
 from gedbd.corpora.relevance import Links
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.retrieval.task_ranking import Ranking
-from gedbd.tasks.localization.rankings import EarlierBugs, Measured
-from gedbd.tasks.localization.results import known_table
+from gedbd.tasks.localization.change_rankings import EarlierBugs, MeasuredMethod
+from gedbd.tasks.localization.localization_results import known_table
 
 
 def days(*numbers: float) -> pd.Series:
@@ -32,7 +32,10 @@ def test_earlier_bugs_counts_links_known_before_the_report():
 def test_known_table_by_hand():
     values = pd.DataFrame({"mrr": [1.0, 0.5, 0.0], "rr@10": [1.0, 1.0, 0.0]})
     nothing = Ranking(pd.DataFrame(), pd.DataFrame())
-    measured = [Measured("bm25", "commit", (values,), nothing), Measured("half", "commit", (values / 2,), nothing)]
+    measured = [
+        MeasuredMethod("bm25", "commit", (values,), nothing),
+        MeasuredMethod("half", "commit", (values / 2,), nothing),
+    ]
     table = known_table(measured, np.array([3, 0, 0]), "bm25")
     assert table["inducing_change"].tolist() == ["known", "known", "new", "new"]
     assert table["queries"].tolist() == [1, 1, 2, 2]

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from gedbd.tasks.localization.data import PairKeys, split_by_time
-from gedbd.tasks.localization.pairs import Pairs
-from gedbd.tasks.localization.protocol import find_halves, num_before
-from gedbd.tasks.localization.validation import choose_candidates, mean_reciprocal_rank
+from gedbd.tasks.localization.inducing_pairs import InducingPairs
+from gedbd.tasks.localization.localization_data import PairKeys, split_by_time
+from gedbd.tasks.localization.localization_protocol import find_halves, num_before
+from gedbd.tasks.localization.validation_ranking import choose_candidates, mean_reciprocal_rank
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def training(change_corpus):
 @pytest.mark.parametrize("granularity", ["commit", "file", "hunk"])
 @pytest.mark.parametrize("hard", [0.0, 1.0])
 def test_draws_are_what_they_claim(change_corpus, training, granularity, hard):
-    pairs = Pairs(change_corpus, granularity, training, 0, hard)
+    pairs = InducingPairs(change_corpus, granularity, training, 0, hard)
     before = num_before(change_corpus, "commit")
     relevant = {report: set(change_corpus.inducing[granularity].relevant(report).tolist()) for report in training}
     inducing = {report: set(change_corpus.inducing["commit"].relevant(report).tolist()) for report in training}
@@ -38,7 +38,7 @@ def test_hard_negatives_change_a_file_of_the_positive_commit(change_corpus, trai
     paths = change_corpus.commits.table["paths"].str.split("\n").map(set)
 
     def share(hard):
-        pairs = Pairs(change_corpus, "hunk", training, 0, hard)
+        pairs = InducingPairs(change_corpus, "hunk", training, 0, hard)
         draws = [pairs.draw(number, 0) for number in range(len(pairs))]
         commits = [(pairs.commit_of[draw.change], pairs.commit_of[draw.other_change]) for draw in draws]
         return np.mean([bool(paths[first] & paths[second]) for first, second in commits])
@@ -47,7 +47,7 @@ def test_hard_negatives_change_a_file_of_the_positive_commit(change_corpus, trai
 
 
 def test_draws_depend_on_seed_epoch_and_pair_alone(change_corpus, training):
-    first, again, other = (Pairs(change_corpus, "hunk", training, seed) for seed in (0, 0, 1))
+    first, again, other = (InducingPairs(change_corpus, "hunk", training, seed) for seed in (0, 0, 1))
     numbers = range(len(first))
     assert [first.draw(n, 3) for n in reversed(numbers)][::-1] == [again.draw(n, 3) for n in numbers]
     assert [first.draw(n, 3) for n in numbers] != [first.draw(n, 4) for n in numbers]
@@ -80,7 +80,7 @@ def test_the_last_reports_validate():
 
 
 def test_mean_reciprocal_rank_is_that_of_a_loop(change_corpus, training):
-    pairs = Pairs(change_corpus, "hunk", training[-6:], 0)
+    pairs = InducingPairs(change_corpus, "hunk", training[-6:], 0)
     ranked = choose_candidates(pairs, 12)
     rng = np.random.default_rng(0)
     reports = rng.normal(size=(len(ranked.reports), 4))
@@ -101,6 +101,6 @@ def test_mean_reciprocal_rank_is_that_of_a_loop(change_corpus, training):
 
 def test_too_few_reports_have_no_pairs(change_corpus, training):
     with pytest.raises(ValueError, match="no report of a part"):
-        Pairs(change_corpus, "hunk", training[:0], 0)
+        InducingPairs(change_corpus, "hunk", training[:0], 0)
     with pytest.raises(ValueError, match="a commit induced the bugs of all reports of a part"):
-        Pairs(change_corpus, "hunk", training[:1], 0)
+        InducingPairs(change_corpus, "hunk", training[:1], 0)

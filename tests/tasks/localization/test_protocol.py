@@ -10,9 +10,9 @@ from gedbd.corpora.relevance import Links
 from gedbd.retrieval.ranking_tasks import EarlierDocuments
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
 from gedbd.retrieval.task_ranking import per_query, rank
-from gedbd.tasks.localization.protocol import MIN_REPORTS, find_halves, make_level
-from gedbd.tasks.localization.rankings import Age, Measured, NewestFirst, query_metrics
-from gedbd.tasks.localization.results import ranking_table, results_table
+from gedbd.tasks.localization.change_rankings import Age, MeasuredMethod, NewestFirst, query_metrics
+from gedbd.tasks.localization.localization_protocol import MIN_REPORTS, find_halves, make_level
+from gedbd.tasks.localization.localization_results import ranking_table, results_table
 
 
 def links(pairs, num_queries, num_documents):
@@ -129,7 +129,7 @@ def test_means_over_seeds_and_differences_from_the_baseline():
             )
             table = table.assign(**{f"average_precision@{k}": 0.0 for k in (1, 3, 5, 10, 20, 100)})
             frames.append(per_query(table).assign(**{"p@1": 0.0, "p@3": 0.0, "p@5": 0.0}))
-        return Measured(method, "commit", tuple(frames), None)
+        return MeasuredMethod(method, "commit", tuple(frames), None)
 
     table = ranking_table([measured("learnt", [1, 2], [1, 4]), measured("bm25", [2, 4])], "bm25").set_index("method")
     row = table.loc["learnt"]

@@ -12,10 +12,10 @@ import gedbd.train
 from gedbd.retrieval.scorers.field_scorers import Recency
 from gedbd.retrieval.scorers.lexical import Bm25
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
-from gedbd.tasks.localization.learnt import LearntOptions, UnseenScores, with_other_texts
-from gedbd.tasks.localization.methods import MethodOptions
-from gedbd.tasks.localization.output import beside_published
-from gedbd.tasks.localization.task import LocalizationTask
+from gedbd.tasks.localization.compared_methods import MethodOptions
+from gedbd.tasks.localization.learnt_methods import LearntOptions, UnseenScores, with_other_texts
+from gedbd.tasks.localization.localization_output import beside_published
+from gedbd.tasks.localization.localization_task import LocalizationTask
 
 SMALL = ("task=localization", "encoder=tiny", "cache_dir=cache")
 ALONE = ("task.model=null",)

@@ -8,8 +8,8 @@ import pytest
 from gedbd.encoders.code.code_inputs import InputLimits, InputParts
 from gedbd.encoders.code.code_tokens import CODE_TOKENS
 from gedbd.encoders.code.untrained_encoder import byte_pair_tokenizer
-from gedbd.tasks.pretraining.methods import read_inputs
-from gedbd.tasks.pretraining.negatives import find_priors
+from gedbd.tasks.pretraining.method_inputs import read_inputs
+from gedbd.tasks.pretraining.non_edges import find_priors
 
 NUM_METHODS = 40
 NAMES = ("count", "total", "limit", "size")

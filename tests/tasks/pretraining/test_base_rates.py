@@ -5,7 +5,7 @@ import pytest
 
 from gedbd.encoders.code.code_inputs import CodeEdges, CodeInput
 from gedbd.tasks.pretraining.base_rates import BaseRates, keys_of
-from gedbd.tasks.pretraining.sampling import Pairs, Sample
+from gedbd.tasks.pretraining.masking import EdgePairs, Sample
 
 NONE = np.zeros((2, 0), dtype=np.int32)
 # [CLS] [C] 8 tokens of code [SEP] [N] 4 nodes [T] 3 types [SEP]
@@ -18,7 +18,7 @@ METHOD = CodeInput(
 
 
 def sample(targets, **pairs):
-    made = {name: Pairs(np.array(ends).T, np.array(label)) for name, (ends, label) in pairs.items()}
+    made = {name: EdgePairs(np.array(ends).T, np.array(label)) for name, (ends, label) in pairs.items()}
     return Sample(METHOD, np.arange(len(targets)), np.array(targets), made)
 
 

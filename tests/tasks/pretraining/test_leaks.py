@@ -10,10 +10,10 @@ from gedbd.corpora.readers.java_sources import read_java_sources
 from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.encoders.code.code_inputs import InputLimits, InputParts
 from gedbd.encoders.code.untrained_encoder import UntrainedEncoder
-from gedbd.tasks.pretraining.data import PretrainingDataModule
-from gedbd.tasks.pretraining.methods import find_vocabulary, read_inputs
-from gedbd.tasks.pretraining.sampling import OBJECTIVES, ROLE, Shares
-from gedbd.tasks.pretraining.task import starting_point
+from gedbd.tasks.pretraining.masking import OBJECTIVES, ROLE, Shares
+from gedbd.tasks.pretraining.method_inputs import find_vocabulary, read_inputs
+from gedbd.tasks.pretraining.pretraining_data import PretrainingDataModule
+from gedbd.tasks.pretraining.pretraining_task import starting_point
 
 PARTS = np.array([TRAIN] * 20 + [VAL] * 10 + [TEST] * 10, dtype=np.int8)
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from gedbd.encoders.code.code_inputs import InputParts
-from gedbd.tasks.pretraining.sampling import OBJECTIVES, active_weights
-from gedbd.tasks.pretraining.system import TokenHead, edge_logits, edge_sums, token_sums
+from gedbd.tasks.pretraining.masking import OBJECTIVES, active_weights
+from gedbd.tasks.pretraining.pretraining_system import TokenHead, edge_logits, edge_sums, token_sums
 
 
 def test_edge_loss_is_that_of_a_loop():

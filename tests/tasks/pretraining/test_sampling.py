@@ -13,10 +13,10 @@ from gedbd.encoders.code.code_inputs import (
     CodeEdges,
     collate,
 )
-from gedbd.tasks.pretraining.data import MethodDataset, Rows
-from gedbd.tasks.pretraining.methods import check_methods, find_vocabulary
-from gedbd.tasks.pretraining.negatives import NONE, other_nodes, other_tokens, others_by_share
-from gedbd.tasks.pretraining.sampling import ALIGNMENT, EDGE, EDGES_OF, MLM, OBJECTIVES, ROLE, TYPE, Sampler, Shares
+from gedbd.tasks.pretraining.masking import ALIGNMENT, EDGE, EDGES_OF, MLM, OBJECTIVES, ROLE, TYPE, Sampler, Shares
+from gedbd.tasks.pretraining.method_inputs import check_methods, find_vocabulary
+from gedbd.tasks.pretraining.non_edges import NONE, other_nodes, other_tokens, others_by_share
+from gedbd.tasks.pretraining.pretraining_data import BatchRows, MethodDataset
 
 
 @pytest.fixture
@@ -159,16 +159,16 @@ def test_where_there_is_no_non_edge_none_is_made_up():
 
 def test_draws_depend_on_seed_epoch_and_row_alone(inputs, sampler):
     dataset = MethodDataset(inputs, sampler, seed=1)
-    together = dataset[Rows(np.array([0, 3, 7]), epoch=2)]
-    alone = dataset[Rows(np.array([3]), epoch=2)]
+    together = dataset[BatchRows(np.array([0, 3, 7]), epoch=2)]
+    alone = dataset[BatchRows(np.array([3]), epoch=2)]
     tokens = together.tokens[1:, together.tokens[0] == 1]
     assert tokens.equal(alone.tokens[1:])
     pairs = together.pairs[EDGE]
     assert pairs[1:, pairs[0] == 1].equal(alone.pairs[EDGE][1:])
-    later = dataset[Rows(np.array([3]), epoch=3)]
+    later = dataset[BatchRows(np.array([3]), epoch=3)]
     assert not later.tokens.equal(alone.tokens)
     other_seed = MethodDataset(inputs, sampler, seed=2)
-    assert other_seed[Rows(np.array([3]), None)].tokens.equal(dataset[Rows(np.array([3]), None)].tokens)
+    assert other_seed[BatchRows(np.array([3]), None)].tokens.equal(dataset[BatchRows(np.array([3]), None)].tokens)
 
 
 def test_a_corpus_of_reports_is_refused(make_corpus):

@@ -27,7 +27,7 @@ import gedbd.commands.export
 import gedbd.train
 from gedbd.encoders.code.code_tokens import CODE_TOKENS
 from gedbd.experiments.optimizers import adamw, constant
-from gedbd.tasks.pretraining.system import PretrainingSystem
+from gedbd.tasks.pretraining.pretraining_system import PretrainingSystem
 
 TINY = [
     "task=pretraining",

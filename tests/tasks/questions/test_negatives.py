@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gedbd.tasks.questions.negatives import Negatives, bucket_negatives, mined_negatives
+from gedbd.tasks.questions.question_negatives import Negatives, bucket_negatives, mined_negatives
 
 
 def naive_negative(anchor, group, vectors, tags, answered, alpha):

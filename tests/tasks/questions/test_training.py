@@ -8,9 +8,9 @@ import torch
 from gedbd.losses.multiple_negatives import MultipleNegativesLoss
 from gedbd.losses.triplet import TripletLoss
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
-from gedbd.tasks.questions.data import QuestionDataset, TripletBatchSampler
-from gedbd.tasks.questions.model import ResidualHead, SigmoidHead, make_head, method_id
-from gedbd.tasks.questions.scorer import TripletScorer
+from gedbd.tasks.questions.projections import ResidualHead, SigmoidHead, make_head, method_id
+from gedbd.tasks.questions.question_data import QuestionDataset, TripletBatchSampler
+from gedbd.tasks.questions.triplet_scorer import TripletScorer
 
 NUM_QUESTIONS, NUM_GROUPS = 120, 40
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import gedbd.train
-from gedbd.tasks.duplicates.reproduction.writing import write_item
+from gedbd.tasks.duplicates.reproduction.paper_pages import write_item
 
 SMALL = ["dataset=demo", "encoder=tiny", "trainer.enable_progress_bar=false"]
 

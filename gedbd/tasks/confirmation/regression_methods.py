@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from gedbd.tasks.confirmation.metrics import permutation_importance
-from gedbd.tasks.confirmation.models import Examples, Regressor
+from gedbd.tasks.confirmation.regressors import Examples, Regressor
+from gedbd.tasks.confirmation.time_metrics import permutation_importance
 
 FEATURE_SETS = ("question", "pair", "text", "network")
 
@@ -53,7 +53,7 @@ class AnchorData:
 
 
 @dataclass
-class Method:
+class RegressionMethod:
     """A model and what it reads.
 
     Args:

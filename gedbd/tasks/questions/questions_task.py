@@ -24,10 +24,10 @@ from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses.loss import check_labels
 from gedbd.retrieval.scorers.cosine import VectorScorer
 from gedbd.retrieval.task_ranking import rank_all
-from gedbd.tasks.questions.data import QuestionsDataModule
-from gedbd.tasks.questions.model import Questions, check_head, make_head, method_id, read_questions
-from gedbd.tasks.questions.negatives import Negatives
-from gedbd.tasks.questions.system import QuestionsSystem
+from gedbd.tasks.questions.projections import Questions, check_head, make_head, method_id, read_questions
+from gedbd.tasks.questions.question_data import QuestionsDataModule
+from gedbd.tasks.questions.question_negatives import Negatives
+from gedbd.tasks.questions.question_system import QuestionsSystem
 
 
 class QuestionsTask:

@@ -25,11 +25,11 @@ from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.experiments.prepare import set_matmul_precision
 from gedbd.experiments.run_training import trained, value_of_best
 from gedbd.io.console import print_line, silence_library_logs
-from gedbd.tasks.pretraining.data import PretrainingDataModule
-from gedbd.tasks.pretraining.methods import check_methods, find_vocabulary, read_inputs, texts_of
-from gedbd.tasks.pretraining.output import write_result
-from gedbd.tasks.pretraining.sampling import Shares, active_weights
-from gedbd.tasks.pretraining.system import PretrainingSystem
+from gedbd.tasks.pretraining.masking import Shares, active_weights
+from gedbd.tasks.pretraining.method_inputs import check_methods, find_vocabulary, read_inputs, texts_of
+from gedbd.tasks.pretraining.pretraining_data import PretrainingDataModule
+from gedbd.tasks.pretraining.pretraining_output import write_result
+from gedbd.tasks.pretraining.pretraining_system import PretrainingSystem
 
 COMPARED = "val/mean_accuracy"
 

@@ -9,8 +9,8 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.retrieval.changes.change_scorer import LearntChanges, Replay
 from gedbd.retrieval.changes.change_training import ChangeTrainingOptions, Kind
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
-from gedbd.tasks.localization.protocol import Level, reports_of
-from gedbd.tasks.localization.rankings import Method
+from gedbd.tasks.localization.change_rankings import RankingMethod
+from gedbd.tasks.localization.localization_protocol import Level, reports_of
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def learnt_methods(
     training: np.ndarray,
     hunks: Scorer,
     encoders: Mapping[str, Scorer],
-) -> dict[str, Method]:
+) -> dict[str, RankingMethod]:
     """The learnt rankers as methods, by id; they share the features of the reports.
 
     Args:
@@ -135,7 +135,7 @@ def learnt_methods(
 
 def _method(
     ranker: LearntOptions, replay: Replay, training: np.ndarray, hunks: Scorer, extra: Mapping[str, Scorer]
-) -> Method:
+) -> RankingMethod:
     def make(level: Level, seed: int) -> Scorer:
         options = ChangeTrainingOptions(
             kind=ranker.kind,
@@ -149,4 +149,4 @@ def _method(
         scorer = LearntChanges(replay, level.granularity, options, extra, parts, training)
         return OtherTexts(scorer, replay.corpus) if ranker.shuffled else scorer
 
-    return Method(make, ranker.kind == "boosted")
+    return RankingMethod(make, ranker.kind == "boosted")

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.encoders.code.code_inputs import CodeBatch
 from gedbd.losses.info_nce import info_nce
-from gedbd.tasks.localization.data import PairBatch
-from gedbd.tasks.localization.model import Tower
-from gedbd.tasks.localization.protocol import num_before
-from gedbd.tasks.localization.settings import HmcblSettings
+from gedbd.tasks.localization.hmcbl_settings import HmcblSettings
+from gedbd.tasks.localization.localization_data import PairBatch
+from gedbd.tasks.localization.localization_protocol import num_before
 from gedbd.tasks.localization.sides import Side
+from gedbd.tasks.localization.tower import Tower
 
 EMPTY = -1
 
@@ -136,7 +136,7 @@ class CandidateLinks(nn.Module):
         return present & before & ~self.are_linked(reports, commits)
 
 
-class Vectors(NamedTuple):
+class PairVectors(NamedTuple):
     """Vectors of B anchors, their positives and one negative of each, ``(B, D)``."""
 
     report: Tensor
@@ -159,7 +159,7 @@ class BankKeys(NamedTuple):
     masked: Tensor
 
 
-def pair_loss(vectors: Vectors, temperature: float) -> Tensor:
+def pair_loss(vectors: PairVectors, temperature: float) -> Tensor:
     """The loss of the feature level or of the model level, a scalar.
 
     InfoNCE with one negative, from reports to changes and from changes to reports; the mean of both.
@@ -317,8 +317,8 @@ class HmcblNetwork(nn.Module):
         self.changes.follow()
 
 
-def paired(reports: Tensor, changes: Tensor) -> Vectors:
+def paired(reports: Tensor, changes: Tensor) -> PairVectors:
     """The vectors of B pairs and of their negatives, which come after them."""
     report, other_report = reports.chunk(2)
     change, other_change = changes.chunk(2)
-    return Vectors(report, change, other_report, other_change)
+    return PairVectors(report, change, other_report, other_change)

@@ -10,8 +10,8 @@ from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.corpora.tags import tags_of
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.retrieval.scorers.table_vectors import TagVectors
-from gedbd.tasks.confirmation.features import PairDocuments, pair_features, question_features
-from gedbd.tasks.confirmation.methods import AnchorData
+from gedbd.tasks.confirmation.anchor_features import PairDocuments, pair_features, question_features
+from gedbd.tasks.confirmation.regression_methods import AnchorData
 
 MIN_ANCHORS = 5  # of each part
 

@@ -10,8 +10,8 @@ import pandas as pd
 
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.evaluation.significance import compare_means, mean_interval
-from gedbd.tasks.localization.protocol import Level
-from gedbd.tasks.localization.rankings import EarlierBugs, Measured
+from gedbd.tasks.localization.change_rankings import EarlierBugs, MeasuredMethod
+from gedbd.tasks.localization.localization_protocol import Level
 
 METRICS = ("mrr", "map", "p@1", "p@3", "p@5", "rr@1", "rr@3", "rr@5", "rr@10", "rr@20", "rr@100")
 COMPARED = ("mrr", "rr@10")
@@ -33,7 +33,7 @@ class LocalizationResult:
 
     corpus: ChangeCorpus
     levels: tuple[Level, ...]
-    measured: tuple[Measured, ...]
+    measured: tuple[MeasuredMethod, ...]
     baseline: str
     first: tuple[str, ...]
     validation: float
@@ -93,7 +93,7 @@ def _against(method: str, row: Mapping[Any, Any], baseline: str) -> str:
     return f"{method}: {row['mrr']:.3f}, {said} (difference {row['mrr_difference']:+.3f} [{low:+.3f}, {high:+.3f}])."
 
 
-def ranking_table(measured: Sequence[Measured], baseline: str) -> pd.DataFrame:
+def ranking_table(measured: Sequence[MeasuredMethod], baseline: str) -> pd.DataFrame:
     """One row a granularity and method.
 
     Args:
@@ -110,7 +110,7 @@ def ranking_table(measured: Sequence[Measured], baseline: str) -> pd.DataFrame:
     return pd.DataFrame([_row(one, baselines.get(one.granularity)) for one in measured])
 
 
-def _row(one: Measured, baseline: Measured | None) -> dict[str, object]:
+def _row(one: MeasuredMethod, baseline: MeasuredMethod | None) -> dict[str, object]:
     values = one.values
     cluster = np.arange(len(values))  # each report is a cluster of its own
     row: dict[str, object] = {"granularity": one.granularity, "method": one.method, "queries": len(values)}
@@ -147,7 +147,7 @@ def results_table(table: pd.DataFrame) -> pd.DataFrame:
     return wide.rename_axis("method").reset_index()
 
 
-def known_table(measured: Sequence[Measured], counts: np.ndarray, baseline: str) -> pd.DataFrame:
+def known_table(measured: Sequence[MeasuredMethod], counts: np.ndarray, baseline: str) -> pd.DataFrame:
     """What methods reach on reports whose inducing change is known from an earlier bug, and on all others.
 
     A ranker can remember the changes that induced many bugs, such as the import of a project; on the other reports

@@ -16,8 +16,8 @@ from gedbd.losses.loss import StepLabels
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer_contract import linked_groups
 from gedbd.sampling.batches import NO_LABEL, NO_PAIRS, BatchIndices, BatchSampler
-from gedbd.tasks.questions.model import Questions
-from gedbd.tasks.questions.negatives import Negatives, bucket_negatives, mined_negatives
+from gedbd.tasks.questions.projections import Questions
+from gedbd.tasks.questions.question_negatives import Negatives, bucket_negatives, mined_negatives
 
 Draw = Callable[[np.random.Generator], np.ndarray | None]
 """Draws a non-duplicate of each training pair's anchor at the start of an epoch, or none."""

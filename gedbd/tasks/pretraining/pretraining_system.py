@@ -11,8 +11,8 @@ from transformers import PreTrainedModel
 from gedbd.encoders.code.code_encoder import CodeEncoder
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.experiments.training_system import TrainingSystem
-from gedbd.tasks.pretraining.data import PretrainingBatch
-from gedbd.tasks.pretraining.sampling import MLM
+from gedbd.tasks.pretraining.masking import MLM
+from gedbd.tasks.pretraining.pretraining_data import PretrainingBatch
 
 
 class ObjectiveSums(NamedTuple):

@@ -10,8 +10,8 @@ import pandas as pd
 from gedbd.corpora.changes import GRANULARITIES, ChangeCorpus, Granularity
 from gedbd.retrieval.linear_ranker import LinearRanker
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
-from gedbd.tasks.localization.protocol import Level
-from gedbd.tasks.localization.rankings import Method
+from gedbd.tasks.localization.change_rankings import RankingMethod
+from gedbd.tasks.localization.localization_protocol import Level
 
 LINEAR = "linear"
 BEST_PART = "_best_part"
@@ -87,7 +87,7 @@ class MethodOptions:
 
 def make_methods(
     scorers: Mapping[str, MakeScorer], options: MethodOptions, corpus: ChangeCorpus, granularity: Granularity
-) -> dict[str, Method]:
+) -> dict[str, RankingMethod]:
     """The methods that rank the changes of a granularity, by id.
 
     Args:
@@ -127,13 +127,13 @@ def by_best_part(scorer: Scorer, corpus: ChangeCorpus, granularity: Granularity,
     return BestPart(made, corpus.files.table, "commit") if granularity == "commit" else made
 
 
-def fixed_method(scorer: Scorer) -> Method:
+def fixed_method(scorer: Scorer) -> RankingMethod:
     """A method without a random seed."""
 
     def make(level: Level, seed: int) -> Scorer:
         return scorer
 
-    return Method(make, False)
+    return RankingMethod(make, False)
 
 
 class BestPart(Scorer):

@@ -12,7 +12,7 @@ from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.experiments.retrieval_system import RetrievalSystem
 from gedbd.losses.loss import Loss
 from gedbd.retrieval.vectors import Embedded, distinct
-from gedbd.tasks.duplicates.data import Batch, DuplicateDataModule
+from gedbd.tasks.duplicates.duplicate_data import Batch, DuplicateDataModule
 from gedbd.tasks.duplicates.gcn import GraphBranch
 
 

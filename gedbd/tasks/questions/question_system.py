@@ -11,7 +11,7 @@ from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.experiments.retrieval_system import RetrievalSystem, ScoredPairs
 from gedbd.losses.loss import Loss
 from gedbd.retrieval.vectors import Embedded, distinct
-from gedbd.tasks.questions.data import QuestionBatch, QuestionsDataModule
+from gedbd.tasks.questions.question_data import QuestionBatch, QuestionsDataModule
 
 
 class QuestionsSystem(RetrievalSystem):

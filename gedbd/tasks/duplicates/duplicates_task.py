@@ -23,12 +23,12 @@ from gedbd.losses.loss import Loss, check_labels
 from gedbd.retrieval.task_ranking import rank_all
 from gedbd.retrieval.vectors import spread
 from gedbd.sampling.batches import Batches
-from gedbd.tasks.duplicates.data import DuplicateDataModule
+from gedbd.tasks.duplicates.duplicate_data import DuplicateDataModule
+from gedbd.tasks.duplicates.duplicate_system import DuplicateSystem
 from gedbd.tasks.duplicates.fusion import TextOnly
 from gedbd.tasks.duplicates.gcn import GraphBranch
 from gedbd.tasks.duplicates.graph.build_graph import TAGS, TitleGraph, build_graph, senders
 from gedbd.tasks.duplicates.graph.identifiers import SharedIdentifiers
-from gedbd.tasks.duplicates.system import DuplicateSystem
 from gedbd.text.templates import Text
 from gedbd.text.token_cache import cached_tokens
 

@@ -13,14 +13,14 @@ from gedbd.corpora.splits import PARTS
 from gedbd.encoders.code.code_inputs import CodeBatch, CodeInput, collate
 from gedbd.experiments.training_system import WholeBatchData
 from gedbd.sampling.batches import LengthBatchSampler
-from gedbd.tasks.pretraining.negatives import find_priors
-from gedbd.tasks.pretraining.sampling import MLM, Sample, Sampler, Shares, TokenVocabulary
+from gedbd.tasks.pretraining.masking import MLM, Sample, Sampler, Shares, TokenVocabulary
+from gedbd.tasks.pretraining.non_edges import find_priors
 
 NO_ROWS = np.zeros(0, dtype=np.int64)
 EVALUATION_SEED = 0  # of what is predicted on validation and test: the same in every epoch and every run
 
 
-class Rows(NamedTuple):
+class BatchRows(NamedTuple):
     """The methods of a batch.
 
     Attributes:
@@ -34,7 +34,7 @@ class Rows(NamedTuple):
     others: np.ndarray = NO_ROWS
 
 
-class TrainingKeys(KeySampler[Rows]):
+class TrainingKeys(KeySampler[BatchRows]):
     """The keys of a data set of methods for an epoch of training.
 
     Args:
@@ -52,12 +52,12 @@ class TrainingKeys(KeySampler[Rows]):
     def __len__(self) -> int:
         return sum(map(len, self.batches))
 
-    def __iter__(self) -> Iterator[Rows]:
+    def __iter__(self) -> Iterator[BatchRows]:
         for step in zip(*self.batches, strict=True):
             rows = [indices.rows for indices in step]
             for number, own in enumerate(rows):
                 others = np.concatenate([NO_ROWS, *rows[:number], *rows[number + 1 :]])
-                yield Rows(own, self.batches[0].epoch, others)
+                yield BatchRows(own, self.batches[0].epoch, others)
 
 
 class PretrainingBatch(NamedTuple):
@@ -140,11 +140,13 @@ class PretrainingDataModule(WholeBatchData):
         """Batches of the test methods."""
         return self.load(self.dataset, self._keys_of("test"))
 
-    def _keys_of(self, part: str) -> list[Rows]:
+    def _keys_of(self, part: str) -> list[BatchRows]:
         """This process's share of a part, sorted by length; each method is in one process."""
         rows = self.rows[part]
         rows = rows[np.argsort(self.lengths[rows], kind="stable")][self.rank :: self.world_size]
-        return [Rows(rows[start : start + self.batch_size], None) for start in range(0, len(rows), self.batch_size)]
+        return [
+            BatchRows(rows[start : start + self.batch_size], None) for start in range(0, len(rows), self.batch_size)
+        ]
 
 
 class MethodDataset(Dataset[PretrainingBatch]):
@@ -163,7 +165,7 @@ class MethodDataset(Dataset[PretrainingBatch]):
         self.sampler = sampler
         self.seed = seed
 
-    def __getitem__(self, key: Rows) -> PretrainingBatch:
+    def __getitem__(self, key: BatchRows) -> PretrainingBatch:
         """The batch of some rows."""
         samples = [self.sample(int(row), key.epoch) for row in key.rows]
         others = [self.sample(int(row), key.epoch) for row in key.others]

@@ -9,13 +9,13 @@ from torch import Tensor, nn
 from gedbd.experiments.distributed import gather
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.experiments.training_system import TrainingSystem
-from gedbd.tasks.localization.data import LocalizationDataModule, PairBatch
-from gedbd.tasks.localization.inputs import Inputs
-from gedbd.tasks.localization.model import GatheredBatchNorm, GatheredRows, Tower
-from gedbd.tasks.localization.network import CandidateLinks, HmcblNetwork
-from gedbd.tasks.localization.settings import HmcblSettings
+from gedbd.tasks.localization.change_inputs import Inputs
+from gedbd.tasks.localization.hmcbl_network import CandidateLinks, HmcblNetwork
+from gedbd.tasks.localization.hmcbl_settings import HmcblSettings
+from gedbd.tasks.localization.localization_data import LocalizationDataModule, PairBatch
 from gedbd.tasks.localization.sides import Side
-from gedbd.tasks.localization.validation import Encoded, encode, mean_reciprocal_rank
+from gedbd.tasks.localization.tower import GatheredBatchNorm, GatheredRows, Tower
+from gedbd.tasks.localization.validation_ranking import Encoded, encode, mean_reciprocal_rank
 
 
 class HmcblSystem(TrainingSystem):

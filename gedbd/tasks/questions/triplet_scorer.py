@@ -12,10 +12,10 @@ from gedbd.losses.loss import Loss, check_labels
 from gedbd.retrieval.scorers.cosine import cosines
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.retrieval.scorers.table_vectors import TableVectors, TagVectors
-from gedbd.tasks.questions.data import QuestionsDataModule
-from gedbd.tasks.questions.model import check_head, make_head, read_questions
-from gedbd.tasks.questions.negatives import Negatives
-from gedbd.tasks.questions.system import QuestionsSystem
+from gedbd.tasks.questions.projections import check_head, make_head, read_questions
+from gedbd.tasks.questions.question_data import QuestionsDataModule
+from gedbd.tasks.questions.question_negatives import Negatives
+from gedbd.tasks.questions.question_system import QuestionsSystem
 
 
 class TripletScorer(Scorer):

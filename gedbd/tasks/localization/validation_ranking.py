@@ -8,9 +8,9 @@ from torch.nn.functional import normalize
 
 from gedbd.encoders.code.code_inputs import CodeBatch, CodeEdges, collate
 from gedbd.io.console import track
-from gedbd.tasks.localization.inputs import Inputs
-from gedbd.tasks.localization.model import TokenFeatures, Tower
-from gedbd.tasks.localization.pairs import Pairs
+from gedbd.tasks.localization.change_inputs import Inputs
+from gedbd.tasks.localization.inducing_pairs import InducingPairs
+from gedbd.tasks.localization.tower import TokenFeatures, Tower
 from gedbd.text.tokens import split_by_tokens, token_budget
 
 MIN_PROGRESS_INPUTS = 500
@@ -37,7 +37,7 @@ class RankedReports(NamedTuple):
     is_relevant: np.ndarray
 
 
-def choose_candidates(pairs: Pairs, count: int) -> RankedReports:
+def choose_candidates(pairs: InducingPairs, count: int) -> RankedReports:
     """The inducing commits of the pairs and ``count`` others, drawn from those before the last report."""
     reports = np.unique(pairs.pairs[:, 0])
     inducing = np.unique(pairs.pairs[:, 1])

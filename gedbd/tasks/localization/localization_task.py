@@ -19,6 +19,15 @@ from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.io.table_files import read_csv
 from gedbd.retrieval.scorers.scorer_contract import Scorer
+from gedbd.tasks.localization.change_rankings import EARLIER_BUGS, EarlierBugs, MeasuredMethod, measure, rank_level
+from gedbd.tasks.localization.compared_methods import (
+    BEST_PART,
+    LINEAR,
+    MakeScorer,
+    MethodOptions,
+    fixed_method,
+    make_methods,
+)
 from gedbd.tasks.localization.hmcbl import (
     COSINE,
     MAX_SIM,
@@ -27,20 +36,11 @@ from gedbd.tasks.localization.hmcbl import (
     encoders_of_commits,
     hmcbl_scorers,
 )
-from gedbd.tasks.localization.learnt import LearntOptions, learnt_methods
-from gedbd.tasks.localization.methods import (
-    BEST_PART,
-    LINEAR,
-    MakeScorer,
-    MethodOptions,
-    fixed_method,
-    make_methods,
-)
-from gedbd.tasks.localization.output import write_result
-from gedbd.tasks.localization.protocol import Halves, Level, find_halves, make_level
-from gedbd.tasks.localization.rankings import EARLIER_BUGS, EarlierBugs, Measured, measure, rank_level
-from gedbd.tasks.localization.results import LocalizationResult
-from gedbd.tasks.localization.settings import HmcblSettings
+from gedbd.tasks.localization.hmcbl_settings import HmcblSettings
+from gedbd.tasks.localization.learnt_methods import LearntOptions, learnt_methods
+from gedbd.tasks.localization.localization_output import write_result
+from gedbd.tasks.localization.localization_protocol import Halves, Level, find_halves, make_level
+from gedbd.tasks.localization.localization_results import LocalizationResult
 
 VALIDATION = "val/mrr"
 
@@ -152,12 +152,12 @@ class LocalizationTask:
         encoders: Mapping[str, Scorer],
         seed: int,
         console: Console,
-    ) -> list[Measured]:
+    ) -> list[MeasuredMethod]:
         """Ranks by all methods at all granularities, with the scorers of the trained encoders, if any."""
         compared = self.compared if self.model is None else self.model.add_to(self.compared)
         hunks = self.scorers[self.compared.baseline]()
         learnt = learnt_methods(self.learnt, corpus, halves.train, hunks, encoders)
-        measured: list[Measured] = []
+        measured: list[MeasuredMethod] = []
         for level in levels:
             methods = learnt | make_methods({**self.scorers, **own}, compared, corpus, level.granularity)
             methods[EARLIER_BUGS] = fixed_method(EarlierBugs(corpus.inducing[level.granularity], level.inputs))
@@ -168,7 +168,7 @@ class LocalizationTask:
         self,
         corpus: ChangeCorpus,
         levels: tuple[Level, ...],
-        measured: list[Measured],
+        measured: list[MeasuredMethod],
         validation: float,
         epochs: pd.DataFrame,
     ) -> LocalizationResult:

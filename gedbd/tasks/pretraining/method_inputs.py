@@ -11,7 +11,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.code.code_inputs import CodeInput, InputLimits, InputParts, make_input
 from gedbd.encoders.code.code_tokens import CODE_TOKENS
 from gedbd.io.console import track
-from gedbd.tasks.pretraining.sampling import TokenVocabulary
+from gedbd.tasks.pretraining.masking import TokenVocabulary
 
 MIN_PROGRESS_METHODS = 200
 

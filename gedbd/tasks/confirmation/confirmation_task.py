@@ -17,10 +17,10 @@ from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.io.console import print_detail, print_line, silence_library_logs
 from gedbd.retrieval.scorers.table_vectors import TagVectors
-from gedbd.tasks.confirmation.assemble import assemble
-from gedbd.tasks.confirmation.methods import AnchorData, Method, Prediction
-from gedbd.tasks.confirmation.output import write_result
-from gedbd.tasks.confirmation.results import MEDIAN, ConfirmationResult, measure
+from gedbd.tasks.confirmation.anchors import assemble
+from gedbd.tasks.confirmation.confirmation_output import write_result
+from gedbd.tasks.confirmation.confirmation_results import MEDIAN, ConfirmationResult, measure
+from gedbd.tasks.confirmation.regression_methods import AnchorData, Prediction, RegressionMethod
 
 
 class ConfirmationTask:
@@ -44,7 +44,7 @@ class ConfirmationTask:
 
     def __init__(
         self,
-        methods: Mapping[str, Method],
+        methods: Mapping[str, RegressionMethod],
         only_known: bool = True,
         min_minutes: float = 1.0,
         fields: Sequence[str] = (),

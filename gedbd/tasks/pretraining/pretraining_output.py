@@ -17,8 +17,8 @@ from gedbd.experiments.run_page import RunPage
 from gedbd.io.console import print_path
 from gedbd.io.table_files import read_csv
 from gedbd.tasks.pretraining.base_rates import BaseRates
-from gedbd.tasks.pretraining.data import PretrainingDataModule
-from gedbd.tasks.pretraining.system import PretrainingSystem
+from gedbd.tasks.pretraining.pretraining_data import PretrainingDataModule
+from gedbd.tasks.pretraining.pretraining_system import PretrainingSystem
 
 METHOD = "semantic_codebert"
 MAX_COUNTED = 3_000  # training methods that base rates are counted in

@@ -14,7 +14,7 @@ from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.field_scorers import Recency
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.retrieval.task_ranking import Ranking, per_query, rank
-from gedbd.tasks.localization.protocol import Level
+from gedbd.tasks.localization.localization_protocol import Level
 
 EARLIER_BUGS = "earlier_bugs"
 PRECISION_AT = (1, 3, 5)
@@ -23,7 +23,7 @@ MAX_RANK = 100  # ranks that curves show
 ScorerMaker = Callable[[Level, int], Scorer]
 
 
-class Method(NamedTuple):
+class RankingMethod(NamedTuple):
     """A way to rank changes.
 
     Attributes:
@@ -35,7 +35,7 @@ class Method(NamedTuple):
     is_random: bool
 
 
-class Measured(NamedTuple):
+class MeasuredMethod(NamedTuple):
     """What a method has reached at a granularity.
 
     Attributes:
@@ -57,7 +57,9 @@ class Measured(NamedTuple):
         return pd.DataFrame(total / len(self.by_seed), columns=self.by_seed[0].columns)
 
 
-def rank_level(level: Level, methods: Mapping[str, Method], seeds: Sequence[int], console: Console) -> list[Measured]:
+def rank_level(
+    level: Level, methods: Mapping[str, RankingMethod], seeds: Sequence[int], console: Console
+) -> list[MeasuredMethod]:
     """Fits all methods of a granularity and ranks by them.
 
     Args:
@@ -74,7 +76,7 @@ def rank_level(level: Level, methods: Mapping[str, Method], seeds: Sequence[int]
             for seed in (seeds if method.is_random else seeds[:1])
         ]
         by_seed = tuple(values for values, _ in made)
-        measured.append(Measured(name, level.granularity, by_seed, made[0][1]))
+        measured.append(MeasuredMethod(name, level.granularity, by_seed, made[0][1]))
     return measured
 
 

@@ -16,7 +16,7 @@ from gedbd.encoders.code.code_inputs import (
     CodeInput,
     InputParts,
 )
-from gedbd.tasks.pretraining.negatives import NONE, Priors, other_nodes, other_tokens, others_by_share
+from gedbd.tasks.pretraining.non_edges import NONE, Priors, other_nodes, other_tokens, others_by_share
 
 MLM = "mlm"
 ALIGNMENT = "alignment"
@@ -42,7 +42,7 @@ class Shares:
     nodes: float = 0.2
 
 
-class Pairs(NamedTuple):
+class EdgePairs(NamedTuple):
     """Pairs of tokens to predict an edge for: ``ends (2, P)`` positions, ``label (P,)`` 1 for an edge and else 0."""
 
     ends: np.ndarray
@@ -62,7 +62,7 @@ class Sample(NamedTuple):
     visible: CodeInput
     places: np.ndarray
     targets: np.ndarray
-    pairs: dict[str, Pairs]
+    pairs: dict[str, EdgePairs]
 
 
 class TokenVocabulary(NamedTuple):
@@ -147,7 +147,7 @@ class Sampler:
 
     def _pairs(
         self, method: CodeInput, name: str, edges: np.ndarray, hidden: np.ndarray, rng: np.random.Generator
-    ) -> Pairs:
+    ) -> EdgePairs:
         """The hidden edges and as many non-edges."""
         chosen = np.flatnonzero(hidden)
         others = edges[:, chosen].copy()
@@ -162,7 +162,7 @@ class Sampler:
         found = (others != NONE).all(axis=0)
         ends = np.hstack([edges[:, chosen][:, found], others[:, found]])
         label = np.repeat(np.array([1, 0], dtype=np.int8), found.sum())
-        return Pairs(ends, label)
+        return EdgePairs(ends, label)
 
     def _other_edges(
         self, method: CodeInput, edges: np.ndarray, hidden: np.ndarray, rng: np.random.Generator

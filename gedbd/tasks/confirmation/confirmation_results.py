@@ -10,8 +10,8 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.significance import mann_whitney, metric_interval
-from gedbd.tasks.confirmation.methods import AnchorData, Method, Prediction
-from gedbd.tasks.confirmation.metrics import interval_of, rmse, spearman, weighted_rmse, weighted_spearman
+from gedbd.tasks.confirmation.regression_methods import AnchorData, Prediction, RegressionMethod
+from gedbd.tasks.confirmation.time_metrics import interval_of, rmse, spearman, weighted_rmse, weighted_spearman
 
 MEDIAN = "median"
 Metric = Callable[[np.ndarray], np.ndarray]
@@ -60,7 +60,7 @@ class ConfirmationResult:
 
 
 def measure(
-    corpus: Corpus, data: AnchorData, methods: Mapping[str, Method], predictions: Mapping[str, Prediction]
+    corpus: Corpus, data: AnchorData, methods: Mapping[str, RegressionMethod], predictions: Mapping[str, Prediction]
 ) -> ConfirmationResult:
     """Compares the methods on the test anchors."""
     table = compare_methods(predictions, methods, data)
@@ -95,7 +95,7 @@ def pending_list(corpus: Corpus, data: AnchorData, predicted: Prediction) -> pd.
 
 
 def compare_methods(
-    predictions: Mapping[str, Prediction], methods: Mapping[str, Method], data: AnchorData
+    predictions: Mapping[str, Prediction], methods: Mapping[str, RegressionMethod], data: AnchorData
 ) -> pd.DataFrame:
     """All methods on the same test anchors, the one with the best validation rho first.
 

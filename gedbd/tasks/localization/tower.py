@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from gedbd.encoders.code.code_encoder import attention_mask
 from gedbd.encoders.code.code_inputs import CodeBatch, CodeEdges
-from gedbd.tasks.localization.settings import HmcblSettings
+from gedbd.tasks.localization.hmcbl_settings import HmcblSettings
 from gedbd.tasks.localization.sides import Side
 
 

@@ -21,8 +21,8 @@ from gedbd.experiments.run_results import with_intervals
 from gedbd.io.console import escape_markdown
 from gedbd.io.files import locate, write_text
 from gedbd.io.table_files import read_csv, write_parquet
-from gedbd.tasks.localization.rankings import MAX_RANK, Measured
-from gedbd.tasks.localization.results import LocalizationResult
+from gedbd.tasks.localization.change_rankings import MAX_RANK, MeasuredMethod
+from gedbd.tasks.localization.localization_results import LocalizationResult
 
 PROTOCOL_TEXT = (
     "Of the reports that have an inducing commit before them, in the order of their dates, the first half trains and"
@@ -183,7 +183,7 @@ def _bars(panel: Axes, rows: pd.DataFrame, trained: Sequence[str]) -> None:
     panel.grid(alpha=0.25, axis="x")
 
 
-def hit_curves(measured: Sequence[Measured], shown: Sequence[str]) -> Figure:
+def hit_curves(measured: Sequence[MeasuredMethod], shown: Sequence[str]) -> Figure:
     """The share of reports with an inducing change among the first k, over k, a panel for each granularity.
 
     Args:

@@ -12,9 +12,9 @@ from torch.utils.data import Sampler as KeySampler
 from gedbd.corpora.changes import ChangeCorpus, Granularity
 from gedbd.encoders.code.code_inputs import CodeBatch, collate
 from gedbd.experiments.training_system import WholeBatchData
-from gedbd.tasks.localization.inputs import ChangeInputs, ReportInputs
-from gedbd.tasks.localization.pairs import Pairs
-from gedbd.tasks.localization.validation import RankedReports, choose_candidates
+from gedbd.tasks.localization.change_inputs import ChangeInputs, ReportInputs
+from gedbd.tasks.localization.inducing_pairs import InducingPairs
+from gedbd.tasks.localization.validation_ranking import RankedReports, choose_candidates
 
 
 class PairBatch(NamedTuple):
@@ -48,7 +48,7 @@ class PairKey(NamedTuple):
 class PairDataset(Dataset[PairBatch]):
     """A data set whose keys are whole batches."""
 
-    def __init__(self, pairs: Pairs, reports: ReportInputs, changes: ChangeInputs) -> None:
+    def __init__(self, pairs: InducingPairs, reports: ReportInputs, changes: ChangeInputs) -> None:
         self.pairs = pairs
         self.reports = reports
         self.changes = changes
@@ -123,7 +123,7 @@ class LocalizationDataModule(WholeBatchData):
         batch_size: Pairs of a step of one process.
         seed: Of order and draws.
         val_candidates: Commits, besides the inducing ones, that validation ranks; all commits take long.
-        hard: See ``Pairs``.
+        hard: See ``InducingPairs``.
 
     Raises:
         ValueError: If an option is out of range, or a part has too few reports.
@@ -148,8 +148,8 @@ class LocalizationDataModule(WholeBatchData):
         self.changes = changes
         self.batch_size = batch_size
         self.seed = seed
-        self.train_pairs = Pairs(corpus, granularity, self.fit_rows, seed, hard)
-        self.val_pairs = Pairs(corpus, granularity, self.val_rows, seed)
+        self.train_pairs = InducingPairs(corpus, granularity, self.fit_rows, seed, hard)
+        self.val_pairs = InducingPairs(corpus, granularity, self.val_rows, seed)
         self.ranked: RankedReports = choose_candidates(self.val_pairs, val_candidates)
 
     def train_dataloader(self) -> DataLoader[PairBatch]:
@@ -164,7 +164,7 @@ class LocalizationDataModule(WholeBatchData):
         """The batches of validation."""
         return self._load(self.val_pairs, None)
 
-    def _load(self, pairs: Pairs, seed: int | None) -> DataLoader[PairBatch]:
+    def _load(self, pairs: InducingPairs, seed: int | None) -> DataLoader[PairBatch]:
         keys = PairKeys(len(pairs), self.batch_size, seed, self.rank, self.world_size)
         return self.load(PairDataset(pairs, self.reports, self.changes), keys)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gedbd.corpora.changes import ChangeCorpus, Granularity
-from gedbd.tasks.localization.protocol import num_before
+from gedbd.tasks.localization.localization_protocol import num_before
 
 MAX_DRAWS = 50
 EVALUATION_EPOCH = 2**31  # of what is drawn for validation: the same in every epoch
@@ -28,7 +28,7 @@ class Draw(NamedTuple):
     other_change: int
 
 
-class Pairs:
+class InducingPairs:
     """The pairs of some reports and the commits before them that induced their bugs.
 
     A pair is of a report and a commit. At the granularities of files and hunks one of the inducing files or hunks of

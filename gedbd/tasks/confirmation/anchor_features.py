@@ -15,7 +15,7 @@ import pandas as pd
 
 from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.io.console import track
-from gedbd.tasks.confirmation.history import LinkHistory, Resolutions, TagIndex, Titles, arrivals, log_hours, naive
+from gedbd.tasks.confirmation.link_history import LinkHistory, Resolutions, TagIndex, Titles, arrivals, log_hours, naive
 
 WORD = re.compile(r"\w+")
 TRACE = re.compile(r"^\s*at [\w.$<>]+\(|Exception|Traceback", re.MULTILINE)

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from gedbd.tasks.confirmation.models import Examples, Regressor
+from gedbd.tasks.confirmation.regressors import Examples, Regressor
 
 REPEATS = 5  # permutations of each feature
 INTERVAL = 0.8  # coverage of the interval of a predicted time

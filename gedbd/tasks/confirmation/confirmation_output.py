@@ -21,7 +21,7 @@ from gedbd.experiments.run_results import with_intervals
 from gedbd.io.console import escape_markdown
 from gedbd.io.files import locate, write_text
 from gedbd.io.table_files import read_csv, write_parquet
-from gedbd.tasks.confirmation.results import ConfirmationResult
+from gedbd.tasks.confirmation.confirmation_results import ConfirmationResult
 
 MAX_PENDING = 50
 METHODS_TEXT = (
