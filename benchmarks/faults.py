@@ -229,8 +229,8 @@ FAULTS = [
     Fault(
         "resolved the day before",
         "a report resolved the day before the query counts as open",
-        "np.where(store.resolved[rows] < day, 0.0, 1.0)",
-        "np.where(store.resolved[rows] < day - 1, 0.0, 1.0)",
+        'np.where(store["resolved"][rows] < day, 0.0, 1.0)',
+        'np.where(store["resolved"][rows] < day - 1, 0.0, 1.0)',
     ),
     Fault(
         "later inducing commits",

@@ -97,7 +97,7 @@ def unweighted_ranks(history: ReportHistory, rows: np.ndarray) -> np.ndarray:
     for row in rows.tolist():
         query = history.features[row]
         dense = cosines(history.features.vectors[:row], query.vectors)[0]
-        kinds = (dense, np.sqrt(history.store.text.scores(query.terms.text[0], row)))
+        kinds = (dense, np.sqrt(history.store.terms["text"].scores(query.terms["text"][0], row)))
         total = sum((one - one.mean()) / max(one.std(), 1e-9) for one in kinds)
         group = history.group[:row]
         best = total[group == history.group[row]].max()

@@ -100,7 +100,24 @@ class BoostedTrees:
                 raise ValueError(f"boosted trees, tree {number}: {error}") from error
         self.trees = tuple(trees)
         self.num_features = num_features
-        self._lay_out()
+        # The masks of each feature's intervals, and the leaves of all trees one after the other.
+        sizes = np.array([len(tree.value) for tree in self.trees])
+        columns = zip(*(lay_out(tree, self.num_features) for tree in self.trees), strict=True)
+        masks, self._values, self._shares = map(np.concatenate, columns)
+        # The lowest bit is 1 for a tree's leftmost leaf, which frexp gives the exponent 1: hence the - 1.
+        self._starts = np.cumsum(sizes) - sizes - 1
+        self._mask = next(kind for kind in MASKS if sizes.max() <= np.iinfo(kind).bits)
+        splits = (
+            np.concatenate([tree.threshold for tree in self.trees]),
+            np.concatenate([tree.nan_left for tree in self.trees]),
+            np.repeat(np.arange(len(sizes)), sizes - 1),
+            masks.astype(self._mask),
+        )
+        read = np.concatenate([tree.feature for tree in self.trees])
+        self._intervals = {
+            int(feature): _intervals(len(sizes), *(column[read == feature] for column in splits))
+            for feature in np.unique(read)
+        }
 
     def predict(self, features: np.ndarray) -> np.ndarray:
         """Sums of the trees' values, ``(C, F) -> (C,)`` float64; NaN is a missing value.
@@ -132,8 +149,15 @@ class BoostedTrees:
         Raises:
             ValueError: If the text is damaged; names the line or tree.
         """
-        first, *lines = text.splitlines() or [""]
-        header = _read(first, 1)
+        contents = []
+        for number, line in enumerate(text.splitlines() or [""], start=1):
+            try:
+                contents.append(json.loads(line))
+            except (ValueError, RecursionError) as error:
+                raise ValueError(f"boosted trees, line {number}: no JSON; train them again") from error
+            if not isinstance(contents[-1], dict):
+                raise ValueError(f"boosted trees, line {number}: no JSON object; train them again")
+        header, *lines = contents
         num_features = header.get("num_features")
         if header.get("format") != FORMAT or type(num_features) is not int or not 0 < num_features <= MAX_FEATURES:
             raise ValueError(f"boosted trees, line 1: no header of format {FORMAT}; train them again")
@@ -142,33 +166,12 @@ class BoostedTrees:
                 f"boosted trees: line 1 counts {header.get('num_trees')}, {len(lines)} follow; train again"
             )
         trees = []
-        for number, line in enumerate(lines, start=2):
-            content = _read(line, number)
+        for number, content in enumerate(lines, start=2):
             try:
                 trees.append(RegressionTree.from_json(content))
             except ValueError as error:
                 raise ValueError(f"boosted trees, line {number}: {error}; train them again") from error
         return cls(trees, num_features)
-
-    def _lay_out(self) -> None:
-        """Computes the masks of each feature's intervals, and puts the leaves of all trees one after the other."""
-        sizes = np.array([len(tree.value) for tree in self.trees])
-        columns = zip(*(lay_out(tree, self.num_features) for tree in self.trees), strict=True)
-        masks, self._values, self._shares = map(np.concatenate, columns)
-        # The lowest bit is 1 for a tree's leftmost leaf, which frexp gives the exponent 1: hence the - 1.
-        self._starts = np.cumsum(sizes) - sizes - 1
-        self._mask = next(kind for kind in MASKS if sizes.max() <= np.iinfo(kind).bits)
-        splits = (
-            np.concatenate([tree.threshold for tree in self.trees]),
-            np.concatenate([tree.nan_left for tree in self.trees]),
-            np.repeat(np.arange(len(sizes)), sizes - 1),
-            masks.astype(self._mask),
-        )
-        read = np.concatenate([tree.feature for tree in self.trees])
-        self._intervals = {
-            int(feature): _intervals(len(sizes), *(column[read == feature] for column in splits))
-            for feature in np.unique(read)
-        }
 
     def _leaves(self, features: np.ndarray) -> np.ndarray:
         """The place of each candidate's leaf of each tree, ``(C, F) -> (C, T)``."""
@@ -208,17 +211,6 @@ def _intervals(
     rows[-1] = np.iinfo(mask.dtype).max
     np.bitwise_and.at(rows[-1], tree[~nan_left], mask[~nan_left])
     return bounds, rows
-
-
-def _read(line: str, number: int) -> dict[str, object]:
-    """Reads a JSON object. Raises ValueError, naming the line, if there is none."""
-    try:
-        content = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"boosted trees, line {number}: no JSON; train them again") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"boosted trees, line {number}: no JSON object; train them again")
-    return content
 
 
 def lay_out(tree: RegressionTree, num_features: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -72,11 +72,6 @@ class GrowingRows:
         return other
 
     @property
-    def dim(self) -> int:
-        """Size of a row."""
-        return int(self._fixed.shape[1])
-
-    @property
     def parts(self) -> tuple[np.ndarray, np.ndarray]:
         """The two parts."""
         return self._fixed, self._added.filled

@@ -265,16 +265,6 @@ class InvertedIndex:
                 np.add.at(total, rows[run], weights[run].astype(np.float32))
         return total
 
-    def self_score(self, terms: np.ndarray, before: int | None = None) -> float:
-        """The score of a stored copy of the query, which no text of its length exceeds with the query's words."""
-        state, before = self.until(before)
-        if not state.num_texts or not len(terms):
-            return 0.0
-        distinct, times = np.unique(terms, return_counts=True)
-        idf = idf_of(state.frequency(distinct, before), state.num_texts)
-        norm = length_norm(np.array([len(terms)]), state.mean)
-        return float((times * idf * times / (times + norm)).sum())
-
     def frequency(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
         """How many of the texts contain each of some distinct terms, ``(T,) -> (T,)``."""
         state, before = self.until(before)

@@ -73,17 +73,15 @@ class Vocabulary:
                     self._numbers[word] = len(self)
                     self.terms.append(word)
         unknown: dict[str, int] = {}
-        return [np.array(self._numbers_of(text, unknown), dtype=np.int32) for text in texts]
+        numbered = []
+        for text in texts:
+            pairs = zip(text, self.find_all(text), strict=True)
+            numbers = [unknown.setdefault(word, -1 - len(unknown)) if known is None else known for word, known in pairs]
+            numbered.append(np.array(numbers, dtype=np.int32))
+        return numbered
 
     def forget(self, count: int) -> None:
         """Keeps the first ``count`` terms only, where those learned since could not be stored."""
         for term in self.since(count):
             del self._numbers[term]
             self.terms.pop()
-
-    def _numbers_of(self, text: Sequence[str], unknown: dict[str, int]) -> list[int]:
-        """The numbers of words; unknown ones get -1, -2, ... in turn."""
-        return [
-            unknown.setdefault(word, -1 - len(unknown)) if number is None else number
-            for word, number in zip(text, self.find_all(text), strict=True)
-        ]

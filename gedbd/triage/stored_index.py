@@ -16,7 +16,7 @@ from gedbd.encoders.given_encoder import GivenEncoder
 from gedbd.io.console import silence_library_logs, stage
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
-from gedbd.retrieval.reports.first_stage import COMPONENT, QueryScores, find_candidates
+from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import IDENTIFIER_MARK, ReportFeatures, days_of
 from gedbd.retrieval.reports.term_index import SharedTerms
@@ -246,9 +246,9 @@ class StoredIndex:
             undo.callback(memory.vocabulary.forget, known)
             numbers = memory.encoder.encode(table, vectors, learn=True)
             store.add_terms(known, memory.vocabulary.since(known))
-            used = np.unique(np.concatenate([text for one in numbers.terms.by_report() for text in one]))
+            used = np.unique(np.concatenate([text for texts in numbers.terms.values() for text in texts]))
             store.restore_terms((one, memory.vocabulary[one]) for one in used[used < known].tolist())
-            store.add(map(StoredReport, reports, vectors, numbers.terms.by_report()))
+            store.add(map(StoredReport, reports, vectors, zip(*numbers.terms.values(), strict=True)))
             added = [report.issue_id for report in reports if report.issue_id not in memory.ids]
             links = store.links_if_any_names(added)
 
@@ -380,7 +380,8 @@ def _without_vector(table: pd.DataFrame, report: Report, state: IndexState) -> R
     query = state.memory.encoder.encode(table, np.empty((1, 0), dtype=np.float32), learn=False)
     if report.created_at:
         return query
-    return replace(query, day=np.nextafter([state.memory.store.latest_day], np.inf))
+    day = np.nextafter([state.memory.store.latest_day], np.inf)
+    return replace(query, columns=query.columns | {"day": day})
 
 
 def _matches(
@@ -422,7 +423,7 @@ def _reasons(
     features = found.features[:top_k]
     added = state.matching.ranker.contributions(features)
     identifiers, errors = (
-        SharedTerms.of(memory.store.terms(kind), scores.words[kind], found.row[:top_k])
+        SharedTerms.of(memory.store.terms[kind], scores.words[kind], found.row[:top_k])
         for kind in ("identifiers", "errors")
     )
     own = identifiers.query.own
@@ -446,11 +447,11 @@ def _allowed(index: InMemoryIndex, count: int, report: Report, filters: Filters)
     allowed = np.ones(count, dtype=bool)
     if own_row is not None:
         allowed[own_row] = False
-    day = index.store.day[:count]
+    day = index.store["day"][:count]
     for moment, keep in ((filters.created_from, np.greater_equal), (filters.created_before, np.less)):
         if moment is not None:
             allowed &= keep(day, days_of(pd.Series(pd.to_datetime([moment], utc=True)))[0])
     if filters.component is not None:
-        code = index.encoder.categories[COMPONENT](pd.Series([filters.component]), learn=False)[0]
-        allowed &= index.store.code(COMPONENT)[:count] == code
+        code = index.encoder.categories["component"](pd.Series([filters.component]), learn=False)[0]
+        allowed &= index.store["component"][:count] == code
     return None if allowed.all() else allowed

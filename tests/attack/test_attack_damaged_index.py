@@ -199,7 +199,7 @@ def test_dates_that_no_report_can_have(folder, tmp_path, caplog, column, dates, 
     with closing(open_index(folder, str(tmp_path / "cache"))) as index:
         assert warning in caplog.text
         assert {getattr(index.get(str(number)), column) for number in range(len(dates))} == {None}
-        days = index._current.state.memory.store.day
+        days = index._current.state.memory.store["day"]
         assert np.isnan(days[: len(dates)]).all() == (column == "created_at")
         assert index.search(Report("crash in the toolbar"), 50)
         assert index.search(some_report(0), 50)

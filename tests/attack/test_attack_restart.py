@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from small_tracker import as_corpus, fill, open_folder, some_report, tiny_reader
 
-from gedbd.retrieval.reports.feature_store import TERM_KINDS
-from gedbd.retrieval.reports.report_features import FIELDS
+from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS
 from gedbd.triage.report import Filters, Report
 
 QUERIES = (
@@ -47,13 +46,13 @@ def numbers(index):
     """All that searches compare."""
     memory = index._current.state.memory
     store = memory.store
-    codes = np.stack([store.code(place) for place in range(len(FIELDS))])
+    codes = np.stack([store[name] for name in FIELDS])
     alike = codes[:, :, None] == codes[:, None]  # the codes tell no more
     members = sorted(memory.groups.members.items())
-    arrays = [store.vectors.filled, alike, store.day, memory.groups.group, *(rows for _, rows in members)]
+    arrays = [store.vectors.filled, alike, store["day"], memory.groups.group, *(rows for _, rows in members)]
     terms = np.arange(len(memory.vocabulary))
     for kind in TERM_KINDS:
-        index = store.terms(kind)
+        index = store.terms[kind]
         arrays += [index.frequency(terms), *index.terms_of(np.arange(len(store)))]
     found = [array.tobytes() for array in arrays]
     ids = [memory.ids[row] for row in range(len(memory))]

@@ -75,7 +75,6 @@ def test_before_gives_the_index_of_the_first_texts_only(before):
     first.add(vocabulary(texts[:before], learn=False))
     for query in vocabulary([*texts[-10:], ["w1", "w1", "strange"]], learn=False):
         np.testing.assert_array_equal(whole.scores(query, before), first.scores(query))
-        assert whole.self_score(query, before) == first.self_score(query)
         terms = np.unique(query)
         np.testing.assert_array_equal(whole.frequency(terms, before), first.frequency(terms))
 
@@ -90,31 +89,21 @@ def test_adding_bit_by_bit_is_adding_at_once(step):
         np.testing.assert_array_equal(parts.frequency(np.unique(query)), whole.frequency(np.unique(query)))
 
 
-def test_self_score_is_what_a_stored_copy_scores():
-    texts = [text for text in random_texts(3, 120) if text]
-    vocabulary, index = build(texts)
-    for row, query in enumerate(vocabulary(texts, learn=False)):
-        assert index.self_score(query) == pytest.approx(float(index.scores(query)[row]), rel=1e-5)
-
-
-def test_a_copy_of_strange_words_scores_whether_they_were_numbered_or_not():
+def test_strange_words_score_nothing_whether_they_were_numbered_or_not():
     vocabulary, index = build(HAND)
     strange = ["never", "never", "heard", "crash"]
     unlearnt = vocabulary([strange], learn=False)[0]
     learnt = vocabulary([strange], learn=True)[0]
-    assert index.self_score(unlearnt) == index.self_score(learnt) > index.self_score(learnt[-1:])
     np.testing.assert_array_equal(index.scores(unlearnt), index.scores(learnt))
 
 
 def test_nothing_scores_nothing():
     empty, nothing = InvertedIndex(), np.empty(0, dtype=np.int32)
     assert empty.scores(np.array([0, 1])).shape == (0,)
-    assert empty.self_score(np.array([0])) == 0
     index = InvertedIndex()
     index.add([nothing, nothing])
     assert index.scores(np.array([0])).tolist() == [0, 0]
     assert index.scores(nothing).tolist() == [0, 0]
-    assert index.self_score(nothing) == 0
 
 
 def test_who_asks_while_another_adds_sees_whole_additions():

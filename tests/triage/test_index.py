@@ -444,15 +444,15 @@ def test_a_report_is_updated_if_it_is_resolved_or_reopened(index):
     assert index.add([resolved]) == {"3": "unchanged"}
     assert index.get("3") == resolved
     assert index.search(text_of(3))[0].best.resolved_at == day
-    assert index._current.state.memory.store.resolved[3] == 19737
+    assert index._current.state.memory.store["resolved"][3] == 19737
     opened = open_folder(index.folder, index.encode)
     np.testing.assert_array_equal(
-        opened._current.state.memory.store.resolved, index._current.state.memory.store.resolved
+        opened._current.state.memory.store["resolved"], index._current.state.memory.store["resolved"]
     )
     opened.close()
     assert index.add([some_report(3)]) == {"3": "updated"}
     assert index.get("3").resolved_at is None
-    assert not index._current.state.memory.store.tells_resolution(20)
+    assert np.isnan(index._current.state.memory.store["resolved"]).all()
 
 
 def test_the_reason_names_open_reports(index):

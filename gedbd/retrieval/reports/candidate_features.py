@@ -1,12 +1,9 @@
 """The features of a query's candidates, which rankers of reports read."""
 
-from typing import NamedTuple
-
 import numpy as np
 
-from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
-from gedbd.retrieval.reports.first_stage import COMPONENT, MIN_COPY_SCORE, FirstStage
-from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
+from gedbd.retrieval.reports.first_stage import MIN_COPY_SCORE, FirstStage
+from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS
 from gedbd.retrieval.reports.term_index import SHARED, SharedTerms
 
 SCORES = ("dense", "text", "title", "identifiers")
@@ -28,15 +25,27 @@ def candidate_features(found: FirstStage) -> np.ndarray:
     """The features of candidates, ``(C, F)`` float32 in the order of ``FEATURES``; NaN where there is no value."""
     columns: dict[str, np.ndarray] = {}
     scores, rows = found.scores, found.row
-    store, query, count = scores.store, scores.query, scores.count
-    members = _Members.of(found)
+    store, query, count = scores.store, scores.query.columns, scores.count
+
+    def score(name: str, some: np.ndarray) -> np.ndarray:
+        # Cosines as they are, of BM25 the root.
+        return scores(name, some) if name == "dense" else np.sqrt(scores(name, some))
+
     for name in SCORES:
-        columns |= relative(name, _score(found, name, rows))
-    columns |= _of_members(found, members)
-    shared = {kind: SharedTerms.of(store.terms(kind), scores.words[kind], rows) for kind in TERM_KINDS}
+        columns |= relative(name, score(name, rows))
+    # The members of all groups one after the other, and where those of each begin.
+    members = np.concatenate([rows[:0], *found.members])
+    sizes = np.array([len(own) for own in found.members], dtype=np.int64)
+    starts = np.cumsum(sizes) - sizes
+    dense, text = score("dense", members), score("text", members)
+    columns["dense group mean"] = np.add.reduceat(dense, starts) / sizes
+    columns["text group best"] = np.maximum.reduceat(text, starts)
+    columns["text group mean"] = np.add.reduceat(text, starts) / sizes
+    columns["group size"] = np.log(sizes)
+    shared = {kind: SharedTerms.of(store.terms[kind], scores.words[kind], rows) for kind in TERM_KINDS}
     for kind, terms in shared.items():
         columns |= terms.columns(kind)
-    columns["query identifiers"] = np.log1p([len(query.terms.identifiers[0])])
+    columns["query identifiers"] = np.log1p([len(scores.query.terms["identifiers"][0])])
     for kind in ("text", "title"):
         copy = scores.words[kind].copy_score
         columns[f"{kind} of copy"] = np.log1p([copy])
@@ -50,12 +59,25 @@ def candidate_features(found: FirstStage) -> np.ndarray:
     mean = store.mean_vector(count)
     columns["dense hub"] = store.vectors.cosines(rows, mean)
     columns["dense query hub"] = scores.vector()[None] @ mean
-    columns |= _fields(store, query, rows)
-    columns |= _times(store, query, rows, members, count)
+    for field in FIELDS:
+        own, others = query[field][0], store[field][rows]
+        # An unknown value of the query is below -1: it has one, which no stored report has.
+        missing = (others == -1) | (own == -1)
+        columns[f"same {field}"] = np.where(missing, np.nan, others == own)
+    # Days and numbers of reports between query and candidates.
+    day, component = query["day"][0], query["component"][0]
+    last = members[starts + sizes - 1]
+    for name, some in (("days", rows), ("days since first", members[starts]), ("days since last", last)):
+        columns[name] = np.log1p(np.abs(day - store["day"][some]))
+    columns["reports since"] = np.log1p(count - last)
+    same = np.flatnonzero(store["component"][:count] == component)
+    is_same = (store["component"][last] == component) & (component >= 0)
+    between = np.log1p(len(same) - np.searchsorted(same, last))
+    columns["reports of component since"] = np.where(is_same, between, np.nan)
     # 1 where a candidate was not resolved before the query came in, also where it has no date of resolution: a
     # comparison with NaN is false. Where no stored report has such a date, all would look open.
-    is_known = store.tells_resolution(count) and not np.isnan(query.day[0])
-    columns["open"] = np.where(store.resolved[rows] < query.day[0], 0.0, 1.0) if is_known else np.array([np.nan])
+    is_known = not np.isnan(day) and not np.isnan(store["resolved"][:count]).all()
+    columns["open"] = np.where(store["resolved"][rows] < day, 0.0, 1.0) if is_known else np.array([np.nan])
     columns |= relative("sum", found.sums)
     table = np.empty((len(rows), len(FEATURES)), dtype=np.float32)
     for place, name in enumerate(FEATURES):
@@ -78,66 +100,3 @@ def relative(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
         f"{name} rank": np.log1p(rank),
         f"{name} behind": values.max(initial=-np.inf) - values,
     }
-
-
-class _Members(NamedTuple):
-    """The members of all candidates one after the other: where those of each begin, and how many they are."""
-
-    rows: np.ndarray
-    starts: np.ndarray
-    sizes: np.ndarray
-
-    @classmethod
-    def of(cls, found: FirstStage) -> "_Members":
-        sizes = np.fromiter(map(len, found.members), dtype=np.int64, count=len(found.members))
-        rows = np.concatenate([found.row[:0], *found.members])
-        return cls(rows, np.cumsum(sizes) - sizes, sizes)
-
-
-def _score(found: FirstStage, name: str, rows: np.ndarray) -> np.ndarray:
-    """A score of some reports: cosines as they are, of BM25 the root."""
-    scores = found.scores(name, rows)
-    return np.asarray(scores if name == "dense" else np.sqrt(scores))
-
-
-def _of_members(found: FirstStage, members: _Members) -> dict[str, np.ndarray]:
-    """Scores of all members of each group."""
-    dense, text = (_score(found, name, members.rows) for name in ("dense", "text"))
-    if not len(members.rows):
-        nothing = np.empty(0)
-        return dict.fromkeys(("dense group mean", "text group best", "text group mean", "group size"), nothing)
-    return {
-        "dense group mean": np.add.reduceat(dense, members.starts) / members.sizes,
-        "text group best": np.maximum.reduceat(text, members.starts),
-        "text group mean": np.add.reduceat(text, members.starts) / members.sizes,
-        "group size": np.log(members.sizes),
-    }
-
-
-def _fields(store: FeatureStore, query: ReportFeatures, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """1 where a field is equal, 0 where it differs, NaN where either report has none."""
-    columns = {}
-    for place, field in enumerate(FIELDS):
-        own, others = query.codes[0, place], store.code(place)[rows]
-        # An unknown value of the query is below -1: it has one, which no stored report has.
-        missing = (others == -1) | (own == -1)
-        columns[f"same {field}"] = np.where(missing, np.nan, others == own)
-    return columns
-
-
-def _times(
-    store: FeatureStore, query: ReportFeatures, rows: np.ndarray, members: _Members, count: int
-) -> dict[str, np.ndarray]:
-    """Days and numbers of reports between query and candidates, as logarithms."""
-    first = members.rows[members.starts]
-    last = members.rows[members.starts + members.sizes - 1]
-    columns = {}
-    for name, some in (("days", rows), ("days since first", first), ("days since last", last)):
-        columns[name] = np.log1p(np.abs(query.day[0] - store.day[some]))
-    columns["reports since"] = np.log1p(count - last)
-    code = query.codes[0, COMPONENT]
-    same = np.flatnonzero(store.code(COMPONENT)[:count] == code)
-    between = np.log1p(len(same) - np.searchsorted(same, last))
-    is_same = (store.code(COMPONENT)[last] == code) & (code >= 0)
-    columns["reports of component since"] = np.where(is_same, between, np.nan)
-    return columns

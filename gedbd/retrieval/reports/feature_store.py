@@ -6,14 +6,12 @@ from copy import copy
 import numpy as np
 
 from gedbd.retrieval.growing_arrays import GrowingArray, RowMap
-from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
+from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS, TIMES, ReportFeatures
 from gedbd.retrieval.reports.term_index import TermIndex
 from gedbd.retrieval.reports.vector_table import Int8Vectors, VectorTable
 
 MEAN_STEP = 500
 UNIT = 1 << 30  # of numbers that are summed as whole numbers
-TERM_KINDS = ("text", "title", "identifiers", "errors")
-TIMES = ("resolved", "day")
 
 
 class FeatureStore:
@@ -27,21 +25,14 @@ class FeatureStore:
 
     Attributes:
         vectors: The vectors.
-        text: Counts of the words of title and description.
-        title: Counts of the words of titles.
-        identifiers: Which reports have an identifier.
-        errors: Which reports have a line about an error.
+        terms: The counts of terms by kind of ``TERM_KINDS``.
     """
 
     def __init__(self, dim: int) -> None:
         self.vectors = VectorTable(np.empty((0, dim), dtype=np.float32))
+        self.terms = {kind: TermIndex() for kind in TERM_KINDS}
         self._columns = {name: GrowingArray(np.empty(0, dtype=np.int32)) for name in FIELDS}
         self._columns |= {name: GrowingArray(np.empty(0, dtype=np.float64)) for name in TIMES}
-        self._first_resolved: int | None = None
-        self.text = TermIndex()
-        self.title = TermIndex()
-        self.identifiers = TermIndex()
-        self.errors = TermIndex()
         self._latest_day: float | None = None
         self._rows = RowMap()
         self._sums: dict[int, np.ndarray] = {}
@@ -61,18 +52,17 @@ class FeatureStore:
         store.vectors = VectorTable(arrays["vectors"], Int8Vectors(arrays["codes"], arrays["scale"], arrays["rest"]))
         store._columns = {name: GrowingArray.copy_of(arrays[f"field {name}"]) for name in FIELDS}
         store._columns |= {name: GrowingArray.copy_of(arrays[name]) for name in TIMES}
-        store._first_resolved = _first_number(arrays["resolved"])
         for kind in TERM_KINDS:
             own = {name.removeprefix(f"{kind} "): array for name, array in arrays.items() if name.startswith(kind)}
-            setattr(store, kind, TermIndex.of_arrays(own, means[kind]))
+            store.terms[kind] = TermIndex.of_arrays(own, means[kind])
         store._sums = dict(enumerate(arrays["sums"]))
         return store
 
     def __copy__(self) -> "FeatureStore":
         other = FeatureStore.__new__(FeatureStore)
         other.__dict__.update(self.__dict__)
-        for name in ("vectors", *TERM_KINDS):
-            setattr(other, name, copy(getattr(self, name)))
+        other.vectors = copy(self.vectors)
+        other.terms = {kind: copy(index) for kind, index in self.terms.items()}
         other._columns = {name: copy(column) for name, column in self._columns.items()}
         other._sums = self._sums.copy()
         other._means = self._means.copy()
@@ -81,79 +71,48 @@ class FeatureStore:
     def __len__(self) -> int:
         return len(self._columns["day"])
 
-    def code(self, place: int) -> np.ndarray:
-        """``(N,)`` int32 codes of the field ``FIELDS[place]``, see ``ReportFeatures``."""
-        return self._columns[FIELDS[place]].filled
-
-    @property
-    def day(self) -> np.ndarray:
-        """``(N,)`` float64."""
-        return self._columns["day"].filled
-
-    @property
-    def resolved(self) -> np.ndarray:
-        """``(N,)`` float64, see ``ReportFeatures``."""
-        return self._columns["resolved"].filled
+    def __getitem__(self, name: str) -> np.ndarray:
+        """``(N,)`` values of one of ``FIELDS`` or ``TIMES``, see ``ReportFeatures.columns``."""
+        return self._columns[name].filled
 
     @property
     def latest_day(self) -> float:
         """The highest of all days on which a report came in or was resolved; NaN if no report has a date."""
         if self._latest_day is None:
-            created = np.fmax.reduce(self.day, initial=np.nan)
-            self._latest_day = float(np.fmax.reduce(self.resolved, initial=created))
+            created = np.fmax.reduce(self["day"], initial=np.nan)
+            self._latest_day = float(np.fmax.reduce(self["resolved"], initial=created))
         return self._latest_day
-
-    def terms(self, kind: str) -> TermIndex:
-        """The terms of a kind of ``TERM_KINDS``."""
-        index: TermIndex = getattr(self, kind)
-        return index
-
-    def tells_resolution(self, count: int) -> bool:
-        """Whether any of the first ``count`` reports has a date of resolution; else the tracker may give none."""
-        return self._first_resolved is not None and self._first_resolved < count
 
     def mean_vector(self, count: int) -> np.ndarray:
         """The mean of the first ``count`` vectors, rounded down to a multiple of ``MEAN_STEP``, ``(D,)``."""
         steps = count // MEAN_STEP
         if not steps:
             return np.zeros(self.vectors.dim, dtype=np.float32)
-        known = self._means.get(steps)
-        if known is None:
-            total = np.sum([self._sum(step) for step in range(steps)], axis=0)
-            known = self._means[steps] = (total / (steps * MEAN_STEP * UNIT)).astype(np.float32)
-        return known
-
-    def _sum(self, step: int) -> np.ndarray:
-        """The sum of the vectors of one step, see ``whole_numbers``, ``(D,)``."""
-        known = self._sums.get(step)
-        if known is None:
-            rows = np.arange(step * MEAN_STEP, (step + 1) * MEAN_STEP)
-            known = self._sums[step] = whole_numbers(self.vectors.take(rows)).sum(axis=0)
-        return known
+        if steps not in self._means:
+            for step in set(range(steps)) - self._sums.keys():
+                rows = np.arange(step * MEAN_STEP, (step + 1) * MEAN_STEP)
+                self._sums[step] = whole_numbers(self.vectors.take(rows)).sum(axis=0)
+            total = np.sum([self._sums[step] for step in range(steps)], axis=0)
+            self._means[steps] = (total / (steps * MEAN_STEP * UNIT)).astype(np.float32)
+        return self._means[steps]
 
     def add(self, fresh: ReportFeatures) -> None:
         """Adds reports at the end."""
-        self._append(fresh)
-        self._set_rows(self._rows.grown(len(fresh)))
-        if self._first_resolved is None:
-            self._first_resolved = _first_number(fresh.resolved, len(self))
-        created = np.fmax.reduce(fresh.day, initial=self.latest_day)
-        self._latest_day = float(np.fmax.reduce(fresh.resolved, initial=created))
-        for name, values in _columns(fresh).items():
-            self._columns[name].extend(values)
+        self._append(fresh, self._rows.grown(len(fresh)))
+        self._latest_day = None
+        for name in (*FIELDS, *TIMES):  # the day is the last one, because the length of a store counts days
+            self._columns[name].extend(fresh.columns[name])
 
     def replaced(self, rows: list[int], fresh: ReportFeatures) -> "FeatureStore":
         """A store with other reports in some rows; this one stays as it is, for searches that are using it."""
         other = copy(self)
         other._remove(np.array(rows, dtype=np.int64))
-        other._append(fresh)
-        other._set_rows(self._rows.replaced(rows, self.vectors.num_places))
-        for name, values in _columns(fresh).items():
+        other._append(fresh, self._rows.replaced(rows, self.vectors.num_places))
+        for name, values in fresh.columns.items():
             # A copy: searches may be reading the old values.
-            filled = self._columns[name].filled.copy()
+            filled = self[name].copy()
             filled[rows] = values
             other._columns[name] = GrowingArray(filled)
-        other._first_resolved = _first_number(other.resolved)
         for step in {row // MEAN_STEP for row in rows}:
             other._sums.pop(step, None)
         other._means = {}
@@ -177,27 +136,28 @@ class FeatureStore:
         other._remove(rows)
         other._set_rows(self._rows.without(removed, self.vectors.num_places))
         other._columns = {name: GrowingArray(column.filled[~removed]) for name, column in self._columns.items()}
-        other._first_resolved = _first_number(other.resolved)
         other._sums = self._sums_without(rows)
         other._means = {}
         other._latest_day = None
         return other
 
-    def _append(self, fresh: ReportFeatures) -> None:
+    def _append(self, fresh: ReportFeatures, rows: RowMap) -> None:
         """Adds vectors and terms at the last places."""
         self.vectors.add(fresh.vectors)
-        for kind in TERM_KINDS:
-            self.terms(kind).add(getattr(fresh.terms, kind))
+        for kind, index in self.terms.items():
+            index.add(fresh.terms[kind])
+        self._set_rows(rows)
 
     def _remove(self, rows: np.ndarray) -> None:
         """Leaves the terms of reports out of all counts."""
-        for kind in TERM_KINDS:
-            self.terms(kind).remove(self._rows.places(rows))
+        for index in self.terms.values():
+            index.remove(self._rows.places(rows))
 
     def _set_rows(self, rows: RowMap) -> None:
         self._rows = rows
-        for name in ("vectors", *TERM_KINDS):
-            getattr(self, name).rows = rows
+        self.vectors.rows = rows
+        for index in self.terms.values():
+            index.rows = rows
 
     def _sums_without(self, rows: np.ndarray) -> dict[int, np.ndarray]:
         """The sums that are known of a store without some rows, ascending."""
@@ -223,15 +183,3 @@ class FeatureStore:
 def whole_numbers(vectors: np.ndarray) -> np.ndarray:
     """Vectors in units of 1 / ``UNIT``, int64: sums of them do not depend on the order in which they are summed."""
     return np.rint(vectors.astype(np.float64) * UNIT).astype(np.int64)
-
-
-def _first_number(values: np.ndarray, start: int = 0) -> int | None:
-    """Row of the first value that is not NaN, counted from ``start``; None if there is none."""
-    rows = np.flatnonzero(~np.isnan(values))
-    return start + int(rows[0]) if len(rows) else None
-
-
-def _columns(reports: ReportFeatures) -> dict[str, np.ndarray]:
-    """The values of reports by ``FIELDS`` and ``TIMES``; the day is last, because the length of a store counts days."""
-    codes = {name: reports.codes[:, place] for place, name in enumerate(FIELDS)}
-    return codes | {name: getattr(reports, name) for name in TIMES}

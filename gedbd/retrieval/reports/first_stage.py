@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
+from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.known_groups import KnownGroups
-from gedbd.retrieval.reports.report_features import FIELDS, ReportFeatures
+from gedbd.retrieval.reports.report_features import ReportFeatures
 from gedbd.retrieval.reports.term_index import TermQuery
 
 MAX_GROUPS = 300
@@ -17,8 +17,6 @@ DEPTHS = {"dense": 1000, "text": 500, "title": 300, "identifiers": 100, "recent"
 # Weights of the sum that orders what was found: cosine, BM25 as shares of what a copy of the query would score, equal
 # fields, and -log(1 + days).
 WEIGHTS = {"dense": 10.0, "text": 4.0, "title": 3.0, "component": 0.7, "product": 0.3, "recency": 0.35}
-COMPONENT = FIELDS.index("component")
-PRODUCT = FIELDS.index("product")
 WORDS = ("text", "title", "identifiers")  # kinds of terms
 SUMMED_WORDS = ("text", "title")
 THREADS = ThreadPoolExecutor(32, thread_name_prefix="nearest")  # one for each search at a time
@@ -60,7 +58,7 @@ class QueryScores:
         self.groups = groups
         self.count = count = len(groups.group)
         if words is None:
-            words = {kind: store.terms(kind).query(getattr(query.terms, kind)[0], count) for kind in TERM_KINDS}
+            words = {kind: index.query(query.terms[kind][0], count) for kind, index in store.terms.items()}
         self.words = words
         self.vector = vector or (lambda: query.vectors[0])
         self.is_waiting = vector is not None
@@ -128,25 +126,26 @@ def find_candidates(scores: QueryScores, allowed: np.ndarray | None = None, max_
     lists = [scores.words[kind].best(DEPTHS[kind], allowed) for kind in WORDS]
     lists.append(_latest(scores, allowed))
     lists.append(scores.nearest(DEPTHS["dense"], allowed) if nearest is None else nearest.result())
-    rows = _without_low_bounds(scores, np.unique(np.concatenate(lists)), max_groups)
+    rows = np.unique(np.concatenate(lists))
+    numbers, place = np.unique(groups.group[rows], return_inverse=True)
+    if len(numbers) > max_groups:
+        # By bounds of BM25's part in it, the sum of some reports cannot be one of the highest of groups.
+        bounds = {kind: scores.words[kind].bounds(rows) for kind in SUMMED_WORDS}
+        least, most = quick_sums(scores, rows, bounds)
+        of_group = np.full(len(numbers), -np.inf)
+        np.maximum.at(of_group, place, least)
+        rows = rows[most >= np.partition(of_group, -max_groups)[-max_groups]]
     sums = quick_sums(scores, rows)
     order = np.argsort(-sums, kind="stable")
     first = np.sort(np.unique(groups.group[rows[order]], return_index=True)[1])[:max_groups]
     chosen = order[first]
-    group = groups.group[rows[chosen]]
-    return FirstStage(group, rows[chosen], _members(groups, group, rows[chosen], allowed), sums[chosen], scores)
-
-
-def _without_low_bounds(scores: QueryScores, rows: np.ndarray, max_groups: int) -> np.ndarray:
-    """Drops reports whose sum cannot be one of the ``max_groups`` highest of groups, by bounds of BM25's part in it."""
-    bounds = {kind: scores.words[kind].bounds(rows) for kind in SUMMED_WORDS}
-    least, most = quick_sums(scores, rows, bounds)
-    numbers, place = np.unique(scores.groups.group[rows], return_inverse=True)
-    if len(numbers) <= max_groups:
-        return rows
-    of_group = np.full(len(numbers), -np.inf)
-    np.maximum.at(of_group, place, least)
-    return np.asarray(rows[most >= np.partition(of_group, -max_groups)[-max_groups]])
+    rows = rows[chosen]
+    group = groups.group[rows]
+    # Without a known duplicate, a report is a group of its own.
+    members = [groups.members.get(*pair) for pair in zip(group.tolist(), rows[:, None], strict=True)]
+    if allowed is not None:
+        members = [own[allowed[own]] for own in members]
+    return FirstStage(group, rows, members, sums[chosen], scores)
 
 
 def quick_sums(scores: QueryScores, rows: np.ndarray, words: Mapping[str, np.ndarray] | None = None) -> np.ndarray:
@@ -164,40 +163,23 @@ def quick_sums(scores: QueryScores, rows: np.ndarray, words: Mapping[str, np.nda
     total = WEIGHTS["dense"] * scores("dense", rows)
     for kind in SUMMED_WORDS:
         total = total + WEIGHTS[kind] * words[kind] / max(scores.words[kind].copy_score, MIN_COPY_SCORE)
-    for name, place in (("component", COMPONENT), ("product", PRODUCT)):
-        code = query.codes[0, place]
-        total = total + WEIGHTS[name] * ((code >= 0) & (store.code(place)[rows] == code))
-    days = np.abs(query.day[0] - store.day[rows])
+    for field in ("component", "product"):
+        code = query.columns[field][0]
+        total = total + WEIGHTS[field] * ((code >= 0) & (store[field][rows] == code))
+    days = np.abs(query.columns["day"][0] - store["day"][rows])
     # Without dates, rows count as days.
     return np.asarray(total - WEIGHTS["recency"] * np.log1p(np.where(np.isnan(days), scores.count - rows, days)))
 
 
 def _latest(scores: QueryScores, allowed: np.ndarray | None) -> np.ndarray:
     """The latest reports of the query's component, the latest first; of all where it has none, or no other has it."""
-    code = scores.query.codes[0, COMPONENT]
+    depth = DEPTHS["recent"]
+    code = scores.query.columns["component"][0]
     # A component that a stored report introduced later has a code here, but none in an index of the reports before it.
     if code >= 0:
-        rows = _last(DEPTHS["recent"], scores.store.code(COMPONENT)[: scores.count] == code, allowed)
+        is_same = scores.store["component"][: scores.count] == code
+        rows = np.flatnonzero(is_same if allowed is None else is_same & allowed)
         if len(rows):
-            return rows
-    return _last(DEPTHS["recent"], np.broadcast_to(True, scores.count), allowed)
-
-
-def _last(depth: int, wanted: np.ndarray, allowed: np.ndarray | None) -> np.ndarray:
-    """The last rows that are wanted and allowed, the last first."""
-    size = 16 * depth
-    while True:
-        # Of 100 rows and a size of 80, the rows 20 to 99.
-        some = slice(max(len(wanted) - size, 0), None)
-        rows = some.start + np.flatnonzero(wanted[some] if allowed is None else wanted[some] & allowed[some])
-        if len(rows) >= depth or some.start == 0:
-            return np.asarray(rows[::-1][:depth])
-        size *= 8
-
-
-def _members(groups: KnownGroups, group: np.ndarray, row: np.ndarray, allowed: np.ndarray | None) -> list[np.ndarray]:
-    """See ``FirstStage.members``."""
-    known = map(groups.members.get, group.tolist())
-    # Without a known duplicate, a report is a group of its own.
-    found = [own if members is None else members for members, own in zip(known, row[:, None], strict=True)]
-    return found if allowed is None else [members[allowed[members]] for members in found]
+            return rows[::-1][:depth]
+    rows = np.arange(scores.count) if allowed is None else np.flatnonzero(allowed)
+    return rows[::-1][:depth]

@@ -1,22 +1,24 @@
 """What is compared of a report, as numbers: vector, terms, identifiers, fields and dates."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from gedbd.corpora.fields import product_names
 from gedbd.corpora.readers.bug_reports import RESOLVED_AT
-from gedbd.retrieval.growing_arrays import RaggedArray
 from gedbd.retrieval.vocabulary import MAX_CHARACTERS, Vocabulary, short_texts, words
 from gedbd.text.code_words import find_error_lines, find_identifiers
 
 FIELDS = ("product", "component", "version", "priority")
+# When a report was resolved (not where it is open, or the tracker does not say), and when it came in.
+TIMES = ("resolved", "day")
+# The words of title and description and those of the title, in order; identifiers and lines about errors, each once.
+TERM_KINDS = ("text", "title", "identifiers", "errors")
 # Terms of these kinds begin so in the vocabulary, which no word does.
 IDENTIFIER_MARK = "identifier:"
 ERROR_MARK = "error:"
-
 
 EMPTY, UNKNOWN = -1, -2
 
@@ -50,55 +52,19 @@ class CategoryEncoder:
 
 
 @dataclass(frozen=True)
-class ReportTerms:
-    """The terms of B reports, each ``(L,)`` int32.
-
-    Attributes:
-        text: The words of title and description, in order.
-        title: The words of the title, in order.
-        identifiers: Its identifiers, each once, see ``find_identifiers``.
-        errors: Its lines about errors, each once, see ``find_error_lines``.
-    """
-
-    text: Sequence[np.ndarray]
-    title: Sequence[np.ndarray]
-    identifiers: Sequence[np.ndarray]
-    errors: Sequence[np.ndarray]
-
-    def __len__(self) -> int:
-        return len(self.text)
-
-    def by_report(self) -> list[tuple[np.ndarray, ...]]:
-        """The terms of each report, in the order of the attributes."""
-        return list(zip(self.text, self.title, self.identifiers, self.errors, strict=True))
-
-    def flat(self) -> "ReportTerms":
-        """The same as ``RaggedArray``, which is pickled in less time than many arrays."""
-        nothing = np.empty(0, dtype=np.int32)
-        return ReportTerms(*(RaggedArray.of(getattr(self, one.name), nothing) for one in fields(self)))
-
-    def take(self, rows: list[int]) -> "ReportTerms":
-        """The terms of some of the reports."""
-        return ReportTerms(*([getattr(self, one.name)[row] for row in rows] for one in fields(self)))
-
-
-@dataclass(frozen=True)
 class ReportFeatures:
     """B reports as numbers.
 
     Attributes:
         vectors: ``(B, D)`` float32, unit rows.
-        terms: Their words, identifiers and lines about errors.
-        codes: ``(B, 4)`` int32 codes of ``FIELDS``, see ``CategoryEncoder``.
-        day: ``(B,)`` days since 1970, UTC; NaN where there is no date.
-        resolved: ``(B,)`` likewise when they were resolved; NaN where they are open, or the tracker does not say.
+        terms: For each of ``TERM_KINDS`` those of each report, ``(L,)`` int32.
+        columns: ``(B,)`` values of ``FIELDS``, int32 codes of a ``CategoryEncoder``, and of ``TIMES``, float64 days
+            since 1970 in UTC; NaN where there is no date.
     """
 
     vectors: np.ndarray
-    terms: ReportTerms
-    codes: np.ndarray
-    day: np.ndarray
-    resolved: np.ndarray
+    terms: Mapping[str, Sequence[np.ndarray]]
+    columns: dict[str, np.ndarray]
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -109,26 +75,24 @@ class ReportFeatures:
 
     def take(self, rows: list[int]) -> "ReportFeatures":
         """Some of the reports."""
-        terms = self.terms.take(rows)
-        return ReportFeatures(self.vectors[rows], terms, self.codes[rows], self.day[rows], self.resolved[rows])
+        terms = {kind: [texts[row] for row in rows] for kind, texts in self.terms.items()}
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return ReportFeatures(self.vectors[rows], terms, columns)
 
 
-@dataclass(frozen=True)
 class FeatureEncoder:
     """Turns reports into numbers.
 
-    Attributes:
+    Args:
         vocabulary: Numbers of terms.
-        categories: Numbers of the values of each field of ``FIELDS``.
+
+    Attributes:
+        categories: Numbers of the values of each of ``FIELDS``.
     """
 
-    vocabulary: Vocabulary
-    categories: tuple[CategoryEncoder, ...]
-
-    @classmethod
-    def of(cls, vocabulary: Vocabulary) -> "FeatureEncoder":
-        """An encoder with a vocabulary, which has not met any value of a field."""
-        return cls(vocabulary, tuple(CategoryEncoder() for _ in FIELDS))
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.categories = {field: CategoryEncoder() for field in FIELDS}
 
     def encode(self, reports: pd.DataFrame, vectors: np.ndarray, learn: bool) -> ReportFeatures:
         """Reports as numbers.
@@ -138,30 +102,34 @@ class FeatureEncoder:
             vectors: ``(B, D)`` unit rows.
             learn: Give numbers to new terms and values, as when reports are stored.
         """
-        terms = terms_of(reports, self.vocabulary, learn)
-        codes = self.encode_categories(reports, learn)
         resolved = days_of(reports[RESOLVED_AT]) if RESOLVED_AT in reports else np.full(len(reports), np.nan)
-        return ReportFeatures(vectors, terms, codes, days_of(reports["created_at"]), resolved)
+        times = {"resolved": resolved, "day": days_of(reports["created_at"])}
+        columns = self.encode_categories(reports, learn) | times
+        return ReportFeatures(vectors, terms_of(reports, self.vocabulary, learn), columns)
 
-    def encode_categories(self, reports: pd.DataFrame, learn: bool) -> np.ndarray:
-        """Codes of the fields, ``(B, 4)``."""
+    def encode_categories(self, reports: pd.DataFrame, learn: bool) -> dict[str, np.ndarray]:
+        """Codes of each of ``FIELDS``, ``(B,)``."""
         # Without a series of products, which takes a quarter of a millisecond for a single report.
-        values: list[Iterable[str]] = [
-            product_names(reports) if field == "product" else reports[field] for field in FIELDS
-        ]
-        pairs = zip(values, self.categories, strict=True)
-        return np.column_stack([encode(column, learn) for column, encode in pairs])
+        return {
+            field: encode(product_names(reports) if field == "product" else reports[field], learn)
+            for field, encode in self.categories.items()
+        }
 
 
-def terms_of(reports: pd.DataFrame, vocabulary: Vocabulary, learn: bool) -> ReportTerms:
-    """The terms of reports; see ``FeatureEncoder.encode``."""
+def terms_of(reports: pd.DataFrame, vocabulary: Vocabulary, learn: bool) -> dict[str, list[np.ndarray]]:
+    """The terms of B reports by kind of ``TERM_KINDS``, each ``(L,)`` int32; see ``FeatureEncoder.encode``."""
     # Cut as the BM25 baseline cuts, so that evaluation and search count the same words.
     text = vocabulary(words(short_texts(reports, MAX_CHARACTERS)), learn)
     title = vocabulary(words(list(reports["title"])), learn)
     whole = [f"{title}\n{body}" for title, body in zip(reports["title"], reports["description"], strict=True)]
     identifiers = [[IDENTIFIER_MARK + name for name in find_identifiers(one)] for one in whole]
     errors = [[ERROR_MARK + line for line in find_error_lines(one)] for one in whole]
-    return ReportTerms(text, title, vocabulary(identifiers, learn), vocabulary(errors, learn))
+    return {
+        "text": text,
+        "title": title,
+        "identifiers": vocabulary(identifiers, learn),
+        "errors": vocabulary(errors, learn),
+    }
 
 
 def days_of(dates: pd.Series, origin: pd.Timestamp = EPOCH) -> np.ndarray:

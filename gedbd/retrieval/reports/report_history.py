@@ -12,9 +12,10 @@ import pandas as pd
 from gedbd.corpora.corpus import Corpus
 from gedbd.io.console import item_progress
 from gedbd.io.processes import map_in_processes
+from gedbd.retrieval.growing_arrays import RaggedArray
 from gedbd.retrieval.inverted_index import IndexState, length_norm
 from gedbd.retrieval.reports.candidate_features import candidate_features
-from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
+from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.first_stage import FirstStage, QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import GrowingGroups, KnownGroups
 from gedbd.retrieval.reports.report_features import FeatureEncoder
@@ -55,12 +56,15 @@ class ReportHistory:
     """
 
     def __init__(self, reports: pd.DataFrame, vectors: np.ndarray, links: np.ndarray, group: np.ndarray) -> None:
-        features = FeatureEncoder.of(Vocabulary()).encode(reports, vectors, learn=True)
-        self.features = replace(features, terms=features.terms.flat())
+        features = FeatureEncoder(Vocabulary()).encode(reports, vectors, learn=True)
+        # One array for each kind of terms is pickled in less time than many.
+        nothing = np.empty(0, dtype=np.int32)
+        flat = {kind: RaggedArray.of(texts, nothing) for kind, texts in features.terms.items()}
+        self.features = replace(features, terms=flat)
         # One store for all rows: the replay of a row looks at the rows before it alone.
         self.store = FeatureStore(vectors.shape[1])
         self.store.add(features)
-        self.terms = {kind: ReplayedTerms.of(self.store.terms(kind)) for kind in TERM_KINDS}
+        self.terms = {kind: ReplayedTerms.of(index) for kind, index in self.store.terms.items()}
         self.group = group
         self._growing = GrowingGroups(links, len(reports))
 
@@ -96,7 +100,7 @@ class ReportHistory:
     def find(self, row: int, dense: np.ndarray | None = None) -> FirstStage:
         """The candidates of a report, without their features; ``dense (row,)``, if known, are its cosines."""
         query = self.features[row]
-        words = {kind: terms.query(row, getattr(query.terms, kind)[0]) for kind, terms in self.terms.items()}
+        words = {kind: terms.query(row, query.terms[kind][0]) for kind, terms in self.terms.items()}
         return find_candidates(QueryScores(self.store, query, self.known_before(row), dense=dense, words=words))
 
     def replay_one(self, row: int, dense: np.ndarray | None = None) -> Replayed:

@@ -27,6 +27,9 @@ class ReportRanker:
         extra: Names of the features that are given from elsewhere, behind ``FEATURES``.
         base: A ranker that was trained on other trackers; its scores are the last features of the model.
         trained_on: Samples of the reports of the trackers that the ranker was trained on, see ``sample_of``.
+
+    Attributes:
+        names: The features that the model reads, in order.
     """
 
     def __init__(
@@ -42,11 +45,7 @@ class ReportRanker:
         self.extra = extra
         self.base = base
         self.trained_on = trained_on
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The features that the model reads, in order."""
-        return (*FEATURES, *self.extra, *(BASE_FEATURES if self.base else ()))
+        self.names = (*FEATURES, *extra, *(BASE_FEATURES if base else ()))
 
     def has_seen(self, reports: pd.DataFrame) -> bool:
         """Whether the ranker, or its base, was trained on these reports or an earlier state of their tracker."""
@@ -93,10 +92,15 @@ class ReportRanker:
             ValueError: If the text is damaged, or the ranker was trained on other features than this version computes.
         """
         stored = RankerText(text, "ranker of reports")
-        model, extra, names = stored.model("model"), stored.strings("extra"), stored.strings("features")
+        model, extra = stored.model("model"), tuple(stored.strings("extra"))
         base = None if stored.content.get("base") is None else cls.from_text("\n".join(stored.strings("base")))
-        ranker = cls(model, stored.content["kind"], tuple(extra), base, _samples(stored))
-        if tuple(names) != ranker.names:
+        samples = stored.content.get("trained_on")
+        if not isinstance(samples, list) or not all(isinstance(sample, list) for sample in samples):
+            raise stored.error("'trained_on' is not a list of lists")
+        if not all(type(number) is int for sample in samples for number in sample):
+            raise stored.error("'trained_on' holds something else than numbers")
+        ranker = cls(model, stored.content["kind"], extra, base, tuple(map(tuple, samples)))
+        if tuple(stored.strings("features")) != ranker.names:
             raise stored.error("it was trained on other features")
         stored.check_model(model, len(ranker.names))
         return ranker
@@ -117,16 +121,6 @@ def _divide(row: dict[str, float], inner: dict[str, float]) -> None:
     whole = sum(same_sign.values())
     for name, value in same_sign.items():
         row[name] += total * value / whole
-
-
-def _samples(stored: RankerText) -> tuple[tuple[int, ...], ...]:
-    """The samples of reports that a text holds."""
-    value = stored.content.get("trained_on")
-    if not isinstance(value, list) or not all(isinstance(sample, list) for sample in value):
-        raise stored.error("'trained_on' is not a list of lists")
-    if not all(type(number) is int for sample in value for number in sample):
-        raise stored.error("'trained_on' holds something else than numbers")
-    return tuple(tuple(sample) for sample in value)
 
 
 def default_ranker() -> ReportRanker:

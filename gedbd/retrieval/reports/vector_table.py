@@ -32,12 +32,6 @@ class Int8Vectors:
         self.scale = GrowingRows(scale)
         self.rest = float(rest.max(initial=0))
 
-    @classmethod
-    def empty(cls, dim: int) -> "Int8Vectors":
-        """Codes of no vector."""
-        nothing = np.empty(0, dtype=np.float32)
-        return cls(np.empty((0, dim), dtype=np.int8), nothing, nothing)
-
     def __copy__(self) -> "Int8Vectors":
         """Codes that can grow without changing these."""
         other = Int8Vectors.__new__(Int8Vectors)
@@ -78,7 +72,8 @@ class VectorTable:
 
     def __init__(self, fixed: np.ndarray, codes: Int8Vectors | None = None) -> None:
         self._vectors = GrowingRows(fixed)
-        self._codes = Int8Vectors.empty(fixed.shape[1]) if codes is None else codes
+        nothing = np.empty(0, dtype=np.float32)
+        self._codes = codes or Int8Vectors(np.empty((0, fixed.shape[1]), dtype=np.int8), nothing, nothing)
         self._turn = threading.Lock()
         self.rows = RowMap()
 
@@ -102,7 +97,7 @@ class VectorTable:
     @property
     def dim(self) -> int:
         """Size of the vectors."""
-        return self._vectors.dim
+        return int(self._vectors.parts[0].shape[1])
 
     @property
     def num_places(self) -> int:
@@ -126,13 +121,13 @@ class VectorTable:
         """Cosines of some reports with a query ``(D,)``, ``(R,)``; each is the same whatever the others are."""
         return np.asarray(np.einsum("rd,d->r", self.take(rows), query))
 
-    def nearest(
+    def likely(
         self, query: np.ndarray, depth: int, before: int | None = None, allowed: np.ndarray | None = None
     ) -> np.ndarray:
-        """The reports with the highest cosines, the highest first; of equal ones the older report comes first.
+        """Reports with the highest cosines, and others.
 
-        Rough cosines of all reports choose those whose exact cosines are computed: what is found is what exact cosines
-        of all reports would find.
+        Rough cosines of all reports choose those whose exact cosines are worth computing: the ``depth`` highest of all
+        exact cosines are among them.
 
         Args:
             query: ``(D,)`` unit vector.
@@ -141,16 +136,18 @@ class VectorTable:
             allowed: Likewise ``(before,)`` bool.
 
         Returns:
-            ``(R,)`` rows.
+            ``(R,)`` rows, ascending.
         """
-        rows = self.likely(query, depth, before, allowed)
-        return np.asarray(rows[np.argsort(-self.cosines(rows, query), kind="stable")][:depth])
-
-    def likely(
-        self, query: np.ndarray, depth: int, before: int | None = None, allowed: np.ndarray | None = None
-    ) -> np.ndarray:
-        """The reports that ``nearest`` finds among others, ``(R,)`` rows, ascending."""
-        rough, error = self._rough_cosines(query)
+        if len(self._vectors) < MIN_CODED:
+            rough, error = self._vectors.filled @ query, ROUNDING
+        else:
+            with self._turn:
+                missing = np.arange(len(self._codes.codes), len(self._vectors))
+                if len(missing):
+                    self._codes.add(self._vectors.take(missing))
+                codes = copy(self._codes)
+            rough, error = codes.rough_cosines(query)
+            error += ROUNDING
         rough = self.rows.in_rows(rough)[:before]
         if allowed is not None:
             rough = np.where(allowed, rough, -np.inf)
@@ -159,17 +156,6 @@ class VectorTable:
             lowest = np.partition(rough, -depth)[-depth] - 2 * error
             rows = np.flatnonzero(rough >= lowest)
         return rows
-
-    def _rough_cosines(self, query: np.ndarray) -> tuple[np.ndarray, float]:
-        if len(self._vectors) < MIN_CODED:
-            return self._vectors.filled @ query, ROUNDING
-        with self._turn:
-            missing = np.arange(len(self._codes.codes), len(self._vectors))
-            if len(missing):
-                self._codes.add(self._vectors.take(missing))
-            codes = copy(self._codes)
-        rough, error = codes.rough_cosines(query)
-        return rough, error + ROUNDING
 
 
 def encode_vectors(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

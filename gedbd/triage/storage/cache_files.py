@@ -17,9 +17,9 @@ from gedbd.io.array_files import ArrayFolderWriter, read_arrays, read_facts, rem
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.inverted_index import CommonTerms, length_norm
 from gedbd.retrieval.reports import feature_store
-from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
+from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.known_groups import KnownGroups
-from gedbd.retrieval.reports.report_features import FIELDS, CategoryEncoder, FeatureEncoder
+from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS, TIMES, CategoryEncoder, FeatureEncoder
 from gedbd.retrieval.reports.vector_table import encode_vectors
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.storage.in_memory import InMemoryIndex, features_of, find_known_groups, unusable_dates
@@ -121,7 +121,7 @@ def _folders(path: Path) -> list[Path]:
 def _write(store: IndexStore, writer: ArrayFolderWriter) -> dict[str, Any]:
     """Writes all arrays; returns the facts that are known from the reports."""
     terms = store.terms()
-    encoder = FeatureEncoder.of(Vocabulary(terms))
+    encoder = FeatureEncoder(Vocabulary(terms))
     dim = store.dim()
     ids: list[str] = []
     undated: list[str] = []
@@ -133,19 +133,19 @@ def _write(store: IndexStore, writer: ArrayFolderWriter) -> dict[str, Any]:
             found += own
         codes, scale, rest = encode_vectors(features.vectors)
         columns = {"vectors": features.vectors, "codes": codes, "scale": scale, "rest": rest}
-        columns |= {"day": features.day, "resolved": features.resolved, "keys": keys}
-        columns |= {f"field {name}": features.codes[:, place] for place, name in enumerate(FIELDS)}
+        columns |= {name: features.columns[name] for name in TIMES} | {"keys": keys}
+        columns |= {f"field {name}": features.columns[name] for name in FIELDS}
         for name, column in columns.items():
             writer.append(name, column)
         for kind in TERM_KINDS:
-            _append_lists(writer, kind, getattr(features.terms, kind))
+            _append_lists(writer, kind, features.terms[kind])
     writer.append("sums", _sums(writer.read("vectors")))
     means = {kind: _append_postings(writer, kind, len(terms)) for kind in TERM_KINDS}
     for name, strings in (("ids", ids), ("terms", terms)):
         for key, array in as_arrays(strings).items():
             writer.append(f"{name} {key}", array)
     writer.append("group", find_known_groups(store.links(), Ids(StringTable(as_arrays(ids)))).group)
-    values = [one.values for one in encoder.categories]
+    values = [encoder.categories[name].values for name in FIELDS]
     return {"means": means, "values": values, "undated": undated, "unclear": unclear}
 
 
@@ -249,7 +249,8 @@ def _as_written(files: CacheFiles, store: IndexStore) -> InMemoryIndex:
     """The index in the state that the files have; new terms are known already."""
     vocabulary = StoredVocabulary(files.strings("terms"))
     vocabulary.extend(store.terms(len(vocabulary)))
-    encoder = FeatureEncoder(vocabulary, tuple(map(CategoryEncoder, files.facts["values"])))
+    encoder = FeatureEncoder(vocabulary)
+    encoder.categories = dict(zip(FIELDS, map(CategoryEncoder, files.facts["values"]), strict=True))
     features = FeatureStore.of_arrays(files.arrays, files.facts["means"])
     return InMemoryIndex(features, encoder, Ids(files.strings("ids")), KnownGroups.of(files.arrays["group"]))
 

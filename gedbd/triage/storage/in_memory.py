@@ -10,7 +10,7 @@ import pandas as pd
 from gedbd.corpora.relevance import find_groups
 from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.known_groups import KnownGroups
-from gedbd.retrieval.reports.report_features import FIELDS, FeatureEncoder, ReportFeatures, ReportTerms
+from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS, FeatureEncoder, ReportFeatures
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.rows import TERM_COLUMNS, FeatureRow, check_features, usable_days
@@ -18,6 +18,8 @@ from gedbd.triage.storage.string_table import Ids
 
 MAX_COMMON_SHARE = 0.2  # a word in more of the reports than this explains nothing
 MIN_COMMON_REPORTS = 2  # in a small index, a word in so few reports always counts
+
+TIME_COLUMNS = {"resolved": "resolved_at", "day": "created_at"}
 
 StoredLinks = Sequence[tuple[str, str, str]]
 
@@ -61,7 +63,7 @@ class InMemoryIndex:
         """
         with file.snapshot():
             dim = file.dim()
-            encoder = FeatureEncoder.of(Vocabulary(file.terms()))
+            encoder = FeatureEncoder(Vocabulary(file.terms()))
             _, rows = file.features()
             links = file.links()
         index = cls(FeatureStore(dim), encoder, Ids(), KnownGroups.of(np.arange(0)))
@@ -145,7 +147,7 @@ class InMemoryIndex:
     def members(self, groups: KnownGroups, row: int) -> list[int]:
         """The rows of a report's group, the oldest first; without dates in the order of rows."""
         rows = groups.members.get(int(groups.group[row]), np.array([row]))
-        days = self.store.day[rows]
+        days = self.store["day"][rows]
         if not np.isnan(days).any():
             rows = rows[np.argsort(days, kind="stable")]
         return list(rows.tolist())
@@ -159,7 +161,7 @@ class InMemoryIndex:
         """
         (numbers,) = self.vocabulary([words], learn=False)
         distinct, place = np.unique(numbers, return_inverse=True)
-        frequency = self.store.text.frequency(distinct, count)[place]
+        frequency = self.store.terms["text"].frequency(distinct, count)[place]
         is_rare = (frequency > 0) & (frequency <= max(MAX_COMMON_SHARE * count, MIN_COMMON_REPORTS))
         return np.where(is_rare, np.log((count + 1) / frequency.clip(1)), 0)
 
@@ -173,13 +175,12 @@ def features_of(rows: Sequence[FeatureRow], encoder: FeatureEncoder, dim: int, p
     check_features(rows, dim, len(encoder.vocabulary), path)
     fields = {name: [getattr(row, name) for row in rows] for name in FIELDS}
     table = pd.DataFrame({"id": [row.issue_id for row in rows], **fields}, dtype=str)
-    terms = ([np.frombuffer(getattr(row, kind), dtype=np.int32) for row in rows] for kind in TERM_COLUMNS)
+    terms = ([np.frombuffer(getattr(row, column), dtype=np.int32) for row in rows] for column in TERM_COLUMNS)
+    times = {name: usable_days([getattr(row, column) for row in rows]) for name, column in TIME_COLUMNS.items()}
     return ReportFeatures(
         vectors=np.frombuffer(b"".join(row.vector for row in rows), dtype=np.float32).reshape(len(rows), dim),
-        terms=ReportTerms(*terms),
-        codes=encoder.encode_categories(table, learn=True),
-        day=usable_days([row.created_at for row in rows]),
-        resolved=usable_days([row.resolved_at for row in rows]),
+        terms=dict(zip(TERM_KINDS, terms, strict=True)),
+        columns=encoder.encode_categories(table, learn=True) | times,
     )
 
 

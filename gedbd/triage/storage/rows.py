@@ -13,7 +13,7 @@ from gedbd.retrieval.reports.report_features import days_of
 from gedbd.triage.report import DATES, FIELDS, Report
 
 CURE = "restore it from a copy, or delete it and build it again with gedbd index"
-# Columns of terms, in the order of the fields of ``ReportTerms``; "title" is a field of the report.
+# Columns of terms, in the order of ``TERM_KINDS``; "title" is a field of the report.
 TERM_COLUMNS = ("text", "heading", "identifiers", "errors")
 
 

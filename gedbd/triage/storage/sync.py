@@ -201,7 +201,7 @@ def _write_reports(store: IndexStore, reports: list[Report], vectors: Vectors) -
     texts = pd.DataFrame([[report.title, report.description] for report in reports], columns=["title", "description"])
     terms = terms_of(texts, vocabulary, learn=True)
     store.add_terms(known, vocabulary.terms[known:])
-    store.add(map(StoredReport, reports, [vectors[report] for report in reports], terms.by_report()))
+    store.add(map(StoredReport, reports, [vectors[report] for report in reports], zip(*terms.values(), strict=True)))
 
 
 def _write_corpus(store: IndexStore, corpus: Corpus) -> None:

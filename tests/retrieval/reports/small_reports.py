@@ -54,7 +54,7 @@ def some_history(seed: int, count: int) -> ReportHistory:
 
 def some_features(seed: int, count: int) -> ReportFeatures:
     """Such reports as numbers."""
-    return FeatureEncoder.of(Vocabulary()).encode(*some_reports(seed, count), learn=True)
+    return FeatureEncoder(Vocabulary()).encode(*some_reports(seed, count), learn=True)
 
 
 def hand_made(
@@ -76,7 +76,7 @@ def hand_made(
     reports["created_at"] = pd.to_datetime(pd.Series(created_at or [None] * count), utc=True)
     reports["resolved_at"] = pd.to_datetime(pd.Series(resolved_at or [None] * count), utc=True, format="ISO8601")
     table = np.array(vectors or [[1.0, 0.0]] * count, dtype=np.float32)
-    return FeatureEncoder.of(Vocabulary()).encode(reports, table, learn=True)
+    return FeatureEncoder(Vocabulary()).encode(reports, table, learn=True)
 
 
 def stored(features: ReportFeatures, count: int | None = None) -> FeatureStore:

@@ -8,10 +8,10 @@ from small_reports import hand_made, some_features, some_links, stored
 
 from gedbd.retrieval.reports import feature_store
 from gedbd.retrieval.reports.candidate_features import candidate_features
-from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
+from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import GrowingGroups, KnownGroups
-from gedbd.retrieval.reports.report_features import FIELDS
+from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS, TIMES
 
 
 @pytest.fixture(autouse=True)
@@ -23,15 +23,12 @@ def assert_equal(one, other, query):
     """Two stores hold the same, and give the same features."""
     assert len(one) == len(other)
     np.testing.assert_array_equal(one.vectors.filled, other.vectors.filled)
-    for name in ("day", "resolved"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    for place in range(len(FIELDS)):
-        np.testing.assert_array_equal(one.code(place), other.code(place))
-    counts = range(len(one) + 2)
-    assert [one.tells_resolution(count) for count in counts] == [other.tells_resolution(count) for count in counts]
+    for name in (*FIELDS, *TIMES):
+        np.testing.assert_array_equal(one[name], other[name])
+    assert one.latest_day == other.latest_day
     for kind in TERM_KINDS:
-        assert len(getattr(one, kind)) == len(getattr(other, kind)) == len(one)
-        lists = [store.terms(kind).terms_of(np.arange(len(one))) for store in (one, other)]
+        assert len(one.terms[kind]) == len(other.terms[kind]) == len(one)
+        lists = [store.terms[kind].terms_of(np.arange(len(one))) for store in (one, other)]
         for mine, theirs in zip(*lists, strict=True):
             np.testing.assert_array_equal(mine, theirs)
     groups = KnownGroups.of(np.arange(len(one)))
@@ -67,21 +64,21 @@ def test_replaced_and_removed_reports_leave_no_trace():
     assert_equal(replaced, stored(features.take([*rows, 38])), features[39])
 
 
-def test_the_first_report_with_a_date_of_resolution_is_followed():
-    nothing = [None] * 4
-    undated = hand_made(resolved_at=nothing)
+def test_whether_the_tracker_tells_resolutions_is_followed():
+    undated = hand_made(resolved_at=[None] * 4)
     dated = hand_made(resolved_at=[None, "2024-01-05", None, "2024-01-06"])
     store = stored(undated)
-    assert not store.tells_resolution(4)
-    assert [store.replaced([2], dated[1]).tells_resolution(count) for count in (2, 3, 4)] == [False, True, True]
+
+    def resolved(store):
+        return store["resolved"].tolist()
+
+    assert resolved(store.replaced([2], dated[1])) == pytest.approx([np.nan, np.nan, 19727, np.nan], nan_ok=True)
     store.add(dated)
-    assert [store.tells_resolution(count) for count in (4, 5, 6, 8)] == [False, False, True, True]
-    assert store.resolved.tolist() == pytest.approx([*[np.nan] * 5, 19727, np.nan, 19728], nan_ok=True)
+    assert resolved(store) == pytest.approx([*[np.nan] * 5, 19727, np.nan, 19728], nan_ok=True)
+    assert store.latest_day == 19728
     without = store.without(np.arange(8) == 5)
-    assert [without.tells_resolution(count) for count in (6, 7)] == [False, True]
-    reopened = without.replaced([6], undated[0])
-    assert not reopened.tells_resolution(7)
-    assert store.with_vectors(store.vectors.filled).tells_resolution(8)
+    assert resolved(without) == pytest.approx([*[np.nan] * 6, 19728], nan_ok=True)
+    assert np.isnan(without.replaced([6], undated[0]).latest_day)
 
 
 def test_other_vectors_share_the_rest():
@@ -92,7 +89,7 @@ def test_other_vectors_share_the_rest():
     assert changed.mean_vector(30) == pytest.approx(other[:24].mean(axis=0, dtype=np.float64))
     assert store.mean_vector(30) == pytest.approx(features.vectors[:24].mean(axis=0, dtype=np.float64))
     np.testing.assert_array_equal(changed.vectors.filled, other)
-    assert changed.text is store.text
+    assert changed.terms is store.terms
 
 
 def test_the_mean_vector_changes_in_steps():

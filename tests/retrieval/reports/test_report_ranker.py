@@ -10,6 +10,7 @@ from small_reports import hand_made, some_history, some_links, some_reports
 from gedbd.retrieval.boosting import fit_classifier
 from gedbd.retrieval.ranking_models import WeightedFeatures
 from gedbd.retrieval.reports.candidate_features import FEATURES
+from gedbd.retrieval.reports.report_features import TERM_KINDS
 from gedbd.retrieval.reports.report_history import Replayed
 from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.retrieval.reports.report_scorer import LearntReports
@@ -287,12 +288,11 @@ def test_other_vectors_change_a_copy_of_the_history():
 
 def test_terms_of_a_report_are_told_apart_by_kind():
     features = hand_made(texts=["pasteTable crash", "crash"], identifiers=["error: in pasteTable", "pasteTable"])
-    text, title, identifiers, errors = features.terms.by_report()[0]
+    text, title, identifiers, errors = (features.terms[kind][0] for kind in TERM_KINDS)
     assert (len(text), len(title), len(identifiers), len(errors)) == (4, 2, 1, 2)
     assert not set(identifiers) & set(text)
     assert not set(errors) & set(text)
-    other = features.terms.by_report()[1]
-    assert other[2].tolist() == identifiers.tolist()
-    assert len(other[3]) == 0  # "pasteTable" alone says nothing of an error
-    assert features.terms.take([1]).by_report()[0][2].tolist() == identifiers.tolist()
-    assert len(features.terms) == len(features) == 2
+    for other in (features[1], features.take([0, 1])[1]):
+        assert other.terms["identifiers"][0].tolist() == identifiers.tolist()
+        assert len(other.terms["errors"][0]) == 0  # "pasteTable" alone says nothing of an error
+    assert len(features) == 2

@@ -5,7 +5,7 @@ from copy import copy
 import numpy as np
 import pytest
 
-from gedbd.retrieval.inverted_index import TAIL, InvertedIndex
+from gedbd.retrieval.inverted_index import TAIL, InvertedIndex, idf_of, length_norm
 from gedbd.retrieval.reports.term_index import TermIndex
 
 
@@ -33,7 +33,10 @@ def check(mine, plain, query, before=None, allowed=None):
         for one in (mine.query(query, before), asked):
             assert sorted(one.best(depth, allowed).tolist()) == sorted(best.tolist())
     np.testing.assert_array_equal(asked.scores(np.arange(len(scores))), scores)
-    assert asked.copy_score == plain.self_score(query, before)
+    own, times = np.unique(query, return_counts=True)
+    idf = idf_of(plain.frequency(own, before), len(scores))
+    norm = length_norm(np.array([len(query)]), plain.until(before)[0].mean)
+    assert asked.copy_score == ((times * idf * times / (times + norm)).sum() if len(scores) else 0)
     np.testing.assert_array_equal(asked.frequency, plain.frequency(asked.own, before))
 
 
@@ -47,6 +50,16 @@ def test_the_best_are_those_of_all_scores(step):
         check(mine, plain, query, allowed=allowed)
         for before in (0, 3, 300, TAIL + 1):
             check(mine, plain, query, before, allowed[:before])
+
+
+def test_the_score_of_a_copy_is_what_a_stored_copy_scores():
+    texts = [text for text in some_texts(3, 120) if len(text)]
+    mine, _ = indexes(texts, 120)
+    for row, text in enumerate(texts):
+        assert mine.query(text).copy_score == pytest.approx(float(mine.scores(text)[row]), rel=1e-5)
+    # Words that no text has count too, whether they have numbers or not.
+    strange, numbered = (mine.query(np.array([one, one, other, 5])) for one, other in ((-1, -2), (900, 901)))
+    assert strange.copy_score == numbered.copy_score > mine.query(np.array([5])).copy_score
 
 
 def test_texts_that_grow_longer_do_not_change_what_is_found():

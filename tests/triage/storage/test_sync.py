@@ -30,7 +30,7 @@ def test_what_is_stored_is_what_was_read(tmp_path, reader):
     fill(tmp_path, as_corpus(reports), reader)
     store = IndexStore(tmp_path / FILE)
     vocabulary = Vocabulary()
-    numbers = FeatureEncoder.of(vocabulary).encode(as_table(reports), reader(as_table(reports)), learn=True)
+    numbers = FeatureEncoder(vocabulary).encode(as_table(reports), reader(as_table(reports)), learn=True)
     assert store.terms() == vocabulary.terms
     assert store.reports([str(number) for number in range(9)]) == {one.issue_id: one for one in reports}
     assert store.contents() == {one.issue_id: (one.content_hash, one.url, None) for one in reports}
@@ -39,7 +39,7 @@ def test_what_is_stored_is_what_was_read(tmp_path, reader):
         assert (one.version, one.priority) == (f"{row % 2}", "high")
         np.testing.assert_allclose(np.frombuffer(one.vector, dtype=np.float32), numbers.vectors[row], atol=1e-6)
         stored = [np.frombuffer(part, dtype=np.int32).tolist() for part in one[8:]]
-        assert stored == [terms.tolist() for terms in numbers.terms.by_report()[row]]
+        assert stored == [terms.tolist() for terms in (texts[row] for texts in numbers.terms.values())]
     store.close()
 
 
@@ -142,7 +142,7 @@ def test_a_date_of_resolution_is_stored_without_reading_the_report_again(tmp_pat
     reports = [some_report(number) for number in range(4)]
     fill(tmp_path, as_corpus(reports), reader)
     index = open_folder(tmp_path, reader)
-    assert not index._current.state.memory.store.tells_resolution(4)
+    assert np.isnan(index._current.state.memory.store["resolved"]).all()
 
     def unwanted(rows):
         raise AssertionError("no text has changed")
@@ -154,7 +154,7 @@ def test_a_date_of_resolution_is_stored_without_reading_the_report_again(tmp_pat
     assert synchronise(store, as_corpus(resolved), model(), unwanted) == (0, 0, 4, 0, 0)
     assert store.reports(["0", "2"]) == {"0": resolved[0], "2": reports[2]}
     index.search(reports[3])
-    assert index._current.state.memory.store.resolved.tolist() == pytest.approx(
+    assert index._current.state.memory.store["resolved"].tolist() == pytest.approx(
         [19783.5, 19783.5, np.nan, np.nan], nan_ok=True
     )
     assert synchronise(store, as_corpus(reports), model(), unwanted) == (0, 2, 2, 0, 0)
