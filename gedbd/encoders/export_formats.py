@@ -4,7 +4,6 @@ import inspect
 import json
 import logging
 import os
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.functional import normalize
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoTokenizer
 
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.text_encoder import TextEncoder, padded_copy
@@ -50,7 +49,8 @@ def read_onnx(folder: Path, texts: list[str]) -> np.ndarray:
     options.intra_op_num_threads = torch.get_num_threads()
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     session = InferenceSession(folder / "model.onnx", options, providers=["CPUExecutionProvider"])
-    texts = [read_prefix(folder) + text for text in texts]
+    prefix = json.loads((folder / PROMPTS).read_text()).get("prompts", {}).get("document", "")
+    texts = [prefix + text for text in texts]
     vectors = []
     for start in range(0, len(texts), BATCH):
         tokens = tokenizer(texts[start : start + BATCH], padding=True, truncation=True, return_tensors="np")
@@ -73,10 +73,8 @@ def write_onnx(folder: Path, encoder: LoadedEncoder) -> None:
         folder: An empty folder.
         encoder: LoadedEncoder to write; it is not changed.
     """
-    plain = padded_copy(encoder.model)
+    plain = _write_common(folder, encoder)
     plain.backbone.config.save_pretrained(folder)
-    save_tokenizer(folder, encoder.tokenizer, encoder.max_tokens)
-    save_prompts(folder, encoder.prefix)
     input_ids = torch.full((2, 8), int(encoder.tokenizer.pad_token_id))
     attention_mask = torch.ones_like(input_ids)
     attention_mask[1, 4:] = 0  # the example has padding, so that the graph reads the mask
@@ -103,9 +101,8 @@ def write_sentence_transformers(folder: Path, encoder: LoadedEncoder) -> None:
         folder: An empty folder.
         encoder: LoadedEncoder to write; it is not changed.
     """
-    plain = padded_copy(encoder.model)
+    plain = _write_common(folder, encoder)
     plain.backbone.save_pretrained(folder)
-    save_tokenizer(folder, encoder.tokenizer, encoder.max_tokens)
     for part in list(MODULES.values())[1:]:
         (folder / part).mkdir()
     modules = [
@@ -121,7 +118,6 @@ def write_sentence_transformers(folder: Path, encoder: LoadedEncoder) -> None:
     dense = {"in_features": hidden, "out_features": dim, "bias": True}
     _save_json(folder / "modules.json", modules)
     _save_json(folder / "sentence_bert_config.json", reading)
-    save_prompts(folder, encoder.prefix)
     _save_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": hidden, **pooling})
     _save_json(folder / "2_Dense" / "config.json", dense | {"activation_function": "torch.nn.modules.linear.Identity"})
     # Numbers of a pooled vector that are not used get weights of zero: no module cuts vectors before a projection.
@@ -129,6 +125,9 @@ def write_sentence_transformers(folder: Path, encoder: LoadedEncoder) -> None:
     weight[:, : plain.features] = plain.projection.weight.detach()
     weights = {"linear.weight": weight, "linear.bias": plain.projection.bias.detach().contiguous()}
     save_file(weights, folder / "2_Dense" / "model.safetensors")
+    # safetensors makes its files readable for their owner alone.
+    for path in folder.rglob("*.safetensors"):
+        path.chmod(folder.stat().st_mode & 0o666)
 
 
 FORMATS = {
@@ -169,13 +168,13 @@ def some_texts(texts: list[str]) -> list[str]:
     return list(dict.fromkeys(["", *shortest, *longest, *sampled]))
 
 
-def largest_difference(found: np.ndarray, expected: np.ndarray) -> float:
+def largest_difference(vectors: np.ndarray, expected: np.ndarray) -> float:
     """The largest difference between the numbers of two sets of vectors ``(N, D)``.
 
     Raises:
         ValueError: If it is more than ``TOLERANCE``, or not a number.
     """
-    largest = float(np.abs(found - expected).max())
+    largest = float(np.abs(vectors - expected).max())
     # Not "largest > TOLERANCE": a comparison with NaN is false.
     if not largest <= TOLERANCE:
         raise ValueError(
@@ -192,19 +191,6 @@ def check_free(out: Path) -> None:
     parent = out.absolute().parent
     if not (parent.is_dir() and os.access(parent, os.W_OK)):
         raise ValueError(f"out={out} cannot be written: give a new folder inside a writable one")
-
-
-@contextmanager
-def whole_folder(out: Path) -> Iterator[Path]:
-    """A temporary folder next to ``out`` that becomes ``out`` at the end, or is deleted after an error."""
-    with tempfile.TemporaryDirectory(dir=out.absolute().parent) as temporary:
-        fresh = Path(temporary) / "model"
-        fresh.mkdir()
-        yield fresh
-        # safetensors makes its files readable for their owner alone.
-        for path in fresh.rglob("*.safetensors"):
-            path.chmod(fresh.stat().st_mode & 0o666)
-        fresh.rename(out)
 
 
 class _UnitVectors(nn.Module):
@@ -243,27 +229,20 @@ def _silenced() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def save_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
-    """Writes a tokenizer that truncates to ``max_tokens`` and pads by default."""
-    copy = deepcopy(tokenizer)
-    copy.model_max_length = max_tokens
-    # tokenizer.json stores the truncation and padding of the last call.
-    copy([""], padding=True, truncation=True)
-    copy.save_pretrained(folder)
-
-
-def save_prompts(folder: Path, prefix: str) -> None:
-    """Writes the prefix where sentence-transformers looks for it, as the prompt of queries and documents."""
+def _write_common(folder: Path, encoder: LoadedEncoder) -> TextEncoder:
+    """Writes tokenizer and prefix, and returns a copy of the model that can be written."""
+    tokenizer = deepcopy(encoder.tokenizer)
+    tokenizer.model_max_length = encoder.max_tokens
+    # tokenizer.json stores the truncation and padding of the last call: it truncates and pads by default.
+    tokenizer([""], padding=True, truncation=True)
+    tokenizer.save_pretrained(folder)
     config: dict[str, object] = {"similarity_fn_name": "cosine"}
-    if prefix:
-        config |= {"prompts": {"query": prefix, "document": prefix}, "default_prompt_name": "document"}
+    if encoder.prefix:
+        # Where sentence-transformers looks for it, as the prompt of queries and documents.
+        prompts = {"query": encoder.prefix, "document": encoder.prefix}
+        config |= {"prompts": prompts, "default_prompt_name": "document"}
     _save_json(folder / PROMPTS, config)
-
-
-def read_prefix(folder: Path) -> str:
-    """The prefix that ``save_prompts`` has written; empty if there is none."""
-    config = json.loads((folder / PROMPTS).read_text())
-    return str(config.get("prompts", {}).get("document", ""))
+    return padded_copy(encoder.model)
 
 
 def _save_json(path: Path, content: object) -> None:

@@ -14,6 +14,7 @@ from gedbd.encoders.backends.pytorch import Torch
 from gedbd.encoders.encoder_weights import encoder_state, fingerprint, load_state, source_name
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.io.files import cache_folder
+from gedbd.text.token_cache import cached_tokens
 from gedbd.text.tokens import TokenTable, tokenize
 
 CALIBRATION_TEXTS = 300
@@ -84,13 +85,13 @@ class LoadedEncoder:
         self.is_trained = True
         self._prepared = None  # it may hold a converted copy of the old weights
 
-    def with_prefix(self, texts: list[str]) -> list[str]:
-        """What is tokenized of texts."""
-        return [self.prefix + text for text in texts] if self.prefix else texts
-
-    def tokenize(self, texts: list[str]) -> TokenTable:
-        """Token numbers of texts behind the prefix, cut to ``max_tokens``."""
-        return tokenize(self.with_prefix(texts), self.tokenizer, self.max_tokens)
+    def tokenize(self, texts: list[str], cache_dir: str | Path | None = None) -> TokenTable:
+        """Token numbers of texts behind the prefix, cut to ``max_tokens``; kept in ``cache_dir``, if it is given."""
+        if self.prefix:
+            texts = [self.prefix + text for text in texts]
+        if cache_dir is None:
+            return tokenize(texts, self.tokenizer, self.max_tokens)
+        return cached_tokens(texts, self.tokenizer, self.max_tokens, cache_dir)
 
     def prepare(self) -> PreparedBackend:
         """Prepares the backend for queries, once, with the weights as they stand."""

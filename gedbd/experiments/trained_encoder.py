@@ -7,7 +7,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.encoders.export_formats import Format, largest_difference, some_texts, whole_folder
+from gedbd.encoders.export_formats import Format, largest_difference, some_texts
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.qdrant import QdrantCollection
 from gedbd.encoders.vector_files import save_vectors
@@ -16,6 +16,7 @@ from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import check_corpus, find_run
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.io.console import print_line, stage
+from gedbd.io.files import whole_folder
 from gedbd.text.templates import Text
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape as glob_escape
@@ -118,6 +119,16 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # on a read-only disk, where there is no such file either
             unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Gives a temporary folder beside ``folder`` that becomes it at the end, or is deleted after an error."""
+    with tempfile.TemporaryDirectory(dir=folder.absolute().parent) as temporary:
+        fresh = Path(temporary) / "fresh"
+        fresh.mkdir()
+        yield fresh
+        fresh.rename(folder)
 
 
 def check_link(path: Path) -> None:

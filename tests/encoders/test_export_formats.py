@@ -20,10 +20,11 @@ from transformers import (
 )
 
 import gedbd
-from gedbd.encoders.export_formats import FORMATS, largest_difference, some_texts, whole_folder
+from gedbd.encoders.export_formats import FORMATS, largest_difference, some_texts
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_encoder
 from gedbd.encoders.text_encoder import PACKED_ATTENTION
 from gedbd.encoders.tiny_bert import tiny_tokenizer
+from gedbd.io.files import whole_folder
 
 TEXTS = ["", "slow", *(f"{'crash on start of the editor ' * (number % 9)}{number}" for number in range(40))]
 MAX_TOKENS = 24

@@ -4,7 +4,6 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from torch.nn import functional
 from gedbd.encoders.backends.backend import OPENVINO_TOKENS
 from gedbd.encoders.encoder_weights import fingerprint
 from gedbd.encoders.text_encoder import TextEncoder, padded_copy
+from gedbd.io.files import whole_folder
 from gedbd.text.tokens import TokenTable
 
 if TYPE_CHECKING:
@@ -168,7 +168,15 @@ class PreparedOpenVino:
         kept = self.folder / self.key
         if not kept.is_dir():
             assert self.calibration is not None
-            _save_once(quantise(convert(self.encoder), self.calibration), kept)
+            model = quantise(convert(self.encoder), self.calibration)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            try:
+                with whole_folder(kept) as fresh:
+                    # By default OpenVINO halves the precision of stored weights.
+                    ov.save_model(model, fresh / "model.xml", compress_to_fp16=False)
+            except OSError:  # of two processes that write at once, the first one's files stay
+                if not kept.is_dir():
+                    raise
         return ov.Core().read_model(kept / "model.xml")
 
 
@@ -177,23 +185,6 @@ def has_bfloat16() -> bool:
     import openvino as ov
 
     return "BF16" in ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
-
-
-def _save_once(model: "ov.Model", folder: Path) -> None:
-    """Writes a model as a whole; of two processes that write at once, the first one's files stay."""
-    import openvino as ov
-
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-        fresh = Path(temporary) / folder.name
-        fresh.mkdir()
-        # By default OpenVINO halves the precision of stored weights.
-        ov.save_model(model, fresh / "model.xml", compress_to_fp16=False)
-        try:
-            fresh.rename(folder)
-        except OSError:
-            if not folder.is_dir():
-                raise
 
 
 class _Pooled(nn.Module):

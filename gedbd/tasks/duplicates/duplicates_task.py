@@ -30,7 +30,6 @@ from gedbd.tasks.duplicates.gcn import GraphBranch
 from gedbd.tasks.duplicates.graph.build_graph import TAGS, TitleGraph, build_graph, senders
 from gedbd.tasks.duplicates.graph.identifiers import SharedIdentifiers
 from gedbd.text.templates import Text
-from gedbd.text.token_cache import cached_tokens
 
 if TYPE_CHECKING:
     from gedbd.encoders.tag_encoder import TagEncoder
@@ -180,7 +179,7 @@ def _data(
         print_line(console, f"{prepared.corpus.name}: {warning}")
     data = DuplicateDataModule(
         prepared.corpus,
-        cached_tokens(encoder.with_prefix(texts), encoder.tokenizer, encoder.max_tokens, cfg.cache_dir),
+        encoder.tokenize(texts, cfg.cache_dir),
         prepared.parts,
         prepared.pairs,
         branch.adjacency if branch else None,

@@ -1,161 +1,242 @@
-"""Backends: OpenVINO and nncf as they are, against PyTorch."""
+"""One contract of all backends that run on this machine, and what distinguishes them; OpenVINO and nncf are real."""
 
 import os
 import sys
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import torch
+from transformers import DistilBertConfig, DistilBertModel
 
-from gedbd.encoders.backends.backend import encode_texts
+from gedbd.encoders.backends import quickest
+from gedbd.encoders.backends.backend import PreparedBackend, encode_texts
 from gedbd.encoders.backends.openvino import OpenVino, has_bfloat16
 from gedbd.encoders.backends.pytorch import Torch
+from gedbd.encoders.backends.quickest import Quickest, openvino_obstacle
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
+from gedbd.encoders.text_encoder import TextEncoder
+from gedbd.io.console import say_once
 from gedbd.text.tokens import TokenTable, tokenize
 
 TEXTS = [f"{'crash on start of the editor ' * (number % 6)}{number}" for number in range(90)] + ["", "slow"]
+# Backend and pooling. Of a Quickest, the work from which it converts the encoder.
+CASES: dict[str, tuple[Any, str]] = {
+    "torch, cls": (Torch(), "cls"),
+    "torch, mean": (Torch(), "mean"),
+    "openvino, mean": (OpenVino("float32"), "mean"),
+    "quickest, converted, cls": (1, "cls"),
+    "quickest, few texts, mean": (10**12, "mean"),
+}
 
 
-def tokens(tokenizer) -> TokenTable:
-    return tokenize(TEXTS, tokenizer, 24)
+def tiny_with(**changed: Any) -> LoadedEncoder:
+    sizes = {"dim": 8, "max_tokens": 32, "hidden": 16, "layers": 1, "dropout": 0.0, "seed": 0}
+    return load_tiny_encoder("tiny", "mean", **sizes | changed)
+
+
+def tokens(encoder: LoadedEncoder, texts: list[str] = TEXTS) -> TokenTable:
+    return tokenize(texts, encoder.tokenizer, 24)
 
 
 def cosines(one: np.ndarray, two: np.ndarray) -> np.ndarray:
     return (one * two).sum(axis=1) / np.linalg.norm(one, axis=1) / np.linalg.norm(two, axis=1)
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls"])
-def test_openvino_gives_the_vectors_of_torch_in_the_order_of_the_texts(tiny, tmp_path, pooling):
-    encoder, tokenizer = tiny
+@pytest.fixture(autouse=True)
+def _printed_again() -> None:
+    """Each test sees what is printed once in a process."""
+    say_once.cache_clear()
+
+
+class Case(NamedTuple):
+    """A backend, its encoder in training mode, texts, and their vectors by PyTorch in evaluation mode, one by one."""
+
+    prepared: PreparedBackend
+    encoder: TextEncoder
+    table: TokenTable
+    expected: np.ndarray
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request: pytest.FixtureRequest) -> Iterator[Case]:
+    backend, pooling = CASES[request.param]
+    loaded = tiny_with(dropout=0.5)
+    encoder = loaded.model.train()
     encoder.pooling = pooling
-    table = tokens(tokenizer)
-    batches = (table.batch(np.array([row])) for row in range(len(TEXTS)))
-    expected = np.concatenate([*Torch().prepare(encoder, table).encode(batches)])
-    prepared = OpenVino("float32", tmp_path).prepare(encoder, table)
+    encoder.backbone.set_attn_implementation("eager")
+    table = tokens(loaded)
+    plain = deepcopy(encoder).eval()
+    with torch.no_grad():
+        rows = [plain.pool(*table.batch(np.array([row]))) for row in range(len(TEXTS))]
+    with pytest.MonkeyPatch.context() as patch:
+        if isinstance(backend, int):
+            patch.setattr(quickest, "MIN_CONVERTED_WORK", backend)
+            backend = Quickest("float32")
+        yield Case(backend.prepare(encoder, None), encoder, table, torch.cat(rows).numpy())
+
+
+def test_vectors_come_in_the_order_of_the_texts_and_leave_the_encoder_as_it_was(case):
+    before = case.prepared.tokens_a_batch
+    variable = os.environ.get("CI")
     for tokens_a_batch in (60, 10**6):
-        prepared.tokens_a_batch = tokens_a_batch
-        found = encode_texts(table, prepared)
-        assert found.dtype == np.float32
-        np.testing.assert_allclose(found, expected, atol=1e-5)
-    np.testing.assert_allclose(encode_texts(table, Torch().prepare(encoder, table)), expected, atol=1e-5)
+        case.prepared.tokens_a_batch = tokens_a_batch
+        vectors = encode_texts(case.table, case.prepared)
+        assert vectors.dtype == np.float32
+        np.testing.assert_allclose(vectors, case.expected, atol=1e-5)
+    case.prepared.tokens_a_batch = before
+    assert all(module.training for module in case.encoder.modules())
+    assert all(value.grad is None for value in case.encoder.parameters())
+    assert case.encoder.backbone.config._attn_implementation == "eager"
+    assert torch.is_grad_enabled()
+    assert os.environ.get("CI") == variable
 
 
-def test_many_batches_come_back_in_the_order_they_were_given(tiny, tmp_path):
-    encoder, tokenizer = tiny
-    table = tokens(tokenizer)
-    rows = [np.array([row]) for row in np.random.default_rng(0).permutation(92)]
-    prepared = Torch().prepare(encoder, table), OpenVino("float32", tmp_path).prepare(encoder, table)
-    torch_, openvino = ([*prepared.encode(table.batch(row) for row in rows)] for prepared in prepared)
-    np.testing.assert_allclose(np.concatenate(openvino), np.concatenate(torch_), atol=1e-5)
-    alone = next(iter(prepared[1].encode([table.batch(rows[5])])))
-    np.testing.assert_allclose(alone, torch_[5], atol=1e-5)
+def test_batches_come_back_in_their_order_also_after_an_abandoned_encoding(case):
+    prepared, _, table, expected = case
+    rows = np.random.default_rng(0).permutation(len(TEXTS))
+    abandoned = prepared.encode(table.batch(np.array([row])) for row in rows)
+    next(abandoned)
+    abandoned.close()
+    vectors = np.concatenate([*prepared.encode(table.batch(np.array([row])) for row in rows)])
+    np.testing.assert_allclose(vectors, expected[rows], atol=1e-5)
+    (alone,) = prepared.encode([table.batch(rows[5:6])])
+    np.testing.assert_allclose(alone, expected[rows[5:6]], atol=1e-5)
 
 
 @pytest.mark.parametrize(("max_positions", "lengths"), [(512, {32, 64, 96}), (50, {32})])
-def test_a_single_text_of_any_length_gets_the_vector_of_torch(tiny, tmp_path, monkeypatch, max_positions, lengths):
+def test_openvino_pads_a_single_text_to_few_lengths(tiny, monkeypatch, max_positions, lengths):
     encoder, tokenizer = tiny
     monkeypatch.setattr(encoder.backbone.config, "max_position_embeddings", max_positions)
-    prepared = OpenVino("float32", tmp_path).prepare(encoder, None)
+    prepared = OpenVino("float32").prepare(encoder, None)
     for length in (1, 31, 32, 33, 50, 65, 96):
         input_ids = torch.randint(5, len(tokenizer), (1, length), generator=torch.Generator().manual_seed(length))
         batch = input_ids, torch.ones_like(input_ids)
-        (found,) = prepared.encode([batch])
+        (vectors,) = prepared.encode([batch])
         (expected,) = Torch().prepare(encoder).encode([batch])
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+        np.testing.assert_allclose(vectors, expected, atol=1e-5)
     assert prepared._fixed.keys() == lengths
 
 
-def test_an_abandoned_encoding_leaves_the_backend_usable(tiny, tmp_path):
-    encoder, tokenizer = tiny
-    table = tokens(tokenizer)
-    prepared = OpenVino("float32", tmp_path).prepare(encoder, table)
-    started = prepared.encode(table.batch(np.array([row])) for row in range(92))
-    next(started)
-    started.close()
-    np.testing.assert_allclose(
-        encode_texts(table, prepared), encode_texts(table, Torch().prepare(encoder, table)), atol=1e-5
-    )
+def test_few_texts_are_encoded_by_torch_and_many_by_openvino(monkeypatch, capsys):
+    loaded = tiny_with()
+    table = tokens(loaded)
+    prepared = Quickest("float32").prepare(loaded.model)
+    encode_texts(table, prepared)
+    assert "converted" not in vars(prepared)
+    assert "backend=auto: PyTorch in float32, as the texts are too few" in capsys.readouterr().out
+    list(prepared.encode([table.batch(np.array([row])) for row in range(12)]))
+    assert capsys.readouterr().out == ""  # a query prints nothing
+    monkeypatch.setattr(quickest, "MIN_CONVERTED_WORK", 1)
+    prepared = Quickest("float32").prepare(loaded.model)
+    for _ in range(2):
+        encode_texts(table, prepared)
+    assert prepared.converted._queues
+    assert capsys.readouterr().out.count("backend=auto: OpenVINO in float32, the quickest exact one on this CPU") == 1
+
+
+def test_without_openvino_torch_encodes_and_says_why(monkeypatch, capsys):
+    loaded = tiny_with()
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    monkeypatch.setattr(quickest, "MIN_CONVERTED_WORK", 1)
+    table = tokens(loaded)
+    vectors = encode_texts(table, Quickest("float32").prepare(loaded.model))
+    assert (vectors == encode_texts(table, Torch().prepare(loaded.model))).all()
+    line = "backend=auto: PyTorch in float32, as there is no GPU, and openvino is not installed (pip install openvino)"
+    assert line in capsys.readouterr().out
+
+
+def test_an_architecture_is_converted_if_it_is_tested(tiny, monkeypatch):
+    tokenizer = tiny[1]
+    config = DistilBertConfig(vocab_size=len(tokenizer), dim=16, n_layers=2, n_heads=2, hidden_dim=32)
+    encoder = TextEncoder(DistilBertModel(config), "mean", 4)
+    table = tokenize(TEXTS, tokenizer, 24)
+    monkeypatch.setattr(quickest, "MIN_CONVERTED_WORK", 1)
+    prepared = Quickest("float32").prepare(encoder)
+    np.testing.assert_allclose(encode_texts(table, prepared), encode_texts(table, Torch().prepare(encoder)), atol=1e-5)
+    assert prepared.converted._queues
+    monkeypatch.setattr(encoder.backbone.config, "model_type", "deberta")
+    assert openvino_obstacle(encoder, "float32") == "OpenVINO is not tested with deberta"
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_is_chosen(tiny):
+    assert Quickest("bfloat16").prepare(tiny[0]).obstacle.startswith("there is a GPU")
 
 
 @pytest.mark.slow
-def test_int8_is_close_and_quantised_once(tiny, tmp_path):
-    encoder, tokenizer = tiny
-    table, sample = tokens(tokenizer), tokenize(TEXTS[:20], tokenizer, 24)
+def test_int8_is_close_and_quantised_once(tmp_path):
+    loaded = tiny_with()
+    encoder = loaded.model
+    table, sample = tokens(loaded), tokens(loaded, TEXTS[:20])
     expected = encode_texts(table, Torch().prepare(encoder, sample))
     first = OpenVino("int8", tmp_path / "new").prepare(encoder, sample)
-    found = encode_texts(table, first)
-    assert cosines(found, expected).min() > 0.99
-    assert np.abs(found - expected).max() > 1e-5
+    vectors = encode_texts(table, first)
+    assert cosines(vectors, expected).min() > 0.99
+    assert np.abs(vectors - expected).max() > 1e-5
     (kept,) = (tmp_path / "new").iterdir()
     assert kept.name == first.key
     written = (kept / "model.bin").stat().st_mtime_ns
     second = OpenVino("int8", tmp_path / "new").prepare(encoder, sample)
-    assert (encode_texts(table, second) == found).all()
+    assert (encode_texts(table, second) == vectors).all()
     assert (kept / "model.bin").stat().st_mtime_ns == written
 
 
-def test_a_key_tells_weights_texts_and_precision_apart(tiny, tmp_path):
-    encoder, tokenizer = tiny
-    other = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=1).model
-    table, fewer = tokens(tokenizer), tokenize(TEXTS[:50], tokenizer, 24)
-    int8, float32 = OpenVino("int8", tmp_path), OpenVino("float32", tmp_path)
-    keys = [int8.prepare(*given).key for given in ((encoder, table), (encoder, fewer), (other, table))]
-    keys += [float32.prepare(encoder, table).key, Torch().prepare(encoder, table).key]
-    assert len(set(keys)) == 5
-    assert int8.prepare(encoder, table).key == keys[0]
-    assert keys[-1] == ""
+def test_bfloat16_is_close(monkeypatch):
+    loaded = tiny_with()
+    table = tokens(loaded)
+    expected = encode_texts(table, Torch().prepare(loaded.model))
+    backends = [Torch("bfloat16"), Quickest("bfloat16"), *([OpenVino("bfloat16")] if has_bfloat16() else [])]
+    for prepared in [backend.prepare(loaded.model, None) for backend in backends]:
+        vectors = encode_texts(table, prepared)
+        assert vectors.dtype == np.float32
+        assert cosines(vectors, expected).min() > 0.999
+    monkeypatch.setattr("gedbd.encoders.backends.openvino.has_bfloat16", lambda: False)
+    with pytest.raises(ValueError, match="this CPU does not support it"):
+        OpenVino("bfloat16")
+    assert Quickest("bfloat16").prepare(loaded.model).key == "torch-bfloat16"
 
 
-def test_vectors_of_two_backends_are_kept_apart(tiny, tmp_path):
+def test_a_key_tells_weights_texts_and_precision_apart(tmp_path):
+    loaded, other = tiny_with(), tiny_with(seed=1)
+    table, fewer = tokens(loaded), tokens(loaded, TEXTS[:50])
+    int8 = OpenVino("int8", tmp_path)
+    keys = [
+        int8.prepare(encoder.model, sample).key
+        for encoder, sample in ((loaded, table), (loaded, fewer), (other, table))
+    ]
+    keys += [backend.prepare(loaded.model, table).key for backend in (OpenVino("float32"), Torch("bfloat16"), Torch())]
+    assert len(set(keys)) == 6
+    assert int8.prepare(loaded.model, table).key == keys[0]
+    assert keys[-1] == Quickest("float32").prepare(loaded.model).key == ""  # the exact ones share cached vectors
+    expected = "openvino-bfloat16" if has_bfloat16() else "torch-bfloat16"
+    assert Quickest("bfloat16").prepare(loaded.model).key == expected
+
+
+def test_vectors_of_two_backends_are_kept_apart_unless_they_are_equal(tiny, tmp_path):
     encoder, tokenizer = tiny
     first = LoadedEncoder(encoder, tokenizer, 24, cache_dir=tmp_path).pool(TEXTS)
     (plain,) = tmp_path.glob("*.sqlite")
     assert plain.name.endswith("-mean-24.sqlite")
-    again = LoadedEncoder(encoder, tokenizer, 24, OpenVino("float32", tmp_path), tmp_path).pool(TEXTS)
+    assert (LoadedEncoder(encoder, tokenizer, 24, Quickest("float32"), tmp_path).pool(TEXTS) == first).all()
+    again = LoadedEncoder(encoder, tokenizer, 24, OpenVino("float32"), tmp_path).pool(TEXTS)
     assert {path.name for path in tmp_path.glob("*.sqlite")} == {plain.name, f"{plain.stem}-openvino-float32.sqlite"}
     np.testing.assert_allclose(again, first, atol=1e-5)
 
 
-def test_the_encoder_is_left_as_it_was(tmp_path):
-    loaded = load_tiny_encoder("tiny", "mean", 8, 32, hidden=16, layers=1, dropout=0.5, seed=0)
-    encoder, tokenizer = loaded.model, loaded.tokenizer
-    encoder.backbone.set_attn_implementation("eager")
-    table = tokens(tokenizer)
-    encoder.train()
-    environment = dict(os.environ)
-    found = encode_texts(table, OpenVino("float32", tmp_path).prepare(encoder, table))
-    assert all(module.training for module in encoder.modules())
-    assert encoder.backbone.config._attn_implementation == "eager"
-    assert dict(os.environ) == environment
-    np.testing.assert_allclose(found, encode_texts(table, Torch().prepare(encoder, table)), atol=1e-5)
-    assert all(module.training for module in encoder.modules())
-
-
-def test_bfloat16_is_close_or_refused(tiny, tmp_path):
-    encoder, tokenizer = tiny
-    if not has_bfloat16():
-        with pytest.raises(ValueError, match="this CPU lacks it"):
-            OpenVino("bfloat16", tmp_path)
-        return
-    table = tokens(tokenizer)
-    found = encode_texts(table, OpenVino("bfloat16", tmp_path).prepare(encoder, table))
-    assert cosines(found, encode_texts(table, Torch().prepare(encoder, table))).min() > 0.999
-
-
-@pytest.mark.parametrize(("package", "precision"), [("openvino", "float32"), ("nncf", "int8")])
-def test_a_missing_package_is_named_with_what_to_do(monkeypatch, tmp_path, package, precision):
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ValueError, match=rf"{package} is not installed: pip install 'gedbd\[openvino\]'"):
-        OpenVino(precision, tmp_path)
-
-
-def test_an_unknown_precision_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="precision=int4 is unknown: choose float32, bfloat16, int8"):
-        OpenVino("int4", tmp_path)
-
-
-def test_the_gradient_is_not_kept(tiny):
-    encoder, tokenizer = tiny
-    encode_texts(tokens(tokenizer), Torch().prepare(encoder, tokens(tokenizer)))
-    assert torch.is_grad_enabled()
-    assert all(value.grad is None for value in encoder.parameters())
+@pytest.mark.parametrize(
+    ("backend", "missing", "message"),
+    [
+        (lambda: OpenVino("float32"), "openvino", r"openvino is not installed: pip install 'gedbd\[openvino\]'"),
+        (lambda: OpenVino("int8"), "nncf", r"nncf is not installed: pip install 'gedbd\[openvino\]'"),
+        (lambda: OpenVino("int4"), "", "precision=int4 is unknown: choose float32, bfloat16, int8"),
+        (lambda: Torch("int8"), "", "precision=int8 is unknown: choose float32 or bfloat16"),
+        (lambda: Quickest("int8"), "", "precision=int8 is unknown: choose float32 or bfloat16"),
+    ],
+)
+def test_what_cannot_work_is_refused(monkeypatch, backend, missing, message):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ValueError, match=message):
+        backend()

@@ -116,19 +116,19 @@ def test_a_cluster_without_gpu_is_told(tiny, cluster):
         Ray(cluster, workers=2, cpus=1, gpus=1).prepare(tiny[0])
 
 
-@pytest.mark.parametrize("numbers", [{"workers": 0}, {"cpus": 0}, {"gpus": 2}])
-def test_numbers_out_of_range_are_refused(numbers):
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"workers": 0}, r"set 1 or more workers and CPUs per worker, and 0 or 1 GPUs"),
+        ({"cpus": 0}, r"set 1 or more workers and CPUs per worker, and 0 or 1 GPUs"),
+        ({"gpus": 2}, r"set 1 or more workers and CPUs per worker, and 0 or 1 GPUs"),
+        ({"address": "ray://head:10001"}, r"backend.address=ray://head:10001: Ray Data must run on a machine of the"),
+    ],
+)
+def test_options_that_cannot_work_are_refused(options, message):
     pytest.importorskip("ray")
-    with pytest.raises(ValueError, match=r"set 1 or more workers and CPUs per worker, and 0 or 1 GPUs"):
-        Ray(None, **{"workers": 1, "cpus": 1, "gpus": 0} | numbers)
-
-
-def test_an_address_of_ray_client_is_refused():
-    pytest.importorskip("ray")
-    with pytest.raises(
-        ValueError, match=r"backend.address=ray://head:10001: Ray Data must run on a machine of the cluster"
-    ):
-        Ray("ray://head:10001", workers=1, cpus=1, gpus=0)
+    with pytest.raises(ValueError, match=message):
+        Ray(**{"address": None, "workers": 1, "cpus": 1, "gpus": 0} | options)
 
 
 def test_without_ray_the_package_is_named(monkeypatch):
