@@ -2,12 +2,19 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
+    AlbertConfig,
+    AlbertModel,
     BertConfig,
     BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    ElectraConfig,
+    ElectraModel,
     ModernBertConfig,
     ModernBertModel,
     MPNetConfig,
@@ -17,6 +24,8 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaModel,
     RobertaTokenizer,
     XLMRobertaConfig,
     XLMRobertaModel,
@@ -26,13 +35,12 @@ from gedbd.encoders.tiny_bert import tiny_tokenizer
 
 HIDDEN = 16
 POSITIONS = 64
-SIZES = {"hidden_size": HIDDEN, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 WORDS = ["crash", "on", "start", "of", "the", "editor", "query", "clustering", ":"]
 
 
 def byte_level() -> PreTrainedTokenizerBase:
-    """Of bytes, as ModernBERT's and MPNet's first step; a space belongs to the word behind it."""
+    """Of bytes, as RoBERTa's, ModernBERT's and MPNet's first step; a space belongs to the word behind it."""
     words = [*SPECIAL, *sorted(pre_tokenizers.ByteLevel.alphabet())]
     return RobertaTokenizer(vocab={word: number for number, word in enumerate(words)}, merges=[])
 
@@ -47,37 +55,62 @@ def unigram() -> PreTrainedTokenizerBase:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
 
 
-MODELS = {
-    "bert": lambda **given: BertModel(BertConfig(**given)),
+# Model, configuration, and further sizes. Those with positions of their own for padding have two more of them.
+ARCHITECTURES: dict[str, tuple[type[PreTrainedModel], type, dict[str, Any]]] = {
+    "albert": (AlbertModel, AlbertConfig, {"embedding_size": 8}),
+    "bert": (BertModel, BertConfig, {}),
+    "distilbert": (DistilBertModel, DistilBertConfig, {"hidden_dim": HIDDEN}),
+    "electra": (ElectraModel, ElectraConfig, {"embedding_size": 8}),
     # A window of 4 tokens to each side in one of two layers: padding beyond it sees no text.
-    "modernbert": lambda **given: ModernBertModel(
-        ModernBertConfig(**given, global_attn_every_n_layers=2, local_attention=8)
-    ),
-    "mpnet": lambda **given: MPNetModel(MPNetConfig(**given | {"max_position_embeddings": POSITIONS + 2})),
-    "nomic": lambda **given: NomicBertModel(NomicBertConfig(**given)),
-    "xlm-roberta": lambda **given: XLMRobertaModel(
-        XLMRobertaConfig(**given | {"max_position_embeddings": POSITIONS + 2})
-    ),
+    "modernbert": (ModernBertModel, ModernBertConfig, {"global_attn_every_n_layers": 2, "local_attention": 8}),
+    "mpnet": (MPNetModel, MPNetConfig, {}),
+    "nomic": (NomicBertModel, NomicBertConfig, {}),
+    "roberta": (RobertaModel, RobertaConfig, {}),
+    "xlm-roberta": (XLMRobertaModel, XLMRobertaConfig, {}),
 }
-TOKENIZERS = {"bert": tiny_tokenizer, "nomic": tiny_tokenizer, "xlm-roberta": unigram}
+OFFSET = ("mpnet", "roberta", "xlm-roberta")
+BYTES = ("modernbert", "mpnet", "roberta")
+
+
+def random_model(
+    architecture: str, num_tokens: int, positions: int = POSITIONS, dropout: float = 0.1, layers: int = 2, **more: Any
+) -> PreTrainedModel:
+    """A model, always the same, for texts of up to ``positions`` tokens."""
+    model, config, sizes = ARCHITECTURES[architecture]
+    names = ("dropout", "attention_dropout")
+    if architecture != "distilbert":
+        names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    torch.manual_seed(0)
+    return model(
+        config(
+            vocab_size=num_tokens,
+            max_position_embeddings=positions + 2 * (architecture in OFFSET),
+            hidden_size=HIDDEN,
+            num_hidden_layers=layers,
+            num_attention_heads=2,
+            **{"intermediate_size": 2 * HIDDEN} | dict.fromkeys(names, dropout) | sizes | more,
+        )
+    )
 
 
 def small_model(
-    architecture: str, tokenizer: PreTrainedTokenizerBase | None = None
+    architecture: str, tokenizer: PreTrainedTokenizerBase | None = None, **sizes: Any
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A model with the given tokenizer, or that of its architecture."""
-    tokenizer = tokenizer or TOKENIZERS.get(architecture, byte_level)()
+    if tokenizer is None and architecture == "xlm-roberta":
+        tokenizer = unigram()
+    tokenizer = tokenizer or (byte_level() if architecture in BYTES else tiny_tokenizer())
     special = {"pad_token_id": tokenizer.pad_token_id, "cls_token_id": tokenizer.cls_token_id}
     if architecture == "modernbert":
         special |= {"bos_token_id": 0, "eos_token_id": 2, "sep_token_id": tokenizer.sep_token_id}
-    torch.manual_seed(0)
-    model = MODELS[architecture](vocab_size=len(tokenizer), max_position_embeddings=POSITIONS, **SIZES, **special)
-    return model, tokenizer
+    return random_model(architecture, len(tokenizer), **sizes, **special), tokenizer
 
 
-def save_small_model(folder: Path, architecture: str, tokenizer: PreTrainedTokenizerBase | None = None) -> Path:
+def save_small_model(
+    folder: Path, architecture: str, tokenizer: PreTrainedTokenizerBase | None = None, **sizes: Any
+) -> Path:
     """Writes ``small_model`` into a folder."""
-    for part in small_model(architecture, tokenizer):
+    for part in small_model(architecture, tokenizer, **sizes):
         part.save_pretrained(folder)
     if architecture == "nomic":
         name_remote_code(folder / "config.json")

@@ -78,11 +78,8 @@ def test_each_image_is_asked_about_in_a_request_of_its_own(server):
     assert fields == {"model": "small", "max_tokens": 16, "temperature": 0.0, "seed": 0, "top_p": 1}
     assert request["messages"][0]["content"][0] == {"type": "text", "text": "What is wrong?"}
     assert all(headers["authorization"] == f"Bearer {KEY}" for headers in server.headers)
-
-
-def test_what_is_null_is_left_out(server):
     captioner(max_tokens=None, temperature=None, seed=None).describe(pictures(5))
-    assert set(server.requests[0]) == {"path", "model", "messages"}
+    assert set(server.requests[3]) == {"path", "model", "messages"}
 
 
 def test_requests_run_side_by_side_but_no_more_than_allowed(server):
@@ -150,32 +147,36 @@ def test_what_keeps_failing_is_a_problem_of_its_image(server, caplog):
     ]
 
 
-def test_a_refused_image_is_not_asked_about_again(server):
-    server.faults = [refused(400, "the image shows what it may not show")]
-    assert captioner(concurrency=1).describe(pictures(5, 6)) == [
-        Caption("", "the endpoint returned 400"),
-        Caption("an image 6 pixels wide"),
-    ]
+NO_TEXT = Caption("", "the answer has no text")
+NO_COMPLETION = Caption("", "the answer is not a chat completion", may_pass=True)
 
 
 @pytest.mark.parametrize(
-    ("reply", "problem", "may_pass"),
+    ("reply", "expected"),
     [
-        (told(None), "the answer has no text", False),
-        (told(" \n"), "the answer has no text", False),
-        (told(["parts"]), "the answer has no text", False),
-        (Reply(b"<!doctype html><p>Sign in"), "the answer is not a chat completion", True),
-        (Reply({"choices": []}), "the answer is not a chat completion", True),
-        (Reply([1]), "the answer is not a chat completion", True),
-        (Reply({"choices": None}), "the answer is not a chat completion", True),
-        (Reply(b"[" * 100_000), "the answer is not a chat completion", True),
-        (told("x" * 500)._replace(sent=100), "the connection to the endpoint failed", True),
+        (told("  two\nlines \x1b[31m "), Caption("two lines [31m")),
+        (refused(400, "the image shows what it may not show"), Caption("", "the endpoint returned 400")),
+        (told(None), NO_TEXT),
+        (told(" \n"), NO_TEXT),
+        (told(["parts"]), NO_TEXT),
+        (Reply(b"<!doctype html><p>Sign in"), NO_COMPLETION),
+        (Reply({"choices": []}), NO_COMPLETION),
+        (Reply([1]), NO_COMPLETION),
+        (Reply({"choices": None}), NO_COMPLETION),
+        (Reply(b"[" * 100_000), NO_COMPLETION),
+        (
+            told("x" * 500)._replace(sent=100),
+            Caption("", "the connection to the endpoint failed", may_pass=True),
+        ),
     ],
 )
-def test_broken_answers_are_problems_of_their_image(server, reply, problem, may_pass):
+def test_an_odd_answer_concerns_its_image_only(server, reply, expected):
     server.faults = [reply]
-    found = captioner(concurrency=1, max_retries=0).describe(pictures(5, 6))
-    assert found == [Caption("", problem, may_pass), Caption("an image 6 pixels wide")]
+    assert captioner(concurrency=1, max_retries=0).describe(pictures(5, 6)) == [
+        expected,
+        Caption("an image 6 pixels wide"),
+    ]
+    assert len(server.requests) == 2
 
 
 def test_an_endpoint_that_stays_silent_is_given_up(server):
@@ -183,11 +184,6 @@ def test_an_endpoint_that_stays_silent_is_given_up(server):
     found = captioner(timeout=0.05, max_retries=1).describe(pictures(5))
     assert found == [Caption("", "the endpoint did not answer in time", may_pass=True)]
     assert len(server.requests) == 2
-
-
-def test_captions_become_one_printable_line(server):
-    server.faults = [told("  two\nlines \x1b[31m ")]
-    assert captioner().describe(pictures(5)) == [Caption("two lines [31m")]
 
 
 @pytest.mark.parametrize(
@@ -223,11 +219,7 @@ def test_a_redirect_elsewhere_gets_neither_image_nor_key(server, other_server, s
     [
         ({"OPENAI_BASE_URL": ""}, {}, "captioner.base_url is not set: .* OPENAI_BASE_URL=https://api.openai.com/v1"),
         ({"OPENAI_API_KEY": " "}, {}, "captioner=openai: set OPENAI_API_KEY to the API key of http://127"),
-        (
-            {"OPENAI_API_KEY": "two words"},
-            {},
-            "OPENAI_API_KEY holds spaces or characters that are not allowed in a token",
-        ),
+        ({"OPENAI_API_KEY": "two words"}, {}, "OPENAI_API_KEY holds spaces"),
         ({}, {"base_url": "localhost:8000"}, "captioner.base_url=localhost:8000 is not an address"),
         ({}, {"base_url": f"http://me:{KEY}@host/v1"}, "captioner.base_url holds a name or password"),
         ({}, {"prompt": " "}, "captioner.prompt is empty"),
@@ -284,8 +276,8 @@ def test_the_command_says_what_it_sends_counts_failures_and_goes_on(server, run,
     assert (run()["status"] == "described").all()
     assert len(server.requests) == 10 + 3
     printed = capsys.readouterr()
-    files = [path.read_bytes() for path in Path().rglob("*") if path.is_file()]
     assert "will be sent" not in printed.out
+    files = [path.read_bytes() for path in Path().rglob("*") if path.is_file()]
     assert not any(KEY.encode() in content for content in files)
     assert KEY not in told_lines.out + told_lines.err + printed.out + printed.err
 
@@ -306,10 +298,6 @@ def test_a_killed_command_goes_on_where_it_was(server, run, tmp_path):
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
-        (
-            refused(400, "no images, please"),
-            r"none of 2 images could be described \(the endpoint returned 400\): check",
-        ),
         (refused(500, ""), r"none of 2 images could be described \(the endpoint returned 500\): check"),
         (refused(401, "who are you"), "the endpoint returned 401"),
     ],
