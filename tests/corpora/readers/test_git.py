@@ -12,6 +12,7 @@ import pytest
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.git import read_git
 from gedbd.corpora.statistics import describe_changes
+from gedbd.io.sqlite_file import StoreUnavailable
 
 OLD = [
     "/** Adds",
@@ -178,7 +179,7 @@ def test_blamed_lines_come_from_the_cache(repository, reports, corpus, cache_dir
 
 def test_a_cache_that_cannot_be_used_is_one_line(repository, reports, tmp_path):
     (tmp_path / "blame.sqlite").mkdir()
-    with pytest.raises(ValueError, match=r"blame\.sqlite cannot be used") as raised:
+    with pytest.raises(StoreUnavailable, match=r"blame\.sqlite cannot be changed") as raised:
         read_git(repository, reports=reports, cache_dir=str(tmp_path))
     assert "\n" not in str(raised.value)
 
