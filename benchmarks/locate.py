@@ -12,7 +12,7 @@ from measure import Row, peak_mb, seconds
 from gedbd.corpora.readers.localization import read_localization
 from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.change_ranker import default_ranker
-from gedbd.triage.locating.snapshot import Header, Snapshot, read_snapshot, write_snapshot
+from gedbd.triage.locating.repository_index import Header, Snapshot, read_snapshot, write_snapshot
 
 SECTION = "locate"
 REPORTS = 200

@@ -19,7 +19,7 @@ from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.encoders.backends.openvino import has_bfloat16
 from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.triage import assembly
-from gedbd.triage.report import Report
+from gedbd.triage.bug_report import Report
 from gedbd.triage.storage.cache_files import read_index
 from gedbd.triage.storage.compaction import compact
 from gedbd.triage.storage.index_store import FILE, IndexStore

@@ -32,7 +32,7 @@ from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.triage.backtesting.backtest_run import encode_corpus
-from gedbd.triage.report import Report, report_from_row
+from gedbd.triage.bug_report import Report, report_from_row
 from gedbd.triage.storage.compaction import compact
 from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.stored_model import model_key

@@ -36,9 +36,9 @@ _MODULES = {
     "Corpus": "gedbd.corpora.corpus",
     "Encoder": "gedbd.api.encoder",
     "Index": "gedbd.api.report_index",
-    "Match": "gedbd.triage.report",
+    "Match": "gedbd.triage.bug_report",
     "RankingResult": "gedbd.api.ranking",
-    "Report": "gedbd.triage.report",
+    "Report": "gedbd.triage.bug_report",
     "Scorer": "gedbd.retrieval.scorers.scorer_contract",
     "ScorerInputs": "gedbd.retrieval.scorers.scorer_contract",
     "backtest": "gedbd.api.backtesting",
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from gedbd.api.report_index import Index
     from gedbd.corpora.corpus import Corpus
     from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
-    from gedbd.triage.report import Match, Report
+    from gedbd.triage.bug_report import Match, Report
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ import pytest
 import gedbd.commands.backtest
 import gedbd.commands.index
 import gedbd.train
-from gedbd.triage.report import Report, as_table
+from gedbd.triage.bug_report import Report, as_table
 from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.stored_index import open_index

@@ -22,8 +22,8 @@ import gedbd.train
 from gedbd.configuration.command import CONF_DIR
 from gedbd.encoders.backends.openvino import has_bfloat16
 from gedbd.encoders.tiny_bert import tiny_tokenizer
+from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
-from gedbd.triage.report import Report
 
 DEMO = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
 ISSUES = Path(__file__).parent / "corpora" / "readers" / "issues.json"

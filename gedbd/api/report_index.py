@@ -16,7 +16,7 @@ from gedbd.configuration.saved_options import saved_options
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.given_encoder import is_given
 from gedbd.triage.answer import report_from_json, report_from_text
-from gedbd.triage.report import Filters, Match, Report, read_moment
+from gedbd.triage.bug_report import Filters, Match, Report, read_moment
 
 if TYPE_CHECKING:
     from gedbd.api.backtesting import BacktestResult

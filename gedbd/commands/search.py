@@ -19,7 +19,7 @@ def main(cfg: DictConfig) -> None:
     """Prints the best groups for each report, their probabilities, and the reasons."""
     with gc_paused():
         from gedbd.triage.answer import as_json, print_matches, read_queries
-        from gedbd.triage.report import Filters
+        from gedbd.triage.bug_report import Filters
         from gedbd.triage.stored_index import open_index
 
         queries = read_queries(cfg.query, cfg.file)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from gedbd.sampling.feedback_labels import FEEDBACK_FILE
 from gedbd.service.webhook.database import WEBHOOK_FILE, WebhookFile
+from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import FeedbackStore
-from gedbd.triage.report import Report
 from gedbd.triage.storage.cache_files import remove_outdated
 from gedbd.triage.storage.index_store import FILE, IndexStore
 

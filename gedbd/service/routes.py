@@ -37,8 +37,8 @@ from gedbd.service.service_metrics import Metrics
 from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook.receiver import Webhook
+from gedbd.triage.bug_report import Filters, Match, Report, check_report
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
-from gedbd.triage.report import Filters, Match, Report, check_report
 from gedbd.triage.stored_index import StoredIndex
 
 ERRORS = {

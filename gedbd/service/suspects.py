@@ -6,11 +6,11 @@ from pathlib import Path
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.schemas import LocateResponse
 from gedbd.service.thread_pool import BackgroundWorker
+from gedbd.triage.bug_report import Report, check_report
 from gedbd.triage.locating.indexing import IndexLimits
 from gedbd.triage.locating.locating_queries import query_of
 from gedbd.triage.locating.repository_index import RepositoryIndex, open_repository
 from gedbd.triage.locating.tracker_ranker import TrackerRanker
-from gedbd.triage.report import Report, check_report
 
 log = logging.getLogger("gedbd")
 JOIN_S = 1.0  # how long shutdown waits for an update

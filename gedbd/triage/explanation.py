@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from gedbd.text.code_words import stop_words
-from gedbd.triage.report import Explanation, Report
+from gedbd.triage.bug_report import Explanation, Report
 
 MAX_REASONS = 5
 MAX_NAMED = 3  # identifiers

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gedbd.io.sqlite_file import Database
 from gedbd.sampling.feedback_labels import COLUMNS, FEEDBACK_FILE
-from gedbd.triage.report import Report
+from gedbd.triage.bug_report import Report
 
 SOURCES = ("web", "api", "webhook")
 VERDICTS = ("accept", "reject", "withdraw")

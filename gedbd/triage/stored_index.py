@@ -21,15 +21,15 @@ from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import IDENTIFIER_MARK, ReportFeatures, days_of
 from gedbd.retrieval.reports.term_index import SharedTerms
 from gedbd.triage.backtesting.targets import TargetResult
+from gedbd.triage.bug_report import Filters, Match, Report, as_table, check_report, check_top_k, without_surrogates
 from gedbd.triage.confidence import NUM_COMPARED, confidence_features
 from gedbd.triage.explanation import explain, reasons
-from gedbd.triage.report import Filters, Match, Report, as_table, check_report, check_top_k, without_surrogates
 from gedbd.triage.storage.cache_files import MIN_REPORTS, remove_outdated
 from gedbd.triage.storage.compaction import Compaction, is_due
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.rows import StoredReport
-from gedbd.triage.storage.state import CurrentState, EncodeReports, IndexState, LoadModel
+from gedbd.triage.storage.state import CurrentState, EncodeReports, LoadModel, StoredState
 from gedbd.triage.storage.stored_model import load_model
 from gedbd.triage.triage_model import TriageModel
 
@@ -225,7 +225,7 @@ class StoredIndex:
         return is_stored
 
     def _store(
-        self, state: IndexState, changed: "Changed", given: Sequence[Report], fields: Sequence[str] | None
+        self, state: StoredState, changed: "Changed", given: Sequence[Report], fields: Sequence[str] | None
     ) -> "Changed":
         """Writes reports that have changed, and only then shows them to searches; returns what it has written."""
         reports = list(changed.reports.values())
@@ -307,7 +307,7 @@ class Changed(NamedTuple):
     reports: dict[str, Report]
 
 
-def _changed(state: IndexState, reports: Sequence[Report], fields: Sequence[str] | None) -> Changed:
+def _changed(state: StoredState, reports: Sequence[Report], fields: Sequence[str] | None) -> Changed:
     """Compares reports with a state of the index; see ``StoredIndex.add``."""
     stored = state.reader.reports([report.issue_id for report in reports])
     template = state.about.get("url_template", "")
@@ -352,7 +352,7 @@ class Ranked(NamedTuple):
     probability: np.ndarray
 
 
-def find_matches(state: IndexState, report: Report, top_k: int, filters: Filters) -> list[Match]:
+def find_matches(state: StoredState, report: Report, top_k: int, filters: Filters) -> list[Match]:
     """See ``StoredIndex.search``.
 
     Raises:
@@ -375,7 +375,7 @@ def find_matches(state: IndexState, report: Report, top_k: int, filters: Filters
     return _matches(report, state, groups, best, why)
 
 
-def _without_vector(table: pd.DataFrame, report: Report, state: IndexState) -> ReportFeatures:
+def _without_vector(table: pd.DataFrame, report: Report, state: StoredState) -> ReportFeatures:
     """The other features of a query; one without a date comes after all that is stored, also what was resolved."""
     query = state.memory.encoder.encode(table, np.empty((1, 0), dtype=np.float32), learn=False)
     if report.created_at:
@@ -385,7 +385,7 @@ def _without_vector(table: pd.DataFrame, report: Report, state: IndexState) -> R
 
 
 def _matches(
-    report: Report, state: IndexState, groups: KnownGroups, found: Ranked, why: list[tuple[str, ...]]
+    report: Report, state: StoredState, groups: KnownGroups, found: Ranked, why: list[tuple[str, ...]]
 ) -> list[Match]:
     """The first candidates, as many as there are reasons, with their texts, groups and explanations."""
     index = state.memory
@@ -416,7 +416,7 @@ def _matches(
 
 
 def _reasons(
-    state: IndexState, scores: QueryScores, found: Ranked, top_k: int, is_dated: bool
+    state: StoredState, scores: QueryScores, found: Ranked, top_k: int, is_dated: bool
 ) -> list[tuple[str, ...]]:
     """Why each of the first ``top_k`` candidates is among them; ``is_dated`` if the report has a date of its own."""
     memory = state.memory

@@ -11,7 +11,7 @@ from served import serving
 
 from gedbd.service.app import create_app
 from gedbd.service.server import LOG_EVERY_S, RepeatedMessages
-from gedbd.triage.report import Report
+from gedbd.triage.bug_report import Report
 
 END = b"\r\n"
 

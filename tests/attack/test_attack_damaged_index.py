@@ -20,7 +20,7 @@ from small_tracker import as_corpus, open_folder, read_rows, some_report, tiny_r
 from tiny_models import build, stored_model
 
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.triage.report import Report
+from gedbd.triage.bug_report import Report
 from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.sync import synchronise
 from gedbd.triage.stored_index import open_index

@@ -20,8 +20,8 @@ from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.sampling.feedback_labels import FEEDBACK_FILE, feedback_table
 from gedbd.service.app import create_app
 from gedbd.service.webhook.receiver import Webhook
+from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
-from gedbd.triage.report import Report
 
 WEBHOOK_FILE = "webhook.sqlite"
 Damage = Callable[[Path], object]

@@ -20,7 +20,7 @@ from gedbd.corpora.readers.gitlab import read_gitlab
 from gedbd.corpora.readers.jira import read_jira
 from gedbd.corpora.splits import TimeSplit, split_corpus
 from gedbd.service.webhook.index_updater import read_event
-from gedbd.triage.report import Filters, Report, check_report, read_moment
+from gedbd.triage.bug_report import Filters, Report, check_report, read_moment
 
 FAR = [
     "0001-01-01",

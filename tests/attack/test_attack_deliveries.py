@@ -19,7 +19,7 @@ from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.app import Settings, create_app
 from gedbd.service.webhook.database import WEBHOOK_FILE
 from gedbd.service.webhook.receiver import Webhook
-from gedbd.triage.report import Report
+from gedbd.triage.bug_report import Report
 
 
 class SlowIndex(SmallIndex):

@@ -4,8 +4,8 @@ import sqlite3
 from pathlib import Path
 
 from gedbd.sampling.feedback_labels import FEEDBACK_FILE
+from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
-from gedbd.triage.report import Report
 
 
 def verdict(word: str, issue_id: str = "7") -> FeedbackEvent:

@@ -17,8 +17,8 @@ from gedbd.sampling.feedback_labels import feedback_table
 from gedbd.service.app import create_app
 from gedbd.service.webhook.database import OutboxComment
 from gedbd.service.webhook.receiver import Webhook
+from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
-from gedbd.triage.report import Report
 from gedbd.triage.storage import cache_files, compaction
 from gedbd.triage.storage.cache_files import NAME
 from gedbd.triage.storage.index_store import FILE, IndexStore

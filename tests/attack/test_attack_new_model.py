@@ -8,7 +8,7 @@ from small_tracker import Switch, as_corpus, fill, open_folder, some_report
 from tiny_models import build
 
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.triage.report import Report
+from gedbd.triage.bug_report import Report
 from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.stored_index import open_index
 

@@ -8,7 +8,7 @@ import pytest
 from small_tracker import Switch, as_corpus, fill, model, open_folder, read_rows, some_report
 
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, StoreUnavailable
-from gedbd.triage.report import Report
+from gedbd.triage.bug_report import Report
 from gedbd.triage.storage.index_store import FILE, IndexStore
 from gedbd.triage.storage.sync import synchronise
 

@@ -36,7 +36,7 @@ from gedbd.service.webhook.receiver import suggest_duplicates
 from gedbd.tasks.confirmation.confirmation_output import table7_markdown
 from gedbd.tasks.localization.localization_output import table3_markdown
 from gedbd.triage.answer import print_matches
-from gedbd.triage.report import Explanation, Match, Report, check_report
+from gedbd.triage.bug_report import Explanation, Match, Report, check_report
 
 REFERENCES = [
     "http://evil.example/x",

@@ -9,7 +9,7 @@ from refusals import refuses
 from small_tracker import as_corpus, fill, open_folder, some_report
 
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.triage.report import Report
+from gedbd.triage.bug_report import Report
 from gedbd.triage.storage.index_store import FILE
 
 REPORTS = [some_report(number) for number in range(8)]

@@ -13,7 +13,7 @@ from gedbd.sampling.feedback_labels import feedback_table
 from gedbd.service.app import create_app
 from gedbd.service.webhook.payloads import MARKDOWN, MAX_READ, named_duplicate
 from gedbd.service.webhook.receiver import Webhook
-from gedbd.triage.report import Report
+from gedbd.triage.bug_report import Report
 
 EARLY, LATE = "2024-06-01T10:00:00Z", "2024-06-01T10:00:05Z"
 ENTERPRISE = "https://bugs.corp.example:8443/ann/mail/issues/20"

@@ -12,8 +12,8 @@ from small_localization import write_localization
 from small_models import save_small_model
 from small_repository import make_repository, write_reports
 
+from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
-from gedbd.triage.report import Report
 
 SORTER = """class Sorter {
     void sort(int[] values) {

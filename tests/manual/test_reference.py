@@ -25,8 +25,8 @@ from gedbd.evaluation.run_folders import CAPTIONS, MATCHING, OWN_PAGE, PREDICTIO
 from gedbd.experiments.run_results import PREDICTION_COLUMNS
 from gedbd.experiments.sweeps import job_status
 from gedbd.service.webhook.database import SCHEMA as WEBHOOK_SCHEMA
+from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import SCHEMA as FEEDBACK_SCHEMA
-from gedbd.triage.report import Report
 from gedbd.triage.storage import cache_files
 from gedbd.triage.storage import index_store as index_schema
 from gedbd.triage.storage.rows import StoredReport

@@ -7,8 +7,8 @@ import pytest
 from gedbd.corpora.splits import GroupSplit, PairSplit, TimeSplit, split_corpus
 from gedbd.sampling import feedback_labels
 from gedbd.sampling.pairs import PairSampler
+from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
-from gedbd.triage.report import Report
 
 # Rows 0 to 11; training is 0 to 7, validation 8 and 9, test 10 and 11. Groups: {0, 1}, {2, 3}, {6, 8}, {7, 10}.
 GROUP = [0, 0, 2, 2, 4, 5, 6, 7, 6, 9, 7, 11]

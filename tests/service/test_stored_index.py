@@ -8,7 +8,7 @@ from small_hub import REPOSITORY, SECRET, Sender, issue, note
 
 from gedbd.service.app import Settings, create_app
 from gedbd.service.webhook.receiver import Webhook
-from gedbd.triage.report import Report
+from gedbd.triage.bug_report import Report
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from small_tracker import some_report
 
 from gedbd.triage.answer import as_json, print_matches
 from gedbd.triage.backtesting.targets import TargetResult
-from gedbd.triage.report import Explanation, Match, Report
+from gedbd.triage.bug_report import Explanation, Match, Report
 
 TERMINAL = {"force_terminal": True, "color_system": "truecolor"}
 WHY = Explanation(("crash",), {}, ())

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from gedbd.triage.bug_report import Report
 from gedbd.triage.explanation import MAX_TERMS, equal_fields, explain
-from gedbd.triage.report import Report
 
 RARE = {"uidplus": 5.0, "npe": 4.0, "expunge": 3.0, "server": 1.0, "folder": 1.0}
 

@@ -15,8 +15,8 @@ from gedbd.corpora.chronology import is_id
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.triage.backtesting.history_learning import replay
+from gedbd.triage.bug_report import Filters, Report, as_table
 from gedbd.triage.confidence import CONFIDENCE_FEATURES
-from gedbd.triage.report import Filters, Report, as_table
 from gedbd.triage.storage.index_store import FILE, FORMAT, IndexStore
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.triage.report import (
+from gedbd.triage.bug_report import (
     FIELDS,
     MAX_DESCRIPTION_LENGTH,
     MAX_TITLE_LENGTH,

@@ -18,8 +18,8 @@ from gedbd.service.webhook.payloads import (
     named_duplicate,
     web_host,
 )
+from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
-from gedbd.triage.report import Report
 from gedbd.triage.stored_index import StoredIndex
 
 ISSUE_ACTIONS = ("opened", "edited", "closed", "reopened", "deleted", "transferred")

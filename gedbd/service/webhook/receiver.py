@@ -33,8 +33,8 @@ from gedbd.service.webhook.index_updater import (
 )
 from gedbd.service.webhook.payloads import Event
 from gedbd.triage.backtesting.targets import TargetResult, find_target, met_targets
+from gedbd.triage.bug_report import Match, Report
 from gedbd.triage.feedback import FeedbackStore
-from gedbd.triage.report import Match, Report
 from gedbd.triage.stored_index import StoredIndex
 
 MAX_PAUSE_S = 60.0  # then the clock is read again: it may have been set back

@@ -17,13 +17,13 @@ from rich.text import Text
 from gedbd.configuration.command import INTERRUPTED_STATUS
 from gedbd.io.command_output import write_json_line
 from gedbd.io.console import open_console, print_line, printable, stage
+from gedbd.triage.bug_report import Report
 from gedbd.triage.locating.hunks import MatchedHunk, MatchedLine
 from gedbd.triage.locating.indexing import IndexLimits
 from gedbd.triage.locating.located import LocatedChange
 from gedbd.triage.locating.locating_queries import query_of
 from gedbd.triage.locating.repository_index import RepositoryIndex, open_repository
 from gedbd.triage.locating.tracker_ranker import TrackerRanker
-from gedbd.triage.report import Report
 
 SHORT_ID = 10
 INDENT = "    "

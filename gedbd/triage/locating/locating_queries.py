@@ -11,7 +11,7 @@ from gedbd.corpora.readers.export_pages import ExportRecord, read_pages, read_re
 from gedbd.corpora.readers.issue import Issue, reset_to_creation
 from gedbd.retrieval.changes.change_history import ChangeQuery
 from gedbd.triage.answer import read_queries
-from gedbd.triage.report import Report, check_report
+from gedbd.triage.bug_report import Report, check_report
 
 JSON = ".json"
 MAX_KEYS = 8  # that a message names

@@ -17,7 +17,7 @@ import numpy as np
 
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, MARKS, SqliteFile, StoreUnavailable, code_of
 from gedbd.retrieval.vocabulary import words
-from gedbd.triage.report import DATES, FIELDS, Report
+from gedbd.triage.bug_report import DATES, FIELDS, Report
 from gedbd.triage.storage.rows import (
     CURE,
     TERM_COLUMNS,

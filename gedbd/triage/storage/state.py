@@ -31,7 +31,7 @@ log = logging.getLogger("gedbd")
 
 
 @dataclass(frozen=True)
-class IndexState:
+class StoredState:
     """One state of an index. It is replaced, never changed, except that reports are added to ``memory``.
 
     Attributes:
@@ -83,7 +83,7 @@ class IndexChange:
         update: Gives the features after it, once it is on disk.
     """
 
-    state: IndexState
+    state: StoredState
     update: Callable[[InMemoryIndex], InMemoryIndex] = lambda memory: memory
 
 
@@ -108,7 +108,7 @@ class CurrentState:
         self._failure: FailedRead | None = None
         self.state = self._open()
 
-    def latest(self) -> IndexState:
+    def latest(self) -> StoredState:
         """The state for a search; never waits.
 
         Raises:
@@ -129,7 +129,7 @@ class CurrentState:
             self._turn.release()
 
     @contextmanager
-    def exclusive(self) -> Iterator[IndexState]:
+    def exclusive(self) -> Iterator[StoredState]:
         """The right to change the index, for one thread at a time; gives the latest state.
 
         Raises:
@@ -186,7 +186,7 @@ class CurrentState:
             self.state.writer.close()
             self.state.reader.close()
 
-    def _refresh(self) -> IndexState:
+    def _refresh(self) -> StoredState:
         """The state, read again if another process has changed or replaced the file. The caller holds the lock."""
         state = self.state
         is_replaced = state.writer.is_replaced
@@ -208,7 +208,7 @@ class CurrentState:
         self._failure = None
         return self.state
 
-    def _open(self) -> IndexState:
+    def _open(self) -> StoredState:
         """Opens the file and reads it."""
         with ExitStack() as opened:
             identity = file_identity(self._path)
@@ -225,7 +225,7 @@ class CurrentState:
             opened.pop_all()  # nothing failed: both connections stay open
         return state
 
-    def _open_replacement(self) -> IndexState:
+    def _open_replacement(self) -> StoredState:
         """Opens the file that has replaced the open one."""
         if file_identity(self._path) is None:
             raise StoreUnavailable(f"{self._path} is gone: restore it, or build it again with gedbd index")
@@ -238,12 +238,12 @@ class CurrentState:
         log.warning("%s was replaced: searches use the new index", self._path)
         return state
 
-    def _read(self, writer: IndexStore, reader: IndexStore, former: IndexState | None = None) -> IndexState:
+    def _read(self, writer: IndexStore, reader: IndexStore, former: StoredState | None = None) -> StoredState:
         """Reads the file completely, through a connection of its own, so that searches go on.
 
         Args:
-            writer: See ``IndexState``.
-            reader: See ``IndexState``.
+            writer: See ``StoredState``.
+            reader: See ``StoredState``.
             former: The state before; its model is kept if the file still has it.
 
         Raises:
@@ -263,7 +263,7 @@ class CurrentState:
                     state = replace(former, version=version, about=about, memory=memory)
                 else:
                     encode, matching = self._load_model(store)
-                    state = IndexState(
+                    state = StoredState(
                         writer, reader, version, about, encode, BatchingEncoder(encode), matching, memory
                     )
         except ValueError as error:

@@ -10,7 +10,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.io.console import stage
 from gedbd.retrieval.reports.report_features import terms_of
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.triage.report import Report, as_table, report_from_row
+from gedbd.triage.bug_report import Report, as_table, report_from_row
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.rows import StoredReport, Version
 from gedbd.triage.storage.state import EncodeReports
@@ -92,7 +92,7 @@ def synchronise(store: IndexStore, corpus: Corpus, model: Model, encode: EncodeR
     is_new_model = before.model != model.about["model"]
     reports = _reports_by_id(corpus)
     known = {} if is_new_model else before.reports
-    vectors = Vectors(encode)
+    vectors = EncodedReports(encode)
     fresh = _encode_fresh(corpus, reports, known, vectors)  # takes long: before the file is locked
     if is_new_model:
         _encode_later(store, before, vectors, MAX_ROUNDS)
@@ -115,8 +115,8 @@ def synchronise(store: IndexStore, corpus: Corpus, model: Model, encode: EncodeR
     return Changes(added, updated, len(reports.keys() - kept) - added - updated, len(gone), len(kept))
 
 
-class Vectors:
-    """Vectors of reports by their content hash; each is computed once.
+class EncodedReports:
+    """EncodedReports of reports by their content hash; each is computed once.
 
     Args:
         encode: See ``synchronise``.
@@ -156,7 +156,9 @@ def _contents_of_same_model(store: IndexStore, before: Contents) -> Contents:
     return now
 
 
-def _encode_fresh(corpus: Corpus, reports: dict[str, Report], known: dict[str, Version], vectors: Vectors) -> list[str]:
+def _encode_fresh(
+    corpus: Corpus, reports: dict[str, Report], known: dict[str, Version], vectors: EncodedReports
+) -> list[str]:
     """Encodes the reports of a corpus whose content is new; returns their ids."""
     hashes = {one: version.content for one, version in known.items()}
     fresh = [one for one, report in reports.items() if hashes.get(one) != report.content_hash]
@@ -175,7 +177,7 @@ def _changed(before: Contents, now: Contents) -> set[str]:
     return {one for one in either if before.reports.get(one) != now.reports.get(one)}
 
 
-def _encode_later(store: IndexStore, before: Contents, vectors: Vectors, max_rounds: int) -> dict[str, Report]:
+def _encode_later(store: IndexStore, before: Contents, vectors: EncodedReports, max_rounds: int) -> dict[str, Report]:
     """Encodes reports that other processes have written meanwhile, until there are no more; returns them by id."""
     for _ in range(max_rounds):
         now = Contents.of(store)
@@ -195,7 +197,7 @@ def _changed_besides(reports: dict[str, Report], before: Contents, others: Set[s
     return [reports[one] for one in stored if not before.reports[one].has_rest_of(reports[one])]
 
 
-def _write_reports(store: IndexStore, reports: list[Report], vectors: Vectors) -> None:
+def _write_reports(store: IndexStore, reports: list[Report], vectors: EncodedReports) -> None:
     vocabulary = Vocabulary(store.terms())
     known = len(vocabulary.terms)
     texts = pd.DataFrame([[report.title, report.description] for report in reports], columns=["title", "description"])

@@ -9,7 +9,7 @@ import pytest
 from killed_process import build, forked, numbers_for, whole
 from small_tracker import as_corpus, fill, open_folder, some_report
 
-from gedbd.triage.report import Report
+from gedbd.triage.bug_report import Report
 from gedbd.triage.storage.index_store import FILE, IndexStore
 
 OLD, NEW = 30, 45
