@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM during training: exit status, and the command that continues the run."""
 
+import os
 import re
 import shlex
 import signal
@@ -16,7 +17,7 @@ from pytorch_lightning.callbacks import Callback
 
 from gedbd.configuration.command import exit_status, raise_terminated
 from gedbd.experiments.distributed import is_first
-from gedbd.experiments.sweeps.jobs import quoted
+from gedbd.experiments.sweeps.jobs import JOB_FOLDER, quoted
 
 # Options that a run's folder does not say, or is not trusted to say: code, addresses and files beside those of conf/.
 NOT_SAVED = re.compile(r"-|.*(_target_|address|base_url|searchpath)=|.*=pkg://")
@@ -59,7 +60,7 @@ def exit_when_interrupted(seeds: int) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as interrupt:
-        if is_first():
+        if is_first() and JOB_FOLDER not in os.environ:  # the sweep of a job says how to continue it
             several = "hydra.run.dir" if seeds > 1 else None
             folder = Path(HydraConfig.get().runtime.output_dir)
             print(continuation_message(sys.argv[1:], folder, several), flush=True)

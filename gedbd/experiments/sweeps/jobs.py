@@ -93,13 +93,14 @@ def resumable_job(task: Task) -> Task:
                     return _run_job(cfg, folder, module)
                 except KeyboardInterrupt as interrupt:
                     raise SystemExit(exit_status(interrupt)) from None
+            settings = _fingerprint(cfg)  # before the options of a job are changed
             is_job = os.environ.get(JOB_FOLDER) == str(folder)
             if is_job:
                 _prepare(cfg, folder)
             if not is_first_process():
                 return task(cfg)
             if is_job:
-                return _record(task, cfg, folder)
+                return _record(task, cfg, folder, settings)
             with only_writer(folder):
                 return task(cfg)
 
@@ -177,10 +178,10 @@ def _run_process(module: str, folder: Path, log: BinaryIO | None) -> int:
             raise
 
 
-def _record(task: Task, cfg: DictConfig, folder: Path) -> float:
+def _record(task: Task, cfg: DictConfig, folder: Path, settings: str) -> float:
     """Runs a job in this process, which was started for it, and records how it ends."""
     before = read_status(folder) or JobStatus(RUNNING, tuple(HydraConfig.get().overrides.task))
-    running = replace(before, state=RUNNING, value=None, reason=None, settings=_fingerprint(cfg))
+    running = replace(before, state=RUNNING, value=None, reason=None, settings=settings)
     started = time.perf_counter()
     with ExitStack() as held:
         try:

@@ -151,7 +151,7 @@ def test_a_search_prunes_and_goes_on_where_it_was_stopped(start, tmp_path):
     folder.rename(folder.with_name("whole"))
 
     process = start(*options)
-    while process.poll() is None and not (folder / "4" / "checkpoints" / "last.ckpt").exists():
+    while process.poll() is None and not (folder / "3" / "checkpoints" / "last.ckpt").exists():
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGINT)
     process.communicate(timeout=300)
