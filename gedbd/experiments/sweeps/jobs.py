@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -93,15 +93,9 @@ def resumable_job(task: Task) -> Task:
                     return _run_job(cfg, folder, module)
                 except KeyboardInterrupt as interrupt:
                     raise SystemExit(exit_status(interrupt)) from None
-            settings = _fingerprint(cfg)  # before the options of a job are changed
-            is_job = os.environ.get(JOB_FOLDER) == str(folder)
-            if is_job:
-                _prepare(cfg, folder)
-            if not is_first_process():
-                return task(cfg)
-            if is_job:
-                return _record(task, cfg, folder, settings)
-            with only_writer(folder):
+            if os.environ.get(JOB_FOLDER) == str(folder):
+                return _record(task, cfg, folder)
+            with only_writer(folder) if is_first_process() else nullcontext():
                 return task(cfg)
 
     return recorded
@@ -178,10 +172,13 @@ def _run_process(module: str, folder: Path, log: BinaryIO | None) -> int:
             raise
 
 
-def _record(task: Task, cfg: DictConfig, folder: Path, settings: str) -> float:
+def _record(task: Task, cfg: DictConfig, folder: Path) -> float:
     """Runs a job in this process, which was started for it, and records how it ends."""
     before = read_status(folder) or JobStatus(RUNNING, tuple(HydraConfig.get().overrides.task))
-    running = replace(before, state=RUNNING, value=None, reason=None, settings=settings)
+    running = replace(before, state=RUNNING, value=None, reason=None, settings=_fingerprint(cfg))
+    _prepare(cfg, folder)
+    if not is_first_process():
+        return task(cfg)
     started = time.perf_counter()
     with ExitStack() as held:
         try:

@@ -39,10 +39,9 @@ def fake_sweep(sweep, tmp_path, monkeypatch):
     """Runs a sweep whose jobs end as ``fake_jobs.ENDINGS`` says of their seeds; gives its folder and the seeds run."""
     hydra_section = OmegaConf.create({"hydra": OmegaConf.load(ROOT / "conf" / "baseline.yaml").hydra})
     del hydra_section.hydra.run
+    options = {"seed": 0, "trainer": {"enable_progress_bar": True}}
     quiet = {"defaults": ["_self_", *({f"override hydra/{name}_logging": "none"} for name in ("job", "hydra"))]}
-    (tmp_path / "fake.yaml").write_text(
-        OmegaConf.to_yaml(OmegaConf.merge(quiet, {"seed": 0, "trainer": {"enable_progress_bar": True}}, hydra_section))
-    )
+    (tmp_path / "fake.yaml").write_text(OmegaConf.to_yaml(OmegaConf.merge(quiet, options, hydra_section)))
     monkeypatch.setenv("FAKE_CONFIG", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{Path(__file__).parent}")
 
