@@ -4,7 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
-from functools import partial
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -35,39 +35,28 @@ assert "gedbd" not in sys.modules
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A folder to work in, and a way of running a command there."""
+    """A folder to work in, with a small corpus, and a way of running a command there."""
     folder = tmp_path_factory.mktemp("export")
+    pd.read_csv(files("gedbd.corpora") / "demo.csv", dtype=str).head(200).to_csv(folder / "small.csv", index=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEDBD_CACHE", str(folder / "cache"))
         patch.chdir(folder)
-        yield folder, partial(through, patch)
+
+        def run(command, *options):
+            patch.setattr(sys, "argv", ["gedbd", *options])
+            command.main()
+
+        yield folder, run
 
 
-def through(patch, command, *options):
-    patch.setattr(sys, "argv", ["gedbd", *options])
-    command.main()
+TRAIN = ("dataset=csv", "dataset.path=small.csv", "encoder=tiny", "trainer=smoke")
 
 
 @pytest.fixture(scope="module")
 def graph_run(home):
     """A small training with a graph."""
-    home[1](gedbd.train, "encoder=tiny", "trainer=smoke", "optimizer.lr=1e-3", "hydra.run.dir=graph")
+    home[1](gedbd.train, *TRAIN, "optimizer.lr=1e-3", "hydra.run.dir=graph")
     return home[0] / "graph"
-
-
-@pytest.fixture(scope="module")
-def text_run(home):
-    """A small training without a graph, that reads the first token."""
-    options = (
-        "encoder=tiny",
-        "trainer=smoke",
-        "graph=none",
-        "encoder.pooling=cls",
-        "encoder.prefix='query: '",
-        "split=group",
-    )
-    home[1](gedbd.train, *options, "hydra.run.dir=text")
-    return home[0] / "text"
 
 
 @pytest.fixture(scope="module")
@@ -107,22 +96,28 @@ def check(folder: Path, vectors: np.ndarray) -> None:
 @pytest.mark.slow  # exports a model; tests/encoders/test_export_formats.py is quick
 def test_sentence_transformers_reads_the_text_branch_without_gedbd(home, graph_run, shared):
     folder = home[0]
-    np.save(folder / "texts.npy", np.array(own_vectors(graph_run)[1]))
+    _, texts, _ = own_vectors(graph_run)
+    np.save(folder / "texts.npy", np.array(texts))
     subprocess.run([sys.executable, "-c", STRANGER, "shared"], cwd=folder, check=True, timeout=120)
     check(graph_run, np.load(folder / "vectors.npy"))
     assert not any(b"packed" in path.read_bytes() for path in shared.rglob("*.json"))
     assert len({path.stat().st_mode for path in shared.rglob("*.*") if path.is_file()}) == 1
+    card = (shared / "README.md").read_text()
+    assert "| reports | 200 |" in card
+    assert not any(line in card for text in texts for line in text.splitlines() if len(line) > 12)
 
 
 @pytest.mark.slow  # a second training; what differs is tested in tests/encoders/test_export_formats.py
-def test_without_a_graph_too(home, text_run, capsys):
+def test_without_a_graph_too(home, capsys):
     folder, command = home
+    options = ("graph=none", "encoder.pooling=cls", "encoder.prefix='query: '", "split=group")
+    command(gedbd.train, *TRAIN, *options, "hydra.run.dir=text")
     (folder / "empty").mkdir()
     capsys.readouterr()
     command(gedbd.commands.export, "run=text", "out=empty", "checkpoint=best")
-    told = capsys.readouterr().out
-    assert re.search(r"sentence_transformers, \d\d\d texts .* largest difference \d.*:\s+empty", told)
-    check(text_run, read_sentence_transformers(folder / "empty", own_vectors(text_run)[1]))
+    printed = capsys.readouterr().out
+    assert re.search(r"sentence_transformers, \d\d\d texts .* largest difference \d.*:\s+empty", printed)
+    check(folder / "text", read_sentence_transformers(folder / "empty", own_vectors(folder / "text")[1]))
 
 
 @pytest.mark.slow  # exports a model; tests/encoders/test_export_formats.py is quick
@@ -150,14 +145,6 @@ def test_the_code_of_the_card_runs(request, monkeypatch, form):
     np.testing.assert_allclose(np.linalg.norm(names["vectors"], axis=1), 1, atol=1e-5)
 
 
-@pytest.mark.slow  # exports a model; tests/encoders/test_export_formats.py is quick
-def test_the_card_quotes_no_report(graph_run, shared):
-    card = (shared / "README.md").read_text()
-    assert "| reports | 425 |" in card
-    _, texts, _ = own_vectors(graph_run)
-    assert not any(line in card for text in texts for line in text.splitlines() if len(line) > 12)
-
-
 @pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("options", "message"),
@@ -171,7 +158,7 @@ def test_the_card_quotes_no_report(graph_run, shared):
         (["run=nowhere", "out=new"], "nowhere is not a run folder"),
         (["run=graph", "out=new", "checkpoint=first"], "there is no first.ckpt in its checkpoints"),
         (["run=unfinished", "out=new"], "run=unfinished is unfinished: resume it with ckpt_path="),
-        (["run=changed", "out=new"], "the corpus demo has changed since the run was trained"),
+        (["run=changed", "out=new"], "the corpus small has changed since the run was trained"),
     ],
 )
 def test_mistakes_are_told_in_one_line(home, graph_run, options, message):
@@ -186,9 +173,7 @@ def test_mistakes_are_told_in_one_line(home, graph_run, options, message):
     assert not (folder / "new").exists()
 
 
-@pytest.mark.parametrize(
-    ("form", "package"), [("sentence_transformers", "sentence_transformers"), ("onnx", "onnxruntime")]
-)
+@pytest.mark.parametrize(("form", "package"), [("sentence_transformers",) * 2, ("onnx", "onnxruntime")])
 def test_a_missing_package_is_told_before_anything_is_read(home, monkeypatch, form, package):
     monkeypatch.setitem(sys.modules, package, None)
     (home[0] / "empty_run").mkdir(exist_ok=True)

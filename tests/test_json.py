@@ -2,6 +2,7 @@
 
 import json
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import pandas as pd
@@ -16,6 +17,8 @@ from gedbd.configuration.help import read_command
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.corpora.statistics import describe_corpus
 from gedbd.experiments.corpus_reading import read_corpus
+
+DEMO = str(files("gedbd.corpora") / "demo.csv")
 
 
 @pytest.fixture
@@ -40,23 +43,24 @@ def test_statistics_of_a_corpus(told):
     assert errors == ""
     (corpus,) = document["corpora"]
     assert (corpus["name"], corpus["warnings"]) == ("demo", [])
-    expected = describe_corpus(read_corpus(demo_section()))
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        expected = describe_corpus(read_corpus(compose("describe").dataset))
     dates = {name: value.isoformat() for name, value in expected.items() if isinstance(value, pd.Timestamp)}
     assert corpus["statistics"] == expected | dates
 
 
-def demo_section():
-    """The section ``dataset`` of the bundled corpus."""
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        return compose("describe").dataset
+@pytest.fixture
+def small(told) -> list[str]:
+    """The options of a corpus of 150 reports."""
+    pd.read_csv(DEMO, dtype=str).head(150).to_csv("small.csv", index=False)
+    return ["dataset=csv", "dataset.path=small.csv"]
 
 
-def test_tables_of_runs_of_a_sweep_of_a_comparison_and_of_a_page(told, tmp_path, same_rows):
-    names = ("constant", "bm25")
-    runs = [told(gedbd.commands.baseline, f"name={name}", f"hydra.run.dir={name}")[0] for name in names]
-    for name, run in zip(names, runs, strict=True):
+def test_tables_of_runs_of_a_comparison_and_of_a_page(told, small, tmp_path, same_rows):
+    for name in ("constant", "bm25"):
+        run, _ = told(gedbd.commands.baseline, f"name={name}", f"hydra.run.dir={name}", *small)
         assert list(run) == ["folder", "corpus", "part", "results", "ranking", "examples", "leak", "conclusions"]
-        assert (run["corpus"], run["part"]) == ("demo", "test")
+        assert (run["corpus"], run["part"]) == ("small", "test")
         for table in ("results", "ranking"):
             same_rows(run[table], tmp_path / name / f"{table}.csv")
         assert run["leak"] == json.loads((tmp_path / name / "leak.json").read_text())
@@ -66,7 +70,12 @@ def test_tables_of_runs_of_a_sweep_of_a_comparison_and_of_a_page(told, tmp_path,
     page, _ = told(gedbd.commands.report, "bm25", "constant", "out=page")
     assert page["page"] == "page/report.html"
     assert page["not_finished"] == []
-    swept, _ = told(gedbd.commands.baseline, "-m", "name=constant,closure", "hydra.sweep.dir=sweep", "-q")
+
+
+@pytest.mark.slow  # each job is a process
+def test_tables_of_a_sweep(told, small, tmp_path, same_rows):
+    options = ["-m", "name=constant,closure", "hydra.sweep.dir=sweep", "-q", *small]
+    swept, _ = told(gedbd.commands.baseline, *options)
     assert list(swept) == ["sweep", "summary"]
     same_rows([row | {"run": int(row["run"])} for row in swept["summary"]], tmp_path / "sweep" / "summary.csv")
 
@@ -78,6 +87,4 @@ def test_tables_of_runs_of_a_sweep_of_a_comparison_and_of_a_page(told, tmp_path,
 def test_every_command_with_a_table_documents_its_fields(command):
     (option,) = [one for one in read_command(Path(CONF_DIR), command).options if one.name == "json"]
     assert option.value == "false"
-    assert option.comment.startswith(
-        "print one JSON document to standard output, everything else to standard error; its "
-    )
+    assert option.comment.startswith("print one JSON document to standard output")
