@@ -37,7 +37,11 @@ class GroupBatchSampler(BatchSampler):
 
     def __iter__(self) -> Iterator[BatchIndices]:
         rng = self.rng()
-        nearest = self._nearest_singletons()
+        vectors = self.inputs.vectors
+        nearest: dict[int, np.ndarray] = {}  # for each report of a group, the singletons most similar to it
+        if vectors is not None and len(self.singletons) and self.settings.singletons:
+            grouped = np.concatenate(self.groups)
+            nearest = nearest_rows(vectors, grouped, self.singletons, self.settings.neighbours)
         for number, rows in enumerate(self._grouped_rows(rng)):
             if number % self.world_size == self.rank:
                 # Draws of one batch have random numbers of their own, so that processes need not make all draws.
@@ -59,13 +63,6 @@ class GroupBatchSampler(BatchSampler):
         for piece, batch in zip(pieces, balance([len(piece) for piece in pieces], num_batches), strict=True):
             batches[batch].append(piece)
         return [np.concatenate(batch) for batch in batches]
-
-    def _nearest_singletons(self) -> dict[int, np.ndarray]:
-        """For each report of a group, the singletons most similar to it by the vectors of the last epoch."""
-        vectors = self.inputs.vectors
-        if vectors is None or not len(self.singletons) or not self.settings.singletons:
-            return {}
-        return nearest_rows(vectors, np.concatenate(self.groups), self.singletons, self.settings.neighbours)
 
     def _draw_singletons(
         self, rows: np.ndarray, nearest: dict[int, np.ndarray], rng: np.random.Generator
@@ -148,6 +145,7 @@ class GroupBatches:
 
     provides: ClassVar[frozenset[str]] = frozenset({"pairs", "groups"})
     reads_groups: ClassVar[bool] = True
+    sampler: ClassVar[type[GroupBatchSampler]] = GroupBatchSampler
 
     def __post_init__(self) -> None:
         if self.batch_size < 4:
@@ -166,7 +164,7 @@ class GroupBatches:
 
     def __call__(self, inputs: SamplerInputs, rank: int = 0, world_size: int = 1) -> BatchSampler:
         """The batches of one process of ``world_size``, in every epoch."""
-        return GroupBatchSampler(inputs, self, rank, world_size)
+        return self.sampler(inputs, self, rank, world_size)
 
 
 class PKBatchSampler(GroupBatchSampler):
@@ -232,7 +230,7 @@ class PKBatches(GroupBatches):
 
     Args:
         batch_size: Reports of a batch, on each device.
-        seed: Determines all draws.
+        seed: See ``GroupBatches``.
         singletons: Fraction of ``batch_size`` without an observed duplicate: further negatives.
         negatives_per_positive: Pairs across groups for each pair inside one; a loss that reads groups only logs them.
         hard: Fraction of a batch's groups that are the nearest of its other groups, and of its singletons.
@@ -241,6 +239,8 @@ class PKBatches(GroupBatches):
     """
 
     per_group: int
+
+    sampler: ClassVar[type[GroupBatchSampler]] = PKBatchSampler
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -254,7 +254,3 @@ class PKBatches(GroupBatches):
     def groups_per_batch(self) -> int:
         """P."""
         return self.capacity // self.per_group
-
-    def __call__(self, inputs: SamplerInputs, rank: int = 0, world_size: int = 1) -> BatchSampler:
-        """The batches of one process of ``world_size``, in every epoch."""
-        return PKBatchSampler(inputs, self, rank, world_size)

@@ -3,14 +3,13 @@
 from collections import Counter
 
 import numpy as np
-import pandas as pd
 import pytest
+from epochs import NO_PAIRS, epoch_of
 
 from gedbd.sampling.batches import BatchIndices, SamplerInputs
 from gedbd.sampling.group_batches import PKBatches
 from gedbd.sampling.hard_negatives import nearest_groups, nearest_rows
 
-NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 SIZES = [2] * 20 + [3] * 8 + [5] * 4 + [9]
 SETTINGS = {"seed": 0, "singletons": 0.0, "negatives_per_positive": 1.0, "hard": 0.0, "neighbours": 5, "per_group": 2}
 
@@ -29,16 +28,6 @@ def inputs(sizes: list[int] = SIZES, singles: int = 40, vectors: np.ndarray | No
     return SamplerInputs(NO_PAIRS, group, np.ones(count, dtype=bool), vectors)
 
 
-def epoch_of(
-    batches: PKBatches, found: SamplerInputs, epoch: int = 0, rank: int = 0, world_size: int = 1
-) -> list[BatchIndices]:
-    steps = batches(found, rank, world_size)
-    steps.set_epoch(epoch)
-    drawn = list(steps)
-    assert len(drawn) == len(steps)
-    return drawn
-
-
 def members(step: BatchIndices, found: SamplerInputs) -> Counter[int]:
     assert len(set(step.rows.tolist())) == len(step.rows)
     return Counter(found.observed_group[step.rows].tolist())
@@ -52,7 +41,7 @@ def test_exactly_p_groups_of_k_and_every_group_in_an_epoch(batch_size, world_siz
     found = inputs(vectors=vectors)
     met: Counter[int] = Counter()
     for rank in range(world_size):
-        for step in epoch_of(pk_batches(batch_size, hard=hard), found, 3, rank, world_size):
+        for step in epoch_of(pk_batches(batch_size, hard=hard)(found, rank, world_size), 3):
             counts = members(step, found)
             assert len(step.rows) == batch_size
             assert list(counts.values()) == [2] * (batch_size // 2)
@@ -61,34 +50,35 @@ def test_exactly_p_groups_of_k_and_every_group_in_an_epoch(batch_size, world_siz
     assert sum(met.values()) - len(SIZES) < world_size * batch_size  # repeated only where the last steps fall short
 
 
-def test_three_of_each_group_where_all_have_as_many():
-    found = inputs([3] * 7 + [6] * 5)
-    for step in epoch_of(pk_batches(12, per_group=3), found):
-        assert list(members(step, found).values()) == [3] * 4
-
-
-def test_a_smaller_group_gives_all_it_has_and_fewer_groups_than_p_all_meet():
-    found = inputs([2, 2, 4])
-    (step,) = epoch_of(pk_batches(32, per_group=3), found)
-    assert sorted(members(step, found).values()) == [2, 2, 3]
+@pytest.mark.parametrize(
+    ("sizes", "batch_size", "counts"),
+    [
+        ([3] * 7 + [6] * 5, 12, [3] * 4),
+        ([2, 2, 4], 32, [2, 2, 3]),  # a smaller group gives all it has, and fewer groups than P all meet
+    ],
+)
+def test_three_of_each_group_where_it_has_as_many(sizes, batch_size, counts):
+    found = inputs(sizes)
+    for step in epoch_of(pk_batches(batch_size, per_group=3)(found)):
+        assert sorted(members(step, found).values()) == counts
 
 
 def test_other_reports_of_a_large_group_in_other_epochs():
     found = inputs([9] * 4)
-    rows = {row for epoch in range(30) for step in epoch_of(pk_batches(8), found, epoch) for row in step.rows.tolist()}
+    rows = {row for epoch in range(30) for step in epoch_of(pk_batches(8)(found), epoch) for row in step.rows.tolist()}
     assert len(rows) == 36
 
 
 def test_pairs_of_a_step_are_all_inside_groups_and_as_many_across():
     found = inputs()
-    for step in epoch_of(pk_batches(8), found):
+    for step in epoch_of(pk_batches(8)(found)):
         same = found.observed_group[step.pairs[:, 0]] == found.observed_group[step.pairs[:, 1]]
         assert step.label.tolist() == same.astype(int).tolist() == [1] * 4 + [0] * 4
 
 
 def test_single_reports_come_on_top_as_negatives():
     found = inputs()
-    for step in epoch_of(pk_batches(16, singletons=0.25), found):
+    for step in epoch_of(pk_batches(16, singletons=0.25)(found)):
         assert sorted(members(step, found).values()) == [1] * 4 + [2] * 6
 
 
@@ -97,7 +87,7 @@ def test_hard_groups_are_the_nearest_of_the_others():
     found = inputs([2] * 12, singles=0)
     masters = np.unique(found.observed_group)
     corner = np.eye(6, dtype=np.float32)[np.searchsorted(masters, found.observed_group) // 2]
-    steps = epoch_of(pk_batches(4, hard=0.5), found._replace(vectors=corner))
+    steps = epoch_of(pk_batches(4, hard=0.5)(found._replace(vectors=corner)))
     assert len(steps) == 6
     for step in steps:
         first, second = sorted(np.searchsorted(masters, list(members(step, found))))
@@ -107,7 +97,7 @@ def test_hard_groups_are_the_nearest_of_the_others():
 def test_the_seed_and_the_epoch_fix_the_draws():
     found = inputs()
     first, again, other = (
-        [step.rows.tolist() for step in epoch_of(pk_batches(8, seed=seed), found, epoch)]
+        [step.rows.tolist() for step in epoch_of(pk_batches(8, seed=seed)(found), epoch)]
         for seed, epoch in ((1, 2), (1, 2), (1, 3))
     )
     assert first == again != other
