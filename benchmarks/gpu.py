@@ -68,7 +68,7 @@ def assembled(
     batches = GroupBatches(batch_size, 0, 0.0, ratio, 0.0, 1)
     graph = DenseAdjacency(normalize(torch.randn(count, 10), dim=1), torch.ones(count, dtype=torch.bool))
     pairs = pd.DataFrame({"earlier": [], "later": [], "label": [], "part": []})
-    data = DuplicateDataModule(corpus, tokens, np.zeros(count, dtype=np.int8), pairs, graph, batches)
+    data = DuplicateDataModule(corpus, tokens, np.zeros(count, dtype=np.int8), pairs, batches)
     encoder = TextEncoder(BertModel(BertConfig(), add_pooling_layer=False), "cls", DIM)
     branch = GraphBranch(graph, count, DIM, "text")
     optimizer = partial(adamw, lr=2e-5, head_lr=1e-4, weight_decay=0.01, fused=True)

@@ -56,7 +56,7 @@ def main() -> list[Row]:
     encoder = instantiate(cfg.encoder)
     backbone = encoder.model.backbone
     backbone.set_attn_implementation("sdpa")
-    paper = PaperLoop(backbone, encoder.tokenizer, texts, pairs, label, data.graph, cfg.encoder.max_tokens)
+    paper = PaperLoop(backbone, encoder.tokenizer, texts, pairs, label, system.branch.adjacency, cfg.encoder.max_tokens)
     peer = SentenceLoop(texts, pairs, label, cfg.encoder.max_tokens, PAIRS)
     calls: dict[str, Callable[[], object]] = {"paper": paper.step, "peer": peer.step}
     taken = _medians(calls | {name: loop.step for name, loop in ours.items()})

@@ -19,10 +19,12 @@ from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.experiments.training_system import TrainingSystem, WholeBatchData
 from gedbd.losses.loss import Loss
 from gedbd.retrieval.ranking_tasks import RankingTask
+from gedbd.retrieval.scorers.scorer_contract import Scorer
 from gedbd.retrieval.task_ranking import Ranking, protocol_metrics, rank_all
 from gedbd.retrieval.vectors import Embedded, score_pairs, spread
 
 if TYPE_CHECKING:
+    from gedbd.encoders.tag_encoder import TagNetwork
     from gedbd.retrieval.reports.report_training import RankerOnTop
 
 IN_PROGRESS_BAR = ("val/f1", "val/rr@10")  # and the loss of the last batch
@@ -269,7 +271,8 @@ def trained_result(
     data: RetrievalData,
     scored: pd.DataFrame,
     methods: Mapping[str, str],
-    untrained: Mapping[str, Mapping[str, Ranking]],
+    frozen: Scorer,
+    network: "TagNetwork | None",
     **more: Any,
 ) -> EvaluationResult:
     """The result of a system's last test, with a t-SNE projection of the tested reports and their duplicates.
@@ -280,7 +283,8 @@ def trained_result(
         data: Its data.
         scored: The pairs of all evaluated parts with a column of scores for each method.
         methods: Column of each method, see ``EvaluationResult``; columns are also the scores that rank.
-        untrained: Rankings by scores that the system does not know, by protocol and score.
+        frozen: The score ``score_frozen`` of untrained vectors.
+        network: The tag network that the system reads, to be drawn.
         more: Further attributes of ``EvaluationResult``.
     """
     assert system.embedded is not None
@@ -289,9 +293,15 @@ def trained_result(
     tested = data.parts == PARTS.index(part) if queries else np.isin(np.arange(len(corpus)), system.embedded[0])
     tsne = project_reports(*system.embedded, data.group, tested, system.seed)
     reports = corpus.reports.iloc[tsne.pop("row")]
+    figures = {}
+    if network is not None:
+        from gedbd.evaluation.tag_figure import CAPTION, tag_network  # here, as it imports networkx
+
+        figures["tag_network"] = (CAPTION, tag_network(network))
+    untrained = rank_all(queries, {"score_frozen": frozen})
     rankings = {}
     for protocol, trained in system.rankings.items():
-        by_column = {**trained, **untrained[protocol]}
+        by_column = trained | untrained[protocol]
         rankings[protocol] = {method: by_column[column] for method, column in methods.items()}
     return EvaluationResult(
         corpus=corpus,
@@ -302,6 +312,7 @@ def trained_result(
         methods=methods,
         queries=queries,
         rankings=rankings,
+        figures=figures,
         tsne=tsne.assign(id=reports["id"].to_numpy(), title=reports["title"].to_numpy()),
         **more,
     )

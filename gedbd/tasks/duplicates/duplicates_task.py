@@ -20,7 +20,6 @@ from gedbd.experiments.run_training import train_system
 from gedbd.experiments.training_task import TrainingSetup
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses.loss import Loss, check_labels
-from gedbd.retrieval.task_ranking import rank_all
 from gedbd.retrieval.vectors import spread
 from gedbd.sampling.batches import Batches
 from gedbd.tasks.duplicates.duplicate_data import DuplicateDataModule
@@ -79,7 +78,20 @@ class DuplicatesTask:
                 cfg.graph.dropout,
                 cfg.graph.bias,
             )
-        data, texts = _data(cfg, prepared, encoder, branch, batches, parts, console)
+        text: Text = instantiate(cfg.text)
+        texts, warnings = text(prepared.corpus.reports, encoder.tokenizer, encoder.text_tokens)
+        for warning in warnings:
+            print_line(console, f"{prepared.corpus.name}: {warning}")
+        data = DuplicateDataModule(
+            prepared.corpus,
+            encoder.tokenize(texts, cfg.cache_dir),
+            prepared.parts,
+            prepared.pairs,
+            batches,
+            prepared.queries,
+            prepared.observed_group,
+            ("val", *parts),
+        )
         data.title_graph = graph
         encode_untrained(data, texts, encoder, branch, everything=cfg.ranking.ranker)
         if cfg.ranking.ranker and data.frozen is not None:
@@ -103,9 +115,24 @@ class DuplicatesTask:
 
     def result(self, setup: TrainingSetup) -> EvaluationResult:
         """See ``SystemTask.result``."""
-        assert isinstance(setup.data, DuplicateDataModule)
-        assert isinstance(setup.system, DuplicateSystem)
-        return evaluate_trained(setup.data, setup.system)
+        data = setup.data
+        system = setup.system
+        assert isinstance(data, DuplicateDataModule)
+        assert isinstance(system, DuplicateSystem)
+        assert data.frozen is not None
+        graph = data.title_graph
+        return trained_result(
+            data.corpus,
+            system,
+            data,
+            pd.concat(system.scores.values()),
+            # Without a graph the only text branch is the model itself.
+            WITHOUT_GRAPH if system.branch is None else WITH_GRAPH,
+            spread(*data.frozen, len(data.corpus)),
+            graph.tag_network if graph else None,
+            threshold=round(float(system.threshold), 6),
+            title_cosines=graph.title_cosines if graph else None,
+        )
 
 
 def check_training(cfg: DictConfig, batches: Batches, loss: Loss, parts: np.ndarray) -> None:
@@ -163,34 +190,6 @@ def _graph(cfg: DictConfig, prepared: PreparedData, encoder: LoadedEncoder, cons
     return graph
 
 
-def _data(
-    cfg: DictConfig,
-    prepared: PreparedData,
-    encoder: LoadedEncoder,
-    branch: GraphBranch | None,
-    batches: Batches,
-    parts: tuple[str, ...],
-    console: Console,
-) -> tuple[DuplicateDataModule, list[str]]:
-    """The data module, and the texts of all reports."""
-    text: Text = instantiate(cfg.text)
-    texts, warnings = text(prepared.corpus.reports, encoder.tokenizer, encoder.text_tokens)
-    for warning in warnings:
-        print_line(console, f"{prepared.corpus.name}: {warning}")
-    data = DuplicateDataModule(
-        prepared.corpus,
-        encoder.tokenize(texts, cfg.cache_dir),
-        prepared.parts,
-        prepared.pairs,
-        branch.adjacency if branch else None,
-        batches,
-        prepared.queries,
-        prepared.observed_group,
-        ("val", *parts),
-    )
-    return data, texts
-
-
 def encode_untrained(
     data: DuplicateDataModule,
     texts: list[str],
@@ -238,26 +237,3 @@ def score_frozen(pairs: pd.DataFrame, parts: tuple[str, ...], rows: np.ndarray, 
     earlier = np.searchsorted(rows, pairs.loc[chosen, "earlier"].to_numpy())
     later = np.searchsorted(rows, pairs.loc[chosen, "later"].to_numpy())
     pairs.loc[chosen, "score_frozen"] = (vectors[earlier] * vectors[later]).sum(axis=1)
-
-
-def evaluate_trained(data: DuplicateDataModule, system: DuplicateSystem) -> EvaluationResult:
-    """The result of the system's last test; without a graph its only text branch is the model itself."""
-    assert data.frozen is not None
-    graph = data.title_graph
-    figures = {}
-    if graph is not None and graph.tag_network is not None:
-        from gedbd.evaluation.tag_figure import CAPTION, tag_network  # here, as it imports networkx
-
-        figures["tag_network"] = (CAPTION, tag_network(graph.tag_network))
-    queries = data.queries.get(data.evaluated[-1], {})
-    return trained_result(
-        data.corpus,
-        system,
-        data,
-        pd.concat(system.scores.values()),
-        WITHOUT_GRAPH if system.branch is None else WITH_GRAPH,
-        rank_all(queries, {"score_frozen": spread(*data.frozen, len(data.corpus))}),
-        threshold=round(float(system.threshold), 6),
-        title_cosines=graph.title_cosines if graph else None,
-        figures=figures,
-    )

@@ -9,22 +9,19 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TRAIN
-from gedbd.encoders.tag_encoder import TagEncoder, TagNetwork
+from gedbd.encoders.tag_encoder import TagEncoder
 from gedbd.encoders.title_body import TitleBody
 from gedbd.evaluation.display_names import FROZEN
-from gedbd.evaluation.tag_figure import CAPTION, tag_network
 from gedbd.experiments.evaluation_result import EvaluationResult
-from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_precision
+from gedbd.experiments.prepare import prepare_data, set_matmul_precision
 from gedbd.experiments.retrieval_system import trained_result
 from gedbd.experiments.run_training import train_system
 from gedbd.experiments.training_task import TrainingSetup
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses.loss import check_labels
 from gedbd.retrieval.scorers.cosine import VectorScorer
-from gedbd.retrieval.task_ranking import rank_all
-from gedbd.tasks.questions.projections import Questions, check_head, make_head, method_id, read_questions
+from gedbd.tasks.questions.projections import check_head, make_head, method_id, read_questions
 from gedbd.tasks.questions.question_data import QuestionsDataModule
 from gedbd.tasks.questions.question_negatives import Negatives
 from gedbd.tasks.questions.question_system import QuestionsSystem
@@ -82,7 +79,14 @@ class QuestionsTask:
         check_labels(loss, self.negatives.provides)
         prepared = prepare_data(cfg, console)
         tags: TagEncoder | None = instantiate(cfg.tags) if self.network else None
-        questions = self._read(cfg, prepared, tags)
+        encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
+        questions = read_questions(
+            prepared.corpus.reports,
+            TitleBody(encoder, self.clean),
+            tags,
+            prepared.parts == TRAIN,
+            prepared.corpus.name,
+        )
         data = QuestionsDataModule(
             questions,
             prepared.pairs,
@@ -105,41 +109,21 @@ class QuestionsTask:
 
     def result(self, setup: TrainingSetup) -> EvaluationResult:
         """See ``SystemTask.result``."""
-        assert isinstance(setup.data, QuestionsDataModule)
-        assert isinstance(setup.system, QuestionsSystem)
-        method = method_id(self.head, self.network)
-        network = None if setup.data.tag_vectors is None else setup.data.tag_vectors.network_
-        return evaluate_trained(setup.corpus, setup.data, setup.system, method, network)
-
-    def _read(self, cfg: DictConfig, prepared: PreparedData, tags: TagEncoder | None) -> Questions:
-        """Encodes the questions."""
-        encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
-        vectors = TitleBody(encoder, self.clean)
-        return read_questions(prepared.corpus.reports, vectors, tags, prepared.parts == TRAIN, prepared.corpus.name)
-
-
-def evaluate_trained(
-    corpus: Corpus, data: QuestionsDataModule, system: QuestionsSystem, method: str, network: TagNetwork | None
-) -> EvaluationResult:
-    """The result of the system's last test.
-
-    Args:
-        corpus: The questions.
-        data: Their data.
-        system: The tested system.
-        method: Id of the trained method.
-        network: The tag network that it reads, if it does, to be drawn.
-    """
-    scored = pd.concat(system.scores.values())
-    earlier = scored["earlier"].to_numpy()
-    later = scored["later"].to_numpy()
-    return trained_result(
-        corpus,
-        system,
-        data,
-        scored.assign(score_frozen=(data.frozen[earlier] * data.frozen[later]).sum(axis=1)).drop(columns="score_text"),
-        {method: "score", FROZEN: "score_frozen"},
-        rank_all(data.queries.get(data.evaluated[-1], {}), {"score_frozen": VectorScorer(data.frozen)}),
-        threshold=float(system.threshold),
-        figures={} if network is None else {"tag_network": (CAPTION, tag_network(network))},
-    )
+        data = setup.data
+        system = setup.system
+        assert isinstance(data, QuestionsDataModule)
+        assert isinstance(system, QuestionsSystem)
+        scored = pd.concat(system.scores.values())
+        earlier = scored["earlier"].to_numpy()
+        later = scored["later"].to_numpy()
+        cosine = (data.frozen[earlier] * data.frozen[later]).sum(axis=1)
+        return trained_result(
+            setup.corpus,
+            system,
+            data,
+            scored.assign(score_frozen=cosine).drop(columns="score_text"),
+            {method_id(self.head, self.network): "score", FROZEN: "score_frozen"},
+            VectorScorer(data.frozen),
+            data.tag_vectors.network_ if data.tag_vectors else None,
+            threshold=float(system.threshold),
+        )

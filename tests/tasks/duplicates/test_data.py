@@ -1,15 +1,13 @@
-"""Batches of distinct reports, and the tables one can look at."""
+"""Batches of distinct reports."""
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.ranking_tasks import EarlierReports, ReportPool
 from gedbd.sampling.pair_batches import PairBatches
 from gedbd.tasks.duplicates.duplicate_data import DuplicateDataModule
-from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
 from gedbd.text.tokens import TokenTable
 
 PAIRS = pd.DataFrame(
@@ -27,12 +25,8 @@ PAIRS = pd.DataFrame(
 def data() -> DuplicateDataModule:
     reports = pd.DataFrame({"id": list("abcd"), "title": ["one", "two", "three", "four"], "description": ""})
     tokens = TokenTable(np.array([5, 6, 6, 7, 7, 7, 8], dtype=np.int32), np.array([0, 1, 3, 6, 7]), pad_id=0)
-    edges = torch.tensor([[0, 1, 2, 1], [1, 0, 1, 2]])
-    graph = SparseAdjacency(edges, torch.tensor([0.9, 0.9, 0.4, 0.4]), 4)
     corpus = Corpus.of_table("toy", reports, np.array([0, 0, 2, 2]))
-    return DuplicateDataModule(
-        corpus, tokens, np.array([0, 0, 0, 1], dtype=np.int8), PAIRS, graph, PairBatches(3, seed=0)
-    )
+    return DuplicateDataModule(corpus, tokens, np.array([0, 0, 0, 1], dtype=np.int8), PAIRS, PairBatches(3, seed=0))
 
 
 def test_a_report_is_in_a_batch_once(data):
@@ -50,14 +44,14 @@ def test_a_report_is_in_a_batch_once(data):
 
 def test_batches_hold_observed_groups_only(data):
     observed = np.array([0, 1, 2, 2])
-    part = data.parts, PAIRS.drop(index=0), None
+    part = data.parts, PAIRS.drop(index=0)
     some = DuplicateDataModule(data.corpus, data.tokens, *part, PairBatches(3, seed=0), observed_group=observed)
     assert next(iter(some.train_dataloader())).group.tolist() == [0, 1, 2]
 
 
 def test_evaluation_of_a_ranked_part_reads_all_that_came_before(data):
     queries = EarlierReports(np.array([3]), np.array([0]), data.corpus.group)
-    part = data.parts, PAIRS, None
+    part = data.parts, PAIRS
     ranked = DuplicateDataModule(
         data.corpus, data.tokens, *part, PairBatches(3, seed=0), queries={"val": {"earlier": queries}}
     )
@@ -86,25 +80,3 @@ def test_epochs_are_shuffled_alike_for_one_seed(data):
         assert order == [step.pairs.tolist() for step in again.sampler]
         orders.append(str(order))
     assert len(set(orders)) > 1
-
-
-def test_tables_name_the_reports(data):
-    pairs = data.pair_table()
-    assert pairs.loc[0, ["id_1", "title_1", "id_2", "title_2"]].tolist() == ["a", "one", "b", "two"]
-    edges = data.edge_table(np.array([1]), top_k=2)
-    assert edges[["id_1", "id_2"]].to_numpy().tolist() == [["b", "a"], ["b", "c"]]
-    assert edges["weight"].tolist() == pytest.approx([0.9, 0.4])
-
-
-def test_graph_as_pyg_data(data):
-    graph = data.graph_data()
-    graph.validate()
-    assert graph.num_nodes == 4
-    assert graph.y.tolist() == [0, 0, 2, 2]
-    assert graph.edge_index.shape == (2, 8)
-
-
-def test_no_graph_no_edges(data):
-    data.graph = None
-    with pytest.raises(ValueError, match="there is no graph: choose graph=dense"):
-        data.edge_table(np.array([0]))

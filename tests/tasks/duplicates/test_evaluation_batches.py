@@ -26,7 +26,7 @@ def module(make_corpus, batches: PairBatches | GroupBatches | None = None) -> Du
     pairs = pd.DataFrame([(0, 250, 0, "anchor", "val")], columns=["earlier", "later", "label", "kind", "part"])
     queries = {"val": {"earlier": EarlierReports(np.array([250]), np.array([0]), corpus.group)}}
     parts = (np.arange(COUNT) >= 200).astype(np.int8)
-    return DuplicateDataModule(corpus, tokens, parts, pairs, None, batches or PairBatches(8, 0), queries=queries)
+    return DuplicateDataModule(corpus, tokens, parts, pairs, batches or PairBatches(8, 0), queries=queries)
 
 
 def check(batches: list[Batch], lengths: np.ndarray) -> list[int]:

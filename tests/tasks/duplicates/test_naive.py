@@ -55,10 +55,12 @@ def assemble(
     sizes = {"dim": 8, "max_tokens": MAX_TOKENS, "hidden": 16, "layers": 2, "dropout": 0.0, "seed": 0}
     loaded = load_tiny_encoder("tiny", "mean", **sizes)
     encoder, tokenizer = loaded.model, loaded.tokenizer
-    adjacency = DenseAdjacency(normalize(torch.randn(COUNT, 4), dim=1), torch.ones(COUNT, dtype=torch.bool))
+    title_vectors = normalize(torch.randn(COUNT, 4), dim=1)
+    adjacency = DenseAdjacency(title_vectors, torch.ones(COUNT, dtype=torch.bool))
     pairs = PairSampler().sample(corpus, split).table.assign(score_frozen=0.0)
     tokens = tokenize(titles, tokenizer, MAX_TOKENS)
-    data = DuplicateDataModule(corpus, tokens, split_corpus(split, corpus), pairs, adjacency, BATCHES[batches])
+    data = DuplicateDataModule(corpus, tokens, split_corpus(split, corpus), pairs, BATCHES[batches])
+    data.title_vectors = title_vectors
     data.remember(np.arange(COUNT), normalize(torch.randn(COUNT, 8), dim=1).numpy())
     branch = GraphBranch(adjacency, COUNT, 8, features) if features else None
     if branch:
@@ -98,7 +100,7 @@ def naive_vectors(system: DuplicateSystem, data: DuplicateDataModule, step: Batc
         x = torch.stack(
             [encode(system, data, row) if row in rows else system.branch.node_features.x[row] for row in range(COUNT)]
         )
-        cosine = data.graph.vectors @ data.graph.vectors.T
+        cosine = data.title_vectors @ data.title_vectors.T
         weight = (1 + cosine) / 2
         matrix = weight / (weight.sum(1)[:, None] * weight.sum(1)[None]).sqrt()
         for conv in (system.branch.conv1, system.branch.conv2):

@@ -46,9 +46,7 @@ def assemble(
     vectors = torch.nn.functional.normalize(torch.randn(len(reports), 4), dim=1)
     adjacency = DenseAdjacency(vectors, torch.ones(len(reports), dtype=torch.bool))
     pairs = PairSampler().sample(reports, split).table.assign(score_frozen=0.0)
-    data = DuplicateDataModule(
-        reports, tokens, split_corpus(split, reports), pairs, adjacency, PairBatches(batch_size, 0)
-    )
+    data = DuplicateDataModule(reports, tokens, split_corpus(split, reports), pairs, PairBatches(batch_size, 0))
     branch = GraphBranch(adjacency, len(reports), 8, features) if graph else None
     fusion = WeightedSum(lambda_text) if graph else TextOnly()
     system = DuplicateSystem(

@@ -89,7 +89,6 @@ def test_a_title_without_direction_is_half_similar_to_all():
     out = adjacency(x)
     assert out.isfinite().all()
     torch.testing.assert_close(out.double(), materialised(vectors, inside, 1) @ x.double(), atol=1e-6, rtol=1e-5)
-    assert adjacency.neighbours(torch.tensor([20]), 21)[1].tolist() == [pytest.approx([0.5] * 21)]
 
 
 def test_opposite_titles_do_not_break_the_degrees():
@@ -111,16 +110,3 @@ def test_convolution_is_that_of_pyg_on_the_whole_edge_list():
         expected = expected.relu() if conv is first else expected
     found = DenseAdjacency(vectors, inside).convolve(torch.zeros(40, 6), torch.arange(40), x, first, second)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
-
-
-def test_neighbours_are_the_strongest_senders_but_not_oneself():
-    vectors = unit_rows(60)
-    inside = torch.arange(60) < 40
-    rows = torch.tensor([3, 50])
-    index, weight = DenseAdjacency(vectors, inside, power=3).neighbours(rows, 4)
-    cosine = vectors @ vectors.T
-    for place, row in enumerate(rows.tolist()):
-        senders = [other for other in range(40) if other != row]
-        expected = sorted(senders, key=lambda other: -float(cosine[row, other]))[:4]
-        assert index[place].tolist() == expected
-        assert weight[place].tolist() == pytest.approx([float((1 + cosine[row, e]) / 2) ** 3 for e in expected], 1e-4)
