@@ -9,7 +9,6 @@ from omegaconf import DictConfig
 from pytorch_lightning import seed_everything
 from rich.console import Console
 
-from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import split_corpus
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.experiments.checkpoint import save_run
@@ -19,8 +18,8 @@ from gedbd.io.console import print_detail, print_line, silence_library_logs
 from gedbd.retrieval.scorers.table_vectors import TagVectors
 from gedbd.tasks.confirmation.anchors import assemble
 from gedbd.tasks.confirmation.confirmation_output import write_result
-from gedbd.tasks.confirmation.confirmation_results import MEDIAN, ConfirmationResult, measure
-from gedbd.tasks.confirmation.regression_methods import AnchorData, Prediction, RegressionMethod
+from gedbd.tasks.confirmation.confirmation_results import MEDIAN, measure
+from gedbd.tasks.confirmation.regression_methods import RegressionMethod
 
 
 class ConfirmationTask:
@@ -63,17 +62,6 @@ class ConfirmationTask:
         silence_library_logs()
         seed_everything(cfg.seed, verbose=False)
         corpus = read_corpus(cfg.dataset)
-        data, warnings = self._data(cfg, corpus)
-        for warning in (*corpus.warnings, *warnings):
-            print_line(console, f"{corpus.name}: {warning}")
-        save_run(folder, cfg, corpus)
-        with open_loggers(cfg, folder, "train") as loggers:
-            result = self._fit(corpus, data, console)
-            write_result(folder, result, self.published, loggers, console)
-        return result.validation
-
-    def _data(self, cfg: DictConfig, corpus: Corpus) -> tuple[AnchorData, tuple[str, ...]]:
-        """The anchors with the features that the methods read, and warnings."""
         encoder: LoadedEncoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
         wanted = {name for method in self.methods.values() for name in method.features}
         tag_encoder: TagVectors | None = None
@@ -81,17 +69,20 @@ class ConfirmationTask:
             tag_encoder = instantiate(cfg.tags)
         parts = split_corpus(instantiate(cfg.split), corpus)
         rules = (self.only_known, self.min_minutes, self.fields)
-        return assemble(corpus, parts, wanted, encoder, tag_encoder, *rules)
-
-    def _fit(self, corpus: Corpus, data: AnchorData, console: Console) -> ConfirmationResult:
-        """Fits all methods for which there are features, and compares them."""
-        usable = {name: method for name, method in self.methods.items() if set(method.features) <= set(data.features)}
-        left_out = [name for name in self.methods if name not in usable]
-        if left_out:
-            line = f"{corpus.name}: there are no tags, so these methods are left out: {', '.join(left_out)}"
-            print_line(console, line)
-        predictions: dict[str, Prediction] = {}
-        for name, method in usable.items():
-            print_detail(console, f"fit {name} on {data.train.sum():,} anchors")
-            predictions[name] = method.predict(data)
-        return measure(corpus, data, usable, predictions)
+        data, warnings = assemble(corpus, parts, wanted, encoder, tag_encoder, *rules)
+        for warning in (*corpus.warnings, *warnings):
+            print_line(console, f"{corpus.name}: {warning}")
+        save_run(folder, cfg, corpus)
+        with open_loggers(cfg, folder, "train") as loggers:
+            usable = {name: one for name, one in self.methods.items() if set(one.features) <= set(data.features)}
+            left_out = [name for name in self.methods if name not in usable]
+            if left_out:
+                line = f"{corpus.name}: there are no tags, so these methods are left out: {', '.join(left_out)}"
+                print_line(console, line)
+            predictions = {}
+            for name, method in usable.items():
+                print_detail(console, f"fit {name} on {data.train.sum():,} anchors")
+                predictions[name] = method.predict(data)
+            result = measure(corpus, data, usable, predictions)
+            write_result(folder, result, self.published, loggers, console)
+        return result.validation

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -52,10 +52,10 @@ class HmcblOptions:
         hard: Share of the negative changes that change a file of the positive one.
         val_candidates: Commits, besides the inducing ones, that validation ranks.
         max_sim: Rank by late interaction too; the vectors of all tokens are in memory.
-        settings: Options of ``HmcblSettings``.
+        settings: The model and the loss.
 
     Raises:
-        ValueError: If the granularity or an option of the settings is invalid.
+        ValueError: If the granularity is invalid.
     """
 
     granularity: Granularity = "hunk"
@@ -71,12 +71,11 @@ class HmcblOptions:
     hard: float = 0.0
     val_candidates: int = 400
     max_sim: bool = False
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: HmcblSettings = field(default_factory=HmcblSettings)
 
     def __post_init__(self) -> None:
         if self.granularity not in GRANULARITIES:
             raise ValueError(f"task.model.granularity={self.granularity}: choose from {', '.join(GRANULARITIES)}")
-        HmcblSettings(**self.settings)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -89,19 +88,10 @@ class HmcblOptions:
         return replace(compared, parts=(*compared.parts, *self.ids), only={**compared.only, **only})
 
 
-class Hmcbl(NamedTuple):
-    """What Lightning trains, and the inputs of its two encoders."""
-
-    data: LocalizationDataModule
-    system: HmcblSystem
-    reports: ReportInputs
-    changes: ChangeInputs
-
-
 def build_hmcbl(
     options: HmcblOptions, cfg: DictConfig, corpus: ChangeCorpus, halves: Halves, val_share: float
-) -> Hmcbl:
-    """Data and system.
+) -> tuple[HmcblSystem, LocalizationDataModule]:
+    """System and data.
 
     Args:
         options: What is trained.
@@ -123,21 +113,19 @@ def build_hmcbl(
     schedule = instantiate(cfg.optimizer), instantiate(cfg.scheduler)
     links = CandidateLinks.of_corpus(corpus)
     bf16 = str(cfg.trainer.precision).startswith("bf16")
-    settings = HmcblSettings(**options.settings)
-    system = HmcblSystem(*sides, settings, links, *schedule, cfg.seed, bf16)
-    return Hmcbl(data, system, reports, changes)
+    return HmcblSystem(*sides, options.settings, links, *schedule, cfg.seed, bf16), data
 
 
-def hmcbl_scorers(built: Hmcbl, max_sim: bool) -> dict[str, MakeScorer]:
+def hmcbl_scorers(system: HmcblSystem, data: LocalizationDataModule, max_sim: bool) -> dict[str, MakeScorer]:
     """Scorers of the granularity that was trained, by the weights as they stand.
 
     Args:
-        built: After its training.
+        system: After its training.
+        data: Its inputs.
         max_sim: Whether late interaction is wanted.
     """
-    system = built.system
-    reports = system.encode_reports(built.reports, np.arange(len(built.reports)), tokens=max_sim)
-    changes = system.encode_changes(built.changes, np.arange(len(built.changes)), tokens=max_sim)
+    reports = system.encode_reports(data.reports, np.arange(len(data.reports)), tokens=max_sim)
+    changes = system.encode_changes(data.changes, np.arange(len(data.changes)), tokens=max_sim)
     found: dict[str, MakeScorer] = {COSINE: lambda: VectorScorer(system.pooled(changes), system.pooled(reports))}
     if max_sim:
         found[MAX_SIM] = lambda: MaxSim(EncodedTokens(changes, reports))

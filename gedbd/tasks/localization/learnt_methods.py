@@ -7,37 +7,27 @@ import numpy as np
 
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.retrieval.changes.change_scorer import LearntChanges, Replay
-from gedbd.retrieval.changes.change_training import ChangeTrainingOptions, Kind
+from gedbd.retrieval.changes.change_training import ChangeTrainingOptions
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.tasks.localization.change_rankings import RankingMethod
 from gedbd.tasks.localization.localization_protocol import Level, reports_of
 
 
 @dataclass(frozen=True)
-class LearntOptions:
+class LearntOptions(ChangeTrainingOptions):
     """A learnt ranker, see ``LearntChanges``.
 
     Attributes:
-        kind: ``boosted`` or ``linear``.
-        content_free: Whether it reads features whose value does not depend on the text of the report.
-        ownership: Whether it reads how many lines of the files that the report may concern come from a commit, which
-            are many for large and old commits whatever the text says, see ``TEXT_BOUND``.
+        seed: Of the first training, to which the seeds of the task are added.
         shuffled: Each report has the text of another one. What such a ranker finds does not depend on the text: it is
             the control of all others.
         tracker: Whether it reads earlier fixes.
         hmcbl: Whether it reads the scores of the trained encoders; left out where none are trained.
-        num_seeds: Boosted trees are the mean of so many trainings.
-        rounds: Trees of each training.
     """
 
-    kind: Kind = "boosted"
-    content_free: bool = True
-    ownership: bool = True
     shuffled: bool = False
     tracker: bool = True
     hmcbl: bool = False
-    num_seeds: int = 3
-    rounds: int = 150
 
     def __post_init__(self) -> None:
         if self.kind not in ("boosted", "linear"):
@@ -137,14 +127,8 @@ def _method(
     ranker: LearntOptions, replay: Replay, training: np.ndarray, hunks: Scorer, extra: Mapping[str, Scorer]
 ) -> RankingMethod:
     def make(level: Level, seed: int) -> Scorer:
-        options = ChangeTrainingOptions(
-            kind=ranker.kind,
-            content_free=ranker.content_free,
-            ownership=ranker.ownership,
-            seed=seed * ranker.num_seeds,  # so that no two seeds share a training
-            num_seeds=ranker.num_seeds,
-            rounds=ranker.rounds,
-        )
+        # No two seeds share a training.
+        options = replace(ranker, seed=ranker.seed + seed * ranker.num_seeds)
         parts = hunks if level.granularity == "hunk" else None
         scorer = LearntChanges(replay, level.granularity, options, extra, parts, training)
         return OtherTexts(scorer, replay.corpus) if ranker.shuffled else scorer

@@ -27,7 +27,6 @@ class LocalizationResult:
         measured: What the methods have reached, those of the first level first.
         baseline: The method that the others are compared with.
         first: Ids of the methods that were trained here, which tables show first.
-        validation: MRR of ``first[0]`` on validation, which is within the first half.
         epochs: One row an epoch of HMCBL's training; empty without it.
     """
 
@@ -36,7 +35,6 @@ class LocalizationResult:
     measured: tuple[MeasuredMethod, ...]
     baseline: str
     first: tuple[str, ...]
-    validation: float
     epochs: pd.DataFrame
 
     @cached_property

@@ -36,7 +36,6 @@ from gedbd.tasks.localization.hmcbl import (
     encoders_of_commits,
     hmcbl_scorers,
 )
-from gedbd.tasks.localization.hmcbl_settings import HmcblSettings
 from gedbd.tasks.localization.learnt_methods import LearntOptions, learnt_methods
 from gedbd.tasks.localization.localization_output import write_result
 from gedbd.tasks.localization.localization_protocol import Halves, Level, find_halves, make_level
@@ -101,39 +100,32 @@ class LocalizationTask:
         """See ``Task.train``; returns the MRR of HMCBL, or else of the learnt sum, on validation in the first half."""
         silence_library_logs()
         seed_everything(cfg.seed, verbose=False)
-        if self.model is None:
-            return self._rank_alone(cfg, folder, console)
-        set_matmul_precision(cfg.matmul_precision)
-        check_metric(cfg.monitor, HmcblSettings(**self.model.settings))
-        callbacks = training_callbacks(folder, cfg.monitor, cfg.patience, console, VALIDATION)
+        if self.model is not None:
+            set_matmul_precision(cfg.matmul_precision)
+            names = ["val/mrr", "val/loss", *(f"val/{level}_loss" for level in self.model.settings.weights)]
+            if cfg.monitor not in names:
+                raise ValueError(f"monitor={cfg.monitor} is not logged: choose one of {', '.join(names)}")
         corpus = read_changes(cfg.dataset)
         halves = find_halves(corpus)
         levels = self._levels(corpus, halves, console)
-        built = build_hmcbl(self.model, cfg, corpus, halves, self.val_share)
-        with trained(built.system, built.data, corpus, cfg, folder, callbacks, console) as training:
+        if self.model is None:
+            save_run(folder, cfg, corpus)
+            with open_loggers(cfg, folder, "train") as loggers:
+                result = self._rank(corpus, halves, levels, {}, {}, pd.DataFrame(), cfg.seed, console)
+                value = self._validate(corpus, levels[0], cfg.seed, console)
+                write_result(folder, result, self.published, loggers, console)
+            return value
+        callbacks = training_callbacks(folder, cfg.monitor, cfg.patience, console, VALIDATION)
+        system, data = build_hmcbl(self.model, cfg, corpus, halves, self.val_share)
+        with trained(system, data, corpus, cfg, folder, callbacks, console) as training:
             if training.is_first:
                 commits, _ = make_level(corpus, halves, "commit")
-                own = hmcbl_scorers(built, self.model.max_sim)
-                encoders = encoders_of_commits(own, self.model, corpus, commits, built.data.fit_rows)
-                measured = self._rank(corpus, halves, levels, own, encoders, cfg.seed, console)
+                own = hmcbl_scorers(system, data, self.model.max_sim)
+                encoders = encoders_of_commits(own, self.model, corpus, commits, data.fit_rows)
                 epochs = read_csv(folder / "metrics.csv")
-                value = value_of_best(folder, cfg.monitor, VALIDATION)
-                result = self._result(corpus, levels, measured, value, epochs)
+                result = self._rank(corpus, halves, levels, own, encoders, epochs, cfg.seed, console)
                 write_result(folder, result, self.published, training.loggers, console)
         return value_of_best(folder, cfg.monitor, VALIDATION)
-
-    def _rank_alone(self, cfg: DictConfig, folder: Path, console: Console) -> float:
-        """Ranks without training an encoder."""
-        corpus = read_changes(cfg.dataset)
-        halves = find_halves(corpus)
-        levels = self._levels(corpus, halves, console)
-        save_run(folder, cfg, corpus)
-        with open_loggers(cfg, folder, "train") as loggers:
-            measured = self._rank(corpus, halves, levels, {}, {}, cfg.seed, console)
-            value = self._validate(corpus, levels[0], cfg.seed, console)
-            result = self._result(corpus, levels, measured, value, pd.DataFrame())
-            write_result(folder, result, self.published, loggers, console)
-        return value
 
     def _levels(self, corpus: ChangeCorpus, halves: Halves, console: Console) -> tuple[Level, ...]:
         """What is ranked; prints the warnings."""
@@ -150,10 +142,22 @@ class LocalizationTask:
         levels: tuple[Level, ...],
         own: Mapping[str, MakeScorer],
         encoders: Mapping[str, Scorer],
+        epochs: pd.DataFrame,
         seed: int,
         console: Console,
-    ) -> list[MeasuredMethod]:
-        """Ranks by all methods at all granularities, with the scorers of the trained encoders, if any."""
+    ) -> LocalizationResult:
+        """Ranks by all methods at all granularities; those that were trained here come first.
+
+        Args:
+            corpus: Reports and changes.
+            halves: The reports that train and test.
+            levels: What is ranked.
+            own: Scorers of the trained encoders, none without training.
+            encoders: See ``encoders_of_commits``; none without training.
+            epochs: See ``LocalizationResult``.
+            seed: The first seed of random methods.
+            console: Where warnings go.
+        """
         compared = self.compared if self.model is None else self.model.add_to(self.compared)
         hunks = self.scorers[self.compared.baseline]()
         learnt = learnt_methods(self.learnt, corpus, halves.train, hunks, encoders)
@@ -162,23 +166,11 @@ class LocalizationTask:
             methods = learnt | make_methods({**self.scorers, **own}, compared, corpus, level.granularity)
             methods[EARLIER_BUGS] = fixed_method(EarlierBugs(corpus.inducing[level.granularity], level.inputs))
             measured += rank_level(level, methods, range(seed, seed + self.seeds), console)
-        return measured
-
-    def _result(
-        self,
-        corpus: ChangeCorpus,
-        levels: tuple[Level, ...],
-        measured: list[MeasuredMethod],
-        validation: float,
-        epochs: pd.DataFrame,
-    ) -> LocalizationResult:
-        """What was measured; the methods that were trained here come first."""
         trained_ids = () if self.model is None else self.model.ids
         known = {one.method for one in measured}
-        own = [name for id_ in trained_ids for name in (id_, f"{id_}{BEST_PART}")]
-        first = tuple(name for name in (*own, *self.learnt, LINEAR) if name in known)
-        baseline = self.compared.baseline
-        return LocalizationResult(corpus, levels, tuple(measured), baseline, first, validation, epochs)
+        best_parts = [name for id_ in trained_ids for name in (id_, f"{id_}{BEST_PART}")]
+        first = tuple(name for name in (*best_parts, *self.learnt, LINEAR) if name in known)
+        return LocalizationResult(corpus, levels, tuple(measured), self.compared.baseline, first, epochs)
 
     def _validate(self, corpus: ChangeCorpus, level: Level, seed: int, console: Console) -> float:
         """MRR on the latest reports of the first half of a method that learns from the older ones."""
@@ -188,10 +180,3 @@ class LocalizationTask:
         method = methods[LINEAR if LINEAR in methods else self.compared.baseline]
         values, _ = measure(held_out, method.make(held_out, seed), console, "validation")
         return float(values["mrr"].mean())
-
-
-def check_metric(monitor: str, settings: HmcblSettings) -> None:
-    """Raises ValueError if a metric is not logged."""
-    names = ["val/mrr", "val/loss", *(f"val/{level}_loss" for level in settings.weights)]
-    if monitor not in names:
-        raise ValueError(f"monitor={monitor} is not logged: choose one of {', '.join(names)}")

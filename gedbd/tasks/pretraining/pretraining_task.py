@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -32,15 +32,6 @@ from gedbd.tasks.pretraining.pretraining_output import write_result
 from gedbd.tasks.pretraining.pretraining_system import PretrainingSystem
 
 COMPARED = "val/mean_accuracy"
-
-
-class Pretraining(NamedTuple):
-    """What is trained, and its tokenizer."""
-
-    data: PretrainingDataModule
-    system: PretrainingSystem
-    tokenizer: PreTrainedTokenizerBase
-    corpus: Corpus
 
 
 class PretrainingTask:
@@ -84,18 +75,11 @@ class PretrainingTask:
         """See ``Task.train``; returns the mean accuracy on validation of the best checkpoint."""
         silence_library_logs()
         set_matmul_precision(cfg.matmul_precision)
-        self._check_monitor(cfg.monitor)
+        logged = [f"{name}_{what}" for name in self.weights for what in ("loss", "accuracy")]
+        names = [f"val/{name}" for name in ("loss", "mean_accuracy", *logged)]
+        if cfg.monitor not in names:
+            raise ValueError(f"monitor={cfg.monitor} is not logged: choose one of {', '.join(names)}")
         callbacks = training_callbacks(folder, cfg.monitor, cfg.patience, console, COMPARED)
-        built = self._build(cfg, console)
-        with trained(built.system, built.data, built.corpus, cfg, folder, callbacks, console) as training:
-            if training.is_first:
-                backbone = built.system.encoder.backbone
-                save_encoder(folder / "encoder", backbone, built.tokenizer, self.limits, self.parts)
-                write_result(folder, built.corpus, built.data, built.system, training.loggers, console)
-        return value_of_best(folder, cfg.monitor, COMPARED)
-
-    def _build(self, cfg: DictConfig, console: Console) -> Pretraining:
-        """Reads methods, and makes the data and the system."""
         seed_everything(cfg.seed, verbose=False)
         encoder = instantiate(cfg.encoder)
         corpus = read_corpus(cfg.dataset)
@@ -113,14 +97,11 @@ class PretrainingTask:
         torch.manual_seed(cfg.seed)
         schedule = instantiate(cfg.optimizer), instantiate(cfg.scheduler)
         system = PretrainingSystem(backbone, self.weights, *schedule, cfg.seed)
-        return Pretraining(data, system, tokenizer, corpus)
-
-    def _check_monitor(self, monitor: str) -> None:
-        """Raises ValueError if a metric is not logged."""
-        measured = [f"{name}_{what}" for name in self.weights for what in ("loss", "accuracy")]
-        names = [f"val/{name}" for name in ("loss", "mean_accuracy", *measured)]
-        if monitor not in names:
-            raise ValueError(f"monitor={monitor} is not logged: choose one of {', '.join(names)}")
+        with trained(system, data, corpus, cfg, folder, callbacks, console) as training:
+            if training.is_first:
+                save_encoder(folder / "encoder", system.encoder.backbone, tokenizer, self.limits, self.parts)
+                write_result(folder, corpus, data, system, training.loggers, console)
+        return value_of_best(folder, cfg.monitor, COMPARED)
 
 
 def input_parts(nodes: bool, types: bool, roles: bool, edges: str) -> InputParts:
