@@ -4,7 +4,7 @@
 from the pooling and the trained weights of the text encoder, which are what is compared here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from gedbd.io.console import track
 from gedbd.text.tokens import CHUNK_TEXTS, TokenTable
 
 MIN_PROGRESS_ITEMS = 10
+Texts = Sequence[str] | Mapping[int, str]  # by row
 
 
 class CrossEncoder(nn.Module):
@@ -135,7 +136,7 @@ class CrossEncoderOptions(NamedTuple):
 
 
 def train_cross_encoder(
-    model: CrossEncoder, texts: Sequence[str], examples: Sequence[PairExample], options: CrossEncoderOptions
+    model: CrossEncoder, texts: Texts, examples: Sequence[PairExample], options: CrossEncoderOptions
 ) -> None:
     """Minimises -log of the softmax probability of the relevant report in each list.
 
@@ -169,7 +170,7 @@ def train_cross_encoder(
 
 
 def _loss(
-    model: CrossEncoder, texts: Sequence[str], batch: Sequence[PairExample], negatives: int, rng: np.random.Generator
+    model: CrossEncoder, texts: Texts, batch: Sequence[PairExample], negatives: int, rng: np.random.Generator
 ) -> torch.Tensor:
     """Mean -log of the softmax probability of each relevant report among negatives drawn near the top."""
     queries: list[str] = []

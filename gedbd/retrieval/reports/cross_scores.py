@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -10,7 +9,7 @@ import torch
 from gedbd.encoders.backends.backend import Backend, PreparedBackend
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.retrieval.cross_encoder import CrossEncoder, CrossEncoderOptions, PairExample, train_cross_encoder
-from gedbd.retrieval.reports.pair_scorer import ReportText
+from gedbd.retrieval.reports.second_stage import RankedList, ReportText
 
 NAME = "cross"
 DEPTH = 30
@@ -20,20 +19,6 @@ MAX_QUERIES = 1500
 OPTIONS = CrossEncoderOptions(negatives=3, epochs=1, lr=1e-4, batch_size=8)
 MIN_FOLDS = 2
 MIN_QUERIES = 2
-
-
-class RankedList(NamedTuple):
-    """A query with a known duplicate, and how another ranker orders its candidates.
-
-    Attributes:
-        query: Its row.
-        relevant: ``(R,)`` rows of the earlier reports of its group.
-        candidates: ``(C,)`` rows of the candidates, the best first.
-    """
-
-    query: int
-    relevant: np.ndarray
-    candidates: np.ndarray
 
 
 class CrossScores:
@@ -50,6 +35,7 @@ class CrossScores:
     """
 
     name = NAME
+    warnings: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -92,7 +78,8 @@ class CrossScores:
         self._prepared = None  # it may hold a converted copy of the old weights
         self.model.load_state_dict(self._initial)
         latest = examples[-self.max_queries :]
-        train_cross_encoder(self.model, _JoinedTexts(texts), latest, self.options)
+        rows = {row for one in latest for row in (one.query, one.relevant, *one.irrelevant.tolist())}
+        train_cross_encoder(self.model, {row: texts[row].joined() for row in rows}, latest, self.options)
         self.model.eval()
 
     def fit_held_out(
@@ -126,33 +113,25 @@ class CrossScores:
             half = len(latest) // 2
             self.fit(texts, latest[:half])
             return [*older, *map(_no_scores, latest[:half]), *self.score_lists(texts, latest[half:])]
-        return [*older, *self._cross_fit(texts, latest, groups)]
-
-    def _cross_fit(
-        self, texts: Sequence[ReportText], lists: Sequence[RankedList], groups: np.ndarray
-    ) -> list[np.ndarray]:
-        """``fit_held_out`` with folds."""
-        fold = _group_folds(lists, groups, self.folds)
-        scores = [_no_scores(listed) for listed in lists]
+        fold = _group_folds(latest, groups, self.folds)
+        scores = [_no_scores(listed) for listed in latest]
         for number in range(self.folds):
-            self.fit(texts, [listed for listed, own in zip(lists, fold, strict=True) if own != number])
+            self.fit(texts, [listed for listed, own in zip(latest, fold, strict=True) if own != number])
             places = np.flatnonzero(fold == number).tolist()
-            for place, found in zip(places, self.score_lists(texts, [lists[place] for place in places]), strict=True):
+            for place, found in zip(places, self.score_lists(texts, [latest[place] for place in places]), strict=True):
                 scores[place] = found
-        self.fit(texts, lists)
-        return scores
-
-    def score(self, query: ReportText, candidates: Sequence[ReportText]) -> np.ndarray:
-        """See ``ReportPairScorer``."""
-        rows = np.arange(1, len(candidates) + 1)
-        return self.score_lists([query, *candidates], [RankedList(0, np.empty(0, dtype=np.int64), rows)])[0]
+        self.fit(texts, latest)
+        return [*older, *scores]
 
     def score_lists(self, texts: Sequence[ReportText], lists: Sequence[RankedList]) -> list[np.ndarray]:
-        """As ``score``, of many queries at once, which is faster: pairs of similar length are scored together."""
-        joined = _JoinedTexts(texts)
-        first = [joined[listed.query] for listed in lists for _ in listed.candidates[: self.depth]]
-        second = [joined[row] for listed in lists for row in listed.candidates[: self.depth].tolist()]
-        found = self._predict(first, second)
+        """See ``ReportPairScorer``. Many queries at once are faster: pairs of similar length are scored together."""
+        first = [texts[listed.query].joined() for listed in lists for _ in listed.candidates[: self.depth]]
+        second = [texts[row].joined() for listed in lists for row in listed.candidates[: self.depth].tolist()]
+        if self.backend is None:
+            found = self.model.predict(first, second).numpy()
+        else:
+            self._prepared = self._prepared or self.backend.prepare(self.model.encoder, None)
+            found = self.model.predict_with(self._prepared, first, second)
         scores = []
         start = 0
         for listed in lists:
@@ -162,13 +141,6 @@ class CrossScores:
             start += count
             scores.append(own)
         return scores
-
-    def _predict(self, first: list[str], second: list[str]) -> np.ndarray:
-        if self.backend is None:
-            return self.model.predict(first, second).numpy()
-        if self._prepared is None:
-            self._prepared = self.backend.prepare(self.model.encoder, None)
-        return self.model.predict_with(self._prepared, first, second)
 
     def _example(self, listed: RankedList) -> PairExample | None:
         """The relevant candidate that is ranked highest, and the irrelevant ones near the top."""
@@ -180,19 +152,6 @@ class CrossScores:
             return None
         relevant = listed.candidates[np.argmax(right)] if right.any() else listed.relevant[0]
         return PairExample(listed.query, int(relevant), irrelevant)
-
-
-class _JoinedTexts(Sequence[str]):
-    """The texts that the cross-encoder reads, joined when they are read."""
-
-    def __init__(self, texts: Sequence[ReportText]) -> None:
-        self.texts = texts
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def __getitem__(self, row: int) -> str:  # type: ignore[override]
-        return self.texts[row].joined()
 
 
 def _no_scores(listed: RankedList) -> np.ndarray:

@@ -5,9 +5,9 @@ It is off unless the configuration names an endpoint: the texts of reports are s
 
 import hashlib
 import json
+import logging
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gedbd.encoders.chat_endpoint import ChatEndpoint, ChatFailure, open_endpoint, optional_fields
+from gedbd.io.console import item_progress
 from gedbd.io.files import cache_folder
 from gedbd.io.sqlite_file import MARKS, CacheFile
-from gedbd.retrieval.reports.pair_scorer import ReportText
+from gedbd.retrieval.reports.second_stage import RankedList, ReportText
 
 ANSWERS = ("number", "yes_no")
 TASK = (
@@ -43,9 +44,11 @@ WORD = re.compile(rf"{LABEL}(yes|no)[\s*`}}\".!]*", re.IGNORECASE)
 FILE = "llm_answers.sqlite"
 # An answer that cannot be read has no score; it is kept, since the same question would be answered alike.
 TABLE = "answers (question TEXT, pair TEXT, score REAL, PRIMARY KEY (question, pair))"
+STORED = f"SELECT pair, score FROM answers WHERE question = ? AND pair IN {MARKS}"
 NAME = "llm"
 UNREADABLE = "the answer cannot be read"
 CAP = "llm.max_calls is reached"
+LOG = logging.getLogger(__name__)
 
 
 class LlmQuestion(NamedTuple):
@@ -81,6 +84,10 @@ class LlmCheck:
         depth: Number of candidates to ask about.
         concurrency: Number of requests at a time.
         max_calls: Number of requests in the life of this object; None for no limit.
+
+    Raises:
+        ValueError: If the folder cannot be used.
+        StoreUnavailable: If the file in it cannot be used, as in the methods.
     """
 
     name = NAME
@@ -99,26 +106,38 @@ class LlmCheck:
         self.depth = depth
         self.concurrency = concurrency
         self.max_calls = max_calls
-        self.cache = AnswerCache(cache_dir, question.key)
         self.calls = 0
-        self.missing: Counter[str] = Counter()
+        self._num_unreadable = 0
         self._lock = Lock()
+        self._file = cache_folder(cache_dir) / FILE  # which concurrent processes may share
+        self._key = question.key
+        CacheFile(self._file, TABLE).close()  # damage is found before anything is sent
 
-    def announce(self, num_queries: int) -> str:
-        """A notice for the user before the candidates of some queries are scored."""
-        count = num_queries * self.depth
-        return (
-            f"up to {count:,} pairs of reports will be sent to {self.endpoint.address}, model {self.question.model};"
-            " their texts leave this machine unless that address is local"
+    def fit_held_out(
+        self, texts: Sequence[ReportText], lists: Sequence[RankedList], groups: np.ndarray
+    ) -> list[np.ndarray]:
+        """Scores training queries after a notice for the user; there is nothing to learn."""
+        LOG.warning(
+            "up to %s pairs of reports will be sent to %s, model %s; their texts leave this machine unless that address"
+            " is local",
+            *(f"{len(lists) * self.depth:,}", self.endpoint.address, self.question.model),
         )
+        return self.score_lists(texts, lists)
+
+    def score_lists(self, texts: Sequence[ReportText], lists: Sequence[RankedList]) -> list[np.ndarray]:
+        """See ``ReportPairScorer``."""
+        scores = []
+        with item_progress("reports") as progress:
+            for listed in progress.track(lists, description="ask the language model"):
+                first = [texts[row] for row in listed.candidates[: self.depth].tolist()]
+                scores.append(self.score(texts[listed.query], first))
+        return scores
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """How many answers are missing so far, with the reasons; empty if none is."""
-        with self._lock:
-            reasons = ", ".join(f"{problem}: {count:,}" for problem, count in self.missing.most_common())
-            total = self.missing.total()
-        return (f"{NAME}: {total:,} scores are missing ({reasons})",) if total else ()
+        """How many answers are missing so far; empty if none is."""
+        count = self._num_unreadable
+        return (f"{NAME}: {count:,} scores are missing ({UNREADABLE}: {count:,})",) if count else ()
 
     def score(self, query: ReportText, candidates: Sequence[ReportText]) -> np.ndarray:
         """Scores of C candidates from 0 to 1, ``(C,)`` float32; NaN beyond ``depth``, and for an unreadable answer.
@@ -128,23 +147,27 @@ class LlmCheck:
                 the same command goes on from there.
         """
         scores = np.full(len(candidates), np.nan, dtype=np.float32)
-        asked = [self._messages(query, candidate) for candidate in candidates[: self.depth]]
+        answer, length = self.question.answer, self.question.max_characters
+        asked = [messages(query, candidate, answer, length) for candidate in candidates[: self.depth]]
         pairs = [content_hash(conversation) for conversation in asked]
-        stored = self.cache.read(pairs)
+        with closing(CacheFile(self._file, TABLE)) as cache:
+            stored = dict(cache.select(STORED, pairs, self._key))
         missing = {pair: conversation for pair, conversation in zip(pairs, asked, strict=True) if pair not in stored}
         answers = stored | self._ask(missing)
         for place, pair in enumerate(pairs):
-            answer = answers[pair]
-            if isinstance(answer, ChatFailure):
-                raise ValueError(self._advice(answer))
-            if answer is None:
-                self._count(UNREADABLE)
+            score = answers[pair]
+            if isinstance(score, ChatFailure):
+                advice = "raise it" if score.problem == CAP else "check the endpoint"
+                raise ValueError(
+                    f"{self.endpoint.base_url}: {score.problem} ({self.calls:,} requests so far): {advice}, then run"
+                    " the same command again, which goes on from here; or leave llm out"
+                )
+            if score is None:
+                self._num_unreadable += 1
+                self.endpoint.failed(UNREADABLE)  # logged once
             else:
-                scores[place] = answer
+                scores[place] = score
         return scores
-
-    def _messages(self, query: ReportText, candidate: ReportText) -> list[dict[str, Any]]:
-        return messages(query, candidate, self.question.answer, self.question.max_characters)
 
     def _ask(self, missing: Mapping[str, list[dict[str, Any]]]) -> dict[str, float | ChatFailure | None]:
         """The scores of pairs by their hash; None where an answer cannot be read."""
@@ -154,36 +177,17 @@ class LlmCheck:
             return dict(zip(missing, pool.map(self._ask_one, missing.keys(), missing.values()), strict=True))
 
     def _ask_one(self, pair: str, conversation: list[dict[str, Any]]) -> float | ChatFailure | None:
-        refusal = self._take_call()
-        if refusal:
-            return refusal
-        answer = self.endpoint.complete(self.question.model, conversation, self.question.fields)
-        if isinstance(answer, ChatFailure):
-            return answer
-        score = read_score(answer, self.question.answer)
-        self.cache.write({pair: score})  # at once: an error of the next request costs no answer
-        return score
-
-    def _take_call(self) -> ChatFailure | None:
-        """Counts a request; a failure if none may be sent."""
         with self._lock:
             if self.max_calls is not None and self.calls >= self.max_calls:
                 return ChatFailure(CAP)
             self.calls += 1
-            return None
-
-    def _advice(self, failure: ChatFailure) -> str:
-        """What to do about a missing answer."""
-        advice = "raise it" if failure.problem == CAP else "check the endpoint"
-        return (
-            f"{self.endpoint.base_url}: {failure.problem} ({self.calls:,} requests so far): {advice}, then run the same"
-            " command again, which goes on from here; or leave llm out"
-        )
-
-    def _count(self, problem: str) -> None:
-        with self._lock:
-            self.missing[problem] += 1
-        self.endpoint.failed(problem)  # logged once
+        answer = self.endpoint.complete(self.question.model, conversation, self.question.fields)
+        if isinstance(answer, ChatFailure):
+            return answer
+        score = read_score(answer, self.question.answer)
+        with closing(CacheFile(self._file, TABLE)) as cache:
+            cache.store([(self._key, pair, score)])  # at once: an error of the next request costs no answer
+        return score
 
 
 def load_llm_check(
@@ -318,38 +322,6 @@ def _yes_probability(logprobs: Any, word: str) -> float | None:
 
 def _word(token: str) -> str:
     return token.strip(" .*\n").lower()
-
-
-class AnswerCache:
-    """Scores by the content of what was asked; concurrent processes may share the file.
-
-    Args:
-        cache_dir: Folder of the file, made if absent.
-        question: A hash of everything but the reports that an answer depends on.
-
-    Raises:
-        ValueError: If the folder cannot be used.
-        StoreUnavailable: If the file cannot be used, as in the methods.
-    """
-
-    def __init__(self, cache_dir: str | Path, question: str) -> None:
-        self.question = question
-        self._path = cache_folder(cache_dir) / FILE
-        self._open().close()  # damage is found before anything is sent
-
-    def read(self, pairs: Sequence[str]) -> dict[str, float | None]:
-        """The stored scores of those pairs that have been asked about, by the pair's hash."""
-        query = f"SELECT pair, score FROM answers WHERE question = ? AND pair IN {MARKS}"
-        with closing(self._open()) as file:
-            return dict(file.select(query, pairs, self.question))
-
-    def write(self, scores: Mapping[str, float | None]) -> None:
-        """Stores scores by the pair's hash; None for an answer that cannot be read."""
-        with closing(self._open()) as file:
-            file.store((self.question, pair, score) for pair, score in scores.items())
-
-    def _open(self) -> CacheFile:
-        return CacheFile(self._path, TABLE)
 
 
 def content_hash(content: object) -> str:

@@ -6,12 +6,13 @@ from gedbd.encoders.backends.openvino import OpenVino
 from gedbd.encoders.backends.pytorch import Torch
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 from gedbd.retrieval.cross_encoder import CrossEncoderOptions, PairExample
-from gedbd.retrieval.reports.cross_scores import CrossScores, RankedList
-from gedbd.retrieval.reports.pair_scorer import ReportText
+from gedbd.retrieval.reports.cross_scores import CrossScores
+from gedbd.retrieval.reports.second_stage import RankedList, ReportText
 
 WORDS = ["mail", "folder", "crash", "search", "printer", "calendar", "reply", "theme", "update", "password"]
 # Report i + 10 has the words of report i: they are duplicates.
 GROUPS = np.arange(20) % 10
+NOTHING = RankedList(0, np.arange(0), np.arange(0))
 OPTIONS = CrossEncoderOptions(negatives=2, epochs=3, lr=1e-3, batch_size=4)
 
 
@@ -48,17 +49,18 @@ def trained() -> CrossScores:
 def test_the_first_candidates_are_scored_alone_and_together(trained):
     together = trained.score_lists(texts(), lists()[:3])
     for listed, scores in zip(lists(), together, strict=False):
-        alone = trained.score(texts()[listed.query], [texts()[row] for row in listed.candidates])
+        (alone,) = trained.score_lists(texts(), [listed])
         # bfloat16 has 8 bits of precision.
         assert alone == pytest.approx(scores, abs=2e-2, nan_ok=True)
         assert (alone.dtype, alone.shape) == (np.float32, (6,))
         assert np.isnan(alone).tolist() == [False] * 4 + [True] * 2
-    assert trained.score(texts()[0], []).shape == (0,)
+    assert [own.shape for own in trained.score_lists(texts(), [NOTHING])] == [(0,)]
 
 
 def test_the_score_is_that_of_the_model(trained):
     trained.model.reduced_precision = False
-    score = trained.score(ReportText(" A ", "b" * 3000), [ReportText("C", "")])
+    reports = [ReportText(" A ", "b" * 3000), ReportText("C", "")]
+    (score,) = trained.score_lists(reports, [NOTHING._replace(candidates=np.array([1]))])
     expected = trained.model.predict(["A\n" + "b" * 2000], ["C"])
     trained.model.reduced_precision = True
     assert score == pytest.approx(expected.numpy(), abs=1e-6)
@@ -72,7 +74,7 @@ def test_a_backend_gives_the_scores_of_the_model_as_it_was_trained_last(trained)
     expected = trained.score_lists(texts(), lists())
     for own, other in zip(made.score_lists(texts(), lists()), expected, strict=True):
         assert own == pytest.approx(other, abs=2e-2, nan_ok=True)
-    assert made.score(texts()[0], []).shape == (0,)
+    assert [own.shape for own in made.score_lists(texts(), [NOTHING])] == [(0,)]
 
 
 def test_training_starts_from_the_same_weights_and_leaves_the_encoder(trained):

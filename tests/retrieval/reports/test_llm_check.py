@@ -11,7 +11,7 @@ from chat_server import KEY, Endpoint, Reply, refused, running, told
 
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.reports.llm_check import LlmCheck, load_llm_check
-from gedbd.retrieval.reports.pair_scorer import ReportText
+from gedbd.retrieval.reports.second_stage import RankedList, ReportText
 
 QUERY = ReportText("Crash on start", "It crashes.")
 CANDIDATES = [ReportText(f"Report {number}", f"Text {number}") for number in (10, 20, 30, 40)]
@@ -172,11 +172,13 @@ def test_a_report_neither_ends_itself_nor_answers(server, load, text, answer):
             assert inside == report.joined(100)
 
 
-def test_it_says_what_leaves_the_machine_before_it_does(server, load):
-    notice = load().announce(1000)
-    assert notice.startswith(f"up to 3,000 pairs of reports will be sent to {server.url} (unencrypted), model small;")
-    assert "leave this machine" in notice
-    assert server.requests == []
+def test_it_says_what_leaves_the_machine_before_it_does(server, load, caplog):
+    check, nothing = load(), np.arange(0)
+    lists = [RankedList(0, nothing, np.array([2, 1])), RankedList(0, nothing, np.array([3]))]
+    server.answer = lambda request: told(candidate_number(request) if "leave this machine" in caplog.text else "none")
+    scores = check.fit_held_out([QUERY, *CANDIDATES], lists, np.arange(5))
+    assert np.concatenate(scores) == pytest.approx([0.2, 0.1, 0.3])
+    assert f"up to 6 pairs of reports will be sent to {server.url} (unencrypted), model small;" in caplog.text
 
 
 @pytest.mark.parametrize(

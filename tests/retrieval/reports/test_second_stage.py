@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from gedbd.retrieval.reports.candidate_features import FEATURES
-from gedbd.retrieval.reports.cross_scores import CrossScores
-from gedbd.retrieval.reports.pair_scorer import ReportText
 from gedbd.retrieval.reports.report_history import Replayed
-from gedbd.retrieval.reports.report_scorer import SecondStage
 from gedbd.retrieval.reports.report_training import RankerOptions
+from gedbd.retrieval.reports.second_stage import ReportText, SecondStage, pair_columns
 
 NUM_CANDIDATES = 6
 SUM = FEATURES.index("sum")
@@ -37,7 +35,7 @@ def rule(query: int, candidate: int) -> bool:
     return bool(candidate == one.best[one.right][0])
 
 
-class Oracle(CrossScores):
+class Oracle:
     """Knows the right answer, and remembers what it was asked."""
 
     def __init__(self, name: str, depth: int) -> None:
@@ -52,30 +50,22 @@ class Oracle(CrossScores):
         return self.score_lists(texts, lists)
 
     def score_lists(self, texts, lists):
-        return [
-            self.score(texts[listed.query], [texts[row] for row in listed.candidates[: self.depth]]) for listed in lists
-        ]
+        return [self.score(int(texts[listed.query].title), listed.candidates[: self.depth]) for listed in lists]
 
     def score(self, query, candidates):
-        rows = [int(text.title) for text in candidates]
-        self.asked.append((int(query.title), rows))
-        return np.array([rule(int(query.title), row) for row in rows], dtype=np.float32)
-
-    def announce(self, num_queries):
-        return f"{num_queries} reports are sent"
+        self.asked.append((query, candidates.tolist()))
+        return np.array([rule(query, row) for row in candidates], dtype=np.float32)
 
 
-@pytest.mark.parametrize("kind", ["cross", "llm"])
-def test_the_first_candidates_are_scored_and_ranked_again(kind, caplog):
-    oracle = Oracle(kind, 3)
-    stage = SecondStage(**{"cross": None, "llm": None} | {kind: oracle}, options=OPTIONS)
+def test_the_first_candidates_are_scored_and_ranked_again():
+    oracle = Oracle("llm", 3)
+    stage = SecondStage([oracle], OPTIONS)
     stage.fit(TEXTS, [*examples(20, 60), *examples(60, 62, has_right=False)], GROUP)
-    assert stage.names == (kind, f"{kind} behind")
+    assert stage.names == ("llm", "llm behind")
     assert stage.ranker_.names == (*FEATURES, *stage.names)
     # Queries without a right candidate teach nothing, and are not asked about.
     assert [query for query, _ in oracle.asked] == list(range(20, 60))
-    assert ("40 reports are sent" in caplog.text) == (kind == "llm")
-    assert stage.warnings == (oracle.warnings if kind == "llm" else ())
+    assert stage.warnings == oracle.warnings
     oracle.asked.clear()
     fresh = examples(70, 75)
     found = stage.scores(fresh)
@@ -90,10 +80,10 @@ def test_the_first_candidates_are_scored_and_ranked_again(kind, caplog):
 
 
 def test_both_scores_are_columns_and_what_is_not_scored_is_missing():
-    stage = SecondStage(Oracle("cross", 2), Oracle("llm", 1), OPTIONS)
+    stage = SecondStage([Oracle("cross", 2), Oracle("llm", 1)], OPTIONS)
     stage.fit(TEXTS, examples(20, 60), GROUP)
     assert stage.names == ("cross", "cross behind", "llm", "llm behind")
-    assert stage.cross.relevant == [one.best[one.right].tolist() for one in examples(20, 60)]
+    assert stage.scorers[0].relevant == [one.best[one.right].tolist() for one in examples(20, 60)]
     (one,) = examples(70, 71)
     order = np.arange(NUM_CANDIDATES)[::-1]
     scores = [[np.array([0.5, 0.75], dtype=np.float32)], [np.array([0.25], dtype=np.float32)]]
@@ -106,7 +96,7 @@ def test_both_scores_are_columns_and_what_is_not_scored_is_missing():
 
 
 def test_candidates_of_training_are_ordered_by_what_their_group_has_not_taught(monkeypatch):
-    from gedbd.retrieval.reports import report_scorer
+    from gedbd.retrieval.reports import second_stage
 
     taught: list[set[int]] = []
 
@@ -114,16 +104,16 @@ def test_candidates_of_training_are_ordered_by_what_their_group_has_not_taught(m
         taught.append({int(GROUP[one.row]) for one in examples})
         return fit_ranker(examples, options, extra)
 
-    fit_ranker = report_scorer.fit_ranker
-    monkeypatch.setattr(report_scorer, "fit_ranker", remember)
-    SecondStage(Oracle("cross", 2), None, OPTIONS).fit(TEXTS, examples(20, 60), GROUP)
+    fit_ranker = second_stage.fit_ranker
+    monkeypatch.setattr(second_stage, "fit_ranker", remember)
+    SecondStage([Oracle("cross", 2)], OPTIONS).fit(TEXTS, examples(20, 60), GROUP)
     everything, first, second, last = taught
     assert everything == last == first | second == set(range(20))
     assert not first & second
 
 
 def test_a_report_without_candidates_has_no_scores():
-    stage = SecondStage(Oracle("cross", 2), None, OPTIONS)
+    stage = SecondStage([Oracle("cross", 2)], OPTIONS)
     stage.fit(TEXTS, examples(20, 60), GROUP)
     nothing = np.empty(0, dtype=np.int64)
     empty = Replayed(0, nothing, nothing, np.empty((0, len(FEATURES)), dtype=np.float32), nothing.astype(bool))
@@ -132,4 +122,28 @@ def test_a_report_without_candidates_has_no_scores():
 
 def test_too_few_queries_are_told():
     with pytest.raises(ValueError, match="needs a query with a duplicate among its candidates to learn from"):
-        SecondStage(Oracle("cross", 2), None, OPTIONS).fit(TEXTS, examples(60, 61), GROUP)
+        SecondStage([Oracle("cross", 2)], OPTIONS).fit(TEXTS, examples(60, 61), GROUP)
+
+
+ORDER = np.array([2, 0, 3, 1])  # candidate 2 is the first ranker's best
+NAN = np.nan
+
+
+@pytest.mark.parametrize(
+    ("order", "scores", "expected"),
+    [
+        (
+            ORDER,
+            [np.array([0.5, 0.75, -1.0]), np.array([np.nan, 1.0])],
+            [[0.75, 0, 1, 0], [NAN] * 4, [0.5, -0.25, NAN, NAN], [-1, -1.75, NAN, NAN]],
+        ),
+        (ORDER, [], np.empty((4, 0))),
+        (ORDER[:0], [np.empty(0)], np.empty((0, 2))),
+        (ORDER, [np.full(3, NAN)], np.full((4, 2), NAN)),
+    ],
+    ids=["two scorers", "no scorer", "no candidate", "no score"],
+)
+def test_scores_go_to_the_candidates_that_they_are_of(order, scores, expected):
+    columns = pair_columns(order, scores)
+    np.testing.assert_array_equal(columns, np.array(expected))
+    assert columns.dtype == np.float32
