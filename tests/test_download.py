@@ -1,5 +1,4 @@
 import io
-import re
 import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -9,6 +8,7 @@ from threading import Thread
 import py7zr
 import pytest
 from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
 
 from gedbd.commands.download import main
 from gedbd.configuration.command import CONF_DIR
@@ -87,53 +87,31 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def cut(server: FileServer, folder: Path, file: str, after: int) -> None:
-    """Have a first attempt cut off."""
-    server.cut_after = after
-    with pytest.raises(ValueError, match="run the same command to continue"):
-        fetch_tables(server.url, folder, {file: 20_000})
-    assert names(folder) == [f"{file}.part", f"{file}.part.etag"]
-    assert (folder / f"{file}.part").stat().st_size == after
-
-
-def test_a_plain_file_arrives_whole_and_alone(server, tmp_path):
+def test_plain_and_packed_files_arrive_whole_and_alone(server, tmp_path):
     server.put("/bugs.csv", TABLE)
-    lines = fetch_tables(server.url, tmp_path / "new", {"bugs.csv": 20_000})
-    assert (tmp_path / "new" / "bugs.csv").read_bytes() == TABLE
-    assert names(tmp_path / "new") == ["bugs.csv"]
-    assert lines == [f"fetched: {tmp_path}/new/bugs.csv, 20,000 rows"]
-
-
-def test_a_zip_is_unpacked_under_its_own_name(server, tmp_path):
     server.put("/bugs.zip", zipped(TABLE))
-    fetch_tables(server.url, tmp_path, {"bugs.zip": 20_000})
-    assert names(tmp_path) == ["bugs.csv"]
-    assert (tmp_path / "bugs.csv").read_bytes() == TABLE
+    for file in ("bugs.csv", "bugs.zip"):
+        folder = tmp_path / file
+        assert fetch_tables(server.url, folder, {file: 20_000}) == [f"fetched: {folder}/bugs.csv, 20,000 rows"]
+        assert (folder / "bugs.csv").read_bytes() == TABLE
+        assert names(folder) == ["bugs.csv"]
 
 
-def test_a_cut_connection_is_resumed_where_it_broke(server, tmp_path):
-    server.put("/bugs.csv", TABLE)
-    cut(server, tmp_path, "bugs.csv", after=2 * CHUNK_BYTES)
+@pytest.mark.parametrize("again", ["the same file", "another file", "no ranges"])
+def test_a_cut_connection_is_resumed_if_the_file_is_the_same(server, tmp_path, again):
+    server.put("/bugs.csv", b"old" + TABLE if again == "another file" else TABLE, etag='"old"')
+    server.cut_after = 2 * CHUNK_BYTES
+    with pytest.raises(ValueError, match="run the same command to continue"):
+        fetch_tables(server.url, tmp_path, {"bugs.csv": 20_000})
+    assert names(tmp_path) == ["bugs.csv.part", "bugs.csv.part.etag"]
+    assert (tmp_path / "bugs.csv.part").stat().st_size == 2 * CHUNK_BYTES
+    if again == "another file":
+        server.put("/bugs.csv", TABLE, etag='"new"')
+    server.ignores_ranges = again == "no ranges"
     fetch_tables(server.url, tmp_path, {"bugs.csv": 20_000})
     assert server.asked == [("/bugs.csv", None), ("/bugs.csv", "bytes=131072-")]
     assert (tmp_path / "bugs.csv").read_bytes() == TABLE
     assert names(tmp_path) == ["bugs.csv"]
-
-
-def test_a_file_that_changed_meanwhile_is_fetched_again(server, tmp_path):
-    server.put("/bugs.csv", b"old" + TABLE, etag='"old"')
-    cut(server, tmp_path, "bugs.csv", after=2 * CHUNK_BYTES)
-    server.put("/bugs.csv", TABLE, etag='"new"')
-    fetch_tables(server.url, tmp_path, {"bugs.csv": 20_000})
-    assert (tmp_path / "bugs.csv").read_bytes() == TABLE
-
-
-def test_a_server_without_ranges_sends_the_whole_file_again(server, tmp_path):
-    server.put("/bugs.csv", TABLE)
-    cut(server, tmp_path, "bugs.csv", after=2 * CHUNK_BYTES)
-    server.ignores_ranges = True
-    fetch_tables(server.url, tmp_path, {"bugs.csv": 20_000})
-    assert (tmp_path / "bugs.csv").read_bytes() == TABLE
 
 
 def test_a_part_that_is_already_whole_is_not_fetched_again(server, tmp_path):
@@ -153,34 +131,38 @@ def test_a_part_longer_than_the_file_is_thrown_away(server, tmp_path):
     assert (tmp_path / "bugs.csv").read_bytes() == TABLE
 
 
-def test_a_wrong_count_leaves_nothing_in_place(server, tmp_path):
+@pytest.mark.parametrize(
+    ("rows", "message", "left"),
+    [
+        (
+            {"bugs.zip": 20_000, "train.csv": 3},
+            "train.csv: 2 rows instead of the expected 3; no file was kept",
+            ["bugs"],
+        ),
+        ({"bad.zip": 20_000}, "the archive is damaged", []),
+        ({"none.csv": 20_000}, "/none.csv: the server returned 404 Not Found", []),
+    ],
+)
+def test_what_is_wrong_is_not_kept(server, tmp_path, rows, message, left):
     server.put("/bugs.zip", zipped(TABLE))
     server.put("/train.csv", LABELS)
-    message = "train.csv: 2 rows instead of the expected 3; no file was kept"
-    with pytest.raises(ValueError, match=message):
-        fetch_tables(server.url, tmp_path, {"bugs.zip": 20_000, "train.csv": 3})
-    assert names(tmp_path) == ["bugs.zip.part", "bugs.zip.part.etag"]
-
-
-def test_a_damaged_archive_is_not_kept(server, tmp_path):
-    server.put("/bugs.zip", b"no archive")
-    with pytest.raises(ValueError, match="the archive is damaged"):
-        fetch_tables(server.url, tmp_path, {"bugs.zip": 20_000})
-    assert names(tmp_path) == []
-
-
-def test_an_http_error_names_the_address(server, tmp_path):
-    with pytest.raises(ValueError, match=re.escape(f"{server.url}/bugs.csv: the server returned 404 Not Found")):
-        fetch_tables(server.url, tmp_path, {"bugs.csv": 20_000})
-    assert names(tmp_path) == []
+    server.put("/bad.zip", b"no archive")
+    with pytest.raises(ValueError, match=message) as raised:
+        fetch_tables(server.url, tmp_path, rows)
+    assert server.url in str(raised.value)
+    assert names(tmp_path) == [f"{name}.zip.part{ending}" for name in left for ending in ("", ".etag")]
 
 
 def test_no_server_at_all_names_the_address(server, tmp_path):
-    address = server.url
     server.shutdown()
     server.server_close()
-    with pytest.raises(ValueError, match=re.escape(f"{address}/bugs.csv: the connection failed")):
-        fetch_tables(address, tmp_path, {"bugs.csv": 20_000})
+    with pytest.raises(ValueError, match=f"{server.url}/bugs.csv: the connection failed"):
+        fetch_tables(server.url, tmp_path, {"bugs.csv": 20_000})
+
+
+def config(*overrides: str) -> DictConfig:
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        return compose("download", list(overrides))
 
 
 def test_the_command_fetches_what_is_missing_and_says_what_is_there(server, tmp_path, capsys):
@@ -188,9 +170,7 @@ def test_the_command_fetches_what_is_missing_and_says_what_is_there(server, tmp_
     server.put("/EclipsePlatform/train.csv", LABELS)
     server.put("/EclipsePlatform/test.csv", LABELS)
     counts = ["dataset.rows.reports=20000", "dataset.rows.train=2", "dataset.rows.test=2"]
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        overrides = ["dataset=eclipse", f"data_dir={tmp_path}", f"dataset.base_url={server.url}", *counts]
-        cfg = compose("download", overrides)
+    cfg = config("dataset=eclipse", f"data_dir={tmp_path}", f"dataset.base_url={server.url}", *counts)
     main(cfg)
     place = tmp_path / "EclipsePlatform"
     assert names(place) == ["eclipse_platform.csv", "test.csv", "train.csv"]
@@ -202,10 +182,8 @@ def test_the_command_fetches_what_is_missing_and_says_what_is_there(server, tmp_
 
 
 def test_a_dataset_without_an_address_is_refused():
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        cfg = compose("download", ["dataset=demo"])
     with pytest.raises(SystemExit, match="error: this dataset has no public address"):
-        main(cfg)
+        main(config("dataset=demo"))
 
 
 def archived(*names: str) -> bytes:
@@ -219,9 +197,7 @@ def archived(*names: str) -> bytes:
 def test_the_command_keeps_a_published_archive_as_it_is(server, tmp_path, capsys):
     content = archived("Posts.xml", "PostLinks.xml", "Tags.xml")
     server.put("/askubuntu.com.7z", content)
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        overrides = ["dataset=askubuntu", f"data_dir={tmp_path}", f"dataset.base_url={server.url}"]
-        cfg = compose("download", overrides)
+    cfg = config("dataset=askubuntu", f"data_dir={tmp_path}", f"dataset.base_url={server.url}")
     main(cfg)
     place = tmp_path / "askubuntu"
     assert names(place) == ["askubuntu.com.7z"]

@@ -75,35 +75,21 @@ def test_a_corpus_from_the_cache_equals_the_one_that_is_read(export, tmp_path, o
     assert file.stat().st_mtime_ns == written
 
 
-def test_the_export_is_not_parsed_again(export, tmp_path):
-    corpus = read_corpus(dataset(export))
-    cached_corpus(lambda: corpus, {}, export, tmp_path / "cache")
-    check_equal(cached_corpus(fail, {}, export, tmp_path / "cache"), corpus)
-
-
 def fail() -> Corpus:
     raise AssertionError("the export is parsed")
 
 
-@pytest.mark.parametrize("place", [100, 5000, -1])
-def test_a_flipped_bit_is_found(export, tmp_path, place):
-    expected = read_corpus(dataset(export), tmp_path / "cache")
-    (file,) = stored(tmp_path / "cache")
-    content = bytearray(file.read_bytes())
-    content[place] ^= 0b100
+@pytest.mark.parametrize(
+    ("length", "place"), [(0, None), (16, None), (1_000_000, None), *((None, n) for n in (100, -1))]
+)
+def test_a_short_file_or_a_flipped_bit_is_found_and_the_file_written_again(export, tmp_path, length, place):
+    folder = tmp_path / "cache"
+    expected = read_corpus(dataset(export), folder)
+    (file,) = stored(folder)
+    content = bytearray(file.read_bytes())[:length]
+    if place is not None:
+        content[place] ^= 0b100
     file.write_bytes(content)
-    check_damage(export, tmp_path / "cache", expected)
-
-
-@pytest.mark.parametrize("length", [0, 16, 1_000_000])
-def test_a_short_file_is_written_again(export, tmp_path, length):
-    expected = read_corpus(dataset(export), tmp_path / "cache")
-    (file,) = stored(tmp_path / "cache")
-    file.write_bytes(file.read_bytes()[:length])
-    check_damage(export, tmp_path / "cache", expected)
-
-
-def check_damage(export: Path, folder: Path, expected: Corpus) -> None:
     with pytest.warns(UserWarning, match=rf"is damaged \(.*\): {export} is read again"):
         check_equal(read_corpus(dataset(export), folder), expected)
     (file,) = stored(folder)
@@ -145,6 +131,7 @@ def test_other_options_have_a_file_of_their_own(export, tmp_path):
 def test_another_version_reads_the_export(export, tmp_path, monkeypatch, what):
     corpus = read_corpus(dataset(export))
     cached_corpus(lambda: corpus, {}, export, tmp_path / "cache")
+    check_equal(cached_corpus(fail, {}, export, tmp_path / "cache"), corpus)
     monkeypatch.setattr({"package": gedbd, "pandas": pd}[what], "__version__", "9.9.9")
     corpus_cache._version.cache_clear()
     with pytest.raises(AssertionError, match="is parsed"):

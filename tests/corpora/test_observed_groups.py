@@ -43,47 +43,36 @@ def test_worked_out_by_hand(make_corpus):
     assert [0, 1, 2, 1, 4, 5, 6, 4, 1] in one_of_two
     assert len({tuple(known) for known in one_of_two}) == 2
     assert Labels(0.51).observed(corpus, parts).tolist() == corpus.group.tolist()
-
-
-@pytest.mark.parametrize("split", SPLITS, ids=lambda split: type(split).__name__)
-@pytest.mark.parametrize("fraction", FRACTIONS)
-def test_the_share_of_the_groups_is_rounded_up(corpus, split, fraction):
-    parts = split_corpus(split, corpus)
-    several = groups_of_two(corpus.group, parts)
-    known = Labels(fraction, seed=1).observed(corpus, parts)
-    kept = groups_of_two(known, parts)
-    assert kept <= several
-    assert len(kept) == math.ceil(fraction * len(several))
-    assert (known == corpus.group).all() == (fraction == 1)
+    # Training without any group knows what there is.
+    alone = make_corpus([0, 1, 2, 3, 3, 3])
+    parts = np.array([TRAIN] * 4 + [VAL, TEST])
+    assert Labels(0.5).observed(alone, parts).tolist() == alone.group.tolist()
 
 
 @pytest.mark.parametrize("split", SPLITS, ids=lambda split: type(split).__name__)
 @pytest.mark.parametrize("seed", range(3))
-def test_what_is_known_of_a_smaller_share_is_known_of_a_larger(corpus, split, seed):
+def test_a_share_of_the_groups_of_training_is_known_whole(corpus, split, seed):
     parts = split_corpus(split, corpus)
-    pairs = [known_pairs(Labels(fraction, seed).observed(corpus, parts), parts) for fraction in FRACTIONS]
+    several = groups_of_two(corpus.group, parts)
+    pairs = []
+    for fraction in FRACTIONS:
+        known = Labels(fraction, seed).observed(corpus, parts)
+        kept = groups_of_two(known, parts)
+        assert kept <= several
+        assert len(kept) == math.ceil(fraction * len(several))
+        assert (known == corpus.group).all() == (fraction == 1)
+        # Only reports of training lose their group, and all of a group do.
+        lost = known != corpus.group
+        assert not lost[parts != TRAIN].any()
+        assert (known[lost] == np.flatnonzero(lost)).all()
+        for number in several:
+            rows = np.flatnonzero((corpus.group == number) & (parts == TRAIN))
+            assert known[rows].tolist() in ([number] * len(rows), rows.tolist())
+        pairs.append(known_pairs(known, parts))
+    # What is known of a smaller share is known of a larger.
     for smaller, larger in pairwise(pairs):
         assert smaller < larger
     assert pairs[-1] == known_pairs(corpus.group, parts)
-
-
-@pytest.mark.parametrize("split", SPLITS, ids=lambda split: type(split).__name__)
-def test_groups_are_known_whole_or_not_at_all(corpus, split):
-    parts = split_corpus(split, corpus)
-    known = Labels(0.4).observed(corpus, parts)
-    for number in groups_of_two(corpus.group, parts):
-        rows = np.flatnonzero((corpus.group == number) & (parts == TRAIN))
-        assert known[rows].tolist() in ([number] * len(rows), rows.tolist())
-
-
-@pytest.mark.parametrize("split", SPLITS, ids=lambda split: type(split).__name__)
-def test_only_reports_of_training_lose_their_group(corpus, split):
-    parts = split_corpus(split, corpus)
-    known = Labels(0.05).observed(corpus, parts)
-    assert (known[parts != TRAIN] == corpus.group[parts != TRAIN]).all()
-    lost = known != corpus.group
-    assert lost.any()
-    assert (known[lost] == np.flatnonzero(lost)).all()
 
 
 def test_the_seed_chooses_the_groups(corpus):
@@ -91,12 +80,6 @@ def test_the_seed_chooses_the_groups(corpus):
     first, again, other = (Labels(0.5, seed).observed(corpus, parts) for seed in (0, 0, 1))
     assert (first == again).all()
     assert (first != other).any()
-
-
-def test_training_without_any_group_knows_what_there_is(make_corpus):
-    corpus = make_corpus([0, 1, 2, 3, 3, 3])
-    parts = np.array([TRAIN] * 4 + [VAL, TEST])
-    assert Labels(0.5).observed(corpus, parts).tolist() == corpus.group.tolist()
 
 
 @pytest.mark.parametrize("split", SPLITS, ids=lambda split: type(split).__name__)

@@ -38,14 +38,20 @@ def test_rows_are_in_chronological_order_and_groups_have_the_number_of_their_fir
     assert corpus.warnings == ()
 
 
-def test_the_master_is_the_oldest_even_if_it_names_the_younger():
-    corpus = build(("10", "2024-01-01", "11;12"), ("11", "2024-01-02", ""), ("12", "2024-01-03", ""))
-    assert corpus.group.tolist() == [0, 0, 0]
-
-
-def test_ties_follow_the_natural_order_of_ids():
-    same = [(issue_id, "2024-01-01", "") for issue_id in ("AB-10", "AB-9", "AA-100", "AB-1")]
-    assert ids(build(*same)) == ["AA-100", "AB-1", "AB-9", "AB-10"]
+@pytest.mark.parametrize(
+    ("reports", "expected"),
+    [
+        ([(id_, "2024-01-01", "") for id_ in ("AB-10", "AB-9", "AA-100", "AB-1")], ["AA-100", "AB-1", "AB-9", "AB-10"]),
+        ([("10", "", ""), ("9", "", "10"), ("007", " ", "")], ["007", "9", "10"]),
+        # Longer than any integer.
+        ([("9" * 30, "", ""), ("1" + "0" * 30, "", ""), ("8", "", "1")], ["8", "9" * 30, "1" + "0" * 30]),
+    ],
+)
+def test_ties_and_reports_without_dates_follow_the_natural_order_of_ids(reports, expected):
+    corpus = build(*reports)
+    assert ids(corpus) == expected
+    assert ("no report has a date, so reports are ordered by id" in corpus.warnings) == (not reports[0][1])
+    assert corpus.documents.has_dates == bool(reports[0][1])
 
 
 def test_dates_are_utc():
@@ -63,10 +69,24 @@ def test_a_date_format_of_ones_own():
     assert corpus.reports["created_at"].dt.month.tolist() == [1, 2]
 
 
-def test_an_unreadable_date_names_row_column_and_value():
-    message = r"small.csv, row 3, column 'Created_at': unreadable date '31/12/2024' \(2 in total\)"
+@pytest.mark.parametrize(
+    ("reports", "message"),
+    [
+        (
+            [("1", "2024-01-01", ""), ("2", "31/12/2024", ""), ("3", "soon", "")],
+            r"small.csv, row 3, column 'Created_at': unreadable date '31/12/2024' \(2 in total\)",
+        ),
+        (
+            [("1", "", ""), ("2", "", ""), (" 1 ", "", "")],
+            "small.csv, rows 2 and 4, column 'Id': the id '1' occurs twice; keep only one of the two reports",
+        ),
+        ([("1", "", ""), (" ", "", "")], "small.csv, row 3, column 'Id': the report has no id"),
+        ([], "small.csv: the file has no reports"),
+    ],
+)
+def test_a_wrong_date_or_id_names_row_column_and_value(reports, message):
     with pytest.raises(ValueError, match=message):
-        build(("1", "2024-01-01", ""), ("2", "31/12/2024", ""), ("3", "soon", ""))
+        build(*reports)
 
 
 def test_a_missing_date_is_that_of_the_next_lower_id_of_the_project():
@@ -84,66 +104,49 @@ def test_a_missing_date_is_that_of_the_next_lower_id_of_the_project():
     )
 
 
-def test_without_any_date_the_ids_give_the_order():
-    corpus = build(("10", "", ""), ("9", "", "10"), ("007", " ", ""))
-    assert ids(corpus) == ["007", "9", "10"]
-    assert corpus.reports["created_at"].isna().all()
-    assert corpus.warnings == ("no report has a date, so reports are ordered by id",)
+DAYS = [f"2024-01-0{number}" for number in range(1, 5)]
+CIRCLE = [("1", DAYS[0], "3"), ("2", DAYS[1], "1"), ("3", DAYS[2], "2"), ("4", DAYS[3], "1")]
 
 
-def test_ids_longer_than_any_integer_are_ordered():
-    assert ids(build(("9" * 30, "", ""), ("1" + "0" * 30, "", ""), ("8", "", "1"))) == ["8", "9" * 30, "1" + "0" * 30]
-
-
-def test_a_doubled_id_names_both_rows():
-    message = "small.csv, rows 2 and 4, column 'Id': the id '1' occurs twice; keep only one of the two reports"
-    with pytest.raises(ValueError, match=message):
-        build(("1", "", ""), ("2", "", ""), (" 1 ", "", ""))
-
-
-def test_an_empty_id_names_its_row():
-    with pytest.raises(ValueError, match=r"small.csv, row 3, column 'Id': the report has no id"):
-        build(("1", "", ""), (" ", "", ""))
-
-
-def test_an_unknown_duplicate_is_dropped_and_its_report_kept():
-    corpus = build(("1", "2024-01-01", "99; 98"), ("2", "2024-01-02", "1;97"))
-    assert corpus.group.tolist() == [0, 0]
-    assert corpus.warnings == (
-        "duplicate links to a report that is not in the file: 3, dropped; the reports are kept "
-        "(first: report 1 names 99, row 2)",
-    )
-
-
-def test_a_report_that_names_itself_stays_alone():
-    corpus = build(("1", "2024-01-01", "1"), ("2", "2024-01-02", "3"), ("3", "2024-01-03", ""))
-    assert corpus.group.tolist() == [0, 1, 1]
-    assert corpus.warnings == (
-        "duplicate links from a report to itself: 1, dropped; the reports are kept (first: report 1 names 1, row 2)",
-    )
-
-
-def test_a_circle_of_duplicates_is_one_group():
-    reports = [("1", "2024-01-01", "3"), ("2", "2024-01-02", "1"), ("3", "2024-01-03", "2"), ("4", "2024-01-04", "1")]
-    corpus = build(*reports)
-    assert corpus.group.tolist() == [0, 0, 0, 0]
-    assert corpus.warnings == ("cycles of duplicate links: 1, each treated as one group (first: reports 1, 2, 3)",)
-    assert build(*reports, mutual=True).warnings == ()
-
-
-def test_no_duplicate_at_all_and_a_single_report_are_remarked_on():
-    assert build(("1", "2024-01-01", ""), ("2", "2024-01-02", "")).warnings == (
-        "no report is marked as a duplicate, so every report is a group of its own",
-    )
-    alone = build(("1", "2024-01-01", ""))
-    assert len(alone) == 1
-    assert alone.group.tolist() == [0]
-    assert alone.warnings[0] == "there is only one report, so there is nothing to compare it with"
-
-
-def test_no_report_at_all_is_refused():
-    with pytest.raises(ValueError, match=r"small.csv: the file has no reports"):
-        build()
+@pytest.mark.parametrize(
+    ("reports", "options", "group", "warnings"),
+    [
+        ([("10", DAYS[0], "11;12"), ("11", DAYS[1], ""), ("12", DAYS[2], "")], {}, [0, 0, 0], []),
+        (
+            [("1", DAYS[0], "99; 98"), ("2", DAYS[1], "1;97")],
+            {},
+            [0, 0],
+            [
+                "duplicate links to a report that is not in the file: 3, dropped; the reports are kept "
+                "(first: report 1 names 99, row 2)"
+            ],
+        ),
+        (
+            [("1", DAYS[0], "1"), ("2", DAYS[1], "3"), ("3", DAYS[2], "")],
+            {},
+            [0, 1, 1],
+            [
+                "duplicate links from a report to itself: 1, dropped; the reports are kept "
+                "(first: report 1 names 1, row 2)"
+            ],
+        ),
+        (CIRCLE, {}, [0] * 4, ["cycles of duplicate links: 1, each treated as one group (first: reports 1, 2, 3)"]),
+        (CIRCLE, {"mutual": True}, [0] * 4, []),
+        (
+            [("1", DAYS[0], "")],
+            {},
+            [0],
+            [
+                "there is only one report, so there is nothing to compare it with",
+                "no report is marked as a duplicate, so every report is a group of its own",
+            ],
+        ),
+    ],
+)
+def test_groups_and_what_is_odd_about_their_links(reports, options, group, warnings):
+    corpus = build(*reports, **options)
+    assert corpus.group.tolist() == group
+    assert list(corpus.warnings) == warnings
 
 
 def test_groups_agree_with_union_by_hand_on_random_links():

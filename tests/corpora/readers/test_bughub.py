@@ -52,14 +52,11 @@ def test_the_dates_of_resolution_are_read_with_the_reports(tmp_path):
     assert corpus.links.table["made_at"].isna().all()
 
 
-def test_links_of_label_files_are_added(tmp_path):
-    corpus = read(lay_out(tmp_path, small_bugs=REPORTS, train=TRAIN, test=TEST))
-    assert corpus.group.tolist() == [0, 0, 2, 2, 2, 5]
-    assert not any("circles" in warning for warning in corpus.warnings)
-
-
-def test_a_subset_keeps_the_reports_its_label_file_lists(tmp_path):
+def test_links_of_label_files_are_added_and_a_subset_keeps_the_reports_that_one_lists(tmp_path):
     data_dir = lay_out(tmp_path, small_bugs=REPORTS, train=TRAIN, test=TEST)
+    corpus = read(data_dir)
+    assert corpus.group.tolist() == [0, 0, 2, 2, 2, 5]
+    assert not any("cycles" in warning for warning in corpus.warnings)
     train, test = read(data_dir, subset="train"), read(data_dir, subset="test")
     assert (ids(train), train.group.tolist()) == (["1", "2", "3", "4"], [0, 0, 2, 2])
     assert (ids(test), test.group.tolist()) == (["5", "6"], [0, 1])
@@ -103,14 +100,12 @@ def test_another_number_of_reports_is_remarked_on(tmp_path):
     assert not any("published" in warning for warning in read(data_dir, rows={"reports": 6}).warnings)
 
 
-def test_labels_alone_make_groups(tmp_path):
-    corpus = read_labels("small", str(lay_out(tmp_path, train=TRAIN)), "Small", "train")
+def test_labels_alone_make_groups_and_need_their_columns(tmp_path):
+    data_dir = lay_out(tmp_path, train=TRAIN)
+    corpus = read_labels("small", str(data_dir), "Small", "train")
     assert corpus.name == "small train"
     assert corpus.group.tolist() == [0, 0, 2, 2]
-
-
-def test_labels_need_their_columns(tmp_path):
-    data_dir = lay_out(tmp_path, train="Id,Duplicate\n1,2\n")
+    (data_dir / "Small" / "train.csv").write_text("Id,Duplicate\n1,2\n")
     with pytest.raises(ValueError, match=r"train.csv, row 1: no column 'Issue_id'; the columns are Id, Duplicate"):
         read_labels("small", str(data_dir), "Small", "train")
 
@@ -121,11 +116,8 @@ def test_parts_are_the_reports_and_the_label_files(tmp_path):
     assert [part.name for part in parts] == ["small train", "small test"]
     assert all(part.warnings[0].startswith("small_bugs.zip is not in") for part in parts)
     (data_dir / "Small" / "reports.csv").write_text(REPORTS)
-    assert [part.name for part in read_parts("small", str(data_dir), **SOURCE)] == [
-        "small",
-        "small train",
-        "small test",
-    ]
+    parts = read_parts("small", str(data_dir), **SOURCE)
+    assert [part.name for part in parts] == ["small", "small train", "small test"]
 
 
 @pytest.mark.slow
