@@ -1,12 +1,13 @@
 import json
 import os
+import shutil
 import signal
-import subprocess
-import sys
+from multiprocessing import get_context
 from pathlib import Path
 from threading import Event
 
 import pytest
+from filelock import FileLock
 from hydra import compose, initialize_config_dir
 
 from gedbd.commands.fetch import main
@@ -15,8 +16,8 @@ from gedbd.corpora.clients import tracker_fetch
 from gedbd.corpora.clients.github_client import GitHub
 from gedbd.corpora.clients.http import Client
 from gedbd.corpora.clients.tracker_fetch import fetch_tracker
-
-ROOT = Path(__file__).parents[3]
+from gedbd.io import unpacking
+from gedbd.io.locks import RUN_LOCK
 
 
 def fetched(out: Path) -> list[dict]:
@@ -31,42 +32,28 @@ def names(records, found):
     return {str(record[records.key]) for record in found}
 
 
-def test_all_issues_come_as_numbered_pages(any_tracker, tmp_path, make_client):
-    line = run(any_tracker, tmp_path / "new" / "out", make_client)
-    found = fetched(tmp_path / "new" / "out")
+def test_all_issues_come_as_numbered_pages_and_later_what_changed(any_tracker, tmp_path, make_client):
+    out = tmp_path / "new" / "out"
+    line = run(any_tracker, out, make_client)
     count = 7 if any_tracker.tracker.name == "github" else 5
-    assert len(found) == len(names(any_tracker, found)) == count
+    assert len(fetched(out)) == len(names(any_tracker, fetched(out))) == count
     assert f"{count} issues, {-(-count // 2)} pages in all" in line
-    assert sorted(path.name for path in (tmp_path / "new" / "out" / "pages").iterdir())[:2] == [
-        "000001.json",
-        "000002.json",
-    ]
+    assert sorted(path.name for path in (out / "pages").iterdir())[:2] == ["000001.json", "000002.json"]
     assert not list(tmp_path.rglob("*.part"))
-
-
-def test_a_later_run_brings_what_changed_as_new_pages(any_tracker, tmp_path, make_client):
-    run(any_tracker, tmp_path, make_client)
-    before = {path.name: path.read_bytes() for path in (tmp_path / "pages").iterdir()}
+    before = {path.name: path.read_bytes() for path in (out / "pages").iterdir()}
+    assert "0 new or changed issues" in run(any_tracker, out, make_client)
+    assert {path.name: path.read_bytes() for path in (out / "pages").iterdir()} == before
     changed = any_tracker.change()
-    line = run(any_tracker, tmp_path, make_client)
-    after = {path.name: path.read_bytes() for path in (tmp_path / "pages").iterdir()}
+    line = run(any_tracker, out, make_client)
+    after = {path.name: path.read_bytes() for path in (out / "pages").iterdir()}
     assert {name: after[name] for name in before} == before
     new = [record for name in after.keys() - before.keys() for record in json.loads(after[name])]
     assert names(any_tracker, new) == changed
     assert f"{len(changed)} new or changed issues since 20" in line
 
 
-def test_a_later_run_without_changes_brings_nothing(any_tracker, tmp_path, make_client):
-    run(any_tracker, tmp_path, make_client)
-    count = len(fetched(tmp_path))
-    assert "0 new or changed issues" in run(any_tracker, tmp_path, make_client)
-    assert len(fetched(tmp_path)) == count
-
-
-@pytest.mark.parametrize("before", [1, 2, 4, 6, 9])
-def test_whoever_is_stopped_before_a_request_goes_on_with_the_same_result(any_tracker, tmp_path, make_client, before):
-    run(any_tracker, tmp_path / "whole", make_client)
-    left = [before]
+def stopped_before_a_request(records, out, make_client, monkeypatch, before):
+    left = [before % (1 + len(records.server.asked))]  # -1 is the last of those of a whole fetch
 
     class Stopped(Client):
         def get(self, *args):
@@ -75,14 +62,10 @@ def test_whoever_is_stopped_before_a_request_goes_on_with_the_same_result(any_tr
                 raise KeyboardInterrupt
             return super().get(*args)
 
-    if stops(lambda: run(any_tracker, tmp_path / "out", Stopped)):
-        run(any_tracker, tmp_path / "out", make_client)
-    assert fetched(tmp_path / "out") == fetched(tmp_path / "whole")
+    run(records, out, Stopped)
 
 
-@pytest.mark.parametrize("before", [1, 2, 3, 7])
-def test_whoever_is_stopped_between_files_does_too(any_tracker, tmp_path, make_client, monkeypatch, before):
-    run(any_tracker, tmp_path / "whole", make_client)
+def stopped_between_files(records, out, make_client, monkeypatch, before):
     left = [before]
 
     def replace(*paths):
@@ -91,19 +74,44 @@ def test_whoever_is_stopped_between_files_does_too(any_tracker, tmp_path, make_c
             raise KeyboardInterrupt
         os.rename(*paths)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(tracker_fetch.os, "replace", replace)
-        assert stops(lambda: run(any_tracker, tmp_path / "out", make_client))
+    monkeypatch.setattr(tracker_fetch.os, "replace", replace)
+    run(records, out, make_client)
+
+
+def refused(records, out, make_client, monkeypatch, before):
+    left = [before]
+
+    def answer(path, query):
+        left[0] -= 1
+        plain = records.answer(path, query)
+        return plain if left[0] else plain._replace(content={"message": "expired"}, status=401)
+
+    monkeypatch.setattr(records.server, "answer", answer)
+    run(records, out, make_client)
+
+
+def out_of_space(records, out, make_client, monkeypatch, before):
+    monkeypatch.setattr(unpacking, "RESERVE_BYTES", shutil.disk_usage(out.parent).total)
+    run(records, out, make_client)
+
+
+@pytest.mark.parametrize(
+    ("failing", "before", "message"),
+    [
+        *((stopped_before_a_request, before, None) for before in (1, 2, 3, -2)),
+        *((stopped_between_files, before, None) for before in (1, 2, 3, 7)),
+        *((refused, before, "the server returned 401") for before in (2, 3)),
+        (out_of_space, 0, r"bytes are free.* set out= "),
+    ],
+)
+def test_a_fetch_that_failed_goes_on_with_the_same_result(
+    any_tracker, tmp_path, make_client, monkeypatch, failing, before, message
+):
+    run(any_tracker, tmp_path / "whole", make_client)
+    with monkeypatch.context() as patch, pytest.raises((KeyboardInterrupt, ValueError), match=message):
+        failing(any_tracker, tmp_path / "out", make_client, patch, before)
     run(any_tracker, tmp_path / "out", make_client)
     assert fetched(tmp_path / "out") == fetched(tmp_path / "whole")
-
-
-def stops(call) -> bool:
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True
-    return False
 
 
 def test_a_killed_process_goes_on(github, tmp_path, make_client):
@@ -117,13 +125,12 @@ def test_a_killed_process_goes_on(github, tmp_path, make_client):
         return github.answer(path, query)
 
     github.server.answer = hold
-    options = [f"tracker.base_url={github.server.url}", "tracker.page_size=2", f"out={tmp_path}/out"]
-    command = [sys.executable, "-m", "gedbd.commands.fetch", "tracker=github", "project=owner/repo", *options]
-    with subprocess.Popen(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}) as process:
-        there = reached.wait(30)
-        process.send_signal(signal.SIGKILL)
+    process = get_context("fork").Process(target=run, args=(github, tmp_path / "out", make_client))
+    process.start()
+    assert reached.wait(30)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
     release.set()
-    assert there
     assert len(fetched(tmp_path / "out")) == 4
     github.server.answer, asked = github.answer, len(github.server.asked)
     run(github, tmp_path / "out", make_client)
@@ -162,24 +169,54 @@ def test_pages_may_be_of_another_size_later(github, tmp_path, make_client):
     assert "0 new or changed issues" in run(github, tmp_path, make_client)
 
 
-def test_a_folder_with_something_else_is_refused_and_left_alone(github, tmp_path, make_client):
+def test_a_folder_or_a_file_with_something_else_is_refused_and_left_alone(github, tmp_path, make_client):
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(ValueError, match="exists and holds other files"):
         run(github, tmp_path, make_client)
+    with pytest.raises(ValueError, match="is not writable"):
+        run(github, tmp_path / "thesis.tex", make_client)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_a_file_in_place_of_the_folder_is_refused(github, tmp_path, make_client):
-    (tmp_path / "out").write_text("mine")
-    with pytest.raises(ValueError, match="is not writable"):
-        run(github, tmp_path / "out", make_client)
-
-
-@pytest.mark.parametrize("content", ["{", "[]", '{"odd": 1}', '{"tracker": 3}', '{"tracker": {}, "pages": "x"}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("{", "[]", '{"odd": 1}', '{"tracker": 3}', '{"tracker": {}, "pages": "x"}'),
+        *({"next": "x"}, {"next": [1]}, {"pages": True}),
+    ],
+)
 def test_a_damaged_state_is_refused(github, tmp_path, make_client, content):
-    (tmp_path / "state.json").write_text(content)
-    with pytest.raises(ValueError, match=r"state\.json: damaged"):
+    run(github, tmp_path, make_client)
+    state = tmp_path / "state.json"
+    if isinstance(content, dict):
+        content = json.dumps(json.loads(state.read_text()) | {"complete": False} | content)
+    state.write_text(content)
+    with pytest.raises(ValueError, match=r"state\.json: damaged .*fetch into another folder"):
         run(github, tmp_path, make_client)
+
+
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("damage", ["missing", "cut", "empty", "zeros"])
+def test_a_page_that_was_damaged_is_found_before_anything_is_requested(github, tmp_path, make_client, damage, complete):
+    run(github, tmp_path, make_client)
+    state = json.loads((tmp_path / "state.json").read_text())
+    (tmp_path / "state.json").write_text(json.dumps(state | {"complete": complete}))
+    page = tmp_path / "pages" / "000002.json"
+    content = page.read_bytes()
+    page.write_bytes({"cut": content[:-5], "zeros": bytes(len(content))}.get(damage, b""))
+    if damage == "missing":
+        page.unlink()
+    asked = len(github.server.asked)
+    with pytest.raises(ValueError, match=r"000002\.json: missing or damaged .* fetch into another folder"):
+        run(github, tmp_path, make_client)
+    assert len(github.server.asked) == asked
+
+
+def test_a_second_fetch_into_the_folder_is_refused(github, tmp_path, make_client):
+    with FileLock(tmp_path / RUN_LOCK), pytest.raises(ValueError, match=r"is in use by .*another folder"):
+        run(github, tmp_path, make_client)
+    assert github.server.asked == []
+    run(github, tmp_path, make_client)
 
 
 def test_a_wrong_project_leaves_a_folder_that_can_be_used(github, tmp_path, make_client):
@@ -238,11 +275,9 @@ def test_the_command_says_that_a_token_is_rejected(github, tmp_path, monkeypatch
     )
 
 
-@pytest.mark.parametrize("name", ["github", "gitlab", "jira", "bugzilla"])
-def test_every_option_of_the_tracker_works(name, request, tmp_path, capsys):
-    records = request.getfixturevalue(name)
-    options = [f"tracker.base_url={records.server.url}", f"out={tmp_path}/out"]
-    run_fetch(f"tracker={name}", f"project={records.project}", *options)
+def test_every_option_of_the_tracker_works(any_tracker, tmp_path, capsys):
+    options = [f"tracker.base_url={any_tracker.server.url}", f"out={tmp_path}/out"]
+    run_fetch(f"tracker={any_tracker.tracker.name}", f"project={any_tracker.project}", *options)
     assert "issues, 1 pages in all" in capsys.readouterr().out
 
 

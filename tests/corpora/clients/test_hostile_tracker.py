@@ -2,18 +2,15 @@
 
 import json
 import random
-import shutil
 import subprocess
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import pytest
-from filelock import FileLock
 
 from gedbd.corpora.clients import page_list
 from gedbd.corpora.clients.tracker_fetch import fetch_tracker
 from gedbd.io import unpacking
-from gedbd.io.locks import RUN_LOCK
 
 ODD = [None, True, -1, 1 << 63, 10**30, 1.5, float("nan"), "", "x", "\ud800", "9" * 30, [], [[]], [1], {}, {"id": 1}]
 TOKEN = "s3cret"
@@ -85,9 +82,9 @@ def test_comments_without_an_end_are_ended(jira, gitlab, tmp_path, make_client, 
     assert all("/issue/MAIL-1%2F..%2F..%2F..%2Fadmin/" in path for path in jira.server.asked if "search" not in path)
 
 
-@pytest.mark.parametrize("name", ["jira", "gitlab", "github", "bugzilla"])
-def test_what_changes_while_a_list_is_read_is_not_lost(name, request, tmp_path, make_client, capsys):
-    records = request.getfixturevalue(name)
+def test_what_changes_while_a_list_is_read_is_not_lost(any_tracker, tmp_path, make_client, capsys):
+    records = any_tracker
+    name = records.tracker.name
     rows = records.bugs if name == "bugzilla" else records.issues
     plain, left = records.answer, [2]
 
@@ -173,65 +170,6 @@ def test_values_of_any_type_end_in_one_line_with_the_address(any_tracker, tmp_pa
             any_tracker.server.answer = any_tracker.answer
             if (out / "state.json").exists():
                 run(any_tracker, out, make_client)
-
-
-@pytest.mark.parametrize("before", [2, 3])
-def test_a_token_that_ends_in_the_middle_loses_nothing(any_tracker, tmp_path, make_client, reply, before):
-    run(any_tracker, tmp_path / "whole", make_client)
-    left = [before]
-
-    def answer(path, query):
-        left[0] -= 1
-        return reply({"message": "expired"}, 401) if left[0] == 0 else any_tracker.answer(path, query)
-
-    any_tracker.server.answer = answer
-    with pytest.raises(ValueError, match="the server returned 401"):
-        run(any_tracker, tmp_path / "out", make_client)
-    run(any_tracker, tmp_path / "out", make_client)
-    assert fetched(tmp_path / "out") == fetched(tmp_path / "whole")
-
-
-@pytest.mark.parametrize("complete", [True, False])
-@pytest.mark.parametrize("damage", ["missing", "cut", "empty", "zeros"])
-def test_a_page_that_was_damaged_is_found_before_anything_is_requested(github, tmp_path, make_client, damage, complete):
-    run(github, tmp_path, make_client)
-    state = json.loads((tmp_path / "state.json").read_text())
-    (tmp_path / "state.json").write_text(json.dumps(state | {"complete": complete}))
-    page = tmp_path / "pages" / "000002.json"
-    content = page.read_bytes()
-    page.write_bytes({"cut": content[:-5], "zeros": bytes(len(content))}.get(damage, b""))
-    if damage == "missing":
-        page.unlink()
-    asked = len(github.server.asked)
-    with pytest.raises(ValueError, match=r"000002\.json: missing or damaged .* fetch into another folder"):
-        run(github, tmp_path, make_client)
-    assert len(github.server.asked) == asked
-
-
-@pytest.mark.parametrize("change", [{"next": "x"}, {"next": [1]}, {"pages": True}])
-def test_a_state_of_another_shape_is_refused(any_tracker, tmp_path, make_client, change):
-    run(any_tracker, tmp_path, make_client)
-    state = json.loads((tmp_path / "state.json").read_text())
-    (tmp_path / "state.json").write_text(json.dumps(state | {"complete": False} | change))
-    with pytest.raises(ValueError, match=r"state\.json: damaged .*fetch into another folder"):
-        run(any_tracker, tmp_path, make_client)
-
-
-def test_a_second_fetch_into_the_folder_is_refused(github, tmp_path, make_client):
-    with FileLock(tmp_path / RUN_LOCK), pytest.raises(ValueError, match=r"is in use by .*another folder"):
-        run(github, tmp_path, make_client)
-    assert github.server.asked == []
-    run(github, tmp_path, make_client)
-
-
-def test_a_disk_without_space_ends_the_fetch_which_continues_later(any_tracker, tmp_path, make_client, monkeypatch):
-    run(any_tracker, tmp_path / "whole", make_client)
-    with monkeypatch.context() as patch:
-        patch.setattr(unpacking, "RESERVE_BYTES", shutil.disk_usage(tmp_path).total)
-        with pytest.raises(ValueError, match=r"bytes are free.* set out= "):
-            run(any_tracker, tmp_path / "out", make_client)
-    run(any_tracker, tmp_path / "out", make_client)
-    assert fetched(tmp_path / "out") == fetched(tmp_path / "whole")
 
 
 def test_a_disk_that_is_full_while_a_page_is_written(github, tmp_path, make_client, monkeypatch):

@@ -1,7 +1,5 @@
 import gzip
 import re
-import subprocess
-import sys
 import time
 from base64 import b64encode
 from datetime import UTC, datetime
@@ -132,6 +130,7 @@ def test_our_clock_counts_where_the_server_tells_no_time():
     assert limit_wait_s(429, {"Retry-After": after}, "", now=TEN) == 6
 
 
+TWICE = gzip.compress(gzip.compress(bytes(1 << 26)))
 SPACES = b"[" + b" " * 1_000_000 + b"]"
 NO_JSON = "/a: expected JSON, received"
 TOO_LARGE = r"/a: more than 1 MB in one page; lower tracker.page_size"
@@ -144,6 +143,7 @@ BAD = {"message": "Bad token"}
         *(((body,), {}, NO_JSON) for body in (b"<!doctype html><p>Sign in", b'[{"id": 1', b"", b"[" * 100_000)),
         ((SPACES,), {}, TOO_LARGE),
         ((gzip.compress(SPACES), 200, {"Content-Encoding": "gzip"}), {}, TOO_LARGE),
+        ((TWICE, 200, {"Content-Encoding": "gzip, gzip"}), {}, TOO_LARGE),
         (({}, 302, {"Location": "/a"}), {}, "/a: more than 5 redirects"),
         ((BAD, 401), SECRETS, r"401 \(Bad token\); SOME_TOKEN is not accepted: has it expired, or is it mistyped\?"),
         ((BAD, 401), {}, r"401 \(Bad token\); it requires a token: set SOME_TOKEN"),
@@ -163,17 +163,9 @@ def test_a_refusal_or_an_odd_answer_is_explained(fine, reply, monkeypatch, answe
     assert str(raised.value).startswith(fine.url)
 
 
-def test_a_packed_answer_that_unpacks_twice_is_bounded(server, reply, make_client):
-    code = "import gzip,sys; sys.stdout.buffer.write(gzip.compress(gzip.compress(bytes(1 << 27))))"
-    bomb = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
-    server.faults = [reply(bomb, headers={"Content-Encoding": "gzip, gzip"})]
-    with pytest.raises(ValueError, match="more than 64 MB in one page"):
-        make_client(server.url, {}, "SOME_TOKEN", 10, print).get("/a")
-
-
 @pytest.mark.parametrize("drips", ["headers", "body"])
 def test_an_answer_of_one_byte_at_a_time_is_ended(server, make_client, monkeypatch, drips):
-    monkeypatch.setattr(http, "MAX_ANSWER_S", 0.2)
+    monkeypatch.setattr(http, "MAX_ANSWER_S", 0.1)
 
     def drip(handler):
         handler.server.asked.append(handler.path)
@@ -186,7 +178,7 @@ def test_an_answer_of_one_byte_at_a_time_is_ended(server, make_client, monkeypat
             handler.close_connection = True
 
     monkeypatch.setattr(server.RequestHandlerClass, "do_GET", drip)
-    with pytest.raises(ValueError, match=r"no complete answer within 0\.2 s\), 6 times in a row"):
+    with pytest.raises(ValueError, match=r"no complete answer within 0\.1 s\), 6 times in a row"):
         make_client(server.url, {}, "SOME_TOKEN", 10, print).get("/a")
     assert len(server.asked) == 6
 
