@@ -1,6 +1,7 @@
-"""What attacks on files share: refusals in one line, calls of commands, damaged files."""
+"""What attacks on files share: refusals in one line, calls of commands, damaged files, small disks."""
 
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,3 +31,17 @@ def flip(file: Path, place: int, bits: int = 1) -> None:
     content = bytearray(file.read_bytes())
     content[place] ^= bits
     file.write_bytes(content)
+
+
+@contextmanager
+def mounted_disk(folder: Path, size: str) -> Iterator[Path]:
+    """A file system of its own with a size; skips the test where none can be mounted."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    mounted = subprocess.run(command, capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)

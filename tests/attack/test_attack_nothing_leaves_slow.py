@@ -69,7 +69,7 @@ for words in {lines!r}:
     except SystemExit as end:
         assert not end.code, (words, end.code)
 """
-REPORTS = ["index dataset=demo out=index encoder=tiny", "search crash index=index"]
+REPORTS = ["index dataset=demo +dataset.last_n=60 out=index encoder=tiny", "search crash index=index"]
 OTHERS = [
     "describe dataset=demo",
     "backtest dataset=demo encoder=tiny",
