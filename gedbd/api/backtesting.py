@@ -159,9 +159,11 @@ def _encode(cfg: DictConfig, corpus: Corpus, encoder: Encoder, weights: Path | N
     """Encodes all reports, by an object in Python or as the command does."""
     from gedbd.triage.backtesting.backtest_run import EncodedCorpus, encode_corpus
 
-    if encoder._given is None:
+    given = encoder._given
+    if given is None:
         return encode_corpus(cfg, corpus, weights)
-    return EncodedCorpus(*encoder._given.encode_reports(corpus.reports, instantiate(cfg.text)))
+    texts, warnings = instantiate(cfg.text)(corpus.reports, given.tokenizer, given.text_tokens)
+    return EncodedCorpus(given.encode(texts), warnings)
 
 
 def _source(corpus: Corpus) -> DictConfig:

@@ -6,9 +6,6 @@ from types import SimpleNamespace
 from typing import Any, Literal, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
-import pandas as pd
-
-from gedbd.text.templates import Text
 
 TARGET = "gedbd.encoders.given_encoder.refuse_given"
 PROBE = "Crash when I paste a picture into a mail"
@@ -89,11 +86,6 @@ class GivenEncoder:
         if not np.isfinite(vectors).all():
             raise ValueError(f"{self.name}.encode() returned numbers that are not finite")
         return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12))
-
-    def encode_reports(self, reports: pd.DataFrame, text: Text) -> tuple[np.ndarray, tuple[str, ...]]:
-        """Vectors of N reports ``(N, D)`` by a text template, and what that found."""
-        texts, warnings = text(reports, self.tokenizer, self.text_tokens)
-        return self.encode(texts), warnings
 
     def prepare(self) -> None:
         """Does nothing: the object is ready."""

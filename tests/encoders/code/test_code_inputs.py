@@ -4,13 +4,24 @@ import numpy as np
 import pytest
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.encoders.code.code_inputs import BLOCKS, InputLimits, InputParts, check_length, make_input, max_length
+from gedbd.encoders.code.code_inputs import (
+    BLOCKS,
+    CodeEdges,
+    CodeInput,
+    InputLimits,
+    InputParts,
+    check_length,
+    collate,
+    make_input,
+    max_length,
+)
 from gedbd.encoders.code.code_tokens import add_code_tokens
 from gedbd.encoders.tiny_bert import tiny_tokenizer
 
 LIMITS = InputLimits()
 ALL = InputParts()
 NODES_ALONE = InputParts(types=False, roles=False)
+EMPTY = np.zeros((2, 0), dtype=np.int32)
 COMMENT = "a"  # one token, so that the code begins at position 3
 
 
@@ -91,12 +102,8 @@ def test_parts_that_are_off_leave_no_block_marker_or_edge(tokenizer, code, graph
     assert words.count("[SEP]") == (2 if parts.nodes else 1)
     assert words[:2] == ["[CLS]", "[C]"]
     assert one.blocks[0].tolist() == [1, 0]
-    assert [pair.shape[1] for pair in one.edges] == [
-        4 * parts.nodes,
-        4 * parts.nodes,
-        4 * parts.types,
-        3 * parts.roles,
-    ]
+    counts = [4 * parts.nodes, 4 * parts.nodes, 4 * parts.types, 3 * parts.roles]
+    assert [pair.shape[1] for pair in one.edges] == counts
     assert len(one) <= max_length(LIMITS, parts)
 
 
@@ -147,6 +154,27 @@ def test_brackets_in_code_and_comment_are_no_markers(tokenizer) -> None:
     one = make_input(tokenizer, "new int[N] [SEP] [T]", "[C] [MASK]", None, LIMITS, ALL)
     markers = tokenizer.convert_tokens_to_ids(["[C]", "[N]", "[T]", "[SEP]", "[MASK]"])
     assert [np.count_nonzero(one.input_ids == marker) for marker in markers] == [1, 1, 1, 2, 0]
+
+
+def small_input(length: int, blocks: list[list[int]], node_node: list[list[int]]) -> CodeInput:
+    edges = CodeEdges(EMPTY, np.array(node_node, dtype=np.int32).reshape(2, -1), EMPTY, EMPTY)
+    return CodeInput(np.arange(10, 10 + length, dtype=np.int32), np.array(blocks, dtype=np.int32), edges, pad_id=1)
+
+
+def test_inputs_are_padded_and_edges_get_the_row_of_their_input() -> None:
+    first = small_input(4, [[1, 0], [2, 1], [0, 0], [0, 0], [0, 0]], [])
+    second = small_input(6, [[1, 1], [3, 1], [0, 0], [0, 0], [0, 0]], [[4, 5], [5, 5]])
+    batch = collate([first, second], rows=[7, 3])
+    assert batch.n_id.tolist() == [7, 3]
+    assert batch.input_ids.tolist() == [[10, 11, 12, 13, 1, 1], [10, 11, 12, 13, 14, 15]]
+    assert batch.lengths.tolist() == [4, 6]
+    assert batch.is_token.sum(1).tolist() == [4, 6]
+    assert batch.edges.node_node.tolist() == [[1, 1], [4, 5], [5, 5]]
+    assert batch.edges.code_node.shape == (3, 0)
+    assert batch.inside("code").nonzero().tolist() == [[0, 2], [1, 3]]
+    assert batch.inside("comment").nonzero().tolist() == [[1, 1]]
+    assert not batch.inside("roles").any()
+    assert collate([first]).n_id.tolist() == [0]
 
 
 def test_what_is_wrong_is_said_in_one_line(code, graph) -> None:

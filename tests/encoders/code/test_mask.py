@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from gedbd.code.semantic_graph import FlowGraph
 from gedbd.encoders.code.code_encoder import CodeEncoder, attention_mask
@@ -72,25 +71,22 @@ def test_hidden_edges_are_hidden_and_the_others_stay(tokenizer) -> None:
     assert torch.equal(attention_mask(batch, batch.edges)[0, 0].diagonal(), torch.ones(batch.input_ids.shape[1]).bool())
 
 
-def outputs(encoder: CodeEncoder, batch: CodeBatch, mask: Tensor) -> Tensor:
-    with torch.no_grad():
-        return encoder(batch, mask)
-
-
+@torch.no_grad()
 def test_a_token_that_may_not_be_attended_to_changes_nothing(model, code, graph) -> None:
     backbone, tokenizer = model
     add_code_tokens(tokenizer, backbone)
     encoder = CodeEncoder(backbone).eval()
     batch = collate([make_input(tokenizer, code, "int", graph, InputLimits(), InputParts())])
     mask = attention_mask(batch)
-    before = outputs(encoder, batch, mask)
+    before = encoder(batch, mask)
     for place in (0, 1, 5, int(batch.blocks[0, 2, 0]), int(batch.blocks[0, 3, 0]), batch.input_ids.shape[1] - 1):
         ids = batch.input_ids.clone()
         ids[0, place] = tokenizer.convert_tokens_to_ids("[NODE]" if place < 20 else "[C]")
-        changed = (outputs(encoder, batch._replace(input_ids=ids), mask) - before).abs().amax(2)[0] > 1e-6
+        changed = (encoder(batch._replace(input_ids=ids), mask) - before).abs().amax(2)[0] > 1e-6
         assert torch.equal(changed, mask[0, 0, :, place])
 
 
+@torch.no_grad()
 def test_padding_changes_no_vector(model, code, graph) -> None:
     backbone, tokenizer = model
     add_code_tokens(tokenizer, backbone)
@@ -99,7 +95,7 @@ def test_padding_changes_no_vector(model, code, graph) -> None:
     shorter = make_input(tokenizer, "int f", "", None, InputLimits(), InputParts(types=False, roles=False))
     together = collate([longer, shorter])
     alone = collate([shorter])
-    expected = outputs(encoder, alone, attention_mask(alone))[0]
-    found = outputs(encoder, together, attention_mask(together))[1]
+    expected = encoder(alone, attention_mask(alone))[0]
+    found = encoder(together, attention_mask(together))[1]
     assert torch.isfinite(found).all()
     assert torch.allclose(found[: len(shorter)], expected, atol=1e-5)

@@ -2,9 +2,6 @@
 
 import base64
 import io
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -282,19 +279,6 @@ def test_the_command_says_what_it_sends_counts_failures_and_goes_on(server, run,
     assert KEY not in told_lines.out + told_lines.err + printed.out + printed.err
 
 
-@pytest.mark.slow  # a start of a process
-def test_a_killed_command_goes_on_where_it_was(server, run, tmp_path):
-    environment = os.environ | {"PYTHONPATH": str(Path(gedbd.__file__).parents[1])}
-    given = ["dataset=csv", "dataset.path=tracker.csv", "captioner=openai", "out=captions.csv", "batch_size=2"]
-    command = [sys.executable, "-m", "gedbd.commands.caption", *given, "captioner.concurrency=1"]
-    with subprocess.Popen(command, cwd=tmp_path, env=environment) as process:
-        server.answer = lambda request: told("seen") if len(server.requests) < 6 else process.kill() or told("seen")
-        assert process.wait(timeout=100) == -signal.SIGKILL
-    assert not Path("captions.csv").exists()
-    assert (run()["status"] == "described").all()
-    assert len(server.requests) == 6 + 6  # of three batches of two, two were stored
-
-
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
@@ -310,7 +294,6 @@ def test_an_endpoint_that_describes_nothing_is_told_after_one_batch(server, run,
     assert not Path("captions.csv").exists()
 
 
-@pytest.mark.slow
 def test_an_endpoint_that_dies_ends_the_run_which_goes_on_later(server, run):
     server.answer = lambda request: told("seen") if len(server.requests) <= 2 else refused(503, "")
     with pytest.raises(
