@@ -124,7 +124,7 @@ class Server:
             "GEDBD_CACHE": str(self.work / "cache"),
             "GEDBD_TOKEN": TOKEN,
             "GITHUB_WEBHOOK_SECRET": SECRET,
-            "GITHUB_TOKEN": "a-token-of-github",
+            "GITHUB_TOKEN": "t0ken",
             "GITHUB_API_URL": self.github_url,
             "GITHUB_REPOSITORY": REPOSITORY,
         }

@@ -63,9 +63,9 @@ def measured(port: int, name: str) -> float:
     return float(rest.split()[0]) if found else 0
 
 
-def until(happened: Callable[[], object], seconds: float = 15) -> None:
+def until(happened: Callable[[], object], seconds: float = 20) -> None:
     """Waits for a condition, and fails if it does not come true in time."""
     deadline = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < deadline, "it has not happened in time"
-        time.sleep(0.01)
+        time.sleep(0.002)

@@ -4,21 +4,20 @@ import json
 import logging
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import requests
-from fastapi.testclient import TestClient
+from raw_http import until
 from served import serving
-from small_hub import REPOSITORY, SECRET, Sender, counted, issue, signed, until, worked
 from small_index import SmallIndex
+from webhook_events import Sender, issue, signed, worked
 
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.app import Settings, create_app
 from gedbd.service.webhook.database import WEBHOOK_FILE
-from gedbd.service.webhook.receiver import Webhook
 from gedbd.triage.bug_report import Report
 
 
@@ -42,134 +41,126 @@ class SlowIndex(SmallIndex):
 
 
 @pytest.fixture
-def slow(tmp_path: Path) -> SlowIndex:
+def index(tmp_path):
     return SlowIndex(tmp_path)
 
 
 @pytest.fixture
-def hook(slow: SlowIndex) -> Webhook:
-    return Webhook(slow, REPOSITORY, None, SECRET)
+def hook(hook_of):
+    return hook_of(posts=False)
 
 
 @pytest.fixture
-def send(slow: SlowIndex, hook: Webhook) -> Iterator[Sender]:
-    with TestClient(create_app(slow, webhook=hook), base_url="http://localhost") as client:
-        yield Sender(client, hook, waits=slow.go.is_set)
+def send(index, hook, client_of):
+    return Sender(client_of(hook), hook, waits=index.go.is_set)
 
 
-def test_a_burst_is_taken_while_searches_are_busy(slow: SlowIndex, hook: Webhook) -> None:
-    slow.go.clear()
-    app = create_app(slow, Settings(searches_at_once=1, searches_waiting=0), hook)
+def test_a_burst_is_taken_while_searches_are_busy(index, hook):
+    index.go.clear()
+    app = create_app(index, Settings(searches_at_once=1, searches_waiting=0), hook)
     with serving(app) as port, ThreadPoolExecutor(40) as threads:
 
-        def deliver(number: int) -> int:
+        def deliver(number):
             sent = signed(issue(number), "issues", f"d{number}")
             address = f"http://127.0.0.1:{port}/webhooks/github"
             return requests.post(address, data=sent["content"], headers=sent["headers"], timeout=10).status_code
 
         assert list(threads.map(deliver, range(100, 140))) == [202] * 40
         assert requests.get(f"http://127.0.0.1:{port}/api/reports/12", timeout=10).status_code == 200
-        slow.go.set()
+        index.go.set()
         worked(hook)
-    assert sorted(slow.order) == [str(number) for number in range(100, 140)]
+    assert sorted(index.order) == [str(number) for number in range(100, 140)]
 
 
-def test_fields_that_the_api_changes_while_an_event_is_applied_stay(slow: SlowIndex, send: Sender) -> None:
-    slow.go.clear()
+def test_fields_that_the_api_changes_while_an_event_is_applied_stay(index, send):
+    index.go.clear()
     send(issue(20, "edited", "A later title"), delivery="d")
-    until(slow.entered.is_set)
-    SmallIndex.add(slow, [Report("A title", "Text.", "20", component="Compose")])
-    slow.go.set()
+    until(index.entered.is_set)
+    SmallIndex.add(index, [Report("A title", "Text.", "20", component="Compose")])
+    index.go.set()
     worked(send.hook)
-    report = slow.get("20")
+    report = index.get("20")
     assert report is not None
     assert (report.title, report.component) == ("A later title", "Compose")
 
 
-def test_they_are_worked_in_the_order_in_which_they_came(slow: SlowIndex, send: Sender) -> None:
-    slow.go.clear()
+def test_they_are_worked_in_the_order_in_which_they_came(index, send):
+    index.go.clear()
     numbers = [*range(150, 100, -1), *range(200, 210)]
     for number in numbers:
         assert send(issue(number), delivery=f"d{number}").status_code == 202
-    slow.go.set()
-    until(lambda: len(slow.order) == len(numbers))
-    assert slow.order == [str(number) for number in numbers]
+    index.go.set()
+    until(lambda: len(index.order) == len(numbers))
+    assert index.order == [str(number) for number in numbers]
 
 
-def test_what_was_accepted_is_worked_after_a_restart(tmp_path: Path) -> None:
-    index = SmallIndex(tmp_path)
-    before = Webhook(index, REPOSITORY, None, SECRET)
+def test_what_was_accepted_is_worked_after_a_restart(index, hook_of, client_of):
+    before = hook_of(posts=False)
     assert before.accept("issues", "d1", issue(80)).status == 202
     before.file.close()  # as it is left by a kill
-    after = Webhook(index, REPOSITORY, None, SECRET)
-    with TestClient(create_app(index, webhook=after), base_url="http://localhost") as client:
-        until(lambda: index.get("80"))
-        again = client.post("/webhooks/github", **signed(issue(80), "issues", "d1"))
-        assert (again.status_code, again.json()) == (200, {"detail": "already accepted"})
+    client = client_of(hook_of(posts=False))
+    until(lambda: index.get("80"))
+    again = client.post("/webhooks/github", **signed(issue(80), "issues", "d1"))
+    assert (again.status_code, again.json()) == (200, {"detail": "already accepted"})
 
 
-def test_equal_deliveries_are_worked_once(slow: SlowIndex, send: Sender) -> None:
-    slow.go.clear()
+def test_equal_deliveries_are_worked_once(index, send):
+    index.go.clear()
     assert [send(issue(), delivery="d").status_code for _ in range(20)] == [202] + [200] * 19
-    slow.go.set()
-    until(lambda: counted(send, "added") == 1)
-    assert slow.order == ["70"]
-    assert counted(send, "repeated") == 19
-    assert counted(send, "accepted") == 0  # each delivery is counted once
+    index.go.set()
+    until(lambda: send.counted("added") == 1)
+    assert index.order == ["70"]
+    assert send.counted("repeated") == 19
+    assert send.counted("accepted") == 0  # each delivery is counted once
 
 
-def test_a_full_backlog_is_refused_and_nothing_of_it_is_kept(slow: SlowIndex) -> None:
-    hook = Webhook(slow, REPOSITORY, None, SECRET, max_waiting=3)
-    slow.go.clear()
-    with TestClient(create_app(slow, webhook=hook), base_url="http://localhost") as client:
-        sent = [client.post("/webhooks/github", **signed(issue(n), "issues", f"d{n}")) for n in range(100, 105)]
-        assert [answer.status_code for answer in sent] == [202, 202, 202, 503, 503]
-        assert int(sent[-1].headers["Retry-After"]) > 0
-        assert "3 deliveries are waiting" in sent[-1].json()["detail"]
-        assert "gedbd_webhook_waiting 3.0" in client.get("/metrics").text
-        slow.go.set()
-        worked(hook)
-        assert client.post("/webhooks/github", **signed(issue(104), "issues", "d104")).status_code == 202
-        worked(hook)
-    assert slow.order == ["100", "101", "102", "104"]
+def test_a_full_backlog_is_refused_and_nothing_of_it_is_kept(index, hook_of, client_of):
+    hook = hook_of(posts=False, max_waiting=3)
+    send = Sender(client_of(hook), hook, waits=index.go.is_set)
+    index.go.clear()
+    sent = [send(issue(number), delivery=f"d{number}") for number in range(100, 105)]
+    assert [answer.status_code for answer in sent] == [202, 202, 202, 503, 503]
+    assert int(sent[-1].headers["Retry-After"]) > 0
+    assert "3 deliveries are waiting" in sent[-1].json()["detail"]
+    assert "gedbd_webhook_waiting 3.0" in send.client.get("/metrics").text
+    index.go.set()
+    worked(hook)
+    assert send(issue(104), delivery="d104").status_code == 202
+    assert index.order == ["100", "101", "102", "104"]
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("away", 0), sqlite3.OperationalError("locked"), OSError("full")])
-def test_what_fails_as_the_index_is_away_is_tried_again_in_order(
-    slow: SlowIndex, hook: Webhook, send: Sender, error: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_fails_as_the_index_is_away_is_tried_again_in_order(index, hook, send, error, monkeypatch):
     monkeypatch.setattr("gedbd.io.sqlite_file.StoreUnavailable.__init__", _at_once)
-    slow.failures = [error] * 3
+    index.failures = [error] * 3
     for number in (100, 101, 102):
         assert send(issue(number), delivery=str(number)).status_code == 202
     worked(hook)
-    assert slow.order == ["100", "101", "102"]
-    assert (counted(send, "added"), counted(send, "dropped")) == (3, 0)
+    assert index.order == ["100", "101", "102"]
+    assert (send.counted("added"), send.counted("dropped")) == (3, 0)
 
 
-def _at_once(self: StoreUnavailable, message: str, retry_after_s: int = 5) -> None:
+def _at_once(self, message, retry_after_s=5):
     Exception.__init__(self, message)
     self.retry_after_s = 0
 
 
 @pytest.mark.parametrize("error", [ValueError("too long"), KeyError("x"), sqlite3.IntegrityError("unique")])
-def test_what_will_always_fail_is_dropped_with_a_line_and_holds_nothing_up(
-    slow: SlowIndex, send: Sender, error: Exception, caplog: pytest.LogCaptureFixture
-) -> None:
-    slow.failures = [error]
+def test_what_will_always_fail_is_dropped_with_a_line_and_holds_nothing_up(index, send, error, caplog):
+    index.failures = [error]
     with caplog.at_level(logging.WARNING, "gedbd"):
         for number in (100, 101):
             assert send(issue(number), delivery=str(number)).status_code == 202
-    assert slow.order == ["101"]
+    assert index.order == ["101"]
     assert "delivery 100 is dropped: " in caplog.text
-    assert (counted(send, "added"), counted(send, "dropped")) == (1, 1)
+    assert (send.counted("added"), send.counted("dropped")) == (1, 1)
     send(issue(100), delivery="100")  # somebody has sent it again by hand
-    assert slow.order == ["101", "100"]
+    assert index.order == ["101", "100"]
 
 
-def test_a_locked_file_is_answered_with_503_and_loses_nothing(slow: SlowIndex, hook: Webhook, send: Sender) -> None:
+def test_a_locked_file_is_answered_with_503_and_loses_nothing(index, hook, send):
     hook.file.query("PRAGMA busy_timeout=20")
-    other = sqlite3.connect(slow.folder / WEBHOOK_FILE, isolation_level=None)
+    other = sqlite3.connect(index.folder / WEBHOOK_FILE, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     answer = send.client.post("/webhooks/github", **signed(issue(), "issues", "d"))
     assert answer.status_code == 503
@@ -178,7 +169,7 @@ def test_a_locked_file_is_answered_with_503_and_loses_nothing(slow: SlowIndex, h
     other.execute("ROLLBACK")
     other.close()
     assert send(issue(), delivery="d").status_code == 202
-    assert slow.get("70")
+    assert index.get("70")
 
 
 @pytest.mark.parametrize(
@@ -190,9 +181,9 @@ def test_a_locked_file_is_answered_with_503_and_loses_nothing(slow: SlowIndex, h
         {"updated_at": "2024-06-01T10:00:00.123456+14:00"},
     ],
 )
-def test_odd_contents_are_stored_and_worked(slow: SlowIndex, send: Sender, extra: dict[str, object]) -> None:
+def test_odd_contents_are_stored_and_worked(index, send, extra):
     event = issue(80)
     event["issue"] |= extra
     payload = json.dumps(event).encode()
     assert send(payload, delivery="d" * 2000).status_code == 202
-    assert isinstance(slow.get(str(event["issue"]["number"])), Report)
+    assert isinstance(index.get(str(event["issue"]["number"])), Report)

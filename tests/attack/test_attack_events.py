@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from small_hub import REPOSITORY, SECRET, Sender, counted, issue, note
+from small_github import REPOSITORY
 from small_index import REPORTS, SmallIndex
+from webhook_events import SECRET, Sender, issue, note
 
 from gedbd.sampling.feedback_labels import feedback_table
 from gedbd.service.app import create_app
@@ -141,7 +142,7 @@ def test_what_the_parser_reads_of_a_text_is_bounded(
     comment(text, by="bea", author_association="NONE")
     comment(f"{text}\n\nDuplicate of #31")
     assert read == []
-    assert (index.members("20"), counted(send, "unread")) == (("20",), 1)
+    assert (index.members("20"), send.counted("unread")) == (("20",), 1)
     assert "is not read: " in caplog.text
     comment(text, number=31)
     assert (index.members("12"), len(read)) == (("12", "15", "31"), 1)
@@ -227,7 +228,7 @@ def test_an_older_edit_does_not_overwrite_a_newer_one(index: SmallIndex, send: S
     send(issue(80, "edited", "second", updated_at=LATE))
     send(issue(80, "edited", "first", updated_at=EARLY))
     assert title_of(index, "80") == "second"
-    assert counted(send, "outdated") == 1
+    assert send.counted("outdated") == 1
     send(issue(80, "edited", "third", updated_at=LATE))  # GitHub tells whole seconds
     assert title_of(index, "80") == "third"
     for late in ("opened", "closed", "reopened", "transferred"):

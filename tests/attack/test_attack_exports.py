@@ -12,8 +12,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from fixed_server import FixedServer, running_server
+from fixed_server import FixedServer
 from refusals import refuses
+from small_github import running
 
 import gedbd
 from gedbd.corpora.file_download import fetch_tables
@@ -181,8 +182,8 @@ def test_a_packing_that_is_not_read_is_named(tmp_path, suffix):
 
 @pytest.fixture
 def server() -> Iterator[FixedServer]:
-    with running_server() as running:
-        yield running
+    with running(FixedServer()) as started:
+        yield started
 
 
 def check_leaves_nothing(server: FixedServer, folder: Path, message: str, file: str, error=ValueError) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fixed_server import FixedServer, running_server
+from fixed_server import FixedServer
+from small_github import running
 
 from gedbd.corpora.clients.github_client import GitHub
 from gedbd.corpora.clients.gitlab_client import GitLab
@@ -18,8 +19,8 @@ SECRET = "s3cr3t"
 
 @pytest.fixture
 def server() -> Iterator[FixedServer]:
-    with running_server() as running:
-        yield running
+    with running(FixedServer()) as started:
+        yield started
 
 
 def refused(server: FixedServer, path: str = f"/page?page=2&private_token={SECRET}") -> str:
@@ -132,7 +133,7 @@ def test_what_is_shown_of_an_address(url, shown):
 
 
 def test_a_download_is_not_redirected_to_another_server(server, tmp_path):
-    with running_server() as other:
+    with running(FixedServer()) as other:
         server.status, server.headers = 302, {"Location": f"http://{other.host}/bugs.csv"}
         other.body = b"id\n1\n"
         with pytest.raises(ValueError, match=rf"leads to http://{other.host}/bugs.csv.*set dataset.base_url"):

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from fixed_server import running_server
+from fixed_server import FixedServer
 from refusals import call, refuses
-from small_hub import REPOSITORY, SECRET, issue, signed, worked
+from small_github import REPOSITORY, running
+from webhook_events import SECRET, issue, signed, worked
 
 import gedbd.commands.baseline
 import gedbd.commands.fetch
@@ -145,7 +146,7 @@ def test_others_cannot_read_an_index_and_what_a_service_leaves(home, monkeypatch
 
 
 def test_others_cannot_read_what_is_fetched(home):
-    with running_server() as server:
+    with running(FixedServer()) as server:
         server.body = json.dumps([issue(3)["issue"] | {"updated_at": "2024-06-01T08:00:00Z"}]).encode()
         options = ["tracker=github", "project=ann/mail", f"tracker.base_url=http://{server.host}", "out=fetched"]
         call(gedbd.commands.fetch, *options, "tracker.comments=false")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from small_hub import REPOSITORY, SECRET, Sender, issue
+from small_github import REPOSITORY
 from small_tracker import as_corpus, fill, open_folder, some_report
+from webhook_events import SECRET, Sender, issue
 
 import gedbd
 import gedbd.commands.index

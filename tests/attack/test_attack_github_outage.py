@@ -3,80 +3,41 @@
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from small_hub import REPOSITORY, SECRET, Hub, comments, issue, running_hub, signed, until
-from small_index import SmallIndex
+from raw_http import until
+from small_github import REPOSITORY
+from webhook_events import issue
 
 from gedbd.service.app import create_app
 from gedbd.service.webhook.database import MAX_TRIES, Outbox, OutboxComment, WebhookFile, wait_after
-from gedbd.service.webhook.github_comments import MARKER, CommentClient
-from gedbd.service.webhook.receiver import Webhook
+from gedbd.service.webhook.github_comments import MARKER
 
 FIRST = OutboxComment(REPOSITORY, "1", f"{MARKER} text")
 
 
-@pytest.fixture
-def hub() -> Iterator[Hub]:
-    with running_hub() as server:
-        yield server
-
-
-@pytest.fixture
-def hook(index: SmallIndex, hub: Hub) -> Iterator[Webhook]:
-    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url, 2.0), SECRET)
-    yield hook
-    hook.close()
-
-
-@pytest.fixture
-def outbox(tmp_path: Path) -> Iterator[Outbox]:
-    file = WebhookFile(tmp_path)
-    yield Outbox(file)
-    file.close()
-
-
-def next_due(outbox: Outbox) -> float:
-    moment = outbox.next_due()
-    assert moment is not None
-    return moment
-
-
-def test_a_comment_outlives_an_outage_without_another_delivery(index: SmallIndex, hub: Hub, hook: Webhook) -> None:
-    hook.outbox.first_wait_s = 0.01
-    hub.failures = [("GET", 502)] * 6
-    with TestClient(create_app(index, webhook=hook), base_url="http://localhost") as client:
-        client.post("/webhooks/github", **signed(issue(), "issues", "d"))
-        until(lambda: comments(hub))
-        until(lambda: not hook.outbox.waiting())
-    assert len(comments(hub)) == 1
-
-
-def test_it_outlives_a_restart_in_an_outage(index: SmallIndex, hub: Hub, hook: Webhook) -> None:
-    hub.failures = [("GET", 503)]
+def test_it_outlives_a_restart_in_an_outage(hook_of):
+    hook = hook_of("http://127.0.0.1:9")  # nobody listens there
     hook.receive("issues", issue())
     assert hook.post_comments() == ["postponed"]
     hook.close()
-    again = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url, 2.0), SECRET)
-    assert 0 < next_due(again.outbox) - time.time() < 15
+    again = hook_of()
+    assert 0 < again.outbox.next_due() - time.time() < 15
     assert again.post_comments() == []  # a start is no reason to ask sooner
-    assert again.outbox.waiting()
-    again.close()
+    assert again.outbox.state(REPOSITORY, "70") == "pending"
 
 
-def test_it_is_tried_for_a_day_and_longer_and_longer_apart(outbox: Outbox) -> None:
+def test_it_is_tried_for_a_day_and_longer_and_longer_apart(tmp_path):
+    outbox = Outbox(WebhookFile(tmp_path))
     outbox.put(FIRST)
     now = 1e9
-    moments: list[float] = []
-    given_up: list[OutboxComment] = []
+    moments, given_up = [], []
     while outbox.state(*FIRST[:2]) == "pending":
-        now = max(now, next_due(outbox))
+        now = max(now, outbox.next_due())
         assert outbox.due(now) == [FIRST]
         assert outbox.due(now - 0.1) == [] or not moments
         moments.append(now)
@@ -90,11 +51,11 @@ def test_it_is_tried_for_a_day_and_longer_and_longer_apart(outbox: Outbox) -> No
     assert max(waits) <= 1.2 * 3600
     assert len(set(waits)) == len(waits)  # services that failed together do not come back together
     assert 0 < wait_after(10**6) <= 1.2 * 3600
+    outbox.file.close()
 
 
-def test_what_is_given_up_is_logged_and_counted(hub: Hub, hook: Webhook, caplog: pytest.LogCaptureFixture) -> None:
-    words: list[str] = []
-    assert hook.poster is not None
+def test_what_is_given_up_is_logged_and_counted(hub, hook, caplog):
+    words = []
     hook.poster.count = words.append
     hook.outbox.put(FIRST)
     hook.file.query("UPDATE comments SET tries = ?", MAX_TRIES - 1)
@@ -116,27 +77,21 @@ REFUSED = [("POST", 429), ("POST", 403, {"Retry-After": "1"}), ("POST", 401), ("
 
 @pytest.mark.parametrize("is_created", [True, False])
 @pytest.mark.parametrize("failure", UNKNOWN)
-def test_a_comment_without_a_clear_answer_is_looked_for_before_it_is_posted_again(
-    index: SmallIndex, hub: Hub, failure: tuple[object, ...], is_created: bool
-) -> None:
-    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url, 0.3), SECRET)
-    assert hook.poster is not None
+def test_a_comment_without_a_clear_answer_is_looked_for_before_it_is_posted_again(hub, hook_of, failure, is_created):
+    hook = hook_of(timeout_s=0.3)
     hook.outbox.put(FIRST)
     hub.failures = [failure]
     assert hook.poster.post_due() == ["unknown"]
     assert hub.asked == ["GET", "POST"]
-    rest_for_a_minute(hook)
+    check_rest(hook)
     if is_created:
         hub.create_unanswered()
-    again = restarted(index, hub, hook, 60)
-    assert again.poster is not None
-    assert again.poster.post_due() == ["exists" if is_created else "posted"]
-    assert len(comments(hub, 1)) == 1
-    again.close()
+    assert restarted(hook_of, hook, 60).poster.post_due() == ["exists" if is_created else "posted"]
+    assert len(hub.comments(1)) == 1
 
 
 @pytest.mark.parametrize("failure", REFUSED)
-def test_a_comment_that_is_refused_need_not_rest(hub: Hub, hook: Webhook, failure: tuple[object, ...]) -> None:
+def test_a_comment_that_is_refused_need_not_rest(hub, hook, failure):
     hook.outbox.put(FIRST)
     hub.failures = [failure]
     hook.post_comments()
@@ -144,10 +99,8 @@ def test_a_comment_that_is_refused_need_not_rest(hub: Hub, hook: Webhook, failur
     assert hook.file.query("SELECT posted_at FROM comments") == [(0.0,)]
 
 
-def test_a_process_that_is_killed_while_it_posts_looks_later(index: SmallIndex, hub: Hub) -> None:
-    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url, 60.0, deadline_s=60.0), SECRET)
-    assert hook.poster is not None
-    assert hook.github is not None
+def test_a_process_that_is_killed_while_it_posts_looks_later(index, hub, hook_of):
+    hook = hook_of(timeout_s=60.0, deadline_s=60.0)
     hook.outbox.put(FIRST)
     hub.failures = [("POST", 0)]
     thread = threading.Thread(target=hook.poster.post_due)
@@ -156,33 +109,33 @@ def test_a_process_that_is_killed_while_it_posts_looks_later(index: SmallIndex, 
     shutil.copytree(index.folder, index.folder / "killed", ignore=shutil.ignore_patterns("killed"))
     hook.github.cancel()  # as a shutdown does
     thread.join()
-    rest_for_a_minute(hook)
-    hook.close()
+    check_rest(hook)
     for folder in (index.folder, index.folder / "killed"):
         for passed_s, rests in ((0, True), (-3600, True), (50, True), (60, False)):  # -3600: the clock was set back
-            again = restarted(SmallIndex(folder), hub, hook, passed_s)
+            again = restarted(hook_of, hook, passed_s, folder)
             assert (again.outbox.due(1e12) == []) == rests
-            assert next_due(again.outbox) <= time.time() + 61
+            assert again.outbox.next_due() <= time.time() + 61
             again.file.query("UPDATE comments SET posted_at = posted_at + ?", passed_s)
             again.close()
 
 
-def rest_for_a_minute(hook: Webhook) -> None:
+def check_rest(hook):
     """Nothing is due, also if the time of day is set forward, and the next try comes in a minute at the earliest."""
     assert hook.outbox.due(1e12) == []
-    assert next_due(hook.outbox) > time.time() + 50
+    assert hook.outbox.next_due() > time.time() + 50
 
 
-def restarted(index: SmallIndex, hub: Hub, hook: Webhook, passed_s: float) -> Webhook:
+def restarted(hook_of, hook, passed_s, folder=None):
     """The webhook of a later process, some seconds after the last try."""
     hook.close()
-    file = WebhookFile(index.folder)
+    folder = folder or hook.index.folder
+    file = WebhookFile(folder)
     file.query("UPDATE comments SET posted_at = posted_at - ?, tried_at = 0, next_try_at = 0", passed_s)
     file.close()
-    return Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url, 2.0), SECRET)
+    return hook_of(folder=folder)
 
 
-def soon(seconds: float) -> str:
+def soon(seconds):
     return format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
 
 
@@ -202,9 +155,7 @@ def soon(seconds: float) -> str:
         (401, {}, 8, 12),
     ],
 )
-def test_github_is_not_asked_before_the_time_it_names(
-    hub: Hub, hook: Webhook, status: int, headers: dict[str, str | Callable[[], str]], least: float, most: float
-) -> None:
+def test_github_is_not_asked_before_the_time_it_names(hub, hook, status, headers, least, most):
     # Times are written now, not when the cases are collected.
     sent = {name: value if isinstance(value, str) else value() for name, value in headers.items()}
     hub.failures = [("GET", status, sent)]
@@ -212,31 +163,29 @@ def test_github_is_not_asked_before_the_time_it_names(
         hook.outbox.put(OutboxComment(REPOSITORY, number, "text"))
     begun = time.time()
     assert hook.post_comments() == ["postponed"]
-    assert next_due(hook.outbox) >= begun + least - 2  # Retry-After holds whole seconds
-    assert next_due(hook.outbox) <= time.time() + most
+    assert hook.outbox.next_due() >= begun + least - 2  # Retry-After holds whole seconds
+    assert hook.outbox.next_due() <= time.time() + most
     assert hook.outbox.due(time.time()) == []  # the limit is that of the token: it holds for all comments
     assert hook.outbox.state(REPOSITORY, "1") == "pending"
 
 
 @pytest.mark.parametrize("back_s", [90, 86400, 86400 * 365 * 30])
-def test_a_clock_that_is_set_back_does_not_postpone_a_comment(
-    index: SmallIndex, hub: Hub, hook: Webhook, monkeypatch: pytest.MonkeyPatch, back_s: float
-) -> None:
+def test_a_clock_that_is_set_back_does_not_postpone_a_comment(index, hub, hook, monkeypatch, back_s):
     hub.failures = [("GET", 503, {"Retry-After": "7200"})]
     hook.outbox.put(FIRST)
     assert hook.post_comments() == ["postponed"]
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() - back_s)
     with TestClient(create_app(index, webhook=hook)):
-        until(lambda: comments(hub, 1))
-        until(lambda: not hook.outbox.waiting())
+        until(lambda: hook.outbox.state(*FIRST[:2]) == "posted")
+    assert len(hub.comments(1)) == 1
 
 
-def test_one_issue_that_always_fails_does_not_hold_the_others_up(index: SmallIndex, hub: Hub, hook: Webhook) -> None:
+def test_one_issue_that_always_fails_does_not_hold_the_others_up(index, hub, hook):
     for number in range(4):
         hook.outbox.put(OutboxComment(REPOSITORY, str(number), "text"))
     hook.outbox.first_wait_s = 0.01
     hub.broken.add(f"/repos/{REPOSITORY}/issues/0/comments")
     with TestClient(create_app(index, webhook=hook)):
-        until(lambda: all(comments(hub, number) for number in (1, 2, 3)))
-    assert comments(hub, 0) == []
+        until(lambda: all(hub.comments(number) for number in (1, 2, 3)))
+    assert hub.comments(0) == []

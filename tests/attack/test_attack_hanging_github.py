@@ -1,31 +1,23 @@
 """GitHub takes calls and never answers, or one byte at a time: everything else goes on, and the service ends."""
 
-import os
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 import requests
 from fastapi.testclient import TestClient
+from raw_http import until
 from served import serving
-from small_hub import REPOSITORY, SECRET, Hub, comments, issue, running_hub, signed, until
-from small_index import SmallIndex
+from served_process import served
+from small_github import REPOSITORY
+from webhook_events import SECRET, issue, signed
 
-import gedbd.commands.serve
 from gedbd.service.app import create_app
 from gedbd.service.webhook.database import OutboxComment
 from gedbd.service.webhook.github_comments import CommentClient, CommentError
-from gedbd.service.webhook.receiver import Webhook
 
-ROOT = Path(gedbd.__file__).parent.parent
 LIMIT_S = 60.0  # of a request that must be answered
 NEVER_S = 3600.0  # a test that waits so long for GitHub fails by its hang guard
 
@@ -33,33 +25,28 @@ pytestmark = pytest.mark.usefixtures("hang_guard")
 
 
 @pytest.fixture
-def hub() -> Iterator[Hub]:
+def hub(hub):
     """A GitHub that does not answer."""
-    with running_hub() as server:
-        server.silent.set()
-        yield server
+    hub.silent.set()
+    return hub
 
 
-def deliver(home: str, number: int, action: str = "opened") -> int:
-    sent = signed(issue(number, action), "issues", f"{action} {number}")
-    answer = requests.post(f"{home}/webhooks/github", data=sent["content"], headers=sent["headers"], timeout=LIMIT_S)
-    return answer.status_code
+def deliver(home, number):
+    sent = signed(issue(number), "issues", f"opened {number}")
+    answer = requests.post(f"{home}/webhooks/github", sent["content"], headers=sent["headers"], timeout=LIMIT_S)
+    assert answer.status_code == 202
 
 
-def calls() -> list[threading.Thread]:
+def calls():
     return [thread for thread in threading.enumerate() if thread.name == "gedbd-call"]
 
 
-def test_other_requests_are_answered_and_the_service_ends(
-    index: SmallIndex, hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_requests_are_answered_and_the_service_ends(index, hub, hook_of, monkeypatch):
     monkeypatch.setattr("gedbd.service.webhook.receiver.CANCEL_AFTER_S", 0.1)
-    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url, NEVER_S), SECRET)
-    with serving(create_app(index, webhook=hook)) as port:
+    with serving(create_app(index, webhook=hook_of(timeout_s=NEVER_S))) as port:
         home = f"http://127.0.0.1:{port}"
-        with ThreadPoolExecutor(8) as threads:
-            taken = list(threads.map(lambda number: deliver(home, number), range(100, 145)))
-        assert set(taken) == {202}
+        for number in range(100, 145):
+            deliver(home, number)
         until(lambda: hub.asked)  # a comment is on its way
         for path in ("/", "/api/health", "/metrics", "/page/app.js"):
             assert requests.get(f"{home}{path}", timeout=LIMIT_S).status_code == 200
@@ -70,7 +57,7 @@ def test_other_requests_are_answered_and_the_service_ends(
 
 
 @pytest.mark.parametrize("drips", [False, True], ids=["silent", "dripping"])
-def test_an_attempt_ends_at_its_deadline(hub: Hub, drips: bool) -> None:
+def test_an_attempt_ends_at_its_deadline(hub, drips):
     hub.drips = drips
     with pytest.raises(CommentError, match=r"not done within 0\.2 seconds") as caught:
         CommentClient("t0ken", hub.url, NEVER_S, deadline_s=0.2).comment_once(REPOSITORY, "7", "text", lambda: None)
@@ -80,10 +67,10 @@ def test_an_attempt_ends_at_its_deadline(hub: Hub, drips: bool) -> None:
     assert len(hub.asked) <= 1
 
 
-def test_a_body_that_drips_ends_at_the_deadline() -> None:
+def test_a_body_that_drips_ends_at_the_deadline():
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
 
-        def drip() -> None:
+        def drip():
             line, _ = server.accept()
             with closing(line):
                 line.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
@@ -103,53 +90,36 @@ def test_a_body_that_drips_ends_at_the_deadline() -> None:
         assert not thread.is_alive()
 
 
-def test_a_comment_that_hangs_is_posted_once_github_answers(index: SmallIndex, hub: Hub) -> None:
-    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url, 60.0, deadline_s=0.1), SECRET)
+def test_a_comment_that_hangs_is_posted_once_github_answers(index, hub, hook_of):
+    hook = hook_of(timeout_s=60.0, deadline_s=0.1)
     hook.outbox.first_wait_s = 0.01
     with TestClient(create_app(index, webhook=hook), base_url="http://localhost") as client:
         client.post("/webhooks/github", **signed(issue(), "issues", "d"))
         until(lambda: len(hub.asked) >= 2)
-        assert comments(hub) == []
+        assert hub.comments() == []
         hub.silent.clear()
-        until(lambda: comments(hub))
         until(lambda: hook.outbox.state(REPOSITORY, "70") == "posted")
-    assert len(comments(hub)) == 1
+    assert len(hub.comments()) == 1
 
 
-def test_many_comments_that_hang_wait_for_one_try(index: SmallIndex, hub: Hub) -> None:
-    hook = Webhook(index, REPOSITORY, CommentClient("t0ken", hub.url, 60.0, deadline_s=0.1), SECRET)
+def test_many_comments_that_hang_wait_for_one_try(hub, hook_of):
+    hook = hook_of(timeout_s=60.0, deadline_s=0.1)
     for number in range(50):
         hook.outbox.put(OutboxComment(REPOSITORY, str(number), "text"))
     assert hook.post_comments() == ["postponed"]
     assert hook.outbox.due(time.time()) == []
     assert len(hook.outbox.waiting()) == 50
     assert len(hub.asked) <= 1
-    hook.close()
 
 
 @pytest.mark.slow
-def test_sigterm_ends_the_process(tmp_path: Path, hub: Hub) -> None:
+def test_sigterm_ends_the_process(tmp_path, hub, monkeypatch):
     hub.drips = True
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    options = [f"index={tmp_path}", "opened._target_=small_index.open_small", f"port={port}", "webhook.timeout_s=600"]
-    more = ["webhook.deadline_s=600", f"webhook.api_url={hub.url}", f"webhook.repository={REPOSITORY}"]
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "service")])
-    environment = os.environ | {"PYTHONPATH": paths, "GITHUB_WEBHOOK_SECRET": SECRET, "GITHUB_TOKEN": "t0ken"}
-    home = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "gedbd.commands.serve", *options, *more]
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as service:
-        until(lambda: service.poll() is not None or answers(home), 60)
+    monkeypatch.setenv("GITHUB_WEBHOOK_SECRET", SECRET)
+    monkeypatch.setenv("GITHUB_TOKEN", "t0ken")
+    times = ["webhook.timeout_s=600", "webhook.deadline_s=600"]  # a tenth of them is waited for the end
+    with served(tmp_path, *times, f"webhook.api_url={hub.url}", f"webhook.repository={REPOSITORY}") as service:
         for number in range(100, 145):
-            assert deliver(home, number) == 202
+            deliver(f"http://127.0.0.1:{service.port}", number)
         until(lambda: hub.asked)
-        service.send_signal(signal.SIGTERM)
-        service.wait(60)  # one tenth of the time that GitHub is waited for
-
-
-def answers(home: str) -> bool:
-    try:
-        return requests.get(f"{home}/api/health", timeout=1).ok
-    except requests.ConnectionError:
-        return False
+        service.end()

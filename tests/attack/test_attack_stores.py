@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from refusals import call, refuses
-from small_hub import REPOSITORY, SECRET, issue, signed
+from small_github import REPOSITORY
 from small_index import SmallIndex
+from webhook_events import SECRET, issue, signed
 
 import gedbd.commands.serve
 from gedbd.encoders.embedding_cache import cached_vectors

@@ -4,7 +4,6 @@ import shutil
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,12 +11,16 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from raw_http import until
+from small_github import REPOSITORY, SmallGitHub, running
 from small_index import SmallIndex
+from webhook_events import SECRET, Sender
 
 import gedbd.commands.backtest
 import gedbd.commands.index
 from gedbd.service.app import Settings, create_app
 from gedbd.service.server import ConnectionLimits, build_server
+from gedbd.service.webhook.github_comments import CommentClient
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.triage.stored_index import StoredIndex, open_index
 
@@ -42,6 +45,45 @@ def client_of(index: SmallIndex) -> Iterator[Callable[..., TestClient]]:
     yield start
     for client in started:
         client.__exit__(None, None, None)
+
+
+@pytest.fixture
+def hub() -> Iterator[SmallGitHub]:
+    with running(SmallGitHub()) as server:
+        yield server
+
+
+@pytest.fixture
+def hook_of(index: SmallIndex, hub: SmallGitHub) -> Iterator[Callable[..., Webhook]]:
+    """Makes webhooks that post their comments on the small GitHub, and closes them."""
+    made: list[Webhook] = []
+
+    def make(
+        url: str = hub.url,
+        timeout_s: float = 2.0,
+        deadline_s: float = 30.0,
+        folder: Path = index.folder,
+        posts: bool = True,
+        **options: object,
+    ) -> Webhook:
+        github = CommentClient("t0ken", url, timeout_s, deadline_s) if posts else None
+        over = index if folder == index.folder else SmallIndex(folder)
+        made.append(Webhook(over, REPOSITORY, github, SECRET, **options))
+        return made[-1]
+
+    yield make
+    for hook in made:
+        hook.close()
+
+
+@pytest.fixture
+def hook(hook_of: Callable[..., Webhook]) -> Webhook:
+    return hook_of()
+
+
+@pytest.fixture
+def send(client_of: Callable[..., TestClient], hook: Webhook) -> Sender:
+    return Sender(client_of(hook), hook)
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +125,9 @@ def serving(app: FastAPI, **limits: int) -> Iterator[int]:
     server = build_server(app, ConnectionLimits(**limits))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [ear]})
     thread.start()
-    while not server.started:
-        time.sleep(0.005)
-    yield int(ear.getsockname()[1])
-    server.should_exit = True
-    thread.join()
+    until(lambda: server.started)
+    try:
+        yield int(ear.getsockname()[1])
+    finally:
+        server.should_exit = True
+        thread.join()

@@ -1,9 +1,12 @@
-"""A small GitHub on this machine: gives the issues of a tracker, and keeps comments."""
+"""A small GitHub on this machine: gives the issues of a tracker, keeps comments, and fails in many ways."""
 
 import json
 import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 REPOSITORY = "ann/mail"
@@ -21,6 +24,7 @@ NOUNS = [
     "inbox",
 ]
 FAULTS = ["crashes", "vanishes", "freezes", "doubles", "flickers", "empties", "overlaps", "stalls", "leaks", "reorders"]
+HIDDEN = "a comment of a blocked account"  # on a page of comments it is left out
 PLACES = ["startup", "shutdown", "printing", "import", "export", "search", "login", "logout", "backup", "restore"]
 
 
@@ -51,18 +55,51 @@ def tracker(count: int, careless_from: int | None) -> tuple[list[dict[str, Any]]
 
 
 class SmallGitHub(ThreadingHTTPServer):
-    """Answers what fetching a tracker and commenting on an issue ask for."""
+    """Answers what fetching a tracker and commenting on an issue ask for, and fails as it is told.
 
-    def __init__(self, careless_from: int | None = None, count: int = 400) -> None:
+    Attributes:
+        posted: The comments, by path.
+        failures: Method, status and headers of the next answers that fail; with status 0 no answer comes.
+        unanswered: Path and text of each comment that was sent and not created.
+        asked: The method of each request.
+        broken: Paths that always fail with status 500.
+        silent: While it is set, answers do not come.
+        drips: They begin to come then, and one byte of the header follows the other.
+    """
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 64
+
+    def __init__(self, count: int = 0, careless_from: int | None = None) -> None:
         super().__init__(("127.0.0.1", 0), Answers)
         issues, comments = tracker(count, careless_from)
-        self.lists = {ISSUES: issues, f"{ISSUES}/comments": comments, f"{ISSUES}/events": []}
+        self.lists = {ISSUES: issues, f"{ISSUES}/comments": comments, f"{ISSUES}/events": []} if count else {}
         self.posted: dict[str, list[str]] = {}
+        self.failures: list[tuple[Any, ...]] = []
+        self.unanswered: list[tuple[str, str]] = []
+        self.asked: list[str] = []
+        self.broken: set[str] = set()
+        self.silent, self.drips, self.over = threading.Event(), False, threading.Event()
         self.url = f"http://127.0.0.1:{self.server_port}"
 
-    def create(self, path: str, body: str) -> None:
-        """Keeps a comment."""
-        self.posted.setdefault(path, []).append(body)
+    def shutdown(self) -> None:
+        self.over.set()
+        super().shutdown()
+
+    def create(self, path: str, text: str) -> None:
+        self.posted.setdefault(path, []).append(text)
+
+    def create_unanswered(self) -> None:
+        """Creates the comments whose answer said nothing of it."""
+        while self.unanswered:
+            self.create(*self.unanswered.pop())
+
+    def comments(self, number: int = 70) -> list[str]:
+        return self.posted.get(f"{ISSUES}/{number}/comments", [])
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """The other side has closed its connection."""
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -76,22 +113,65 @@ class Answers(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def failed(self) -> bool:
+        hub = self.server
+        hub.asked.append(self.command)
+        assert urlsplit(self.path).path in hub.lists or self.headers["Authorization"] == "Bearer t0ken"
+        if hub.silent.is_set() and hub.drips:
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Drip: ")
+        while hub.silent.is_set() and not hub.over.wait(0.02):
+            if hub.drips:
+                self.wfile.write(b"x")
+        if urlsplit(self.path).path in hub.broken:
+            self.answer(500, {})
+            return True
+        if not hub.failures or hub.failures[0][0] != self.command:
+            return False
+        _, status, *headers = hub.failures.pop(0)
+        if status == 0:
+            hub.over.wait()
+            return True
+        if headers and "X-Creates" in headers[0]:
+            hub.create_unanswered()
+        self.answer(status, {}, **(headers[0] if headers else {}))
+        return True
+
     def do_GET(self) -> None:
+        if self.failed():
+            return
         url = urlsplit(self.path)
         asked = parse_qs(url.query)
+        page, size = int(asked.get("page", ["1"])[0]), int(asked["per_page"][0])
         records = self.server.lists.get(url.path)
         if records is None:
-            self.answer(200, [{"body": body} for body in self.server.posted.get(url.path, [])])
-            return
-        page, size = int(asked.get("page", ["1"])[0]), int(asked["per_page"][0])
+            records = [{"body": text} for text in self.server.posted.get(url.path, [])]
         further = f"{self.server.url}{url.path}?per_page={size}&page={page + 1}"
         link = {"Link": f'<{further}>; rel="next"'} if page * size < len(records) else {}
-        self.answer(200, records[(page - 1) * size : page * size], **link)
+        seen = [record for record in records[(page - 1) * size : page * size] if record["body"] != HIDDEN]
+        self.answer(200, seen, **link)
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.create(self.path, body["body"])
-        self.answer(201, {})
+        self.server.unanswered.append((self.path, body["body"]))
+        if not self.failed():
+            self.server.create(*self.server.unanswered.pop())
+            self.answer(201, {})
 
     def log_message(self, format: str, *args: object) -> None:
         pass
+
+
+Server = TypeVar("Server", bound=ThreadingHTTPServer)
+
+
+@contextmanager
+def running(server: Server) -> Iterator[Server]:
+    """Runs a server in a thread of its own until the block ends."""
+    with server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

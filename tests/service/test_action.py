@@ -6,14 +6,13 @@ import re
 import shlex
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
 from hydra import compose, initialize_config_dir
-from small_github import ISSUES, REPOSITORY, SmallGitHub
+from small_github import ISSUES, REPOSITORY, SmallGitHub, running
 
 import gedbd.commands.backtest
 import gedbd.commands.index
@@ -97,12 +96,8 @@ def test_the_commands_that_build_the_index_compose():
 
 @pytest.fixture
 def hub(request):
-    with SmallGitHub(**request.param) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005})
-        thread.start()
+    with running(SmallGitHub(*request.param)) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def write_event(folder, hub):
@@ -117,7 +112,7 @@ def write_event(folder, hub):
 
 
 @pytest.mark.quick_cases(1)
-@pytest.mark.parametrize(("hub", "met"), [({}, True), ({"careless_from": 321}, False)], indirect=["hub"])
+@pytest.mark.parametrize(("hub", "met"), [((400,), True), ((400, 321), False)], indirect=["hub"])
 def test_the_bot_says_only_what_its_backtest_measured(hub, met, tmp_path, monkeypatch, capsys):
     """From a tracker's export to a comment; where people stop marking duplicates, the target is missed."""
     monkeypatch.chdir(tmp_path)
@@ -165,7 +160,7 @@ def test_the_bot_says_only_what_its_backtest_measured(hub, met, tmp_path, monkey
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hub", [{"count": 800}], indirect=True)
+@pytest.mark.parametrize("hub", [(800,)], indirect=True)
 def test_the_workflows_of_the_manual_run_as_printed(hub, tmp_path):
     """All shell lines but the installation, in bash, with a GitHub on this machine."""
     (tmp_path / "bin").mkdir()

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 from fastapi.testclient import TestClient
-from small_hub import REPOSITORY, SECRET, Sender, issue, note
+from small_github import REPOSITORY
+from webhook_events import SECRET, Sender, issue, note
 
 from gedbd.service.app import Settings, create_app
 from gedbd.service.webhook.receiver import Webhook
