@@ -52,27 +52,27 @@ def check_options(options: Any, source: str, also: Set[str] = frozenset()) -> No
     """
     check_plain(options, source)
     named = frozenset(filter(None, os.environ.get(VARIABLE, "").split(",")))
-    for section, value in options.items():
-        allowed = _targets_of(str(section)) | also | named
-        for key, found in _walk(value, str(section)):
-            if _names_code(key, found) and not (isinstance(found, str) and found in allowed):
-                raise ValueError(
-                    f"{source}: {key}={found} is not run, because a file may only name targets that conf/ has for"
-                    f" {section}; if you trust it, set {VARIABLE}={found}"
-                )
-    for key, section in _sections(options):
-        if "_args_" in section:  # gedbd names all arguments, so that what a file must not set can be found
-            raise ValueError(f"{source}: {key}._args_ is not run, because a file may only set arguments by their names")
+    for path, value, _ in _entries(options):
+        key = _dotted(path)
+        allowed = _targets_of(str(path[0])) | also | named
+        # A target must be a text: a list or a dictionary is refused.
+        if _names_code(path, value) and not (isinstance(value, str) and value in allowed):
+            raise ValueError(
+                f"{source}: {key}={value} is not run, because a file may only name targets that conf/ has for"
+                f" {path[0]}; if you trust it, set {VARIABLE}={value}"
+            )
+        if path[-1] == "_args_":  # gedbd names all arguments, so that what a file must not set can be found
+            raise ValueError(f"{source}: {key} is not run, because a file may only set arguments by their names")
 
 
 def check_plain(options: Any, source: str) -> None:
     """Raises ValueError, naming the option, if options from a file are not a dictionary or hold an interpolation."""
     if not isinstance(options, dict):
         raise ValueError(f"{source} is damaged: it holds no options")
-    for key, found in _walk(options, ""):
-        if isinstance(found, str) and "${" in found:
+    for path, value, _ in _entries(options):
+        if isinstance(value, str) and "${" in value:
             raise ValueError(
-                f"{source}: {key[1:]} holds an interpolation, ${{...}}, which a saved configuration never does"
+                f"{source}: {_dotted(path)} holds an interpolation, ${{...}}, which a saved configuration never does"
             )
 
 
@@ -92,12 +92,14 @@ def keep_local(options: DictConfig, source: str, cache_dir: str | None = None) -
     """
     plain: Any = OmegaConf.to_container(options)
     check_models(plain, source)
-    for key, value in _replace(plain, "address", None):
-        told = f"{source}: {key}={value} is ignored because it comes from a file: Ray is started on this machine"
-        print_line(open_console(), told)
-    for key, value in _replace({name: plain[name] for name in plain if name != CORPUS}, "base_url", None):
-        section = key.partition(".")[0]
-        print_line(open_console(), f"{source}: base_url={value} of {section} is ignored because it comes from a file")
+    for path, value, holder in _entries(plain):
+        if value is None or not (path[-1] == "address" or (path[-1] == "base_url" and path[0] != CORPUS)):
+            continue
+        holder[path[-1]] = None
+        instead = ": Ray is started on this machine" if path[-1] == "address" else ""
+        print_line(
+            open_console(), f"{source}: {_dotted(path)}={value} is ignored because it comes from a file{instead}"
+        )
     use_own_caches(plain, cache_dir)
     for section in list(options):
         if options[section] != plain[section]:
@@ -106,14 +108,16 @@ def keep_local(options: DictConfig, source: str, cache_dir: str | None = None) -
 
 def use_own_caches(options: Any, cache_dir: str | None = None) -> None:
     """Replaces each ``cache_dir`` in plain options of a file; for the arguments see ``keep_local``."""
-    _replace(options, "cache_dir", cache_dir or os.environ.get("GEDBD_CACHE", "~/.cache/gedbd"))
+    for path, value, holder in _entries(options):
+        if path[-1] == "cache_dir" and value is not None:
+            holder["cache_dir"] = cache_dir or os.environ.get("GEDBD_CACHE", "~/.cache/gedbd")
 
 
 def named_addresses(options: Any) -> Iterator[tuple[str, Any]]:
     """Dotted names and values of the addresses in plain options."""
-    for key, value in _walk(options, ""):
-        if key.endswith((".address", ".base_url")) and value is not None and not key.startswith(f".{CORPUS}."):
-            yield key[1:], value
+    for path, value, _ in _entries(options):
+        if path[-1] in ("address", "base_url") and value is not None and path[0] != CORPUS:
+            yield _dotted(path), value
 
 
 def check_models(options: Any, source: str, given: Any = None) -> None:
@@ -129,48 +133,42 @@ def check_models(options: Any, source: str, given: Any = None) -> None:
     Raises:
         ValueError: If they name another model on the Hugging Face hub.
     """
-    allowed = _models_of_conf() | {section.get("model") for _, section in _sections(given) if _loads_model(section)}
-    for key, section in _sections(options):
-        model = str(section.get("model"))
-        if not _loads_model(section) or model in allowed or not HUB_NAME.fullmatch(model) or Path(model).is_dir():
+    allowed = {*_models_of_conf(), *(model for _, model in _models(given))}
+    for key, model in _models(options):
+        if model in allowed or not HUB_NAME.fullmatch(model) or Path(model).is_dir():
             continue
         from huggingface_hub import try_to_load_from_cache
 
         if not isinstance(try_to_load_from_cache(model, "config.json"), str):
             raise ValueError(
-                f"{source}: {key}.model={model} is not downloaded, because a file names it; if you trust it, download"
+                f"{source}: {key}={model} is not downloaded, because a file names it; if you trust it, download"
                 f" it first: hf download {model}"
             )
 
 
-def _loads_model(section: dict[str, Any]) -> bool:
-    return section.get("_target_") == LOADER and isinstance(section.get("model"), str)
+def _models(options: Any) -> Iterator[tuple[str, str]]:
+    """Dotted names and values of the options ``model`` of encoders that are loaded."""
+    for path, value, holder in _entries(options):
+        if path[-1] == "model" and isinstance(value, str) and holder.get("_target_") == LOADER:
+            yield _dotted(path), value
 
 
-def _sections(value: Any, key: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Nested dictionaries with their dotted names."""
+def _entries(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any, Any]]:
+    """All that nested dictionaries and lists hold: its path, itself, and what holds it."""
+    names: Any = ()
     if isinstance(value, dict):
-        yield key, value
-        for name, inner in value.items():
-            yield from _sections(inner, f"{key}.{name}".lstrip("."))
+        names = list(value)
     elif isinstance(value, list | tuple):
-        for place, inner in enumerate(value):
-            yield from _sections(inner, f"{key}[{place}]")
+        names = range(len(value))
+    for name in names:
+        path = (*above, name)
+        yield path, value[name], value
+        yield from _entries(value[name], path)
 
 
-def _replace(value: Any, name: str, new: str | None, key: str = "") -> list[tuple[str, Any]]:
-    """Replaces each value of this name in nested dictionaries and lists; gives what they were, by dotted name."""
-    found = []
-    if isinstance(value, dict):
-        if value.get(name) is not None:
-            found.append((f"{key}.{name}".lstrip("."), value[name]))
-            value[name] = new
-        for inner in value:
-            found += _replace(value[inner], name, new, f"{key}.{inner}")
-    elif isinstance(value, list):
-        for inner in value:
-            found += _replace(inner, name, new, key)
-    return found
+def _dotted(path: tuple[Any, ...]) -> str:
+    """``loss.weights[2]`` of the path ``("loss", "weights", 2)``."""
+    return "".join(f"[{name}]" if isinstance(name, int) else f".{name}" for name in path).removeprefix(".")
 
 
 def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
@@ -187,13 +185,10 @@ def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
     damaged = f"{source}: its settings are damaged; build the index again in another folder"
     try:
         plain = json.loads(text)
-    except (ValueError, RecursionError) as error:  # nested lists of a damaged file exceed the recursion limit
-        raise ValueError(damaged) from error
-    try:
         use_own_caches(plain, cache_dir)
         check_options(plain, source)
         settings: DictConfig = OmegaConf.create(plain)
-    except RecursionError as error:
+    except (json.JSONDecodeError, RecursionError) as error:  # nested lists of a damaged file exceed the recursion limit
         raise ValueError(damaged) from error
     missing = [name for name in ("encoder", "text", "backend") if not isinstance(plain.get(name), dict)]
     if missing:
@@ -206,12 +201,13 @@ def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
 
 def named_targets(options: Any) -> frozenset[str]:
     """The targets and packages that options name."""
-    return frozenset(str(value) for key, value in _walk(options, "") if _names_code(key, value))
+    return frozenset(str(value) for path, value, _ in _entries(options) if _names_code(path, value))
 
 
-def _names_code(key: str, value: Any) -> bool:
+def _names_code(path: tuple[Any, ...], value: Any) -> bool:
     """Whether an option names code to call or a package to import."""
-    return key.endswith("._target_") or (isinstance(value, str) and value.startswith(IN_PACKAGE))
+    is_target = len(path) > 1 and path[-1] == "_target_"
+    return is_target or (isinstance(value, str) and value.startswith(IN_PACKAGE))
 
 
 @cache
@@ -232,18 +228,3 @@ def _models_of_conf() -> frozenset[str]:
     """The models that ``conf/`` names."""
     files = Path(CONF_DIR).glob("encoder/*.yaml")
     return frozenset(re.findall(r"^model: (\S+)", "\n".join(file.read_text() for file in files), re.MULTILINE))
-
-
-def _walk(value: Any, key: str) -> Iterator[tuple[str, Any]]:
-    """Dotted names and values in nested dictionaries and lists; a value under ``_target_`` is also given as a whole."""
-    # A target must be a text. A list or dictionary there is given as a whole, so that it is refused.
-    if key.endswith("._target_"):
-        yield key, value
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _walk(inner, f"{key}.{name}")
-    elif isinstance(value, list | tuple):
-        for place, inner in enumerate(value):
-            yield from _walk(inner, f"{key}[{place}]")
-    elif not key.endswith("._target_"):
-        yield key, value

@@ -1,6 +1,6 @@
 """Figures of a run: each function takes tables or arrays and returns a matplotlib figure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,26 +12,32 @@ from sklearn.metrics import ConfusionMatrixDisplay, precision_recall_curve
 from sklearn.metrics import confusion_matrix as sklearn_confusion_matrix
 
 from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, display_name
-from gedbd.evaluation.figure_files import DUPLICATE, OTHER, colour
+from gedbd.evaluation.figure_files import DUPLICATE, OTHER, colour, line_style
 
 MAX_GROUPS = 24
 MAX_MEMBERS = 12  # of each group
 MAX_SINGLETONS = 60
 MIN_DISTINCT = 10  # vectors; fewer show nothing
 SIZE = (6.4, 4.4)
+WIDE = (8.0, 4.6)
+LONGEST_IN_TWO_COLUMNS = 45  # characters of a legend's entry
+LONGEST_ENTRY = 100  # characters that fit beside the colour in a single column
 LEGEND: dict[str, Any] = {"loc": "best", "framealpha": 0.85, "edgecolor": "none"}  # pale where it must cover a line
 # Fixed margins, with space for the subject: matplotlib's layout algorithms draw every figure twice to find them.
 MARGINS = {"left": 0.11, "right": 0.97, "bottom": 0.12, "top": 0.875}
 
 
-def training_curves(epochs: pd.DataFrame) -> Figure:
-    """Loss and F1 of training and validation by epoch, side by side (the paper's Figures 3 and 4)."""
+def training_curves(runs: Sequence[pd.DataFrame]) -> Figure:
+    """Loss and F1 of training and validation by epoch, side by side (the paper's Figures 3 and 4); one line a run."""
     figure = Figure(figsize=(9.6, 4.0))
     axes = figure.subplots(1, 2, gridspec_kw={**MARGINS, "left": 0.075, "right": 0.985, "bottom": 0.14, "wspace": 0.2})
     for axis, name, title in zip(axes, ("loss", "f1"), ("Loss", "F1"), strict=True):
         for part, tone, marker in (("train", DUPLICATE, "o"), ("val", OTHER, "s")):
-            axis.plot(epochs["epoch"] + 1, epochs[f"{part}/{name}"], marker=marker, color=tone, label=part)
-        axis.set(title=title, xlabel="epoch", xticks=epochs["epoch"] + 1)
+            for number, epochs in enumerate(runs):
+                label = part if number == 0 else None
+                axis.plot(epochs["epoch"] + 1, epochs[f"{part}/{name}"], marker=marker, color=tone, label=label)
+        axis.set(title=title, xlabel="epoch")
+        axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         axis.grid(alpha=0.25)
         axis.legend(frameon=False)
     return figure
@@ -96,44 +102,79 @@ def title_cosines(raw: np.ndarray, reduced: np.ndarray) -> Figure:
     return figure
 
 
-def precision_recall(scores: Mapping[str, np.ndarray], labels: np.ndarray) -> Figure:
-    """Precision over recall of several methods, by id, on the same pairs.
+def precision_recall(scored: Mapping[str, tuple[np.ndarray, np.ndarray]], wide: bool = False) -> Figure:
+    """Precision over recall, and the precision of calling every pair a duplicate.
 
     scikit-learn's ``PrecisionRecallDisplay`` forces axes of equal length.
+
+    Args:
+        scored: Scores and labels of pairs, by the name of their method.
+        wide: See ``start_figure``.
     """
-    figure = Figure(figsize=SIZE)
-    axis = figure.subplots(gridspec_kw=MARGINS)
-    for place, (name, values) in enumerate(scores.items()):
-        precision, recall, _ = precision_recall_curve(labels, values)
-        axis.step(recall, precision, where="post", color=colour(place), label=display_name(name))
+    figure, axis = start_figure(wide)
+    for place, (name, (scores, labels)) in enumerate(scored.items()):
+        precision, recall, _ = precision_recall_curve(labels, scores)
+        axis.step(recall, precision, where="post", label=name, **line_options(place))
+    share = float(np.mean(np.concatenate([labels for _, labels in scored.values()])))
     always = display_name(ALWAYS_DUPLICATE)  # its precision is the share of duplicates, whatever the recall
-    axis.axhline(float(np.mean(labels)), color="black", linestyle=":", linewidth=1, label=always)
-    axis.set(
-        title="Precision and recall on test pairs", xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1.02)
-    )
-    axis.grid(alpha=0.25)
-    axis.legend(**LEGEND)
-    return figure
+    axis.axhline(share, color="black", linestyle=":", linewidth=1, label=always)
+    axis.set(title="Precision and recall on pairs", xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1.02))
+    return finish_figure(figure, wide)
 
 
-def rank_curves(queries: Mapping[str, pd.DataFrame], counted: str = "groups") -> Figure:
-    """RR@k over k of several methods, by id; the ceiling is the share of queries whose group can be found at all."""
-    figure = Figure(figsize=SIZE)
-    axis = figure.subplots(gridspec_kw=MARGINS)
+def rank_curves(queries: Mapping[str, pd.DataFrame], counted: str = "groups", wide: bool = False) -> Figure:
+    """RR@k over k; the ceiling is the share of queries whose group can be found at all.
+
+    Args:
+        queries: Ranks of queries, by the name of their method.
+        counted: What a rank counts.
+        wide: See ``start_figure``.
+    """
+    figure, axis = start_figure(wide)
     k = np.arange(1, 101)
     for place, (name, table) in enumerate(queries.items()):
         rank = table["rank"].to_numpy()
         shares = [np.mean((rank > 0) & (rank <= top)) for top in k]
-        axis.step(k, shares, where="post", color=colour(place), label=display_name(name))
-    ceiling = float(next(iter(queries.values()))["reachable"].mean())
+        axis.step(k, shares, where="post", label=name, **line_options(place))
+    ceiling = float(np.mean([table["reachable"].mean() for table in queries.values()]))
     axis.axhline(ceiling, color="black", linestyle=":", linewidth=1, label=f"ceiling {ceiling:.3f}")
     axis.set(
         title=f"Duplicates found among the first k {counted}", xlabel="k", ylabel="RR@k", xscale="log", ylim=(0, 1.02)
     )
     axis.set_xticks([1, 5, 10, 20, 100], labels=["1", "5", "10", "20", "100"])
+    return finish_figure(figure, wide)
+
+
+def start_figure(wide: bool) -> tuple[Figure, Axes]:
+    """A figure with one pair of axes; a wide one has space for many lines with long names."""
+    figure = Figure(figsize=WIDE, layout="constrained") if wide else Figure(figsize=SIZE)
+    return figure, figure.subplots(gridspec_kw=None if wide else MARGINS)
+
+
+def finish_figure(figure: Figure, wide: bool) -> Figure:
+    """Adds grid and legend, which is below the axes of a wide figure."""
+    axis = figure.axes[0]
     axis.grid(alpha=0.25)
-    axis.legend(**LEGEND)
+    if not wide:
+        axis.legend(**LEGEND)
+        return figure
+    handles, labels = axis.get_legend_handles_labels()
+    labels = cut_labels(labels)
+    columns = 1 if max(map(len, labels)) > LONGEST_IN_TWO_COLUMNS else 2
+    figure.legend(handles, labels, loc="outside lower center", frameon=False, fontsize=8, ncols=columns)
     return figure
+
+
+def line_options(place: int) -> dict[str, Any]:
+    """Colour and kind of a line by its place."""
+    return {"color": colour(place), "linestyle": line_style(place)}
+
+
+def cut_labels(labels: list[str], max_length: int = LONGEST_ENTRY) -> list[str]:
+    """Long labels with an ellipsis in their middle; all of them in full if two would become equal."""
+    half = max_length // 2
+    cut = [f"{label[:half]}…{label[-half:]}" if len(label) > max_length else label for label in labels]
+    return cut if len(set(cut)) == len(set(labels)) else labels
 
 
 def project_reports(

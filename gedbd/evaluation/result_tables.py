@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from gedbd.evaluation import figures
-from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, FROZEN, TEXT, TEXT_GRAPH
+from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, FROZEN, TEXT, TEXT_GRAPH, display_name
 from gedbd.evaluation.pairwise import best_threshold, pairwise_metrics
 from gedbd.evaluation.significance import f1_interval, mean_interval
 from gedbd.retrieval.task_ranking import Ranking, per_query, ranking_metrics
@@ -105,9 +105,9 @@ def draw_figures(
     chosen = predictions[predictions["part"] == part]
     scores = chosen["score"].to_numpy()
     labels = chosen["label"].to_numpy()
-    curves = {name: chosen[column].to_numpy() for name, column in methods.items()}
+    curves = {display_name(name): (chosen[column].to_numpy(), labels) for name, column in methods.items()}
     return {
         "confusion_matrix": figures.confusion_matrix(scores, labels, threshold),
         "similarity_histogram": figures.similarity_histogram(scores, labels, threshold),
-        "precision_recall": figures.precision_recall(curves, labels),
+        "precision_recall": figures.precision_recall(curves),
     }

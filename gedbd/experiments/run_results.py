@@ -14,7 +14,7 @@ from rich.console import Console
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.urls import URL_OF, with_urls
 from gedbd.evaluation.conclusions import verdict_on_pairs, verdict_on_queries
-from gedbd.evaluation.display_names import with_display_names
+from gedbd.evaluation.display_names import display_name, with_display_names
 from gedbd.evaluation.figure_files import name_subject, save_figure
 from gedbd.evaluation.figures import rank_curves, title_cosines, training_curves
 from gedbd.evaluation.leakage import audit_leak, leak_warning
@@ -105,10 +105,10 @@ def result_figures(result: EvaluationResult, predictions: pd.DataFrame, metrics:
     figures = draw_figures(predictions, result.part, result.methods, result.threshold)
     for protocol, rankings in result.rankings.items():
         unit = result.queries[protocol].words.unit
-        queries = {method: ranking.queries for method, ranking in rankings.items()}
+        queries = {display_name(method): ranking.queries for method, ranking in rankings.items()}
         figures[f"rank_curves{file_suffix(protocol)}"] = rank_curves(queries, unit)
     if metrics.exists():
-        figures["training_curves"] = training_curves(read_csv(metrics))
+        figures["training_curves"] = training_curves([read_csv(metrics)])
     if result.title_cosines is not None:
         figures["title_cosines"] = title_cosines(*result.title_cosines)
     figures |= {name: figure for name, (_, figure) in result.figures.items()}

@@ -42,7 +42,7 @@ def test_training_curves_show_both_parts_by_epoch():
             "val/f1": [0.6, 0.8],
         }
     )
-    figure = training_curves(epochs)
+    figure = training_curves([epochs])
     assert isinstance(figure, Figure)
     for axis, name in zip(figure.axes, ("loss", "f1"), strict=True):
         train, val = axis.lines
@@ -82,7 +82,7 @@ def test_histogram_of_one_class_alone():
 
 
 def test_precision_recall_encloses_the_average_precision_of_each_method():
-    figure = precision_recall({"mine": SCORES, "other": -SCORES}, LABELS)
+    figure = precision_recall({"mine": (SCORES, LABELS), "other": (-SCORES, LABELS)})
     (axis,) = figure.axes
     assert legend(axis) == ["mine", "other", "always duplicate"]
     for line, scores in zip(axis.lines, (SCORES, -SCORES), strict=False):
@@ -99,10 +99,10 @@ def test_no_label_leaves_the_picture():
     queries = pd.DataFrame({"rank": [1, 100, 0], "reachable": True})
     narrow = np.linspace(0.99991, 1, 1000, dtype=np.float32)
     figures = [
-        training_curves(epochs),
+        training_curves([epochs]),
         confusion_matrix(np.ones(1234567), np.ones(1234567, dtype=int), 0.5),
         similarity_histogram(narrow, np.arange(1000) % 2, 0.45),
-        precision_recall({"text_graph": SCORES, "frozen": -SCORES}, LABELS),
+        precision_recall({"text_graph": (SCORES, LABELS), "frozen": (-SCORES, LABELS)}),
         rank_curves({"text_graph": queries}),
     ]
     for figure in figures:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.evaluation.figure_files import name_subject
+from gedbd.evaluation.figures import precision_recall, rank_curves
 from gedbd.evaluation.leakage import leak_warning
 from gedbd.evaluation.report import charts
 from gedbd.evaluation.report.optional_sections import (
@@ -104,10 +105,14 @@ def _ranking(corpus: str, settings: list[Setting], protocol: str) -> Section | N
         return pick(values, (*at_k, "mrr", "mrr_low", "mrr_high", "map", "map@10", "map@10_low", "map@10_high"))
 
     table, left_out = _methods(ranked, metrics)
-    curves = charts.rank_curves(drawn, protocol)
+    first = drawn[0]
+    lines = {setting.label: setting.ranks(setting.methods[0], protocol) for setting in drawn}
+    lines |= {first.name_of(method): first.ranks(method, protocol) for method in first.methods[1:]}
+    ranks = {name: table for name, table in lines.items() if table is not None and len(table)}
+    curves = rank_curves(ranks, words.unit, wide=True)
     name = "_".join(filter(None, ("rank_curves", metric_prefix(protocol).removesuffix("_"), corpus)))
-    figures = [(name, f"RR@k by k: {corpus}", name_subject(curves, corpus))]  # the legend names the models
-    return Section(f"{words.heading}: {corpus}", text + left_out, [table], figures)
+    figures = [(name, f"RR@k by k: {corpus}", curves)]  # the legend names the models
+    return Section(f"{words.heading}: {corpus}", text + left_out, [table], figures, subject=corpus)
 
 
 def _pairs(corpus: str, settings: list[Setting]) -> Section:
@@ -121,13 +126,12 @@ def _pairs(corpus: str, settings: list[Setting]) -> Section:
         f" one of 0, 0.05, ..., 1 for cosines of an encoder, a quantile of the scores for other methods.{notice}"
     )
     table, left_out = _methods(settings, lambda setting, method: pick(setting.pair_metrics(method), ON_PAIRS))
+    curves = precision_recall({setting.label: setting.scores(setting.methods[0]) for setting in drawn}, wide=True)
     figures = [
-        (f"precision_recall_{corpus}", f"Precision-recall curve: {corpus}", charts.precision_recall(drawn)),
+        (f"precision_recall_{corpus}", f"Precision-recall curve: {corpus}", curves),
         (f"confusion_{corpus}", f"Confusion matrices: {corpus}", charts.confusion_matrices(drawn)),
     ]
-    for _, _, figure in figures:
-        name_subject(figure, corpus)
-    return Section(f"Pairs: {corpus}", text + left_out, [table], figures)
+    return Section(f"Pairs: {corpus}", text + left_out, [table], figures, subject=corpus)
 
 
 def _range(values: list[float], form: str) -> str:

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from gedbd.evaluation.display_names import FROZEN, TEXT, TEXT_GRAPH, metric_name
 from gedbd.evaluation.figure_files import name_subject
+from gedbd.evaluation.figures import training_curves
 from gedbd.evaluation.report import charts
 from gedbd.evaluation.report.counted_options import setting_key
 from gedbd.evaluation.report.run_settings import Setting, query_metrics, ranked_protocols
@@ -38,6 +39,7 @@ SCARCITY_TEXT = (
 SCARCITY_METRICS = {
     f"{metric}{end}": f"{metric_name(metric)}{end}" for metric in METRICS for end in ("", "_low", "_high")
 }
+INTERVALS = tuple(SCARCITY_METRICS)  # the metrics with the ends of their intervals
 SWEPT = ("fusion.lambda_text", "loss.margin", "graph.pca_dim", "encoder.dim", "trainer.max_epochs")
 REPEATED_BY = {"encoder.dim": "fusion.dim"}  # an option that takes its value from a swept one
 SENSITIVITY_METRICS = ("f1", "rr@10")
@@ -57,14 +59,14 @@ def scarcity(corpus: str, settings: list[Setting]) -> Section | None:
     kinds = {kind: mine for kind, mine in kinds.items() if len(mine) > 1}
     if not kinds:
         return None
-    found = [(kind, fraction, setting) for kind, mine in kinds.items() for fraction, setting in mine.items()]
-    table = pd.DataFrame([_value(*one) for one in found])
+    rows: list[dict[str, Any]] = []
+    for kind, mine in kinds.items():
+        for fraction, setting in mine.items():
+            values = pick(setting.rank_metrics(setting.methods[0]) or {}, SCARCITY_METRICS)
+            rows.append({"fraction": fraction, "kind": kind, "seeds": len(setting.runs), **values})
+    table = pd.DataFrame(rows)
     figures = [
-        (
-            f"scarcity_{metric}_{corpus}",
-            f"{metric_name(metric)} over the share",
-            name_subject(charts.scarcity_curve(table, metric), corpus),
-        )
+        (f"scarcity_{metric}_{corpus}", f"{metric_name(metric)} over the share", charts.scarcity_curve(table, metric))
         for metric in METRICS
     ]
     first, *others = kinds
@@ -74,20 +76,17 @@ def scarcity(corpus: str, settings: list[Setting]) -> Section | None:
             setting = kinds[kind][fraction]
             base = kinds[first][fraction]
             if setting.seeds == base.seeds and setting.same_test(base):
-                differences.append(_difference(kind, first, fraction, setting, base))
+                about = {"fraction": fraction, "difference": f"{kind} less {first}", "seeds": len(setting.runs)}
+                differences.append(about | _differences(setting, base))
     shown = table.sort_values(["fraction", "kind"]).rename(columns=SCARCITY_METRICS)
     tables = [shown, pd.DataFrame(differences)] if differences else [shown]
-    return Section(f"Label scarcity: {corpus}", SCARCITY_TEXT, tables, figures)
+    return Section(f"Label scarcity: {corpus}", SCARCITY_TEXT, tables, figures, subject=corpus)
 
 
-def _value(kind: str, fraction: float, setting: Setting) -> dict[str, object]:
-    values = setting.rank_metrics(setting.methods[0]) or {}
-    return {"fraction": fraction, "kind": kind, "seeds": len(setting.runs), **pick(values, SCARCITY_METRICS)}
-
-
-def _difference(kind: str, base: str, fraction: float, setting: Setting, against: Setting) -> dict[str, object]:
-    table = compare_runs(setting.runs, against.runs).set_index("metric")
-    row: dict[str, object] = {"fraction": fraction, "difference": f"{kind} less {base}", "seeds": len(setting.runs)}
+def _differences(setting: Setting, base: Setting) -> dict[str, object]:
+    """The differences of the metrics of two settings, with intervals and p values."""
+    table = compare_runs(setting.runs, base.runs).set_index("metric")
+    row: dict[str, object] = {}
     for metric in METRICS:
         found = table.loc[metric]
         name = metric_name(metric)
@@ -99,7 +98,11 @@ def _difference(kind: str, base: str, fraction: float, setting: Setting, against
 def configurations(corpus: str, settings: list[Setting]) -> Section | None:
     """A row for each combination of text and training; None if no setting has a field template."""
     with_fields = [setting for setting in settings if "text.captions" in setting.options]
-    rows = [_configuration_row(setting, setting.methods[0]) for setting in with_fields if _has_encoder(setting)]
+    rows = [
+        _configuration_row(setting, setting.methods[0])
+        for setting in with_fields
+        if not setting.runs[0].is_baseline or setting.runs[0].config.name == FROZEN  # an encoder alone gives its scores
+    ]
     # The frozen encoder is scored by every training too: one row for each text suffices.
     known = {row["screenshots"] for row in rows if row["training"] == "frozen"}
     for setting in with_fields:
@@ -115,11 +118,6 @@ def configurations(corpus: str, settings: list[Setting]) -> Section | None:
     return Section(
         f"Text, screenshots, training: {corpus}", CONFIGURATIONS_TEXT, [with_models(rows, ("screenshots", "training"))]
     )
-
-
-def _has_encoder(setting: Setting) -> bool:
-    """Whether an encoder gives the scores."""
-    return not setting.runs[0].is_baseline or setting.runs[0].config.name == "frozen"
 
 
 def _configuration_row(setting: Setting, method: str) -> dict[str, Any]:
@@ -146,24 +144,21 @@ def task_figures(settings: list[Setting]) -> list[Section]:
 
     A figure that is the same in several settings, as that of their corpus, is shown once.
     """
-    names = dict.fromkeys(name for setting in settings for name in setting.runs[0].captions)
-    return [_section(name, [setting for setting in settings if name in setting.runs[0].captions]) for name in names]
-
-
-def _section(name: str, settings: list[Setting]) -> Section:
-    by_content: dict[bytes, Setting] = {}
-    for setting in settings:
-        by_content.setdefault(setting.runs[0].figure_file(name).read_bytes(), setting)
-    drawn = list(by_content.values())[:MAX_DRAWN]
-    figures = []
-    for number, setting in enumerate(drawn):
-        run = setting.runs[0]
-        alone = [other.corpus for other in drawn].count(setting.corpus) == 1
-        whose = setting.corpus if alone else f"{setting.label}, {setting.corpus}"
-        figures.append((f"{name}_{number}", f"{whose}: {run.captions[name]}", run.figure_file(name)))
-    more = len(by_content) - len(drawn)
-    text = f"Figures show the first {MAX_DRAWN} of {len(by_content)} settings." if more else ""
-    return Section(name.replace("_", " ").capitalize(), text, [], figures)
+    sections = []
+    for name in dict.fromkeys(name for setting in settings for name in setting.runs[0].captions):
+        by_content: dict[bytes, Setting] = {}
+        for setting in settings:
+            if name in setting.runs[0].captions:
+                by_content.setdefault(setting.runs[0].figure_file(name).read_bytes(), setting)
+        drawn, notice = first_of(list(by_content.values()))
+        figures = []
+        for number, setting in enumerate(drawn):
+            run = setting.runs[0]
+            alone = [other.corpus for other in drawn].count(setting.corpus) == 1
+            whose = setting.corpus if alone else f"{setting.label}, {setting.corpus}"
+            figures.append((f"{name}_{number}", f"{whose}: {run.captions[name]}", run.figure_file(name)))
+        sections.append(Section(name.replace("_", " ").capitalize(), notice.strip(), [], figures))
+    return sections
 
 
 def training(settings: list[Setting]) -> Section | None:
@@ -177,34 +172,34 @@ def training(settings: list[Setting]) -> Section | None:
     for setting in sorted(settings, key=lambda setting: setting.methods[0] != TEXT):
         if np.isfinite(minutes_per_epoch(setting)):
             bases.setdefault(setting.corpus, setting)
-    rows = [_training_row(setting, bases.get(setting.corpus)) for setting in settings]
+    rows = []
+    figures = []
+    shown, notice = first_of([setting for setting in settings if _epochs(setting)])
+    for setting in settings:
+        minutes = minutes_per_epoch(setting)
+        base = bases.get(setting.corpus)
+        relative = float("nan") if base is None else minutes / minutes_per_epoch(base)
+        about = {"model": setting.label, "corpus": setting.corpus}
+        rows.append(about | {"minutes per epoch": minutes, "relative": relative})
+    for number, setting in enumerate(shown):
+        caption = f"Loss and F1 by epoch: {setting.label}, {setting.corpus}"
+        figure = name_subject(training_curves(_epochs(setting)), f"{setting.corpus}: {setting.label}")
+        figures.append((f"training_{number}", caption, figure))
     relative = "; ".join(f"in {corpus} to {base.label}" for corpus, base in bases.items())
-    shown, notice = first_of([setting for setting in settings if any(run.epochs is not None for run in setting.runs)])
     text = f"Time of an epoch, relative (the paper's Table 4) {relative}. " if bases else ""
-    figures = [
-        (
-            f"training_{number}",
-            f"Loss and F1 by epoch: {setting.label}, {setting.corpus}",
-            name_subject(charts.training_curves(setting), f"{setting.corpus}: {setting.label}"),
-        )
-        for number, setting in enumerate(shown)
-    ]
-    return Section(
-        "Training", f"{text}Loss and F1 by epoch (its Figures 3 and 4).{notice}", [pd.DataFrame(rows)], figures
-    )
+    text += f"Loss and F1 by epoch (its Figures 3 and 4).{notice}"
+    return Section("Training", text, [pd.DataFrame(rows)], figures)
+
+
+def _epochs(setting: Setting) -> list[pd.DataFrame]:
+    """The tables of epochs of its runs."""
+    return [run.epochs for run in setting.runs if run.epochs is not None]
 
 
 def minutes_per_epoch(setting: Setting) -> float:
     """Mean over the epochs of all runs; NaN if they recorded no time."""
-    tables = [run.epochs for run in setting.runs]
-    seconds = [table["train/seconds"].mean() for table in tables if table is not None]
+    seconds = [table["train/seconds"].mean() for table in _epochs(setting)]
     return float(np.mean(seconds)) / 60 if seconds else float("nan")
-
-
-def _training_row(setting: Setting, base: Setting | None) -> dict[str, object]:
-    minutes = minutes_per_epoch(setting)
-    relative = minutes / minutes_per_epoch(base) if base is not None else float("nan")
-    return {"model": setting.label, "corpus": setting.corpus, "minutes per epoch": minutes, "relative": relative}
 
 
 def walk_forward(corpus: str, settings: list[Setting]) -> Section | None:
@@ -216,15 +211,27 @@ def walk_forward(corpus: str, settings: list[Setting]) -> Section | None:
     figures: list[tuple[str, str, Figure]] = []
     protocols = ranked_protocols(setting for years in methods.values() for setting in years.values())
     for protocol in protocols:
-        found = {name: ranks for name, years in methods.items() if len(ranks := _ranks(years, protocol))}
-        if not found:
-            continue
         heading = {} if len(protocols) == 1 else {"ranked": protocol.replace("_", " ")}
-        tables.append(pd.DataFrame([_pooled(name, ranks) | heading for name, ranks in found.items()]))
-        by_year = pd.DataFrame([row | heading for name, ranks in found.items() for row in _by_year(name, ranks)])
-        tables.append(by_year)
-        figures += _figures(by_year, list(found)[:MAX_DRAWN], protocol, corpus)
-    return Section(f"Walk-forward by year: {corpus}", WALK_FORWARD_TEXT, tables, figures) if tables else None
+        pooled = []
+        by_year = []
+        for model, years in methods.items():
+            ranks = _ranks(years, protocol)
+            if len(ranks):
+                at_k = [name for name in ranks if name.startswith("rr@")]
+                span = {"model": model, "years": f"{min(years)} to {max(years)}"}
+                pooled.append(span | _means(ranks, (*at_k, *INTERVALS)) | heading)
+            for year, mine in ranks.groupby("year") if len(ranks) else ():
+                by_year.append({"model": model, "year": str(year)} | _means(mine, INTERVALS) | heading)
+        if not pooled:
+            continue
+        tables += [pd.DataFrame(pooled), pd.DataFrame(by_year)]
+        drawn = [row["model"] for row in pooled[:MAX_DRAWN]]
+        shown = tables[-1][tables[-1]["model"].isin(drawn)]
+        for metric in (metric for metric in METRICS if metric in shown):
+            caption = f"{metric_name(metric)} over the years, {protocol.replace('_', ' ')}"
+            figures.append((f"years_{metric}_{protocol}_{corpus}", caption, charts.year_curve(shown, metric)))
+    title = f"Walk-forward by year: {corpus}"
+    return Section(title, WALK_FORWARD_TEXT, tables, figures, subject=corpus) if tables else None
 
 
 def _by_method(settings: list[Setting]) -> dict[str, dict[int, Setting]]:
@@ -252,52 +259,39 @@ def _ranks(years: dict[int, Setting], protocol: str) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True) if len(tables) == len(years) else pd.DataFrame()
 
 
-def _pooled(name: str, ranks: pd.DataFrame) -> dict[str, object]:
-    years = ranks["year"].unique()
-    values = query_metrics(ranks.drop(columns="year"))
-    at_k = [metric for metric in values if metric.startswith("rr@") and not metric.endswith(("_low", "_high"))]
-    ends = ("rr@10_low", "rr@10_high", "mrr", "mrr_low", "mrr_high")
-    shown = pick(values, ("reachable", *at_k, *ends))
-    return {"model": name, "years": f"{years.min()} to {years.max()}", "queries": ranks["id"].nunique(), **shown}
-
-
-def _by_year(name: str, ranks: pd.DataFrame) -> list[dict[str, object]]:
-    rows = []
-    names = [f"{metric}{end}" for metric in METRICS for end in ("", "_low", "_high")]
-    for year, mine in ranks.groupby("year"):
-        values = query_metrics(mine.drop(columns="year"))
-        shown = pick(values, ("reachable", *names))
-        rows.append({"model": name, "year": str(year), "queries": mine["id"].nunique(), **shown})
-    return rows
-
-
-def _figures(table: pd.DataFrame, drawn: list[str], protocol: str, corpus: str) -> list[tuple[str, str, Figure]]:
-    figures = []
-    shown = table[table["model"].isin(drawn)]
-    for metric in (metric for metric in METRICS if metric in table):
-        caption = f"{metric_name(metric)} over the years, {protocol.replace('_', ' ')}"
-        figure = name_subject(charts.year_curve(shown, metric), corpus)
-        figures.append((f"years_{metric}_{protocol}_{corpus}", caption, figure))
-    return figures
+def _means(ranks: pd.DataFrame, names: tuple[str, ...]) -> dict[str, object]:
+    """The number of queries, the share with a relevant candidate, and some metrics with their intervals."""
+    return {"queries": ranks["id"].nunique()} | pick(query_metrics(ranks.drop(columns="year")), ("reachable", *names))
 
 
 def sensitivity(corpus: str, settings: list[Setting]) -> Section | None:
     """A line over each option that varies alone, a grid over two that vary together; None if no option varies."""
     trained = [setting for setting in settings if not setting.runs[0].is_baseline]
-    grids = {pair: _swept_grids(trained, pair) for pair in combinations(SWEPT, 2)}
-    in_grids = {name for pair, found in grids.items() if found for name in pair}
-    lines = {name: _swept_groups(trained, (name,)) for name in SWEPT if name not in in_grids}
-    shown = [group for found in (*grids.values(), *lines.values()) for group in found]
-    if not shown:
+    swept: dict[tuple[str, ...], list[list[Setting]]] = {
+        pair: _swept_grids(trained, pair) for pair in combinations(SWEPT, 2)
+    }
+    in_grids = {name for pair, groups in swept.items() if groups for name in pair}
+    swept |= {(name,): _swept_groups(trained, (name,)) for name in SWEPT if name not in in_grids}
+    chosen = {setting.label for groups in swept.values() for group in groups for setting in group}
+    if not chosen:
         return None
-    chosen = {setting.label for group in shown for setting in group}
-    swept = [name for name in SWEPT if name in in_grids or lines.get(name)]
-    table = pd.DataFrame([_sensitivity_row(setting, swept) for setting in trained if setting.label in chosen])
-    metrics = [name for name in SENSITIVITY_METRICS if name in table]
+    varied = {name for names, groups in swept.items() if groups for name in names}
+    options = [name for name in SWEPT if name in varied]
+    rows = []
+    for setting in trained:
+        if setting.label in chosen:
+            row = {"model": setting.label_without(*options)} | {name: setting.counted.get(name) for name in options}
+            row["seeds"] = len(setting.runs)
+            rows.append(row | _over_seeds(setting, SENSITIVITY_METRICS, " deviation"))
+    table = pd.DataFrame(rows)
     figures = [
         figure
-        for metric in metrics
-        for figure in (*_line_charts(lines, metric, corpus), *_grid_charts(grids, metric, corpus))
+        for metric in SENSITIVITY_METRICS
+        if metric in table
+        for names, groups in swept.items()
+        # A chart shows all lines over an option, or one grid.
+        for number, part in enumerate([groups] if len(names) == 1 else [[group] for group in groups])
+        for figure in _swept_chart(part, names, number, metric, corpus)
     ]
     table = table.dropna(axis="columns", how="all")
     return Section(f"Sensitivity: {corpus}", SENSITIVITY_TEXT, [table], figures)
@@ -325,54 +319,34 @@ def _count_values(group: list[Setting], name: str) -> int:
     return len({setting.counted[name] for setting in group})
 
 
-def _sensitivity_row(setting: Setting, swept: list[str]) -> dict[str, object]:
-    row: dict[str, object] = {"model": setting.label_without(*swept)}
-    row |= {name: setting.counted.get(name) for name in swept}
-    row["seeds"] = len(setting.runs)
-    for metric in SENSITIVITY_METRICS:
+def _over_seeds(setting: Setting, metrics: tuple[str, ...], suffix: str) -> dict[str, object]:
+    """Mean and, with a suffix, standard deviation of those metrics that all runs of a setting have."""
+    found: dict[str, object] = {}
+    for metric in metrics:
         values = setting.by_seed(metric)
         if values is not None:
-            row |= {metric: float(np.mean(values)), f"{metric} deviation": _deviation(values)}
-    return row
+            deviation = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+            found |= {metric: float(np.mean(values)), f"{metric}{suffix}": deviation}
+    return found
 
 
-def _deviation(values: list[float]) -> float:
-    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
-
-
-def _line_charts(lines: dict[str, list[list[Setting]]], metric: str, corpus: str) -> list[tuple[str, str, Figure]]:
-    figures = []
-    for name, groups in lines.items():
-        table = _sensitivity_table(groups, (name,), metric)
-        if len(table):
-            caption = f"{metric_name(metric)} over {name}"
-            subject = f"{corpus}: {table['model'].iloc[0]}" if table["model"].nunique() == 1 else corpus
-            figure = name_subject(charts.sensitivity_grid(table, name, None, metric), subject)
-            figures.append((f"line_{metric}_{name}_{corpus}", caption, figure))
-    return figures
-
-
-def _grid_charts(
-    grids: dict[tuple[str, str], list[list[Setting]]], metric: str, corpus: str
+def _swept_chart(
+    groups: list[list[Setting]], names: tuple[str, ...], number: int, metric: str, corpus: str
 ) -> list[tuple[str, str, Figure]]:
-    figures = []
-    for (first, second), groups in grids.items():
-        for number, group in enumerate(groups):
-            table = _sensitivity_table([group], (first, second), metric)
-            if len(table):
-                caption = f"{metric_name(metric)} over {first} and {second}: {table['model'].iloc[0]}"
-                subject = f"{corpus}: {table['model'].iloc[0]}"
-                figure = name_subject(charts.sensitivity_grid(table, first, second, metric), subject)
-                figures.append((f"grid_{metric}_{first}_{second}_{number}_{corpus}", caption, figure))
-    return figures
-
-
-def _sensitivity_table(groups: list[list[Setting]], names: tuple[str, ...], metric: str) -> pd.DataFrame:
-    """A row for each setting that has the metric: the group's name, the options, mean and standard deviation."""
+    """The chart of a metric over one option or two; an empty list if no setting has the metric."""
     rows = []
     for setting in (setting for group in groups for setting in group):
-        values = setting.by_seed(metric)
-        if values is not None:
-            row = {"model": setting.label_without(*names), **{name: setting.counted[name] for name in names}}
-            rows.append(row | {metric: float(np.mean(values)), f"{metric}_deviation": _deviation(values)})
-    return pd.DataFrame(rows)
+        values = _over_seeds(setting, (metric,), "_deviation")
+        if values:
+            options = {name: setting.counted[name] for name in names}
+            rows.append({"model": setting.label_without(*names)} | options | values)
+    if not rows:
+        return []
+    models = dict.fromkeys(row["model"] for row in rows)
+    whose = f": {next(iter(models))}" if len(models) == 1 else ""
+    is_grid = len(names) == 2
+    stem = "_".join(["grid" if is_grid else "line", metric, *names, *([str(number)] if is_grid else []), corpus])
+    caption = f"{metric_name(metric)} over {' and '.join(names)}{whose if is_grid else ''}"
+    second = names[1] if is_grid else None
+    figure = charts.sensitivity_grid(pd.DataFrame(rows), names[0], second, metric)
+    return [(stem, caption, name_subject(figure, f"{corpus}{whose}"))]

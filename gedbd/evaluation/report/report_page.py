@@ -97,7 +97,7 @@ def write_report(
     filled = [section for section in sections if _has_content(section)]
     empty = [section.title for section in sections if not _has_content(section)]
     left_out = f"Sections without data: {', '.join(empty)}." if empty else ""
-    shown = [_shown_section(section, subject or title) for section in filled]
+    shown = [_shown_section(section, section.subject or subject or title) for section in filled]
     written = f"{date:%Y-%m-%d %H:%M %Z}".strip() if date else ""
     header = {"command": command, "date": date, "written": written, "next_steps": next_steps, "left_out": left_out}
     page = folder / "report.html"

@@ -31,6 +31,7 @@ class Section:
         figures: Names, captions (also the alternative text) and figures, drawn or as PNG files.
         asks_verdicts: Whether the rows of the tables, which have the columns ``report``, ``suggested`` and ``verdict``,
             get buttons for a verdict; see ``Judging``.
+        subject: Corpus and model, which its figures name that do not name theirs; empty for those of the page.
     """
 
     title: str
@@ -38,6 +39,7 @@ class Section:
     tables: list[pd.DataFrame] = field(default_factory=list)
     figures: Sequence[tuple[str, str, Figure | Path]] = field(default_factory=list)
     asks_verdicts: bool = False
+    subject: str = ""
 
 
 def pick(values: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
