@@ -185,8 +185,8 @@ def training(settings: list[Setting]) -> Section | None:
         caption = f"Loss and F1 by epoch: {setting.label}, {setting.corpus}"
         figure = name_subject(training_curves(_epochs(setting)), f"{setting.corpus}: {setting.label}")
         figures.append((f"training_{number}", caption, figure))
-    relative = "; ".join(f"in {corpus} to {base.label}" for corpus, base in bases.items())
-    text = f"Time of an epoch, relative (the paper's Table 4) {relative}. " if bases else ""
+    named = "; ".join(f"in {corpus} to {base.label}" for corpus, base in bases.items())
+    text = f"Time of an epoch, relative (the paper's Table 4) {named}. " if bases else ""
     text += f"Loss and F1 by epoch (its Figures 3 and 4).{notice}"
     return Section("Training", text, [pd.DataFrame(rows)], figures)
 
@@ -217,7 +217,7 @@ def walk_forward(corpus: str, settings: list[Setting]) -> Section | None:
         for model, years in methods.items():
             ranks = _ranks(years, protocol)
             if len(ranks):
-                at_k = [name for name in ranks if name.startswith("rr@")]
+                at_k = [name for name in map(str, ranks) if name.startswith("rr@")]
                 span = {"model": model, "years": f"{min(years)} to {max(years)}"}
                 pooled.append(span | _means(ranks, (*at_k, *INTERVALS)) | heading)
             for year, mine in ranks.groupby("year") if len(ranks) else ():
@@ -261,7 +261,8 @@ def _ranks(years: dict[int, Setting], protocol: str) -> pd.DataFrame:
 
 def _means(ranks: pd.DataFrame, names: tuple[str, ...]) -> dict[str, object]:
     """The number of queries, the share with a relevant candidate, and some metrics with their intervals."""
-    return {"queries": ranks["id"].nunique()} | pick(query_metrics(ranks.drop(columns="year")), ("reachable", *names))
+    values = pick(query_metrics(ranks.drop(columns="year")), ("reachable", *names))
+    return {"queries": ranks["id"].nunique(), **values}
 
 
 def sensitivity(corpus: str, settings: list[Setting]) -> Section | None:
