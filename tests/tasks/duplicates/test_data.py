@@ -49,20 +49,12 @@ def test_batches_hold_observed_groups_only(data):
     assert next(iter(some.train_dataloader())).group.tolist() == [0, 1, 2]
 
 
-def test_evaluation_of_a_ranked_part_reads_all_that_came_before(data):
-    queries = EarlierReports(np.array([3]), np.array([0]), data.corpus.group)
-    part = data.parts, PAIRS
-    ranked = DuplicateDataModule(
-        data.corpus, data.tokens, *part, PairBatches(3, seed=0), queries={"val": {"earlier": queries}}
-    )
-    assert sorted(ranked.needed("val").tolist()) == [0, 1, 2, 3]
-    assert sorted(data.needed("val").tolist()) == [2, 3]
-
-
-def test_evaluation_of_a_pool_reads_the_pool_alone(data):
-    queries = ReportPool(np.array([3]), np.array([1, 3]), data.corpus.group)
-    data.queries = {"test": {"test_pool": queries}}
-    assert data.needed("test").tolist() == [1, 3]
+def test_evaluation_reads_reports_of_pairs_and_what_is_ranked_in_the_last_part(data):
+    assert data.needed("val").tolist() == [2, 3]
+    data.queries = {"val": {"earlier": EarlierReports(np.array([3]), np.array([0]), data.corpus.group)}}
+    assert data.needed("val").tolist() == [0, 1, 2, 3]  # all that came before
+    data.queries = {"test": {"test_pool": ReportPool(np.array([3]), np.array([1, 3]), data.corpus.group)}}
+    assert data.needed("test").tolist() == [1, 3]  # the pool alone
     assert data.needed("val", "test").tolist() == [1, 2, 3]
 
 

@@ -50,14 +50,16 @@ def test_reports_are_read_once_by_length_and_within_the_budget(make_corpus):
     assert sum(batch.input_ids.numel() for batch in batches) < 1.2 * data.tokens.lengths[:251].sum()
 
 
+def share(data: DuplicateDataModule, rank: int, world_size: int) -> DuplicateDataModule:
+    """The data of one of several processes."""
+    device = SimpleNamespace(root_device=torch.device("cpu"))
+    data.trainer = SimpleNamespace(world_size=world_size, global_rank=rank, strategy=device)
+    return data
+
+
 def test_two_processes_read_every_report_between_them(make_corpus):
-    read = []
-    for rank in range(2):
-        data = module(make_corpus)
-        data.trainer = SimpleNamespace(
-            world_size=2, global_rank=rank, strategy=SimpleNamespace(root_device=torch.device("cpu"))
-        )
-        read.append(check(list(data.val_dataloader()), data.tokens.lengths))
+    shares = [share(module(make_corpus), rank, 2) for rank in range(2)]
+    read = [check(list(data.val_dataloader()), data.tokens.lengths) for data in shares]
     assert len(read[0]) == len(read[1]) == 126
     assert set(read[0]) | set(read[1]) == set(range(251))
     assert set(read[0]) & set(read[1]) == {17}  # the longest, read twice for 251 is odd
@@ -66,24 +68,26 @@ def test_two_processes_read_every_report_between_them(make_corpus):
 @pytest.mark.parametrize("world", [2, 3])
 def test_processes_read_equally_many_batches(make_corpus, world):
     """Where weights are sharded, a batch more in one process would wait for the others for ever."""
+    shares = [share(module(make_corpus), rank, world) for rank in range(world)]
     for seed in range(20):
-        counts = []
-        for rank in range(world):
-            data = module(make_corpus)
-            lengths = np.random.default_rng(seed).integers(1, 2 * CPU_TOKENS // 3, size=COUNT)
-            starts = np.concatenate([[0], lengths.cumsum()])
+        lengths = np.random.default_rng(seed).integers(1, 2 * CPU_TOKENS // 3, size=COUNT)
+        starts = np.concatenate([[0], lengths.cumsum()])
+        for data in shares:
             data.tokens = TokenTable(np.zeros(starts[-1], dtype=np.int32), starts, pad_id=0)
-            device = SimpleNamespace(root_device=torch.device("cpu"))
-            data.trainer = SimpleNamespace(world_size=world, global_rank=rank, strategy=device)
-            counts.append(len(data.val_dataloader()))
-        assert len(set(counts)) == 1
+        assert len({len(data.val_dataloader()) for data in shares}) == 1
 
 
-def test_runs_of_lengths_by_hand():
-    assert split_by_tokens([1, 2, 3, 3, 9, 20], 9) == [(0, 3), (3, 4), (4, 5), (5, 6)]
-    assert split_by_tokens([1, 1, 1, 1], 2) == [(0, 2), (2, 4)]
-    assert split_by_tokens([5], 1) == [(0, 1)]
-    assert split_by_tokens([], 9) == []
+@pytest.mark.parametrize(
+    ("lengths", "budget", "runs"),
+    [
+        ([1, 2, 3, 3, 9, 20], 9, [(0, 3), (3, 4), (4, 5), (5, 6)]),
+        ([1, 1, 1, 1], 2, [(0, 2), (2, 4)]),
+        ([5], 1, [(0, 1)]),
+        ([], 9, []),
+    ],
+)
+def test_runs_of_lengths_by_hand(lengths, budget, runs):
+    assert split_by_tokens(lengths, budget) == runs
 
 
 def grouped(hard: float) -> GroupBatches:

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from torch.nn.functional import normalize
+from small_graphs import everyone, unit_rows
 
 from gedbd.tasks.duplicates.gcn import GraphBranch
 from gedbd.tasks.duplicates.graph.dense import DenseAdjacency
@@ -9,11 +9,9 @@ from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency, knn
 N_ID = torch.tensor([5, 0, 9])
 
 
-def build(rule: str, features: str) -> GraphBranch:
-    vectors = normalize(torch.randn(12, 4, generator=torch.Generator().manual_seed(0)), dim=1)
-    everyone = torch.ones(12, dtype=torch.bool)
-    adjacency = DenseAdjacency(vectors, everyone) if rule == "dense" else knn(vectors, everyone, 3)
-    return GraphBranch(adjacency, 12, 4, features)
+def build(rule: str, features: str, **options) -> GraphBranch:
+    ends = unit_rows(12), everyone(12)
+    return GraphBranch(DenseAdjacency(*ends) if rule == "dense" else knn(*ends, 3), 12, 4, features, **options)
 
 
 def test_two_layers_by_hand():
@@ -30,29 +28,20 @@ def test_two_layers_by_hand():
 
 @pytest.mark.parametrize("rule", ["dense", "knn"])
 @pytest.mark.parametrize("features", ["learnable", "text"])
-def test_gradient_reaches_the_text_vectors_and_all_weights(rule, features):
+def test_gradient_reaches_all_weights_and_a_forward_changes_no_state_nor_the_order_of_rows(rule, features):
     branch, z_text = build(rule, features), torch.randn(3, 4, requires_grad=True)
-    branch(N_ID, z_text).square().sum().backward()
-    assert z_text.grad.abs().sum() > 0
-    assert all(value.grad is not None for value in branch.parameters())
-
-
-@pytest.mark.parametrize("rule", ["dense", "knn"])
-@pytest.mark.parametrize("features", ["learnable", "text"])
-def test_a_forward_changes_no_state_and_keeps_the_order_of_the_rows(rule, features):
-    branch, z_text = build(rule, features).eval(), torch.randn(3, 4)
     before = {name: value.clone() for name, value in branch.state_dict().items()}
     first = branch(N_ID, z_text)
-    torch.testing.assert_close(branch(N_ID.flip(0), z_text.flip(0)), first.flip(0))
+    first.square().sum().backward()
+    assert z_text.grad.abs().sum() > 0
+    assert all(value.grad is not None for value in branch.parameters())
+    torch.testing.assert_close(branch.eval()(N_ID.flip(0), z_text.flip(0)), first.flip(0))
     assert all(torch.equal(value, before[name]) for name, value in branch.state_dict().items())
 
 
 @pytest.mark.parametrize("rule", ["dense", "knn"])
 def test_dropout_is_of_training_alone(rule):
-    vectors = normalize(torch.randn(12, 4), dim=1)
-    everyone = torch.ones(12, dtype=torch.bool)
-    adjacency = DenseAdjacency(vectors, everyone) if rule == "dense" else knn(vectors, everyone, 3)
-    branch, z_text = GraphBranch(adjacency, 12, 4, "learnable", dropout=0.5, bias=False), torch.randn(3, 4)
+    branch, z_text = build(rule, "learnable", dropout=0.5, bias=False), torch.randn(3, 4)
     assert not torch.equal(branch(N_ID, z_text), branch(N_ID, z_text))
     branch.eval()
     assert torch.equal(branch(N_ID, z_text), branch(N_ID, z_text))

@@ -39,19 +39,21 @@ def test_learnable_rows_get_gradient_where_they_are_not_replaced():
     torch.testing.assert_close(graph.node_features.x.grad, expected)
 
 
-def test_text_rows_start_at_zero_are_no_parameters_and_are_saved():
-    rows = NodeFeatures(6, 3, "text")
-    assert list(rows.parameters()) == []
-    assert rows.state_dict()["x"].tolist() == [[0.0] * 3] * 6
-
-
-def test_writing_keeps_text_vectors_without_their_gradient():
-    rows = NodeFeatures(6, 3, "text")
+@pytest.mark.parametrize(
+    ("features", "is_written", "is_parameter"),
+    [("text", True, False), ("learnable", False, True), ("written", True, True)],
+)
+def test_writing_keeps_text_vectors_without_their_gradient(features, is_written, is_parameter):
+    rows = NodeFeatures(6, 3, features)
+    before = rows.x.detach().clone()
+    assert is_parameter or torch.equal(before, torch.zeros(6, 3))
     z_text = torch.randn(2, 3, requires_grad=True)
     rows.write(N_ID, z_text * 2)
-    assert torch.equal(rows.x[N_ID], 2 * z_text)
-    assert rows.x[[0, 2, 3, 5]].abs().sum() == 0
-    assert not rows.x.requires_grad
+    assert torch.equal(rows.x[N_ID], 2 * z_text if is_written else before[N_ID])
+    assert torch.equal(rows.x[[0, 2, 3, 5]], before[[0, 2, 3, 5]])
+    assert [name for name, _ in rows.named_parameters()] == (["x"] if is_parameter else [])
+    assert rows.x.grad_fn is None
+    assert "x" in rows.state_dict()
 
 
 def test_writing_after_a_forward_does_not_disturb_its_gradient():
@@ -60,22 +62,6 @@ def test_writing_after_a_forward_does_not_disturb_its_gradient():
     graph.node_features.write(N_ID, z_text)
     out.square().sum().backward()
     torch.testing.assert_close(z_text.grad, out.detach())  # d (mean of two)^2 = mean
-
-
-def test_learnable_rows_are_left_to_the_optimizer():
-    rows = NodeFeatures(6, 3, "learnable")
-    before = rows.x.detach().clone()
-    rows.write(N_ID, torch.ones(2, 3))
-    assert torch.equal(rows.x, before)
-
-
-def test_written_rows_keep_the_text_vectors_and_are_parameters():
-    rows = NodeFeatures(6, 3, "written")
-    before = rows.x.detach().clone()
-    rows.write(N_ID, torch.ones(2, 3, requires_grad=True))
-    assert torch.equal(rows.x[N_ID], torch.ones(2, 3))
-    assert torch.equal(rows.x[[0, 2, 3, 5]], before[[0, 2, 3, 5]])
-    assert [name for name, _ in rows.named_parameters()] == ["x"]
 
 
 def test_detached_rows_are_written_before_the_step_and_get_the_gradient_themselves():

@@ -1,10 +1,10 @@
-"""Two convolutions of the rows that a step reads, against the whole matrix and plain autograd."""
+"""Two convolutions of the rows that a step reads, against PyG's on the edges of the whole matrix and plain autograd."""
 
 import pytest
 import torch
+from small_graphs import dense_matrix, sparse_matrix, unit_rows
 from torch import Tensor
 from torch.autograd import gradcheck
-from torch.nn.functional import normalize
 from torch_geometric.nn import GCNConv
 
 from gedbd.tasks.duplicates.graph import dense
@@ -12,39 +12,20 @@ from gedbd.tasks.duplicates.graph.dense import DenseAdjacency
 from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency, knn, threshold
 
 N = 60
-VECTORS = normalize(torch.randn(N, 4, generator=torch.Generator().manual_seed(0)), dim=1)
+VECTORS = unit_rows(N)
 SCOPES = {"all": torch.ones(N, dtype=torch.bool), "train": torch.arange(N) % 3 > 0}
 ROWS = {"some": torch.tensor([41, 3, 0, 58, 17]), "one": torch.tensor([0]), "all": torch.arange(N)}
 
 
-def normalised(weight: Tensor) -> Tensor:
-    scale = weight.sum(dim=1).rsqrt()
-    return (scale[:, None] * weight * scale).float()
-
-
-def dense_matrix(inside: Tensor, power: int) -> Tensor:
-    double = VECTORS.double()
-    weight = ((1 + double @ double.T) / 2) ** power
-    weight[:, ~inside] = 0
-    weight[~inside, ~inside] = 1
-    return normalised(weight)
-
-
-def sparse_matrix(adjacency: SparseAdjacency, count: int = N) -> Tensor:
-    weight = torch.eye(count, dtype=torch.float64)
-    for source, target, value in zip(*adjacency.raw_index.tolist(), adjacency.raw_weight.tolist(), strict=True):
-        weight[target, source] += value
-    return normalised(weight)
-
-
 def check(adjacency: DenseAdjacency | SparseAdjacency, matrix: Tensor, n_id: Tensor) -> None:
     """Output and all gradients, of rows that are asked for in any order."""
+    target, source = matrix.nonzero(as_tuple=True)
+    edges = torch.stack([source, target]), matrix[target, source].float()
     conv1, conv2 = GCNConv(6, 5, normalize=False), GCNConv(5, 3, normalize=False)
     for conv in (conv1, conv2):
         torch.nn.init.normal_(conv.bias)
     x, z = torch.randn(len(matrix), 6, requires_grad=True), torch.randn(len(n_id), 6, requires_grad=True)
-    hidden = (matrix @ conv1.lin(x.index_put((n_id,), z)) + conv1.bias).relu()
-    expected = (matrix @ conv2.lin(hidden) + conv2.bias)[n_id]
+    expected = conv2(conv1(x.index_put((n_id,), z), *edges).relu(), *edges)[n_id]
     found = adjacency.convolve(x, n_id, z, conv1, conv2)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
     weight, wanted = torch.randn_like(expected), [x, z, *conv1.parameters(), *conv2.parameters()]
@@ -61,7 +42,7 @@ def check(adjacency: DenseAdjacency | SparseAdjacency, matrix: Tensor, n_id: Ten
 def test_the_dense_graph_is_its_matrix(monkeypatch, scope, power, n_id, block):
     monkeypatch.setattr(dense, "BLOCK_ROWS", block)
     inside = SCOPES[scope]
-    check(DenseAdjacency(VECTORS, inside, power), dense_matrix(inside, power), n_id)
+    check(DenseAdjacency(VECTORS, inside, power), dense_matrix(VECTORS, inside, power), n_id)
 
 
 @pytest.mark.parametrize("n_id", ROWS.values(), ids=ROWS)
@@ -70,16 +51,21 @@ def test_the_dense_graph_is_its_matrix(monkeypatch, scope, power, n_id, block):
 def test_a_sparse_graph_is_its_matrix(rule, scope, n_id):
     inside = SCOPES[scope]
     adjacency = knn(VECTORS, inside, 3) if rule == "knn" else threshold(VECTORS, inside, 0.9)
-    check(adjacency, sparse_matrix(adjacency), n_id)
+    check(adjacency, sparse_matrix(adjacency, N), n_id)
+
+
+@pytest.mark.parametrize("rows", [[3], [0], [3, 0, 1], [0, 1, 2, 3]])
+def test_a_report_without_an_edge_and_one_that_only_receives(rows):
+    adjacency = SparseAdjacency(torch.tensor([[0, 1, 1], [1, 0, 2]]), torch.tensor([0.5, 0.5, 0.8]), num_nodes=4)
+    check(adjacency, sparse_matrix(adjacency, 4), torch.tensor(rows))
 
 
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("rule", ["dense", "knn"])
 def test_dropout_before_each_layer_and_no_bias(rule, scope):
     inside, n_id, dropout = SCOPES[scope], torch.arange(N), 0.3
-    dense_graph = rule == "dense"
-    adjacency = DenseAdjacency(VECTORS, inside, 1) if dense_graph else knn(VECTORS, inside, 3)
-    matrix = dense_matrix(inside, 1) if dense_graph else sparse_matrix(adjacency)
+    adjacency = DenseAdjacency(VECTORS, inside, 1) if rule == "dense" else knn(VECTORS, inside, 3)
+    matrix = (dense_matrix(VECTORS, inside, 1) if rule == "dense" else sparse_matrix(adjacency, N)).float()
     conv1, conv2 = (GCNConv(*sizes, normalize=False, bias=False) for sizes in ((6, 5), (5, 3)))
     z = torch.randn(N, 6)
     torch.manual_seed(1)
@@ -90,18 +76,6 @@ def test_dropout_before_each_layer_and_no_bias(rule, scope):
     torch.testing.assert_close(found, matrix @ hidden @ conv2.lin.weight.T, atol=1e-5, rtol=1e-5)
     whole = matrix @ (matrix @ z @ conv1.lin.weight.T).relu() @ conv2.lin.weight.T
     torch.testing.assert_close(adjacency.convolve(z, n_id, z, conv1, conv2), whole, atol=1e-5, rtol=1e-5)
-
-
-def test_power_zero_ties_every_two_reports_alike():
-    adjacency = DenseAdjacency(VECTORS, SCOPES["all"], power=0)
-    x = torch.randn(N, 3)
-    torch.testing.assert_close(adjacency(x), x.mean(dim=0).expand(N, 3), atol=1e-6, rtol=1e-5)
-
-
-@pytest.mark.parametrize("rows", [[3], [0], [3, 0, 1], [0, 1, 2, 3]])
-def test_a_report_without_an_edge_and_one_that_only_receives(rows):
-    adjacency = SparseAdjacency(torch.tensor([[0, 1, 1], [1, 0, 2]]), torch.tensor([0.5, 0.5, 0.8]), num_nodes=4)
-    check(adjacency, sparse_matrix(adjacency, 4), torch.tensor(rows))
 
 
 def test_the_sum_of_hidden_rows_has_its_gradient_over_several_blocks(monkeypatch):
