@@ -23,46 +23,36 @@ diff --git a/B.java b/B.java
 """
 
 
-def test_d_is_the_diff_itself():
-    assert change_text(DIFF, "D") == DIFF
-
-
-def test_arc_gathers_added_removed_and_context_lines():
-    gathered = ["[ADDED]", "++ nor this", "new", "young", "[REMOVED]", "--- not a header", "old"]
-    assert change_text(DIFF, "ARC").split("\n") == [*gathered, "[CONTEXT]", "keep", "end"]
-
-
-def test_arcl_marks_each_line():
-    assert change_text(DIFF, "ARCL").split("\n") == [
-        "[CONTEXT] keep",
-        "[REMOVED] --- not a header",
-        "[ADDED] ++ nor this",
-        "[ADDED] new",
-        "[CONTEXT] end",
-        "[REMOVED] old",
-        "[ADDED] young",
-    ]
-
-
 CUT = "@@ -1,9 +1,9 @@\n-a\ndiff --git a/B b/B\n--- a/B\n+++ b/B\n@@ -1 +1 @@\n-b\n+c"
+
+
+ARC = ["[ADDED]", "++ nor this", "new", "young", "[REMOVED]", "--- not a header", "old", "[CONTEXT]", "keep", "end"]
+ARCL = """\
+[CONTEXT] keep
+[REMOVED] --- not a header
+[ADDED] ++ nor this
+[ADDED] new
+[CONTEXT] end
+[REMOVED] old
+[ADDED] young"""
 
 
 @pytest.mark.parametrize(
     ("diff", "form", "text"),
     [
+        (DIFF, "D", DIFF),
+        (DIFF, "ARC", "\n".join(ARC)),
+        (DIFF, "ARCL", ARCL),
         ("@@ -0,0 +1 @@\n+a", "ARC", "[ADDED]\na"),  # a group without lines has no mark
         (CUT, "ARC", "[ADDED]\nc\n[REMOVED]\na\nb"),  # a hunk that was cut ends where the next file begins
         # An empty context line may lack its blank, and the missing newline is not a line.
         ("@@ -1,2 +1,2 @@\n\n-a\n\\ No newline at end of file\n+b\n", "ARCL", "[CONTEXT] \n[REMOVED] a\n[ADDED] b"),
     ],
 )
-def test_unusual_diffs(diff, form, text):
+def test_the_forms_of_a_diff(diff, form, text):
     assert change_text(diff, form) == text
-
-
-def test_an_unknown_form_is_refused():
     with pytest.raises(ValueError, match="the form 'X' of change texts is unknown: choose D, ARC, ARCL"):
-        change_text(DIFF, "X")
+        change_text(diff, "X")
 
 
 FIELDS_DIFF = """diff --git a/Foo.java b/Foo.java
@@ -85,11 +75,8 @@ def test_fields():
     assert fields.added.split("\n") == ["class Foo extends Bar {", "int size(List list) {", "if (x) {"]
     assert fields.removed == "old(call);"
     assert fields.comments.split("\n") == ["how many", "// kept (comment)", "/* added */"]
-
-
-def test_nothing_to_read():
-    assert change_fields("") == ChangeFields("", "", "", "")
-    assert change_fields("diff --git a/x b/x\nBinary files a/x and b/x differ") == ChangeFields("", "", "", "")
+    for nothing in ("", "diff --git a/x b/x\nBinary files a/x and b/x differ"):
+        assert change_fields(nothing) == ChangeFields("", "", "", "")
 
 
 @pytest.mark.parametrize("repeated", ["a(", "class ", "class  a", "(", "// ", "a", " ", "class a {", "@@ -1 +1 @@ a("])

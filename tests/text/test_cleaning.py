@@ -1,5 +1,7 @@
 """What cleaning shortens and marks, and that prose stays."""
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -8,72 +10,10 @@ from gedbd.text.cleaning import Cleaning
 SHORTEN = Cleaning("shorten", "shorten", "shorten", "shorten", "shorten")
 MARK = Cleaning("mark", "mark", "mark", "mark", "mark")
 
-# The first column is no part of the text: "-" marks a line that shortening drops.
+# By language. The first column is no part of the text: "-" marks a line that shortening drops.
 TRACES = {
-    "java": """\
-|Saving fails:
-|Exception in thread "main" org.larkpost.SaveException: no space left
-|\tat org.larkpost.Disk.write(Disk.java:41)
-|\tat org.larkpost.Disk.<init>(Disk.java:12)
-|\tat org.larkpost.Box.save(Box.java:7)
--\tat org.larkpost.Main.main(Main.java:3)
-|Caused by: java.io.IOException: quota
-|\tat java.io.Out.put(Native Method)
--\t- locked <0x00000007> (a java.io.Out)
-|\tat java.io.Out.a(Out.java:1)
-|\tat java.io.Out.b(Out.java:2)
--\tat java.io.Out.c(Out.java:3)
--\t... 23 more
-|Any idea?""",
-    "dotnet": """\
-|Look:
-|System.AggregateException: two things ---> System.NullReferenceException: no box
-|  at Lark.Box`1+Lid[Lark.Key].Open () [0x00047] in /src/Box.cs:12
-|  at (wrapper managed-to-native) Lark.Box.Call (intptr,int)
-|  at Lark.Main.<Run>b__0 (System.Object o) [0x00000] in <filename unknown>:0
--  at Lark.Main.Four () <0x00012>
--  --- End of inner exception stack trace ---
-|   at Lark.Shell.Start(String[] args) in C:\\lark\\Shell.cs:line 12
-|   at Lark.Shell.Main()
-|
-|It works with an older build.""",
-    "python": """\
-|It says
--Traceback (most recent call last):
--  File "lark.py", line 1, in <module>
--    main()
-|  File "lark.py", line 2, in main
-|    run()
-|  File "lark.py", line 3, in run
-|    box.open()
-|    ^^^^^^^^^^
-|  File "box.py", line 4, in open
-|KeyError: 'lid'
-|and stops.""",
-    "javascript": """\
-|In the console:
-|[ERROR] TypeError: lid is not a function
-|    at Box.open (/lark/box.js:10:5)
-|    at new Shell (shell.js:3:1)
-|    at /lark/with space/main.js:1:2
--    at Array.forEach (native)
-|Then nothing.""",
-    "native": """\
-|It crashed.
-|#0  0x00007f12 in lark_open () from /lib/liblark.so
-|#1  0x00007f13 in lark_run (box=0x0) at lark.c:12
-|#2  main (argc=1) at main.c:3
--#3  0x00007f15 in _start ()
-|Thanks""",
-    "logcat": """\
-|Log:
-|E/AndroidRuntime(  241): java.lang.RuntimeException: no lid
-|E/AndroidRuntime(  241): \tat lark.Box.open(Box.java:1)
--
-|E/AndroidRuntime(  241): \tat lark.Box.a(Box.java:2)
-|E/AndroidRuntime(  241): \tat lark.Box.b(Box.java:3)
--E/AndroidRuntime(  241): \tat lark.Box.c(Box.java:4)
-|end""",
+    section.partition("]")[0]: section.partition("\n")[2].strip("\n")
+    for section in (Path(__file__).parent / "traces.txt").read_text(encoding="utf-8").split("\n[")[1:]
 }
 PROSE = [
     "It fails at the end (of the list).\nat home (with a slow line) it works\nError: it is said\nand nothing more.",
