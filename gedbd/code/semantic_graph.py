@@ -130,11 +130,6 @@ class NodeType(IntEnum):
     EXCEPTION_THROW = 54
     """``throw``, after its exception is evaluated."""
 
-    @property
-    def is_variable(self) -> bool:
-        """Whether it is the type of a variable."""
-        return self <= NodeType.NULL
-
 
 class EdgeKind(IntEnum):
     """Why an edge leads from one node to another."""
