@@ -81,6 +81,15 @@ def hang_guard() -> Iterator[None]:
 
 
 @pytest.fixture
+def run_command(tmp_path: Path) -> "Iterator[Callable[..., str]]":
+    """Runs commands in ``tmp_path`` by name and options; each returns what it prints."""
+    from run_commands import commands_in
+
+    with commands_in(tmp_path) as run:
+        yield run
+
+
+@pytest.fixture
 def make_corpus() -> "Callable[..., Corpus]":
     """Builds a corpus from group numbers and, if given, the day of 2024 on which each report was created."""
     import numpy as np

@@ -3,14 +3,13 @@
 import json
 import re
 import shutil
-import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from small_tracker import CONFIDENCE, RANKER
 
-import gedbd.commands.judge
 from gedbd.corpora.corpus import Corpus
 from gedbd.triage.backtesting.backtest_measures import Backtest, tables_of, target_results, targets_table
 from gedbd.triage.backtesting.backtest_run import PageFacts, write_backtest, write_to_judge
@@ -54,19 +53,13 @@ def finished(tmp_path_factory):
 
 
 @pytest.fixture
-def run(finished, tmp_path, monkeypatch):
+def run(finished, tmp_path, run_command):
     """A copy of it in the folder ``out``, and a way to run the command on it."""
     shutil.copytree(finished, tmp_path / "out")
-    monkeypatch.chdir(tmp_path)
-
-    def through(*options):
-        monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-        gedbd.commands.judge.main()
-
-    return through
+    return partial(run_command, "judge")
 
 
-def test_the_tables_and_the_page_are_written_again_with_the_verdicts(run, tmp_path, capsys, same_rows):
+def test_the_tables_and_the_page_are_written_again_with_the_verdicts(run, tmp_path, same_rows):
     out = tmp_path / "out"
     before = pd.read_csv(out / "targets.csv")
     assert before["same_title"].tolist() == [1, 0]
@@ -75,12 +68,11 @@ def test_the_tables_and_the_page_are_written_again_with_the_verdicts(run, tmp_pa
     rows = "1045,1020,accept,\n1046,1021,reject,\n1025,1000,reject,\n99,98,accept,\n"
     (out / "judgements.csv").write_text(HEAD + rows)
     for _ in range(2):  # the second time changes nothing
-        run("run=out")
+        told = " ".join(run("run=out").split())
         after = pd.read_csv(out / "targets.csv")
         pd.testing.assert_frame_equal(after[before.columns], before)
         assert after.loc[0, ["precision", "precision_with_judgements"]].tolist() == [20 / 25, 20 / 25]
         assert after.loc[0, ["judgements", "judgements_marked"]].tolist() == [3, 1]
-    told = " ".join(capsys.readouterr().out.split())
     assert "Not marked as duplicates: 1 accepted, 1 rejected. Marked as duplicates: 0 accepted, 1 rejected." in told
     assert "not suggestions of this backtest: 1, left out (first: row 5, 99 and 98)" in told
     page = (out / "report.html").read_text()
@@ -92,8 +84,7 @@ def test_the_tables_and_the_page_are_written_again_with_the_verdicts(run, tmp_pa
     assert [one["verdict"] for one in json.loads(given[1])] == ["accept", "reject", "reject", "accept"]
     assert len(re.findall('<span class="state">(?:not a )?duplicate</span>', page)) == 4  # one pair is in two lists
     assert pd.read_csv(out / "verdicts.csv")["judgements"].max() == 3
-    run("run=out", "json=true")
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(run("run=out", "json=true"))
     assert {"folder", "corpus", "page", "targets", "verdicts", "wrong", "right"} <= set(document)
     for name in ("targets", "verdicts"):
         same_rows(document[name], out / f"{name}.csv")
