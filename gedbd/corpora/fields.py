@@ -44,18 +44,11 @@ def products(reports: pd.DataFrame) -> pd.Series:
 
 def product_names(reports: pd.DataFrame) -> list[str]:
     """See ``products``."""
-    rows = zip(reports["product"], reports["component"], reports["id"], strict=True)
-    return [product_of(*row) for row in rows]
-
-
-def product_of(product: str, component: str, id_: str) -> str:
-    """The product of one report, see ``products``."""
-    if named := product.strip():
-        return named
-    if slash := AROUND_SLASH.match(component):
-        return slash[1].strip()
-    project = PROJECT.match(id_)
-    return project[1] if project else ""
+    names = []
+    for product, component, id_ in zip(reports["product"], reports["component"], reports["id"], strict=True):
+        named = AROUND_SLASH.match(component) or PROJECT.match(id_)
+        names.append(product.strip() or (named[1].strip() if named else ""))
+    return names
 
 
 def components(reports: pd.DataFrame) -> pd.Series:

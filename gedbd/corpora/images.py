@@ -107,18 +107,14 @@ def _check(name: str, home: str, max_megapixels: float, max_megabytes: float) ->
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return ImageFile(name, path, "", BROKEN)
-    return ImageFile(name, path, sha256, _header_problem(path, max_megapixels))
-
-
-def _header_problem(path: Path, max_megapixels: float) -> str:
-    """The problem with the size or format in a file's header; empty if there is none."""
     try:
         with warnings.catch_warnings(action="ignore"), Image.open(path, formats=FORMATS) as image:
-            return TOO_LARGE if image.width * image.height > max_megapixels * MEGA else ""
+            problem = TOO_LARGE if image.width * image.height > max_megapixels * MEGA else ""
     except Image.DecompressionBombError:
-        return TOO_LARGE
+        problem = TOO_LARGE
     except DAMAGED:
-        return BROKEN
+        problem = BROKEN
+    return ImageFile(name, path, sha256, problem)
 
 
 def _as_rgb(image: Image.Image) -> Image.Image:

@@ -109,7 +109,10 @@ class GitHub(Tracker):
                 found = page_list.records(answer, key="number" if kind == "issues" else "id")
                 records: list[Record] = []
                 if kind == "issues":
-                    records = [self._with_comments(issue, store, answer) for issue in found]
+                    kinds = ("comments", "events") if self.comments else ("events",)
+                    for issue in found:
+                        number = http.number(issue, "number", answer)
+                        records.append(issue | {kind: store.of_issue(kind, number) for kind in kinds})
                 else:
                     store.add(kind, [stored_comment(kind, record, answer) for record in found])
                 cursor = self._next(client, cursor, answer, found, scope)
@@ -172,11 +175,6 @@ class GitHub(Tracker):
         if last < since:
             client.say(f"{cursor['list']}: GitHub ends the list at {last}; anything created later may be missing")
         return self._first(cursor["list"], scope, last) if last > since else None
-
-    def _with_comments(self, issue: Record, store: CommentStore, answer: Answer) -> Record:
-        number = http.number(issue, "number", answer)
-        kinds = ("comments", "events") if self.comments else ("events",)
-        return issue | {kind: store.of_issue(kind, number) for kind in kinds}
 
 
 def stored_comment(kind: str, record: Record, answer: Answer) -> StoredComment:

@@ -134,8 +134,17 @@ class Client:
             if isinstance(result, Answer):
                 return result
             reason = result.reason
-            if attempt + 1 < ATTEMPTS:
-                self._pause(*result)
+            if attempt + 1 == ATTEMPTS:
+                break
+            until = datetime.fromtimestamp(self._now() + result.seconds, UTC)
+            when = f"{until:%Y-%m-%d %H:%M:%S} UTC"
+            if result.seconds > self.max_wait_s:
+                raise ValueError(
+                    f"{reason}; run the same command again after {when} (in {duration(result.seconds)}), or allow a"
+                    f" longer wait than max_wait_s={self.max_wait_s:g}"
+                )
+            self.say(f"{reason}; waiting {duration(result.seconds)}, until {when}")
+            self._sleep(result.seconds)
         raise ValueError(f"{reason}, {ATTEMPTS} times in a row; run the same command to continue from here")
 
     def _ask(self, url: str, attempt: int) -> Answer | Wait:
@@ -212,17 +221,6 @@ class Client:
         if is_over.is_set():
             raise requests.Timeout(f"no complete answer within {MAX_ANSWER_S:g} s")
         return response, body
-
-    def _pause(self, seconds: float, reason: str) -> None:
-        until = datetime.fromtimestamp(self._now() + seconds, UTC)
-        when = f"{until:%Y-%m-%d %H:%M:%S} UTC"
-        if seconds > self.max_wait_s:
-            raise ValueError(
-                f"{reason}; run the same command again after {when} (in {duration(seconds)}), or allow a longer wait"
-                f" than max_wait_s={self.max_wait_s:g}"
-            )
-        self.say(f"{reason}; waiting {duration(seconds)}, until {when}")
-        self._sleep(seconds)
 
 
 class TrackedAdapter(HTTPAdapter):

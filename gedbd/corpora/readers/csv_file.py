@@ -71,7 +71,16 @@ def read_table(
         dialect = find_dialect(stream.read(HEAD_BYTES), path, separator, encoding, wanted)
         stream.seek(0)
         table, replaced = read_rows(stream, path, dialect)
-    return table, dialect.warnings + replaced_warnings(replaced, path, dialect.encoding)
+    if not replaced:
+        return table, dialect.warnings
+    num_rows = len({row for row, _ in replaced})
+    row, column = replaced[0]
+    name = NOT_UTF8 if dialect.encoding == DEFAULT_ENCODING else f"not {dialect.encoding}"
+    warning = (
+        f"rows of {path.name} with bytes that are {name}: {num_rows:,}, replaced by U+FFFD (first: row {row}, column"
+        f" {column!r})"
+    )
+    return table, (*dialect.warnings, warning)
 
 
 @contextmanager
@@ -160,7 +169,12 @@ def read_rows(stream: IO[bytes], path: Path, dialect: Dialect) -> tuple[pd.DataF
     row = FIRST_RECORD
     # Parts become tables one by one: the lists of all records would take many times the memory of the file.
     while part := list(islice(records, PART_ROWS)):
-        check_shape(part, header, row, path, dialect.separator)
+        for number, record in enumerate(part, start=row):
+            if len(record) != len(header):
+                raise ValueError(
+                    f"{path}, row {number}: {len(record)} fields under a header of {len(header)}; quote fields that"
+                    f" contain {SIGNS.get(dialect.separator, repr(dialect.separator))}, quotes or line breaks"
+                )
         replaced += replace_bytes(part, header, row)
         index = pd.RangeIndex(row, row + len(part))
         tables.append(pd.DataFrame(part, columns=header, index=index, dtype=str))
@@ -196,16 +210,6 @@ def read_records(stream: IO[bytes], path: Path, dialect: Dialect) -> Iterator[li
         ) from error
 
 
-def check_shape(records: list[list[str]], header: list[str], first_row: int, path: Path, separator: str) -> None:
-    """Refuse a row with more or fewer fields than the header."""
-    for row, record in enumerate(records, start=first_row):
-        if len(record) != len(header):
-            raise ValueError(
-                f"{path}, row {row}: {len(record)} fields under a header of {len(header)}; "
-                f"quote fields that contain {SIGNS.get(separator, repr(separator))}, quotes or line breaks"
-            )
-
-
 def replace_bytes(records: list[list[str]], header: list[str], first_row: int) -> list[Place]:
     """Replace each invalid byte by U+FFFD, in place; return row and column of each such field."""
     places = []
@@ -216,19 +220,6 @@ def replace_bytes(records: list[list[str]], header: list[str], first_row: int) -
                 record[position] = UNDECODED.sub("\ufffd", field)
                 places.append((row, header[position]))
     return places
-
-
-def replaced_warnings(places: list[Place], path: Path, encoding: str) -> tuple[str, ...]:
-    """A warning that counts the rows with replaced bytes and names the first field, none without such rows."""
-    if not places:
-        return ()
-    num_rows = len({row for row, _ in places})
-    row, column = places[0]
-    name = NOT_UTF8 if encoding == DEFAULT_ENCODING else f"not {encoding}"
-    return (
-        f"rows of {path.name} with bytes that are {name}: {num_rows:,}, replaced by U+FFFD "
-        f"(first: row {row}, column {column!r})",
-    )
 
 
 def take_columns(

@@ -4,14 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
-
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.csv_file import read_table
-from gedbd.corpora.relevance import Links
-from gedbd.corpora.repository.change_tables import ChangeTables, TableBuilder
-from gedbd.corpora.repository.commit_history import History, read_history
+from gedbd.corpora.repository.change_tables import TableBuilder
+from gedbd.corpora.repository.commit_history import read_history
 from gedbd.corpora.repository.commits import Commit, Limits, LinkBuilder
 from gedbd.corpora.repository.fixes import DEFAULT_PATTERNS, Fix, Fixes, MessageFixes, TableFixes
 from gedbd.corpora.repository.inducing import find_inducing
@@ -67,32 +64,31 @@ def read_git(
     max_file_chars = max(usual.max_file_chars, max_diff_chars)
     limits = Limits(max_files, max_file_chars, max(usual.max_commit_chars, max_diff_chars))
     history = read_history(place, revision, cache_dir, limits)
-    tables, named = _read_tables(history, TableBuilder(title, max_diff_chars), finder)
+    builder = TableBuilder(title, max_diff_chars)
+    named: dict[str, Commit] = {}  # the whole commits that may be fixes
+    for commit in history:
+        builder.add(commit)
+        if finder is not None and finder.add(commit):
+            named[commit.id] = commit
+    tables = builder.tables()
     alone = ChangeCorpus(title, None, *tables[:3], warnings=(*history.warnings, *tables.warnings))
     if reports is None or finder is None:
         return alone
     found = finder.found()
     if not found.reports:
         raise ValueError(_no_fix(place, reports, fixes, found))
-    fixing = _fixing_links(found, tables, len(reports), "message" if fixes is None else "table")
+    commits = tables.commits.table
+    row_of = dict(zip(commits["id"], commits["commit"], strict=True))
+    links = LinkBuilder(len(reports), len(commits), "message" if fixes is None else "table")
+    for id_, rows in found.reports.items():
+        for report in rows:
+            links.add(report, row_of[id_], commits["created_at"].iloc[row_of[id_]])
     chosen = [Fix(named[id_], rows) for id_, rows in found.reports.items()]
     folder = None if cache_dir is None else Path(cache_dir).expanduser()
     created_at = reports.reports["created_at"]
     inducing = find_inducing(history.git, chosen, created_at, tables, suffixes, folder, list(limits))
     warnings = (*reports.warnings, *alone.warnings, *found.warnings, *inducing.warnings)
-    return replace(alone, reports=reports, fixing=fixing, inducing=inducing.links, warnings=warnings)
-
-
-def _read_tables(
-    history: History, builder: TableBuilder, finder: FixFinder | None
-) -> tuple[ChangeTables, dict[str, Commit]]:
-    """The tables, and the whole commits that may be fixes."""
-    named: dict[str, Commit] = {}
-    for commit in history:
-        builder.add(commit)
-        if finder is not None and finder.add(commit):
-            named[commit.id] = commit
-    return builder.tables(), named
+    return replace(alone, reports=reports, fixing=links.links(), inducing=inducing.links, warnings=warnings)
 
 
 def _finder(reports: Corpus, patterns: Sequence[str] | None, table: str | None, merges: bool) -> FixFinder:
@@ -118,14 +114,3 @@ def _no_fix(place: Path, reports: Corpus, table: str | None, found: Fixes) -> st
             f"{reports.documents.ids.iloc[0]}; set dataset.fix_patterns or dataset.fixes{told}"
         )
     return f"dataset.fixes={table}: none of its rows names a report and a commit of {place}{told}"
-
-
-def _fixing_links(found: Fixes, tables: ChangeTables, num_reports: int, source: str) -> Links:
-    commits = tables.commits.table
-    rows = pd.Series(commits["commit"].to_numpy(), index=commits["id"].to_numpy())
-    builder = LinkBuilder(num_reports, len(commits), source)
-    for id_, reports in found.reports.items():
-        row = int(rows[id_])
-        for report in reports:
-            builder.add(report, row, commits["created_at"].iloc[row])
-    return builder.links()

@@ -156,17 +156,12 @@ def distinct(links: Iterable[Link]) -> list[Link]:
 def reset_to_creation(issue: Issue) -> Issue:
     """Undo the changes after the creation of an issue, the last one first."""
     values = dict(issue.values)
-    for change in sorted(later_changes(issue), key=lambda change: change.when or datetime.max, reverse=True):
+    # A change without a date cannot be placed after the creation.
+    dated = [(change.when, change) for change in issue.changes or () if change.when]
+    later = [pair for pair in dated if not (issue.created_at and pair[0] - issue.created_at <= CREATION)]
+    for _, change in sorted(later, key=lambda pair: pair[0], reverse=True):
         values[change.field] = undo(values.get(change.field, ()), change)
     return issue._replace(values=values)
-
-
-def later_changes(issue: Issue) -> Iterable[FieldChange]:
-    """Yield the dated changes after the creation of an issue."""
-    for change in issue.changes or ():
-        # A change without a date cannot be placed after the creation.
-        if change.when and not (issue.created_at and change.when - issue.created_at <= CREATION):
-            yield change
 
 
 def list_changes(

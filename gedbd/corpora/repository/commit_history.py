@@ -281,19 +281,14 @@ def _read_commit(git: Git, walked: WalkedCommit, objects: IO[bytes], diff: _Diff
             break
     content = objects.read(min(num_left, limits.max_message_bytes))
     num_left -= len(content)
-    message, is_valid = decode_message(cut_line(content) if num_left else content, encoding)
-    _skip(objects, num_left + 1)  # a line feed follows
+    is_message_cut = num_left > 0
+    message, is_valid = decode_message(cut_line(content) if is_message_cut else content, encoding)
+    num_left += 1  # a line feed follows
+    while num_left > 0 and (block := objects.read(min(num_left, MIN_LINE_BYTES))):
+        num_left -= len(block)
     num_cut = sum(file.is_cut for file in diff.files)
-    losses = Losses(diff.num_dropped, num_cut, diff.num_guessed, int(not is_valid), int(num_left > 0))
+    losses = Losses(diff.num_dropped, num_cut, diff.num_guessed, int(not is_valid), int(is_message_cut))
     is_cut = diff.num_dropped + num_cut > 0
     text = message.strip("\n")
     commit = Commit(walked.id, tuple(parents), walked.created_at, text, tuple(diff.files), is_cut)
     return ReadCommit(commit, losses)
-
-
-def _skip(objects: IO[bytes], num_bytes: int) -> None:
-    while num_bytes > 0:
-        block = objects.read(min(num_bytes, MIN_LINE_BYTES))
-        if not block:
-            return
-        num_bytes -= len(block)
