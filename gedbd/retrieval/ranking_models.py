@@ -2,14 +2,19 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from gedbd.retrieval.boosted_trees import BoostedTrees
 
+if TYPE_CHECKING:
+    from gedbd.retrieval.boosting import LabelledLists
+
 FORMAT = 1  # of rankers
+L2 = 0.01  # of a weighted sum
 
 
 class RankingModel(Protocol):
@@ -81,7 +86,35 @@ def standardised(features: np.ndarray) -> np.ndarray:
     )
 
 
-def fit_weighted_sum(features: Sequence[np.ndarray], relevance: Sequence[np.ndarray], l2: float) -> WeightedFeatures:
+@dataclass(frozen=True)
+class ModelOptions:
+    """How the models of a ranker are trained.
+
+    Attributes:
+        kind: ``boosted`` trees (LambdaMART), or a ``linear`` sum.
+        seed: Of all that is drawn.
+        num_seeds: Boosted trees are the mean of so many trainings.
+        rounds: Trees of each training, at most.
+        num_leaves: Leaves of a tree.
+        num_threads: Threads; the trees are the same for the same number.
+    """
+
+    kind: Literal["boosted", "linear"] = "boosted"
+    seed: int = 0
+    num_seeds: int = 3
+    rounds: int = 250
+    num_leaves: int = 15
+    num_threads: int = 1
+
+    def fit_boosted(self, lists: "LabelledLists", num_seeds: int, **settings: Any) -> BoostedTrees:
+        """Boosted trees, see ``fit_boosted_trees`` for the further settings."""
+        from gedbd.retrieval.boosting import fit_boosted_trees
+
+        options = {"rounds": self.rounds, "num_leaves": self.num_leaves, "num_threads": self.num_threads}
+        return fit_boosted_trees(lists, seeds=range(self.seed, self.seed + num_seeds), **(options | settings))
+
+
+def fit_weighted_sum(features: Sequence[np.ndarray], relevance: Sequence[np.ndarray]) -> WeightedFeatures:
     """Weights that maximise the softmax probability of the relevant candidates (``linear_ranker.learn_weights``)."""
     from gedbd.retrieval.linear_ranker import learn_weights
 
@@ -91,7 +124,7 @@ def fit_weighted_sum(features: Sequence[np.ndarray], relevance: Sequence[np.ndar
     for place, (table, labels) in enumerate(zip(features, relevance, strict=True)):
         lists[place, : len(labels)] = standardised(table)
         is_relevant[place, : len(labels)] = labels > 0
-    return WeightedFeatures(learn_weights(lists, is_relevant, l2))
+    return WeightedFeatures(learn_weights(lists, is_relevant, L2))
 
 
 @lru_cache(maxsize=2)  # an index that is opened again has the same model

@@ -21,22 +21,6 @@ MAX_LINES = 100_000
 MAX_RENAMES = 10  # that the lines of a file are followed through
 
 
-class FileEdit(NamedTuple):
-    """What a commit did to a file.
-
-    Attributes:
-        commit: Row of the commit.
-        edits: See ``FileDiff``.
-        is_deleted: The file is gone.
-        has_hunks: Whether the lines are shown.
-    """
-
-    commit: int
-    edits: np.ndarray
-    is_deleted: bool
-    has_hunks: bool
-
-
 class Owners(NamedTuple):
     """How many lines of a file come from which commits.
 
@@ -73,31 +57,33 @@ class FileLines:
         other._is_new = self._is_new
         return other
 
-    def apply(self, change: FileEdit) -> None:
-        """Applies the next change."""
-        if self._is_new and not change.has_hunks:
-            self._base = change.commit
-            self.lines = np.full(ASSUMED_LINES, change.commit, dtype=np.int32)
+    def apply(self, commit: int, edits: np.ndarray, is_deleted: bool = False, has_hunks: bool = True) -> None:
+        """Applies the next change.
+
+        Args:
+            commit: Row of its commit.
+            edits: See ``FileDiff``.
+            is_deleted: The file is gone.
+            has_hunks: Whether the lines are shown.
+        """
+        if self._is_new and not has_hunks:
+            self._base = commit
+            self.lines = np.full(ASSUMED_LINES, commit, dtype=np.int32)
         self._is_new = False
-        if change.is_deleted:
+        if is_deleted:
             self.lines = np.empty(0, dtype=np.int32)
             return
+        # Lines that earlier diffs did not show, as many as the edits need.
+        needed = min(int((edits[:, 0] + edits[:, 1]).max(initial=0)), MAX_LINES) - len(self.lines)
+        self.lines = np.concatenate([self.lines, np.full(max(needed, 0), self._base, dtype=np.int32)])
         pieces = []
         end = 0  # of what is copied so far
-        self._extend(change.edits)
-        for place, removed, added in change.edits.tolist():
+        for place, removed, added in edits.tolist():
             if place + removed + added > MAX_LINES:
                 break
-            pieces += [self.lines[end:place], np.full(added, change.commit, dtype=np.int32)]
+            pieces += [self.lines[end:place], np.full(added, commit, dtype=np.int32)]
             end = max(end, place + removed)
         self.lines = np.concatenate([*pieces, self.lines[end:]])[:MAX_LINES]
-
-    def _extend(self, edits: np.ndarray) -> None:
-        """Adds lines that earlier diffs did not show, as many as the edits need."""
-        if len(edits):
-            needed = min(int((edits[:, 0] + edits[:, 1]).max()), MAX_LINES) - len(self.lines)
-            if needed > 0:
-                self.lines = np.concatenate([self.lines, np.full(needed, self._base, dtype=np.int32)])
 
     @property
     def owners(self) -> Owners:
@@ -213,13 +199,8 @@ class ChangeIndex:
         old_path = int(table.row_old_path[row])
         if not len(lines.lines) and old_path >= 0 and depth < MAX_RENAMES:
             lines = FileLines(self._lines_before(old_path, row, depth + 1))
-        change = FileEdit(
-            commit=int(table.row_commit[row]),
-            edits=table.row_edits[row],
-            is_deleted=bool(table.row_deleted[row]),
-            has_hunks=bool(table.row_shown[row]),
-        )
-        lines.apply(change)
+        commit = int(table.row_commit[row])
+        lines.apply(commit, table.row_edits[row], bool(table.row_deleted[row]), bool(table.row_shown[row]))
         return lines
 
     def _lines_before(self, path: int, row: int, depth: int) -> np.ndarray:

@@ -1,7 +1,6 @@
 """Ranks the commits of a history for a report."""
 
 from collections import defaultdict
-from collections.abc import Mapping
 from importlib.resources import files as package_files
 from typing import NamedTuple
 
@@ -72,13 +71,7 @@ class ChangeRanker:
         self.ownership = ownership
         self.names = feature_names(content_free, extra, ownership)
 
-    def scores(
-        self,
-        history: ChangeHistory,
-        query: ChangeQuery,
-        fixes: KnownFixes | None = None,
-        extra: Mapping[str, np.ndarray] | None = None,
-    ) -> np.ndarray:
+    def scores(self, history: ChangeHistory, query: ChangeQuery, fixes: KnownFixes | None = None) -> np.ndarray:
         """Scores of the n commits before the query, ``(n,)``; higher is more suspect.
 
         Commits outside the shortlist score less than all in it, in the order of BM25 over diffs.
@@ -87,9 +80,8 @@ class ChangeRanker:
             history: The commits.
             query: The report.
             fixes: Fixed bugs of the tracker; None without.
-            extra: Scores of the commits by name, each ``(n,)`` or longer: those that the ranker was trained with.
         """
-        return self.scores_of(query_features(history, query, fixes, extra))
+        return self.scores_of(query_features(history, query, fixes))
 
     def scores_of(self, features: QueryFeatures) -> np.ndarray:
         """As ``scores``, of features that are there already."""
@@ -103,18 +95,13 @@ class ChangeRanker:
         return np.asarray(found)
 
     def find(
-        self,
-        history: ChangeHistory,
-        query: ChangeQuery,
-        top_k: int = 10,
-        fixes: KnownFixes | None = None,
-        extra: Mapping[str, np.ndarray] | None = None,
+        self, history: ChangeHistory, query: ChangeQuery, top_k: int = 10, fixes: KnownFixes | None = None
     ) -> list[Suspect]:
         """The most suspect commits, the first one first; of equal scores the newer commit comes first.
 
         At most the commits of the shortlist are found. Arguments as of ``scores``.
         """
-        rows, table = self._table(query_features(history, query, fixes, extra))
+        rows, table = self._table(query_features(history, query, fixes))
         if not len(rows):
             return []
         scores = self.commits.predict(table)

@@ -73,14 +73,11 @@ class Replay:
             extra: Fitted scorers of commits, whose scores are further features: the same for all rankers of a replay.
 
         Raises:
-            ValueError: See ``fit_ranker``.
+            ValueError: See ``fit_examples``.
         """
         key = (options, queries.tobytes())
-        if key not in self._rankers:
-            self._rankers[key] = self._fit(queries, options, extra)
-        return self._rankers[key]
-
-    def _fit(self, queries: np.ndarray, options: ChangeTrainingOptions, extra: Mapping[str, Scorer]) -> ChangeRanker:
+        if key in self._rankers:
+            return self._rankers[key]
         known = training_set(self.corpus, range(int(queries.max()) + 1), self.history, tracker=False)
         # Missing values, for reports that teach about files alone.
         missing = {name: np.full(len(self.history), np.nan, dtype=np.float32) for name in extra}
@@ -90,7 +87,8 @@ class Replay:
             features = self.features(row, scores_of(extra, row) if is_query else missing)
             inducing = report.inducing if is_query else report.inducing[:0]
             examples.append(make_example(self.history, features, report._replace(inducing=inducing)))
-        return fit_examples(examples, options)
+        self._rankers[key] = fit_examples(examples, options)
+        return self._rankers[key]
 
 
 class LearntChanges(Scorer):
@@ -137,7 +135,7 @@ class LearntChanges(Scorer):
         """Trains on the training queries; fixed reports up to the last of these teach which files are meant.
 
         Raises:
-            ValueError: There is no training pair, or see ``fit_ranker``.
+            ValueError: There is no training pair, or see ``fit_examples``.
         """
         queries = self.training
         if queries is None:

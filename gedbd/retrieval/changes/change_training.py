@@ -1,8 +1,8 @@
 """Trains rankers of changes on reports whose bugs were fixed."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,38 +14,28 @@ from gedbd.retrieval.changes.change_ranker import ChangeRanker, commit_table, fi
 from gedbd.retrieval.changes.commit_features import feature_names
 from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes, changed_paths
 from gedbd.retrieval.changes.query_features import QueryFeatures, query_features
-from gedbd.retrieval.ranking_models import RankingModel, fit_weighted_sum
+from gedbd.retrieval.ranking_models import ModelOptions, RankingModel, fit_weighted_sum
 
-Kind = Literal["boosted", "linear"]
 MIN_PROGRESS_REPORTS = 20
 FOLDS = 4
-L2 = 0.01  # of a weighted sum
 
 
 @dataclass(frozen=True)
-class ChangeTrainingOptions:
+class ChangeTrainingOptions(ModelOptions):
     """How a ranker is trained; the values were chosen on the first halves of Tomcat's and AspectJ's reports.
 
     Attributes:
-        kind: Of the models.
-        content_free: Whether they read ``CONTENT_FREE``.
-        ownership: Whether the model of commits reads more than ``TEXT_BOUND`` of what depends on the text.
-        seed: Of all that is drawn.
-        num_seeds: Boosted trees are the mean of so many trainings.
         rounds: Trees of each training.
-        num_leaves: Leaves of a tree.
-        num_threads: Threads; the trees are the same for the same number.
+        content_free: Whether the models read ``CONTENT_FREE``.
+        ownership: Whether the model of commits reads more than ``TEXT_BOUND`` of what depends on the text.
+        extra: Names of the scores that the model of commits reads from elsewhere.
     """
 
-    kind: Kind = "boosted"
-    content_free: bool = True
-    ownership: bool = True
-    seed: int = 0
-    num_seeds: int = 3
     rounds: int = 150
     num_leaves: int = 8
-    num_threads: int = 1
-    extra: tuple[str, ...] = field(default=())
+    content_free: bool = True
+    ownership: bool = True
+    extra: tuple[str, ...] = ()
 
 
 class ChangeExample(NamedTuple):
@@ -63,13 +53,11 @@ class TrainingReport(NamedTuple):
         query: The report.
         fixing: ``(X,)`` rows of the commits that fixed it.
         inducing: ``(I,)`` rows of the commits that induced it; those that are not before the report do not count.
-        extra: Further scores of the commits by name, each ``(n,)`` or longer.
     """
 
     query: ChangeQuery
     fixing: np.ndarray
     inducing: np.ndarray
-    extra: Mapping[str, np.ndarray] = {}
 
 
 class TrainingSet(NamedTuple):
@@ -93,7 +81,7 @@ def examples_of(one: TrainingSet) -> list[ChangeExample]:
     found = []
     shown = track(one.reports, "features of reports", transient=True, disable=len(one.reports) < MIN_PROGRESS_REPORTS)
     for report in shown:
-        features = query_features(one.history, report.query, one.fixes, report.extra)
+        features = query_features(one.history, report.query, one.fixes)
         found.append(make_example(one.history, features, report))
     return found
 
@@ -108,35 +96,30 @@ def make_example(history: ChangeHistory, features: QueryFeatures, report: Traini
     return ChangeExample(features, np.isin(features.files.paths, fixed), inducing)
 
 
-def fit_ranker(sets: Sequence[TrainingSet], options: ChangeTrainingOptions | None = None) -> ChangeRanker:
+def fit_examples(examples: Sequence[ChangeExample], options: ChangeTrainingOptions | None = None) -> ChangeRanker:
     """Trains both models of a ranker.
 
     Commits are learnt from probabilities that models of files gave to reports that they were not trained on: the
     reports are split into ``FOLDS`` parts at random, and each part is scored by the model of the others.
 
     Args:
-        sets: Reports of one or several repositories.
+        examples: Reports of one or several repositories.
         options: None for the default ones.
 
     Raises:
         ValueError: No report has a fixed file among the earlier ones, or an inducing commit before it.
     """
-    return fit_examples([example for one in sets for example in examples_of(one)], options)
-
-
-def fit_examples(examples: Sequence[ChangeExample], options: ChangeTrainingOptions | None = None) -> ChangeRanker:
-    """As ``fit_ranker``, on features that are there already."""
     options = options or ChangeTrainingOptions()
     parts = np.random.default_rng(options.seed).permutation(len(examples)) % FOLDS
     names = feature_names(options.content_free, options.extra, options.ownership)
     tables: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-    for part in range(FOLDS):
-        others = [example for example, of in zip(examples, parts, strict=True) if of != part]
-        if not any(of == part for of in parts):
-            continue
-        model = _fit_files(others, options, 1)
+    for part in np.unique(parts):
+        model = _fit_files([example for example, of in zip(examples, parts, strict=True) if of != part], options, 1)
         for place in np.flatnonzero(parts == part).tolist():
-            tables[place] = _commit_list(examples[place], model, names, options)
+            example = examples[place]
+            probability = softmax_scores(model, example.features.files, options.content_free)
+            rows, table = commit_table(example.features, probability, names)
+            tables[place] = table, np.isin(rows, example.inducing).astype(np.int64)
     lists = [tables[place] for place in range(len(examples)) if tables[place][1].any()]
     if not lists:
         raise ValueError("a ranker of changes needs a report with an inducing commit before it to learn from")
@@ -155,35 +138,15 @@ def _fit_files(examples: Sequence[ChangeExample], options: ChangeTrainingOptions
     return _fit(features, [example.is_fixed.astype(np.int64) for example in usable], options, num_seeds)
 
 
-def _commit_list(
-    example: ChangeExample, model: RankingModel, names: tuple[str, ...], options: ChangeTrainingOptions
-) -> tuple[np.ndarray, np.ndarray]:
-    """The shortlist of a training report: features, and which commits induced it."""
-    probability = softmax_scores(model, example.features.files, options.content_free)
-    rows, table = commit_table(example.features, probability, names)
-    return table, np.isin(rows, example.inducing).astype(np.int64)
-
-
 def _fit(
     features: Sequence[np.ndarray], relevance: Sequence[np.ndarray], options: ChangeTrainingOptions, num_seeds: int
 ) -> RankingModel:
     if options.kind == "linear":
-        return fit_weighted_sum(features, relevance, L2)
-    from gedbd.retrieval.boosting import LabelledLists, fit_boosted_trees
+        return fit_weighted_sum(features, relevance)
+    from gedbd.retrieval.boosting import LabelledLists
 
-    return fit_boosted_trees(
-        LabelledLists(features, relevance),
-        seeds=range(options.seed, options.seed + num_seeds),
-        rounds=options.rounds,
-        num_leaves=options.num_leaves,
-        learning_rate=0.05,
-        min_child=20,
-        feature_fraction=0.5,
-        bagging_fraction=0.7,
-        l2=5.0,
-        truncation=20,
-        num_threads=options.num_threads,
-    )
+    settings = {"feature_fraction": 0.5, "bagging_fraction": 0.7, "l2": 5.0, "truncation": 20}
+    return options.fit_boosted(LabelledLists(features, relevance), num_seeds, **settings)
 
 
 def training_set(

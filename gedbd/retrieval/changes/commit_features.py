@@ -73,22 +73,6 @@ class FileLinks(NamedTuple):
     is_first: np.ndarray
 
 
-class _Owned:
-    """Sums and maxima over the lines that commits own in files, or over the changes of files, by commit."""
-
-    def __init__(self, rows: np.ndarray, num_commits: int) -> None:
-        self._rows = rows
-        self._num_commits = num_commits
-
-    def sum(self, values: np.ndarray) -> np.ndarray:
-        return np.bincount(self._rows, values, self._num_commits).astype(np.float32)
-
-    def max(self, values: np.ndarray) -> np.ndarray:
-        found = np.zeros(self._num_commits, dtype=np.float32)
-        np.maximum.at(found, self._rows, values.astype(np.float32))
-        return found
-
-
 def ownership_features(
     links: FileLinks, probability: np.ndarray, weights: Mapping[str, np.ndarray], num_commits: int
 ) -> dict[str, np.ndarray]:
@@ -100,30 +84,37 @@ def ownership_features(
         weights: Single scores of the files as shares of the best, each ``(C,)``.
         num_commits: Number n of commits before the query.
     """
-    owned = _Owned(links.owner, num_commits)
-    changed = _Owned(links.changer, num_commits)
+
+    def total(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+        return np.bincount(rows, values, num_commits).astype(np.float32)
+
+    def highest(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+        found = np.zeros(num_commits, dtype=np.float32)
+        np.maximum.at(found, rows, values.astype(np.float32))
+        return found
+
     rank = np.empty(len(probability))
     rank[np.argsort(-probability, kind="stable")] = np.arange(len(probability))
     p, share, r = probability[links.owned_file], links.share, rank[links.owned_file]
     root = _normalised(np.sqrt(probability))[links.owned_file]
     p_changed, r_changed = probability[links.changed_file], rank[links.changed_file]
     found = {
-        "lines": owned.sum(p * share),
-        "lines_best_file": owned.max(p * share),
-        "lines_flat": owned.sum(root * share),
-        "lines_log": owned.sum(p * np.log1p(links.lines)),
-        "lines_by_rank": owned.max(share / (1 + r)),
-        "touches": changed.sum(p_changed),
-        "touches_best_file": changed.max(p_changed),
-        "touches_by_rank": changed.max(1 / (1 + r_changed)),
-        "newest": changed.sum(p_changed / (1 + links.num_later)),
-        "oldest": changed.max(p_changed * links.is_first),
+        "lines": total(links.owner, p * share),
+        "lines_best_file": highest(links.owner, p * share),
+        "lines_flat": total(links.owner, root * share),
+        "lines_log": total(links.owner, p * np.log1p(links.lines)),
+        "lines_by_rank": highest(links.owner, share / (1 + r)),
+        "touches": total(links.changer, p_changed),
+        "touches_best_file": highest(links.changer, p_changed),
+        "touches_by_rank": highest(links.changer, 1 / (1 + r_changed)),
+        "newest": total(links.changer, p_changed / (1 + links.num_later)),
+        "oldest": highest(links.changer, p_changed * links.is_first),
     }
     for count in (1, 3, 10):
-        found[f"lines_top_{count}"] = owned.sum((r < count) * share / count)
+        found[f"lines_top_{count}"] = total(links.owner, (r < count) * share / count)
     for name, values in weights.items():
         power = 1 if name == "earlier_fixes" else POWER
-        found[f"lines_{name}"] = owned.sum(_normalised(values**power)[links.owned_file] * share)
+        found[f"lines_{name}"] = total(links.owner, _normalised(values**power)[links.owned_file] * share)
     return found
 
 

@@ -54,7 +54,7 @@ def file_features(
     Args:
         history: The commits.
         report: The words of the query.
-        matches: ``ChangeMatches.paths``: scores of the P paths that exist.
+        matches: Scores of the P paths that exist, see ``match_changes``.
         earlier_fixes: ``(P,)`` votes of earlier fixes; None without a tracker.
     """
     num_paths = len(matches["path"])

@@ -1,6 +1,5 @@
 """All features of a query: the files that it may concern, and the commits before it."""
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -50,36 +49,27 @@ class QueryFeatures(NamedTuple):
         return found | self.scores
 
 
-def query_features(
-    history: ChangeHistory,
-    query: ChangeQuery,
-    fixes: KnownFixes | None = None,
-    extra: Mapping[str, np.ndarray] | None = None,
-) -> QueryFeatures:
+def query_features(history: ChangeHistory, query: ChangeQuery, fixes: KnownFixes | None = None) -> QueryFeatures:
     """The features of a query; nothing in them depends on what came after it.
 
     Args:
         history: The commits, later ones too.
         query: The report.
         fixes: Fixed bugs, later ones too; None without a tracker.
-        extra: Further scores of the commits from elsewhere by name, each ``(n,)`` or longer.
     """
     before = history.num_before(query.created_at)
     report = report_words(query.title, query.description)
-    matches = match_changes(history, report, before)
-    num_paths = len(matches.paths["path"])
+    scores, path_scores = match_changes(history, report, before)
+    num_paths = len(path_scores["path"])
     missing = np.full(before, np.nan, dtype=np.float32)
     votes = None
-    scores = dict(matches.commits)
     scores |= {"induced_similar": missing, "times_induced": missing}
     if fixes is not None:
         known = fixes.scores(report, query.created_at, before, num_paths)
         votes = known.paths
         scores |= {"induced_similar": known.induced, "times_induced": known.times_induced}
     scores |= _numbers(history, query, before)
-    for name, values in (extra or {}).items():
-        scores[name] = np.asarray(values[:before], dtype=np.float32)
-    files = file_features(history, report, matches.paths, votes)
+    files = file_features(history, report, path_scores, votes)
     return QueryFeatures(before, files, file_links(history, files.paths, before), scores)
 
 
@@ -120,123 +110,88 @@ def file_links(history: ChangeHistory, paths: np.ndarray, before: int) -> FileLi
     )
 
 
-class ChangeMatches(NamedTuple):
-    """Scores by name, of the first n commits, the R file rows of these, and the P paths that these have.
+def match_changes(
+    history: ChangeHistory, report: ReportWords, before: int
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Scores the first n = ``before`` commits; later ones count for nothing.
 
-    Attributes:
-        commits: Each ``(n,)``.
-        rows: ``(R,)`` score of a single change of a file.
-        paths: Each ``(P,)``: of all changes of a file together.
+    Returns:
+        Scores of these commits by name, each ``(n,)``; and of the P paths that they have, each ``(P,)``, of all changes
+        of a file together.
     """
+    index = history.index
+    num_rows = index.num_rows(before)
+    row_commit, row_path = index.table.row_commit[:num_rows], index.table.row_path[:num_rows]
+    num_paths = index.num_paths(num_rows)
 
-    commits: dict[str, np.ndarray]
-    rows: np.ndarray
-    paths: dict[str, np.ndarray]
+    def per_path(values: np.ndarray) -> np.ndarray:
+        return np.bincount(row_path, values, num_paths)
 
-
-def match_changes(history: ChangeHistory, report: ReportWords, before: int) -> ChangeMatches:
-    """Scores the first ``before`` commits; later ones count for nothing."""
-    matcher = _Matcher(history, report, before)
-    words = list(dict.fromkeys([*report.words, *report.code]))
-    numbers = history.vocabulary([words], learn=False)[0].tolist()
-    for word, number in zip(words, numbers, strict=True):
-        matcher.add_diffs(word, number)
-        matcher.add_messages(word, number)
-    matcher.add_paths(words)
-    return matcher.matches
-
-
-class _Matcher:
-    """Adds up scores word by word."""
-
-    def __init__(self, history: ChangeHistory, report: ReportWords, before: int) -> None:
-        index = history.index
-        self._index = index
-        self._before = before
-        self._num_rows = index.num_rows(before)
-        self._row_commit = index.table.row_commit[: self._num_rows]
-        self._row_path = index.table.row_path[: self._num_rows]
-        self._num_paths = index.num_paths(self._num_rows)
-        lengths = index.row_words.lengths[: self._num_rows]
-        total, added = lengths.sum(axis=1), lengths[:, 0]
-        words = {"words": report.words}
-        queries = {"words": report.words, "title": report.title, "code": report.code}
-        two = {"words": report.words, "title": report.title}
-        self._rows = Bm25Field(total, self._num_rows, words)
-        self._diffs = Bm25Field(self._per_commit(total), before, queries)
-        self._added = Bm25Field(self._per_commit(added), before, words)
-        self._messages = Bm25Field(index.message_words.lengths[:before, 0], before, two)
-        self._files = Bm25Field(self._per_path(total), self._num_paths, queries, PATH_K1, PATH_B)
-        self._files_added = Bm25Field(self._per_path(added), self._num_paths, words, PATH_K1, PATH_B)
-        in_messages = index.message_words.lengths[self._row_commit, 0]
-        self._file_messages = Bm25Field(self._per_path(in_messages), self._num_paths, words, PATH_K1, PATH_B)
-        self._paths = Bm25Field(index.path_words.lengths[: self._num_paths, 0], self._num_paths, two)
-
-    def add_diffs(self, word: str, number: int) -> None:
-        """Adds a word of the diffs."""
-        rows, counts = self._index.row_words.find(number, self._num_rows)
-        both = counts.sum(axis=1)
-        self._rows.add(word, rows, both)
-        self._diffs.add(word, *grouped(self._row_commit[rows], both))
-        self._files.add(word, *self._paths_of(rows, both))
-        in_added = counts[:, 0] > 0
-        rows, added = rows[in_added], counts[in_added, 0]
-        self._added.add(word, *grouped(self._row_commit[rows], added))
-        self._files_added.add(word, *self._paths_of(rows, added))
-
-    def add_messages(self, word: str, number: int) -> None:
-        """Adds a word of the messages, each of which also speaks of the files that its commit changed."""
-        commits, counts = self._index.message_words.find(number, self._before)
-        self._messages.add(word, commits, counts[:, 0])
-        first, end = np.searchsorted(self._row_commit, [commits, commits + 1])
-        rows = list_places(first, end - first)
-        self._file_messages.add(word, *self._paths_of(rows, np.ones(len(rows))))
-
-    def add_paths(self, words: list[str]) -> None:
-        """Adds the words of paths."""
-        counts = self._index.path_words
-        numbers = self._index.path_vocabulary([words], learn=False)[0].tolist()
-        for word, number in zip(words, numbers, strict=True):
-            paths, found = counts.find(number, self._num_paths)
-            self._paths.add(word, paths, found[:, 0])
-
-    @property
-    def matches(self) -> ChangeMatches:
-        """All scores."""
-        rows = self._rows.scores["words"]
-        best_row = np.zeros(self._before, dtype=np.float32)
-        np.maximum.at(best_row, self._row_commit, rows)
-        best_change = np.zeros(self._num_paths, dtype=np.float32)
-        np.maximum.at(best_change, self._row_path, rows)
-        commits = {
-            "diff": self._diffs.scores["words"],
-            "diff_title": self._diffs.scores["title"],
-            "diff_code": self._diffs.scores["code"],
-            "added": self._added.scores["words"],
-            "best_file": best_row,
-            "message": self._messages.scores["words"],
-            "message_title": self._messages.scores["title"],
-        }
-        paths = {
-            "changes": self._files.scores["words"],
-            "changes_title": self._files.scores["title"],
-            "changes_code": self._files.scores["code"],
-            "changes_added": self._files_added.scores["words"],
-            "best_change": best_change,
-            "messages": self._file_messages.scores["words"],
-            "path": self._paths.scores["words"],
-            "path_title": self._paths.scores["title"],
-        }
-        return ChangeMatches(commits, rows, paths)
-
-    def _per_commit(self, values: np.ndarray) -> np.ndarray:
-        return np.bincount(self._row_commit, values, self._before)
-
-    def _per_path(self, values: np.ndarray) -> np.ndarray:
-        return np.bincount(self._row_path, values, self._num_paths)
-
-    def _paths_of(self, rows: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The paths of some file rows, and their counts added up."""
-        sums = np.bincount(self._row_path[rows], np.minimum(counts, MAX_COUNT), self._num_paths)
+    def paths_of(rows: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        # The paths of some file rows, and their counts added up.
+        sums = np.bincount(row_path[rows], np.minimum(counts, MAX_COUNT), num_paths)
         paths = np.flatnonzero(sums)
         return paths, sums[paths]
+
+    lengths = index.row_words.lengths[:num_rows]
+    total, added = lengths.sum(axis=1), lengths[:, 0]
+    message_lengths = index.message_words.lengths[:, 0]
+    in_commits = [np.bincount(row_commit, values, before) for values in (total, added)]
+    words = {"words": report.words}
+    two = words | {"title": report.title}
+    three = two | {"code": report.code}
+    of_rows = Bm25Field(total, num_rows, words)
+    diffs = Bm25Field(in_commits[0], before, three)
+    added_lines = Bm25Field(in_commits[1], before, words)
+    messages = Bm25Field(message_lengths[:before], before, two)
+    files = Bm25Field(per_path(total), num_paths, three, PATH_K1, PATH_B)
+    files_added = Bm25Field(per_path(added), num_paths, words, PATH_K1, PATH_B)
+    file_messages = Bm25Field(per_path(message_lengths[row_commit]), num_paths, words, PATH_K1, PATH_B)
+    of_paths = Bm25Field(index.path_words.lengths[:num_paths, 0], num_paths, two)
+
+    distinct = list(dict.fromkeys([*report.words, *report.code]))
+    for word, number in zip(distinct, history.vocabulary([distinct], learn=False)[0].tolist(), strict=True):
+        rows, counts = index.row_words.find(number, num_rows)
+        both = counts.sum(axis=1)
+        of_rows.add(word, rows, both)
+        diffs.add(word, *grouped(row_commit[rows], both))
+        files.add(word, *paths_of(rows, both))
+        in_added = counts[:, 0] > 0
+        rows, counts = rows[in_added], counts[in_added, 0]
+        added_lines.add(word, *grouped(row_commit[rows], counts))
+        files_added.add(word, *paths_of(rows, counts))
+        commits, counts = index.message_words.find(number, before)
+        messages.add(word, commits, counts[:, 0])
+        # A message also speaks of the files that its commit changed.
+        first, end = np.searchsorted(row_commit, [commits, commits + 1])
+        rows = list_places(first, end - first)
+        file_messages.add(word, *paths_of(rows, np.ones(len(rows))))
+    for word, number in zip(distinct, index.path_vocabulary([distinct], learn=False)[0].tolist(), strict=True):
+        paths, counts = index.path_words.find(number, num_paths)
+        of_paths.add(word, paths, counts[:, 0])
+
+    row_scores = of_rows.scores["words"]
+    best_file = np.zeros(before, dtype=np.float32)
+    np.maximum.at(best_file, row_commit, row_scores)
+    best_change = np.zeros(num_paths, dtype=np.float32)
+    np.maximum.at(best_change, row_path, row_scores)
+    commit_scores = {
+        "diff": diffs.scores["words"],
+        "diff_title": diffs.scores["title"],
+        "diff_code": diffs.scores["code"],
+        "added": added_lines.scores["words"],
+        "best_file": best_file,
+        "message": messages.scores["words"],
+        "message_title": messages.scores["title"],
+    }
+    path_scores = {
+        "changes": files.scores["words"],
+        "changes_title": files.scores["title"],
+        "changes_code": files.scores["code"],
+        "changes_added": files_added.scores["words"],
+        "best_change": best_change,
+        "messages": file_messages.scores["words"],
+        "path": of_paths.scores["words"],
+        "path_title": of_paths.scores["title"],
+    }
+    return commit_scores, path_scores

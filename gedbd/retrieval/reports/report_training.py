@@ -3,48 +3,32 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TRAIN, VAL
-from gedbd.retrieval.ranking_models import RankingModel, fit_weighted_sum
+from gedbd.retrieval.ranking_models import ModelOptions, RankingModel, fit_weighted_sum
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker, read_base, with_base
-
-Kind = Literal["boosted", "linear"]
 
 MAX_CANDIDATES = 100  # of a training query, in the order of the first stage: those below teach little
 MIN_STOPPING_QUERIES = 100  # with fewer, the number of rounds is not chosen by the latest ones
 LATEST = 0.2  # share of the training queries, the latest, that choose the number of rounds
 PATIENCE = 40
 MIN_ROUNDS = 150  # the latest queries alone chose 30 to 110, which ranked validation worse than 150 to 200
-L2 = 0.01  # of a weighted sum
 
 
 @dataclass(frozen=True)
-class RankerOptions:
+class RankerOptions(ModelOptions):
     """How a ranker is trained; the values were chosen on the validation parts of Xamarin's and Hadoop's reports.
 
     Attributes:
-        kind: ``boosted`` trees (LambdaMART), or a ``linear`` sum.
-        seed: Of all that is drawn.
-        num_seeds: Boosted trees are the mean of so many trainings.
-        rounds: Trees of each training, at most.
-        num_leaves: Leaves of a tree.
-        num_threads: Threads; the trees are the same for the same number.
         base: A ranker that was trained on other trackers, whose scores are further features, see ``read_base``.
         default_below: With fewer queries to learn from, nothing is trained: the ranker is the base.
     """
 
-    kind: Kind = "boosted"
-    seed: int = 0
-    num_seeds: int = 3
-    rounds: int = 250
-    num_leaves: int = 15
-    num_threads: int = 1
     base: str | None = None
     default_below: int = 300
 
@@ -95,26 +79,18 @@ def _fit(examples: Sequence[Replayed], options: RankerOptions, base: ReportRanke
     features = [with_base(one.features, base)[:MAX_CANDIDATES] for one in examples]
     relevance = [one.right[:MAX_CANDIDATES].astype(np.int64) for one in examples]
     if options.kind == "linear":
-        return fit_weighted_sum(features, relevance, L2)
-    from gedbd.retrieval.boosting import LabelledLists, fit_boosted_trees
+        return fit_weighted_sum(features, relevance)
+    from gedbd.retrieval.boosting import LabelledLists
 
-    settings: dict[str, Any] = {
-        "num_leaves": options.num_leaves,
-        "feature_fraction": 0.4,
-        "truncation": 20,
-        "num_threads": options.num_threads,
-    }
+    settings = {"feature_fraction": 0.4, "truncation": 20}
     rounds = options.rounds
     first = round(len(examples) * (1 - LATEST))
     if len(examples) >= MIN_STOPPING_QUERIES:
         older = LabelledLists(features[:first], relevance[:first])
         later = LabelledLists(features[first:], relevance[first:])
-        stopped = fit_boosted_trees(
-            older, seeds=[options.seed], rounds=rounds, later=later, patience=PATIENCE, **settings
-        )
+        stopped = options.fit_boosted(older, 1, later=later, patience=PATIENCE, **settings)
         rounds = min(rounds, max(MIN_ROUNDS, len(stopped.trees)))
-    seeds = [options.seed + number for number in range(options.num_seeds)]
-    return fit_boosted_trees(LabelledLists(features, relevance), seeds=seeds, rounds=rounds, **settings)
+    return options.fit_boosted(LabelledLists(features, relevance), options.num_seeds, rounds=rounds, **settings)
 
 
 METRICS = ("ranker_rr@10", "ranker_mrr")

@@ -4,7 +4,7 @@ import pytest
 from changes_corpus import FAST, NUM_TRAIN, made_corpus
 
 from gedbd.corpora.changes import ChangeCorpus
-from gedbd.retrieval.changes.change_training import fit_ranker, training_set
+from gedbd.retrieval.changes.change_training import examples_of, fit_examples, training_set
 
 
 @pytest.fixture(scope="session")
@@ -16,4 +16,4 @@ def corpus() -> ChangeCorpus:
 @pytest.fixture(scope="session")
 def trained(corpus):
     chosen = training_set(corpus, range(NUM_TRAIN))
-    return chosen, fit_ranker([chosen], FAST)
+    return chosen, fit_examples(examples_of(chosen), FAST)

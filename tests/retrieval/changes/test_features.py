@@ -52,18 +52,18 @@ def test_matches_are_bm25_of_whole_commits_and_of_whole_files(history):
     commits = made_commits(40)
     report = report_words("handleSocket fails", "The Router returns routerValue13 of step 13")
     before = 30
-    matches = match_changes(history, report, before)
+    of_commits, of_paths = match_changes(history, report, before)
     words = CodeWords()
     lines = [
         [line for change in one.files for part in change.hunks for line in [part.section, *part.lines]]
         for one in commits
     ]
     texts = [words.of_text("\n".join(line.lstrip("+-") for line in some)) for some in lines[:before]]
-    np.testing.assert_allclose(matches.commits["diff"], naive_bm25(texts, report.words, 1.5, 0.75), rtol=1e-4)
+    np.testing.assert_allclose(of_commits["diff"], naive_bm25(texts, report.words, 1.5, 0.75), rtol=1e-4)
     messages = [words.of_text(one.message) for one in commits[:before]]
-    np.testing.assert_allclose(matches.commits["message"], naive_bm25(messages, report.words, 1.5, 0.75), rtol=1e-4)
-    np.testing.assert_array_equal(matches.commits["best_file"], matches.commits["diff"])  # one file each
-    best = history.table.paths[matches.paths["changes"].argmax()]
+    np.testing.assert_allclose(of_commits["message"], naive_bm25(messages, report.words, 1.5, 0.75), rtol=1e-4)
+    np.testing.assert_array_equal(of_commits["best_file"], of_commits["diff"])  # one file each
+    best = history.table.paths[of_paths["changes"].argmax()]
     assert best in ("src/net/Socket.java", "src/net/Router.java")
 
 

@@ -4,40 +4,40 @@ import numpy as np
 from small_history import added, changed, commit, hunk, tables
 
 from gedbd.retrieval.changes.change_history import ChangeHistory
-from gedbd.retrieval.changes.change_index import ASSUMED_LINES, MAX_LINES, FileEdit, FileLines
+from gedbd.retrieval.changes.change_index import ASSUMED_LINES, MAX_LINES, FileLines
 
 
-def change(number: int, *edits: tuple[int, int, int], deleted: bool = False, shown: bool = True) -> FileEdit:
-    return FileEdit(number, np.array(edits, dtype=np.int32).reshape(-1, 3), deleted, shown)
+def change(number: int, *edits: tuple[int, int, int], deleted: bool = False, shown: bool = True) -> tuple:
+    return number, np.array(edits, dtype=np.int32).reshape(-1, 3), deleted, shown
 
 
 def test_by_hand():
     lines = FileLines()
-    lines.apply(change(3, (0, 0, 4)))
-    lines.apply(change(5, (1, 1, 2), (3, 0, 1)))
+    lines.apply(*change(3, (0, 0, 4)))
+    lines.apply(*change(5, (1, 1, 2), (3, 0, 1)))
     assert lines.lines.tolist() == [3, 5, 5, 3, 5, 3]
     commits, counts, total = lines.owners
     assert (commits.tolist(), counts.tolist(), total) == ([3, 5], [3, 3], 6)
-    lines.apply(change(6, deleted=True))
+    lines.apply(*change(6, deleted=True))
     assert lines.owners.total == 0
 
 
 def test_lines_that_no_diff_shows():
     cut = FileLines()
-    cut.apply(change(2, shown=False))
+    cut.apply(*change(2, shown=False))
     assert cut.lines.tolist() == [2] * ASSUMED_LINES
-    cut.apply(change(4, (ASSUMED_LINES + 1, 1, 1)))  # the file was longer than assumed
+    cut.apply(*change(4, (ASSUMED_LINES + 1, 1, 1)))  # the file was longer than assumed
     assert cut.lines.tolist() == [2] * (ASSUMED_LINES + 1) + [4]
     older = FileLines()
-    older.apply(change(4, (2, 1, 1)))  # the file is older than the history
+    older.apply(*change(4, (2, 1, 1)))  # the file is older than the history
     commits, counts, total = older.owners
     assert (commits.tolist(), counts.tolist(), total) == ([4], [1], 3)
 
 
 def test_hostile_places_need_no_memory():
     lines = FileLines()
-    lines.apply(change(0, (999_999_998, 1, 1)))
-    lines.apply(change(1, (5, 1, 1), (2, 1, 1)))
+    lines.apply(*change(0, (999_999_998, 1, 1)))
+    lines.apply(*change(1, (5, 1, 1), (2, 1, 1)))
     assert len(lines.lines) <= MAX_LINES
 
 
@@ -61,7 +61,7 @@ def test_as_if_the_diffs_were_applied_to_texts():
             end = place + removed
             place = end + 1
         texts = result + texts[end:]
-        lines.apply(change(number, *edits))
+        lines.apply(*change(number, *edits))
         assert lines.lines.tolist() == texts
 
 

@@ -12,11 +12,17 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.retrieval.changes.change_index import ChangeIndex
 from gedbd.retrieval.changes.change_ranker import CONTENT_FREE, ChangeRanker, default_ranker
 from gedbd.retrieval.changes.change_scorer import LearntChanges, Replay
-from gedbd.retrieval.changes.change_training import ChangeTrainingOptions, fit_ranker, query_of, training_set
+from gedbd.retrieval.changes.change_training import (
+    ChangeTrainingOptions,
+    examples_of,
+    fit_examples,
+    query_of,
+    training_set,
+)
 from gedbd.retrieval.changes.query_features import query_features
 from gedbd.retrieval.ranking_models import WeightedFeatures, standardised
 from gedbd.retrieval.scorers.lexical import Bm25
-from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores, ScorerInputs
 
 
 def mean_reciprocal_rank(corpus, scores) -> float:
@@ -32,7 +38,7 @@ def mean_reciprocal_rank(corpus, scores) -> float:
 def test_it_learns(corpus, kind, content_free):
     chosen = training_set(corpus, range(NUM_TRAIN))
     options = ChangeTrainingOptions(kind=kind, content_free=content_free, num_seeds=1, rounds=12)
-    ranker = fit_ranker([chosen], options)
+    ranker = fit_examples(examples_of(chosen), options)
     learnt = mean_reciprocal_rank(corpus, lambda query: ranker.scores(chosen.history, query, chosen.fixes))
     bm25 = mean_reciprocal_rank(corpus, lambda query: query_features(chosen.history, query).scores["diff"])
     assert learnt > bm25 + 0.2
@@ -42,7 +48,7 @@ def test_it_learns(corpus, kind, content_free):
 def test_without_ownership_the_commits_are_ranked_by_what_the_text_says(corpus):
     chosen = training_set(corpus, range(NUM_TRAIN))
     options = ChangeTrainingOptions(kind="linear", content_free=False, ownership=False)
-    ranker = ChangeRanker.from_text(fit_ranker([chosen], options).to_text())
+    ranker = ChangeRanker.from_text(fit_examples(examples_of(chosen), options).to_text())
     assert not ranker.ownership
     assert {"diff", "diff_rank", "newest_share", "touches_by_rank"} <= set(ranker.names)
     assert not any(name.startswith(("lines", "induced", "times")) or name == "touches" for name in ranker.names)
@@ -53,7 +59,7 @@ def test_without_ownership_the_commits_are_ranked_by_what_the_text_says(corpus):
 
 def test_text_round_trip_and_determinism(corpus, trained):
     chosen, ranker = trained
-    again = fit_ranker([training_set(corpus, range(NUM_TRAIN))], FAST)
+    again = fit_examples(examples_of(training_set(corpus, range(NUM_TRAIN))), FAST)
     assert again.to_text() == ranker.to_text()
     stored = ChangeRanker.from_text(ranker.to_text())
     query = query_of(corpus.reports.documents.table.iloc[40])
@@ -100,17 +106,13 @@ def test_a_report_that_shares_nothing(trained):
 
 
 def test_extra_scores(corpus):
-    chosen = training_set(corpus, range(NUM_TRAIN))
     told = np.zeros((NUM_REPORTS, NUM_COMMITS), dtype=np.float32)
     told[tuple(corpus.inducing["commit"].pairs)] = 1
-    reports = [report._replace(extra={"oracle": told[row]}) for row, report in enumerate(chosen.reports)]
-    options = ChangeTrainingOptions(num_seeds=1, rounds=12, extra=("oracle",))
-    ranker = fit_ranker([chosen._replace(reports=reports)], options)
-    query = query_of(corpus.reports.documents.table.iloc[45])
-    suspect = ranker.find(chosen.history, query, 1, chosen.fixes, {"oracle": told[45]})[0]
-    assert suspect.row == told[45].argmax()
+    scorer = LearntChanges(Replay(corpus), options=FAST, extra={"oracle": PrecomputedScores(told)})
+    scorer.fit(inputs_of(corpus))
+    assert scorer.scores(np.array([45]))[0].argmax() == told[45].argmax()
     with pytest.raises(ValueError, match="'oracle'"):
-        ranker.scores(chosen.history, query, chosen.fixes)
+        scorer.ranker_.scores(scorer.replay.history, query_of(corpus.reports.documents.table.iloc[45]))
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{}", "bm25\n", '{"format": 1}'])
@@ -139,10 +141,10 @@ def test_weighted_sum_ignores_missing_and_equal_values():
 def test_nothing_to_learn_from(corpus):
     chosen = training_set(corpus, range(NUM_TRAIN))
     with pytest.raises(ValueError, match="needs a report"):
-        fit_ranker([chosen._replace(reports=[])], FAST)
+        fit_examples([], FAST)
     unknown = [report._replace(inducing=report.inducing[:0]) for report in chosen.reports]
     with pytest.raises(ValueError, match="inducing commit"):
-        fit_ranker([chosen._replace(reports=unknown)], FAST)
+        fit_examples(examples_of(chosen._replace(reports=unknown)), FAST)
     with pytest.raises(ValueError, match="needs reports with links"):
         training_set(ChangeCorpus("bare", None, corpus.commits, corpus.files, corpus.hunks), [0])
 
