@@ -1,5 +1,6 @@
 """A small tracker, and an index of it, for the tests beside."""
 
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -91,11 +92,8 @@ def model(key: str = "first") -> Model:
 
 def fill(folder: Path, corpus: Corpus, reader, key: str = "first"):
     """Brings the index in a folder to the state of a corpus."""
-    store = IndexStore(folder / FILE)
-    try:
+    with closing(IndexStore(folder / FILE)) as store:
         return tuple(synchronise(store, corpus, model(key), lambda rows: read_rows(reader, rows)))[:4]
-    finally:
-        store.close()
 
 
 def read_rows(reader, rows: pd.DataFrame) -> np.ndarray:

@@ -10,7 +10,7 @@ from small_tracker import RANKER, stump
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.triage.backtesting.history_learning import evenly_spaced
-from gedbd.triage.backtesting.targets import TargetResult
+from gedbd.triage.backtesting.targets import TargetResult, find_target
 from gedbd.triage.confidence import (
     CONFIDENCE_FEATURES,
     NUM_COMPARED,
@@ -23,7 +23,7 @@ from gedbd.triage.confidence import (
     fit_shift,
     learn_confidence,
 )
-from gedbd.triage.triage_model import TriageModel
+from gedbd.triage.triage_model import TriageModel, default_model
 
 
 def test_calibration_by_hand():
@@ -213,3 +213,17 @@ def test_rows_are_taken_evenly_spaced():
     chosen = evenly_spaced(0, 1000, 300)
     assert len(np.unique(chosen)) == 300
     assert np.diff(chosen).max() <= 4
+
+
+def test_nothing_is_suggested_by_the_default_model():
+    model = TriageModel.from_json(default_model().as_json(), "here")
+    assert model.target.status == "not measured"
+    assert model.target.suggest_from is None
+    assert model.target.statement.startswith("Nothing is suggested automatically: ")
+    probability = model.confidence(np.zeros((2, len(CONFIDENCE_FEATURES))))
+    assert ((probability >= 0) & (probability <= 1)).all()
+
+
+def test_no_target_can_be_asked_of_it():
+    with pytest.raises(ValueError, match="no target was measured on this tracker; run"):
+        find_target(default_model().targets, 0.8, "webhook.target_precision")

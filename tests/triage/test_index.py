@@ -80,7 +80,6 @@ def test_search_says_what_the_replay_said(tmp_path, reader):
             ]
             assert [one.score for one in matches[:count]] == pytest.approx(said["score"][:count], abs=1e-4)
             assert [one.probability for one in matches[:count]] == pytest.approx(expected[:count], abs=1e-6)
-        index.close()
 
 
 def test_a_query_without_a_date_is_as_recent_as_the_newest_report_that_has_one(index):
@@ -94,7 +93,6 @@ def test_a_query_without_a_date_is_as_recent_as_the_newest_report_that_has_one(i
         opened = open_folder(index.folder, index.encode)
         without, dated = (opened.search(text_of(13, created_at=moment), 50) for moment in (None, newest))
         assert [match.score for match in without] == pytest.approx([match.score for match in dated], rel=1e-9)
-        opened.close()
 
 
 def test_add_update_leave_and_delete(index):
@@ -249,7 +247,6 @@ def test_nasty_texts_are_stored_and_found(index, name):
         assert one.search(report)[0].best != report
     assert again.delete(report.issue_id)
     assert index.get(report.issue_id) is None
-    again.close()
 
 
 def test_two_open_indexes_see_each_other(index):
@@ -272,8 +269,6 @@ def test_two_open_indexes_see_each_other(index):
         for step in range(3):
             for number in range(2):
                 assert found(one, Report(f"strangeword{step}{number}"))[0] == f"s{step}{number}"
-    other.close()
-    third.close()
 
 
 def test_two_indexes_in_two_threads_lose_nothing(index):
@@ -291,7 +286,6 @@ def test_two_indexes_in_two_threads_lose_nothing(index):
         assert len(one) == 50
         for number in (*range(15), *range(100, 115)):
             assert found(one, Report(f"newword{number} here"), top_k=1) == [f"n{number}"]
-    other.close()
 
 
 @pytest.mark.slow
@@ -335,7 +329,6 @@ def test_searches_run_while_reports_come_and_go(index):
         assert len(one) == 45
         for number in range(100, 125):
             assert found(one, Report(f"ownword{number}"), top_k=1) == [str(number)]
-    again.close()
 
 
 def test_an_empty_index(tmp_path, reader):
@@ -377,7 +370,6 @@ def test_a_reader_that_fails_stores_nothing(index, reader):
     switch.read = reader
     assert opened.add([Report("freshword7", issue_id="f7")]) == {"f7": "added"}
     assert found(opened, Report("freshword7"))[0] == "f7"
-    opened.close()
 
 
 def test_a_disk_that_fails_stores_nothing(index):
@@ -409,7 +401,6 @@ def test_what_is_no_index(tmp_path):
 
 @pytest.mark.parametrize("version", [FORMAT - 1, FORMAT + 1])
 def test_another_format_is_told(index, version):
-    index.close()
     with sqlite3.connect(index.folder / FILE) as file:
         file.execute(f"PRAGMA user_version={version}")
     file.close()
@@ -434,7 +425,6 @@ def test_a_report_that_comes_without_an_address_keeps_its_own_or_takes_that_of_t
     fill(tmp_path, replace(corpus, url_template="https://d.org/{issue_id}"), reader)
     index.add([some_report(3)])
     assert index.get("3").url == "https://d.org/3"
-    index.close()
 
 
 def test_a_report_is_updated_if_it_is_resolved_or_reopened(index):
@@ -449,7 +439,6 @@ def test_a_report_is_updated_if_it_is_resolved_or_reopened(index):
     np.testing.assert_array_equal(
         opened._current.state.memory.store["resolved"], index._current.state.memory.store["resolved"]
     )
-    opened.close()
     assert index.add([some_report(3)]) == {"3": "updated"}
     assert index.get("3").resolved_at is None
     assert np.isnan(index._current.state.memory.store["resolved"]).all()

@@ -1,10 +1,20 @@
-"""What is said and done on the strength of a backtest."""
+"""Precision targets: thresholds by hand and on simulated trackers, and what is said and done on their strength."""
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from scipy.stats import binomtest
 
-from gedbd.triage.backtesting.targets import TargetResult, find_target, met_targets, target_status
+from gedbd.triage.backtesting.targets import (
+    MIN_SUGGESTIONS,
+    TargetResult,
+    choose_threshold,
+    find_target,
+    first_size,
+    met_targets,
+    target_status,
+)
 
 MEASURED = TargetResult(0.5, 0.413, "met", 30, 22, 22 / 30, 0.56, 0.89, "2017-03-01", "2018-02-01")
 FIGURE = (
@@ -72,3 +82,87 @@ def test_targets_are_looked_up():
         find_target(targets, 0.95, "x")
     assert met_targets(targets) == "Targets met: 0.5."
     assert met_targets(targets[1:]) == "Targets met: none."
+
+
+def best_matches(*runs):
+    """Probabilities and verdicts, from runs of (probability, right, wrong); every report is a group of its own."""
+    probability = np.concatenate([np.full(right + wrong, value) for value, right, wrong in runs])
+    right = np.concatenate([np.arange(right + wrong) < right for _, right, wrong in runs])
+    return probability, right, np.arange(len(right))
+
+
+def bound(right, count):
+    """An independent implementation of the one-sided bound at 0.9."""
+    return binomtest(right, count, alternative="greater").proportion_ci(0.9).low
+
+
+def test_the_first_threshold_has_enough_suggestions_for_some_wrong_ones():
+    each = np.arange(1.0, 1001)
+    assert [first_size(each, target, 0.9) for target in (0.3, 0.5, 0.7, 0.9)] == [45, 51, 44, 75]
+    assert first_size(each, 0.05, 0.9) >= MIN_SUGGESTIONS
+    # four of five reach a target of 0.7 with 45 suggestions, not with 40; three of five one of 0.5 with 55, not with 45
+    assert bound(36, 45) >= 0.7 > bound(32, 40)
+    assert bound(33, 55) >= 0.5 > bound(27, 45)
+    # 22 of 22 would reach a target of 0.9, 21 of 21 would not
+    assert bound(22, 22) >= 0.9 > bound(21, 21)
+    assert first_size(np.array([4.0, 21, 90, 200]), 0.9, 0.9) == 75
+    assert first_size(np.array([4.0, 22, 40, 90, 200]), 0.9, 0.9) == 40
+    assert first_size(np.array([4.0, 22]), 0.9, 0.9) == 22
+
+
+def test_a_small_tracker_begins_with_fewer():
+    # a fifth of 60 reports is 12, of 150 it is 30; 11 and 21 are the least for 0.5 and 0.7
+    assert [first_size(np.arange(1.0, 61), target, 0.9) for target in (0.5, 0.7)] == [12, 21]
+    assert [first_size(np.arange(1.0, 151), target, 0.9) for target in (0.5, 0.7)] == [30, 30]
+    obvious = best_matches((0.9, 20, 0), (0.1, 0, 60))
+    assert choose_threshold(*obvious, 0.6, 0.9) == 0.9
+
+
+@pytest.mark.parametrize(
+    ("runs", "target", "threshold"),
+    [
+        ([(0.9, 30, 0), (0.5, 10, 5), (0.1, 0, 50)], 0.7, 0.5),  # 40 of 45: .81; 40 of 95: .35
+        ([(0.9, 60, 0), (0.5, 10, 8), (0.1, 0, 50)], 0.85, 0.9),  # 60 of 60: .96, 70 of 78: .84
+        ([(0.9, 15, 6), (0.5, 20, 0)], 0.7, None),  # 15 of 21 are 71%, but as few as .54 may be right: the search ends
+        ([(0.9, 30, 15), (0.5, 60, 0)], 0.7, None),  # 30 of 45 are 67%, but as few as .56 may be right: the search ends
+        ([(0.9, 9, 0)], 0.5, None),  # too few
+        ([(0.9, 15, 0), (0.5, 5, 50)], 0.7, 0.9),  # 15 of 15: .86; there are no 21
+        ([(0.95, 0, 3), (0.9, 40, 0)], 0.7, 0.9),  # three alone are not tested, 40 of 43 are
+        ([(0.9, 60, 0), (0.8, 0, 40), (0.7, 300, 0)], 0.7, 0.9),  # what is not reached by passing is not taken
+        ([(0.9, 0, 60)], 0.1, None),
+    ],
+)
+def test_thresholds_by_hand(runs, target, threshold):
+    assert choose_threshold(*best_matches(*runs), target, 0.9) == threshold
+
+
+def test_suggestions_for_one_group_count_once():
+    probability, right, cluster = best_matches((0.9, 30, 0))
+    assert choose_threshold(probability, right, cluster, 0.7, 0.9) == 0.9
+    assert choose_threshold(probability, right, cluster // 5, 0.7, 0.9) is None  # 6 groups of five
+    assert choose_threshold(probability, right, np.zeros(30), 0.5, 0.9) is None
+
+
+def test_a_higher_confidence_asks_for_more():
+    columns = best_matches((0.9, 21, 2))
+    assert [choose_threshold(*columns, 0.7, level) for level in (0.8, 0.9, 0.999)] == [0.9, 0.9, None]
+
+
+def test_no_report_gives_no_threshold():
+    assert choose_threshold(np.empty(0), np.empty(0, dtype=bool), np.empty(0), 0.5, 0.9) is None
+
+
+def test_the_true_precision_is_below_the_target_as_seldom_as_stated():
+    """Of simulated trackers, at most a tenth get a threshold at which too few suggestions are right."""
+    generator = np.random.default_rng(0)
+    probability = np.linspace(0.99, 0.01, 400)
+    chance = 0.95 * probability  # of being right; the average from the first one on falls steadily
+    true_precision = np.cumsum(chance) / np.arange(1, 401)
+    chosen = []
+    for _ in range(100):
+        right = generator.random(400) < chance
+        threshold = choose_threshold(probability, right, np.arange(400), 0.7, 0.9)
+        chosen.append(None if threshold is None else true_precision[(probability >= threshold).sum() - 1])
+    found = np.array([value for value in chosen if value is not None])
+    assert len(found) > 60
+    assert (found < 0.7).sum() / len(chosen) <= 0.1

@@ -62,7 +62,6 @@ def answers_without_files(folder, reader, monkeypatch):
         patch.setattr(cache_files, "MIN_REPORTS", 1e9)
         index = open_folder(folder, reader)
         found = answers(index)
-        index.close()
     return found
 
 
@@ -98,7 +97,6 @@ def test_answers_are_those_without_files(index, reader, monkeypatch, seed):
         assert answers(index) == expected
         reopened = open_folder(index.folder, reader)
         assert answers(reopened) == expected
-        reopened.close()
         if generator.random() < 0.5:
             write_cache(index.store)
 
@@ -141,7 +139,6 @@ def test_files_that_cannot_be_used_are_made_again(index, reader, caplog, damage)
     assert "writing files that make opening" in caplog.text
     assert answers(again) == expected
     assert read_cache(again.store) is not None
-    again.close()
 
 
 def test_files_of_another_index_are_not_used(index, tmp_path, reader):
@@ -152,7 +149,6 @@ def test_files_of_another_index_are_not_used(index, tmp_path, reader):
     shutil.copytree(index.folder / name, other / name)
     second = open_folder(other, reader)
     assert second.search(some_report(55, issue_id=""), 1)[0].best.issue_id == "55"
-    second.close()
 
 
 def test_an_index_whose_folder_takes_no_files_is_read_without_them(index, reader, caplog):
@@ -163,7 +159,6 @@ def test_an_index_whose_folder_takes_no_files_is_read_without_them(index, reader
     again = open_folder(index.folder, reader)
     assert "they cannot be written" in caplog.text
     assert answers(again) == expected
-    again.close()
 
 
 def test_many_changes_let_the_files_be_made_again(index, reader, monkeypatch):
@@ -175,7 +170,6 @@ def test_many_changes_let_the_files_be_made_again(index, reader, monkeypatch):
     assert len(before) == len(folders(index.folder)) == 1
     assert folders(index.folder) != before
     assert again._current.state.memory.num_changed == 0
-    again.close()
 
 
 def test_files_are_made_again_while_the_index_is_open(index, reader, monkeypatch):
@@ -207,7 +201,6 @@ def test_a_process_that_is_killed_while_it_makes_files_leaves_the_old_ones_or_ne
     for kill in range(kills):
         index = open_folder(tmp_path, numbers_for)
         index.add([some_report(number, version=str(kill)) for number in range(kill, kill + 5)])
-        index.close()
 
         def task(say):
             store = IndexStore(tmp_path / FILE)
@@ -220,5 +213,4 @@ def test_a_process_that_is_killed_while_it_makes_files_leaves_the_old_ones_or_ne
             assert read_cache(store).facts["change"] == store.last_change()
         with_files, without = read_index(store), InMemoryIndex.of(store)
         np.testing.assert_array_equal(with_files.store.vectors.filled, without.store.vectors.filled)
-        store.close()
     assert len(whole(tmp_path)) == COUNT

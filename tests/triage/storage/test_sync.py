@@ -40,7 +40,6 @@ def test_what_is_stored_is_what_was_read(tmp_path, reader):
         np.testing.assert_allclose(np.frombuffer(one.vector, dtype=np.float32), numbers.vectors[row], atol=1e-6)
         stored = [np.frombuffer(part, dtype=np.int32).tolist() for part in one[8:]]
         assert stored == [terms.tolist() for terms in (texts[row] for texts in numbers.terms.values())]
-    store.close()
 
 
 def test_an_empty_corpus_leaves_an_index_that_takes_reports(tmp_path, reader):
@@ -49,7 +48,6 @@ def test_an_empty_corpus_leaves_an_index_that_takes_reports(tmp_path, reader):
     index = open_folder(tmp_path, reader)
     assert index.add([some_report(1)]) == {"1": "added"}
     assert [match.best.issue_id for match in index.search(some_report(2))] == ["1"]
-    index.close()
 
 
 def test_an_updated_report_keeps_its_row(tmp_path, reader):
@@ -59,7 +57,6 @@ def test_an_updated_report_keeps_its_row(tmp_path, reader):
     store = IndexStore(tmp_path / FILE)
     assert [row[0] for row in store.features()[1]] == ["0", "1", "2", "3"]
     assert store.reports(["1"])["1"].os == "linux"
-    store.close()
 
 
 def test_reports_and_links_that_came_in_between_stay(tmp_path, reader):
@@ -77,7 +74,6 @@ def test_reports_and_links_that_came_in_between_stay(tmp_path, reader):
     assert index.get("50") == some_report(50)
     assert index.get("4") == some_report(4)
     assert store.links() == [("50", "0", "triager")]
-    store.close()
 
 
 def test_a_reader_that_fails_leaves_the_old_state(tmp_path, reader):
@@ -90,7 +86,6 @@ def test_a_reader_that_fails_leaves_the_old_state(tmp_path, reader):
         with pytest.raises(RuntimeError, match="out of memory"):
             synchronise(store, corpus, model(key), failing)
         assert before == (None if store.is_empty else (store.contents(), store.about()))
-        store.close()
         fill(tmp_path, as_corpus([some_report(0)]), reader)
 
 
@@ -105,7 +100,6 @@ def test_weights_of_any_size_are_kept(tmp_path, monkeypatch):
     with pytest.raises(sqlite3.ProgrammingError), store.transaction():
         store.write_links([("a", "b", "c"), ("d",)])
     assert store.links() == []
-    store.close()
 
 
 def test_what_is_read_in_one_moment_is_of_one_moment(tmp_path, reader):
@@ -119,7 +113,6 @@ def test_what_is_read_in_one_moment_is_of_one_moment(tmp_path, reader):
         assert list(mine.contents()) == ["0"]
     assert list(mine.contents()) == ["0", "1"]
     assert mine.changes != before
-    mine.close()
 
 
 def test_an_address_is_stored_without_reading_the_report_again(tmp_path, reader):
@@ -135,7 +128,6 @@ def test_an_address_is_stored_without_reading_the_report_again(tmp_path, reader)
     assert store.urls(["0", "3", "nobody"]) == {"0": "https://b.org/0"}
     assert synchronise(store, as_corpus(reports), model(), unwanted) == (0, 3, 1, 0, 0)
     assert store.urls(["0", "1"]) == {}
-    store.close()
 
 
 def test_a_date_of_resolution_is_stored_without_reading_the_report_again(tmp_path, reader):
@@ -159,5 +151,3 @@ def test_a_date_of_resolution_is_stored_without_reading_the_report_again(tmp_pat
     )
     assert synchronise(store, as_corpus(reports), model(), unwanted) == (0, 2, 2, 0, 0)
     assert store.reports(["0"]) == {"0": reports[0]}
-    index.close()
-    store.close()
