@@ -64,46 +64,20 @@ def test_bank_is_first_in_first_out():
     assert sorted(bank.rows.tolist()) == [22, 23, 24, 25, 26]
 
 
-def test_bank_goes_on_from_its_state():
-    bank, again = MemoryBank(4, 2), MemoryBank(4, 2)
-    bank.add(torch.randn(3, 2), torch.arange(3))
-    again.load_state_dict(bank.state_dict())
-    more = torch.randn(3, 2)
-    for each in (bank, again):
-        each.add(more, torch.arange(3, 6))
-    assert torch.equal(bank.keys, again.keys)
-    assert bank.rows.tolist() == again.rows.tolist()
-
-
-def test_twin_moves_by_the_momentum_and_copies_buffers():
+@pytest.mark.parametrize("momentum", [0.999, 0.0])  # with 0 the twin is the module itself
+def test_twin_moves_by_the_momentum_and_copies_buffers(momentum):
     followed = nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1))
     nn.init.constant_(followed[0].weight, 1.0)
-    twin = MomentumTwin(followed, 0.999)
+    twin = MomentumTwin(followed, momentum)
     with torch.no_grad():
         followed[0].weight.fill_(3.0)
     followed(torch.randn(8, 1))
     for steps in range(1, 4):
         twin.follow(followed)
         # 1 = 3 - 2: after n steps 2 * 0.999^n is left of the distance.
-        assert float(twin.module[0].weight) == pytest.approx(3 - 2 * 0.999**steps, abs=1e-6)
+        assert float(twin.module[0].weight) == pytest.approx(3 - 2 * momentum**steps, abs=1e-6)
     assert torch.equal(twin.module[1].running_mean, followed[1].running_mean)
     assert int(twin.module[1].num_batches_tracked) == 1
-
-
-def test_twin_has_no_gradient_and_stays_in_evaluation_mode():
-    holder = nn.ModuleList([MomentumTwin(nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)), 0.9)])
-    holder.train()
-    assert not any(module.training for module in holder[0].modules())
-    assert not any(weight.requires_grad for weight in holder.parameters())
-
-
-def test_momentum_zero_makes_the_twin_the_encoder_itself():
-    followed = nn.Linear(3, 3)
-    twin = MomentumTwin(followed, 0.0)
-    with torch.no_grad():
-        followed.weight.normal_()
-    twin.follow(followed)
-    assert torch.equal(twin.module.weight, followed.weight)
 
 
 def test_negatives_are_before_the_report_and_did_not_induce_its_bug():

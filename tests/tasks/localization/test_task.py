@@ -1,8 +1,8 @@
 """The task from the command line: a run folder with tables and a page, and refusals."""
 
 import re
-import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -39,23 +39,13 @@ COMMITS = tuple(f"++task.compared.only.{name}=[commit]" for name in OTHERS)
 
 
 @pytest.fixture(scope="module")
-def call(localization_folder, tmp_path_factory):
-    """Trains in a folder of its own and returns the folder."""
-    folder = tmp_path_factory.mktemp("runs")
-
-    def train(*options):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(folder)
-            patch.setenv("GEDBD_CACHE", str(folder / "cache"))
-            patch.setattr(sys, "argv", ["gedbd", *SMALL, f"dataset.path={localization_folder}", *options])
-            gedbd.train.main()
-        return folder
-
-    return train
+def call(command, localization_folder, tmp_path_factory):
+    """Trains in a folder of the module and returns it."""
+    return partial(command, gedbd.train, tmp_path_factory.mktemp("runs"), *SMALL, f"dataset.path={localization_folder}")
 
 
 @pytest.fixture(scope="module")
-def run(call):
+def run(call, blank_figures):
     control = ("~task.learnt.boosted_content_shuffled", "++task.learnt.boosted_shuffled.kind=linear")
     options = (*ALONE, *SHORT, *COMMITS, *control, "dataset.name=tomcat", "hydra.run.dir=run")
     return call("experiment=locate_table3", *options) / "run"

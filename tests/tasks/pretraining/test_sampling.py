@@ -13,7 +13,7 @@ from gedbd.encoders.code.code_inputs import (
     CodeEdges,
     collate,
 )
-from gedbd.tasks.pretraining.masking import ALIGNMENT, EDGE, EDGES_OF, MLM, OBJECTIVES, ROLE, TYPE, Sampler, Shares
+from gedbd.tasks.pretraining.masking import ALIGNMENT, EDGE, EDGES_OF, OBJECTIVES, ROLE, TYPE, Sampler, Shares
 from gedbd.tasks.pretraining.method_inputs import check_methods, find_vocabulary
 from gedbd.tasks.pretraining.non_edges import NONE, other_nodes, other_tokens, others_by_share
 from gedbd.tasks.pretraining.pretraining_data import BatchRows, MethodDataset
@@ -174,7 +174,3 @@ def test_draws_depend_on_seed_epoch_and_row_alone(inputs, sampler):
 def test_a_corpus_of_reports_is_refused(make_corpus):
     with pytest.raises(ValueError, match="small holds no methods: choose dataset=java_sources"):
         check_methods(make_corpus([0, 1]))
-
-
-def test_objectives_are_named_once():
-    assert OBJECTIVES == (MLM, ALIGNMENT, EDGE, TYPE, ROLE)

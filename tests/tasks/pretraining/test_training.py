@@ -48,18 +48,13 @@ TIMES = ["train/seconds", "train/reports_per_second"]
 
 
 @pytest.fixture(scope="module")
-def train(methods_file, tmp_path_factory):
+def train(command, methods_file, tmp_path_factory):
     """Trains in a folder of its own, or in a given one."""
 
     def through(*options: str, folder: Path | None = None, first: Sequence[str] = TINY) -> Path:
         folder = folder or tmp_path_factory.mktemp("pretraining")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("GEDBD_CACHE", str(folder / "cache"))
-            patch.chdir(folder)
-            words = [*first, f"dataset.path={methods_file}", "hydra.run.dir=run", *options]
-            patch.setattr(sys, "argv", ["gedbd", *words])
-            gedbd.train.main()
-        return folder / "run"
+        words = [*first, f"dataset.path={methods_file}", "hydra.run.dir=run", *options]
+        return command(gedbd.train, folder, *words) / "run"
 
     return through
 
@@ -117,12 +112,10 @@ def test_a_halted_run_goes_on_as_if_it_had_not_stopped(train, whole):
 
 
 @pytest.mark.quick_cases(1)
-@pytest.mark.parametrize("command", [gedbd.commands.evaluate, gedbd.commands.export])
-def test_commands_for_reports_refuse_the_run(whole, monkeypatch, command):
-    out = () if command is gedbd.commands.evaluate else ("out=exported",)
-    monkeypatch.setattr(sys, "argv", ["gedbd", f"run={whole}", *out])
+@pytest.mark.parametrize(("module", "out"), [(gedbd.commands.evaluate, ()), (gedbd.commands.export, ("out=exported",))])
+def test_commands_for_reports_refuse_the_run(command, whole, module, out):
     with pytest.raises(SystemExit, match=f"use its weights with encoder=codebert encoder.model={whole}/encoder"):
-        command.main()
+        command(module, whole, f"run={whole}", *out)
 
 
 @pytest.mark.quick_cases(1)

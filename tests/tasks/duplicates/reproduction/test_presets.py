@@ -1,7 +1,5 @@
 """The paper's tables and figures as sweeps on the bundled corpus."""
 
-import sys
-
 import pandas as pd
 import pytest
 
@@ -12,17 +10,9 @@ SMALL = ["dataset=demo", "encoder=tiny", "trainer.enable_progress_bar=false"]
 
 
 @pytest.fixture
-def sweep(tmp_path, monkeypatch):
+def sweep(command, tmp_path):
     """Trains what an experiment sweeps, and gives the sweep's folder."""
-
-    def through(*options):
-        monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", ["gedbd", *SMALL, "hydra.sweep.dir=sweep", *options])
-        gedbd.train.main()
-        return tmp_path / "sweep"
-
-    return through
+    return lambda *options: command(gedbd.train, tmp_path, *SMALL, "hydra.sweep.dir=sweep", *options) / "sweep"
 
 
 @pytest.mark.slow

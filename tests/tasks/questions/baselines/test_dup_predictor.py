@@ -1,12 +1,11 @@
 from itertools import product
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics.pairwise import cosine_similarity
+from small_questions import ROWS, TABLE, fitted
 
-from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.tasks.questions.baselines.dup_predictor import (
     SIMILARITIES,
     CandidateLists,
@@ -16,34 +15,18 @@ from gedbd.tasks.questions.baselines.dup_predictor import (
 )
 
 SMALL = {"num_topics": 3, "topic_epochs": 2, "topic_min_count": 1, "starts": 2, "steps": 4}
-ROWS = [
-    ("sort a list", "quick sort of numbers", "sorting;list"),
-    ("graph search", "breadth first search of a tree", "graphs"),
-    ("sorting numbers", "sort a list quickly", "sorting"),
-    ("search a tree", "graph and breadth", "graphs;trees"),
-    ("", "", ""),
-    ("prove halting", "undecidable problem of numbers", "proof"),
-]
-TABLE = pd.DataFrame(ROWS, columns=["title", "description", "labels"]).assign(component="", created_at=pd.NaT)
-TRAIN = pd.DataFrame({"query": [2, 3, 3], "document": [0, 1, 0], "label": [1, 1, 0]})
-
-
-def fitted(table: pd.DataFrame = TABLE, train: pd.DataFrame = TRAIN, **options: int) -> DupPredictor:
-    scorer = DupPredictor(**(SMALL | options))
-    scorer.fit(ScorerInputs(table, table, train))
-    return scorer
 
 
 @pytest.fixture(scope="module")
 def predictor() -> DupPredictor:
-    return fitted()
+    return fitted(DupPredictor(**SMALL))
 
 
 def test_similarities_are_cosines(predictor):
     rows = np.array([2, 0])
     title, description, tag, topic = predictor.similarities(rows)
     counter = TfidfVectorizer(stop_words="english")
-    counter.fit([f"{title} {body} {tags.replace(';', ' ')}" for title, body, tags in ROWS])
+    counter.fit([f"{title} {body} {tags.replace(';', ' ')} {code}" for title, body, tags, code in ROWS])
     for found, column in ((title, "title"), (description, "description")):
         vectors = counter.transform(TABLE[column])
         np.testing.assert_allclose(found, cosine_similarity(vectors)[rows], atol=1e-6)
@@ -54,7 +37,7 @@ def test_similarities_are_cosines(predictor):
 
 def test_topics_are_scikit_learns_distributions(predictor):
     topics = predictor.topics
-    texts = [f"{title}\n{body}" for title, body, _ in ROWS]
+    texts = [f"{title}\n{body}" for title, body, *_ in ROWS]
     expected = topics.model_.transform(topics.counter_.transform(texts)[:, topics.columns_])
     np.testing.assert_allclose(predictor.topics_[0], expected[0] / np.linalg.norm(expected[0]), rtol=1e-5)
 
@@ -65,12 +48,6 @@ def test_a_score_is_the_weighted_sum(predictor):
     expected = sum(weight * part for weight, part in zip(weights, predictor.similarities(rows), strict=True))
     np.testing.assert_allclose(predictor.scores(rows), expected, rtol=1e-5)
     assert all(0 <= weight <= 1 for weight in weights)
-
-
-def test_another_fit_is_the_same(predictor):
-    again = fitted()
-    assert again.weights_ == predictor.weights_
-    assert (again.scores(np.arange(6)) == predictor.scores(np.arange(6))).all()
 
 
 def test_recall_worked_out_by_hand():
@@ -112,19 +89,5 @@ def test_lists_of_different_lengths_are_padded():
 
 
 def test_a_corpus_without_tags_says_so():
-    assert fitted(TABLE.assign(labels="")).warnings_ == (
-        "dup_predictor: no document has what tag similarity reads: it is 0",
-    )
-
-
-def test_a_corpus_without_words_scores_zero():
-    predictor = fitted(TABLE.assign(title="", description="", labels=""))
-    assert (predictor.scores(np.arange(6)) == 0).all()
-    assert len(predictor.warnings_) == 4
-
-
-def test_training_without_duplicates_is_refused():
-    with pytest.raises(ValueError, match=r"^dup_predictor needs a duplicate pair in the training part to learn from$"):
-        fitted(train=TRAIN.assign(label=0))
-    with pytest.raises(ValueError, match=r"^dup_predictor needs a training query with an earlier duplicate"):
-        fitted(train=pd.DataFrame({"query": [0], "document": [0], "label": [1]}))
+    warning = "dup_predictor: no document has what tag similarity reads: it is 0"
+    assert fitted(DupPredictor(**SMALL), TABLE.assign(labels="")).warnings_ == (warning,)

@@ -1,7 +1,6 @@
 """The task from the command line: a run folder with tables and a page, seeds, and refusals."""
 
 import re
-import sys
 
 import numpy as np
 import pandas as pd
@@ -29,7 +28,7 @@ SMALL = (
 
 
 @pytest.fixture(scope="module")
-def call(waiting_corpus, tmp_path_factory):
+def call(command, waiting_corpus, tmp_path_factory):
     """Runs a command in a folder with the corpus as a file."""
     folder = tmp_path_factory.mktemp("confirmation")
     table = waiting_corpus.reports
@@ -46,15 +45,7 @@ def call(waiting_corpus, tmp_path_factory):
         }
     ).to_csv(folder / "small.csv", index=False)
 
-    def run(command, *options):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(folder)
-            patch.setenv("GEDBD_CACHE", str(folder / "cache"))
-            patch.setattr(sys, "argv", ["gedbd", *options])
-            command.main()
-        return folder
-
-    return run
+    return lambda module, *options: command(module, folder, *options)
 
 
 @pytest.fixture(scope="module")
