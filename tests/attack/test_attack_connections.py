@@ -3,10 +3,10 @@
 import asyncio
 import errno
 import logging
-import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from raw_http import HEALTH, JSON_HEAD, connect, exchange, health, read_all, until
+from raw_http import HEALTH, answers, connect, exchange, health, posted, read_all, until
 from served import serving
 
 from gedbd.service.app import create_app
@@ -14,6 +14,7 @@ from gedbd.service.server import LOG_EVERY_S, RepeatedMessages
 from gedbd.triage.bug_report import Report
 
 END = b"\r\n"
+WAITING = b'{"title": "wait for the file go"}'
 
 
 def test_requests_over_the_limit_of_connections_are_answered_503(index, listening):
@@ -36,14 +37,13 @@ def test_a_connection_without_a_further_request_is_closed(index, listening):
 @pytest.mark.usefixtures("hang_guard")
 def test_the_service_ends_while_answers_wait_and_requests_are_incomplete(index):
     index.add([Report("Long", "word " * 39_000, "90")])
-    search, body = b"POST /api/search HTTP/1.1\r\n" + JSON_HEAD, b'{"title": "wait for the file go"}'
-    lines: list[socket.socket] = []
+    lines = []
     with serving(create_app(index), shutdown_grace_s=0) as port:
         for request in (
             b"GET /api/reports/90 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 300,
             HEALTH,
-            search + b"Content-Length: 1000\r\n\r\n{",
-            search + b"Content-Length: %d\r\n\r\n%s" % (len(body), body),
+            posted(b"/api/search", b"{", 1000),
+            posted(b"/api/search", WAITING),
         ):
             line = connect(port, receive_bytes=4096)
             line.sendall(request)
@@ -57,6 +57,23 @@ def test_the_service_ends_while_answers_wait_and_requests_are_incomplete(index):
         assert b"retry-after: 5" in answer.lower()
     for line in lines:
         line.close()
+
+
+@pytest.mark.usefixtures("hang_guard")
+def test_a_search_in_flight_is_answered_before_the_service_ends(index):
+    with ThreadPoolExecutor(2) as threads, serving(create_app(index), shutdown_grace_s=60) as port:
+        answer = threads.submit(exchange, port, posted(b"/api/search", WAITING, close=True))
+        until((index.folder / "searching").exists)
+
+        def let_go():
+            until(lambda: not answers(port))
+            assert not index.closed
+            (index.folder / "go").touch()
+
+        released = threads.submit(let_go)
+    released.result()
+    assert answer.result().startswith(b"HTTP/1.1 200 ")
+    assert index.closed
 
 
 def logged(message: str, error: BaseException | None = None, seconds: float = 0.0) -> logging.LogRecord:

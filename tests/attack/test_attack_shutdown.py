@@ -4,10 +4,9 @@ import signal
 import socket
 import sqlite3
 import threading
-import time
 
 import pytest
-from raw_http import HEALTH, JSON_HEAD, connect, exchange, health, measured, read_all, until
+from raw_http import HEALTH, answers, connect, exchange, health, measured, posted, read_all, until
 from served_process import served
 
 from gedbd.sampling.feedback_labels import FEEDBACK_FILE
@@ -16,65 +15,60 @@ pytestmark = pytest.mark.slow
 
 REPORT = b'{"issue_id": "90", "title": "Long", "description": "' + b"word " * 39_000 + b'"}'
 FULL = b"GET /api/reports/90 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+WAITING = posted(b"/api/search", b'{"title": "wait for the file go"}')
 
 
-def posted(path: bytes, body: bytes, length: int | None = None) -> bytes:
-    size = len(body) if length is None else length
-    return b"POST %s HTTP/1.1\r\n%sContent-Length: %d\r\n\r\n%s" % (path, JSON_HEAD, size, body)
+def hold(port: int, request: bytes, count: int, **options: int) -> list[socket.socket]:
+    lines = [connect(port, f"127.0.0.{1 + number % 5}", **options) for number in range(count)]
+    for line in lines:
+        line.sendall(request)
+    return lines
 
 
-def hold_many_answers(port: int) -> list[socket.socket]:
+def hold_many_answers(port):
     """Asks for 60 MB and reads none of it."""
-    exchange(port, posted(b"/api/reports", REPORT).replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1))
-    line = connect(port, receive_bytes=4096)
-    line.sendall(FULL * 300)
+    exchange(port, posted(b"/api/reports", REPORT, close=True))
+    lines = hold(port, FULL * 300, 1, receive_bytes=4096)
     counts = [-1.0, -2.0]
     while counts[-1] != counts[-2] or counts[-1] < 1:  # until all buffers are full and no further answer is sent
-        time.sleep(0.2)
+        threading.Event().wait(0.2)
         counts.append(measured(port, 'gedbd_requests_total{path="/api/reports/{issue_id:path}",status="200"}'))
-    return [line]
-
-
-def hold_half_headers(port: int) -> list[socket.socket]:
-    lines = [connect(port, f"127.0.0.{1 + number % 5}") for number in range(100)]
-    for line in lines:
-        line.sendall(HEALTH)
     return lines
 
 
-def hold_half_bodies(port: int) -> list[socket.socket]:
-    lines = [connect(port) for _ in range(20)]
-    for line in lines:
-        line.sendall(posted(b"/api/search", b'{"title": "', 1000))
-    return lines
+def hold_half_headers(port):
+    return hold(port, HEALTH, 100)
 
 
-def hold_searches(port: int) -> list[socket.socket]:
+def hold_half_bodies(port):
+    return hold(port, posted(b"/api/search", b'{"title": "', 1000), 20)
+
+
+def hold_searches(port):
     """More searches than there are threads, none of which ever ends."""
-    lines = [connect(port) for _ in range(5)]
-    for line in lines:
-        line.sendall(posted(b"/api/search", b'{"title": "wait for the file go"}'))
-    return lines
+    return hold(port, WAITING, 5)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("hold", [hold_many_answers, hold_half_headers, hold_half_bodies, hold_searches])
-def test_the_service_ends_in_time(tmp_path, hold, number):
+ALL = (hold_many_answers, hold_half_bodies, hold_searches)
+
+
+@pytest.mark.parametrize(
+    ("holds", "number"),
+    [
+        ([hold_many_answers], signal.SIGTERM),
+        ([hold_half_headers], signal.SIGTERM),
+        ([hold_half_bodies], signal.SIGINT),
+        ([hold_searches], signal.SIGINT),
+        (ALL, signal.SIGTERM),
+        (ALL, signal.SIGINT),
+    ],
+)
+def test_the_service_ends_in_time(tmp_path, holds, number):
     with served(tmp_path) as service:
-        lines = hold(service.port)
-        if hold is hold_searches:
+        lines = [line for hold in holds for line in hold(service.port)]
+        if hold_searches in holds:
             until((tmp_path / "searching").exists)
         service.end(number)
-        for line in lines:
-            line.close()
-        assert "Traceback" not in service.logged()
-
-
-def test_all_of_it_at_once_ends_in_time_too(tmp_path):
-    with served(tmp_path) as service:
-        lines = [line for hold in (hold_many_answers, hold_half_bodies, hold_searches) for line in hold(service.port)]
-        until((tmp_path / "searching").exists)
-        service.end()
         for line in lines:
             line.close()
         assert "Traceback" not in service.logged()
@@ -85,9 +79,7 @@ def test_a_change_that_waits_for_a_locked_file_holds_nothing_up(tmp_path):
     with served(tmp_path) as service:
         other = sqlite3.connect(tmp_path / FEEDBACK_FILE, isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")
-        lines = [connect(service.port) for _ in range(5)]
-        for line in lines:
-            line.sendall(posted(b"/api/feedback", body))
+        lines = hold(service.port, posted(b"/api/feedback", body), 5)
         assert health(service.port) == 200
         service.end()
         other.close()
@@ -97,14 +89,18 @@ def test_a_change_that_waits_for_a_locked_file_holds_nothing_up(tmp_path):
         assert "Traceback" not in service.logged()
 
 
-def test_a_search_in_flight_is_told_that_the_service_ends(tmp_path):
+@pytest.mark.parametrize("finishes", [True, False])
+def test_a_search_in_flight_is_answered_or_told_that_the_service_ends(tmp_path, finishes):
     with served(tmp_path) as service:
-        answers: list[bytes] = []
-        ask = posted(b"/api/search", b'{"title": "wait for the file go"}')
-        asking = threading.Thread(target=lambda: answers.append(exchange(service.port, ask)))
-        asking.start()
+        (line,) = hold(service.port, WAITING, 1)
         until((tmp_path / "searching").exists)
+        service.process.send_signal(signal.SIGTERM)
+        until(lambda: not answers(service.port))
+        assert not (tmp_path / "closed").exists()
+        if finishes:
+            (tmp_path / "go").touch()
+        answer = read_all(line)
         service.end()
-        asking.join(10)
-    assert answers[0].startswith(b"HTTP/1.1 503 ")
-    assert b"Retry-After" in answers[0] or b"retry-after" in answers[0]
+    assert answer.startswith(b"HTTP/1.1 200 " if finishes else b"HTTP/1.1 503 ")
+    assert finishes or b"retry-after" in answer.lower()
+    assert (tmp_path / "closed").exists() == finishes

@@ -5,10 +5,11 @@ import re
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from raw_http import answers, until
 
 MANUAL = Path(__file__).parents[2] / "docs" / "guides" / "proxy.md"
 NGINX = """
@@ -80,21 +81,12 @@ def proxied(program: str, folder: Path, service_port: int, port: int) -> Iterato
             [program, *options[name]], env=os.environ | folders, stdout=output, stderr=subprocess.STDOUT
         )
     try:
-        deadline = time.monotonic() + 20
-        while process.poll() is None and not answers(port):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(lambda: process.poll() is not None or answers(port))
         assert process.poll() is None, (folder / "output").read_text()
         yield
     finally:
         process.terminate()
         process.wait(20)
-
-
-def answers(port: int) -> bool:
-    """Whether something listens on a port."""
-    with socket.socket() as line:
-        return line.connect_ex(("127.0.0.1", port)) == 0
 
 
 def free_port() -> int:

@@ -11,6 +11,19 @@ JSON_HEAD = HEAD + b"Content-Type: application/json\r\n"
 HEALTH = b"GET /api/health HTTP/1.1\r\n" + HEAD
 
 
+def posted(path: bytes, body: bytes, length: int | None = None, close: bool = False) -> bytes:
+    """A request with a JSON body, which may state another length than its own."""
+    size = len(body) if length is None else length
+    head = JSON_HEAD + (b"Connection: close\r\n" if close else b"")
+    return b"POST %s HTTP/1.1\r\n%sContent-Length: %d\r\n\r\n%s" % (path, head, size, body)
+
+
+def answers(port: int) -> bool:
+    """Whether something listens on a port."""
+    with socket.socket() as line:
+        return line.connect_ex(("127.0.0.1", port)) == 0
+
+
 def connect(port: int, source: str = "127.0.0.1", receive_bytes: int | None = None) -> socket.socket:
     """A connection from one of this machine's addresses; a small receive buffer makes a slow reader."""
     line = socket.socket()
