@@ -62,6 +62,14 @@ def _seed() -> None:
     torch.manual_seed(0)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _resolvers() -> None:
+    """What configurations compute, for tests that compose one without a command."""
+    from gedbd.configuration.resolvers import register_resolvers
+
+    register_resolvers()
+
+
 @pytest.fixture
 def hang_guard() -> Iterator[None]:
     """Fails a test that hangs, such as one whose long text takes a parser quadratic time.

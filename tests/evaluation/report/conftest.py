@@ -25,6 +25,12 @@ def composed(command: str, groups: tuple[str, ...]) -> DictConfig:
     return cfg
 
 
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch):
+    """Intervals by fewer samples, as no test here looks at their ends."""
+    monkeypatch.setattr("gedbd.evaluation.significance.RESAMPLES", 100)
+
+
 @pytest.fixture
 def leave(tmp_path: Path) -> Callable[..., Run]:
     """Leaves a finished run folder, configured as ``gedbd.train`` (or ``gedbd.commands.baseline``) is by overrides."""

@@ -1,3 +1,7 @@
+"""The page and the Markdown file of some sections, and pages whose rows get buttons for a verdict."""
+
+import base64
+import hashlib
 import re
 from datetime import UTC, datetime
 
@@ -5,6 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from gedbd.evaluation.report.judging import Judging, Verdict
 from gedbd.evaluation.report.report_page import fill_tables, markdown, slug, write_report
 from gedbd.evaluation.report.section import Section, show
 
@@ -18,38 +23,6 @@ TABLE = pd.DataFrame(
         "threshold": [0.9, 0.1],
     }
 )
-
-
-def line() -> Figure:
-    figure = Figure()
-    figure.subplots().plot([0, 1])
-    return figure
-
-
-def test_intervals_stand_behind_their_value_and_the_best_is_marked():
-    shown = show(TABLE)
-    assert shown.header == ["model", "seeds", "RR@10", "threshold"]
-    assert shown.numeric == [False, True, True, True]
-    assert [[cell.text for cell in row] for row in shown.rows] == [
-        ["a|b", "1", "0.500 [0.400, 0.600]", "0.900"],
-        ["<c>", "3", "0.750 [0.700, 0.800]", "0.100"],
-    ]
-    assert [[cell.best for cell in row] for row in shown.rows] == [[False] * 4, [False, False, True, False]]
-
-
-def test_a_single_row_wins_nothing():
-    assert not any(cell.best for row in show(TABLE.head(1)).rows for cell in row)
-
-
-def test_markdown_table():
-    assert markdown(show(TABLE)) == [
-        "| model | seeds | RR@10 | threshold |",
-        "| --- | ---: | ---: | ---: |",
-        "| a\\|b | 1 | 0.500 [0.400, 0.600] | 0.900 |",
-        "| &lt;c> | 3 | **0.750 [0.700, 0.800]** | 0.100 |",
-    ]
-
-
 LINKED = pd.DataFrame(
     {
         "report": ["A|1", "<b>", "3", "4"],
@@ -57,19 +30,54 @@ LINKED = pd.DataFrame(
         "url of nothing": ["https://c.org", "", "", ""],
     }
 )
+EVIL = "</script><b>\"'"
+PAIRS = pd.DataFrame({"verdict": ["", "duplicate"], "report": ["3", EVIL], "suggested": ["1", "2"]})
+JUDGING = Judging("key <1>", "judgements.csv", "out", "gedbd judge", (Verdict(EVIL, "2", "accept"),))
 
 
-def test_ids_with_an_address_are_links():
+def line() -> Figure:
+    figure = Figure(figsize=(4, 3))
+    figure.subplots().plot([0, 1])
+    return figure
+
+
+def cells(shown, attribute: str = "text") -> list[list[object]]:
+    return [[getattr(cell, attribute) for cell in row] for row in shown.rows]
+
+
+def test_intervals_stand_behind_their_value_and_the_best_is_marked():
+    shown = show(TABLE)
+    assert shown.header == ["model", "seeds", "RR@10", "threshold"]
+    assert shown.numeric == [False, True, True, True]
+    assert cells(shown) == [
+        ["a|b", "1", "0.500 [0.400, 0.600]", "0.900"],
+        ["<c>", "3", "0.750 [0.700, 0.800]", "0.100"],
+    ]
+    assert cells(shown, "best") == [[False] * 4, [False, False, True, False]]
+    assert cells(show(TABLE.head(1)), "best") == [[False] * 4]  # a single row wins nothing
+    assert markdown(shown) == [
+        "| model | seeds | RR@10 | threshold |",
+        "| --- | ---: | ---: | ---: |",
+        "| a\\|b | 1 | 0.500 [0.400, 0.600] | 0.900 |",
+        "| &lt;c> | 3 | **0.750 [0.700, 0.800]** | 0.100 |",
+    ]
+
+
+def test_values_of_options_are_shown_as_typed_zero_without_a_sign_and_long_texts_in_wide_columns():
+    shown = show(pd.DataFrame({"graph.pca_dim": [5.0, None], "difference": [-0.0001, 0.25]}))
+    assert shown.header == ["graph.pca_dim", "difference"]
+    assert cells(shown) == [["5", "0.000"], ["", "0.250"]]
+    assert show(pd.DataFrame({"a": ["x"], "b": ["x" * 40], "c": [1]})).kinds == ["", "long", "number"]
+
+
+def test_ids_with_an_address_are_links_that_open_in_a_tab_of_their_own(tmp_path):
     shown = show(LINKED)
     assert shown.header == ["report", "url of nothing"]
-    assert [row[0].url for row in shown.rows] == ["https://b.org/A|1?x=(1)&y=2", "", "", ""]
+    assert [row[0] for row in cells(shown, "url")] == ["https://b.org/A|1?x=(1)&y=2", "", "", ""]
     assert markdown(shown)[2:4] == [
         "| [A\\|1](https://b.org/A%7C1?x=%281%29&y=2) | `https://c.org` |",
         "| &lt;b> |  |",
     ]
-
-
-def test_links_of_the_page_are_escaped_and_open_in_a_tab_of_their_own(tmp_path):
     text = write_report(tmp_path, "T", "sum", [Section("A", "text", [LINKED])]).read_text()
     opened = 'target="_blank" rel="noopener noreferrer"'
     assert f'<td dir="auto"><a href="https://b.org/A|1?x=(1)&amp;y=2" {opened}>A|1</a></td>' in text
@@ -77,16 +85,20 @@ def test_links_of_the_page_are_escaped_and_open_in_a_tab_of_their_own(tmp_path):
     assert "javascript" not in text
 
 
-def test_page_escapes_what_reports_say(tmp_path):
+def test_page_escapes_what_reports_say_and_figures_have_a_size(tmp_path):
     section = Section("A <b> & c", "text & <i>", [TABLE], [("one", 'a "figure" <x>', line())])
     text = write_report(tmp_path, "T <1>", "sum", [section]).read_text()
     assert "<title>T &lt;1&gt;</title>" in text
     assert '<td dir="auto">&lt;c&gt;</td>' in text
     assert "text &amp; &lt;i&gt;" in text
     assert 'alt="a &#34;figure&#34; &lt;x&gt;"' in text
+    assert 'width="400" height="300"' in text
     assert re.findall(r'<section id="(.*?)">', text) == ["a-b-c"]
     assert (tmp_path / "report_figures" / "one.png").is_file()
     assert '![a "figure" &lt;x>](report_figures/one.png)' in (tmp_path / "report.md").read_text()
+    assert "Made" not in text  # without date or steps
+    assert "Next" not in text
+    assert slug("Ranking: xamarin, newest 12,000") == "ranking-xamarin-newest-12-000"
 
 
 def test_tables_in_markdown_are_replaced():
@@ -97,25 +109,8 @@ def test_tables_in_markdown_are_replaced():
     assert filled.count("| model |") == 2
     assert [filled.splitlines()[0], filled.splitlines()[-1]] == ["before", "after"]
     assert fill_tables(filled, sections) == filled
-
-
-def test_a_table_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match="the report has no section B; choose from A"):
-        fill_tables("<!-- report: B --><!-- end -->", [Section("A", "", [])])
-
-
-def test_slugs():
-    assert slug("Ranking: xamarin, newest 12,000") == "ranking-xamarin-newest-12-000"
-
-
-def test_values_of_options_are_shown_as_typed_and_zero_without_a_sign():
-    shown = show(pd.DataFrame({"graph.pca_dim": [5.0, None], "difference": [-0.0001, 0.25]}))
-    assert shown.header == ["graph.pca_dim", "difference"]
-    assert [[cell.text for cell in row] for row in shown.rows] == [["5", "0.000"], ["", "0.250"]]
-
-
-def test_long_texts_get_wide_columns():
-    assert show(pd.DataFrame({"a": ["x"], "b": ["x" * 40], "c": [1]})).kinds == ["", "long", "number"]
+        fill_tables(text, sections[:1])
 
 
 def test_empty_tables_are_left_out_and_named(tmp_path):
@@ -147,13 +142,27 @@ def test_date_command_and_next_steps(tmp_path):
     assert "Try this:\n\n```\ngedbd index run='a & b'\n```\n\nRead on.\n" in text
 
 
-def test_a_page_without_date_or_steps_mentions_none(tmp_path):
-    page = write_report(tmp_path, "T", "sum", []).read_text()
-    assert "Made" not in page
-    assert "Next" not in page
-
-
-def test_figures_have_a_size_before_they_are_loaded(tmp_path):
-    figure = Figure(figsize=(4, 3))
-    page = write_report(tmp_path, "T", "sum", [Section("A", "", [], [("one", "a figure", figure)])]).read_text()
-    assert 'width="400" height="300"' in page
+def test_rows_get_hidden_buttons_and_text_of_a_tracker_is_no_part_of_the_program(tmp_path):
+    section = Section("Pairs", "text", [PAIRS], asks_verdicts=True)
+    page = write_report(tmp_path, "T", "sum", [section], judging=JUDGING).read_text()
+    marked = re.findall(r'<td class="verdict".*?</td>', page)
+    assert [re.findall('<span class="state">(.*?)</span>', cell) for cell in marked] == [["no verdict"], ["duplicate"]]
+    buttons = [
+        '<button type="button" value="accept" hidden>duplicate</button>',
+        '<button type="button" value="reject" hidden>not a duplicate</button>',
+    ]
+    assert [re.findall("<button.*?</button>", cell) for cell in marked] == [buttons] * 2
+    assert 'data-report="3" data-suggested="1"' in marked[0]
+    text = (tmp_path / "report.md").read_text()
+    assert "| duplicate |" in text
+    assert "<button" not in text
+    scripts = re.findall("<script>(.*?)</script>", page, re.DOTALL)
+    assert len(scripts) == page.count("</script>") == 1
+    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+    policy = re.search('Content-Security-Policy" content="(.*?)"', page)
+    assert f"script-src &#39;sha256-{digest}&#39;" in policy[1]
+    assert "<b>" not in page
+    page = write_report(tmp_path, "T", "sum", [section]).read_text()  # without verdicts there is no program
+    assert "<script" not in page
+    assert "<button" not in page
+    assert '<td class="verdict" dir="auto">duplicate</td>' in page

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import gedbd.commands.compare
-from gedbd.evaluation.report.all_sections import report_runs
+from gedbd.evaluation.report.all_sections import next_steps, repeated_runs, report_runs, runs_section, summarise
+from gedbd.evaluation.report.run_settings import group_settings
 from gedbd.evaluation.run_folders import Run
 
 NUM_QUERIES = 12
@@ -96,3 +97,36 @@ def test_two_runs_on_the_same_queries_differ_by_their_ranks(runs, monkeypatch, c
     assert table.loc["mrr", "difference"] == pytest.approx(1 / 2 - 1 / 4)
     assert table.loc["rr@1", "difference"] == 0
     assert "text_1.0 minus graph_1.0, 1 seed" in capsys.readouterr().out
+
+
+def test_repeated_runs_are_named_with_the_newer_one(leave):
+    old, new, other = leave("old", time=1), leave("new", time=2), leave("other", "seed=1")
+    settings = group_settings([old, new, other])
+    (row,) = repeated_runs(settings)
+    assert (row["seed"], row["left out"], row["newer"]) == ("0", old.folder.as_posix(), new.folder.as_posix())
+    runs, repeated = runs_section(settings).tables
+    assert runs["folder"].tolist() == [new.folder.as_posix(), other.folder.as_posix()]
+    assert repeated["left out"].tolist() == [old.folder.as_posix()]
+    assert len(runs_section(group_settings([new, other])).tables) == 1
+    settings = group_settings([old, new, other, leave("alone", "graph=none")])
+    assert summarise(settings, 0, 0) == "3 runs in 2 settings. Left out: 1 repeated run."
+    assert summarise(settings, 2, 1) == (
+        "3 runs in 2 settings. Left out: 1 repeated run; 2 unfinished runs; 1 run with a page of its own."
+    )
+
+
+def test_next_steps_name_commands_that_can_be_given(leave, tmp_path):
+    halted = tmp_path / "halted"
+    (halted / "checkpoints").mkdir(parents=True)
+    (halted / "checkpoints" / "last.ckpt").touch()
+    runs = [
+        leave(f"{name}/seed_{seed}", f"graph={name}", f"seed={seed}") for name in ("none", "dense") for seed in "01"
+    ]
+    steps = next_steps(group_settings(runs), [halted, Path("never/started")])
+    assert [command for _, command in steps] == [
+        f"gedbd train ckpt_path={halted.as_posix()}/checkpoints/last.ckpt",
+        f"gedbd compare run={tmp_path.as_posix()}/dense against={tmp_path.as_posix()}/none",
+    ]
+    # Settings of other tests are not compared.
+    steps = next_steps(group_settings([leave("a"), leave("b", "split=group", "graph=none")]), [])
+    assert steps == [("2 settings trained with only one seed: seeds=3 shows the variation between seeds.", "")]
