@@ -1,4 +1,4 @@
-"""The two towers with their momentum twins and memory banks, and the losses of a batch."""
+"""The two towers with their momentum twins and memory banks, which keys are negatives, and the losses of a batch."""
 
 import copy
 from collections.abc import Callable
