@@ -12,7 +12,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from proxied import find_nginx, free_port, proxied
+from proxied import free_port, proxied
 from small_github import ISSUES, REPOSITORY, SmallGitHub
 
 TOKEN = "a-token-for-the-soak-test"
@@ -36,7 +36,7 @@ class Server:
         self.work = work
         self.github_url = github_url
         self.own_port = free_port()
-        self.nginx = find_nginx()
+        self.nginx = shutil.which("nginx")
         self.port = self.own_port if self.nginx is None else free_port()  # what clients connect to
         self.log = work / "server.log"
         self.clock = work / "clock"

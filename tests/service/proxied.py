@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -43,14 +42,6 @@ CHANGES = {
         ("127.0.0.1:8080", "127.0.0.1:{service_port}"),
     ),
 }
-
-
-def find_nginx() -> str | None:
-    """The program, from Debian's package if there is none and it may be installed; None without one."""
-    if shutil.which("nginx") is None and shutil.which("apt-get") is not None and os.geteuid() == 0:
-        for command in (["update"], ["install", "--yes", "--no-install-recommends", "nginx-light"]):
-            subprocess.run(["apt-get", "-qq", *command], check=False, capture_output=True, timeout=300)
-    return shutil.which("nginx")
 
 
 def configuration(name: str, port: int, service_port: int) -> str:

