@@ -79,6 +79,7 @@ FAULTS = [
         "the lowest value of an option is refused",
         'if value < lowest:\n            raise ValueError(f"{key}=',
         'if value <= lowest:\n            raise ValueError(f"{key}=',
+        (("too_low = value < self.low or", "too_low = value <= self.low or"),),
     ),
     Fault(
         "first test row",
@@ -115,6 +116,7 @@ FAULTS = [
         "changes in the first moments of an issue are undone",
         "change.when - issue.created_at <= CREATION",
         "change.when - issue.created_at < CREATION * 0",
+        (("pair[0] - issue.created_at <= CREATION", "pair[0] - issue.created_at < CREATION * 0"),),
     ),
     Fault(
         "issue on two pages",
@@ -127,6 +129,7 @@ FAULTS = [
         "a fix must be made a day after its report",
         "made_at < created_at - MAX_EARLY",
         "made_at < created_at + MAX_EARLY",
+        (("self._created_at.iloc[row] - MAX_EARLY", "self._created_at.iloc[row] + MAX_EARLY"),),
     ),
     Fault(
         "size of a patch",
