@@ -5,6 +5,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
+from matplotlib.transforms import Bbox
 
 from gedbd.encoders.tag_encoder import TagNetwork
 from gedbd.evaluation.figure_files import DARK_GREY, DUPLICATE, GREY, SERIES
@@ -14,12 +15,10 @@ EDGES_PER_TAG = 3
 LARGEST_NODE = 900  # square points
 MAX_BARS = 30
 MAX_ISOLATED = 8  # that are named
-LETTER_WIDTH = 0.56  # of an average letter, relative to the size of the font
 # Of the largest communities; tags of the others are grey.
 COLOURS = SERIES[:-1]
 RARE_LABEL = DARK_GREY
 
-Box = tuple[float, float, float, float]
 Positions = dict[int, tuple[float, float]]
 
 
@@ -115,39 +114,27 @@ def _draw_labels(axis: Axes, network: TagNetwork, positions: Positions, colours:
     halo = [withStroke(linewidth=2.5, foreground="white")]
     axis.autoscale_view()
     highest = max(network.counts[list(positions)])
-    drawn: list[Box] = []
+    drawn: list[Bbox] = []
     for node in sorted(positions, key=lambda node: -network.counts[node]):
-        name = network.tags[node]
         size = 7 + 5 * float(np.sqrt(network.counts[node] / highest))
-        x, y = axis.transData.transform(positions[node]) * 72 / axis.figure.dpi
         for shift in (0.0, size, -size):
-            box = label_box(name, size, x, y + shift)
-            if not any(overlap(box, other) for other in drawn):
+            label = axis.annotate(
+                network.tags[node],
+                positions[node],
+                (0, shift),
+                textcoords="offset points",
+                ha="center",
+                va="center",
+                fontsize=size,
+                color=colours.get(node, RARE_LABEL),
+                path_effects=halo,
+                parse_math=False,
+            )
+            box = label.get_window_extent()
+            if not any(box.overlaps(other) for other in drawn):
                 drawn.append(box)
-                axis.annotate(
-                    name,
-                    positions[node],
-                    (0, shift),
-                    textcoords="offset points",
-                    ha="center",
-                    va="center",
-                    fontsize=size,
-                    color=colours.get(node, RARE_LABEL),
-                    path_effects=halo,
-                )
                 break
-
-
-def label_box(name: str, size: float, x: float, y: float) -> Box:
-    """Left, right, lower and upper end of a label, about its centre, in points."""
-    half = LETTER_WIDTH * size * len(name) / 2
-    return x - half, x + half, y - 0.6 * size, y + 0.6 * size
-
-
-def overlap(first: Box, second: Box) -> bool:
-    """Whether two boxes have an area in common."""
-    sideways = first[0] < second[1] and second[0] < first[1]
-    return sideways and first[2] < second[3] and second[2] < first[3]
+            label.remove()
 
 
 def _bars(network: TagNetwork, places: np.ndarray) -> Figure:

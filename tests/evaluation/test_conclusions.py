@@ -23,35 +23,25 @@ def pairs(right: int, frozen_right: int) -> pd.DataFrame:
     return pd.concat([val, test.assign(group=np.r_[np.arange(10), np.arange(10)])], ignore_index=True)
 
 
+def verdict(right: int, frozen_right: int, columns: dict[str, str] = COLUMNS) -> list[str]:
+    table = pairs(right, frozen_right)
+    return verdict_on_pairs(table, "test", columns, compare_methods(table, "test", columns)).split("; ")
+
+
 def test_differences_that_are_shown_and_that_are_not():
-    table = pairs(right=10, frozen_right=2)
-    line = verdict_on_pairs(table, "test", COLUMNS, compare_methods(table, "test", COLUMNS))
-    own, always, frozen = line.split("; ")
+    own, always, frozen = verdict(right=10, frozen_right=2)
     assert own == "test F1 1.000 [1.000, 1.000]"
     assert always == "always duplicate 0.667: better, +0.333 [+0.333, +0.333]"  # precision 1/2, recall 1
     assert frozen.startswith("frozen encoder 0.333: better, +0.667 [")  # precision 1, recall 2/10
-    table = pairs(right=2, frozen_right=10)
-    line = verdict_on_pairs(table, "test", COLUMNS, compare_methods(table, "test", COLUMNS))
-    assert "; frozen encoder 1.000: worse, -0.667 [" in line
-    table = pairs(right=8, frozen_right=8)
-    line = verdict_on_pairs(table, "test", COLUMNS, compare_methods(table, "test", COLUMNS))
-    assert line.endswith("; frozen encoder 0.889: no difference shown, +0.000 [+0.000, +0.000]")
-
-
-def test_a_baseline_is_held_against_always_duplicate_alone():
-    table = pairs(right=10, frozen_right=10)
-    line = verdict_on_pairs(table, "test", {"bm25": "score"}, compare_methods(table, "test", {"bm25": "score"}))
-    assert line.count(";") == 1
+    assert verdict(right=2, frozen_right=10)[2].startswith("frozen encoder 1.000: worse, -0.667 [")
+    equal = "frozen encoder 0.889: no difference shown, +0.000 [+0.000, +0.000]"
+    assert verdict(right=8, frozen_right=8)[2] == equal
+    assert len(verdict(10, 10, {"bm25": "score"})) == 2  # a baseline is compared with always duplicate alone
 
 
 @pytest.mark.parametrize(
     ("low", "high", "said"),
-    [
-        (0.01, 0.2, "better"),
-        (-0.2, -0.01, "worse"),
-        (-0.1, 0.1, "no difference shown"),
-        (0.0, 0.1, "no difference shown"),
-    ],
+    [(0.01, 0.2, "better"), (-0.2, -0.01, "worse")] + [(low, 0.1, "no difference shown") for low in (-0.1, 0.0)],
 )
 def test_the_interval_decides(low, high, said):
     assert conclude(Comparison(0.5, 0.4, 0.1, low, high, 0.01)) == said
@@ -64,13 +54,10 @@ def ranked(ranks: list[int]) -> Ranking:
     return Ranking(pd.DataFrame(columns), pd.DataFrame())
 
 
-def test_ranking_is_held_against_the_frozen_encoder():
+def test_ranking_is_compared_with_the_frozen_encoder_if_that_was_measured():
     rankings = {"text": ranked([1] * 10), "frozen": ranked([1, 1] + [11] * 8)}
     group = np.arange(10)
     line = verdict_on_queries("test", rankings, group, compare_rankings(rankings, group))
     assert line.startswith("test RR@10 1.000 [1.000, 1.000]; frozen encoder 0.200: better, +0.800 [")
-
-
-def test_what_was_not_measured_is_not_told():
     alone = {"bm25": ranked([1] * 10)}
-    assert verdict_on_queries("test", alone, np.arange(10), compare_rankings(alone, np.arange(10))) == ""
+    assert verdict_on_queries("test", alone, group, compare_rankings(alone, group)) == ""

@@ -47,31 +47,22 @@ def test_nothing_called_duplicate_and_everything_called_duplicate():
     assert everything["recall"] == 1
 
 
-def test_a_threshold_kept_in_single_precision_is_the_same_threshold():
+def test_scores_in_single_precision():
     scores = np.array([0.55, 0.54], dtype=np.float32)
     for threshold in (0.55, float(np.float32(0.55))):
         assert pairwise_metrics(scores, np.array([1, 0]), threshold)["f1"] == 1
-
-
-def test_cosines_that_pass_one_by_rounding():
-    scores = np.array([1.0000002, 0.9, -1.0000002], dtype=np.float32)
-    assert pairwise_metrics(scores, np.array([1, 0, 0]), 0.95)["average_precision"] == 1
-
-
-def test_the_grid_is_that_of_the_paper():
-    assert GRID.tolist() == [round(step * 0.05, 2) for step in range(21)]
+    beyond = np.array([1.0000002, 0.9, -1.0000002], dtype=np.float32)  # cosines that pass 1 by rounding
+    assert pairwise_metrics(beyond, np.array([1, 0, 0]), 0.95)["average_precision"] == 1
 
 
 def test_the_best_threshold_worked_out_by_hand():
+    assert GRID.tolist() == [round(step * 0.05, 2) for step in range(21)]  # of the paper
     scores, labels = np.array([0.9, 0.8, 0.7, 0.2]), np.array([1, 0, 1, 0])
     # from 0.7 on: 2 hits of 3, F1 = 4/5; from 0.9 on: 1 hit of 1, F1 = 2/3
     assert best_threshold(scores, labels) == 0.25
     assert best_threshold(scores, labels, np.array([0.0, 0.7, 0.75, 0.9])) == 0.7
-
-
-def test_the_lowest_of_several_equals():
-    scores, labels = np.array([0.9, 0.1]), np.array([1, 0])
-    assert best_threshold(scores, labels) == 0.15
+    # the lowest of several equals
+    assert best_threshold(np.array([0.9, 0.1]), np.array([1, 0])) == 0.15
     assert best_threshold(np.array([0.5, 0.5]), np.array([1, 1])) == 0.0
     assert best_threshold(np.array([-0.5, -0.7]), np.array([1, 0])) == 0.0  # nothing on the grid finds anything
 

@@ -44,6 +44,7 @@ def test_baselines_get_their_threshold_on_validation_pairs(predictions):
     assert methods.loc[TEXT, ["precision", "recall"]].tolist() == pytest.approx([1, 1])
     assert methods.loc[FROZEN, ["precision", "recall"]].tolist() == pytest.approx([1, 1 / 2])
     assert methods.loc[ALWAYS_DUPLICATE, ["precision", "recall", "f1"]].tolist() == pytest.approx([1 / 2, 1, 2 / 3])
+    assert ((methods["f1_low"] <= methods["f1"]) & (methods["f1"] <= methods["f1_high"])).all()
 
 
 def test_test_pairs_move_no_threshold(predictions):
@@ -56,10 +57,13 @@ def test_test_pairs_move_no_threshold(predictions):
     assert after["f1"].tolist() != before["f1"].tolist()
 
 
-def test_without_a_graph_the_text_branch_is_the_model(predictions):
+def test_a_run_may_have_no_graph_and_no_threshold_of_its_own(predictions):
     methods = compare_methods(predictions, "test", WITHOUT_GRAPH, 0.25)
     assert methods["method"].tolist() == [TEXT, FROZEN, ALWAYS_DUPLICATE]
     assert methods["threshold"].tolist() == [0.25, 0.85, 0.0]
+    methods = compare_methods(predictions, "test", {"mine": "score_frozen"})
+    assert methods["method"].tolist() == ["mine", ALWAYS_DUPLICATE]
+    assert methods["threshold"].tolist() == [0.85, 0.0]
 
 
 def test_examples_are_those_nearest_the_median_and_the_most_wrong():
@@ -78,39 +82,19 @@ def test_examples_are_those_nearest_the_median_and_the_most_wrong():
     }
     assert examples["id_1"].str.startswith("test-1-").all()
     assert examples.loc[0, ["id_2", "title_2"]].tolist() == ["test-2-2", "title 2"]
+    few = example_pairs(table("test", *[[0.9, 0.2, 0.4]] * 3, [1, 0, 0]), "test")  # each is shown once
+    assert sorted(few["score"]) == [0.2, 0.4, 0.9]
+    assert set(few["example"]) == {"typical"}
 
 
-def test_few_pairs_are_shown_once():
-    pairs = table("test", [0.9, 0.2, 0.4], [0.9, 0.2, 0.4], [0.9, 0.2, 0.4], [1, 0, 0])
-    examples = example_pairs(pairs, "test")
-    assert sorted(examples["score"]) == [0.2, 0.4, 0.9]
-    assert set(examples["example"]) == {"typical"}
-
-
-def test_figures_are_of_the_part_asked_for(predictions):
-    drawn = draw_figures(predictions, "test", WITH_GRAPH, 0.5)
+@pytest.mark.parametrize("columns", [WITH_GRAPH, WITHOUT_GRAPH])
+def test_figures_are_of_the_part_asked_for(predictions, columns):
+    drawn = draw_figures(predictions, "test", columns, 0.5)
     assert set(drawn) == {"confusion_matrix", "similarity_histogram", "precision_recall"}
     assert sum(int(text.get_text()) for text in drawn["confusion_matrix"].axes[0].texts) == 4
-    legend = drawn["precision_recall"].axes[0].get_legend().get_texts()
-    assert [text.get_text() for text in legend] == ["text + graph", "text alone", "frozen encoder", "always duplicate"]
-    alone = draw_figures(predictions, "test", WITHOUT_GRAPH, 0.5)["precision_recall"]
-    assert [text.get_text() for text in alone.axes[0].get_legend().get_texts()] == [
-        "text alone",
-        "frozen encoder",
-        "always duplicate",
-    ]
-
-
-def test_a_method_without_a_threshold_gets_it_on_validation_pairs(predictions):
-    methods = compare_methods(predictions, "test", {"mine": "score_frozen"})
-    assert methods["method"].tolist() == ["mine", ALWAYS_DUPLICATE]
-    assert methods["threshold"].tolist() == [0.85, 0.0]
-
-
-def test_the_interval_holds_the_value(predictions):
-    methods = compare_methods(predictions, "test", WITH_GRAPH, 0.5)
-    assert (methods["f1_low"] <= methods["f1"]).all()
-    assert (methods["f1"] <= methods["f1_high"]).all()
+    legend = [text.get_text() for text in drawn["precision_recall"].axes[0].get_legend().get_texts()]
+    assert legend[-3:] == ["text alone", "frozen encoder", "always duplicate"]
+    assert legend[:-3] == ["text + graph"] * (columns is WITH_GRAPH)
 
 
 def test_rankings_stand_side_by_side():

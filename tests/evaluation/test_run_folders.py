@@ -37,18 +37,15 @@ def test_a_training_run_is_read_back(tmp_path):
     assert (run.method, run.part, run.label, run.corpus) == ("text_graph", "test", "minilm, text + graph", "demo")
 
 
-def test_what_a_run_did_not_leave_is_none(tmp_path):
+def test_what_a_run_may_leave_is_read_back_and_is_none_otherwise(tmp_path):
     run = leave(tmp_path / "run", settings())
     assert run.ranking is run.queries is run.epochs is run.tsne is None
-
-
-def test_what_a_run_may_leave_is_read_back(tmp_path):
-    folder, table = leave(tmp_path / "run", settings()).folder, pd.DataFrame({"value": [1, 2]})
+    table = pd.DataFrame({"value": [1, 2]})
     for name in ("ranking", "metrics"):
-        table.to_csv(folder / f"{name}.csv", index=False)
+        table.to_csv(run.folder / f"{name}.csv", index=False)
     for name in ("queries", "tsne"):
-        table.to_parquet(folder / f"{name}.parquet", index=False)
-    run = Run(folder)
+        table.to_parquet(run.folder / f"{name}.parquet", index=False)
+    run = Run(run.folder)
     for read in (run.ranking, run.epochs, run.queries, run.tsne):
         pd.testing.assert_frame_equal(read, table)
 
@@ -62,11 +59,13 @@ def test_a_baseline_knows_its_part_and_name(tmp_path):
     assert trained.label == "frozen (trained encoder)"
 
 
-def test_the_corpus_is_named_with_its_slice_or_after_its_folder(tmp_path):
-    path = {"path": "data/xamarin/reports.csv.xz", "name": None}
-    assert leave(tmp_path / "a", settings(dataset={**path, "last_n": 24000})).corpus == "xamarin, newest 24,000"
-    assert leave(tmp_path / "b", settings(dataset={**path, "last_n": None})).corpus == "xamarin"
-    assert leave(tmp_path / "c", settings(dataset={**path, "name": "mine"})).corpus == "mine"
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [({"last_n": 24000}, "xamarin, newest 24,000"), ({"last_n": None}, "xamarin"), ({"name": "mine"}, "mine")],
+)
+def test_the_corpus_is_named_with_its_slice_or_after_its_folder(tmp_path, changed, name):
+    dataset = {"path": "data/xamarin/reports.csv.xz", "name": None} | changed
+    assert leave(tmp_path / "a", settings(dataset=dataset)).corpus == name
 
 
 def test_columns_of_scores_by_method(tmp_path):
@@ -98,21 +97,14 @@ def test_a_run_that_is_named_twice_is_found_once(tmp_path):
     assert (len(finished), len(unfinished)) == (1, 1)
 
 
-def test_a_folder_that_is_not_there_is_refused(tmp_path):
-    leave(tmp_path / "run", settings())
-    message = "{}: no such folder; give a run folder, a sweep, or a folder that contains them"
-    for path in (tmp_path / "walk", tmp_path / "run" / "config.yaml"):
-        with pytest.raises(ValueError, match=message.format(path)):
-            find_runs([tmp_path / "run", path])
-
-
 def test_a_folder_without_a_finished_run_is_refused(tmp_path):
     leave(tmp_path / "done", settings())
     leave(tmp_path / "open" / "0", settings(), finished=False)
     (tmp_path / "empty").mkdir()
-    for name in ("open", "empty"):
-        message = f"{tmp_path / name} has no finished run: resume an interrupted one with ckpt_path="
-        with pytest.raises(ValueError, match=message):
+    unfinished = "{} has no finished run: resume an interrupted one with ckpt_path="
+    absent = "{}: no such folder; give a run folder, a sweep, or a folder that contains them"
+    for name, message in {"open": unfinished, "empty": unfinished, "walk": absent, "done/config.yaml": absent}.items():
+        with pytest.raises(ValueError, match=message.format(tmp_path / name)):
             find_runs([tmp_path / "done", tmp_path / name])
 
 
@@ -127,24 +119,16 @@ def test_a_run_of_another_version_is_left_out_with_a_line(tmp_path):
         find_runs([old])
 
 
-def leave_backtest(folder: Path) -> Path:
-    leave(folder, settings(target_precision=0.7), finished=False)
-    (folder / "matching.json").write_text("{}")
-    return folder
-
-
-def test_a_finished_backtest_is_no_unfinished_run(tmp_path):
+def test_a_finished_backtest_has_its_own_page(tmp_path):
     leave(tmp_path / "done", settings())
     leave(tmp_path / "open", settings(), finished=False)
-    backtest = leave_backtest(tmp_path / "tested")
+    backtest = tmp_path / "tested"
+    leave(backtest, settings(target_precision=0.7), finished=False)
+    (backtest / "matching.json").write_text("{}")
     finished, unfinished, _ = find_runs([tmp_path, backtest])
     assert [run.folder.name for run in finished] == ["done"]
     assert unfinished == [tmp_path / "open"]
     assert find_own_pages([tmp_path, backtest]) == [backtest]
     assert find_own_pages([tmp_path / "done"]) == []
-
-
-def test_a_backtest_alone_is_refused(tmp_path):
-    backtest = leave_backtest(tmp_path / "tested")
     with pytest.raises(ValueError, match=r"tested has its own page, .*: see .*report\.html"):
         find_runs([backtest])

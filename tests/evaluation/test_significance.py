@@ -47,13 +47,9 @@ def test_intervals_worked_out_by_hand():
     everything_right = np.array([True, False, True])
     assert f1_interval(everything_right, np.array([1, 0, 1]), np.array([0, 1, 2]))[1] == 1
     assert f1_interval(~everything_right, np.array([1, 0, 1]), np.array([0, 1, 2])) == (0, 0)
-
-
-def test_the_mean_of_clusters_counts_their_sizes():
     # a hundred clusters: 50 of three 1s, 50 of a single 0; the mean is near 3/4, not 1/2
-    values = np.concatenate([np.ones(150), np.zeros(50)])
     cluster = np.concatenate([np.repeat(np.arange(50), 3), np.arange(50, 100)])
-    low, high = mean_interval(values, cluster)
+    low, high = mean_interval(np.r_[np.ones(150), np.zeros(50)], cluster)
     assert 0.6 < low < 0.75 < high < 0.85
 
 
@@ -69,7 +65,7 @@ def test_intervals_are_those_of_a_plain_loop():
     assert f1_interval(predicted, labels, cluster) == pytest.approx(plain, abs=0.03)
 
 
-def test_a_mean_is_in_its_interval_about_as_often_as_its_level_says():
+def test_values_are_in_their_intervals_about_as_often_as_the_level_says():
     generator = np.random.default_rng(0)
     cluster = np.repeat(np.arange(40), 5)
     inside, inside_alone, repeats = 0, 0, 80
@@ -81,15 +77,8 @@ def test_a_mean_is_in_its_interval_about_as_often_as_its_level_says():
             inside_alone += alone and low <= 0.3 <= high
     assert 0.88 <= inside / repeats <= 1
     assert inside_alone / repeats < 0.8
-
-
-def test_f1_is_in_its_interval_about_as_often_as_its_level_says():
-    generator = np.random.default_rng(0)
-    inside, repeats = 0, 80
-    for _ in range(repeats):
-        low, high = f1_interval(*verdicts(generator, 50))
-        inside += low <= 0.7 <= high
-    assert 0.88 <= inside / repeats <= 1
+    ends = [f1_interval(*verdicts(generator, 50)) for _ in range(repeats)]
+    assert 0.88 <= np.mean([low <= 0.7 <= high for low, high in ends]) <= 1
 
 
 def test_intervals_of_clustered_values_are_wider_than_of_single_ones():
@@ -239,6 +228,9 @@ def test_intervals_of_ratios_by_hand():
     assert (low[0], high[0]) == pytest.approx((0.0126, 0.9874), abs=1e-4)  # Clopper and Pearson's for 1 of 2
     assert np.isnan([low[1], high[1]]).all()  # no unit
     assert (low[2], high[2]) == pytest.approx((0, 0.975))  # one group, and it is wrong
+    mixed = np.array([[True], [False], [True]])
+    low, high = ratio_intervals(mixed, np.ones_like(mixed), np.zeros(3))
+    assert 0 < low[0] < 0.05 < 0.95 < high[0] < 1  # one group has an interval however mixed it is
     right = np.ones((3, 1), dtype=bool)
     assert ratio_intervals(right, right, np.arange(3))[0][0] == pytest.approx(0.025 ** (1 / 3))
     assert ratio_intervals(~right, right, np.arange(3))[1][0] == pytest.approx(1 - 0.025 ** (1 / 3))
@@ -253,13 +245,6 @@ def test_few_groups_have_the_exact_interval(hits, count):
     assert lower_bound(hits / count, count, 0.9) == pytest.approx(
         binomtest(hits, count, alternative="greater").proportion_ci(0.9).low
     )
-
-
-def test_one_group_has_an_interval_however_mixed_it_is():
-    above = np.array([[True], [False], [True]])
-    low, high = ratio_intervals(above, np.ones_like(above), np.zeros(3))
-    assert 0 < low[0] < 0.05
-    assert 0.95 < high[0] < 1
 
 
 def test_units_of_one_cluster_count_less():

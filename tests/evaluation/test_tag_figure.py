@@ -1,9 +1,11 @@
+from itertools import combinations
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from gedbd.encoders.tag_encoder import build_tag_network
-from gedbd.evaluation.tag_figure import label_box, overlap, strongest_edges, tag_network
+from gedbd.evaluation.tag_figure import strongest_edges, tag_network
 
 # Two triangles, of which b and e also occur together, and a tag of its own.
 TAGS = [("a", "b", "c")] * 4 + [("d", "e", "f")] * 3 + [("b", "e"), ("alone",)]
@@ -47,9 +49,12 @@ def test_without_edges_the_counts_are_drawn():
     assert axis.get_title() == "No edge among 2 tags; the most frequent"
 
 
-def test_labels_overlap_where_their_boxes_do():
-    first = label_box("four", size=10, x=0, y=0)  # 4 letters of 5.6 points
-    assert first == pytest.approx((-11.2, 11.2, -6, 6))
-    assert overlap(first, label_box("four", 10, 22, 11))
-    assert not overlap(first, label_box("four", 10, 23, 0))
-    assert not overlap(first, label_box("four", 10, 0, 12.5))
+def test_labels_that_would_overlap_are_left_out_those_of_rare_tags_first():
+    names = [rf"$\frac a-tag-with-a-long-name-{place}$" for place in range(40)]
+    network = build_tag_network([(names[place], names[(place + 1) % 40]) for place in range(40)] + [(names[3],)])
+    figure = tag_network(network)
+    labels = figure.axes[0].texts
+    assert labels[0].get_text() == names[3]
+    assert 5 < len(labels) < 40
+    boxes = [label.get_window_extent() for label in labels]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
