@@ -23,7 +23,7 @@ demo: install  ## train on the bundled corpus and show the results
 test: install  ## run the quick tests (COVERAGE=1 measures their coverage)
 	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'not slow and not browser' -n 2 --dist loadscope --no-loadscope-reorder $(if $(COVERAGE),--cov=gedbd --cov-report=term:skip-covered --cov-fail-under=94)
 
-test-all: install  ## run all tests but those of the browser, for some minutes
+test-all: install  ## run all tests but those of the browser
 	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'not browser' -n 2 --dist loadscope
 
 # Debian's package brings Chromium if it is missing.

@@ -79,7 +79,7 @@ class FieldTemplate:
         order: The parts to write, of ``PARTS``, in this order.
         tokens: Maximum number of tokens of each part, without its marker. One part may have null: it gets what the
             others leave, report by report. Null instead of the mapping cuts no part.
-        captions: A table written by ``gedbd.caption``, for the part ``screenshots``; null leaves the part out.
+        captions: A table written by ``gedbd caption``, for the part ``screenshots``; null leaves the part out.
         cleaning: Applied to descriptions first, texts to texts.
     """
 

@@ -54,7 +54,7 @@ def read_bugzilla(
         name: Short name of the corpus; ``None`` takes it from the path.
         path: A file of bugs (``.json``, or one bug per line), plain or packed, or a folder of such pages.
         base_url: Address of the Bugzilla, from which the addresses of reports follow. Exports do not hold it, except
-            those of ``gedbd.fetch``. ``url_template`` takes precedence.
+            those of ``gedbd fetch``. ``url_template`` takes precedence.
         options: See ``ExportOptions``.
 
     Raises:
