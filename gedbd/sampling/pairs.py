@@ -85,16 +85,17 @@ class NegativeSampler:
     def draw(self, count: int, positives: pd.DataFrame | None = None) -> pd.DataFrame:
         """Draws ``count`` negatives; with ``positives``, each contains a report of one of them in turn."""
         drawn = np.empty(0, dtype=np.int64)
-        missing = np.resize(np.arange(count if positives is None else len(positives)), count)
+        ends = None if positives is None else positives[["earlier", "later"]].to_numpy()
+        missing = np.resize(np.arange(count if ends is None else len(ends)), count)
         for _ in range(MAX_DRAW_ROUNDS):
             if not len(missing):
                 break
             partner = self.rng.integers(len(self.group), size=len(missing))
-            if positives is None:
+            if ends is None:
                 anchor = self.rng.integers(len(self.group), size=len(missing))
             else:
                 side = self.rng.integers(2, size=len(missing))
-                anchor = positives[["earlier", "later"]].to_numpy()[missing, side]
+                anchor = ends[missing, side]
             earlier = np.minimum(anchor, partner)
             later = np.maximum(anchor, partner)
             code = earlier * len(self.group) + later
