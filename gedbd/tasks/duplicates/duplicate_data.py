@@ -1,4 +1,4 @@
-"""Data of duplicate detection: batches of distinct reports and the pairs between them."""
+"""Data of duplicate detection: batches of distinct reports, the pairs between them, and the graph over all reports."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -6,16 +6,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
+from torch_geometric.data import Data
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TRAIN
+from gedbd.experiments.evaluation_result import name_reports
 from gedbd.experiments.retrieval_system import RetrievalData
 from gedbd.losses.loss import StepLabels
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.sampling.batches import NO_LABEL, NO_PAIRS, Batches, BatchIndices, SamplerInputs
 from gedbd.tasks.duplicates.graph.build_graph import TitleGraph
+from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
 from gedbd.text.tokens import TokenTable, split_by_tokens, token_budget
 
 
@@ -67,7 +70,7 @@ class BatchDataset(Dataset[Batch]):
 
 
 class DuplicateDataModule(RetrievalData):
-    """Pairs for training, and reports for evaluation.
+    """Pairs for training, reports for evaluation, and the graph.
 
     A training batch is drawn from the pairs of the part ``train``; each of its reports is in it once, however many
     pairs name it. The order of an epoch depends on the seed and the epoch alone. Evaluation batches hold no pairs:
@@ -99,15 +102,39 @@ class DuplicateDataModule(RetrievalData):
         queries: Mapping[str, Mapping[str, RankingTask]] | None = None,
         observed_group: np.ndarray | None = None,
         evaluated: tuple[str, ...] = ("val", "test"),
+        graph: nn.Module | None = None,
     ) -> None:
         super().__init__(pairs, corpus.group, parts, queries, evaluated)
         self.corpus = corpus
         self.tokens = tokens
+        self.graph = graph
         self.batches = batches
         self.observed_group = corpus.group if observed_group is None else observed_group
         self.frozen: tuple[np.ndarray, np.ndarray] | None = None
         self.title_graph: TitleGraph | None = None
         self.vectors: np.ndarray | None = None
+
+    def pair_table(self) -> pd.DataFrame:
+        """All pairs with ids and titles, for inspection."""
+        return name_reports(self.pairs, self.corpus, "earlier", "later")
+
+    def edge_table(self, rows: np.ndarray, top_k: int = 5) -> pd.DataFrame:
+        """The strongest edges into some reports, with their weight before normalisation, ids and titles."""
+        if self.graph is None:
+            raise ValueError("there is no graph: choose graph=dense, knn or threshold")
+        index, weight = self.graph.neighbours(torch.from_numpy(rows), top_k)  # type: ignore[operator]
+        target = np.repeat(rows, index.shape[1])
+        edges = pd.DataFrame({"to": target, "from": index.flatten().numpy(), "weight": weight.flatten().numpy()})
+        return name_reports(edges[edges["weight"] > 0], self.corpus, "to", "from")
+
+    def graph_data(self) -> Data:
+        """The graph as PyG's ``Data``: ``y`` groups, ``part``, and the normalised edges of a sparse graph."""
+        data = Data(y=torch.from_numpy(self.corpus.group), part=torch.from_numpy(self.parts))
+        data.num_nodes = len(self.corpus)
+        if isinstance(self.graph, SparseAdjacency):
+            data.edge_index = self.graph.edge_index
+            data.edge_weight = self.graph.edge_weight
+        return data
 
     def remember(self, n_id: np.ndarray, z: np.ndarray) -> None:
         """Stores reports' unit vectors, ``(U,), (U, D)``, from which the next epoch draws hard negatives."""

@@ -91,6 +91,7 @@ class DuplicatesTask:
             prepared.queries,
             prepared.observed_group,
             ("val", *parts),
+            branch.adjacency if branch else None,
         )
         data.title_graph = graph
         encode_untrained(data, texts, encoder, branch, everything=cfg.ranking.ranker)

@@ -1,13 +1,15 @@
-"""Batches of distinct reports."""
+"""Batches of distinct reports, and the tables one can look at."""
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.ranking_tasks import EarlierReports, ReportPool
 from gedbd.sampling.pair_batches import PairBatches
 from gedbd.tasks.duplicates.duplicate_data import DuplicateDataModule
+from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
 from gedbd.text.tokens import TokenTable
 
 PAIRS = pd.DataFrame(
@@ -26,7 +28,9 @@ def data() -> DuplicateDataModule:
     reports = pd.DataFrame({"id": list("abcd"), "title": ["one", "two", "three", "four"], "description": ""})
     tokens = TokenTable(np.array([5, 6, 6, 7, 7, 7, 8], dtype=np.int32), np.array([0, 1, 3, 6, 7]), pad_id=0)
     corpus = Corpus.of_table("toy", reports, np.array([0, 0, 2, 2]))
-    return DuplicateDataModule(corpus, tokens, np.array([0, 0, 0, 1], dtype=np.int8), PAIRS, PairBatches(3, seed=0))
+    graph = SparseAdjacency(torch.tensor([[0, 1, 2, 1], [1, 0, 1, 2]]), torch.tensor([0.9, 0.9, 0.4, 0.4]), 4)
+    parts = np.array([0, 0, 0, 1], dtype=np.int8)
+    return DuplicateDataModule(corpus, tokens, parts, PAIRS, PairBatches(3, seed=0), graph=graph)
 
 
 def test_a_report_is_in_a_batch_once(data):
@@ -72,3 +76,22 @@ def test_epochs_are_shuffled_alike_for_one_seed(data):
         assert order == [step.pairs.tolist() for step in again.sampler]
         orders.append(str(order))
     assert len(set(orders)) > 1
+
+
+def test_tables_name_the_reports(data):
+    pairs = data.pair_table()
+    assert pairs.loc[0, ["id_1", "title_1", "id_2", "title_2"]].tolist() == ["a", "one", "b", "two"]
+    edges = data.edge_table(np.array([1]), top_k=2)
+    assert edges[["id_1", "id_2"]].to_numpy().tolist() == [["b", "a"], ["b", "c"]]
+    assert edges["weight"].tolist() == pytest.approx([0.9, 0.4])
+    data.graph = None
+    with pytest.raises(ValueError, match="there is no graph: choose graph=dense"):
+        data.edge_table(np.array([0]))
+
+
+def test_graph_as_pyg_data(data):
+    graph = data.graph_data()
+    graph.validate()
+    assert graph.num_nodes == 4
+    assert graph.y.tolist() == [0, 0, 2, 2]
+    assert graph.edge_index.shape == (2, 8)

@@ -56,9 +56,11 @@ class DenseAdjacency(nn.Module):
         power: Kernel power p.
     """
 
+    vectors: Tensor
     receive: Tensor
     send: Tensor
     itself: Tensor
+    inside: Tensor
 
     def __init__(self, vectors: Tensor, inside: Tensor, power: int = 1) -> None:
         super().__init__()
@@ -67,9 +69,12 @@ class DenseAdjacency(nn.Module):
         degree = factor @ factor[inside].sum(dim=0) + (~inside).double()
         scale = degree.rsqrt()
         receive = (factor * scale[:, None]).float()
+        self.power = power
+        self.register_buffer("vectors", vectors, persistent=False)
         self.register_buffer("receive", receive, persistent=False)
         self.register_buffer("send", receive if inside.all() else receive * inside[:, None], persistent=False)
         self.register_buffer("itself", (scale.square() * ~inside)[:, None].float(), persistent=False)
+        self.register_buffer("inside", inside, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Propagates ``(N, D) -> (N, D)``."""
@@ -112,6 +117,14 @@ class DenseAdjacency(nn.Module):
         mixed = self.receive[n_id] @ (self.send.T @ hidden) + self.itself[n_id] * hidden[n_id]
         out: Tensor = conv2.lin(mixed) + layer_bias(conv2)
         return out
+
+    def neighbours(self, rows: Tensor, top_k: int) -> tuple[Tensor, Tensor]:
+        """The strongest neighbours of some reports and the edge weights, both ``(R, top_k)``, for inspection."""
+        weight = kernel(self.vectors[rows] @ self.vectors.T, self.power)
+        weight[:, ~self.inside] = 0
+        weight[torch.arange(len(rows)), rows] = 0
+        top = weight.topk(min(top_k, weight.shape[1]), dim=1)
+        return top.indices, top.values
 
 
 def layer_bias(conv: GCNConv) -> Tensor:

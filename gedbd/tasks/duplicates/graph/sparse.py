@@ -75,6 +75,17 @@ class SparseAdjacency(nn.Module):
 
         return sources, propagate
 
+    def neighbours(self, rows: Tensor, top_k: int) -> tuple[Tensor, Tensor]:
+        """The strongest neighbours of some reports and the edge weights, ``(R, top_k)``; -1 where there are fewer."""
+        index = torch.full((len(rows), top_k), -1)
+        weight = torch.zeros(len(rows), top_k)
+        for place, row in enumerate(rows):
+            mine = (self.raw_index[1] == row).nonzero().squeeze(1)
+            top = self.raw_weight[mine].topk(min(top_k, len(mine)))
+            index[place, : len(mine)] = self.raw_index[0, mine[top.indices]]
+            weight[place, : len(mine)] = top.values
+        return index, weight
+
 
 def knn(vectors: Tensor, inside: Tensor, k: int = 10, power: int = 1) -> SparseAdjacency:
     """Connects every report with its ``k`` most similar ones, which faiss finds exactly.

@@ -58,3 +58,15 @@ def test_power_zero_ties_every_two_reports_alike():
     x = torch.randn(60, 3)
     out = DenseAdjacency(unit_rows(60), everyone(60), power=0)(x)
     torch.testing.assert_close(out, x.mean(dim=0).expand(60, 3), atol=1e-6, rtol=1e-5)
+
+
+def test_neighbours_are_the_strongest_senders_but_not_oneself():
+    vectors = unit_rows(60)
+    rows = torch.tensor([3, 50])
+    index, weight = DenseAdjacency(vectors, torch.arange(60) < 40, power=3).neighbours(rows, 4)
+    cosine = vectors @ vectors.T
+    for place, row in enumerate(rows.tolist()):
+        senders = [other for other in range(40) if other != row]
+        expected = sorted(senders, key=lambda other: -float(cosine[row, other]))[:4]
+        assert index[place].tolist() == expected
+        assert weight[place].tolist() == pytest.approx([float((1 + cosine[row, e]) / 2) ** 3 for e in expected], 1e-4)

@@ -7,7 +7,7 @@ from small_graphs import edges_of, everyone, sparse_matrix, unit_rows
 from torch import Tensor
 from torch_geometric.nn import GCNConv
 
-from gedbd.tasks.duplicates.graph.sparse import BLOCK_ROWS, knn, threshold
+from gedbd.tasks.duplicates.graph.sparse import BLOCK_ROWS, SparseAdjacency, knn, threshold
 
 
 def brute_force(vectors: Tensor, inside: Tensor, chosen: Callable[[np.ndarray], np.ndarray]) -> dict:
@@ -92,3 +92,11 @@ def test_more_edges_than_fit_are_refused():
     with pytest.raises(ValueError, match=r"graph.rule.cosine=0.9 gives more than 800 edges: raise it"):
         threshold(vectors, everyone(30), 0.9, max_edges=800)
     threshold(vectors, everyone(30), 0.9, max_edges=870)
+
+
+def test_neighbours_by_hand():
+    edge_index = torch.tensor([[1, 2, 3, 0, 0], [0, 0, 0, 1, 2]])
+    adjacency = SparseAdjacency(edge_index, torch.tensor([0.5, 0.9, 0.7, 0.5, 0.9]), num_nodes=4)
+    index, weight = adjacency.neighbours(torch.tensor([0, 1, 3]), top_k=2)
+    assert index.tolist() == [[2, 3], [0, -1], [-1, -1]]
+    assert weight.flatten().tolist() == pytest.approx([0.9, 0.7, 0.5, 0, 0, 0])
