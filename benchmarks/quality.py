@@ -12,7 +12,7 @@ from prepared_data import configuration
 from rich.console import Console
 
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
-from gedbd.retrieval.task_ranking import per_query
+from gedbd.retrieval.ranking_metrics import per_query
 from gedbd.sampling.batches import SamplerInputs
 from gedbd.sampling.pair_batches import PairBatches, PairBatchSampler
 from gedbd.tasks.duplicates.duplicate_system import DuplicateSystem

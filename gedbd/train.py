@@ -16,8 +16,8 @@ from gedbd.experiments.sweeps.jobs import resumable_job
 def main(cfg: DictConfig) -> float:
     """Trains, tests the best checkpoint, writes a run folder, and returns that checkpoint's validation F1.
 
-    With ``seeds=5`` it trains five seeds, each in its own folder, and returns the mean. With the ``hydra.run.dir`` of
-    an interrupted run it continues there.
+    With ``seeds=5`` it trains five seeds, each in its own folder, and returns the mean; with the ``hydra.run.dir`` of
+    interrupted seeds it continues there. A single run continues from its ``ckpt_path=``.
     """
     with gc_paused():
         from gedbd.experiments.interruption import exit_when_interrupted

@@ -19,9 +19,9 @@ from gedbd.corpora.splits import TEST, split_corpus
 from gedbd.encoders import export_formats
 from gedbd.encoders.export_formats import read_onnx, read_sentence_transformers
 from gedbd.experiments.checkpoint import find_run
+from gedbd.retrieval.ranking_metrics import rank, ranking_metrics
 from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.scorers.cosine import VectorScorer
-from gedbd.retrieval.task_ranking import rank, ranking_metrics
 
 STRANGER = """
 import sys

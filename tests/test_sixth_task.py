@@ -14,9 +14,9 @@ from gedbd.evaluation.report.report_page import write_report
 from gedbd.evaluation.report.section import Section
 from gedbd.evaluation.result_tables import compare_rankings
 from gedbd.evaluation.significance import compare_means
+from gedbd.retrieval.ranking_metrics import per_query, protocol_metrics, rank_all
 from gedbd.retrieval.ranking_tasks import CandidateSets, EarlierDocuments
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
-from gedbd.retrieval.task_ranking import per_query, protocol_metrics, rank_all
 
 NUM_REPORTS, NUM_CHANGES, NUM_TRAIN = 60, 90, 40
 MODULES = ["parser", "index", "search", "printer", "calendar", "folder", "network", "theme", "reply"]

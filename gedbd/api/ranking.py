@@ -13,9 +13,9 @@ from omegaconf import DictConfig
 from gedbd.api.calls import command_options, long_call, own_random_numbers
 from gedbd.api.encoder import AnyEncoder, as_encoder
 from gedbd.corpora.corpus import Corpus
+from gedbd.retrieval.ranking_metrics import Ranking, per_query
 from gedbd.retrieval.ranking_tasks import TOP_K, RankingTask
 from gedbd.retrieval.scorers.scorer_contract import Scorer
-from gedbd.retrieval.task_ranking import Ranking, per_query
 
 PROTOCOLS = {"earlier": "earlier", "test_pool": "test_pool_alone"}  # by name: the file in conf/protocol
 
@@ -173,7 +173,7 @@ def rank(
         from gedbd.experiments.evaluation_result import scorer_inputs
         from gedbd.experiments.prepare import prepare_corpus
         from gedbd.io.console import silence_library_logs
-        from gedbd.retrieval.task_ranking import rank as rank_queries
+        from gedbd.retrieval.ranking_metrics import rank as rank_queries
 
         name = scorer if isinstance(scorer, str) else type(scorer).__name__
         cfg = command_options("baseline", [f"name={name}", *words])

@@ -38,7 +38,7 @@ def main(cfg: DictConfig) -> None:
 def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret: str | None) -> None:
     """Does so, as the only process in the folder of the index."""
     from gedbd.service.server import listen
-    from gedbd.service.webhook.route import build_webhook, run_event
+    from gedbd.service.webhook.signed_deliveries import build_webhook, run_event
 
     console = open_console()
     index = instantiate(cfg.opened)

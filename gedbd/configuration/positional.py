@@ -17,9 +17,9 @@ SPECIAL = re.compile(r"(?<!\\)(\\*+)('|\$\{|\Z)")
 def literal_text(arguments: Sequence[str], option: str, names: Container[str]) -> list[str]:
     """Arguments for Hydra, in which one option holds the literal text of the command line.
 
-    Words after ``--`` are text; before it, words that look like neither options nor flags. Programs write ``--`` before
-    text from elsewhere. Without ``--``, a word is an option only if it is ``name=value`` with a name of the command and
-    without an interpolation. Other words are text. A word that could be either is refused.
+    Words after ``--`` are text, and so are words before it that look like neither options nor flags. Programs write
+    ``--`` before text from elsewhere. Without ``--``, a word is an option only if it is ``name=value`` with a name of
+    the command and without an interpolation. Other words are text. A word that could be either is refused.
 
     Args:
         arguments: The command line.

@@ -8,7 +8,7 @@ import pandas as pd
 
 from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, FROZEN, display_name
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
-from gedbd.retrieval.task_ranking import Ranking, per_query
+from gedbd.retrieval.ranking_metrics import Ranking, per_query
 
 METRIC = "rr@10"
 

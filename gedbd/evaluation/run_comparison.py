@@ -11,7 +11,7 @@ from gedbd.evaluation.run_folders import Run
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means, mann_whitney
 from gedbd.io.console import stage
 from gedbd.retrieval.protocol_words import metric_prefix
-from gedbd.retrieval.task_ranking import per_query
+from gedbd.retrieval.ranking_metrics import per_query
 
 TESTS = (
     "95%: paired bootstrap over duplicate groups; p: Wilcoxon's signed-rank test over queries, two-sided, so there is"

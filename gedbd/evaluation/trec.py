@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from gedbd.io.files import write_text
+from gedbd.retrieval.ranking_metrics import Ranking
 from gedbd.retrieval.ranking_tasks import RankingTask
-from gedbd.retrieval.task_ranking import Ranking
 
 
 def write_run(path: Path, ranking: Ranking, ids: pd.Series, tag: str, document_ids: pd.Series | None = None) -> None:

@@ -14,9 +14,9 @@ from gedbd.evaluation.display_names import display_name
 from gedbd.evaluation.pairwise import GRID, best_threshold, score_grid
 from gedbd.experiments.prepare import PreparedData
 from gedbd.io.console import printable, stage
+from gedbd.retrieval.ranking_metrics import Ranking, rank_all
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs, pair_scores
-from gedbd.retrieval.task_ranking import Ranking, rank_all
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from gedbd.experiments.evaluation_result import EvaluationResult, name_reports
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.experiments.training_system import TrainingSystem, WholeBatchData
 from gedbd.losses.loss import Loss
+from gedbd.retrieval.ranking_metrics import Ranking, protocol_metrics, rank_all
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer_contract import Scorer
-from gedbd.retrieval.task_ranking import Ranking, protocol_metrics, rank_all
 from gedbd.retrieval.vectors import Embedded, score_pairs, spread
 
 if TYPE_CHECKING:

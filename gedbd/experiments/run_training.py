@@ -24,7 +24,7 @@ from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.experiments.training_task import SystemTask
 from gedbd.io.console import is_quiet, print_detail, print_path, stage
 from gedbd.io.table_files import read_csv
-from gedbd.retrieval.task_ranking import metric_names
+from gedbd.retrieval.ranking_metrics import metric_names
 
 
 class Trained(NamedTuple):

@@ -24,7 +24,7 @@ from gedbd.service.service_metrics import Metrics, MetricsMiddleware
 from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook.receiver import Webhook, as_unavailable
-from gedbd.service.webhook.route import webhook_router
+from gedbd.service.webhook.signed_deliveries import webhook_router
 from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.stored_index import StoredIndex
 

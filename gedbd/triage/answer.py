@@ -16,7 +16,7 @@ from rich.text import Text
 
 from gedbd.corpora.urls import web_url
 from gedbd.io.console import print_line, printable
-from gedbd.triage.backtesting.targets import TargetResult
+from gedbd.triage.backtesting.thresholds import TargetResult
 from gedbd.triage.bug_report import DATES, Match, Report, check_report, read_moment
 
 JSON_LINES = (".jsonl", ".ndjson")

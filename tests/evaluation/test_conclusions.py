@@ -7,7 +7,7 @@ import pytest
 from gedbd.evaluation.conclusions import conclude, verdict_on_pairs, verdict_on_queries
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings
 from gedbd.evaluation.significance import Comparison
-from gedbd.retrieval.task_ranking import Ranking
+from gedbd.retrieval.ranking_metrics import Ranking
 
 COLUMNS = {"text": "score", "frozen": "score_frozen"}
 

@@ -12,9 +12,9 @@ from gedbd.evaluation.result_tables import (
     draw_figures,
     example_pairs,
 )
+from gedbd.retrieval.ranking_metrics import rank
 from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
-from gedbd.retrieval.task_ranking import rank
 
 
 def table(part: str, score: list[float], text: list[float], frozen: list[float], label: list[int]) -> pd.DataFrame:

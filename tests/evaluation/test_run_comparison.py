@@ -13,9 +13,9 @@ from gedbd.configuration.saved_options import SCHEMA
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings
 from gedbd.evaluation.run_comparison import compare_runs, describe_matches, readable
 from gedbd.evaluation.run_folders import Run, find_runs
+from gedbd.retrieval.ranking_metrics import metric_names, rank
 from gedbd.retrieval.ranking_tasks import TOP_K, EarlierReports
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
-from gedbd.retrieval.task_ranking import metric_names, rank
 
 TEXT_GRAPH, TEXT = "text_graph", "text"
 NAMES = {TEXT_GRAPH: "score", TEXT: "score_text"}

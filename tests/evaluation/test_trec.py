@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from gedbd.evaluation.trec import write_qrels, write_run
+from gedbd.retrieval.ranking_metrics import rank, ranking_metrics
 from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
-from gedbd.retrieval.task_ranking import rank, ranking_metrics
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.tags import tags_of
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 from gedbd.retrieval.candidate_sets import find_candidate_sets
+from gedbd.retrieval.ranking_metrics import rank
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
-from gedbd.retrieval.task_ranking import rank
 
 NUM = 150  # more than two blocks of queries
 TINY = {"name": "tiny", "pooling": "mean", "dim": 8, "max_tokens": 32, "hidden": 16, "layers": 1, "dropout": 0.0}

@@ -7,10 +7,7 @@ import torch
 from torch_geometric.metrics import LinkPredMAP, LinkPredMRR, LinkPredRecall
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.retrieval.ranking_tasks import TOP_K, EarlierReports, ReportPool
-from gedbd.retrieval.scorers.cosine import VectorScorer
-from gedbd.retrieval.scorers.scorer_contract import BLOCK, PrecomputedScores
-from gedbd.retrieval.task_ranking import (
+from gedbd.retrieval.ranking_metrics import (
     MAX_DEPTH,
     Ranking,
     metric_names,
@@ -18,6 +15,9 @@ from gedbd.retrieval.task_ranking import (
     rank,
     ranking_metrics,
 )
+from gedbd.retrieval.ranking_tasks import TOP_K, EarlierReports, ReportPool
+from gedbd.retrieval.scorers.cosine import VectorScorer
+from gedbd.retrieval.scorers.scorer_contract import BLOCK, PrecomputedScores
 
 WINDOWS = [None, 3, 12]
 

@@ -3,9 +3,9 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.relevance import Groups, Links
+from gedbd.retrieval.ranking_metrics import metric_names, rank
 from gedbd.retrieval.ranking_tasks import EARLIER, TEST_POOL, CandidateSets, EarlierDocuments, count_earlier
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
-from gedbd.retrieval.task_ranking import metric_names, rank
 
 LINKS = Links(pd.DataFrame({"query": [0, 0, 2], "document": [1, 3, 2]}), 3, 4)
 

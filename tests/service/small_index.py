@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gedbd.triage.backtesting.targets import TargetResult
+from gedbd.triage.backtesting.thresholds import TargetResult
 from gedbd.triage.bug_report import Explanation, Filters, Match, Report
 
 EVERYTHING = Filters()

@@ -18,7 +18,7 @@ import gedbd.commands.backtest
 import gedbd.commands.index
 import gedbd.commands.serve
 from gedbd.configuration.command import CONF_DIR
-from gedbd.triage.backtesting.targets import REASONS
+from gedbd.triage.backtesting.thresholds import REASONS
 
 ROOT = Path(CONF_DIR).parent
 ACTION = yaml.safe_load((ROOT / ".github" / "actions" / "suggest" / "action.yml").read_text())

@@ -15,7 +15,7 @@ from gedbd.retrieval.ranking_models import WeightedFeatures
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.text.templates import title_description
-from gedbd.triage.backtesting.targets import TargetResult
+from gedbd.triage.backtesting.thresholds import TargetResult
 from gedbd.triage.bug_report import Report, as_table
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, MatchProbability
 from gedbd.triage.report_encoder import ReportEncoder

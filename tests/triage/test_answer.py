@@ -8,7 +8,7 @@ from rich.console import Console
 from small_tracker import some_report
 
 from gedbd.triage.answer import as_json, print_matches
-from gedbd.triage.backtesting.targets import TargetResult
+from gedbd.triage.backtesting.thresholds import TargetResult
 from gedbd.triage.bug_report import Explanation, Match, Report
 
 TERMINAL = {"force_terminal": True, "color_system": "truecolor"}

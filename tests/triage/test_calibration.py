@@ -10,7 +10,7 @@ from small_tracker import RANKER, stump
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.triage.backtesting.history_learning import evenly_spaced
-from gedbd.triage.backtesting.targets import TargetResult, find_target
+from gedbd.triage.backtesting.thresholds import TargetResult, find_target
 from gedbd.triage.confidence import (
     CONFIDENCE_FEATURES,
     NUM_COMPARED,

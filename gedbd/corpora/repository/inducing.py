@@ -147,7 +147,7 @@ class _Collector:
 
 
 def link_hunks(fixing: Links, inducing_files: Links, tables: ChangeTables) -> tuple[Links, tuple[str, ...]]:
-    """Links from reports to the hunks that induced their bugs; see the module's docstring.
+    """Links from reports to the hunks that induced their bugs: those that added a line which the fix removes.
 
     Args:
         fixing: Links from reports to the commits that fixed them.

@@ -15,7 +15,7 @@ from gedbd.evaluation.report.counted_options import comparable, counted_options,
 from gedbd.evaluation.run_folders import Run
 from gedbd.evaluation.significance import f1_interval, mean_interval
 from gedbd.retrieval.protocol_words import EARLIER, ProtocolWords
-from gedbd.retrieval.task_ranking import per_query
+from gedbd.retrieval.ranking_metrics import per_query
 
 CONTENTS_SHOWN = 8  # characters of a fingerprint
 CHECKPOINTS = ("checkpoint", "val_checkpoint")

@@ -32,7 +32,7 @@ from gedbd.service.webhook.index_updater import (
     read_event,
 )
 from gedbd.service.webhook.payloads import Event
-from gedbd.triage.backtesting.targets import TargetResult, find_target, met_targets
+from gedbd.triage.backtesting.thresholds import TargetResult, find_target, met_targets
 from gedbd.triage.bug_report import Match, Report
 from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.stored_index import StoredIndex

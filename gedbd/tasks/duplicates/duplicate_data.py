@@ -18,7 +18,7 @@ from gedbd.losses.loss import StepLabels
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.sampling.batches import NO_LABEL, NO_PAIRS, Batches, BatchIndices, SamplerInputs
 from gedbd.tasks.duplicates.graph.build_graph import TitleGraph
-from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
+from gedbd.tasks.duplicates.graph.sparse_adjacency import SparseAdjacency
 from gedbd.text.tokens import TokenTable, split_by_tokens, token_budget
 
 

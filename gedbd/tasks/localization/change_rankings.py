@@ -10,10 +10,10 @@ from rich.console import Console
 from gedbd.corpora.changes import Granularity
 from gedbd.corpora.relevance import Links
 from gedbd.io.console import print_line, track
+from gedbd.retrieval.ranking_metrics import Ranking, per_query, rank
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.field_scorers import Recency
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
-from gedbd.retrieval.task_ranking import Ranking, per_query, rank
 from gedbd.tasks.localization.localization_protocol import Level
 
 EARLIER_BUGS = "earlier_bugs"

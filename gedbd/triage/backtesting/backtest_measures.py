@@ -22,7 +22,7 @@ from gedbd.triage.backtesting.suggestions import (
     shares,
     with_same_titles,
 )
-from gedbd.triage.backtesting.targets import (
+from gedbd.triage.backtesting.thresholds import (
     NO_THRESHOLD,
     TOO_FEW,
     TargetResult,

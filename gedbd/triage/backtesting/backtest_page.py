@@ -17,7 +17,7 @@ from gedbd.io.command_output import print_table
 from gedbd.triage.backtesting.backtest_measures import GRID, Backtest
 from gedbd.triage.backtesting.history_learning import MIN_RIGHT
 from gedbd.triage.backtesting.suggestions import right_and_wrong
-from gedbd.triage.backtesting.targets import MET, TOO_FEW, met_targets
+from gedbd.triage.backtesting.thresholds import MET, TOO_FEW, met_targets
 from gedbd.triage.triage_model import TriageModel
 
 STEPS = np.round(np.arange(0.1, 1.0, 0.1), 2)

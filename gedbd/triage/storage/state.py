@@ -32,7 +32,7 @@ log = logging.getLogger("gedbd")
 
 @dataclass(frozen=True)
 class StoredState:
-    """One state of an index. It is replaced, never changed, except that reports are added to ``memory``.
+    """One state of an index. A change makes another one, and searches go on with theirs.
 
     Attributes:
         writer: The connection to the file that changes it.

@@ -2,10 +2,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gedbd.retrieval.ranking_metrics import rank
 from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.scorers.constant_and_closure import Closure, Constant
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs, linked_groups
-from gedbd.retrieval.task_ranking import rank
 
 
 def pairs_of(*rows: tuple[int, int, int]) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from gedbd.tasks.duplicates.duplicate_data import DuplicateDataModule
 from gedbd.tasks.duplicates.duplicate_system import DuplicateSystem
 from gedbd.tasks.duplicates.fusion import TextOnly, WeightedSum
 from gedbd.tasks.duplicates.gcn import GraphBranch
-from gedbd.tasks.duplicates.graph.dense import DenseAdjacency
+from gedbd.tasks.duplicates.graph.dense_adjacency import DenseAdjacency
 from gedbd.text.tokens import tokenize
 
 WORDS = ["mail", "folder", "crash", "search", "printer", "calendar", "reply", "theme", "update", "password"]

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
+from gedbd.tasks.duplicates.graph.sparse_adjacency import SparseAdjacency
 
 
 def unit_rows(count: int, dim: int = 4) -> Tensor:

@@ -9,7 +9,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.ranking_tasks import EarlierReports, ReportPool
 from gedbd.sampling.pair_batches import PairBatches
 from gedbd.tasks.duplicates.duplicate_data import DuplicateDataModule
-from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
+from gedbd.tasks.duplicates.graph.sparse_adjacency import SparseAdjacency
 from gedbd.text.tokens import TokenTable
 
 PAIRS = pd.DataFrame(

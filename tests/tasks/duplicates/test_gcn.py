@@ -3,8 +3,8 @@ import torch
 from small_graphs import everyone, unit_rows
 
 from gedbd.tasks.duplicates.gcn import GraphBranch
-from gedbd.tasks.duplicates.graph.dense import DenseAdjacency
-from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency, knn
+from gedbd.tasks.duplicates.graph.dense_adjacency import DenseAdjacency
+from gedbd.tasks.duplicates.graph.sparse_adjacency import SparseAdjacency, knn
 
 N_ID = torch.tensor([5, 0, 9])
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from gedbd.tasks.duplicates.gcn import GraphBranch, NodeFeatures
-from gedbd.tasks.duplicates.graph.sparse import SparseAdjacency
+from gedbd.tasks.duplicates.graph.sparse_adjacency import SparseAdjacency
 
 N_ID = torch.tensor([4, 1])
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.relevance import Links
+from gedbd.retrieval.ranking_metrics import Ranking
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
-from gedbd.retrieval.task_ranking import Ranking
 from gedbd.tasks.localization.change_rankings import EarlierBugs, MeasuredMethod
 from gedbd.tasks.localization.localization_results import known_table
 

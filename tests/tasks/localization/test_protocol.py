@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.relevance import Links
+from gedbd.retrieval.ranking_metrics import per_query, rank
 from gedbd.retrieval.ranking_tasks import EarlierDocuments
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
-from gedbd.retrieval.task_ranking import per_query, rank
 from gedbd.tasks.localization.change_rankings import Age, MeasuredMethod, NewestFirst, query_metrics
 from gedbd.tasks.localization.localization_protocol import MIN_REPORTS, find_halves, make_level
 from gedbd.tasks.localization.localization_results import ranking_table, results_table

@@ -30,7 +30,7 @@ from gedbd.triage.backtesting.backtest_page import (
     targets_markdown,
 )
 from gedbd.triage.backtesting.suggestions import MAX_ROWS, Suggestions, examples, hubs, right_and_wrong, search_table
-from gedbd.triage.backtesting.targets import TargetResult
+from gedbd.triage.backtesting.thresholds import TargetResult
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, calibration_error
 from gedbd.triage.triage_model import TriageModel
 

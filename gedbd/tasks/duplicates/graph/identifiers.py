@@ -8,7 +8,7 @@ from torch import Tensor
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.tasks.duplicates.graph.build_graph import TitleGraph
-from gedbd.tasks.duplicates.graph.sparse import connect
+from gedbd.tasks.duplicates.graph.sparse_adjacency import connect
 from gedbd.text.code_words import find_error_lines, find_identifiers
 
 BLOCK_ROWS = 2048

@@ -24,7 +24,7 @@ from gedbd.retrieval.inverted_index import InvertedIndex
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.text.code_words import CodeWords
 from gedbd.triage.backtesting.history_learning import evenly_spaced
-from gedbd.triage.backtesting.targets import target_status
+from gedbd.triage.backtesting.thresholds import target_status
 from gedbd.triage.locating.backtesting.labelled_reports import LabelledReports, labelled_reports
 from gedbd.triage.locating.backtesting.locating_tables import (
     TOP,

@@ -13,7 +13,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.significance import compare_means, mean_interval, ratio_intervals
 from gedbd.io.files import read_object
-from gedbd.triage.backtesting.targets import INCONCLUSIVE, MET, MISSED
+from gedbd.triage.backtesting.thresholds import INCONCLUSIVE, MET, MISSED
 from gedbd.triage.locating.backtesting.labelled_reports import LabelledReports
 
 HIT_RATE = "hit_rate.json"

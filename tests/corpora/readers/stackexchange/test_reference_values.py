@@ -15,11 +15,11 @@ from hydra.utils import instantiate
 
 from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.readers.stackexchange.reader import read_stackexchange
+from gedbd.retrieval.ranking_metrics import rank, ranking_metrics
 from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.scorers.dense_scorer import DenseScorer
 from gedbd.retrieval.scorers.lexical import Bm25
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
-from gedbd.retrieval.task_ranking import rank, ranking_metrics
 from gedbd.text.templates import title_description
 
 DUMPS = Path(__file__).parents[5] / "shared" / "data" / "stackexchange"  # beside the repository

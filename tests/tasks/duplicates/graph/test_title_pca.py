@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from gedbd.tasks.duplicates.graph.build_graph import join_fields, reduce_titles, sample_cosines
+from gedbd.tasks.duplicates.graph.build_graph import join_fields
+from gedbd.tasks.duplicates.graph.title_pca import reduce_titles, sample_cosines
 
 
 def by_svd(vectors: np.ndarray, fit_rows: np.ndarray, pca_dim: int) -> np.ndarray:

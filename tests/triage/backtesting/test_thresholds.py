@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from gedbd.triage.backtesting.targets import (
+from gedbd.triage.backtesting.thresholds import (
     MIN_SUGGESTIONS,
     TargetResult,
     choose_threshold,

@@ -11,7 +11,7 @@ from torch_geometric.nn import GCNConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import sort_edge_index, to_undirected
 
-from gedbd.tasks.duplicates.graph.dense import kernel, layer_bias
+from gedbd.tasks.duplicates.graph.dense_adjacency import kernel, layer_bias
 
 BLOCK_ROWS = 2048
 

@@ -138,7 +138,11 @@ def met_targets(targets: Sequence[TargetResult]) -> str:
 def choose_threshold(
     probability: np.ndarray, right: np.ndarray, cluster: np.ndarray, target_precision: float, confidence: float
 ) -> float | None:
-    """The lowest threshold that passes the tests described above; None if the first one fails or there is none.
+    """The lowest threshold that passes a test; None if the first one fails or there is none.
+
+    Thresholds are tested from the highest to the lowest, and the first one that fails ends the search. The lower bound
+    of the precision of the reports at or above a threshold must reach the target. Each further threshold has at least
+    ``GROWTH`` times as many reports as the one before.
 
     Args:
         probability: ``(B,)`` of the best match of each report.
