@@ -16,7 +16,7 @@ from gedbd.io.files import read_object
 
 CONFIG = "config.yaml"
 VERSIONS = "versions.json"
-SCHEMA = 3  # version of the files of a run folder, stored in VERSIONS; raised when the files of older ones change
+SCHEMA = 4  # version of the files of a run folder, stored in VERSIONS; raised when the files of older ones change
 JSON = "json"
 NEEDED = ("dataset", "encoder", "split", "text")
 PATHS = (
