@@ -1,12 +1,14 @@
 """Fixtures of all tests. The process that hands out the tests reads this file too: it imports no heavy package."""
 
+import base64
 import gc
 import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import pytest
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from gedbd.encoders.loaded_encoder import TextEncoder
 
 
+DRAW: dict[str, Callable[..., None]] = {}  # how matplotlib saves a figure
+PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==")
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it; without it, lines are as long in every process
 
 
@@ -68,6 +72,29 @@ def _resolvers() -> None:
     from gedbd.configuration.resolvers import register_resolvers
 
     register_resolvers()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Lets quick tests write blank figures: drawing them takes half of the time of a small training.
+
+    Slow tests and those that are marked with ``figures`` draw them.
+    """
+    from matplotlib.figure import Figure
+
+    draw = DRAW.setdefault("savefig", Figure.savefig)
+    if any(item.get_closest_marker(name) for name in ("figures", "slow", "browser")):
+        if Figure.savefig is save_blank:
+            Figure.savefig = draw  # type: ignore[method-assign]
+    elif Figure.savefig is draw:
+        Figure.savefig = save_blank  # type: ignore[method-assign]
+
+
+def save_blank(figure: object, file: "str | Path | IO[bytes]", *, format: str = "png", **_: object) -> None:
+    """Writes an image of one pixel, or an SVG file without content."""
+    content = PIXEL if format == "png" else b"<svg></svg>"
+    with nullcontext(file) if hasattr(file, "write") else open(file, "wb") as stream:
+        stream.write(content)
 
 
 @pytest.fixture

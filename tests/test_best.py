@@ -274,7 +274,7 @@ def test_a_changed_corpus_is_refused(home, copied, go_on):
         (["split=group"], "^error: a backtest replays reports in chronological order: set split=time"),
         (["dataset=csv", "~dataset.path", "+dataset.path=???"], "^error: dataset.path= is required"),
         (["ranking.ranker=false"], "^error: ranking.ranker=false: this task compares encoders by a ranker"),
-        (["task.backtest.max_replayed=0"], "^error: max_replayed=0 must be a whole number, 1 or more"),
+        (["task.backtest.max_replayed=0"], "^error: task.backtest.max_replayed=0 must be 1 or more"),
         (["protocol=test_pool"], "^error: name=fusion scores earlier reports only"),
     ],
 )

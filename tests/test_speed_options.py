@@ -72,7 +72,7 @@ def test_half_precision_is_close(trained, pairs):
         (["chunk_tokens=0"], "chunk_tokens=0 must be 1 or more"),
         (["batch_size=0"], "batch_size=0 must be 1 or more"),
         (["pairs=grouped", "split=pair"], "pairs read duplicate groups whole, test pairs too: not with split=pair"),
-        (["pairs=grouped", "batches.hard=2"], "batches.hard=2 must lie between 0 and 1"),
+        (["pairs=grouped", "batches.hard=2"], "batches.hard=2 must be 0 or more and at most 1"),
     ],
 )
 def test_mistakes_are_told_in_one_line(trained, options, message):

@@ -89,6 +89,7 @@ def weights(folder: Path, name: str = "last") -> dict[str, torch.Tensor]:
     return state
 
 
+@pytest.mark.figures
 def test_run_folder_holds_what_is_documented(whole):
     folder = whole
     epochs = pd.read_csv(folder / "metrics.csv")
@@ -246,7 +247,7 @@ FURTHER_MISTAKES = [
     (["graph.fields=[colour]"], "field=colour is unknown: choose product, component"),
     (["graph.scope=some"], "graph.scope=some is unknown"),
     (["graph.features=ones"], "graph.features=ones is unknown"),
-    (["fusion.lambda_text=1.5"], "fusion.lambda_text=1.5 must lie between 0 and 1"),
+    (["fusion.lambda_text=1.5"], "fusion.lambda_text=1.5 must be 0 or more and at most 1"),
     (["encoder.max_tokens=1000"], "at most 512 tokens"),
 ]
 

@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from gedbd.evaluation.figure_files import LINES, SERIES, colour, line_style, name_subject, save_figure
 from gedbd.evaluation.figures import MARGINS
 
+pytestmark = pytest.mark.figures
+
 # Machado, Oliveira and Fernandes (2009), severity 1, for linear RGB
 DEFICIENCIES = {
     "none": np.eye(3),

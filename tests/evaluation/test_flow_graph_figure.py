@@ -108,6 +108,7 @@ def test_every_edge_is_drawn_in_the_style_of_its_kind():
     assert axis.texts[0].get_text() == "sum"
 
 
+@pytest.mark.figures
 def test_large_figures_and_missing_letters_are_told(tmp_path, monkeypatch):
     source = "void f(int 長) { use(長); }"
     monkeypatch.setattr("gedbd.evaluation.flow_graph_files.LARGE", 1)

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pytest
 from matplotlib.figure import Figure
 from rich.console import Console
 
@@ -13,6 +14,7 @@ from gedbd.experiments.run_results import report
 from gedbd.retrieval.scorers.constant_and_closure import Constant
 
 
+@pytest.mark.figures
 def test_figures_of_a_task_are_saved_with_their_captions(make_corpus, tmp_path):
     corpus = make_corpus([0, 0, 2, 2, 4, 4])
     parts = np.array([PARTS.index(name) for name in ("train", "train", "val", "val", "test", "test")])

@@ -65,6 +65,7 @@ def pictured(leave):
     return runs
 
 
+@pytest.mark.figures
 def test_equal_figures_of_a_task_are_shown_once_in_a_section_of_their_own(pictured, leave, tmp_path):
     without = leave("without", "graph=threshold")
     (section,) = task_figures(group_settings([*pictured, without]))

@@ -85,6 +85,7 @@ def test_ids_with_an_address_are_links_that_open_in_a_tab_of_their_own(tmp_path)
     assert "javascript" not in text
 
 
+@pytest.mark.figures
 def test_page_escapes_what_reports_say_and_figures_have_a_size(tmp_path):
     section = Section("A <b> & c", "text & <i>", [TABLE], [("one", 'a "figure" <x>', line())])
     text = write_report(tmp_path, "T <1>", "sum", [section]).read_text()
