@@ -12,7 +12,6 @@ import gedbd.commands.baseline
 import gedbd.commands.compare
 import gedbd.commands.report
 import gedbd.train
-from gedbd.configuration.positional import positional_list
 
 pytestmark = pytest.mark.slow  # eight trainings; tests/evaluation/report and tests/test_protocols.py are quick
 
@@ -64,7 +63,7 @@ def headings(page: Path) -> list[str]:
     return re.findall(r"<h2>(.*?)</h2>", page.read_text())
 
 
-def test_page_has_all_parts(page):
+def test_page_has_all_parts_names_its_command_and_needs_nothing_beside_it(page):
     assert headings(page) == [
         "Leak audit",
         "Ranking: demo",
@@ -75,11 +74,10 @@ def test_page_has_all_parts(page):
         "t-SNE projection of reports",
         "Runs",
     ]
-    assert "10 runs in 8 settings" in page.read_text()
-
-
-def test_page_needs_nothing_beside_it(page):
     text = page.read_text()
+    assert "10 runs in 8 settings" in text
+    assert "split=pair of demo leaks." in text
+    assert "gedbd report all few grid bm25 closure out=page</pre>" in text
     assert set(re.findall(r'src="([^"]{0,22})', text)) == {"data:image/png;base64,"}
     assert not re.findall(r"<(?:script|link|iframe)|https?://|url\(", text)
 
@@ -92,10 +90,6 @@ def test_numbers_are_those_of_the_run_folders(page, runs):
     mean = seeds[seeds["method"] == "text"]["rr@10"].mean()
     row = re.search(r"<tr><td[^>]*>tiny, text alone, labels.fraction=1.0.*?</tr>", text)[0]
     assert f">{mean:.3f} [" in row
-
-
-def test_the_leak_is_told(page):
-    assert "split=pair of demo leaks." in page.read_text()
 
 
 def test_rows_with_equal_numbers_are_left_out_and_said(runs, call):
@@ -124,16 +118,6 @@ def test_a_second_report_is_the_first(runs, call):
     assert pages[0] == pages[1]
 
 
-def test_unfinished_runs_are_left_out_and_said(runs, call, capsys):
-    shutil.copytree(runs / "grid" / "0", runs / "partly" / "halted")
-    (runs / "partly" / "halted" / "predictions.parquet").unlink()
-    shutil.copytree(runs / "grid" / "1", runs / "partly" / "whole")
-    call(gedbd.commands.report, "paths=[partly]")
-    assert "left out because unfinished: partly/halted" in capsys.readouterr().out
-    summary = "1 run in 1 setting. Left out: 1 unfinished run."
-    assert summary in (runs / "partly" / "report.html").read_text()
-
-
 def test_repeats_and_backtests_are_left_out_and_said(runs, call, capsys):
     shutil.copytree(runs / "grid" / "0", runs / "repeats" / "first")
     shutil.copytree(runs / "grid" / "0", runs / "repeats" / "second", copy_function=shutil.copyfile)
@@ -151,35 +135,16 @@ def test_repeats_and_backtests_are_left_out_and_said(runs, call, capsys):
     assert '<td dir="auto">repeats/first</td>' in text
 
 
-def test_the_page_names_its_command(page):
-    assert "gedbd report all few grid bm25 closure out=page</pre>" in page.read_text()
-
-
-def test_tables_of_a_text_are_filled(runs, call):
-    (runs / "tables.md").write_text("a\n<!-- report: Ranking: demo -->\n<!-- end -->\nb\n")
-    call(gedbd.commands.report, "paths=[bm25]", "out=filled", "fill=tables.md")
-    lines = (runs / "tables.md").read_text().splitlines()
-    assert [lines[0], lines[-1]] == ["a", "b"]
-    assert lines[2].startswith("| model | seeds | RR@1 |")
-    assert lines[4].startswith("| bm25 | 1 | ")
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["paths=[nowhere]"], "nowhere: no such folder"),
-        (["paths=[cache]"], "cache has no finished run"),
         ([], "paths= is required, "),
     ],
 )
 def test_report_refuses(call, options, message):
     with pytest.raises(SystemExit, match=message):
         call(gedbd.commands.report, *options)
-
-
-def test_positional_paths_become_an_option():
-    assert positional_list(["a b", "out=x", "c"], "paths") == ["out=x", "paths=['a b','c']"]
-    assert positional_list(["--help"], "paths") == ["--help"]
 
 
 def test_compare_matches_seeds(runs, call, capsys):
@@ -206,10 +171,7 @@ def test_compare_takes_other_methods(runs, call):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["run=all/1", "against=grid/0"], "the runs have different seeds"),
         (["run=bm25", "against=closure"], "were tested on different pairs or queries"),
-        (["run=bm25", "against=grid/0", "method=rep"], "has no method 'rep': choose one of bm25"),
-        (["run=grid", "against=grid/0"], "has several runs with the same seed"),
         (["run=bm25"], "against= is required, "),
     ],
 )

@@ -10,6 +10,7 @@ import gedbd.commands.search
 from gedbd.__main__ import command_names, config_name
 from gedbd.configuration.help import command_help, first_example
 from gedbd.configuration.locations import CONF_DIR
+from gedbd.configuration.positional import positional_list
 
 CONF = Path(CONF_DIR)
 
@@ -71,3 +72,8 @@ def test_help_shows_comments_sections_and_plain_defaults():
     assert "  labels.*  " in text
     assert "    minilm *              all-MiniLM-L6-v2: small" in text
     assert "  baselines.tfidf.*             cosine of TF-IDF vectors\n" in command_help(CONF, "baseline")
+
+
+def test_positional_paths_become_an_option():
+    assert positional_list(["a b", "out=x", "c"], "paths") == ["out=x", "paths=['a b','c']"]
+    assert positional_list(["--help"], "paths") == ["--help"]
