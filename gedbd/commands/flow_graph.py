@@ -16,7 +16,7 @@ def main(cfg: DictConfig) -> None:
     """Finds the method, writes its figure as SVG and PNG, and prints its nodes and edges."""
     from gedbd.code.java_methods import AmbiguousMethodError, choose_method, read_source
     from gedbd.code.parse import method_graph
-    from gedbd.evaluation.flow_graph_files import LEFT_OUT, check_size, edge_table, node_table, write_figures
+    from gedbd.evaluation.flow_graph_figure import LEFT_OUT, check_size, edge_table, node_table, write_figures
     from gedbd.io.command_output import print_table
 
     console = open_console()

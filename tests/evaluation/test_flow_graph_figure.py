@@ -7,9 +7,16 @@ from matplotlib.patches import FancyArrowPatch
 
 from gedbd.code.parse import method_graph
 from gedbd.code.semantic_graph import EdgeKind
-from gedbd.evaluation.flow_graph_figure import STYLES, draw_flow_graph, edge_ends
-from gedbd.evaluation.flow_graph_files import write_figures
-from gedbd.evaluation.flow_graph_layout import HALF_HEIGHT, MAX_CHARACTERS, Box, place_nodes
+from gedbd.evaluation.flow_graph_figure import (
+    HALF_HEIGHT,
+    MAX_CHARACTERS,
+    STYLES,
+    Box,
+    draw_flow_graph,
+    edge_ends,
+    place_nodes,
+    write_figures,
+)
 
 LOOP = """int sum(int[] values, int limit) {
         int total = 0;
@@ -111,7 +118,7 @@ def test_every_edge_is_drawn_in_the_style_of_its_kind():
 @pytest.mark.figures
 def test_large_figures_and_missing_letters_are_told(tmp_path, monkeypatch):
     source = "void f(int 長) { use(長); }"
-    monkeypatch.setattr("gedbd.evaluation.flow_graph_files.LARGE", 1)
+    monkeypatch.setattr("gedbd.evaluation.flow_graph_figure.LARGE", 1)
     files, told = write_figures(method_graph(source), source, "f", tmp_path / "new" / "f")
     assert [file.name for file in files] == ["f.svg", "f.png"]
     assert told == (
