@@ -36,7 +36,7 @@ class Split(Protocol):
 
 
 class LaterPart:
-    """A pair belongs to the part of its later document, as in use: a new report is compared with all earlier ones."""
+    """Puts a pair into the part of its later document."""
 
     def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
         """The part of the later document."""
@@ -56,7 +56,8 @@ class SharedPart:
 class TimeSplit(LaterPart):
     """Train before one moment, validate before the next, test after it.
 
-    No validation or test document occurs in a training pair.
+    A pair belongs to the part of its later document, as in use: a new report is compared with all earlier ones. No
+    validation or test document occurs in a training pair.
 
     Args:
         val_from: First moment of validation: a share of the documents in time (0.6), or a date ("2015-01-01").
