@@ -1,6 +1,7 @@
 """A run folder, a backtest or an index of somebody else runs no code, reads no variable and calls nobody."""
 
 import json
+import re
 import socket
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -183,7 +184,9 @@ def test_an_endpoint_that_a_run_names_gets_no_reports(options, run, capsys):
     assert "evil.example" not in OmegaConf.to_yaml(cfg)
     output = capsys.readouterr().out
     for section in ("llm", "baselines"):
-        assert f"base_url=https://evil.example/v1 of {section} is ignored because it comes from a file" in output
+        assert re.search(
+            rf"{section}\S*base_url=https://evil.example/v1 is ignored because it comes from a file", output
+        )
     assert "also" not in output
 
 

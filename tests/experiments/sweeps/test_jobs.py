@@ -1,6 +1,10 @@
 """Jobs of sweeps that go on: after a failure, after Ctrl-C, with the same command."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,13 +88,20 @@ def test_a_sweep_goes_on_after_failed_and_pruned_jobs_and_the_same_command_retri
 
 
 def test_an_interrupted_job_is_run_again_unless_another_process_runs_it_or_its_configuration_changed(
-    fake_sweep, capsys
+    fake_sweep, tmp_path, capsys
 ):
-    with pytest.raises(SystemExit) as raised:
-        fake_sweep("seed=1,2,3", s2="ctrl-c")
-    assert raised.value.code == 130
-    assert capsys.readouterr().out.rstrip().endswith("/sweep continues the sweep")
-    folder = Path("sweep")
+    folder = tmp_path / "sweep"
+    # In a process of its own: the job sends Ctrl-C to the process that started it.
+    interrupted = subprocess.run(
+        [sys.executable, "-c", "import fake_jobs; fake_jobs.main()", "-m", "seed=1,2,3", "hydra.sweep.dir=sweep"],
+        env=os.environ | {"FAKE_ENDINGS": json.dumps({"s2": "ctrl-c"})},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert interrupted.returncode == 130
+    assert interrupted.stdout.rstrip().endswith("/sweep continues the sweep")
     assert states(folder) == [FINISHED, INTERRUPTED]
     with FileLock(folder / "1" / ".lock"), pytest.raises(SystemExit):
         fake_sweep("seed=1,2")
