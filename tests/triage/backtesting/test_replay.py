@@ -173,10 +173,10 @@ def test_each_part_is_replayed_by_its_own_vectors():
 
 
 def test_several_processes_find_the_same_bit_for_bit(monkeypatch):
-    reports, vectors = some_reports(5, 150)
-    history = ReportHistory.of_corpus(Corpus.of_table("small", reports, group_of(5, 150)), vectors)
+    reports, vectors = some_reports(5, 60)
+    history = ReportHistory.of_corpus(Corpus.of_table("small", reports, group_of(5, 60)), vectors)
     history.graph = True
-    rows = [3, *range(20, 150)]
+    rows = [3, *range(20, 60)]
     alone, shared = (list(history.replay(rows, num_processes=number)) for number in (1, 2))
     assert [one.row for one in shared] == rows
     for one, other in zip(alone, shared, strict=True):
