@@ -6,8 +6,8 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 from rich.console import Console
 
-import gedbd.train  # noqa: F401  its resolvers
-from gedbd.configuration.command import CONF_DIR
+from gedbd.configuration.locations import CONF_DIR
+from gedbd.configuration.resolvers import register_resolvers
 from gedbd.tasks.duplicates.duplicate_data import DuplicateDataModule
 from gedbd.tasks.duplicates.duplicate_system import DuplicateSystem
 from gedbd.tasks.duplicates.duplicates_task import DuplicatesTask
@@ -22,6 +22,7 @@ def options(*more: str) -> list[str]:
 
 def configuration(*more: str) -> DictConfig:
     """The composed configuration of training."""
+    register_resolvers()
     with initialize_config_dir(CONF_DIR, version_base=None):
         return compose("train", options(*more))
 

@@ -11,7 +11,6 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-import gedbd.configuration.command  # noqa: F401 (registers what configurations compute)
 from gedbd.configuration.errors import error_line
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.options import compose_options

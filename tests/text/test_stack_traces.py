@@ -1,7 +1,5 @@
 """Frames of stack traces of several languages, and hostile texts."""
 
-from time import process_time
-
 import pytest
 
 from gedbd.text.stack_traces import Frame, find_frames
@@ -70,6 +68,7 @@ def test_no_frame(text):
     assert find_frames(text) == []
 
 
+@pytest.mark.usefixtures("hang_guard")
 @pytest.mark.parametrize(
     "repeated",
     [
@@ -79,7 +78,5 @@ def test_no_frame(text):
 )
 def test_hostile_texts_take_time_in_proportion(repeated):
     text = repeated * (300_000 // len(repeated))
-    start = process_time()
     find_frames(text)
     find_frames(f"at {text}(A.java:1)")
-    assert process_time() - start < 2
