@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaincinv
-from scipy.stats import bootstrap, mannwhitneyu, wilcoxon
 
 RESAMPLES = 2000
 BATCH = 100  # resamples at a time
@@ -108,6 +106,8 @@ def lower_bound(share: float, size: float | np.ndarray, confidence: float) -> fl
         size: Number of independent units, or effective number of dependent ones.
         confidence: Probability that the bound is below the true share.
     """
+    from scipy.special import betaincinv
+
     if share == 0:
         return np.zeros_like(size, dtype=float) if isinstance(size, np.ndarray) else 0.0
     bound = betaincinv(share * size, size - share * size + 1, 1 - confidence)
@@ -167,6 +167,8 @@ def metric_interval(metric: Callable[[np.ndarray], np.ndarray], cluster: np.ndar
 
 def signed_rank(first: np.ndarray, second: np.ndarray) -> float:
     """Two-sided p value of Wilcoxon's signed-rank test on paired values; 1 if all are equal."""
+    from scipy.stats import wilcoxon
+
     if np.array_equal(first, second):
         return 1.0  # scipy's result is NaN
     return float(wilcoxon(first, second, zero_method="pratt", method="asymptotic").pvalue)
@@ -178,6 +180,8 @@ def mann_whitney(first: np.ndarray, second: np.ndarray) -> float:
     It takes the two samples for independent ones, as some papers do with rankings of the same queries. Since the two
     values of a query depend on each other, the paired test (``signed_rank``) finds smaller differences.
     """
+    from scipy.stats import mannwhitneyu
+
     if np.ptp(np.concatenate([first, second])) == 0:
         return 1.0  # scipy's result is NaN
     return float(mannwhitneyu(first, second, method="asymptotic").pvalue)
@@ -201,6 +205,8 @@ def _sums(values: np.ndarray, cluster: np.ndarray) -> np.ndarray:
 
 
 def _interval(samples: tuple[np.ndarray, ...], statistic: object) -> tuple[float, float]:
+    from scipy.stats import bootstrap
+
     if len(samples[0]) < 2:  # one cluster gives the same sample each time
         return float("nan"), float("nan")
     result = bootstrap(

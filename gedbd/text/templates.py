@@ -8,9 +8,10 @@ import pandas as pd
 
 from gedbd.corpora.captions import attached_images, read_captions
 from gedbd.corpora.fields import components, products
+from gedbd.text.tokens import cut_to_tokens
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+    from gedbd.text.stored_tokenizer import AnyTokenizer
 
 FORM = ("product", "component", "os", "priority")
 PARTS = (*FORM, "summary", "description", "screenshots")
@@ -33,7 +34,7 @@ class Texts(NamedTuple):
 class Text(Protocol):
     """A text template."""
 
-    def __call__(self, reports: pd.DataFrame, tokenizer: "PreTrainedTokenizerBase", max_tokens: int) -> Texts:
+    def __call__(self, reports: pd.DataFrame, tokenizer: "AnyTokenizer", max_tokens: int) -> Texts:
         """The texts of N reports.
 
         Args:
@@ -45,7 +46,7 @@ class Text(Protocol):
 
 
 def title_description(
-    reports: pd.DataFrame, tokenizer: "PreTrainedTokenizerBase | None" = None, max_tokens: int | None = None
+    reports: pd.DataFrame, tokenizer: "AnyTokenizer | None" = None, max_tokens: int | None = None
 ) -> Texts:
     """Joins title and description with a line break, as in the graph-enhanced transformer paper.
 
@@ -99,7 +100,7 @@ class FieldTemplate:
         self.captions = captions
         self.cleaning = cleaning
 
-    def __call__(self, reports: pd.DataFrame, tokenizer: "PreTrainedTokenizerBase", max_tokens: int) -> Texts:
+    def __call__(self, reports: pd.DataFrame, tokenizer: "AnyTokenizer", max_tokens: int) -> Texts:
         """See ``Text``.
 
         Raises:
@@ -124,12 +125,10 @@ class FieldTemplate:
         self,
         marked: dict[str, list[str]],
         tokens: Mapping[str, int | None],
-        tokenizer: "PreTrainedTokenizerBase",
+        tokenizer: "AnyTokenizer",
         max_tokens: int,
     ) -> dict[str, list[str]]:
         """The parts, each cut to its tokens; the one without a budget comes last and gets what is left."""
-        from gedbd.text.tokens import cut_to_tokens  # here, as it imports torch and transformers
-
         if not tokenizer.is_fast:
             raise ValueError(f"text=fields needs a fast tokenizer; that of {tokenizer.name_or_path} is a slow one")
         overhead = {part: len(tokenizer.tokenize(" " + _marker(part))) for part in self.order}

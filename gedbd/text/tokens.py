@@ -4,13 +4,17 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
-from transformers import PreTrainedTokenizerBase
 
 from gedbd.io.console import track
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from gedbd.text.stored_tokenizer import AnyTokenizer
 
 CHUNK_TEXTS = 1000  # texts that are tokenized at a time, between two steps of the progress bar
 LAST_WORD = re.compile(r"\S+$")
@@ -40,7 +44,14 @@ class TokenTable:
         """``(N,)`` number of tokens of each text."""
         return np.diff(self.starts)
 
-    def batch(self, rows: np.ndarray) -> tuple[Tensor, Tensor]:
+    def batch(self, rows: np.ndarray) -> "tuple[Tensor, Tensor]":
+        """Pads texts to the longest of them, see ``padded``: two tensors."""
+        import torch
+
+        input_ids, attention_mask = self.padded(rows)
+        return torch.from_numpy(input_ids), torch.from_numpy(attention_mask)
+
+    def padded(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Pads texts to the longest of them.
 
         Args:
@@ -54,7 +65,7 @@ class TokenTable:
         mask = np.arange(lengths.max(initial=1)) < lengths[:, None]
         input_ids = np.full(mask.shape, self.pad_id, dtype=np.int64)
         input_ids[mask] = np.concatenate([self.ids[self.starts[row] : self.starts[row + 1]] for row in rows])
-        return torch.from_numpy(input_ids), torch.from_numpy(mask.astype(np.int64))
+        return input_ids, mask.astype(np.int64)
 
 
 def split_by_tokens(lengths: Sequence[int], budget: int) -> list[tuple[int, int]]:
@@ -73,12 +84,12 @@ def split_by_tokens(lengths: Sequence[int], budget: int) -> list[tuple[int, int]
     return [*runs, (first, len(lengths))] if len(lengths) else []
 
 
-def token_budget(device: torch.device) -> int:
+def token_budget(device: "torch.device") -> int:
     """Tokens to compute at a time: on a CPU what fits into its cache (more is slower), on a GPU what fills it."""
     return CPU_TOKENS if device.type == "cpu" else GPU_TOKENS
 
 
-def tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> TokenTable:
+def tokenize(texts: list[str], tokenizer: "AnyTokenizer", max_tokens: int) -> TokenTable:
     """Tokenizes texts with the encoder's own tokenizer.
 
     Args:
@@ -102,9 +113,7 @@ def tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: i
     return TokenTable(np.concatenate(rows), starts.astype(np.int64), int(tokenizer.pad_token_id))
 
 
-def cut_to_tokens(
-    texts: list[str], tokenizer: PreTrainedTokenizerBase, budgets: np.ndarray
-) -> tuple[list[str], np.ndarray]:
+def cut_to_tokens(texts: list[str], tokenizer: "AnyTokenizer", budgets: np.ndarray) -> tuple[list[str], np.ndarray]:
     """Cuts texts to their first words, so that each keeps within its number of tokens.
 
     Texts are cut between words, unless the last word is so long that the words before it fill less than half of the
@@ -134,7 +143,7 @@ def cut_to_tokens(
     return cut, counts
 
 
-def _token_ends(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[list[int]]:
+def _token_ends(texts: list[str], tokenizer: "AnyTokenizer", max_tokens: int) -> list[list[int]]:
     """For each text the ends of its first tokens, in characters."""
     encoded = tokenizer(
         texts, add_special_tokens=False, truncation=True, max_length=max_tokens, return_offsets_mapping=True
@@ -156,7 +165,7 @@ def _first_words(text: str, ends: list[int], budget: int) -> tuple[str, int]:
     return (kept, count) if count >= budget / 2 else (text[:last], budget)
 
 
-def _tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[np.ndarray]:
+def _tokenize(texts: list[str], tokenizer: "AnyTokenizer", max_tokens: int) -> list[np.ndarray]:
     """Tokenizes the beginning of each text, and all of it where that has too few tokens."""
     heads = [_head(text, max_tokens * CHARACTERS_PER_TOKEN) for text in texts]
     ids = _token_ids(heads, tokenizer, max_tokens)
@@ -174,6 +183,6 @@ def _head(text: str, characters: int) -> str:
     return text[: max(text.rfind(" ", 0, characters), text.rfind("\n", 0, characters), 0)]
 
 
-def _token_ids(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[np.ndarray]:
+def _token_ids(texts: list[str], tokenizer: "AnyTokenizer", max_tokens: int) -> list[np.ndarray]:
     encoded = tokenizer(texts, truncation=True, max_length=max_tokens, return_attention_mask=False)
     return [np.asarray(row, dtype=np.int32) for row in encoded["input_ids"]]

@@ -11,8 +11,6 @@ from importlib.resources import files as package_files
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import expit, logit
 
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.reports.candidate_features import FEATURES
@@ -56,6 +54,8 @@ class MatchProbability:
 
     def shifted(self, shift: float) -> "MatchProbability":
         """With a number added to the log odds of the probability at each knot, see ``fit_shift``."""
+        from scipy.special import expit, logit
+
         return replace(self, probabilities=expit(logit(self.probabilities) + shift))
 
     def as_dict(self) -> dict[str, Any]:
@@ -195,6 +195,9 @@ def fit_shift(probability: np.ndarray, right: np.ndarray, weight: np.ndarray) ->
         right: ``(B,)`` bool, whether it is right.
         weight: ``(B,)`` how many reports each stands for.
     """
+    from scipy.optimize import brentq
+    from scipy.special import expit, logit
+
     odds = logit(probability)
 
     def slope(shift: float) -> float:

@@ -27,7 +27,13 @@ from gedbd.text.cleaning import shared_lines
 from gedbd.text.templates import Text
 from gedbd.triage.storage.compaction import compact
 from gedbd.triage.storage.index_store import FILE, IndexStore
-from gedbd.triage.storage.stored_model import check_model, fitted, model_key, with_stored_boilerplate
+from gedbd.triage.storage.stored_model import (
+    check_model,
+    fitted,
+    model_key,
+    query_encoder,
+    with_stored_boilerplate,
+)
 from gedbd.triage.storage.sync import Changes, Model, synchronise
 from gedbd.triage.triage_model import TriageModel, default_model
 
@@ -82,8 +88,12 @@ def store_corpus(out: Path, corpus: Corpus, index_model: IndexModel, tell: Calla
         closing(IndexStore(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store,
     ):
         model = _build_model(plain, index_model.matching, index_model.weights, corpus, store)
-        encode = _corpus_encoder(settings, model, store.path, index_model.given)
+        given = index_model.given
+        load = cache(partial(_load_encoder, settings, model))
+        encode = _corpus_encoder(load if given is None else lambda: given, settings.text, model, store.path)
         changes = synchronise(store, corpus, model, encode)
+        if given is None:
+            query_encoder(settings.backend, store, load)  # searches find it beside the file
     try:
         compact(out / FILE)
     except OSError as error:
@@ -119,25 +129,24 @@ def _build_model(
     return Model(about | {"boilerplate": json.dumps(sorted(lines))}, state)
 
 
+def _load_encoder(settings: DictConfig, model: Model) -> "LoadedEncoder":
+    """The encoder of an index with its weights."""
+    backend = instantiate(settings.backend)
+    encoder: LoadedEncoder = instantiate(settings.encoder, backend=backend, cache_dir=settings.cache_dir)
+    if model.weights:
+        encoder.load_weights(io.BytesIO(model.weights))
+    return encoder
+
+
 def _corpus_encoder(
-    settings: DictConfig, model: Model, path: Path, given: GivenEncoder | None
+    load: Callable[[], "LoadedEncoder | GivenEncoder"], text_settings: DictConfig, model: Model, path: Path
 ) -> Callable[[pd.DataFrame], np.ndarray]:
     """Encodes many reports through the embedding cache; the encoder is loaded when the first ones are given."""
     from gedbd.encoders.loaded_encoder import calibration_texts
 
-    @cache
-    def load() -> "tuple[LoadedEncoder | GivenEncoder, Text]":
-        text = with_stored_boilerplate(instantiate(settings.text), model.about, path)
-        if given is not None:
-            return given, text
-        backend = instantiate(settings.backend)
-        encoder: LoadedEncoder = instantiate(settings.encoder, backend=backend, cache_dir=settings.cache_dir)
-        if model.weights:
-            encoder.load_weights(io.BytesIO(model.weights))
-        return encoder, text
-
     def encode(reports: pd.DataFrame) -> np.ndarray:
-        encoder, text = load()
+        encoder = load()
+        text: Text = with_stored_boilerplate(instantiate(text_settings), model.about, path)
         texts, _ = text(reports, encoder.tokenizer, encoder.text_tokens)
         if encoder.backend.calibrated:
             if "calibration" not in model.about:

@@ -13,6 +13,7 @@ from gedbd.text.templates import Text
 if TYPE_CHECKING:  # it imports torch
     from gedbd.encoders.given_encoder import GivenEncoder
     from gedbd.encoders.loaded_encoder import LoadedEncoder
+    from gedbd.encoders.query_encoder import QueryEncoder
 
 MAX_BATCH = 16
 
@@ -21,11 +22,11 @@ class ReportEncoder:
     """Encodes reports. It may be called from several threads, which take turns: tokenizers and backends need that.
 
     Args:
-        encoder: LoadedEncoder with its weights.
+        encoder: Encodes texts; it has a tokenizer.
         text: Makes texts of reports.
     """
 
-    def __init__(self, encoder: "LoadedEncoder | GivenEncoder", text: Text) -> None:
+    def __init__(self, encoder: "LoadedEncoder | QueryEncoder | GivenEncoder", text: Text) -> None:
         self.encoder = encoder
         self.text = text
         self._turn = threading.Lock()

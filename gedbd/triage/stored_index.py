@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 
 from gedbd.corpora.urls import fill_template
 from gedbd.encoders.given_encoder import GivenEncoder
-from gedbd.io.console import silence_library_logs, stage
+from gedbd.io.console import stage
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
 from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
@@ -283,7 +283,6 @@ def open_index(
         raise ValueError(f"{folder}: no {FILE} there; build an index with gedbd index run=BACKTEST out={folder}")
     from threadpoolctl import threadpool_limits
 
-    silence_library_logs()
     # Encoders have threads of their own; those of BLAS would compete with them for the same cores.
     limits = threadpool_limits(1, user_api="blas")
     try:

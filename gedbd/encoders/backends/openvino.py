@@ -10,26 +10,23 @@ from contextlib import contextmanager
 from functools import cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
-from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from gedbd.encoders.backends.backend import OPENVINO_TOKENS
+from gedbd.encoders.backends.openvino_model import PRECISIONS, OpenVinoModel, has_bfloat16
 from gedbd.encoders.encoder_weights import fingerprint
+from gedbd.encoders.pretrained import max_positions
 from gedbd.encoders.text_encoder import TextEncoder, padded_copy
 from gedbd.io.files import whole_folder
 from gedbd.text.tokens import TokenTable
 
 if TYPE_CHECKING:
     import openvino as ov
-
-PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "int8": "f32"}
-MIN_FIXED_LENGTH = 32  # tokens
 
 
 class OpenVino:
@@ -84,80 +81,14 @@ class PreparedOpenVino:
             made_of = [fingerprint(encoder.backbone), encoder.pooling, version("openvino"), version("nncf")]
             made_of += [hashlib.blake2b(part.tobytes()).hexdigest() for part in (calibration.ids, calibration.starts)]
             self.key += f"-{hashlib.blake2b(json.dumps(made_of).encode(), digest_size=8).hexdigest()}"
-        self._queues: dict[str, ov.AsyncInferQueue] = {}
-        self._fixed: dict[int, ov.InferRequest] = {}  # by length
 
     def encode(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
         """See ``PreparedBackend``. A single batch uses all threads; several batches run in parallel."""
-        batches = iter(batches)
-        head = list(islice(batches, 2))
-        if len(head) == 1 and len(head[0][0]) == 1:
-            length = self._fixed_length(head[0][0].shape[1])
-            if length:
-                yield self._encode_one(*head[0], length)
-                return
-        # A hint fixes how many requests share the threads, so there is a queue for each hint.
-        queue = self._queue("THROUGHPUT" if len(head) > 1 else "LATENCY")
-        # Requests finish in any order: results wait in ``done`` until all earlier ones have been yielded.
-        done: dict[int, np.ndarray] = {}
-        queue.set_callback(lambda request, number: done.update({number: request.get_output_tensor().data.copy()}))
-        next_number = 0
-        try:
-            for number, inputs in enumerate(chain(head, batches)):
-                queue.start_async([tensor.numpy() for tensor in inputs], number)
-                while next_number in done:
-                    yield done.pop(next_number)
-                    next_number += 1
-        finally:
-            queue.wait_all()
-        yield from (done[number] for number in sorted(done))
+        return self._runtime.encode((input_ids.numpy(), mask.numpy()) for input_ids, mask in batches)
 
-    def _fixed_length(self, tokens: int) -> int:
-        """The length that a single text is padded to: 32, 64, 96, 128, 192, 256, 384, 512 ...; 0 if it is too long.
-
-        More lengths would save little time, and each takes as much memory as the weights.
-        """
-        step = max(MIN_FIXED_LENGTH, (1 << (tokens - 1).bit_length()) // 4)
-        length = -(-tokens // step) * step  # rounded up
-        return length if length <= getattr(self.encoder.backbone.config, "max_position_embeddings", length) else 0
-
-    def _encode_one(self, input_ids: Tensor, attention_mask: Tensor, length: int) -> np.ndarray:
-        """Encodes one text by a model of fixed shape: where shapes are free, each new length takes up to twice as long.
-
-        Args:
-            input_ids: ``(1, L)``.
-            attention_mask: ``(1, L)``.
-            length: Length of the shape, L or more.
-
-        Returns:
-            ``(1, hidden)``.
-        """
-        if length not in self._fixed:
-            model = self._model.clone()
-            model.reshape({part: [1, length] for part in model.inputs})
-            self._fixed[length] = self._compile(model, "LATENCY").create_infer_request()
-        padding = (0, length - input_ids.shape[1])
-        inputs = [functional.pad(part, padding).numpy() for part in (input_ids, attention_mask)]
-        return np.array(self._fixed[length].infer(inputs)[0])
-
-    def _queue(self, hint: str) -> "ov.AsyncInferQueue":
-        if hint not in self._queues:
-            import openvino as ov
-
-            self._queues[hint] = ov.AsyncInferQueue(self._compile(self._model, hint))
-        return self._queues[hint]
-
-    def _compile(self, model: "ov.Model", hint: str) -> "ov.CompiledModel":
-        import openvino as ov
-
-        settings = {
-            "PERFORMANCE_HINT": hint,
-            "INFERENCE_PRECISION_HINT": PRECISIONS[self.precision],
-            "INFERENCE_NUM_THREADS": torch.get_num_threads(),
-            # Threads that are tied to a core each wait for whatever else runs there, such as other searches.
-            "ENABLE_CPU_PINNING": False,
-        }
-        return ov.Core().compile_model(model, "CPU", settings)
+    @cached_property
+    def _runtime(self) -> OpenVinoModel:
+        return OpenVinoModel(self._model, self.precision, torch.get_num_threads(), max_positions(self.encoder.backbone))
 
     @cached_property
     def _model(self) -> "ov.Model":
@@ -178,13 +109,6 @@ class PreparedOpenVino:
                 if not kept.is_dir():
                     raise
         return ov.Core().read_model(kept / "model.xml")
-
-
-def has_bfloat16() -> bool:
-    """Whether this CPU computes in bfloat16."""
-    import openvino as ov
-
-    return "BF16" in ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
 class _Pooled(nn.Module):

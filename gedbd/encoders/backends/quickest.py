@@ -60,7 +60,7 @@ def openvino_obstacle(encoder: TextEncoder, precision: str) -> str:
     if architecture not in CONVERTIBLE:
         return f"OpenVINO is not tested with {architecture}"
     if precision == "bfloat16":
-        from gedbd.encoders.backends.openvino import has_bfloat16
+        from gedbd.encoders.backends.openvino_model import has_bfloat16
 
         return "" if has_bfloat16() else "this CPU has no bfloat16"
     return ""
@@ -120,7 +120,7 @@ class PreparedQuickest:
             reason = self.obstacle or "the texts are too few to convert the encoder for OpenVINO"
             return f"PyTorch in {precision}, as {reason}"
         choice = f"OpenVINO in {precision}, the quickest exact one on this CPU"
-        from gedbd.encoders.backends.openvino import has_bfloat16
+        from gedbd.encoders.backends.openvino_model import has_bfloat16
 
         if precision == "float32" and has_bfloat16():
             choice += "; backend=openvino_bf16 is about 3 times as fast, with cosines within about .001"

@@ -3,7 +3,7 @@
 import hashlib
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from omegaconf import DictConfig
 
 from gedbd.configuration.allowed_targets import read_settings
 from gedbd.encoders.given_encoder import GivenEncoder, is_given
+from gedbd.io.console import silence_library_logs
 from gedbd.text.cleaning import Cleaning
 from gedbd.text.templates import FieldTemplate, Text
 from gedbd.triage.report_encoder import ReportEncoder
@@ -22,9 +23,17 @@ from gedbd.triage.triage_model import TriageModel
 
 if TYPE_CHECKING:
     from gedbd.encoders.loaded_encoder import LoadedEncoder
+    from gedbd.encoders.query_encoder import QueryEncoder
 
 REQUIRED = ("name", "model", "settings", "matching", "dim")
 EXACT = "float32"
+QUERY_ENCODERS = "encoder"  # the folder beside the index file
+# Backends whose vectors are those of OpenVINO, within rounding.
+CONVERTED_BACKENDS = (
+    "gedbd.encoders.backends.quickest.Quickest",
+    "gedbd.encoders.backends.openvino.OpenVino",
+)
+CONVERTED_PRECISIONS = ("float32", "bfloat16")
 
 
 def model_key(settings: str, matching: str, weights: bytes) -> str:
@@ -90,28 +99,46 @@ def load_model(
         _check_backend(settings.backend, backend)
         settings.backend = backend
     settings.cache_dir = cache_dir
-    encoder = _stored_encoder(settings, weights, source, given)
-    return _report_encoder(encoder, settings, about, store.path), matching
-
-
-def _stored_encoder(
-    settings: Any, weights: bytes, source: str, given: GivenEncoder | None
-) -> "LoadedEncoder | GivenEncoder":
-    """The encoder of an index: made from its settings, or the given one if they describe it."""
     if given is not None:
         if not is_given(settings.encoder):
             raise ValueError(f"{source} sets the encoder: leave encoder= out")
         given.check(settings.encoder, source)
-        return given
-    encoder: LoadedEncoder = instantiate(settings.encoder, backend=instantiate(settings.backend))
-    if weights:
-        encoder.load_weights(io.BytesIO(weights))
+        return _report_encoder(given, settings, about, store.path), matching
+
+    def load() -> "LoadedEncoder":
+        silence_library_logs()
+        encoder: LoadedEncoder = instantiate(settings.encoder, backend=instantiate(settings.backend))
+        if weights:
+            encoder.load_weights(io.BytesIO(weights))
+        return encoder
+
+    encoder = load() if is_given(settings.encoder) else query_encoder(settings.backend, store, load)
+    return _report_encoder(encoder, settings, about, store.path), matching
+
+
+def query_encoder(
+    backend: DictConfig, store: IndexStore, load: Callable[[], "LoadedEncoder"]
+) -> "QueryEncoder | LoadedEncoder":
+    """The encoder of queries: the converted one beside the index file where OpenVINO can run it, else the original.
+
+    Args:
+        backend: Encodes queries.
+        store: The file of the index.
+        load: Loads the original.
+    """
+    precision = backend.get("precision", EXACT)
+    if backend.get("_target_") in CONVERTED_BACKENDS and precision in CONVERTED_PRECISIONS:
+        from gedbd.encoders.query_encoder import can_convert, stored_query_encoder
+
+        if can_convert(precision):
+            return stored_query_encoder(store.path.parent / QUERY_ENCODERS, store.about()["model"], precision, load)
+    encoder = load()
     encoder.model.eval()
     return encoder
 
 
 def _report_encoder(
-    encoder: "LoadedEncoder | GivenEncoder", settings: Any, about: dict[str, str], path: Path
+    encoder: "LoadedEncoder | QueryEncoder | GivenEncoder", settings: Any, about: dict[str, str], path: Path
 ) -> ReportEncoder:
     text = with_stored_boilerplate(instantiate(settings.text), about, path)
     if isinstance(text, FieldTemplate):

@@ -1,0 +1,119 @@
+"""A converted encoder that OpenVINO runs on the CPU: arrays to arrays, without PyTorch."""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import openvino as ov
+
+PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "int8": "f32"}
+MIN_FIXED_LENGTH = 32  # tokens
+
+
+class OpenVinoModel:
+    """Encodes several batches at a time.
+
+    Args:
+        model: ``(U, L), (U, L) -> (U, hidden)`` for any U and L: token ids, attention mask, pooled vectors.
+        precision: ``float32`` or ``bfloat16``; ``int8`` for a model that was quantised.
+        num_threads: Number of threads; 0 for one for each core.
+        max_tokens: Length of the longest text that the model has positions for; None if it has no limit.
+    """
+
+    def __init__(self, model: "ov.Model", precision: str, num_threads: int, max_tokens: int | None) -> None:
+        self.model = model
+        self.precision = precision
+        self.num_threads = num_threads
+        self.max_tokens = max_tokens
+        self._queues: dict[str, ov.AsyncInferQueue] = {}
+        self._fixed: dict[int, ov.InferRequest] = {}  # by length
+
+    def encode(self, batches: Iterable[tuple[np.ndarray, np.ndarray]]) -> Iterator[np.ndarray]:
+        """Pooled vectors ``(U, hidden)`` float32 of each batch, in the order of the batches.
+
+        A single batch uses all threads; several batches run in parallel.
+
+        Args:
+            batches: ``input_ids (U, L)`` and ``attention_mask (U, L)``, both int64.
+        """
+        batches = iter(batches)
+        head = list(islice(batches, 2))
+        if len(head) == 1 and len(head[0][0]) == 1:
+            length = self._fixed_length(head[0][0].shape[1])
+            if length:
+                yield self._encode_one(*head[0], length)
+                return
+        # A hint fixes how many requests share the threads, so there is a queue for each hint.
+        queue = self._queue("THROUGHPUT" if len(head) > 1 else "LATENCY")
+        # Requests finish in any order: results wait in ``done`` until all earlier ones have been yielded.
+        done: dict[int, np.ndarray] = {}
+        queue.set_callback(lambda request, number: done.update({number: request.get_output_tensor().data.copy()}))
+        next_number = 0
+        try:
+            for number, inputs in enumerate(chain(head, batches)):
+                queue.start_async(list(inputs), number)
+                while next_number in done:
+                    yield done.pop(next_number)
+                    next_number += 1
+        finally:
+            queue.wait_all()
+        yield from (done[number] for number in sorted(done))
+
+    def _fixed_length(self, tokens: int) -> int:
+        """The length that a single text is padded to: 32, 64, 96, 128, 192, 256, 384, 512 ...; 0 if it is too long.
+
+        More lengths would save little time, and each takes as much memory as the weights.
+        """
+        step = max(MIN_FIXED_LENGTH, (1 << (tokens - 1).bit_length()) // 4)
+        length = -(-tokens // step) * step  # rounded up
+        return length if self.max_tokens is None or length <= self.max_tokens else 0
+
+    def _encode_one(self, input_ids: np.ndarray, attention_mask: np.ndarray, length: int) -> np.ndarray:
+        """Encodes one text by a model of fixed shape: where shapes are free, each new length takes up to twice as long.
+
+        Args:
+            input_ids: ``(1, L)``.
+            attention_mask: ``(1, L)``.
+            length: Length of the shape, L or more.
+
+        Returns:
+            ``(1, hidden)``.
+        """
+        if length not in self._fixed:
+            model = self.model.clone()
+            model.reshape({part: [1, length] for part in model.inputs})
+            self._fixed[length] = self._compile(model, "LATENCY").create_infer_request()
+        padding = ((0, 0), (0, length - input_ids.shape[1]))
+        inputs = [np.pad(part, padding) for part in (input_ids, attention_mask)]
+        return np.array(self._fixed[length].infer(inputs)[0])
+
+    def _queue(self, hint: str) -> "ov.AsyncInferQueue":
+        if hint not in self._queues:
+            import openvino as ov
+
+            self._queues[hint] = ov.AsyncInferQueue(self._compile(self.model, hint))
+        return self._queues[hint]
+
+    def _compile(self, model: "ov.Model", hint: str) -> "ov.CompiledModel":
+        import openvino as ov
+
+        settings = {
+            "PERFORMANCE_HINT": hint,
+            "INFERENCE_PRECISION_HINT": PRECISIONS[self.precision],
+            "INFERENCE_NUM_THREADS": self.num_threads,
+            # Threads that are tied to a core each wait for whatever else runs there, such as other searches.
+            "ENABLE_CPU_PINNING": False,
+        }
+        return ov.Core().compile_model(model, "CPU", settings)
+
+
+@cache
+def has_bfloat16() -> bool:
+    """Whether this CPU computes in bfloat16."""
+    import openvino as ov
+
+    return "BF16" in ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")

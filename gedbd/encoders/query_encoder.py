@@ -1,0 +1,219 @@
+"""The encoder of an index's queries as files, which are read without importing PyTorch or transformers.
+
+The folder is named after all that the files depend on. It holds the model that OpenVINO has converted (``model.xml``,
+``model.bin``), ``tokenizer.json``, the projection (``projection.npz``), and ``encoder.json``: lengths, prefix and the
+SHA-256 of the other files.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from gedbd.encoders.backends.openvino_model import OpenVinoModel, has_bfloat16
+from gedbd.io.files import read_object, whole_folder
+from gedbd.text.stored_tokenizer import StoredTokenizer
+from gedbd.text.tokens import tokenize
+
+if TYPE_CHECKING:
+    import openvino as ov
+
+    from gedbd.encoders.loaded_encoder import LoadedEncoder
+
+ABOUT = "encoder.json"
+MODEL = ("model.xml", "model.bin")
+TOKENIZER = "tokenizer.json"
+PROJECTION = "projection.npz"
+SIZES = ("max_tokens", "prefix_tokens", "features", "pad_token_id", "dim")
+QUERIES_AT_ONCE = 64
+log = logging.getLogger("gedbd")
+
+
+class EncoderFiles(NamedTuple):
+    """Files of a query encoder, read and checked.
+
+    Attributes:
+        about: The content of ``encoder.json``.
+        model: The model.
+        tokenizer: The tokenizer.
+        projection: Weight ``(D, features)`` and bias ``(D,)``; None if vectors are not projected.
+    """
+
+    about: dict[str, Any]
+    model: "ov.Model"
+    tokenizer: StoredTokenizer
+    projection: tuple[np.ndarray, np.ndarray] | None
+
+
+class QueryEncoder:
+    """Encodes queries as ``LoadedEncoder`` does, within rounding.
+
+    Args:
+        files: What it is made of.
+    """
+
+    backend = SimpleNamespace(calibrated=False)
+    calibration = None
+
+    def __init__(self, files: EncoderFiles) -> None:
+        about = files.about
+        self.tokenizer = files.tokenizer
+        self.dim: int = about["dim"]
+        self.max_tokens: int = about["max_tokens"]
+        self.text_tokens: int = about["max_tokens"] - about["prefix_tokens"]
+        self.prefix: str = about["prefix"]
+        self._features: int = about["features"]
+        self._projection = files.projection
+        self._model = OpenVinoModel(files.model, about["precision"], _num_threads(), about["max_positions"])
+
+    def prepare(self) -> None:
+        """Does nothing: the model is compiled for the length of a query when there is one."""
+
+    def encode(
+        self, texts: list[str], kind: Literal["document", "query"] = "query", label: str = "encode reports"
+    ) -> np.ndarray:
+        """``(N, D)`` float32 unit rows of N texts; the other arguments are those of ``LoadedEncoder.encode``."""
+        pooled: list[np.ndarray] = []
+        for start in range(0, len(texts), QUERIES_AT_ONCE):
+            part = [self.prefix + text for text in texts[start : start + QUERIES_AT_ONCE]]
+            tokens = tokenize(part, self.tokenizer, self.max_tokens)
+            pooled.extend(self._model.encode([tokens.padded(np.arange(len(part)))]))
+        vectors = np.concatenate(pooled)[:, : self._features]
+        if self._projection is not None:
+            weight, bias = self._projection
+            vectors = vectors @ weight.T + bias
+        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12))
+
+
+def can_convert(precision: str) -> bool:
+    """Whether OpenVINO can encode queries here in a precision, ``float32`` or ``bfloat16``."""
+    return find_spec("openvino") is not None and (precision == "float32" or has_bfloat16())
+
+
+def stored_query_encoder(
+    folder: Path, made_of: str, precision: str, load: Callable[[], "LoadedEncoder"]
+) -> "QueryEncoder | LoadedEncoder":
+    """The query encoder in a folder; if it is missing or damaged, the original is loaded and converted.
+
+    Args:
+        folder: The folder of all query encoders of an index: one, unless its model has just changed.
+        made_of: A hash of the model of the index.
+        precision: ``float32`` or ``bfloat16``.
+        load: Loads the original.
+
+    Returns:
+        The query encoder; the original if it cannot be converted, or its files cannot be written.
+    """
+    place = folder / f"{made_of}-{precision}"
+    if place.is_dir():
+        try:
+            return QueryEncoder(_read(place))
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+            log.warning("%s is damaged and is written again: %s", place, str(error).partition("\n")[0])
+            shutil.rmtree(place, ignore_errors=True)
+    original = load()
+    if not is_convertible(original):
+        return original
+    try:
+        write_query_encoder(place, original, precision)
+        return QueryEncoder(_read(place))
+    except OSError as error:
+        log.warning("%s cannot be written, so each search loads PyTorch: %s", place, error)
+        return original
+
+
+def is_convertible(encoder: "LoadedEncoder") -> bool:
+    """Whether OpenVINO is tested with the architecture, and the tokenizer is a file of its own."""
+    from gedbd.encoders.backends.quickest import CONVERTIBLE
+
+    return encoder.model.backbone.config.model_type in CONVERTIBLE and encoder.tokenizer.is_fast
+
+
+def write_query_encoder(place: Path, encoder: "LoadedEncoder", precision: str) -> None:
+    """Converts an encoder and writes its files; other folders beside it are deleted.
+
+    Args:
+        place: The folder to write.
+        encoder: The original.
+        precision: ``float32`` or ``bfloat16``.
+
+    Raises:
+        OSError: If the files cannot be written.
+    """
+    import openvino as ov
+
+    from gedbd.encoders.backends.openvino import convert
+    from gedbd.encoders.pretrained import max_positions
+
+    model = encoder.model
+    about: dict[str, Any] = {
+        "precision": precision,
+        "prefix": encoder.prefix,
+        "prefix_tokens": encoder.prefix_tokens,
+        "max_tokens": encoder.max_tokens,
+        "max_positions": max_positions(model.backbone),
+        "features": model.features,
+        "dim": encoder.dim,
+        "pad_token_id": encoder.tokenizer.pad_token_id,
+        "tokenizer": str(encoder.tokenizer.name_or_path),
+    }
+    place.parent.mkdir(0o700, exist_ok=True)
+    try:
+        with whole_folder(place) as fresh:
+            # By default OpenVINO halves the precision of stored weights.
+            ov.save_model(convert(model), fresh / MODEL[0], compress_to_fp16=False)
+            tokenizer: Any = encoder.tokenizer
+            tokenizer.backend_tokenizer.save(str(fresh / TOKENIZER))
+            if encoder.is_trained:
+                weight, bias = (part.detach().numpy() for part in (model.projection.weight, model.projection.bias))
+                np.savez(fresh / PROJECTION, weight=weight, bias=bias)
+            about["sha256"] = {file.name: _sha256(file) for file in sorted(fresh.iterdir())}
+            (fresh / ABOUT).write_text(json.dumps(about, indent=2), encoding="utf-8")
+    except OSError:  # of two processes that write at once, the first one's files stay
+        if not place.is_dir():
+            raise
+    for other in place.parent.iterdir():
+        if other != place:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def _read(place: Path) -> EncoderFiles:
+    """Reads and checks the files. Raises ValueError if one is damaged, OSError or KeyError if something is missing."""
+    import openvino as ov
+
+    about = read_object(place / ABOUT, "sha256", "precision", "prefix", "max_positions", *SIZES)
+    with ThreadPoolExecutor(1) as thread:
+        # Hashing lets other threads run: the model is read meanwhile.
+        sums = thread.submit(lambda: {name: _sha256(place / name) for name in about["sha256"]})
+        model = ov.Core().read_model(place / MODEL[0])
+        tokenizer = StoredTokenizer(place / TOKENIZER, about["pad_token_id"], about["tokenizer"])
+        projection = None
+        if PROJECTION in about["sha256"]:
+            with np.load(place / PROJECTION, allow_pickle=False) as arrays:
+                projection = (arrays["weight"], arrays["bias"])
+        wrong = [name for name, found in sums.result().items() if found != about["sha256"][name]]
+    if wrong:
+        raise ValueError(f"{wrong[0]} differs from its checksum")
+    return EncoderFiles(about, model, tokenizer, projection)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _num_threads() -> int:
+    """The number of threads in ``OMP_NUM_THREADS``, which PyTorch follows too; 0 for one for each core."""
+    with suppress(ValueError):
+        return int(os.environ.get("OMP_NUM_THREADS", "0"))
+    return 0
