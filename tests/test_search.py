@@ -60,8 +60,8 @@ def test_a_search_imports_neither_what_trains_nor_what_reports(run):
     answer, modules = done.stdout.splitlines()
     imported = set(modules.split())
     assert json.loads(answer)["matches"]
-    assert {"torch", "transformers", "gedbd"} <= imported
-    assert not imported & (TRAINING_ONLY | REPORTING_ONLY)
+    assert "gedbd" in imported
+    assert not imported & (TRAINING_ONLY | REPORTING_ONLY | {"torch", "transformers"})
 
 
 def test_words_on_the_command_line(search):

@@ -20,6 +20,9 @@ class StoredTokenizer:
         file: ``tokenizer.json``, as transformers writes it.
         pad_token_id: Id of the padding token.
         name: What messages call it.
+
+    Raises:
+        ValueError: If the file is missing or damaged.
     """
 
     is_fast = True
@@ -27,7 +30,10 @@ class StoredTokenizer:
     def __init__(self, file: Path, pad_token_id: int, name: str) -> None:
         self.pad_token_id = pad_token_id
         self.name_or_path = name
-        self._tokenizer = Tokenizer.from_str(file.read_text(encoding="utf-8"))
+        try:
+            self._tokenizer = Tokenizer.from_file(str(file))
+        except Exception as error:  # tokenizers raises no narrower type
+            raise ValueError(f"{file} is damaged: {error}") from error
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
 

@@ -117,7 +117,7 @@ def test_openvino_pads_a_single_text_to_few_lengths(tiny, monkeypatch, max_posit
         (vectors,) = prepared.encode([batch])
         (expected,) = Torch().prepare(encoder).encode([batch])
         np.testing.assert_allclose(vectors, expected, atol=1e-5)
-    assert prepared._fixed.keys() == lengths
+    assert prepared._runtime._fixed.keys() == lengths
 
 
 def test_few_texts_are_encoded_by_torch_and_many_by_openvino(monkeypatch, capsys):
@@ -133,7 +133,7 @@ def test_few_texts_are_encoded_by_torch_and_many_by_openvino(monkeypatch, capsys
     prepared = Quickest("float32").prepare(loaded.model)
     for _ in range(2):
         encode_texts(table, prepared)
-    assert prepared.converted._queues
+    assert prepared.converted._runtime._queues
     assert capsys.readouterr().out.count("backend=auto: OpenVINO in float32, the quickest exact one on this CPU") == 1
 
 
@@ -156,7 +156,7 @@ def test_an_architecture_is_converted_if_it_is_tested(tiny, monkeypatch):
     monkeypatch.setattr(quickest, "MIN_CONVERTED_WORK", 1)
     prepared = Quickest("float32").prepare(encoder)
     np.testing.assert_allclose(encode_texts(table, prepared), encode_texts(table, Torch().prepare(encoder)), atol=1e-5)
-    assert prepared.converted._queues
+    assert prepared.converted._runtime._queues
     monkeypatch.setattr(encoder.backbone.config, "model_type", "deberta")
     assert openvino_obstacle(encoder, "float32") == "OpenVINO is not tested with deberta"
 
@@ -193,7 +193,8 @@ def test_bfloat16_is_close(monkeypatch):
         vectors = encode_texts(table, prepared)
         assert vectors.dtype == np.float32
         assert cosines(vectors, expected).min() > 0.999
-    monkeypatch.setattr("gedbd.encoders.backends.openvino.has_bfloat16", lambda: False)
+    for module in ("openvino", "openvino_model"):
+        monkeypatch.setattr(f"gedbd.encoders.backends.{module}.has_bfloat16", lambda: False)
     with pytest.raises(ValueError, match="this CPU does not support it"):
         OpenVino("bfloat16")
     assert Quickest("bfloat16").prepare(loaded.model).key == "torch-bfloat16"
