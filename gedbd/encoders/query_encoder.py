@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from gedbd.encoders.backends.openvino_model import OpenVinoModel, has_bfloat16
+from gedbd.encoders.backends.openvino_model import OpenVinoModel, has_bfloat16, import_openvino
 from gedbd.io.files import read_object, whole_folder
 from gedbd.text.stored_tokenizer import StoredTokenizer
 from gedbd.text.tokens import tokenize
@@ -150,7 +150,7 @@ def write_query_encoder(place: Path, encoder: "LoadedEncoder", precision: str) -
     Raises:
         OSError: If the files cannot be written.
     """
-    import openvino as ov
+    ov = import_openvino()
 
     from gedbd.encoders.backends.openvino import convert
     from gedbd.encoders.pretrained import max_positions
@@ -189,7 +189,7 @@ def write_query_encoder(place: Path, encoder: "LoadedEncoder", precision: str) -
 
 def _read(place: Path) -> EncoderFiles:
     """Reads and checks the files. Raises ValueError if one is damaged, OSError or KeyError if something is missing."""
-    import openvino as ov
+    ov = import_openvino()
 
     about = read_object(place / ABOUT, "sha256", "precision", "prefix", "max_positions", *SIZES)
     with ThreadPoolExecutor(1) as thread:

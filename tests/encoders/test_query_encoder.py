@@ -14,7 +14,14 @@ from gedbd.encoders.query_encoder import QueryEncoder, stored_query_encoder
 from gedbd.text.stored_tokenizer import StoredTokenizer
 from gedbd.text.tokens import cut_to_tokens, tokenize
 
-TEXTS = ["crash on start", "", "the editor [SEP] <s>", "crash " * 60, "on start of the editor: 日本\tüber", "\U0001f600"]
+TEXTS = [
+    "crash on start",
+    "",
+    "the editor [SEP] <s>",
+    "crash " * 60,
+    "on start of the editor: 日本\tüber",
+    "\U0001f600",
+]
 MAX_TOKENS = 20
 FILES = ["encoder.json", "model.bin", "model.xml", "tokenizer.json"]
 

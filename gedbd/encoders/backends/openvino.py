@@ -3,10 +3,8 @@
 import hashlib
 import json
 import logging
-import os
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -18,7 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from gedbd.encoders.backends.backend import OPENVINO_TOKENS
-from gedbd.encoders.backends.openvino_model import PRECISIONS, OpenVinoModel, has_bfloat16
+from gedbd.encoders.backends.openvino_model import (
+    PRECISIONS,
+    OpenVinoModel,
+    has_bfloat16,
+    import_openvino,
+    telemetry_disabled,
+)
 from gedbd.encoders.encoder_weights import fingerprint
 from gedbd.encoders.pretrained import max_positions
 from gedbd.encoders.text_encoder import TextEncoder, padded_copy
@@ -92,7 +96,7 @@ class PreparedOpenVino:
 
     @cached_property
     def _model(self) -> "ov.Model":
-        import openvino as ov
+        ov = import_openvino()
 
         if self.precision != "int8":
             return convert(self.encoder)
@@ -129,13 +133,13 @@ class _Pooled(nn.Module):
 
 def convert(encoder: TextEncoder) -> "ov.Model":
     """An OpenVINO model of an encoder: ``(U, L), (U, L) -> (U, hidden)`` before the projection, for any U and L."""
-    import openvino as ov
+    ov = import_openvino()
 
     input_ids = torch.ones((2, 8), dtype=torch.int64)
     attention_mask = torch.ones_like(input_ids)
     attention_mask[1, 4:] = 0
     example = {"input_ids": input_ids, "attention_mask": attention_mask}
-    with _telemetry_disabled(), warnings.catch_warnings(), torch.no_grad():
+    with telemetry_disabled(), warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         return ov.convert_model(_Pooled(encoder).eval(), example_input=example)
 
@@ -147,7 +151,7 @@ def quantise(model: "ov.Model", calibration: TokenTable) -> "ov.Model":
         model: See ``convert``.
         calibration: Texts that the ranges are fitted to, one at a time, because padding would widen the ranges.
     """
-    with _telemetry_disabled():
+    with telemetry_disabled():
         import nncf
 
         nncf.set_log_level(logging.ERROR)
@@ -155,16 +159,3 @@ def quantise(model: "ov.Model", calibration: TokenTable) -> "ov.Model":
         texts = nncf.Dataset(rows, lambda row: [part.numpy() for part in calibration.batch(np.array([row]))])
         size = len(calibration.lengths)
         return nncf.quantize(model, texts, model_type=nncf.ModelType.TRANSFORMER, subset_size=size)
-
-
-@contextmanager
-def _telemetry_disabled() -> Iterator[None]:
-    """Disables the usage reports of openvino and nncf, which they do not send from continuous integration."""
-    before = os.environ.get("CI")
-    os.environ["CI"] = "true"
-    try:
-        yield
-    finally:
-        os.environ.pop("CI")
-        if before is not None:
-            os.environ["CI"] = before

@@ -1,9 +1,11 @@
 """A converted encoder that OpenVINO runs on the CPU: arrays to arrays, without PyTorch."""
 
+import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -93,13 +95,13 @@ class OpenVinoModel:
 
     def _queue(self, hint: str) -> "ov.AsyncInferQueue":
         if hint not in self._queues:
-            import openvino as ov
+            ov = import_openvino()
 
             self._queues[hint] = ov.AsyncInferQueue(self._compile(self.model, hint))
         return self._queues[hint]
 
     def _compile(self, model: "ov.Model", hint: str) -> "ov.CompiledModel":
-        import openvino as ov
+        ov = import_openvino()
 
         settings = {
             "PERFORMANCE_HINT": hint,
@@ -114,6 +116,26 @@ class OpenVinoModel:
 @cache
 def has_bfloat16() -> bool:
     """Whether this CPU computes in bfloat16."""
-    import openvino as ov
+    ov = import_openvino()
 
     return "BF16" in ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+
+
+def import_openvino() -> Any:
+    """The package ``openvino``: it reports its first import in a process, and this one sends no report."""
+    with telemetry_disabled():
+        import openvino
+    return openvino
+
+
+@contextmanager
+def telemetry_disabled() -> Iterator[None]:
+    """Disables the usage reports of openvino and nncf, which they do not send from continuous integration."""
+    before = os.environ.get("CI")
+    os.environ["CI"] = "true"
+    try:
+        yield
+    finally:
+        os.environ.pop("CI", None)
+        if before is not None:
+            os.environ["CI"] = before
