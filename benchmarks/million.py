@@ -22,7 +22,8 @@ from gedbd.triage import assembly
 from gedbd.triage.bug_report import Report
 from gedbd.triage.storage.cache_files import read_index
 from gedbd.triage.storage.compaction import compact
-from gedbd.triage.storage.index_store import FILE, IndexStore
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.storage.sync import Model, synchronise
 from gedbd.triage.stored_index import open_index

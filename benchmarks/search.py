@@ -34,7 +34,8 @@ from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.triage.backtesting.backtest_run import encode_corpus
 from gedbd.triage.bug_report import Report, report_from_row
 from gedbd.triage.storage.compaction import compact
-from gedbd.triage.storage.index_store import FILE, IndexStore
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.storage.sync import Model, synchronise
 from gedbd.triage.stored_index import StoredIndex, open_index

@@ -11,7 +11,8 @@ from run_commands import commands_in
 
 import gedbd
 from gedbd.triage.bug_report import Report, as_table
-from gedbd.triage.storage.index_store import FILE, IndexStore
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.stored_index import open_index
 

@@ -37,7 +37,7 @@ def main(cfg: DictConfig) -> None:
 def _forget(cfg: DictConfig) -> None:
     """Erases reports from an index. Raises ValueError, after erasing the others, if it does not hold some of them."""
     from gedbd.service.forgetting import forget_reports
-    from gedbd.triage.storage.index_store import FILE
+    from gedbd.triage.storage.index_folder import FILE
 
     others = [one for one in HydraConfig.get().overrides.task if one.partition("=")[0] not in ("out", "forget")]
     if others:

@@ -10,6 +10,7 @@ from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.positional import literal_text, option_names
 from gedbd.io.command_output import write_json_line
 from gedbd.io.console import open_console
+from gedbd.triage.storage.index_folder import check_index
 
 NAMES = option_names(Path(CONF_DIR) / "search.yaml")
 
@@ -17,6 +18,7 @@ NAMES = option_names(Path(CONF_DIR) / "search.yaml")
 @command("search", partial(literal_text, option="query", names=NAMES))
 def main(cfg: DictConfig) -> None:
     """Prints the best groups for each report, their probabilities, and the reasons."""
+    check_index(Path(cfg.index))
     with gc_paused():
         from gedbd.triage.answer import as_json, print_matches, read_queries
         from gedbd.triage.bug_report import Filters

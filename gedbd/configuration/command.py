@@ -22,7 +22,7 @@ from gedbd.configuration.errors import CommandError, error_line, written_places
 from gedbd.configuration.help import command_help
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.option_types import check_values
-from gedbd.configuration.options import check_command_line, delete_unused
+from gedbd.configuration.options import check_command_line, delete_unused, without_hydra
 from gedbd.configuration.resolvers import is_own, own_folders, register_resolvers
 from gedbd.io.command_output import json_output
 from gedbd.io.console import print_help, printable, stage, take_flags, verbosity
@@ -81,17 +81,33 @@ def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[
                 sys.argv[1:] = read_arguments(words)
             with verbosity(level):
                 with mistakes_in_one_line(), stage("check the options"):
-                    new_folders = check_command_line(CONF_DIR, config_name, sys.argv[1:])
+                    checked = check_command_line(CONF_DIR, config_name, sys.argv[1:])
                 json = asks_json(sys.argv[1:])
                 if json and MULTIRUN_FLAGS & set(sys.argv[1:]):
                     # It is no option of a job: the same sweep goes on with it and without it.
                     sys.argv[1:] = [word for word in sys.argv[1:] if not JSON_OPTION.fullmatch(word)]
-                with private_files(), json_output(json), own_folders(), deleted_if_empty(new_folders):
-                    return run()
+                with private_files(), json_output(json), own_folders(), deleted_if_empty(checked.new_folders):
+                    if checked.composed is None:
+                        return run()
+                    # Hydra would compose the same options twice more.
+                    with _hydra_config(checked.composed):
+                        return guarded(without_hydra(checked.composed))
 
         return start
 
     return decorate
+
+
+@contextmanager
+def _hydra_config(cfg: DictConfig) -> Iterator[None]:
+    """Lets ``HydraConfig`` tell what is in a configuration, as while Hydra runs a command."""
+    config = HydraConfig.instance()
+    before = config.cfg
+    config.set_config(cfg)
+    try:
+        yield
+    finally:
+        config.cfg = before
 
 
 def asks_json(arguments: Sequence[str]) -> bool:

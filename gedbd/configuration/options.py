@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Container, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -28,7 +29,21 @@ PLAIN_FLAGS = {"-m", "--multirun", "-r", "--run"}
 PROBE = b"\0" * (1 << 16)
 
 
-def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]) -> list[Path]:
+class CheckedOptions(NamedTuple):
+    """What checking a command line has found.
+
+    Attributes:
+        new_folders: The folder that a single run will create, and its parents that do not exist yet; none for a sweep,
+            and for a command that creates no folder or continues in one.
+        composed: All options, where Hydra has nothing left to do: a single call of a command without a run folder, and
+            no option of Hydra's own.
+    """
+
+    new_folders: list[Path]
+    composed: DictConfig | None
+
+
+def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]) -> CheckedOptions:
     """Checks the options of a command.
 
     A command line with other flags than ``-m``, such as ``--config-dir``, is not checked: Hydra handles it.
@@ -38,10 +53,6 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
         config_name: File in it to start from, without its suffix.
         arguments: The command line.
 
-    Returns:
-        The folder that a single run will create, and its parents that do not exist yet; none for a sweep, and for a
-        command that creates no folder or continues in one.
-
     Raises:
         ValueError: If an option is unknown or missing, or has a value that does not fit, or the folder cannot be
             written.
@@ -49,7 +60,7 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
     words = [word for word in arguments if not word.startswith("-")]
     flags = set(arguments) - set(words)
     if not flags <= PLAIN_FLAGS:
-        return []
+        return CheckedOptions([], None)
     with initialize_config_dir(conf_dir, version_base="1.3"):
         first_job = next(_jobs(words))
         first = _compose(config_name, first_job)
@@ -61,11 +72,12 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
             _check_missing(cfg, Path(conf_dir), config_name, swept)
             _check_job(cfg, conf_dir, config_name, job)
     if cfg.hydra.output_subdir is None:  # the command writes no run folder
-        return []
+        is_plain = not multirun and not any(word.lstrip("+~").startswith("hydra") for word in words)
+        return CheckedOptions([], cfg if is_plain else None)
     option = "hydra.sweep.dir" if multirun else "hydra.run.dir"
     folder = Path(OmegaConf.select(cfg, option))
     check_folder(folder, option)
-    return [] if multirun else [path for path in (folder, *folder.parents) if not path.exists()]
+    return CheckedOptions([] if multirun else [path for path in (folder, *folder.parents) if not path.exists()], None)
 
 
 def compose_options(conf_dir: str, config_name: str, words: Sequence[str]) -> DictConfig:
@@ -85,9 +97,7 @@ def compose_options(conf_dir: str, config_name: str, words: Sequence[str]) -> Di
         cfg = _compose(config_name, job)
         _check_missing(cfg, Path(conf_dir), config_name, ())
         _check_job(cfg, conf_dir, config_name, job)
-    with flag_override(cfg, ["struct", "readonly"], False):
-        del cfg["hydra"]
-    return cfg
+    return without_hydra(cfg)
 
 
 def check_folder(folder: Path, option: str) -> None:
@@ -165,6 +175,13 @@ def _compose(config_name: str, words: list[str]) -> DictConfig:
         known = compose(config_name, return_hydra_config=True)
         names = [*map(str, known.hydra.runtime.choices), *dotted_names(plain_options(known))]
         raise ValueError(composition_line(error, words, names)) from error
+
+
+def without_hydra(cfg: DictConfig) -> DictConfig:
+    """Deletes Hydra's own options from a configuration, and returns it."""
+    with flag_override(cfg, ["struct", "readonly"], False):
+        del cfg["hydra"]
+    return cfg
 
 
 def _check_job(cfg: DictConfig, conf_dir: str, config_name: str, words: list[str]) -> None:

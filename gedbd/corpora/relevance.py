@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 class Relevance(Protocol):
@@ -57,7 +58,9 @@ class Links:
         return Links(kept, count, count)
 
     @cached_property
-    def _by_query(self) -> csr_array:
+    def _by_query(self) -> "csr_array":
+        from scipy.sparse import coo_array
+
         ones = np.ones(len(self), dtype=bool)
         return coo_array((ones, tuple(self.pairs)), shape=(self.num_queries, self.num_documents)).tocsr()
 
@@ -179,6 +182,9 @@ def circle_warnings(links: np.ndarray, ids: pd.Series) -> list[str]:
 
 def components(links: np.ndarray, num_documents: int, connection: str) -> np.ndarray:
     """``(N,)`` component of each document, following links both ways (``weak``) or as they point (``strong``)."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     ones = np.ones(links.shape[1], dtype=bool)
     graph = coo_array((ones, (links[0], links[1])), shape=(num_documents, num_documents))
     _, component = connected_components(graph.tocsr(), directed=True, connection=connection)

@@ -9,7 +9,8 @@ from gedbd.service.webhook.database import WEBHOOK_FILE, WebhookFile
 from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.storage.cache_files import remove_outdated
-from gedbd.triage.storage.index_store import FILE, IndexStore
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import IndexStore
 
 TIMEOUT_S = 60.0  # of a lock on the index file
 

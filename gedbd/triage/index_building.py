@@ -26,7 +26,8 @@ from gedbd.io.locks import sole_process
 from gedbd.text.cleaning import shared_lines
 from gedbd.text.templates import Text
 from gedbd.triage.storage.compaction import compact
-from gedbd.triage.storage.index_store import FILE, IndexStore
+from gedbd.triage.storage.index_folder import FILE, LOCK
+from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.stored_model import (
     check_model,
     fitted,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from gedbd.encoders.loaded_encoder import LoadedEncoder
 
 QUICKEST = "gedbd.encoders.backends.quickest.Quickest"
-LOCK = "index.lock"  # held while a corpus is stored: two at once would leave reports of both
 UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
 
 

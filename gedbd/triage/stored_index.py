@@ -27,7 +27,8 @@ from gedbd.triage.explanation import explain, reasons
 from gedbd.triage.storage.cache_files import MIN_REPORTS, remove_outdated
 from gedbd.triage.storage.compaction import Compaction, is_due
 from gedbd.triage.storage.in_memory import InMemoryIndex
-from gedbd.triage.storage.index_store import FILE, IndexStore
+from gedbd.triage.storage.index_folder import FILE, check_index
+from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.rows import StoredReport
 from gedbd.triage.storage.state import CurrentState, EncodeReports, LoadModel, StoredState
 from gedbd.triage.storage.stored_model import load_model
@@ -279,8 +280,7 @@ def open_index(
         ValueError: If there is no index, or it is damaged or of another version.
     """
     folder = Path(folder)
-    if not (folder / FILE).is_file():
-        raise ValueError(f"{folder}: no {FILE} there; build an index with gedbd index run=BACKTEST out={folder}")
+    check_index(folder)
     from threadpoolctl import threadpool_limits
 
     # Encoders have threads of their own; those of BLAS would compete with them for the same cores.

@@ -21,7 +21,8 @@ from tiny_models import build, stored_model
 
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.triage.bug_report import Report
-from gedbd.triage.storage.index_store import FILE, IndexStore
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.sync import synchronise
 from gedbd.triage.stored_index import open_index
 

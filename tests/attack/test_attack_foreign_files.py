@@ -36,7 +36,7 @@ from gedbd.service.app import create_app
 from gedbd.tasks.duplicates.reproduction.sensitivity_table import find_jobs
 from gedbd.triage.index_building import find_backtest
 from gedbd.triage.storage.cache_files import NAME
-from gedbd.triage.storage.index_store import FILE
+from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.stored_index import open_index
 

@@ -22,7 +22,8 @@ from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.storage import cache_files, compaction
 from gedbd.triage.storage.cache_files import NAME
-from gedbd.triage.storage.index_store import FILE, IndexStore
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import IndexStore
 
 COUNT = 40
 ID = "7712399"

@@ -16,7 +16,7 @@ from tiny_models import build
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.sampling.feedback_labels import FEEDBACK_FILE
 from gedbd.service.app import Settings, create_app
-from gedbd.triage.storage.index_store import FILE
+from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.stored_index import open_index
 
 CLOSE = b"Connection: close\r\n"

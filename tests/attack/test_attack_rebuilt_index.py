@@ -14,7 +14,8 @@ from tiny_models import build
 import gedbd.triage.storage.state
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, StoreUnavailable
 from gedbd.triage.bug_report import Report
-from gedbd.triage.storage.index_store import FILE, IndexStore
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.sync import synchronise
 from gedbd.triage.stored_index import open_index
 

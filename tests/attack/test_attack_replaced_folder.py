@@ -10,7 +10,7 @@ from small_tracker import as_corpus, fill, open_folder, some_report
 
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.triage.bug_report import Report
-from gedbd.triage.storage.index_store import FILE
+from gedbd.triage.storage.index_folder import FILE
 
 REPORTS = [some_report(number) for number in range(8)]
 LOG = f"{FILE}-wal"

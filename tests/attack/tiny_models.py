@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from small_tracker import MATCHING, TARGET, read_rows, tiny_reader
 
-from gedbd.triage.storage.index_store import FILE, IndexStore
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.storage.sync import Model, synchronise
 

@@ -12,7 +12,8 @@ import numpy as np
 from small_tracker import model, open_folder
 
 from gedbd.triage.bug_report import Report
-from gedbd.triage.storage.index_store import FILE, IndexStore
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.sync import synchronise
 
 

@@ -19,7 +19,8 @@ from gedbd.triage.backtesting.thresholds import TargetResult
 from gedbd.triage.bug_report import Report, as_table
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, MatchProbability
 from gedbd.triage.report_encoder import ReportEncoder
-from gedbd.triage.storage.index_store import FILE, IndexStore
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.sync import Model, synchronise
 from gedbd.triage.stored_index import StoredIndex
 from gedbd.triage.triage_model import TriageModel

@@ -17,7 +17,8 @@ from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.triage.backtesting.history_learning import replay
 from gedbd.triage.bug_report import Filters, Report, as_table
 from gedbd.triage.confidence import CONFIDENCE_FEATURES
-from gedbd.triage.storage.index_store import FILE, FORMAT, IndexStore
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import FORMAT, IndexStore
 
 
 def found(index, report, **options):

@@ -57,7 +57,6 @@ CREATE TRIGGER deleted AFTER DELETE ON reports BEGIN INSERT INTO changes (row) V
 CREATE TRIGGER linked AFTER INSERT ON links BEGIN INSERT INTO changes (row) VALUES (NULL); END;
 CREATE TRIGGER unlinked AFTER DELETE ON links BEGIN INSERT INTO changes (row) VALUES (NULL); END;
 CREATE INDEX by_duplicate ON links (duplicate)"""
-FILE = "index.sqlite"
 CHUNK_BYTES = 1 << 26  # of the weights: SQLite bounds the size of a value
 MAX_READ = 10_000  # reports whose terms are read at once
 COLUMNS = ", ".join(FIELDS)

@@ -17,6 +17,7 @@ from gedbd.io.console import silence_library_logs
 from gedbd.text.cleaning import Cleaning
 from gedbd.text.templates import FieldTemplate, Text
 from gedbd.triage.report_encoder import ReportEncoder
+from gedbd.triage.storage.index_folder import QUERY_ENCODERS
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.rows import damaged
 from gedbd.triage.triage_model import TriageModel
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 REQUIRED = ("name", "model", "settings", "matching", "dim")
 EXACT = "float32"
-QUERY_ENCODERS = "encoder"  # the folder beside the index file
 # Backends whose vectors are those of OpenVINO, within rounding.
 CONVERTED_BACKENDS = (
     "gedbd.encoders.backends.quickest.Quickest",

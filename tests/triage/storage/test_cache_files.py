@@ -15,7 +15,8 @@ from gedbd.triage.bug_report import Filters
 from gedbd.triage.storage import cache_files, compaction
 from gedbd.triage.storage.cache_files import NAME, read_cache, read_index, write_cache
 from gedbd.triage.storage.in_memory import InMemoryIndex
-from gedbd.triage.storage.index_store import FILE, IndexStore
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import IndexStore
 
 COUNT = 40
 KILLS = [pytest.param(2), pytest.param(20, marks=pytest.mark.slow)]

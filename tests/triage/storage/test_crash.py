@@ -10,7 +10,8 @@ from killed_process import build, forked, numbers_for, whole
 from small_tracker import as_corpus, fill, open_folder, some_report
 
 from gedbd.triage.bug_report import Report
-from gedbd.triage.storage.index_store import FILE, IndexStore
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import IndexStore
 
 OLD, NEW = 30, 45
 KILLS = [pytest.param(2), pytest.param(20, marks=pytest.mark.slow)]

@@ -11,7 +11,8 @@ from small_tracker import as_corpus, fill, model, open_folder, read_rows, some_r
 from gedbd.retrieval.reports.report_features import FeatureEncoder
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.bug_report import as_table
-from gedbd.triage.storage.index_store import FILE, IndexStore
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.sync import synchronise
 
 

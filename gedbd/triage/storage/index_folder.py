@@ -1,0 +1,13 @@
+"""The files in the folder of an index, by name, for code that must not import what reads them."""
+
+from pathlib import Path
+
+FILE = "index.sqlite"
+LOCK = "index.lock"  # held while a corpus is stored: two at once would leave reports of both
+QUERY_ENCODERS = "encoder"
+
+
+def check_index(folder: Path) -> None:
+    """Raises ValueError if a folder holds no index."""
+    if not (folder / FILE).is_file():
+        raise ValueError(f"{folder}: no {FILE} there; build an index with gedbd index run=BACKTEST out={folder}")
