@@ -16,7 +16,7 @@ from gedbd.corpora.relevance import find_groups
 
 DEMO = Path(gedbd.__file__).parent / "corpora" / "demo.csv"
 OPTIONS = ["name=boosted", "encoder=tiny", "baselines.boosted.kind=linear", "part=val"]
-SENT = re.compile(r"<report_[12]>\n(.*?)\n")
+SENT = re.compile(r"<report_[12]_\w+>\n(.*?)\n")
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,6 @@ with sole_process(Path(sys.argv[1]), "x"):
     print("held", flush=True)
     time.sleep(60)
 """
-from gedbd.triage.storage.index_folder import FILE
 
 
 @pytest.fixture
@@ -30,7 +29,6 @@ def serve(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parent / "service"))
     for name in ("GEDBD_TOKEN", "GITHUB_TOKEN", "GITHUB_WEBHOOK_SECRET", "GITHUB_REPOSITORY", "GITHUB_EVENT_NAME"):
         monkeypatch.delenv(name, raising=False)
-    (tmp_path / FILE).touch()
 
     def run(*options: str) -> None:
         monkeypatch.setattr(sys, "argv", ["gedbd", f"index={tmp_path}", SMALL, *options])

@@ -15,9 +15,6 @@ from gedbd.io.console import open_console, print_line, print_path
 def main(cfg: DictConfig) -> None:
     """Finds the method, writes its figure as SVG and PNG, and prints its nodes and edges."""
     from gedbd.code.java_methods import AmbiguousMethodError, choose_method, read_source
-    from gedbd.code.parse import method_graph
-    from gedbd.evaluation.flow_graph_figure import LEFT_OUT, check_size, edge_table, node_table, write_figures
-    from gedbd.io.command_output import print_table
 
     console = open_console()
     source, source_warnings = read_source(Path(cfg.path), cfg.max_megabytes)
@@ -25,6 +22,10 @@ def main(cfg: DictConfig) -> None:
         method, is_overloaded = choose_method(source, str(cfg.path), cfg.method, cfg.line)
     except AmbiguousMethodError as error:
         raise ValueError(f"{error} (--method NAME, --line NUMBER)") from error
+    from gedbd.code.parse import method_graph
+    from gedbd.evaluation.flow_graph_figure import LEFT_OUT, check_size, edge_table, node_table, write_figures
+    from gedbd.io.command_output import print_table
+
     graph = method_graph(method.code)
     check_size(graph, cfg.max_nodes)
     stem = Path(cfg.out) / (f"{method.name}-{method.line}" if is_overloaded else method.name)

@@ -1,5 +1,6 @@
 """Serve an index over HTTP: a page, an API and a webhook for GitHub."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,6 @@ from omegaconf import DictConfig
 from gedbd.configuration.command import command
 from gedbd.io.console import open_console, print_line
 from gedbd.io.locks import sole_process
-from gedbd.triage.storage.index_folder import check_index
 
 if TYPE_CHECKING:
     from gedbd.service.server import ConnectionLimits
@@ -30,9 +30,8 @@ def main(cfg: DictConfig) -> None:
         check_proxy(cfg.host, cfg.proxy)
     secret = None if cfg.event is not None else read_secret(cfg.webhook.secret_env)
     folder = Path(cfg.index)
-    check_index(folder)
     # Two processes would both post the comments of one file, and an older event could overwrite a later one.
-    with sole_process(folder / LOCK_FILE, f"index={folder} is served"):
+    with sole_process(folder / LOCK_FILE, f"index={folder} is served") if folder.is_dir() else nullcontext():
         serve(cfg, limits, token, secret)
 
 

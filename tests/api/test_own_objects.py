@@ -89,7 +89,7 @@ def test_an_index_by_an_object(demo, hashed_words, command, tmp_path, capsys):
     for wrong, line in (
         (None, "^the encoder HashedWords was an object in Python, which a command cannot make"),
         ("tiny", "^stored stores its own encoder"),
-        (Other(), "^index=stored was encoded by another encoder, HashedWords of 64 numbers"),
+        (Other(), "^stored was encoded by another encoder, HashedWords of 64 numbers"),
     ):
         with pytest.raises(ValueError, match=line):
             gedbd.Index.open("stored", wrong)
