@@ -7,12 +7,16 @@ BIN := .venv/bin
 help:     ## list the commands
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): *[^#]*## */make \1\t/' | expand -t 20
 
-install: .venv/installed  ## set up .venv with the pinned packages
+install: .venv/installed  ## set up .venv with the pinned packages of all commands
 
 .venv/installed: pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt pip setuptools
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[commands]'
+	@touch $@
+
+.venv/dev-installed: .venv/installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
@@ -20,22 +24,22 @@ demo: install  ## train on the bundled corpus and show the results
 	$(BIN)/python -m gedbd.train
 
 # Tests start many processes: bytecode is kept even where it is not wanted otherwise, for each to compile nothing again.
-test: install  ## run the quick tests (COVERAGE=1 measures their coverage)
+test: .venv/dev-installed  ## run the quick tests (COVERAGE=1 measures their coverage)
 	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'not slow and not browser' -n 2 --dist loadscope --no-loadscope-reorder $(if $(COVERAGE),--cov=gedbd --cov-report=term:skip-covered --cov-fail-under=94)
 
-test-all: install  ## run all tests but those of the browser
+test-all: .venv/dev-installed  ## run all tests but those of the browser
 	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'not browser' -n 2 --dist loadscope
 
 # Debian's package brings Chromium if it is missing.
-browser: install  ## test a report and the service's page in headless Chromium
+browser: .venv/dev-installed  ## test a report and the service's page in headless Chromium
 	@command -v chromium > /dev/null || (apt-get update -qq && apt-get install -qq -y chromium > /dev/null)
 	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m browser tests/test_browser.py tests/test_judging_page.py tests/service/test_service_page.py
 
 # Ten minutes by default. The faults of a full disk and of the clock need root and a C compiler.
-soak: install  ## serve under load while faults are injected (MINUTES=, SEED=, OVERLAP=1)
+soak: .venv/dev-installed  ## serve under load while faults are injected (MINUTES=, SEED=, OVERLAP=1)
 	PYTHONPATH=tests/service OMP_NUM_THREADS=1 $(BIN)/python soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0) $(if $(OVERLAP),--overlap)
 
-check: install  ## format, lint and types
+check: .venv/dev-installed  ## format, lint and types
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
@@ -44,7 +48,7 @@ sensitivity: install  ## sweep lambda, margin, d, D and epochs on the bundled co
 	$(BIN)/python -m gedbd.train experiment=sensitivity dataset=demo encoder=tiny hydra.sweep.dir=outputs/sensitivity
 
 # Beside the paper's loop and other libraries: CORPUS=reports.csv SECTIONS=graph FILL=page.md
-bench: install  ## measure speed (CORPUS=, SECTIONS=, FILL=)
+bench: .venv/dev-installed  ## measure speed (CORPUS=, SECTIONS=, FILL=)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
 	$(BIN)/python benchmarks --corpus '$(CORPUS)' --fill '$(FILL)' $(SECTIONS)
 
@@ -59,7 +63,7 @@ docs: .venv/docs-installed  ## build the manual into site/
 docs-serve: .venv/docs-installed  ## show the manual at http://127.0.0.1:8000 as it changes
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
 
-.venv/docs-installed: .venv/installed
+.venv/docs-installed: .venv/dev-installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs]'
 	@touch $@
 
