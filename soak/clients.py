@@ -171,7 +171,7 @@ class Client(threading.Thread):
         try:
             answer = self.session.request(method, self.address + path, data=body, headers=told, timeout=TIMEOUT_S)
             status, has_retry_after = answer.status_code, "retry-after" in answer.headers
-            if status == 502:  # nginx found no service
+            if status == 502:  # the proxy found no service
                 status = 0
         except requests.RequestException:
             self.session.close()

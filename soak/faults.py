@@ -50,9 +50,10 @@ class Faults:
             "GitHub hangs": lambda: self.last(self.hanging_github()),
             "GitHub fails": lambda: self.last(self.failing_github()),
             "locked store": lambda: self.last(self.locked_store()),
-            "half-open connections": lambda: self.last(self.half_open_connections()),
             "readers that do not read": lambda: self.last(self.slow_readers()),
         }
+        if self.server.proxy_program is not None:  # which alone limits the connections of one client
+            found["half-open connections"] = lambda: self.last(self.half_open_connections())
         if self.disk is not None:
             found["full disk"] = lambda: self.last(self.full_disk())
         if self.server.clock_library is not None:

@@ -5,6 +5,7 @@ import os
 import platform
 from collections import Counter
 from datetime import date
+from pathlib import Path
 
 from check import comment_states
 from faults import Faults
@@ -52,7 +53,7 @@ def figures_of(
         "minutes": minutes,
         "seed": seed,
         "machine": f"{os.cpu_count()} cores, {platform.machine()}",
-        "proxy": "none" if faults.server.nginx is None else "nginx",
+        "proxy": Path(faults.server.proxy_program or "none").name,
         "date": date.today().isoformat(),
         "requests": len(ledger.answers),
         "requests by kind": dict(Counter(one.kind for one in ledger.answers)),

@@ -36,8 +36,8 @@ class Server:
         self.work = work
         self.github_url = github_url
         self.own_port = free_port()
-        self.nginx = shutil.which("nginx")
-        self.port = self.own_port if self.nginx is None else free_port()  # what clients connect to
+        self.proxy_program = shutil.which("nginx") or shutil.which("caddy")
+        self.port = self.own_port if self.proxy_program is None else free_port()  # what clients connect to
         self.log = work / "server.log"
         self.clock = work / "clock"
         self.set_clock(0)
@@ -45,10 +45,10 @@ class Server:
         self.process: subprocess.Popen[bytes] | None = None
 
     def proxy(self) -> AbstractContextManager[None]:
-        """Runs nginx in front of the process, if there is an nginx."""
-        if self.nginx is None:
+        """Runs nginx or Caddy in front of the process, if one is installed."""
+        if self.proxy_program is None:
             return nullcontext()
-        return proxied(self.nginx, self.work / "nginx", self.own_port, self.port)
+        return proxied(self.proxy_program, self.work / "proxy", self.own_port, self.port)
 
     def set_clock(self, offset_s: int) -> None:
         """Lets the clock of the process, if it was started with the library for it, differ from the right time."""
