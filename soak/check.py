@@ -29,7 +29,7 @@ def lost(server: Server, ledger: Ledger) -> list[str]:
 
 def stored_title(server: Server, one: str) -> str | None:
     """Title of a stored report; None if there is none."""
-    address = f"http://127.0.0.1:{server.port}/api/reports/{one}"
+    address = f"http://localhost:{server.port}/api/reports/{one}"
     for _ in range(20):
         answer = requests.get(address, headers=HEADERS, timeout=30)
         if answer.status_code == 200:
@@ -52,7 +52,7 @@ def verdicts(server: Server) -> dict[tuple[str, str], str]:
 
 def answers(server: Server, titles: Sequence[str]) -> list[Any]:
     """What the service finds for some titles."""
-    address = f"http://127.0.0.1:{server.port}/api/search"
+    address = f"http://localhost:{server.port}/api/search"
     found = []
     for title in titles:
         answer = requests.post(address, json={"title": title, "top_k": 20}, headers=HEADERS, timeout=60)

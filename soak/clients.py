@@ -50,7 +50,7 @@ class Client(threading.Thread):
         self.go.set()
         self.own: list[str] = []
         self.count = 0
-        self.address = f"http://127.0.0.1:{server.port}"
+        self.address = f"http://localhost:{server.port}"
 
     def run(self) -> None:
         """Works while it may, and says when it is idle."""

@@ -98,7 +98,7 @@ class Server:
 
     def health(self, timeout_s: float) -> dict[str, object] | None:
         """What ``/api/health`` answers; None if it does not within some seconds."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)
+        connection = http.client.HTTPConnection("localhost", self.port, timeout=timeout_s)
         try:
             connection.request("GET", "/api/health")
             answer = connection.getresponse()
