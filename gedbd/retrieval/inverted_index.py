@@ -81,9 +81,7 @@ class Postings(NamedTuple):
             ``saturation``; ``(T,)`` how many rows each term has.
         """
         starts, ends = self.ranges(terms, before)
-        slices = [slice(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True) if start < end]
-        rows, values = (np.concatenate([one[:0], *(one[run] for run in slices)]) for one in (self.rows, column))
-        return rows, values, ends - starts
+        return *join_runs((self.rows, column), starts, ends), ends - starts
 
     def ranges(self, terms: np.ndarray, before: int | None) -> tuple[np.ndarray, np.ndarray]:
         """Where the rows below ``before`` of each term begin and end; those of an unknown term end where they begin."""
@@ -112,6 +110,12 @@ class Postings(NamedTuple):
         return low
 
 
+def join_runs(columns: Sequence[np.ndarray], starts: np.ndarray, ends: np.ndarray) -> list[np.ndarray]:
+    """The values from each start to its end, one run after the other, of each column."""
+    slices = [slice(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True) if start < end]
+    return [np.concatenate([column[:0], *(column[run] for run in slices)]) for column in columns]
+
+
 def length_norm(lengths: np.ndarray, mean: float) -> np.ndarray:
     """K1 (1 - B + B l / mean l): the count of a term that scores half its idf in a text of length l."""
     return np.asarray(K1 * ((1 - B) + B * lengths.astype(np.float64) / mean))
@@ -133,6 +137,11 @@ class CommonTerms(NamedTuple):
         """The terms that are common, ascending, from the number of texts ``(T,)`` that contain each."""
         most = np.argsort(-sizes, kind="stable")[:MAX_COMMON_TERMS]
         return np.sort(most[sizes[most] >= max(MIN_COMMON_SHARE * num_texts, 1)])
+
+    def contain(self, terms: np.ndarray) -> np.ndarray:
+        """Whether each of some terms is common, ``(T,) -> (T,)`` bool."""
+        places = np.searchsorted(self.terms, terms).clip(max=len(self.terms) - 1)
+        return np.asarray(self.terms[places] == terms)
 
     def add_scores(self, terms: np.ndarray, weights: np.ndarray, total: np.ndarray) -> None:
         """Adds what some of the terms, with weights ``(T,)``, score in each text to ``total (N, ...)`` float32."""

@@ -19,7 +19,6 @@ from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_featu
 from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import IDENTIFIER_MARK, ReportFeatures, days_of
-from gedbd.retrieval.reports.term_index import SharedTerms
 from gedbd.triage.backtesting.thresholds import TargetResult
 from gedbd.triage.bug_report import Filters, Match, Report, as_table, check_report, check_top_k, without_surrogates
 from gedbd.triage.confidence import NUM_COMPARED, confidence_features
@@ -365,7 +364,7 @@ def find_matches(state: StoredState, report: Report, top_k: int, filters: Filter
     query = _without_vector(table, report, state)
     allowed = _allowed(index, count, report, filters)
     found = find_candidates(QueryScores(index.store, query, groups, vector=vector.result), allowed)
-    features = candidate_features(found)
+    (features,) = candidate_features([found])
     scores = state.matching.ranker.scores(features)
     order = np.argsort(-scores, kind="stable")[: max(top_k, NUM_COMPARED)]
     probability = state.matching.confidence(confidence_features(features[order], scores[order]))
@@ -421,10 +420,7 @@ def _reasons(
     memory = state.memory
     features = found.features[:top_k]
     added = state.matching.ranker.contributions(features)
-    identifiers, errors = (
-        SharedTerms.of(memory.store.terms[kind], scores.words[kind], found.row[:top_k])
-        for kind in ("identifiers", "errors")
-    )
+    identifiers, errors = (scores.words[kind].compare(found.row[:top_k]) for kind in ("identifiers", "errors"))
     own = identifiers.query.own
     frequency = identifiers.query.frequency
     why = []

@@ -1,13 +1,15 @@
-"""The features of a query's candidates, which rankers of reports read."""
+"""The features of the candidates of queries, which rankers of reports read."""
+
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from gedbd.retrieval.reports.first_stage import MIN_COPY_SCORE, FirstStage
+from gedbd.retrieval.reports.first_stage import MIN_COPY_SCORE, SUMMED_WORDS, WORDS, FirstStage
 from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS
-from gedbd.retrieval.reports.term_index import SHARED, SharedTerms
 
-SCORES = ("dense", "text", "title", "identifiers")
 RELATIVE = ("", " z", " rank", " behind")
+SCORES = ("dense", *WORDS)
+SHARED = ("shared", "rarest shared", "share of query", "share of report")
 FEATURES = (
     *(f"{name}{kind}" for name in SCORES for kind in RELATIVE),
     *("dense group mean", "text group best", "text group mean", "dense hub", "dense query hub"),
@@ -21,82 +23,190 @@ FEATURES = (
 )
 
 
-def candidate_features(found: FirstStage) -> np.ndarray:
-    """The features of candidates, ``(C, F)`` float32 in the order of ``FEATURES``; NaN where there is no value."""
-    columns: dict[str, np.ndarray] = {}
-    scores, rows = found.scores, found.row
-    store, query, count = scores.store, scores.query.columns, scores.count
+def candidate_features(found: Sequence[FirstStage]) -> list[np.ndarray]:
+    """The features of the candidates of some queries of one store.
 
-    def score(name: str, some: np.ndarray) -> np.ndarray:
-        # Cosines as they are, of BM25 the root.
-        return scores(name, some) if name == "dense" else np.sqrt(scores(name, some))
+    Returns:
+        For each query ``(C, F)`` float32 in the order of ``FEATURES``; NaN where there is no value.
+    """
+    candidates = _Candidates(found)
+    if not len(candidates.rows):
+        return [np.empty((0, len(FEATURES)), dtype=np.float32) for _ in found]
+    columns = _of_scores(candidates) | _of_terms(candidates) | _of_fields(candidates) | _of_times(candidates)
+    table = np.empty((len(candidates.rows), len(FEATURES)), dtype=np.float32)
+    for place, name in enumerate(FEATURES):
+        table[:, place] = columns[name]
+    return np.split(table, np.cumsum(candidates.number)[:-1])
 
-    for name in SCORES:
-        columns |= relative(name, score(name, rows))
-    # The members of all groups one after the other, and where those of each begin.
-    members = np.concatenate([rows[:0], *found.members])
-    sizes = np.array([len(own) for own in found.members], dtype=np.int64)
-    starts = np.cumsum(sizes) - sizes
-    dense, text = score("dense", members), score("text", members)
-    columns["dense group mean"] = np.add.reduceat(dense, starts) / sizes
+
+class _Candidates:
+    """The P candidates of Q queries, those of the first query, those of the second, and so on.
+
+    Attributes:
+        found: The queries.
+        store: The store that they search.
+        number: ``(Q,)`` how many candidates each has.
+        rows: ``(P,)`` the report of each candidate.
+        members: ``(M,)`` the reports of the first candidate's group, those of the second's, and so on.
+        sizes: ``(P,)`` how many they are.
+        starts: ``(P,)`` where they begin.
+        place: ``(P,)`` where each candidate is among all reports that were compared with the queries.
+        member_place: ``(M,)`` likewise.
+    """
+
+    def __init__(self, found: Sequence[FirstStage]) -> None:
+        self.found = found
+        self.store = found[0].scores.store
+        self.number = np.array([len(one.row) for one in found])
+        self.rows = np.concatenate([one.row for one in found])
+        self.members = np.concatenate([one.member for one in found])
+        self.sizes = np.concatenate([one.sizes for one in found])
+        self.starts = np.cumsum(self.sizes) - self.sizes
+        places, member_places, first = [], [], 0
+        for one in found:
+            compared = one.compared.rows
+            places.append(first + compared.searchsorted(one.row))
+            member_places.append(first + compared.searchsorted(one.member))
+            first += len(compared)
+        self.place = np.concatenate(places)
+        self.member_place = np.concatenate(member_places)
+
+    def of_queries(self, values: Iterable[float]) -> np.ndarray:
+        """A value of each query for each of its candidates, ``(P,)``."""
+        return np.repeat(np.array(list(values)), self.number)
+
+    def column(self, name: str) -> np.ndarray:
+        """The values of one of the arrays of ``Compared`` for all reports that were compared."""
+        return np.concatenate([getattr(one.compared, name) for one in self.found])
+
+    def terms(self, kind: str, name: str) -> np.ndarray:
+        """Likewise of ``SharedTerms``."""
+        return np.concatenate([getattr(one.compared.terms[kind], name) for one in self.found])
+
+
+def _of_scores(candidates: _Candidates) -> dict[str, np.ndarray]:
+    """Scores of candidates and their groups, and how much like the average report candidates and query are."""
+    place, starts, sizes = candidates.place, candidates.starts, candidates.sizes
+    dense = candidates.column("dense")
+    # Cosines as they are, of BM25 the root.
+    bm25 = {kind: np.sqrt(candidates.terms(kind, "scores")) for kind in WORDS}
+    scores = np.stack([dense[place], *(bm25[kind][place] for kind in WORDS)])
+    sums = np.concatenate([one.sums for one in candidates.found])
+    columns = {}
+    for names, values in ((SCORES, scores), (("sum",), sums[None])):
+        for name, own in zip(names, relative(values, candidates.number), strict=True):
+            columns |= {f"{name}{kind}": column for kind, column in zip(RELATIVE, own, strict=True)}
+    text = bm25["text"][candidates.member_place]
+    columns["dense group mean"] = np.add.reduceat(dense[candidates.member_place], starts) / sizes
     columns["text group best"] = np.maximum.reduceat(text, starts)
     columns["text group mean"] = np.add.reduceat(text, starts) / sizes
     columns["group size"] = np.log(sizes)
-    shared = {kind: SharedTerms.of(store.terms[kind], scores.words[kind], rows) for kind in TERM_KINDS}
-    for kind, terms in shared.items():
-        columns |= terms.columns(kind)
-    columns["query identifiers"] = np.log1p([len(scores.query.terms["identifiers"][0])])
-    for kind in ("text", "title"):
-        copy = scores.words[kind].copy_score
-        columns[f"{kind} of copy"] = np.log1p([copy])
-        columns[f"{kind} share of copy"] = scores(kind, rows) / max(copy, MIN_COPY_SCORE)
-        columns[f"{kind} length"] = np.log1p([len(shared[kind].query.own)])
-        columns[f"report {kind} length"] = np.log1p(shared[kind].sizes)
-    title = shared["title"]
-    num_own = len(title.query.own)
-    columns["same title"] = (title.number == title.sizes) & (title.number == num_own) & (title.number > 0)
-    # How much like the average report candidates and query are.
-    mean = store.mean_vector(count)
-    columns["dense hub"] = store.vectors.cosines(rows, mean)
-    columns["dense query hub"] = scores.vector()[None] @ mean
+    columns["dense hub"] = candidates.column("hub")[place]
+    columns["dense query hub"] = candidates.of_queries(one.scores.hub for one in candidates.found)
+    return columns
+
+
+def _of_terms(candidates: _Candidates) -> dict[str, np.ndarray]:
+    """What the texts of query and candidates share, and how long they are."""
+    place = candidates.place
+    columns = {}
+    for kind in TERM_KINDS:
+        queries = [one.scores.words[kind] for one in candidates.found]
+        shared = candidates.terms(kind, "weight")[place]
+        number = candidates.terms(kind, "number")[place]
+        size = candidates.terms(kind, "sizes")[place]
+        columns[f"{kind} shared"] = shared
+        columns[f"{kind} rarest shared"] = candidates.terms(kind, "rarest")[place]
+        # NaN for a query without terms.
+        columns[f"{kind} share of query"] = shared / candidates.of_queries(
+            query.idf.sum() if len(query.own) else np.nan for query in queries
+        )
+        columns[f"{kind} share of report"] = number / np.where(size > 0, size, np.nan)
+        if kind in SUMMED_WORDS:
+            own = candidates.of_queries(len(query.own) for query in queries)
+            copy = candidates.of_queries(query.copy_score for query in queries)
+            least = np.maximum(copy, MIN_COPY_SCORE).astype(np.float32)
+            columns[f"{kind} of copy"] = np.log1p(copy)
+            columns[f"{kind} share of copy"] = candidates.terms(kind, "scores")[place] / least
+            columns[f"{kind} length"] = np.log1p(own)
+            columns[f"report {kind} length"] = np.log1p(size)
+            columns[f"same {kind}"] = (number == size) & (number == own) & (number > 0)
+    identifiers = (len(one.scores.query.terms["identifiers"][0]) for one in candidates.found)
+    columns["query identifiers"] = np.log1p(candidates.of_queries(identifiers))
+    return columns
+
+
+def _of_fields(candidates: _Candidates) -> dict[str, np.ndarray]:
+    """Whether query and candidates have the same values."""
+    columns = {}
     for field in FIELDS:
-        own, others = query[field][0], store[field][rows]
+        own = candidates.of_queries(one.scores.query.columns[field][0] for one in candidates.found)
+        others = candidates.store[field][candidates.rows]
         # An unknown value of the query is below -1: it has one, which no stored report has.
         missing = (others == -1) | (own == -1)
         columns[f"same {field}"] = np.where(missing, np.nan, others == own)
-    # Days and numbers of reports between query and candidates.
-    day, component = query["day"][0], query["component"][0]
-    last = members[starts + sizes - 1]
-    for name, some in (("days", rows), ("days since first", members[starts]), ("days since last", last)):
+    return columns
+
+
+def _of_times(candidates: _Candidates) -> dict[str, np.ndarray]:
+    """Days and numbers of reports between query and candidates, and whether these were open."""
+    store, rows, number = candidates.store, candidates.rows, candidates.number
+    scores = [one.scores for one in candidates.found]
+    first = candidates.members[candidates.starts]
+    last = candidates.members[candidates.starts + candidates.sizes - 1]
+    day = candidates.of_queries(one.query.columns["day"][0] for one in scores)
+    columns = {}
+    for name, some in (("days", rows), ("days since first", first), ("days since last", last)):
         columns[name] = np.log1p(np.abs(day - store["day"][some]))
-    columns["reports since"] = np.log1p(count - last)
-    same = np.flatnonzero(store["component"][:count] == component)
+    columns["reports since"] = np.log1p(candidates.of_queries(one.count for one in scores) - last)
+    component = candidates.of_queries(one.query.columns["component"][0] for one in scores)
     is_same = (store["component"][last] == component) & (component >= 0)
-    between = np.log1p(len(same) - np.searchsorted(same, last))
-    columns["reports of component since"] = np.where(is_same, between, np.nan)
+    ends = np.cumsum(number)
+    lasts = zip(scores, (ends - number).tolist(), ends.tolist(), strict=True)
+    since = [len(one.of_component) - one.of_component.searchsorted(last[start:end]) for one, start, end in lasts]
+    columns["reports of component since"] = np.where(is_same, np.log1p(np.concatenate(since)), np.nan)
     # 1 where a candidate was not resolved before the query came in, also where it has no date of resolution: a
     # comparison with NaN is false. Where no stored report has such a date, all would look open.
-    is_known = not np.isnan(day) and not np.isnan(store["resolved"][:count]).all()
-    columns["open"] = np.where(store["resolved"][rows] < day, 0.0, 1.0) if is_known else np.array([np.nan])
-    columns |= relative("sum", found.sums)
-    table = np.empty((len(rows), len(FEATURES)), dtype=np.float32)
-    for place, name in enumerate(FEATURES):
-        table[:, place] = columns[name]
-    return table
+    is_known = ~np.isnan(day) & candidates.of_queries(store.first_resolved < one.count for one in scores)
+    columns["open"] = np.where(is_known, np.where(store["resolved"][rows] < day, 0.0, 1.0), np.nan)
+    return columns
 
 
-def relative(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
-    """A score, its z-score and rank among the candidates, and how far it is behind the best one."""
-    values = values.astype(np.float64)
-    deviation = values.std() if len(values) else 0.0
+def relative(values: np.ndarray, number: np.ndarray) -> np.ndarray:
+    """Scores, their z-scores and ranks among the candidates of each query, and how far they are behind the best ones.
+
+    Args:
+        values: ``(S, P)`` S scores of the candidates of the first query, those of the second, and so on.
+        number: ``(Q,)`` how many candidates each query has.
+
+    Returns:
+        ``(S, 4, P)`` float64, in the order of ``RELATIVE``.
+    """
+    found = np.empty((len(values), len(RELATIVE), values.shape[1]))
+    found[:, 0] = values
+    starts = np.cumsum(number) - number
+    for size in np.unique(number[number > 0]).tolist():
+        # The scores of queries with the same number of candidates are a table.
+        places = (starts[number == size][:, None] + np.arange(size)).ravel()
+        table = values[:, places].reshape(-1, size)
+        for kind, column in enumerate(_relative(table.astype(np.float64), _ranks(table)), start=1):
+            found[:, kind, places] = column.reshape(len(values), -1)
+    return found
+
+
+def _relative(table: np.ndarray, rank: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Z-scores, ranks and distances of rows of scores, ``(L, C)`` float64."""
+    deviation = table.std(axis=1)
     # Not 0: the mean of equal numbers may round to another number.
-    smallest = 1e-6 * np.abs(values).max(initial=0)
-    order = np.argsort(-values, kind="stable")
-    rank = np.empty(len(values))
-    rank[order] = np.arange(len(values))
-    return {
-        name: values,
-        f"{name} z": (values - values.mean()) / deviation if deviation > smallest else np.zeros(len(values)),
-        f"{name} rank": np.log1p(rank),
-        f"{name} behind": values.max(initial=-np.inf) - values,
-    }
+    differs = deviation > 1e-6 * np.abs(table).max(axis=1)
+    centred = (table - table.mean(axis=1)[:, None]) / np.where(differs, deviation, 1.0)[:, None]
+    z = np.where(differs[:, None], centred, 0.0)
+    return z, np.log1p(np.arange(table.shape[1]))[rank], table.max(axis=1)[:, None] - table
+
+
+def _ranks(table: np.ndarray) -> np.ndarray:
+    """The rank of each score in its row, ``(L, C)``: 0 for the highest; of equal ones the first comes first."""
+    order = np.argsort(-table, axis=1, kind="stable")
+    rank = np.empty_like(order)
+    np.put_along_axis(rank, order, np.broadcast_to(np.arange(table.shape[1]), table.shape), axis=1)
+    return rank

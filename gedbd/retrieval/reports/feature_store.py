@@ -34,6 +34,7 @@ class FeatureStore:
         self._columns = {name: GrowingArray(np.empty(0, dtype=np.int32)) for name in FIELDS}
         self._columns |= {name: GrowingArray(np.empty(0, dtype=np.float64)) for name in TIMES}
         self._latest_day: float | None = None
+        self._first_resolved: int | None = None
         self._rows = RowMap()
         self._sums: dict[int, np.ndarray] = {}
         self._means: dict[int, np.ndarray] = {}
@@ -83,6 +84,14 @@ class FeatureStore:
             self._latest_day = float(np.fmax.reduce(self["resolved"], initial=created))
         return self._latest_day
 
+    @property
+    def first_resolved(self) -> int:
+        """The first report that has a date of resolution; the number of all reports if none has."""
+        if self._first_resolved is None:
+            rows = np.flatnonzero(~np.isnan(self["resolved"]))
+            self._first_resolved = int(rows[0]) if len(rows) else len(self)
+        return self._first_resolved
+
     def mean_vector(self, count: int) -> np.ndarray:
         """The mean of the first ``count`` vectors, rounded down to a multiple of ``MEAN_STEP``, ``(D,)``."""
         steps = count // MEAN_STEP
@@ -100,6 +109,7 @@ class FeatureStore:
         """Adds reports at the end."""
         self._append(fresh, self._rows.grown(len(fresh)))
         self._latest_day = None
+        self._first_resolved = None
         for name in (*FIELDS, *TIMES):  # the day is the last one, because the length of a store counts days
             self._columns[name].extend(fresh.columns[name])
 
@@ -117,6 +127,7 @@ class FeatureStore:
             other._sums.pop(step, None)
         other._means = {}
         other._latest_day = None
+        other._first_resolved = None
         return other
 
     def with_vectors(self, vectors: np.ndarray) -> "FeatureStore":
@@ -139,6 +150,7 @@ class FeatureStore:
         other._sums = self._sums_without(rows)
         other._means = {}
         other._latest_day = None
+        other._first_resolved = None
         return other
 
     def _append(self, fresh: ReportFeatures, rows: RowMap) -> None:

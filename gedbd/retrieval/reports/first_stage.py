@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.known_groups import KnownGroups
-from gedbd.retrieval.reports.report_features import ReportFeatures
-from gedbd.retrieval.reports.term_index import TermQuery
+from gedbd.retrieval.reports.report_features import TERM_KINDS, ReportFeatures
+from gedbd.retrieval.reports.rough_scores import RoughScores, Shortlist
+from gedbd.retrieval.reports.term_index import SharedTerms, TermQuery
 
 MAX_GROUPS = 300
 # How many reports each kind of retrieval finds.
@@ -21,6 +23,7 @@ WORDS = ("text", "title", "identifiers")  # kinds of terms
 SUMMED_WORDS = ("text", "title")
 THREADS = ThreadPoolExecutor(32, thread_name_prefix="nearest")  # one for each search at a time
 MIN_COPY_SCORE = 1e-6  # avoids division by zero for a query without words
+ROUNDING = 1e-4  # more than what rounding to single precision changes in a sum
 
 
 class QueryScores:
@@ -32,7 +35,7 @@ class QueryScores:
         store: The stored reports.
         query: One report.
         groups: The groups among the first n reports, which alone are searched, and alone count in word statistics.
-        dense: ``(n,)`` the cosines, where they are known already.
+        rough: Approximate cosines of the n reports, where they are known already.
         vector: Waits for the query's vector ``(D,)``, where it is still being computed; called in another thread too.
             None takes that of ``query``.
         words: The query's terms of each kind of ``TERM_KINDS``, where they are known already.
@@ -49,7 +52,7 @@ class QueryScores:
         store: FeatureStore,
         query: ReportFeatures,
         groups: KnownGroups,
-        dense: np.ndarray | None = None,
+        rough: RoughScores | None = None,
         vector: Callable[[], np.ndarray] | None = None,
         words: Mapping[str, TermQuery] | None = None,
     ) -> None:
@@ -62,34 +65,57 @@ class QueryScores:
         self.words = words
         self.vector = vector or (lambda: query.vectors[0])
         self.is_waiting = vector is not None
-        self._dense = dense
-        # Zeros, which the system gives without writing them, unlike other values.
-        self._cosines = np.zeros(count, dtype=np.float32)
-        self._is_known = np.zeros(count, dtype=bool)
+        self._rough = rough
 
     def __call__(self, name: str, rows: np.ndarray) -> np.ndarray:
         """Scores of some reports, ``(R,)``; ``name`` is ``dense`` or a kind of ``TERM_KINDS``."""
-        if name != "dense":
-            return self.words[name].scores(rows)
-        if self._dense is not None:
-            return np.asarray(self._dense[rows])
-        # A cosine is the same whatever other reports it is computed with: what is computed once is kept.
-        fresh = rows[~self._is_known[rows]]
-        if len(fresh):
-            self._cosines[fresh] = self.store.vectors.cosines(fresh, self.vector())
-            self._is_known[fresh] = True
-        return np.asarray(self._cosines[rows])
+        if name == "dense":
+            return self.store.vectors.cosines(rows, self.vector())
+        return self.words[name].scores(rows)
 
-    def nearest(self, depth: int, allowed: np.ndarray | None) -> np.ndarray:
-        """The reports with the highest cosines, the highest first; of equal ones the older report comes first."""
-        if self._dense is None:
-            rows = self.store.vectors.likely(self.vector(), depth, self.count, allowed)
-        else:
-            rows = np.arange(self.count) if allowed is None else np.flatnonzero(allowed)
-            if len(rows) > depth:
-                lowest = np.partition(self._dense[rows], -depth)[-depth]
-                rows = rows[self._dense[rows] >= lowest]
-        return np.asarray(rows[np.argsort(-self("dense", rows), kind="stable")][:depth])
+    def rough(self, name: str) -> RoughScores:
+        """Approximate scores of all reports; ``name`` is ``dense`` or a kind of ``TERM_KINDS``."""
+        if name != "dense":
+            return self.words[name].rough
+        if self._rough is None:
+            self._rough = self.store.vectors.rough_cosines(self.vector(), self.count)
+        return self._rough
+
+    def highest(self, name: str, allowed: np.ndarray | None) -> Shortlist:
+        """The ``DEPTHS`` reports with the highest scores; of words, those that share one with the query."""
+        if name != "dense":
+            return self.words[name].highest(DEPTHS[name], allowed)
+        return self.rough(name).highest(DEPTHS[name], allowed)
+
+    @cached_property
+    def hub(self) -> float:
+        """The cosine of the query with the mean of all vectors."""
+        return float((self.vector()[None] @ self.store.mean_vector(self.count))[0])
+
+    @cached_property
+    def of_component(self) -> np.ndarray:
+        """The reports of the query's component, ascending; none where it has none."""
+        code = self.query.columns["component"][0]
+        # A component that a stored report introduced later has a code here, but none in an index of the reports before.
+        if code < 0:
+            return np.empty(0, dtype=np.int64)
+        return np.flatnonzero(self.store["component"][: self.count] == code)
+
+
+class Compared(NamedTuple):
+    """What was computed exactly of some reports.
+
+    Attributes:
+        rows: ``(R,)`` the reports, ascending.
+        dense: ``(R,)`` their cosines.
+        hub: ``(R,)`` their cosines with the mean of all vectors.
+        terms: What they share with the query, by kind of ``TERM_KINDS``.
+    """
+
+    rows: np.ndarray
+    dense: np.ndarray
+    hub: np.ndarray
+    terms: Mapping[str, SharedTerms]
 
 
 class FirstStage(NamedTuple):
@@ -98,16 +124,25 @@ class FirstStage(NamedTuple):
     Attributes:
         group: ``(C,)`` groups.
         row: ``(C,)`` the report of each group with the highest sum.
-        members: The reports of each group that are candidates, ascending.
-        sums: ``(C,)`` these sums, descending, see ``find_candidates``.
+        member: ``(M,)`` the reports of the first group that are candidates, ascending, those of the second, and so on.
+        sizes: ``(C,)`` how many they are.
+        sums: ``(C,)`` the highest sums, descending, see ``find_candidates``.
+        compared: What was computed of these reports and others.
         scores: Scores of reports for the query.
     """
 
     group: np.ndarray
     row: np.ndarray
-    members: list[np.ndarray]
+    member: np.ndarray
+    sizes: np.ndarray
     sums: np.ndarray
+    compared: Compared
     scores: QueryScores
+
+    @property
+    def members(self) -> list[np.ndarray]:
+        """The reports of each group that are candidates, ascending, C arrays."""
+        return np.split(self.member, np.cumsum(self.sizes)[:-1]) if len(self.sizes) else []
 
 
 def find_candidates(scores: QueryScores, allowed: np.ndarray | None = None, max_groups: int = MAX_GROUPS) -> FirstStage:
@@ -120,47 +155,93 @@ def find_candidates(scores: QueryScores, allowed: np.ndarray | None = None, max_
         allowed: ``(n,)`` bool, the candidates; None for all.
         max_groups: Number of groups to find.
     """
-    groups = scores.groups
     # In another thread, which waits for the vector while this one compares words.
-    nearest = THREADS.submit(scores.nearest, DEPTHS["dense"], allowed) if scores.is_waiting else None
-    lists = [scores.words[kind].best(DEPTHS[kind], allowed) for kind in WORDS]
-    lists.append(_latest(scores, allowed))
-    lists.append(scores.nearest(DEPTHS["dense"], allowed) if nearest is None else nearest.result())
-    rows = np.unique(np.concatenate(lists))
-    numbers, place = np.unique(groups.group[rows], return_inverse=True)
-    if len(numbers) > max_groups:
-        # By bounds of BM25's part in it, the sum of some reports cannot be one of the highest of groups.
-        bounds = {kind: scores.words[kind].bounds(rows) for kind in SUMMED_WORDS}
-        least, most = quick_sums(scores, rows, bounds)
-        of_group = np.full(len(numbers), -np.inf)
-        np.maximum.at(of_group, place, least)
-        rows = rows[most >= np.partition(of_group, -max_groups)[-max_groups]]
-    sums = quick_sums(scores, rows)
-    order = np.argsort(-sums, kind="stable")
-    first = np.sort(np.unique(groups.group[rows[order]], return_index=True)[1])[:max_groups]
-    chosen = order[first]
-    rows = rows[chosen]
-    group = groups.group[rows]
-    # Without a known duplicate, a report is a group of its own.
-    members = [groups.members.get(*pair) for pair in zip(group.tolist(), rows[:, None], strict=True)]
-    if allowed is not None:
-        members = [own[allowed[own]] for own in members]
-    return FirstStage(group, rows, members, sums[chosen], scores)
+    nearest = THREADS.submit(scores.highest, "dense", allowed) if scores.is_waiting else None
+    found = {kind: scores.highest(kind, allowed) for kind in WORDS}
+    is_found = np.zeros(scores.count, dtype=bool)
+    is_found[_latest(scores, allowed)] = True
+    found["dense"] = scores.highest("dense", allowed) if nearest is None else nearest.result()
+    for one in found.values():
+        is_found[one.certain] = True
+    is_likely = is_found.copy()
+    for one in found.values():
+        is_likely[one.possible] = True
+    rows = _worth_comparing(scores, np.flatnonzero(is_likely), is_found, max_groups)
+    if not is_found[rows].all():
+        # Seldom: some have a high sum, but are near the end of the only kind of retrieval that may have found them.
+        for name, one in found.items():
+            is_found[one.rows(lambda some, name=name: scores(name, some))] = True
+        rows = rows[is_found[rows]]
+    return _best_groups(scores, rows, allowed, max_groups)
 
 
-def quick_sums(scores: QueryScores, rows: np.ndarray, words: Mapping[str, np.ndarray] | None = None) -> np.ndarray:
-    """The sum with the weights ``WEIGHTS`` of some reports, ``(R,) -> (R,)``.
+def _worth_comparing(scores: QueryScores, rows: np.ndarray, is_found: np.ndarray, max_groups: int) -> np.ndarray:
+    """Some reports without those whose sum, by its bounds, cannot be among the highest of groups.
 
     Args:
         scores: Scores of reports for the query.
+        rows: ``(R,)`` the reports, ascending.
+        is_found: ``(n,)`` bool: a report is a candidate, the others perhaps.
+        max_groups: Number of groups to find.
+    """
+    certain = is_found[rows]
+    numbers, place = np.unique(scores.groups.group[rows[certain]], return_inverse=True)
+    if len(numbers) <= max_groups:
+        return rows
+    rough = {name: scores.rough(name) for name in ("dense", *SUMMED_WORDS)}
+    words = {kind: rough[kind].values[rows] for kind in SUMMED_WORDS}
+    sums = quick_sums(scores, rows, rough["dense"].values[rows], words)
+    error = np.full(len(rows), WEIGHTS["dense"] * rough["dense"].error + ROUNDING)
+    for kind, values in words.items():
+        share = max(rough[kind].most - 1, 1 - rough[kind].least)
+        error += WEIGHTS[kind] * share / max(scores.words[kind].copy_score, MIN_COPY_SCORE) * values
+    of_group = np.full(len(numbers), -np.inf)
+    np.maximum.at(of_group, place, (sums - error)[certain])
+    return rows[sums + error >= np.partition(of_group, -max_groups)[-max_groups]]
+
+
+def _best_groups(scores: QueryScores, rows: np.ndarray, allowed: np.ndarray | None, max_groups: int) -> FirstStage:
+    """The groups of some reports, ascending, that have the highest sums."""
+    groups, count = scores.groups, scores.count
+    is_compared = np.zeros(count, dtype=bool)
+    is_compared[groups.group[rows]] = True
+    member, _ = groups.members_of(np.flatnonzero(is_compared))
+    is_compared[:] = False
+    is_compared[member if allowed is None else member[allowed[member]]] = True
+    compared = compare(scores, np.flatnonzero(is_compared))
+    place = np.searchsorted(compared.rows, rows)
+    words = {kind: compared.terms[kind].scores[place] for kind in SUMMED_WORDS}
+    sums = quick_sums(scores, rows, compared.dense[place], words)
+    order = np.argsort(-sums, kind="stable")
+    first = np.sort(np.unique(groups.group[rows[order]], return_index=True)[1])[:max_groups]
+    chosen = order[first]
+    group = groups.group[rows[chosen]]
+    member, sizes = groups.members_of(group)
+    if allowed is not None:
+        is_allowed = allowed[member]
+        sizes = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[is_allowed], minlength=len(sizes))
+        member = member[is_allowed]
+    return FirstStage(group, rows[chosen], member, sizes, sums[chosen], compared, scores)
+
+
+def compare(scores: QueryScores, rows: np.ndarray) -> Compared:
+    """Compares the query with some reports, ``(R,)``, ascending."""
+    dense, hub = scores.store.vectors.cosines(rows, scores.vector(), scores.store.mean_vector(scores.count))
+    terms = {kind: scores.words[kind].compare(rows) for kind in TERM_KINDS}
+    return Compared(rows, dense, hub, terms)
+
+
+def quick_sums(scores: QueryScores, rows: np.ndarray, dense: np.ndarray, words: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The sum with the weights ``WEIGHTS`` of some reports, ``(R,) -> (R,)``.
+
+    Args:
+        scores: The query.
         rows: ``(R,)``.
-        words: BM25 of these reports by kind of ``SUMMED_WORDS``, ``(R,)``, or several numbers for each, ``(B, R)``,
-            for which there are as many sums; None for what it is.
+        dense: ``(R,)`` float32 cosines.
+        words: BM25 by kind of ``SUMMED_WORDS``, ``(R,)`` float32.
     """
     store, query = scores.store, scores.query
-    if words is None:
-        words = {kind: scores(kind, rows) for kind in SUMMED_WORDS}
-    total = WEIGHTS["dense"] * scores("dense", rows)
+    total = WEIGHTS["dense"] * dense
     for kind in SUMMED_WORDS:
         total = total + WEIGHTS[kind] * words[kind] / max(scores.words[kind].copy_score, MIN_COPY_SCORE)
     for field in ("component", "product"):
@@ -172,14 +253,10 @@ def quick_sums(scores: QueryScores, rows: np.ndarray, words: Mapping[str, np.nda
 
 
 def _latest(scores: QueryScores, allowed: np.ndarray | None) -> np.ndarray:
-    """The latest reports of the query's component, the latest first; of all where it has none, or no other has it."""
-    depth = DEPTHS["recent"]
-    code = scores.query.columns["component"][0]
-    # A component that a stored report introduced later has a code here, but none in an index of the reports before it.
-    if code >= 0:
-        is_same = scores.store["component"][: scores.count] == code
-        rows = np.flatnonzero(is_same if allowed is None else is_same & allowed)
-        if len(rows):
-            return rows[::-1][:depth]
-    rows = np.arange(scores.count) if allowed is None else np.flatnonzero(allowed)
-    return rows[::-1][:depth]
+    """The latest reports of the query's component; of all where it has none, or no other has it."""
+    rows = scores.of_component
+    if allowed is not None:
+        rows = rows[allowed[rows]]
+    if not len(rows):
+        rows = np.arange(scores.count) if allowed is None else np.flatnonzero(allowed)
+    return rows[len(rows) - min(DEPTHS["recent"], len(rows)) :]

@@ -61,20 +61,37 @@ class KnownGroups(NamedTuple):
     Attributes:
         group: ``(n,)`` group of each report; a report without a known duplicate is a group of its own.
         members: The rows of each group of two and more, ascending.
+        size: ``(n,)`` how many reports the group of each number has.
     """
 
     group: np.ndarray
     members: Mapping[int, np.ndarray]
+    size: np.ndarray
 
     @classmethod
     def of(cls, group: np.ndarray) -> "KnownGroups":
         """The groups of an array of group numbers, which are their lowest rows."""
-        return cls(group, Members(group))
+        return cls(group, Members(group), np.bincount(group, minlength=len(group)))
+
+    def members_of(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of some groups, ``(C,)``.
+
+        Returns:
+            ``(M,)`` those of the first group, ascending, those of the second, and so on; and how many each has,
+            ``(C,)``.
+        """
+        sizes = self.size[numbers]
+        rows = numbers.repeat(sizes)
+        several = sizes > 1
+        if several.any():
+            rows[several.repeat(sizes)] = np.concatenate([self.members[one] for one in numbers[several].tolist()])
+        return rows, sizes
 
     def grown(self, number: int) -> "KnownGroups":
         """The groups with so many reports more, each a group of its own."""
         first = len(self.group)
-        return self._replace(group=np.append(self.group, np.arange(first, first + number)))
+        size = np.append(self.size, np.ones(number, dtype=self.size.dtype))
+        return self._replace(group=np.append(self.group, np.arange(first, first + number)), size=size)
 
     def linked(self, first: int, second: int) -> "KnownGroups":
         """The groups after a link between two reports."""
@@ -82,10 +99,12 @@ class KnownGroups(NamedTuple):
         if master == other:
             return self
         rows = [self.members.get(number, np.array([number])) for number in (master, other)]
-        group = self.group.copy()
+        group, size = self.group.copy(), self.size.copy()
         group[rows[1]] = master
+        size[master] += size[other]
+        size[other] = 0
         members = self.members if isinstance(self.members, Members) else Members(self.group)
-        return KnownGroups(group, members.joined(master, other, np.union1d(*rows)))
+        return KnownGroups(group, members.joined(master, other, np.union1d(*rows)), size)
 
     def without(self, row: int) -> "KnownGroups":
         """The groups without a report, which still connects the other members of its group; later rows move up."""
@@ -125,10 +144,11 @@ class GrowingGroups:
         for first, second in self._links[self._used : known]:
             self._join(int(self._group[first]), int(self._group[second]))
         self._used = known
-        return KnownGroups(self._group[:row], self._members)
+        return KnownGroups(self._group[:row], self._members, self._size[:row])
 
     def _forget(self) -> None:
         self._group = np.arange(self._num_reports)
+        self._size = np.ones(self._num_reports, dtype=np.int64)
         self._members: dict[int, np.ndarray] = {}
         self._used = 0
 
@@ -138,4 +158,6 @@ class GrowingGroups:
         master, joined = min(one, other), max(one, other)
         moved = self._members.pop(joined, np.array([joined]))
         self._group[moved] = master
+        self._size[master] += len(moved)
+        self._size[joined] = 0
         self._members[master] = np.union1d(self._members.get(master, [master]), moved)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,17 +12,19 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.io.console import item_progress
 from gedbd.io.processes import map_in_processes
 from gedbd.retrieval.growing_arrays import RaggedArray
-from gedbd.retrieval.inverted_index import IndexState, length_norm
+from gedbd.retrieval.inverted_index import IndexState, join_runs, length_norm
 from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.first_stage import FirstStage, QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import GrowingGroups, KnownGroups
 from gedbd.retrieval.reports.report_features import FeatureEncoder
+from gedbd.retrieval.reports.rough_scores import RoughScores
 from gedbd.retrieval.reports.term_index import TermIndex, TermQuery
-from gedbd.retrieval.scorers.cosine import BLOCK_QUERIES, block_cosines
+from gedbd.retrieval.reports.vector_table import ROUNDING
 from gedbd.retrieval.vocabulary import Vocabulary
 
 Result = TypeVar("Result")
+BLOCK_QUERIES = 64  # reports that are replayed at once
 MIN_PARALLEL_QUERIES = 1000  # to start processes for fewer takes longer than they save
 
 
@@ -97,25 +98,38 @@ class ReportHistory:
         """The groups that are known before a report."""
         return self._growing.before(row)
 
-    def find(self, row: int, dense: np.ndarray | None = None) -> FirstStage:
-        """The candidates of a report, without their features; ``dense (row,)``, if known, are its cosines."""
+    def find(self, row: int, rough: np.ndarray | None = None) -> FirstStage:
+        """The candidates of a report, without their features.
+
+        Args:
+            row: The report.
+            rough: ``(row,)`` float32 its cosines, whose last bits may be others; None to compute them.
+        """
         query = self.features[row]
+        if rough is None:
+            rough = self.features.vectors[:row] @ query.vectors[0]
         words = {kind: terms.query(row, query.terms[kind][0]) for kind, terms in self.terms.items()}
-        return find_candidates(QueryScores(self.store, query, self.known_before(row), dense=dense, words=words))
+        cosines = RoughScores(rough, error=ROUNDING)
+        return find_candidates(QueryScores(self.store, query, self.known_before(row), rough=cosines, words=words))
 
-    def replay_one(self, row: int, dense: np.ndarray | None = None) -> Replayed:
-        """The candidates of a report, see ``find``."""
-        found = self.find(row, dense)
+    def replay_block(self, rows: Sequence[int]) -> list[Replayed]:
+        """The candidates of some reports at once; each is what it is in any other block."""
+        vectors = self.features.vectors
+        # One product of matrices takes a fraction of the time of a product for each report.
+        rough = vectors[rows] @ vectors[: max(rows)].T
+        found = [self.find(row, own[:row]) for row, own in zip(rows, rough, strict=True)]
         features = candidate_features(found)
-        return Replayed(row, found.group, found.row, features, self._is_right(row, found.members))
+        return [
+            Replayed(row, one.group, one.row, own, self._is_right(row, one))
+            for row, one, own in zip(rows, found, features, strict=True)
+        ]
 
-    def _is_right(self, row: int, members: Sequence[np.ndarray]) -> np.ndarray:
-        """Whether each of some groups, with its ``members``, has a duplicate of a report, ``(C,)`` bool."""
-        if not members:
+    def _is_right(self, row: int, found: FirstStage) -> np.ndarray:
+        """Whether each candidate of a report, a group, has a duplicate of it, ``(C,)`` bool."""
+        if not len(found.row):
             return np.zeros(0, dtype=bool)
-        sizes = np.fromiter(map(len, members), dtype=np.int64, count=len(members))
-        is_duplicate = self.group[np.concatenate(members)] == self.group[row]
-        return np.asarray(np.logical_or.reduceat(is_duplicate, np.cumsum(sizes) - sizes))
+        is_duplicate = self.group[found.member] == self.group[row]
+        return np.asarray(np.logical_or.reduceat(is_duplicate, np.cumsum(found.sizes) - found.sizes))
 
     def replay(
         self, rows: Iterable[int], label: str = "replay", num_processes: int | None = None
@@ -154,13 +168,9 @@ class ReportHistory:
             yield from results
 
     def replay_each(self, rows: Sequence[int]) -> Iterator[Replayed]:
-        """The candidates of some reports, by cosines of many reports at once, which differ in their last bits."""
+        """The candidates of some reports, without a progress bar."""
         for start in range(0, len(rows), BLOCK_QUERIES):
-            block = rows[start : start + BLOCK_QUERIES]
-            vectors = self.features.vectors
-            dense = block_cosines(vectors[: max(block)], vectors[block])
-            for row, own in zip(block, dense, strict=True):
-                yield self.replay_one(row, own[:row])
+            yield from self.replay_block(rows[start : start + BLOCK_QUERIES])
 
 
 @dataclass(frozen=True)
@@ -171,7 +181,7 @@ class _BlockReplay(Generic[Result]):
     compute: Callable[[Replayed], Result]
 
     def __call__(self, rows: Sequence[int]) -> list[Result]:
-        return [self.compute(one) for one in self.history.replay_each(rows)]
+        return [self.compute(one) for one in self.history.replay_block(rows)]
 
 
 def _unchanged(replayed: Replayed) -> Replayed:
@@ -244,17 +254,12 @@ class _ReplayedQuery(TermQuery):
         # The saturation was computed with the mean length of all texts.
         super().__init__(replayed.term_index, state, row, order, own, times, frequency, [replayed.state.mean])
 
-    @cached_property
-    def _rough(self) -> np.ndarray:
+    def _runs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """See ``TermQuery``."""
         starts = self._replayed.first[self.own]
-        ends = starts + self.frequency
-        runs = [slice(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-        rows, saturation = (
-            np.concatenate([column[:0], *(column[run] for run in runs)])
-            for column in (self._replayed.rows, self._replayed.saturation)
-        )
-        return np.bincount(rows, saturation * np.repeat(self._weights, self.frequency), self._state.num_texts)
+        columns = (self._replayed.rows, self._replayed.saturation)
+        rows, values = join_runs(columns, starts, starts + self.frequency)
+        return rows, values, self.frequency, self._weights
 
 
 def _sums(values: np.ndarray) -> np.ndarray:

@@ -110,8 +110,8 @@ def with_base(features: np.ndarray, base: ReportRanker | None) -> np.ndarray:
     """Features of candidates of one query with those of a base behind them, ``(C, F) -> (C, F + 4)``."""
     if base is None:
         return features
-    columns = relative("base", base.scores(features[:, : len(FEATURES)]))
-    return np.column_stack([features, *(columns[name] for name in BASE_FEATURES)]).astype(np.float32)
+    (columns,) = relative(base.scores(features[:, : len(FEATURES)])[None], np.array([len(features)]))
+    return np.column_stack([features, *columns]).astype(np.float32)
 
 
 def _divide(row: dict[str, float], inner: dict[str, float]) -> None:

@@ -2,17 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gedbd.retrieval.growing_arrays import GrowingArray, RowMap, TermLists
 from gedbd.retrieval.inverted_index import CommonTerms, IndexState, InvertedIndex, Postings, idf_of, length_norm
+from gedbd.retrieval.reports.rough_scores import RoughScores, Shortlist
 
 ROUNDING = 1e-4  # more than what rounding to single precision changes in a rough score, as a share
 BLOCK = 4096  # texts whose scores are computed at once
-NUM_ENDINGS = 1 << 13  # of terms, as numbers in binary
+NUM_ENDINGS = 1 << 13  # of terms, as numbers in binary, or twice as many, and so on
 
 
 class TermQuery:
@@ -51,15 +53,9 @@ class TermQuery:
         self.idf = idf_of(frequency, state.num_texts)
         # The score of a text is the sum of the weights times the saturation of the terms.
         self._weights = (self.idf * times).astype(np.float32)
-        # The smallest and the largest ratio of a score to a rough one: where texts are 3% longer on average than when
-        # the saturation was computed, scores are 0 to 3% higher.
-        ratios = [1.0, *(state.mean / mean for mean in means)]
-        self._error = min(ratios) * (1 - ROUNDING), max(ratios) * (1 + ROUNDING)
-        # Zeros, which the system gives without writing them, unlike other values.
-        self._scores = np.zeros(state.num_texts, dtype=np.float32)
-        self._is_scored = np.zeros(state.num_texts, dtype=bool)
+        self._means = means
 
-    @property
+    @cached_property
     def copy_score(self) -> float:
         """The score of a stored copy of the query, which no text of its length exceeds with the query's words."""
         if not self._state.num_texts or not len(self._order):
@@ -69,109 +65,95 @@ class TermQuery:
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """BM25 of some texts, ``(R,)`` float32, to the bit that of ``InvertedIndex.scores``."""
-        fresh = rows[~self._is_scored[rows]]
-        for start in range(0, len(fresh), BLOCK):
-            block = fresh[start : start + BLOCK]
-            self._scores[block] = self._exact(block)
-        self._is_scored[fresh] = True
-        return np.asarray(self._scores[rows])
+        blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
+        return np.concatenate([np.empty(0, dtype=np.float32), *(self.compare(block).scores for block in blocks)])
 
-    def best(self, depth: int, allowed: np.ndarray | None = None) -> np.ndarray:
-        """The texts with the highest scores; of equal scores the older text is taken first.
-
-        Rough scores of all texts, whose error has a bound, choose the texts whose exact scores are computed: what is
-        found is what exact scores of all texts would find. Only those near the lowest score need exact ones.
-
-        Args:
-            depth: Number of texts to find. Texts that share no term with the query are not found.
-            allowed: ``(N,)`` bool, what may be found; None for all.
-
-        Returns:
-            ``(R,)`` rows in any order, R up to ``depth``.
-        """
-        nothing = np.empty(0, dtype=np.int64)
-        if not len(self.own) or not depth:
-            return nothing
-        rough = self._rough if allowed is None else np.where(allowed, self._rough, 0)
-        positive = rough[rough > 0]  # most texts share no rare term: equal numbers take long to partition
-        if len(positive) <= depth:
-            return np.flatnonzero(rough)
-        least, most = self._error
-        lowest = np.partition(positive, -depth)[-depth]
-        rows = np.flatnonzero(rough >= lowest * (least / most))
-        # Its exact score is above that of every text whose rough score is ``lowest`` or less, and fewer than ``depth``
-        # texts have a higher one.
-        is_certain = rough[rows] > lowest * (most / least)
-        certain, possible = rows[is_certain], rows[~is_certain]
-        num_left = depth - len(certain)
-        if len(possible) > num_left:
-            possible = possible[np.argsort(-self.scores(possible), kind="stable")][:num_left]
-        return np.concatenate([certain, possible])
-
-    def bounds(self, rows: np.ndarray) -> np.ndarray:
-        """What the scores of some texts are at least and at most, ``(2, R)``; takes less time than ``scores``."""
-        return np.outer(self._error, self._rough[rows])
-
-    @cached_property
-    def _rough(self) -> np.ndarray:
-        """Scores of all texts by the saturation that was computed when their postings were made, ``(N,)``."""
-        from scipy.sparse import csc_array
-
-        nothing = np.zeros(len(self.own), dtype=bool)
-        is_common = nothing if self._common is None else np.isin(self.own, self._common.terms)
-        runs, weights = [], []
-        for part, left_out in zip(self._state.parts, (is_common, nothing, nothing), strict=True):
-            runs.append(part.runs_of(part.saturation, self.own[~left_out], self._before))
-            weights.append(self._weights[~left_out])
-        rows, values, sizes = zip(*runs, strict=True)
-        # A column for each part and term: the product with the terms' weights sums the scores of all texts.
-        ends = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *sizes])).astype(np.int32)
-        entries: Any = np.concatenate(values)
-        shape = (len(self._state.lengths), len(ends) - 1)
-        columns = csc_array((entries, np.concatenate(rows), ends), shape=shape)
-        rough = np.asarray(columns @ np.concatenate(weights))
-        if self._common is not None:
-            self._common.add_scores(self.own[is_common], self._weights[is_common], rough)
-        return self._rows.in_rows(rough)[: self._before]
-
-    def _exact(self, rows: np.ndarray) -> np.ndarray:
+    def compare(self, rows: np.ndarray) -> "SharedTerms":
+        """What the query shares with some texts, ``(R,)``."""
         places = self._rows.places(rows)
         where, sizes = self._lists.find(places)
-        hits, which = find_shared(self.own, self._lists.terms.take(where))
-        of = np.searchsorted(np.cumsum(sizes), hits, side="right")
+        hits, own = self._find_shared(self._lists.terms.take(where))
+        # How many hits there are up to each text's last term, less those up to the last one of the text before.
+        number = np.diff(np.searchsorted(hits, np.cumsum(sizes)), prepend=0)
         counts = self._lists.counts.take(where[hits])
-        norm = length_norm(self._state.lengths[places], self._state.mean)[of]
-        idf = self.idf.astype(np.float32)
-        weights = np.zeros((len(self.own), len(rows)), dtype=np.float32)
-        weights[which, of] = idf[which] * (counts / (norm + counts))
-        total = np.zeros(len(rows), dtype=np.float32)
-        # Added one by one in single precision, in the order of the query's words: the sums of bm25s.
-        for place in self._order.tolist():
-            total += weights[place]
-        return total
+        norm = length_norm(self._state.lengths[places], self._state.mean)
+        return SharedTerms(self, self._order, sizes, number, own, counts, norm)
 
+    def highest(self, depth: int, allowed: np.ndarray | None = None) -> Shortlist:
+        """The texts with the highest scores, of those that share a term with the query.
 
-def find_shared(own: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the terms of texts are those of a query.
+        Rough scores of all texts choose those whose exact scores decide: only those near the lowest score need them.
 
-    Args:
-        own: ``(T,)`` the query's distinct terms, ascending. Those below 0 are unknown, and no text has them.
-        terms: ``(P,)`` terms of texts.
+        Args:
+            depth: Number of texts to find.
+            allowed: ``(N,)`` bool, what may be found; None for all.
+        """
+        if not len(self.own) or not depth:
+            nothing = np.empty(0, dtype=np.int64)
+            return Shortlist(nothing, nothing, 0)
+        return self.rough.highest(depth, allowed, above=0.0)
 
-    Returns:
-        ``(H,)`` places in ``terms``, ascending, and ``(H,)`` places in ``own`` of the same terms.
-    """
-    # Few terms end in the same bits as one of the query, and only these are looked for: to search ``own`` for all of
-    # them would take five times as long.
-    is_own = np.zeros(NUM_ENDINGS, dtype=bool)
-    is_own[own & (NUM_ENDINGS - 1)] = True
-    likely = np.flatnonzero(is_own.take(terms & (NUM_ENDINGS - 1)))
-    places = own.searchsorted(terms[likely])
-    is_shared = own.take(places, mode="clip") == terms[likely] if len(own) else np.empty(0, dtype=bool)
-    return likely[is_shared], places[is_shared]
+    @cached_property
+    def rough(self) -> RoughScores:
+        """Scores of all texts by the saturation that was computed when their postings were made."""
+        from scipy.sparse import csc_array
 
+        rows, values, sizes, weights = self._runs()
+        # A column for each part and term: the product with the terms' weights sums the scores of all texts.
+        ends = np.zeros(1 + len(sizes), dtype=np.int32)
+        np.cumsum(sizes, out=ends[1:])
+        entries: Any = values
+        rough = np.asarray(csc_array((entries, rows, ends), shape=(len(self._state.lengths), len(sizes))) @ weights)
+        if self._common is not None:
+            is_common = self._common.contain(self.own)
+            self._common.add_scores(self.own[is_common], self._weights[is_common], rough)
+        # The smallest and the largest ratio of a score to a rough one: where texts are 3% longer on average than when
+        # the saturation was computed, scores are 0 to 3% higher.
+        ratios = [1.0, *(self._state.mean / mean for mean in self._means)]
+        return RoughScores(
+            self._rows.in_rows(rough)[: self._before], min(ratios) * (1 - ROUNDING), max(ratios) * (1 + ROUNDING)
+        )
 
-SHARED = ("shared", "rarest shared", "share of query", "share of report")
+    def _runs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The texts with each of the query's terms, but for common ones, part by part.
+
+        Returns:
+            ``(P,)`` the texts with the first term, those with the second, and so on; their saturation, likewise; how
+            many texts have each term, ``(T,)``; and the weights of the terms, ``(T,)``.
+        """
+        is_rare = np.ones(len(self.own), dtype=bool)
+        if self._common is not None:
+            is_rare = ~self._common.contain(self.own)
+        runs = []
+        for part, chosen in zip(self._state.parts, (is_rare, slice(None), slice(None)), strict=True):
+            runs.append((*part.runs_of(part.saturation, self.own[chosen], self._before), self._weights[chosen]))
+        rows, values, sizes, weights = map(np.concatenate, zip(*runs, strict=True))
+        return rows, values, sizes, weights
+
+    def _find_shared(self, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the terms of texts, ``(P,)``, are those of the query.
+
+        Returns:
+            ``(H,)`` places in ``terms``, ascending, and ``(H,)`` places in ``own`` of the same terms. No text has the
+            query's unknown terms, which are below 0.
+        """
+        if not len(self.own):
+            nothing = np.empty(0, dtype=np.int64)
+            return nothing, nothing
+        # At most one of the query's terms ends in the same bits as a text's: only this one need be compared.
+        likely = self._by_ending.take(terms & np.int32(len(self._by_ending) - 1))
+        hits = np.flatnonzero(self.own.take(likely) == terms)
+        return hits, likely[hits]
+
+    @cached_property
+    def _by_ending(self) -> np.ndarray:
+        """The place in ``own`` of the term that ends in each number in binary; 0 where there is none, as any place."""
+        size = NUM_ENDINGS
+        while len(set((self.own & (size - 1)).tolist())) < len(self.own):
+            size *= 2
+        table = np.zeros(size, dtype=np.int64)
+        table[self.own & (size - 1)] = np.arange(len(self.own))
+        return table
 
 
 class TermIndex(InvertedIndex):
@@ -271,48 +253,58 @@ class TermIndex(InvertedIndex):
         return self._state, None
 
 
-class SharedTerms(NamedTuple):
-    """The terms of one kind that a query shares with each of C reports.
+@dataclass(eq=False)
+class SharedTerms:
+    """The terms of one kind that a query shares with each of R reports.
 
     Attributes:
         query: The query.
-        sizes: ``(C,)`` how many distinct terms each report has.
-        number: ``(C,)`` how many of them the query has.
-        places: Places in ``query.own`` of the shared terms, report by report.
+        order: ``(L,)`` places in ``query.own`` of its terms, in the order of its text.
+        sizes: ``(R,)`` how many distinct terms each report has.
+        number: ``(R,)`` how many of them the query has.
+        places: ``(H,)`` places in ``query.own`` of the shared terms, report by report.
+        counts: ``(H,)`` how often the report has each.
+        norm: ``(R,)``, see ``length_norm``.
     """
 
     query: TermQuery
+    order: np.ndarray
     sizes: np.ndarray
     number: np.ndarray
     places: np.ndarray
+    counts: np.ndarray
+    norm: np.ndarray
 
-    @classmethod
-    def of(cls, index: TermIndex, query: TermQuery, rows: np.ndarray) -> "SharedTerms":
-        """Compares a query with the texts of an index in some rows."""
-        flat, sizes = index.terms_of(rows)
-        hits, places = find_shared(query.own, flat)
-        # How many hits there are up to each report's last term, less those up to the last one of the report before.
-        number = np.diff(np.searchsorted(hits, np.cumsum(sizes)), prepend=0)
-        return cls(query, sizes, number, places)
+    @cached_property
+    def _of(self) -> np.ndarray:
+        """``(H,)`` the number of the report that shares each term."""
+        return np.repeat(np.arange(len(self.number)), self.number)
+
+    @cached_property
+    def scores(self) -> np.ndarray:
+        """BM25 of the reports, ``(R,)`` float32, to the bit that of ``InvertedIndex.scores``."""
+        idf = self.query.idf.astype(np.float32)
+        # A column more, which stays 0: NumPy would sum a single one in another order.
+        weights = np.zeros((len(idf), len(self.number) + 1), dtype=np.float32)
+        weights[self.places, self._of] = idf[self.places] * (self.counts / (self.norm[self._of] + self.counts))
+        # Row by row in single precision, in the order of the query's words: the sums of bm25s.
+        return np.asarray(weights[self.order].sum(axis=0)[:-1])
+
+    @cached_property
+    def weight(self) -> np.ndarray:
+        """The sum of the shared terms' idf, ``(R,)``."""
+        return np.bincount(self._of, self.query.idf[self.places], len(self.number))
+
+    @cached_property
+    def rarest(self) -> np.ndarray:
+        """The highest idf of the shared terms, ``(R,)``; 0 where there is none."""
+        rarest = np.zeros(len(self.number))
+        shares = self.number > 0
+        if len(self.places):
+            starts = np.cumsum(self.number) - self.number
+            rarest[shares] = np.maximum.reduceat(self.query.idf[self.places], starts[shares])
+        return rarest
 
     def by_report(self) -> list[np.ndarray]:
-        """Places in ``query.own`` of the terms that each report shares, ascending, C arrays."""
+        """Places in ``query.own`` of the terms that each report shares, ascending, R arrays."""
         return np.split(self.places, np.cumsum(self.number)[:-1]) if len(self.number) else []
-
-    def columns(self, kind: str) -> dict[str, np.ndarray]:
-        """Features of ``SHARED``: the sum of the shared terms' idf, the rarest one's idf, and shares of either side."""
-        idf = self.query.idf
-        weight = idf[self.places]
-        shares = self.number > 0
-        shared = np.bincount(np.repeat(np.arange(len(self.sizes)), self.number), weight, len(self.sizes))
-        rarest = np.zeros(len(self.sizes))
-        if shares.any():
-            rarest[shares] = np.maximum.reduceat(weight, (np.cumsum(self.number) - self.number)[shares])
-        nothing = np.full(len(self.sizes), np.nan)
-        of_report = np.divide(self.number, self.sizes, out=nothing.copy(), where=self.sizes > 0)
-        return {
-            f"{kind} shared": shared,
-            f"{kind} rarest shared": rarest,
-            f"{kind} share of query": shared / idf.sum() if len(self.query.own) else nothing,
-            f"{kind} share of report": of_report,
-        }

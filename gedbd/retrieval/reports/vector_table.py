@@ -9,6 +9,7 @@ from copy import copy
 import numpy as np
 
 from gedbd.retrieval.growing_arrays import GrowingRows, RowMap
+from gedbd.retrieval.reports.rough_scores import RoughScores
 
 MAX_CODE = 127
 DEVIATIONS = 8  # a rough cosine is never so many standard deviations off
@@ -117,27 +118,17 @@ class VectorTable:
         """Adds vectors at the end."""
         self._vectors.extend(fresh)
 
-    def cosines(self, rows: np.ndarray, query: np.ndarray) -> np.ndarray:
-        """Cosines of some reports with a query ``(D,)``, ``(R,)``; each is the same whatever the others are."""
-        return np.asarray(np.einsum("rd,d->r", self.take(rows), query))
+    def cosines(self, rows: np.ndarray, *queries: np.ndarray) -> np.ndarray:
+        """Cosines of some reports with each of K queries ``(D,)``, ``(K, R)``, for one query ``(R,)``.
 
-    def likely(
-        self, query: np.ndarray, depth: int, before: int | None = None, allowed: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Reports with the highest cosines, and others.
-
-        Rough cosines of all reports choose those whose exact cosines are worth computing: the ``depth`` highest of all
-        exact cosines are among them.
-
-        Args:
-            query: ``(D,)`` unit vector.
-            depth: Number of reports to find.
-            before: Only the first ``before`` reports may be found; None for all.
-            allowed: Likewise ``(before,)`` bool.
-
-        Returns:
-            ``(R,)`` rows, ascending.
+        Each is the same whatever the other reports and queries are.
         """
+        taken = self.take(rows)
+        found = [np.einsum("rd,d->r", taken, query) for query in queries]
+        return np.asarray(found[0] if len(found) == 1 else found)
+
+    def rough_cosines(self, query: np.ndarray, before: int | None = None) -> RoughScores:
+        """Rough cosines of all reports with a query ``(D,)``, or of the first ``before`` ones."""
         if len(self._vectors) < MIN_CODED:
             rough, error = self._vectors.filled @ query, ROUNDING
         else:
@@ -148,14 +139,7 @@ class VectorTable:
                 codes = copy(self._codes)
             rough, error = codes.rough_cosines(query)
             error += ROUNDING
-        rough = self.rows.in_rows(rough)[:before]
-        if allowed is not None:
-            rough = np.where(allowed, rough, -np.inf)
-        rows = np.flatnonzero(rough > -np.inf)
-        if len(rows) > depth:
-            lowest = np.partition(rough, -depth)[-depth] - 2 * error
-            rows = np.flatnonzero(rough >= lowest)
-        return rows
+        return RoughScores(self.rows.in_rows(rough)[:before], error=error)
 
 
 def encode_vectors(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
