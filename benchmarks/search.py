@@ -75,7 +75,7 @@ def _stages(history: ReportHistory, ranker: ReportRanker) -> list[Row]:
         start = time.perf_counter()
         found = find_candidates(QueryScores(history.store, query, groups))
         middle = time.perf_counter()
-        features = candidate_features(found)
+        (features,) = candidate_features([found])
         waits.append(
             [middle - start, time.perf_counter() - middle, seconds(lambda table=features: ranker.scores(table))]
         )

@@ -144,14 +144,16 @@ class CommonTerms(NamedTuple):
         return np.asarray(self.terms[places] == terms)
 
     def add_scores(self, terms: np.ndarray, weights: np.ndarray, total: np.ndarray) -> None:
-        """Adds what some of the terms, with weights ``(T,)``, score in each text to ``total (N, ...)`` float32."""
-        from scipy.linalg.blas import saxpy
-
+        """Adds what some of the terms, with weights ``(T,)``, score to the first N of ``total`` float32."""
         columns = [self.saturation[place] for place in np.searchsorted(self.terms, terms)]
-        for start in range(0, self.saturation.shape[1], SUMMED_BLOCK):
-            part = slice(start, min(start + SUMMED_BLOCK, self.saturation.shape[1]))
-            for column, weight in zip(columns, weights.tolist(), strict=True):
-                saxpy(column[part], total[part], a=weight)  # in place: total += weight * column
+        count = self.saturation.shape[1]
+        product = np.empty(min(SUMMED_BLOCK, count), dtype=np.float32)
+        for start in range(0, count, SUMMED_BLOCK):
+            part = total[start : min(start + SUMMED_BLOCK, count)]
+            weighed = product[: len(part)]
+            for column, weight in zip(columns, weights, strict=True):
+                np.multiply(column[start : start + SUMMED_BLOCK], weight, out=weighed)
+                part += weighed
 
 
 TAIL = 512  # texts in the small part before it is merged into the large one

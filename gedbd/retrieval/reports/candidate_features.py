@@ -92,7 +92,7 @@ def _of_scores(candidates: _Candidates) -> dict[str, np.ndarray]:
     bm25 = {kind: np.sqrt(candidates.terms(kind, "scores")) for kind in WORDS}
     scores = np.stack([dense[place], *(bm25[kind][place] for kind in WORDS)])
     sums = np.concatenate([one.sums for one in candidates.found])
-    columns = {}
+    columns: dict[str, np.ndarray] = {}
     for names, values in ((SCORES, scores), (("sum",), sums[None])):
         for name, own in zip(names, relative(values, candidates.number), strict=True):
             columns |= {f"{name}{kind}": column for kind, column in zip(RELATIVE, own, strict=True)}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -168,9 +168,9 @@ def find_candidates(scores: QueryScores, allowed: np.ndarray | None = None, max_
         is_likely[one.possible] = True
     rows = _worth_comparing(scores, np.flatnonzero(is_likely), is_found, max_groups)
     if not is_found[rows].all():
-        # Seldom: some have a high sum, but are near the end of the only kind of retrieval that may have found them.
+        # Some have a high sum, but are near the end of the only kinds of retrieval that may have found them.
         for name, one in found.items():
-            is_found[one.rows(lambda some, name=name: scores(name, some))] = True
+            is_found[one.rows(partial(scores, name))] = True
         rows = rows[is_found[rows]]
     return _best_groups(scores, rows, allowed, max_groups)
 
@@ -197,7 +197,7 @@ def _worth_comparing(scores: QueryScores, rows: np.ndarray, is_found: np.ndarray
         error += WEIGHTS[kind] * share / max(scores.words[kind].copy_score, MIN_COPY_SCORE) * values
     of_group = np.full(len(numbers), -np.inf)
     np.maximum.at(of_group, place, (sums - error)[certain])
-    return rows[sums + error >= np.partition(of_group, -max_groups)[-max_groups]]
+    return np.asarray(rows[sums + error >= np.partition(of_group, -max_groups)[-max_groups]])
 
 
 def _best_groups(scores: QueryScores, rows: np.ndarray, allowed: np.ndarray | None, max_groups: int) -> FirstStage:

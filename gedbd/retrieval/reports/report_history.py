@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -254,12 +254,19 @@ class _ReplayedQuery(TermQuery):
         # The saturation was computed with the mean length of all texts.
         super().__init__(replayed.term_index, state, row, order, own, times, frequency, [replayed.state.mean])
 
-    def _runs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _sum_terms(self) -> np.ndarray:
         """See ``TermQuery``."""
+        from scipy.sparse import csc_array
+
         starts = self._replayed.first[self.own]
         columns = (self._replayed.rows, self._replayed.saturation)
         rows, values = join_runs(columns, starts, starts + self.frequency)
-        return rows, values, self.frequency, self._weights
+        # A column for each term. There is no table of common terms here, whose many texts take this product less time.
+        ends = np.zeros(1 + len(starts), dtype=np.int32)
+        np.cumsum(self.frequency, out=ends[1:])
+        entries: Any = values
+        shape = (len(self._state.lengths), len(starts))
+        return np.asarray(csc_array((entries, rows, ends), shape=shape) @ self._weights)
 
 
 def _sums(values: np.ndarray) -> np.ndarray:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -96,14 +95,7 @@ class TermQuery:
     @cached_property
     def rough(self) -> RoughScores:
         """Scores of all texts by the saturation that was computed when their postings were made."""
-        from scipy.sparse import csc_array
-
-        rows, values, sizes, weights = self._runs()
-        # A column for each part and term: the product with the terms' weights sums the scores of all texts.
-        ends = np.zeros(1 + len(sizes), dtype=np.int32)
-        np.cumsum(sizes, out=ends[1:])
-        entries: Any = values
-        rough = np.asarray(csc_array((entries, rows, ends), shape=(len(self._state.lengths), len(sizes))) @ weights)
+        rough = self._sum_terms()
         if self._common is not None:
             is_common = self._common.contain(self.own)
             self._common.add_scores(self.own[is_common], self._weights[is_common], rough)
@@ -114,21 +106,16 @@ class TermQuery:
             self._rows.in_rows(rough)[: self._before], min(ratios) * (1 - ROUNDING), max(ratios) * (1 + ROUNDING)
         )
 
-    def _runs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The texts with each of the query's terms, but for common ones, part by part.
-
-        Returns:
-            ``(P,)`` the texts with the first term, those with the second, and so on; their saturation, likewise; how
-            many texts have each term, ``(T,)``; and the weights of the terms, ``(T,)``.
-        """
-        is_rare = np.ones(len(self.own), dtype=bool)
-        if self._common is not None:
-            is_rare = ~self._common.contain(self.own)
-        runs = []
-        for part, chosen in zip(self._state.parts, (is_rare, slice(None), slice(None)), strict=True):
-            runs.append((*part.runs_of(part.saturation, self.own[chosen], self._before), self._weights[chosen]))
-        rows, values, sizes, weights = map(np.concatenate, zip(*runs, strict=True))
-        return rows, values, sizes, weights
+    def _sum_terms(self) -> np.ndarray:
+        """What the query's terms, but for common ones, score in each text, ``(N,)`` float32."""
+        every = np.ones(len(self.own), dtype=bool)
+        is_rare = every if self._common is None else ~self._common.contain(self.own)
+        total = np.zeros(len(self._state.lengths), dtype=np.float32)
+        for part, chosen in zip(self._state.parts, (is_rare, every, every), strict=True):
+            rows, values, sizes = part.runs_of(part.saturation, self.own[chosen], self._before)
+            if len(rows):
+                total += np.bincount(rows, values * self._weights[chosen].repeat(sizes), len(total))
+        return total
 
     def _find_shared(self, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where the terms of texts, ``(P,)``, are those of the query.

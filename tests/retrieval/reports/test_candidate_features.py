@@ -7,7 +7,7 @@ from small_reports import hand_made, some_features, some_links, some_reports, st
 
 from gedbd.corpora.relevance import find_groups
 from gedbd.retrieval.reports import feature_store
-from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features, relative
+from gedbd.retrieval.reports.candidate_features import FEATURES, RELATIVE, candidate_features, relative
 from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import KnownGroups
 
@@ -22,7 +22,7 @@ def test_candidates_and_features_equal_those_of_loops(seed, monkeypatch):
         before = links[:, links.max(axis=0) < row]
         group = find_groups(before, row)
         found = find_candidates(QueryScores(store, features[row], KnownGroups.of(group)))
-        table = candidate_features(found)
+        (table,) = candidate_features([found])
         expected = naive.candidates(row, group)
         assert found.row.tolist() == [best for best, _, _ in expected]
         assert [members.tolist() for members in found.members] == [members for _, members, _ in expected]
@@ -39,7 +39,7 @@ def columns_of(features, row):
     """The features of a report's candidates by name, each report a group of its own."""
     store = stored(features, row)
     found = find_candidates(QueryScores(store, features[row], KnownGroups.of(np.arange(row))))
-    table = candidate_features(found)[np.argsort(found.row)]
+    table = candidate_features([found])[0][np.argsort(found.row)]
     return dict(zip(FEATURES, table.T, strict=True))
 
 
@@ -88,7 +88,7 @@ def test_later_reports_do_not_say_that_the_tracker_tells_resolutions():
     store = stored(features)  # of all reports, as the replay of a history has it
     for row, told in ((2, [np.nan, np.nan]), (3, [1, 1, 0]), (4, [1, 1, 0, 1])):
         found = find_candidates(QueryScores(store, features[row], KnownGroups.of(np.arange(row))))
-        table = candidate_features(found)[np.argsort(found.row)]
+        table = candidate_features([found])[0][np.argsort(found.row)]
         assert table[:, FEATURES.index("open")].tolist() == pytest.approx(told, nan_ok=True)
 
 
@@ -101,25 +101,30 @@ def test_of_a_group_the_best_report_counts():
     store = stored(features, 2)
     found = find_candidates(QueryScores(store, features[2], KnownGroups.of(np.array([0, 0]))))
     assert found.row.tolist() == [1]
-    assert candidate_features(found)[0, FEATURES.index("open")] == 1
+    assert candidate_features([found])[0][0, FEATURES.index("open")] == 1
 
 
 def test_relative_scores_by_hand():
-    columns = relative("a", np.array([3.0, 1.0, 3.0, 5.0]))
-    assert columns["a"].tolist() == [3, 1, 3, 5]
-    assert columns["a z"] == pytest.approx(np.array([0, -2, 0, 2]) / np.sqrt(2))
-    assert columns["a rank"] == pytest.approx(np.log([2, 4, 3, 1]))
-    assert columns["a behind"].tolist() == [2, 4, 2, 0]
+    # Two scores of the candidates of three queries, the second of which has none.
+    scores = np.array([[3.0, 1.0, 3.0, 5.0, 7.0, 8.0], [0.0, 0.0, 0.0, 4.0, 2.0, 1.0]])
+    first, second = relative(scores, np.array([4, 0, 2]))
+    value, z, rank, behind = first
+    assert value.tolist() == scores[0].tolist()
+    assert z == pytest.approx([0, -2 / np.sqrt(2), 0, 2 / np.sqrt(2), -1, 1])
+    assert rank == pytest.approx(np.log([2, 4, 3, 1, 2, 1]))
+    assert behind.tolist() == [2, 4, 2, 0, 1, 0]
+    assert second[2] == pytest.approx(np.log([2, 3, 4, 1, 1, 2]))
+    assert second[3].tolist() == [4, 4, 4, 0, 0, 1]
 
 
 @pytest.mark.parametrize("value", [0.1, 1 / 3, -7.7, 0.0])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_equal_scores_have_no_z(value, kind):
-    assert not relative("a", np.full(7, value, dtype=kind))["a z"].any()
+    assert not relative(np.full((1, 7), value, dtype=kind), np.array([7]))[0, RELATIVE.index(" z")].any()
 
 
 def test_no_candidate_has_no_row():
     features = hand_made(texts=["crash in mail"])
     store = stored(features, 0)
     found = find_candidates(QueryScores(store, features[0], KnownGroups.of(np.arange(0))))
-    assert candidate_features(found).shape == (0, len(FEATURES))
+    assert candidate_features([found])[0].shape == (0, len(FEATURES))

@@ -32,7 +32,7 @@ def assert_equal(one, other, query):
         for mine, theirs in zip(*lists, strict=True):
             np.testing.assert_array_equal(mine, theirs)
     groups = KnownGroups.of(np.arange(len(one)))
-    tables = [candidate_features(find_candidates(QueryScores(store, query, groups))) for store in (one, other)]
+    tables = [candidate_features([find_candidates(QueryScores(store, query, groups))]) for store in (one, other)]
     np.testing.assert_array_equal(*tables)
 
 

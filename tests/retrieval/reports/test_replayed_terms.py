@@ -19,10 +19,10 @@ def test_a_replayed_text_finds_what_its_words_find(kind):
         for name in ("own", "frequency", "idf", "copy_score"):
             np.testing.assert_array_equal(getattr(mine, name), getattr(other, name))
         for depth in (1, 5, 100):
-            np.testing.assert_array_equal(mine.best(depth), other.best(depth))
+            np.testing.assert_array_equal(*(one.highest(depth).rows(one.scores) for one in (mine, other)))
         rows = np.arange(row)
-        least, most = replayed.query(row, terms).bounds(rows)
-        scores = mine.scores(rows)
+        rough, scores = mine.rough, mine.scores(rows)
+        least, most = (bound * rough.values[rows] for bound in (rough.least, rough.most))
         np.testing.assert_array_equal(scores, other.scores(rows))
         assert (least <= scores).all()
         assert (scores <= most).all()

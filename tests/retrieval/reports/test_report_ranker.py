@@ -9,7 +9,9 @@ from small_reports import hand_made, some_history, some_links, some_reports
 
 from gedbd.retrieval.boosting import fit_classifier
 from gedbd.retrieval.ranking_models import WeightedFeatures
-from gedbd.retrieval.reports.candidate_features import FEATURES
+from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
+from gedbd.retrieval.reports.feature_store import FeatureStore
+from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.report_features import TERM_KINDS
 from gedbd.retrieval.reports.report_history import Replayed
 from gedbd.retrieval.reports.report_ranker import ReportRanker
@@ -264,6 +266,21 @@ def test_the_first_stage_says_where_the_duplicate_is():
     assert scorer.first_stage_ranks(np.array([40, 40, 40]), relevant).tolist() == [3, 0, 2]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_replay_finds_what_a_search_of_the_earlier_reports_finds(seed):
+    history = some_history(seed, 60)
+    rows = [0, 1, 2, 30, 41, 59]
+    replayed = history.replay_block(rows)
+    assert [one.row for one in replayed] == rows
+    for one in replayed:
+        store = FeatureStore(history.features.vectors.shape[1])
+        store.add(history.features.take(range(one.row)))
+        found = find_candidates(QueryScores(store, history.features[one.row], history.known_before(one.row)))
+        np.testing.assert_array_equal(one.best, found.row)
+        np.testing.assert_array_equal(one.group, found.group)
+        np.testing.assert_array_equal(one.features, candidate_features([found])[0])
+
+
 def test_a_replay_says_which_candidates_are_right():
     history = some_history(7, 40)
     assert history.duplicates.tolist() == np.flatnonzero(history.group < np.arange(40)).tolist()
@@ -282,7 +299,7 @@ def test_other_vectors_change_a_copy_of_the_history():
     changed = history.with_vectors(vectors)
     dense = FEATURES.index("dense")
     for one, expected in ((history, history.features.vectors), (changed, vectors)):
-        replayed = one.replay_one(29)
+        (replayed,) = one.replay_block([29])
         assert replayed.features[:, dense] == pytest.approx(expected[replayed.best] @ expected[29], abs=1e-6)
 
 

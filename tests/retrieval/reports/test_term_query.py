@@ -31,7 +31,7 @@ def check(mine, plain, query, before=None, allowed=None):
         best = rows[np.argsort(-scores[rows], kind="stable")][:depth]
         # The first is a query of its own, which has computed no exact scores yet.
         for one in (mine.query(query, before), asked):
-            assert sorted(one.best(depth, allowed).tolist()) == sorted(best.tolist())
+            assert sorted(one.highest(depth, allowed).rows(one.scores).tolist()) == sorted(best.tolist())
     np.testing.assert_array_equal(asked.scores(np.arange(len(scores))), scores)
     own, times = np.unique(query, return_counts=True)
     idf = idf_of(plain.frequency(own, before), len(scores))

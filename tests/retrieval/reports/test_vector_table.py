@@ -26,15 +26,15 @@ def some_vectors(seed, count):
 
 
 def nearest(table, query, depth, before=None, allowed=None):
-    """The nearest of those that the table takes for likely."""
-    rows = table.likely(query, depth, before, allowed)
-    return rows[np.argsort(-table.cosines(rows, query), kind="stable")][:depth].tolist()
+    """The nearest by the table's rough cosines, and exact ones where these do not decide."""
+    likely = table.rough_cosines(query, before).highest(depth, allowed)
+    return sorted(likely.rows(lambda rows: table.cosines(rows, query)).tolist())
 
 
 def expected(vectors, query, depth, allowed=None):
     cosines = np.einsum("nd,d->n", vectors, query)
     rows = np.arange(len(vectors)) if allowed is None else np.flatnonzero(allowed)
-    return rows[np.argsort(-cosines[rows], kind="stable")][:depth].tolist()
+    return sorted(rows[np.argsort(-cosines[rows], kind="stable")][:depth].tolist())
 
 
 @pytest.mark.parametrize("count", [0, 3, 49, 50, 300])
