@@ -21,7 +21,7 @@ install: .venv/installed  ## set up .venv with the pinned packages of all comman
 	@touch $@
 
 demo: install  ## train on the bundled corpus and show the results
-	$(BIN)/python -m gedbd.train
+	$(BIN)/python -m gedbd.train experiment=demo
 
 # Tests start many processes: bytecode is kept even where it is not wanted otherwise, for each to compile nothing again.
 test: .venv/dev-installed  ## run the quick tests (COVERAGE=1 measures their coverage)

@@ -12,7 +12,7 @@ NOT_RUN = {
         "pip install 'gedbd[captions]'",
     ),
     "runs these tests and the checks beside them": ("make test", "make test-all", "make check"),
-    "trains for minutes; it is gedbd train without options, which the guide to training names too": ("make demo",),
+    "trains for a minute; the first page of the manual names its command too": ("make demo",),
     "needs the network: to download the project's code or its build tools": (
         "git clone https://github.com/OWNER/gedbd && cd gedbd",
         "make dist",
