@@ -28,7 +28,7 @@ from gedbd.evaluation.figure_files import BLUE, save_figure
 from gedbd.io.command_output import print_table
 from gedbd.io.console import open_console, print_path
 
-SECTIONS = ("commands", "code_encoder", "graph", "encoding", "search", "start", "tag_network", "training")
+SECTIONS = ("commands", "code_encoder", "graph", "encoding", "peers", "search", "start", "tag_network", "training")
 MADE_UP = ("million", "repository")  # they read no corpus
 ON_REQUEST = ("quality", "flow_graph", "gpu", "locate", "million", "repository", "stackexchange")
 

@@ -19,7 +19,7 @@ import requests
 from encoding import prepared
 from hydra.utils import instantiate
 from measure import Row, seconds
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from prepared_data import configuration
 
 from gedbd.corpora.corpus import Corpus
@@ -106,7 +106,8 @@ def _replayed(history: ReportHistory) -> list[Row]:
     ]
 
 
-def _building(corpus: Corpus, vectors: np.ndarray, cfg: object, matching: TriageModel, path: Path) -> list[Row]:
+def build_index(corpus: Corpus, vectors: np.ndarray, cfg: DictConfig, matching: TriageModel, path: Path) -> float:
+    """Writes an index of reports whose vectors are known; returns how many seconds that takes without the last pass."""
     store = IndexStore(path / FILE)
     settings = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in ("encoder", "text", "backend")}
     about = {"settings": json.dumps(settings), "matching": matching.as_json(), "name": corpus.name}
@@ -115,6 +116,11 @@ def _building(corpus: Corpus, vectors: np.ndarray, cfg: object, matching: Triage
     spent = seconds(lambda: synchronise(store, corpus, stored, lambda _: vectors))
     store.close()
     compact(path / FILE)
+    return spent
+
+
+def _building(corpus: Corpus, vectors: np.ndarray, cfg: DictConfig, matching: TriageModel, path: Path) -> list[Row]:
+    spent = build_index(corpus, vectors, cfg, matching, path)
     size = f"{len(corpus):,} reports, {(path / FILE).stat().st_size / 2**20:,.0f} MB"
     return [
         Row("index", "building, vectors at hand", len(corpus) / spent, "reports/s", note=size),
