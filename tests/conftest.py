@@ -1,6 +1,7 @@
 """Fixtures of all tests. The process that hands out the tests reads this file too: it imports no heavy package."""
 
 import base64
+import copy
 import gc
 import os
 import signal
@@ -72,6 +73,27 @@ def _resolvers() -> None:
     from gedbd.configuration.resolvers import register_resolvers
 
     register_resolvers()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _composed_once() -> None:
+    """Composes the same options once in a process and copies what came out: many tests begin with the same ones."""
+    from hydra._internal.config_loader_impl import ConfigLoaderImpl
+    from omegaconf import flag_override
+
+    compose = ConfigLoaderImpl._load_configuration_impl
+    composed = {}
+
+    def composed_before(loader: ConfigLoaderImpl, *arguments: object, **named: object) -> object:
+        key = f"{loader.config_search_path} {arguments} {sorted(named.items())}"
+        if key not in composed:
+            composed[key] = compose(loader, *arguments, **named)  # type: ignore[arg-type]
+        cfg = copy.deepcopy(composed[key])
+        with flag_override(cfg, ["struct", "readonly"], False):
+            cfg.hydra.runtime.cwd = os.getcwd()
+        return cfg
+
+    ConfigLoaderImpl._load_configuration_impl = composed_before  # type: ignore[assignment,method-assign]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -13,6 +13,8 @@ from gedbd.service.app import create_app
 from gedbd.service.server import LOG_EVERY_S, RepeatedMessages
 from gedbd.triage.bug_report import Report
 
+pytestmark = pytest.mark.slow
+
 END = b"\r\n"
 WAITING = b'{"title": "wait for the file go"}'
 

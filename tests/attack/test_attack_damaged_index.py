@@ -26,6 +26,8 @@ from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.sync import synchronise
 from gedbd.triage.stored_index import open_index
 
+pytestmark = pytest.mark.slow
+
 REPORTS = [some_report(number) for number in range(40)]
 NOBODY = 65534
 PAGE_BYTES = 4096

@@ -20,6 +20,8 @@ from gedbd.service.app import Settings, create_app
 from gedbd.service.webhook.database import WEBHOOK_FILE
 from gedbd.triage.bug_report import Report
 
+pytestmark = pytest.mark.slow
+
 
 class SlowIndex(SmallIndex):
     """Stores nothing before it is let go, and fails as it is told."""

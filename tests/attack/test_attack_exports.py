@@ -24,6 +24,8 @@ from gedbd.corpora.readers.rich_text import html_text, tidy
 from gedbd.io import unpacking
 from gedbd.io.unpacking import MAX_GB_VARIABLE
 
+pytestmark = pytest.mark.slow
+
 ISSUE = {"number": 1, "title": "a", "createdAt": "2024-01-01T00:00:00Z"}
 ITEM = "<rss><channel><item>{}</item></channel></rss>"
 DOCUMENT_TYPE = (

@@ -29,6 +29,8 @@ from gedbd.io.locks import RUN_LOCK, sole_process
 from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.storage.compaction import Compaction
 
+pytestmark = pytest.mark.slow
+
 STARTED = "2026-10-25_00-30-05Z"
 
 

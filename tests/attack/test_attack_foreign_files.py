@@ -40,6 +40,8 @@ from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.stored_index import open_index
 
+pytestmark = pytest.mark.slow
+
 
 def take(*arguments: object, **options: object) -> None:
     raise AssertionError("code from a file has run")

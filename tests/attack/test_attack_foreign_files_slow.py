@@ -10,6 +10,8 @@ from omegaconf import OmegaConf
 from gedbd.configuration.allowed_targets import check_options
 from gedbd.configuration.command import CONF_DIR
 
+pytestmark = pytest.mark.slow
+
 
 def without_interpolations(value: Any) -> Any:
     """Options that are not resolved hold interpolations; what they name must be allowed."""

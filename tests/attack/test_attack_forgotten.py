@@ -25,6 +25,8 @@ from gedbd.triage.storage.cache_files import NAME
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 
+pytestmark = pytest.mark.slow
+
 COUNT = 40
 ID = "7712399"
 OLD = some_report(90, issue_id=ID, title="formerquake in the hall", description="The formerglimmer came first.")

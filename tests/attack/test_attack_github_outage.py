@@ -17,6 +17,8 @@ from gedbd.service.app import create_app
 from gedbd.service.webhook.database import MAX_TRIES, Outbox, OutboxComment, WebhookFile, wait_after
 from gedbd.service.webhook.github_comments import MARKER
 
+pytestmark = pytest.mark.slow
+
 FIRST = OutboxComment(REPOSITORY, "1", f"{MARKER} text")
 
 

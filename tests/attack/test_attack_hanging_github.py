@@ -21,7 +21,7 @@ from gedbd.service.webhook.github_comments import CommentClient, CommentError
 LIMIT_S = 60.0  # of a request that must be answered
 NEVER_S = 3600.0  # a test that waits so long for GitHub fails by its hang guard
 
-pytestmark = pytest.mark.usefixtures("hang_guard")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("hang_guard")]
 
 
 @pytest.fixture

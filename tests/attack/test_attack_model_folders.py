@@ -22,6 +22,8 @@ from gedbd.encoders.loaded_encoder import load_encoder
 from gedbd.encoders.tiny_bert import tiny_backbone, tiny_tokenizer
 from gedbd.encoders.vision.model_captioner import load_captioner, tiny_processor, tiny_vision_model
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PROGRAMS = [path for name in ("gedbd", "examples", "hydra_plugins") for path in (ROOT / name).rglob("*.py")]
 PROGRAMS += [*(ROOT / "docs").rglob("*.py"), *(ROOT / "tests" / "benchmarks").glob("*.py")]

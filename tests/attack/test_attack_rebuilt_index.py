@@ -19,6 +19,8 @@ from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.sync import synchronise
 from gedbd.triage.stored_index import open_index
 
+pytestmark = pytest.mark.slow
+
 OLD = [some_report(number) for number in range(6)]
 NEW = [*OLD[1:5], some_report(5, version="2"), some_report(7)]
 REPORTS = [some_report(number) for number in range(12)]

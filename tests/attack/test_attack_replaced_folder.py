@@ -12,6 +12,8 @@ from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.triage.bug_report import Report
 from gedbd.triage.storage.index_folder import FILE
 
+pytestmark = pytest.mark.slow
+
 REPORTS = [some_report(number) for number in range(8)]
 LOG = f"{FILE}-wal"
 NEW = some_report(50)

@@ -17,6 +17,8 @@ from small_tracker import as_corpus, fill, open_folder, some_report, tiny_reader
 from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS
 from gedbd.triage.bug_report import Filters, Report
 
+pytestmark = pytest.mark.slow
+
 QUERIES = (
     some_report(3, issue_id=""),
     some_report(14),

@@ -104,6 +104,7 @@ def test_the_files_are_read_without_the_original(tmp_path):
     assert sorted(file.name for file in folder.iterdir()) == FILES
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("damage", ["missing", "cut", "changed"])
 def test_damaged_files_are_written_again(tmp_path, caplog, name, damage):

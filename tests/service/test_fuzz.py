@@ -18,6 +18,8 @@ from gedbd.service.suspects import open_suspects
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.service.webhook.signed_deliveries import webhook_router
 
+pytestmark = pytest.mark.slow
+
 BARE = FastAPI()
 BARE.include_router(router)
 BARE.include_router(public_router)

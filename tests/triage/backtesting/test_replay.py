@@ -172,6 +172,7 @@ def test_each_part_is_replayed_by_its_own_vectors():
         np.testing.assert_array_equal(both[of_pair], both[f"{of_pair} alone"])
 
 
+@pytest.mark.slow
 def test_several_processes_find_the_same_bit_for_bit(monkeypatch):
     reports, vectors = some_reports(5, 60)
     history = ReportHistory.of_corpus(Corpus.of_table("small", reports, group_of(5, 60)), vectors)
