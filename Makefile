@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all browser soak check sensitivity bench bench-compare docs docs-serve dist clean
+.PHONY: help install demo test test-all attack browser soak check sensitivity bench bench-compare docs docs-serve dist clean
 
 help:     ## list the commands
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): *[^#]*## */make \1\t/' | expand -t 20
@@ -29,6 +29,9 @@ test: .venv/dev-installed  ## run the quick tests (COVERAGE=1 measures their cov
 
 test-all: .venv/dev-installed  ## run all tests but those of the browser
 	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'not browser' -n 2 --dist loadscope
+
+attack: .venv/dev-installed  ## run the slow tests of hostile input and of faults
+	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'slow and not browser' -n 2 --dist loadscope tests/attack tests/service/test_fuzz.py
 
 # Debian's package brings Chromium if it is missing.
 browser: .venv/dev-installed  ## test a report and the service's page in headless Chromium
