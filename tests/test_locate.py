@@ -15,8 +15,9 @@ from rich.text import Text
 from run_commands import commands_in
 
 from gedbd.retrieval.changes.change_ranker import default_ranker
+from gedbd.triage.answer import read_queries
 from gedbd.triage.locating import indexing
-from gedbd.triage.locating.locating_queries import query_of, read_reports
+from gedbd.triage.locating.locating_queries import query_of
 from gedbd.triage.locating.tracker_ranker import TrackerRanker
 
 START = 1_700_000_000  # 2023-11-14T22:13:20Z
@@ -137,7 +138,7 @@ def test_only_earlier_commits_are_ranked(run):
 def test_a_report_from_a_file(tmp_path, name, content):
     file = tmp_path / name
     file.write_text(content if isinstance(content, str) else json.dumps(content))
-    (report,) = read_reports(None, str(file))
+    (report,) = read_queries(None, str(file))
     query = query_of(report)
     assert "QuotedParser" in f"{query.title} {query.description}"
     assert query.created_at == (None if name == "plain.txt" else pd.Timestamp("2023-11-17", tz="UTC"))
@@ -148,7 +149,7 @@ def test_a_report_from_a_file(tmp_path, name, content):
 @pytest.mark.parametrize(
     ("words", "repo", "told"),
     [
-        ([], "project.git", "error: no report given: give its text in quotes"),
+        ([], "project.git", "error: give exactly one of: a text in quotes"),
         (["  "], "project.git", "error: the report has neither a title nor a description"),
         (["x", "file=y"], "project.git", "error: give exactly one of"),
         (["file=nowhere.json"], "project.git", "error: file=nowhere.json: no such file"),
@@ -182,7 +183,10 @@ def test_ctrl_c_ends_in_one_line(run, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ('[{"number": 1, "title": "x", "pull_request": {"url": ""}}]', "issue.json, record 1: this is a pull request"),
+        (
+            '[{"number": 1, "title": "x", "pull_request": {"url": ""}}]',
+            "an issue is expected; these are pull requests",
+        ),
         ('[{"number": 1, "title": ""}]', "issue.json, record 1: the report has neither a title nor a description"),
         (
             '[{"name": "x"}]',
@@ -198,7 +202,7 @@ def test_an_issue_that_is_none_is_told_with_its_place(tmp_path, content, told):
     file = tmp_path / "issue.json"
     file.write_text(content)
     with pytest.raises(ValueError, match=re.escape(told)):
-        list(read_reports(None, str(file)))
+        list(read_queries(None, str(file)))
 
 
 def test_a_ranker_that_is_damaged(tmp_path):

@@ -47,7 +47,7 @@ def refuse(tmp_path, monkeypatch, capsys):
         ("train", "seed=${sed}", "seed=${sed}: Interpolation key 'sed' not found"),
         ("train", "ckpt_path=no.ckpt", "ckpt_path=no.ckpt: no such file"),
         ("train", "trainer.max_epoch=1", "unknown option trainer.max_epoch: did you mean trainer.max_epochs?"),
-        ("train", "dataset=githb", "dataset=githb is unknown: did you mean github? Choose one of askubuntu, bugzilla"),
+        ("train", "dataset=githb", "dataset=githb is unknown: did you mean github? Choose one of askubuntu, auto"),
         ("train", "ranking.parts=[val", "ranking.parts=[val cannot be parsed as option=value: close all brackets"),
         ("train", "optimizer.lr=1,2", "optimizer.lr=1,2 has several values: add -m to run each of them"),
         ("train", "+seed=1", "Could not append to config. An item is already at 'seed'."),

@@ -94,6 +94,15 @@ def test_a_text_file_and_words_are_one(tmp_path):
     assert list(read_queries(None, str(file))) == list(read_queries(words, None)) == expected
 
 
+def test_an_issue_as_its_tracker_exports_it(tmp_path):
+    file = tmp_path / "issue.json"
+    issue = {"number": 7, "title": "Crash", "body": "It ends.", "created_at": "2024-01-01T10:00:00Z"}
+    file.write_text(json.dumps(issue | {"labels": [{"name": "bug"}]}))
+    (report,) = read_queries(None, str(file))
+    assert (report.issue_id, report.title, report.description) == ("7", "Crash", "It ends.")
+    assert report.created_at.isoformat() == "2024-01-01T10:00:00+00:00"
+
+
 def test_lines_from_standard_input(said):
     dates = {"created_at": "2024-05-01", "resolved_at": "2024-05-02"}
     lines = [
@@ -146,7 +155,7 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search):
     ("options", "message"),
     [
         (["crash"], "index= is required, "),
-        (["index=stored"], "give exactly one of: a text in quotes, file=report.txt, or file=-"),
+        (["index=stored"], "give exactly one of: a text in quotes, file=report.txt, file=issue.json, or file=-"),
         (["index=nowhere", "crash"], "nowhere: no index.sqlite there; build an index with .* out=nowhere"),
         (["index=stored", "crash", "file=report.txt"], "give exactly one of"),
         (["index=cut", "crash"], "index.sqlite is empty because building it was interrupted: build it again"),

@@ -16,11 +16,11 @@ NAMES = option_names(Path(CONF_DIR) / "locate.yaml")
 def main(cfg: DictConfig) -> None:
     """Brings the index of the repository up to date, and prints the most suspect commits for each report."""
     with gc_paused():
+        from gedbd.triage.answer import read_queries
         from gedbd.triage.bug_report import read_moment
         from gedbd.triage.locating.answering import Shown, answer, open_configured
-        from gedbd.triage.locating.locating_queries import read_reports
 
-        reports = read_reports(cfg.query, cfg.file)
+        reports = read_queries(cfg.query, cfg.file)
         shown = Shown(cfg.top_k, cfg.max_hunks, read_moment(cfg.before, "before"), cfg.json)
         index = open_configured(cfg)
     answer(index, reports, shown)

@@ -135,8 +135,19 @@ def resolve_links(ids: pd.Series, named: pd.DataFrame) -> tuple[Links, tuple[str
         *_dropped_warning("duplicate links to a report that is not in the file", table[unknown], ids),
         *_dropped_warning("duplicate links from a report to itself", table[to_itself], ids),
     ]
+    strange = table["duplicate_id"][unknown]
+    if 10 * len(strange) > len(table) and not _shapes(strange) & _shapes(ids):
+        named, own = strange.iloc[0], ids.iloc[0]
+        warnings.append(
+            f"more than a tenth of the links name no report: ids of the file are like {own!r}, not {named!r}"
+        )
     kept = table.loc[~(unknown | to_itself), ["query", "document", "source", "made_at"]].reset_index(drop=True)
     return Links(kept, len(ids), len(ids)), tuple(warnings)
+
+
+def _shapes(ids: pd.Series) -> set[str]:
+    """How ids are written: ``AB-0`` for AB-12."""
+    return set(ids.str.replace(r"\d+", "0", regex=True))
 
 
 def _dropped_warning(what: str, dropped: pd.DataFrame, ids: pd.Series) -> list[str]:

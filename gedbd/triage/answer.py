@@ -20,6 +20,7 @@ from gedbd.triage.backtesting.thresholds import TargetResult
 from gedbd.triage.bug_report import DATES, Match, Report, check_report, read_moment
 
 JSON_LINES = (".jsonl", ".ndjson")
+ISSUES = ".json"
 EXPECTED = 'give a text, or a line such as {"title": "Crash", "description": "..."} for each report'
 FIELD_NAMES = tuple(field.name for field in fields(Report))
 NOTHING_SHARED = "found nothing that the two reports share"
@@ -27,24 +28,29 @@ MAX_NAMED = 5  # further members of a group
 
 
 def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
-    """Reports from a text, a text file or JSON lines; lines are read one at a time, as the iterator advances.
+    """Reports from a text, a file, or JSON lines; lines are read one at a time, as the iterator advances.
 
     Args:
         text: The report; its first line is the title.
-        file: A file with such a text. ``.jsonl`` or ``-`` (standard input): one JSON object a line.
+        file: A file with such a text. ``.json``: issues as their tracker gives them, see ``read_issues``. ``.jsonl`` or
+            ``-`` (standard input): one JSON object a line.
 
     Raises:
         ValueError: If neither or both are given, the file is missing or has no report, or a line is invalid; names
             the line.
     """
     if (text is None) == (file is None):
-        raise ValueError("give exactly one of: a text in quotes, file=report.txt, or file=- for JSON lines")
+        raise ValueError("give exactly one of: a text in quotes, file=report.txt, file=issue.json, or file=- for lines")
     if file == "-":
         # Bytes: standard input may not be UTF-8, and then one character fails instead of the whole line.
         return _read_lines((line.decode("utf-8", "replace") for line in sys.stdin.buffer), "standard input")
     if file is None:
         return iter([report_from_text(str(text))])
-    path = Path(file)
+    path = Path(file).expanduser()
+    if path.suffix.lower() == ISSUES:
+        from gedbd.triage.issue_file import read_issues
+
+        return iter(read_issues(file))
     if not path.is_file():
         raise ValueError(f"file={file}: no such file")
     content = path.read_text(encoding="utf-8-sig", errors="replace")

@@ -52,7 +52,7 @@ def test_a_table_is_read_as_a_file_would_be(demo):
     ("source", "options", "line"),
     [
         ("nowhere.csv", {}, "^nowhere.csv: no such file or folder, and not one of the known corpora: askubuntu, demo,"),
-        ("demo", {"format": "svn"}, "^format='svn' is unknown: choose one of askubuntu, bugzilla, csv,"),
+        ("demo", {"format": "svn"}, "^format='svn' is unknown: choose one of askubuntu, auto, azure,"),
         ("other", {"format": "demo"}, "^format='demo' is the name of a corpus"),
         ("demo", {"columns": {"x": "y"}}, "^dataset.columns.x: no such field; the fields are id, title,"),
         ("demo", {"nonsense": 1}, "^unknown option nonsense of format='demo': choose name,"),

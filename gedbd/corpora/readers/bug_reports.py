@@ -70,7 +70,7 @@ def build_corpus(
         name: Short name of the tracker.
         reports: Text columns of ``BUG_FIELDS`` and, where there are any, ``labels``, indexed by row in the source file;
             and, where the tracker tells, ``RESOLVED_AT`` as dates.
-        links: ``id``, ``duplicate_id``, ``source`` and ``made_at`` of each link, see ``split_links``.
+        links: ``id``, ``duplicate_id``, ``source`` and ``made_at`` of each link, see ``table_links``.
         source: The file, for messages.
         columns: Name in the file of each field, for messages; null for what the tracker does not have.
         warnings: Those of the reader, which come first.
@@ -128,27 +128,6 @@ def early_warnings(reports: pd.DataFrame) -> list[str]:
     if not len(early):
         return []
     return [f"reports resolved before they were created: {len(early):,}, kept (first: row {early.min()})"]
-
-
-def split_links(ids: pd.Series, duplicates: pd.Series, resolved_at: pd.Series | None = None) -> pd.DataFrame:
-    """The links of a column that names the duplicates of each report, separated by ``;``.
-
-    Args:
-        ids: ``(N,)`` ids.
-        duplicates: ``(N,)`` ids of the duplicates of each.
-        resolved_at: ``(N,)`` when each report was resolved, UTC, which is when its links were made; None if unknown.
-
-    Returns:
-        One row a link: ``id``, ``duplicate_id``, ``source`` (``column``) and ``made_at`` (``NaT`` where unknown).
-    """
-    named = duplicates.str.split(";").explode().str.strip()
-    named = named[named != ""]
-    links = pd.DataFrame(
-        {"id": ids.str.strip().loc[named.index].to_numpy(), "duplicate_id": named.to_numpy()}, dtype=str
-    )
-    if resolved_at is None:
-        resolved_at = pd.Series(pd.NaT, index=ids.index, dtype="datetime64[ns, UTC]")
-    return links.assign(source="column", made_at=resolved_at.loc[named.index].array)
 
 
 def text_warnings(reports: pd.DataFrame, columns: Mapping[str, str | None]) -> list[str]:

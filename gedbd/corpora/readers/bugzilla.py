@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Unpack
+from typing import Any, Unpack
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links
+from gedbd.corpora.readers.export_pages import COMMENTED, ExportRecord
 from gedbd.corpora.readers.issue import DUPLICATE, DateKeys, FieldChange, Issue, Link, list_changes, make_issue
 from gedbd.corpora.readers.json_values import Record, moment, names, needed_text, number_of, parts, text
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
@@ -64,7 +65,23 @@ def read_bugzilla(
         raise ValueError(f"base_url={base_url} must be an http or https address, such as https://bugzilla.mozilla.org")
     if base_url is not None and options.get("url_template") is None:
         options["url_template"] = base_url.rstrip("/") + BUG_PAGE
-    return read_tracker("bugzilla", parse_bug, COLUMNS, path, name, **options)
+    return read_tracker("bugzilla", parse_bug, COLUMNS, path, name, join=join_comments, **options)
+
+
+def join_comments(found: Iterable[ExportRecord]) -> Iterator[ExportRecord]:
+    """The bugs with the comments that other records give by number, as from /rest/bug/NUMBER/comment."""
+    bugs: list[ExportRecord] = []
+    comments: dict[str, Any] = {}
+    for place, record in found:
+        if set(record) == COMMENTED:
+            comments[number_of(record, "id")] = record["comments"]
+        else:
+            bugs.append(ExportRecord(place, record))
+    if comments and not bugs:
+        raise ValueError(f"{place}: only comments of bugs: set dataset.path= to the folder that holds the bugs too")
+    for place, record in bugs:
+        number = str(record.get("id"))
+        yield ExportRecord(place, dict(record) | {"comments": comments[number]} if number in comments else record)
 
 
 def parse_bug(record: Record) -> Issue:

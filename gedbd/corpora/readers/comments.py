@@ -4,10 +4,15 @@
 which is about another issue. "Possible duplicate of #12", "same as #12", "already reported in #12", "closing in favor
 of #12" and every comment of a bot are guesses, which count if the issue was closed as a duplicate. "Not a duplicate of
 #12" withdraws earlier comments about #12.
+
+If an issue was closed as a duplicate and no comment says of what in such words, the last comment that names a single
+issue in any words counts, a member's before others': "The original is #12". A member's comment of nothing but "#12" on
+the day of closing marks a duplicate too, as ``reference``.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Set
+from datetime import datetime
 from typing import Literal, NamedTuple
 
 from gedbd.corpora.readers.issue import Link
@@ -62,10 +67,19 @@ Stance = Literal["certain", "hedged", "denied"]
 
 
 class Comment(NamedTuple):
-    """The text of a comment, and whether a bot wrote it."""
+    """A comment.
+
+    Attributes:
+        text: What it says.
+        bot: Whether a bot wrote it.
+        member: Whether someone wrote it who may close issues, as far as the export tells.
+        written_at: When, UTC; ``None`` if unknown.
+    """
 
     text: str
     bot: bool = False
+    member: bool = False
+    written_at: datetime | None = None
 
 
 class Mention(NamedTuple):
@@ -107,11 +121,27 @@ class References:
         lower = text.lower()
         if not any(word in lower for word in SPOKEN_OF):
             return []
-        # Quotes are removed first, then code is replaced by a mark that no phrase can span.
-        spoken = INDENTED.sub("\n", SILENT.sub(" ` ", QUOTED.sub("", text.replace("\r\n", "\n"))))
+        spoken = spoken_text(text)
         matches = [match for pattern in (self.naming, self.named, self.alike) for match in pattern.finditer(spoken)]
         matches.sort(key=re.Match.start)
         return [mention for match in matches for mention in self._mentions(match)]
+
+    def named_alone(self, text: str) -> Mention | None:
+        """The only issue that a comment names in any words, ``None`` if there is none or several, or it is denied."""
+        spoken = spoken_text(text)
+        found = {}
+        for match in self.one.finditer(spoken):
+            groups = match.groupdict()
+            before = spoken[max(0, match.start() - CONTEXT_CHARACTERS) : match.start()]
+            is_denied = DENIED.search(CLAUSE.split(before)[-1]) is not None
+            mention = Mention(pick(groups, "id"), pick(groups, "place"), "denied" if is_denied else "hedged")
+            found[mention.place, mention.named] = mention
+        one = next(iter(found.values()), None)
+        return one if one is not None and len(found) == 1 and one.stance != "denied" else None
+
+    def is_bare(self, text: str) -> bool:
+        """Whether a comment is nothing but the number of an issue."""
+        return self.one.fullmatch(text.strip()) is not None
 
     def _mentions(self, match: re.Match[str]) -> list[Mention]:
         before = match.string[max(0, match.start() - CONTEXT_CHARACTERS) : match.start()]
@@ -124,6 +154,12 @@ class References:
             stance = "hedged"
         found = [reference.groupdict() for reference in self.one.finditer(match["named"])]
         return [Mention(pick(groups, "id"), pick(groups, "place"), stance) for groups in found]
+
+
+def spoken_text(text: str) -> str:
+    """A comment without quotes, and with a mark in place of code that no phrase can span."""
+    # Quotes first: those in code are code.
+    return INDENTED.sub("\n", SILENT.sub(" ` ", QUOTED.sub("", text.replace("\r\n", "\n"))))
 
 
 def pick(groups: dict[str, str | None], kind: str) -> str:
@@ -142,7 +178,7 @@ def stance_of(clause: str, sentence: str, after: str) -> Stance:
 
 
 def comment_links(
-    comments: Iterable[Comment], references: References, here: str, closed: bool, source: str
+    comments: Sequence[Comment], references: References, here: str, closed: bool, source: str
 ) -> list[Link]:
     """The duplicates that an issue's comments name; the last comment about another issue counts.
 
@@ -158,15 +194,49 @@ def comment_links(
     for comment in comments:
         for named, place, stance in references.find(comment.text):
             if place and not is_here(place, here):
-                elsewhere += [Link(named, source, here=False)] if stance == "certain" or closed else []
+                elsewhere += [Link(named, source, place=place)] if stance == "certain" or closed else []
             elif comment.bot or stance == "hedged":
                 stances.setdefault(named, "hedged")  # a guess does not withdraw what is certain
             else:
                 stances[named] = stance
     counted = {"certain", "hedged"} if closed else {"certain"}
-    return [*(Link(named, source) for named, stance in stances.items() if stance in counted), *elsewhere]
+    links = [*(Link(named, source) for named, stance in stances.items() if stance in counted), *elsewhere]
+    if closed and not links:
+        denied = {named for named, stance in stances.items() if stance == "denied"}
+        return _original(comments, references, here, source, denied)
+    return links
+
+
+def _original(
+    comments: Sequence[Comment], references: References, here: str, source: str, denied: Set[str]
+) -> list[Link]:
+    """The issue that the comments of a duplicate name in any words."""
+    latest_first = sorted(reversed(comments), key=lambda comment: not comment.member)
+    for comment in latest_first:
+        mention = None if comment.bot else references.named_alone(comment.text)
+        if mention is not None and mention.named not in denied:
+            return [Link(mention.named, source, place=other_place(mention.place, here))]
+    return []
+
+
+def bare_links(
+    comments: Iterable[Comment], references: References, here: str, closed_at: datetime | None
+) -> list[Link]:
+    """The issue that a member names, without another word, on the day when the issue is closed."""
+    for comment in comments:
+        is_mark = comment.member and not comment.bot and references.is_bare(comment.text)
+        if is_mark and closed_at and comment.written_at and comment.written_at.date() == closed_at.date():
+            mention = references.named_alone(comment.text)
+            assert mention is not None
+            return [Link(mention.named, "reference", comment.written_at, other_place(mention.place, here))]
+    return []
 
 
 def is_here(place: str, here: str) -> bool:
     """Whether a repository is this one; its owner and host may be left out: ``repo``, ``owner/repo``."""
     return f"/{here}".lower().endswith(f"/{place}".lower())
+
+
+def other_place(place: str, here: str) -> str:
+    """A repository, empty if it is this one or none is written."""
+    return "" if is_here(place, here) else place

@@ -8,8 +8,11 @@ from typing import Unpack
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.readers.bug_reports import RESOLVED_AT, ReportOptions, build_corpus, resolution_dates, split_links
+from gedbd.corpora.readers.bug_reports import RESOLVED_AT, ReportOptions, build_corpus, resolution_dates
 from gedbd.corpora.readers.csv_file import FIRST_RECORD, NOT_UTF8, read_table, take_columns
+from gedbd.corpora.readers.issue import DUPLICATE, NAMED_NOWHERE
+from gedbd.corpora.readers.rich_text import html_text
+from gedbd.corpora.readers.table_links import file_links, group_links, split_links
 from gedbd.corpora.urls import check_template
 from gedbd.io.files import corpus_name, locate
 
@@ -19,9 +22,14 @@ class TableOptions(ReportOptions, total=False):
 
     Args:
         date_format: ``ISO8601``, or a format of ``datetime.strptime``.
+        html: Whether descriptions are HTML.
+        links: A CSV file of further duplicates: the id of a report in its first column, those of its duplicates in the
+            second one; ``None`` for none.
     """
 
     date_format: str
+    html: bool
+    links: str | None
 
 
 def read_csv(
@@ -100,12 +108,32 @@ def _build(
     columns: Mapping[str, str | None],
     warnings: tuple[str, ...],
     date_format: str = "ISO8601",
+    html: bool = False,
+    links: str | None = None,
     **options: Unpack[ReportOptions],
 ) -> Corpus:
     """The corpus of a table of text; for the arguments see ``read_csv``."""
     reports, column_warnings = take_columns(table, columns, file)
     resolved_at, date_warnings = resolution_dates(reports[RESOLVED_AT], date_format)
-    links = split_links(reports["id"], reports["duplicate"], resolved_at)
+    if html:
+        reports = reports.assign(description=reports["description"].map(html_text))
+    ids = reports["id"]
+    named = [split_links(ids, reports["duplicate"], resolved_at), group_links(ids, reports["group"], resolved_at)]
+    link_warnings: tuple[str, ...] = ()
+    if links is not None:
+        place = locate(links)
+        second, link_warnings = read_table(place, None)
+        named.append(file_links(ids, second, place.name))
+    found = pd.concat([one for one in named if len(one)] or named[:1], ignore_index=True)
     reports = reports.assign(**{RESOLVED_AT: resolved_at})
-    warnings = (*warnings, *column_warnings, *date_warnings)
-    return build_corpus(title, reports, links, str(file), columns, warnings, date_format, folder=file.parent, **options)
+    warnings = (*warnings, *column_warnings, *date_warnings, *link_warnings, *_unnamed(reports, found))
+    return build_corpus(title, reports, found, str(file), columns, warnings, date_format, folder=file.parent, **options)
+
+
+def _unnamed(reports: pd.DataFrame, links: pd.DataFrame) -> list[str]:
+    """Count the reports that were resolved as duplicates and are in no link."""
+    linked = reports["id"].str.strip().isin([*links["id"], *links["duplicate_id"]])
+    unnamed = reports["resolution"].str.contains(DUPLICATE, case=False, regex=False) & ~linked
+    if not unnamed.any():
+        return []
+    return [f"reports {NAMED_NOWHERE}: {unnamed.sum():,} (first: row {unnamed.idxmax()})"]

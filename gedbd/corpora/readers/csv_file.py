@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from io import BufferedReader, TextIOWrapper
+from io import BufferedReader, BytesIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -34,6 +34,9 @@ MARKS = (  # byte order marks; UTF-32 comes before UTF-16, whose mark is a prefi
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 DEFAULT_ENCODING = "utf-8-sig"
+WESTERN, CENTRAL = "cp1252", "cp1250"
+OLDER_ENCODINGS = (WESTERN, CENTRAL, "cp1251", "koi8_r", "cp932", "euc_jp", "gb18030", "big5", "cp949")
+SAMPLE_BYTES = 1 << 22  # of a file, by whose lines an encoding is recognised
 MAX_SHOWN_CHARACTERS = 120
 DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 UNDECODED = re.compile("[\udc80-\udcff]")  # the codec error handler "surrogateescape" turns bytes into these
@@ -44,6 +47,7 @@ CHUNK_BYTES = 1 << 18
 NOT_UNPACKED = {".7z", ".br", ".bz2", ".lz4", ".lzma", ".rar", ".tar", ".tbz2", ".tgz", ".txz", ".z", ".zst"}
 FIRST_RECORD = 2
 PART_ROWS = 10_000
+SEPARATOR_LINE = re.compile(r"sep=(.)\s*", re.IGNORECASE)  # Excel's first line, which is no row
 RARELY_READ = ("labels", RESOLVED_AT)  # the tasks that read them say so where they are empty
 Place = tuple[int, str]  # row and column
 
@@ -71,6 +75,12 @@ def read_table(
         dialect = find_dialect(stream.read(HEAD_BYTES), path, separator, encoding, wanted)
         stream.seek(0)
         table, replaced = read_rows(stream, path, dialect)
+    recognised = recognise_encoding(path) if replaced and encoding is None else ""
+    if recognised:
+        told = f"{path.name} is not UTF-8 and is read as {recognised}: if letters are wrong, set dataset.encoding="
+        dialect = dialect._replace(encoding=recognised, warnings=(*dialect.warnings, told))
+        with open_packed(path, path.suffix) as stream:
+            table, replaced = read_rows(stream, path, dialect)
     if not replaced:
         return table, dialect.warnings
     num_rows = len({row for row, _ in replaced})
@@ -81,6 +91,14 @@ def read_table(
         f" {column!r})"
     )
     return table, (*dialect.warnings, warning)
+
+
+def read_header(path: Path) -> list[str]:
+    """The names of a file's columns; see ``read_table``."""
+    with open_packed(path, path.suffix) as stream:
+        head = stream.read(HEAD_BYTES)
+    dialect = find_dialect(head, path, None, None, ())
+    return [column.strip() for column in next(read_records(BytesIO(head), path, dialect), [])]
 
 
 @contextmanager
@@ -139,11 +157,13 @@ class Dialect(NamedTuple):
         separator: The character between two columns.
         encoding: A codec of Python.
         warnings: What was detected, unless it is a comma or UTF-8.
+        names_separator: Whether the first line is ``sep=;``.
     """
 
     separator: str = ","
     encoding: str = DEFAULT_ENCODING
     warnings: tuple[str, ...] = ()
+    names_separator: bool = False
 
 
 def read_rows(stream: IO[bytes], path: Path, dialect: Dialect) -> tuple[pd.DataFrame, list[Place]]:
@@ -196,6 +216,8 @@ def read_records(stream: IO[bytes], path: Path, dialect: Dialect) -> Iterator[li
     row = 0
     try:
         lines = TextIOWrapper(stream, encoding=dialect.encoding, errors=errors, newline="")
+        if dialect.names_separator:
+            next(lines)
         for record in filter(None, csv.reader(lines, delimiter=dialect.separator, strict=True)):
             row += 1
             yield record
@@ -208,6 +230,33 @@ def read_records(stream: IO[bytes], path: Path, dialect: Dialect) -> Iterator[li
         raise ValueError(
             f"{path}, row {row + 1}: not readable as {dialect.encoding} ({error}): set dataset.encoding="
         ) from error
+
+
+def recognise_encoding(path: Path) -> str:
+    """The older encoding of a file that is not UTF-8; empty if most of it is, or if none is recognised."""
+    from charset_normalizer import from_bytes
+
+    with open_packed(path, path.suffix) as stream:
+        lines = [line for line in stream.readlines(SAMPLE_BYTES) if not line.isascii()]
+    valid = sum(is_utf8(line) for line in lines)
+    if 10 * valid >= len(lines):
+        return ""  # damaged UTF-8
+    sample = b"".join(lines)
+    found = from_bytes(sample, cp_isolation=list(OLDER_ENCODINGS)).best()
+    if found is None:
+        return ""
+    # Words of western Europe read as well in the encoding of central Europe, but not the other way round.
+    is_western = found.encoding == CENTRAL and from_bytes(sample, cp_isolation=[WESTERN]).best() is not None
+    return WESTERN if is_western else found.encoding
+
+
+def is_utf8(line: bytes) -> bool:
+    """Whether bytes are valid UTF-8."""
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def replace_bytes(records: list[list[str]], header: list[str], first_row: int) -> list[Place]:
@@ -225,7 +274,7 @@ def replace_bytes(records: list[list[str]], header: list[str], first_row: int) -
 def take_columns(
     table: pd.DataFrame, columns: Mapping[str, str | None], path: Path
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Pick the columns of ``DOCUMENT_FIELDS``, ``resolved_at`` and ``duplicate``, under these names.
+    """Pick the columns of ``DOCUMENT_FIELDS``, ``resolved_at``, ``duplicate`` and ``group``, under these names.
 
     Args:
         table: Text, indexed by row.
@@ -238,24 +287,25 @@ def take_columns(
     Raises:
         ValueError: A field is unknown; ``id``, ``title`` or a named ``duplicate`` column is not in the file.
     """
-    fields = (*DOCUMENT_FIELDS, RESOLVED_AT, "duplicate")
+    fields = (*DOCUMENT_FIELDS, RESOLVED_AT, "duplicate", "group")
     unknown = [field for field in columns if field not in fields]
     if unknown:
         raise ValueError(f"dataset.columns.{unknown[0]}: no such field; the fields are {', '.join(fields)}")
     absent = [field for field in fields if columns.get(field) not in {None, *table.columns}]
     needed = [field for field in ("id", "title") if columns.get(field) is None or field in absent]
-    needed += ["duplicate"] if "duplicate" in absent else []
+    has_group = columns.get("group") in table.columns
+    needed += [field for field in ("duplicate", "group") if field in absent and not has_group]
     if needed:
         field = needed[0]
         what = f"no column {columns[field]!r}" if columns.get(field) else "no column is named"
-        none = ", or null if the tracker records no duplicates" if field == "duplicate" else ""
+        none = ", or null if the tracker records no duplicates" if field in {"duplicate", "group"} else ""
         raise ValueError(
             f"{path}, row 1: {what} for {field}; the columns are {', '.join(table.columns)}. "
             f"Set dataset.columns.{field} to one of them{none}"
         )
     present = [field for field in fields if columns.get(field) and field not in absent]
     taken = dict.fromkeys(fields, "") | {field: table[columns[field]] for field in present}
-    told = [field for field in absent if field not in RARELY_READ]
+    told = [field for field in absent if field not in RARELY_READ and not (field == "duplicate" and has_group)]
     warning = f"columns not in {path.name}, left empty: {', '.join(str(columns[field]) for field in told)}"
     return pd.DataFrame(taken, index=table.index, dtype=str), (warning,) if told else ()
 
@@ -283,7 +333,11 @@ def find_dialect(
         encoding = next((name for mark, name in MARKS if head.startswith(mark)), DEFAULT_ENCODING)
         if encoding != DEFAULT_ENCODING:
             warnings.append(f"{path.name} is read as {encoding}, according to its byte order mark")
-    header = _first_line(head, path, encoding)
+    header, below = _first_lines(head, path, encoding)
+    named = SEPARATOR_LINE.fullmatch(header)
+    if named:
+        header = below
+        separator = separator or named[1]
     if separator is None:
         name = _detect_separator(header, path, wanted)
         if name != "comma":
@@ -292,11 +346,11 @@ def find_dialect(
     character = SEPARATORS.get(separator, separator)
     if len(character) != 1 or character in '"\r\n':
         raise ValueError(f"dataset.separator={separator} must be one character or {', '.join(SEPARATORS)}")
-    return Dialect(character, encoding, tuple(warnings))
+    return Dialect(character, encoding, tuple(warnings), named is not None)
 
 
-def _first_line(head: bytes, path: Path, encoding: str) -> str:
-    """The first line that is not empty.
+def _first_lines(head: bytes, path: Path, encoding: str) -> tuple[str, str]:
+    """The first two lines that are not empty, empty where there are none.
 
     Raises:
         ValueError: The encoding is unknown, or is not that of the file.
@@ -311,7 +365,8 @@ def _first_line(head: bytes, path: Path, encoding: str) -> str:
         raise ValueError(f"{path}: not readable as {encoding} ({error}): set dataset.encoding=") from error
     if "\0" in text:
         raise ValueError(f"{path}: not readable as {encoding} (it contains zero bytes): try dataset.encoding=utf-16-le")
-    return next((line for line in text.splitlines() if line), "")
+    first, second, *_ = [*filter(None, text.splitlines()), "", ""]
+    return first, second
 
 
 def is_bytewise(encoding: str) -> bool:

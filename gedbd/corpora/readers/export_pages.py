@@ -1,8 +1,10 @@
 """Read the pages of a tracker's export, plain or packed, and split them into records."""
 
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +16,9 @@ from gedbd.io.unpacking import UnpackLimit
 JSON_KINDS = ("json", "jsonl", "ndjson")
 PACKED = (".gz", ".xz", ".zip")
 WRAPPERS = ("data", "repository", "project", "search", "issues", "bugs", "nodes", "edges", "node", "items")
+CONSTANTS = {"Infinity": math.inf, "-Infinity": -math.inf}  # pandas writes NaN where there is no value
 ERROR_KEYS = ("message", "errors", "errorMessages", "error", "error_description")
+COMMENTED = {"id", "comments"}  # of a bug whose comments are in a file of their own
 SPACE = re.compile(r"\s*")
 
 
@@ -124,7 +128,7 @@ def read_values(page: ExportPage) -> Iterator[Any]:
     Raises:
         ValueError: The page is not JSON. The message names line and column.
     """
-    decoder = JSONDecoder()
+    decoder = JSONDecoder(object_hook=plain_value, parse_constant=CONSTANTS.get)
     position = SPACE.match(page.text).end()  # type: ignore[union-attr]
     while position < len(page.text):
         try:
@@ -135,6 +139,18 @@ def read_values(page: ExportPage) -> Iterator[Any]:
             raise ValueError(f"{page.path}: not readable as JSON ({error}); export the issues again") from error
         yield value
         position = SPACE.match(page.text, position).end()  # type: ignore[union-attr]
+
+
+def plain_value(value: Record) -> Any:
+    """An object of JSON, or what it stands for in MongoDB's extended JSON: ``{"$oid": "5f"}`` is ``5f``."""
+    if len(value) != 1:
+        return value
+    ((kind, held),) = value.items()
+    if kind == "$date" and isinstance(held, int):
+        return datetime.fromtimestamp(held / 1000, UTC).isoformat()
+    if kind in {"$oid", "$date"}:
+        return held
+    return int(held) if kind in {"$numberInt", "$numberLong"} and str(held).lstrip("-").isdecimal() else value
 
 
 def reason(error: JSONDecodeError) -> str:
@@ -169,13 +185,13 @@ def unwrap(value: Any, path: Path) -> Iterator[Any]:
             raise ValueError(
                 f"{path}: the object has no list of issues; its keys are {', '.join(list(value)[:8]) or 'none'}"
             )
-        if (
-            inner in {"issues", "bugs"}
-            and isinstance(value[inner], dict)
-            and not {"nodes", "edges"} & set(value[inner])
-        ):
-            raise ValueError(f"{path}: {inner!r} is an object; a list of issues is expected")
-        yield from unwrap(value[inner], path)
+        listed = value[inner]
+        if inner in {"issues", "bugs"} and isinstance(listed, dict) and not {"nodes", "edges"} & set(listed):
+            # Bugzilla gives the comments of several bugs by number.
+            if not listed or not all(isinstance(one, dict) and "comments" in one for one in listed.values()):
+                raise ValueError(f"{path}: {inner!r} is an object; a list of issues is expected")
+            listed = [{"id": number, "comments": one["comments"]} for number, one in listed.items()]
+        yield from unwrap(listed, path)
 
 
 def is_edge(item: Any) -> bool:
@@ -196,6 +212,8 @@ def error_message(value: Record) -> str:
 def recognise(record: Record) -> str:
     """The tracker that a record looks like an issue of, empty if unknown."""
     keys = set(record)
+    if {"type", "payload"} <= keys or {"type", "url", "user"} <= keys:
+        return "github"  # an event, or a record of a migration archive
     # The order matters: GitLab issues have a title and a description too, Jira issues an id.
     if "iid" in keys:
         return "gitlab"
@@ -203,4 +221,4 @@ def recognise(record: Record) -> str:
         return "jira"
     if "number" in keys or {"title", "body"} <= keys:
         return "github"
-    return "bugzilla" if "summary" in keys and keys & {"product", "creation_time", "id"} else ""
+    return "bugzilla" if keys == COMMENTED or ("summary" in keys and keys & {"product", "creation_time", "id"}) else ""

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any, Unpack
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.readers.comments import Comment, References, comment_links, is_here
+from gedbd.corpora.readers.comments import Comment, References, bare_links, comment_links, other_place
+from gedbd.corpora.readers.github_archives import OTHER_KIND, is_event, is_migrated, join_issues
 from gedbd.corpora.readers.issue import (
     DUPLICATE,
     DateKeys,
@@ -57,6 +58,7 @@ READ_FIELDS = {
     "state_reason": ("stateReason", "issues that were closed as duplicates"),
     "comments": ("comments", "duplicates that people name"),
 }
+PULL_REQUESTS = "pull requests among the issues"
 COUNTED_COMMENTS = "whose comments are counted but not exported; duplicates named in them are missing"
 
 
@@ -64,29 +66,33 @@ def read_github(
     name: str | None,
     path: str,
     component_labels: Sequence[str] = (),
+    references: bool = True,
     **options: Unpack[ExportOptions],
 ) -> Corpus:
-    """Read the issues of one repository; pull requests are counted and dropped.
+    """Read the issues of a repository, or of several; pull requests are counted and dropped.
 
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
         path: A file of issues (``.json``, or one issue per line), plain or packed, or a folder of such pages.
         component_labels: Prefixes of the labels that name a component.
+        references: Whether a member's comment of nothing but an issue's number, on the day of closing, is a link to it.
         options: See ``ExportOptions``. The history of an issue is in its events.
 
     Raises:
         ValueError: The export is malformed. The message names file and record.
     """
-    parse = partial(parse_issue, prefixes=tuple(component_labels))
-    return read_tracker("github", parse, COLUMNS, path, name, **options)
+    parse = partial(parse_issue, prefixes=tuple(component_labels), references=references)
+    return read_tracker("github", parse, COLUMNS, path, name, join=join_issues, **options)
 
 
-def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue | None:
-    """Parse one issue of any of the three formats; ``None`` for a pull request."""
+def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True) -> Issue | str:
+    """Parse one issue of any of the three formats."""
+    if is_event(raw) or (is_migrated(raw) and "title" not in raw):
+        return OTHER_KIND
     record = plain(raw)
     here, page = address(record)
     if record.get("pull_request") or record.get("__typename") == "PullRequest" or page == "pull":
-        return None
+        return PULL_REQUESTS
     number = number_of(record, "number")
     title = needed_text(record, "title", "gh issue list --json needs number,title,body,createdAt and more")
     state = text(record, "state").lower()
@@ -96,6 +102,8 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue | None:
     closed = formal or (state == "closed" and any(DUPLICATE_LABEL.match(label) for label in labels))
     comments, unseen = comments_of(record)
     told = comment_links(comments, REFERENCES, here, closed, "state reason" if formal else "comment")
+    if references and not told and state == "closed":
+        told = bare_links(comments, REFERENCES, here, moment(record, "closed_at"))
     values = {
         "title": (title,),
         "description": (text(record, "body"),),
@@ -170,13 +178,19 @@ def comments_of(record: Record) -> tuple[list[Comment], bool]:
     counted = record.get("comments")  # REST gives a number, gh and GraphQL a list
     listed = [] if isinstance(counted, int) else parts(record, "comments")
     listed = listed or [event for event in events(record) or () if kind(event) == "commented"]
-    comments = [Comment(text(comment, "body"), is_bot(comment)) for comment in listed]
+    comments = [Comment(text(one, "body"), is_bot(one), is_member(one), moment(one, "created_at")) for one in listed]
     return comments, isinstance(counted, int) and counted > 0 and not comments
+
+
+def is_member(comment: Record) -> bool:
+    """Whether someone wrote a comment who may close issues."""
+    return text(comment, "author_association").upper() in {"OWNER", "MEMBER", "COLLABORATOR"}
 
 
 def is_bot(comment: Record) -> bool:
     """Whether a bot wrote a comment."""
-    author = part(comment, "author") or part(comment, "user")
+    named = comment.get("author") or comment.get("user")
+    author = {"login": named} if isinstance(named, str) else part(comment, "author") or part(comment, "user")
     login = text(author, "login").lower()
     typed = "Bot" in (author.get("type"), author.get("__typename")) or author.get("is_bot") is True
     return typed or login.endswith(("[bot]", "-bot")) or login in {"github-actions", "app/github-actions"}
@@ -184,8 +198,8 @@ def is_bot(comment: Record) -> bool:
 
 def formal_links(record: Record, here: str, number: str) -> list[Link]:
     """Links that GitHub itself records, unless they were undone."""
-    # Number and whether it is in this repository, to source and time.
-    noted: dict[tuple[str, bool], tuple[str, datetime | None]] = {}
+    # Number and repository, empty for this one, to source and time.
+    noted: dict[tuple[str, str], tuple[str, datetime | None]] = {}
     for event in events(record) or ():
         if kind(event) in {"marked_as_duplicate", "unmarked_as_duplicate"}:
             # An event names the original and the duplicate; one of the two is this issue.
@@ -199,14 +213,13 @@ def formal_links(record: Record, here: str, number: str) -> list[Link]:
         canonical = other_end(original, here)
         _, made_at = noted.get(canonical, ("", None))
         noted[canonical] = "state reason", made_at
-    noted.pop((number, True), None)
-    return [Link(named, *how, here=same) for (named, same), how in noted.items()]
+    noted.pop((number, ""), None)
+    return [Link(named, *how, place) for (named, place), how in noted.items()]
 
 
-def other_end(issue: Record, here: str) -> tuple[str, bool]:
-    """Number of a linked issue, and whether it is in the same repository."""
-    place = address(issue)[0]
-    return number_of(issue, "number"), not place or is_here(place, here)
+def other_end(issue: Record, here: str) -> tuple[str, str]:
+    """Number of a linked issue, and its repository, empty for this one."""
+    return number_of(issue, "number"), other_place(address(issue)[0], here)
 
 
 def changes_of(timeline: Sequence[Record], prefixes: tuple[str, ...]) -> Iterator[FieldChange]:

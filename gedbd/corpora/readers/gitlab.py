@@ -6,7 +6,7 @@ from functools import partial
 from typing import Unpack
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.readers.comments import Comment, References, comment_links, is_here
+from gedbd.corpora.readers.comments import Comment, References, comment_links, other_place
 from gedbd.corpora.readers.issue import DUPLICATE, DateKeys, FieldChange, Issue, Link, components_of, make_issue
 from gedbd.corpora.readers.json_values import (
     Record,
@@ -41,7 +41,7 @@ def read_gitlab(
     component_labels: Sequence[str] = (),
     **options: Unpack[ExportOptions],
 ) -> Corpus:
-    """Read the issues of one project.
+    """Read the issues of a project, or of several.
 
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
@@ -61,7 +61,7 @@ def parse_issue(record: Record, prefixes: tuple[str, ...]) -> Issue:
     here = project_of(record)
     number = number_of(record, "iid")
     title = needed_text(record, "title", "export whole issues")
-    notes = parts(record, "notes")
+    notes = [dict(note) | {"body": text(note, "body") or text(note, "note")} for note in parts(record, "notes")]
     history = [note for note in notes if note.get("system") is True]
     formal = formal_links(record, here)
     state = text(record, "state")
@@ -69,13 +69,15 @@ def parse_issue(record: Record, prefixes: tuple[str, ...]) -> Issue:
     system = [Comment(text(note, "body")) for note in history]
     system = [note for note in system if state == "closed" or not MARKED.match(note.text)]
     spoken = [Comment(text(note, "body"), is_bot(note)) for note in notes if note.get("system") is not True]
-    closed = any(link.here for link in formal) or any(MARKED.match(note.text) for note in system)
+    closed = any(not link.place for link in formal) or any(MARKED.match(note.text) for note in system)
     links = [
         *formal,
         *comment_links(system, REFERENCES, here, closed, "system note"),
         *comment_links(spoken, REFERENCES, here, closed, "comment"),
     ]
-    labels = names(record, "labels")
+    # The project's export links labels, and calls the body of a note by another name.
+    linked = [part(link, "label") for link in parts(record, "label_links")]
+    labels = (*names(record, "labels"), *(text(label, "title") for label in linked))
     values = {
         "title": (title,),
         "description": (text(record, "description"),),
@@ -111,12 +113,12 @@ def formal_links(record: Record, here: str) -> list[Link]:
     # The link is an address of the API or of the page.
     match = API_LINK.search(target)
     if match:
-        same = match[1] == str(record.get("project_id", match[1]))
-        return [Link(match[2], "closed as duplicate", here=same)]
+        own = str(record.get("project_id", match[1]))
+        return [Link(match[2], "closed as duplicate", place=other_place(match[1], own))]
     address = ADDRESS.match(target)
     if not address:
         return []
-    return [Link(target.rpartition("/")[2], "closed as duplicate", here=is_here(address[1], here))]
+    return [Link(target.rpartition("/")[2], "closed as duplicate", place=other_place(address[1], here))]
 
 
 def changes_of(notes: Iterable[Record]) -> Iterator[FieldChange]:

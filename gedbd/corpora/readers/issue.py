@@ -22,13 +22,13 @@ class Link(NamedTuple):
         named: Its number or key.
         source: What names it.
         made_at: When it was named, UTC; ``None`` if unknown.
-        here: Whether it is in the same repository or project; other links are dropped.
+        place: Its repository or project if that is another one than the issue's, as far as it is written.
     """
 
     named: str
     source: str
     made_at: datetime | None = None
-    here: bool = True
+    place: str = ""
 
 
 class DateKeys(NamedTuple):
@@ -72,6 +72,7 @@ class Issue(NamedTuple):
         remarks: Notes for the user, worded to follow "issues".
         outside: The key of each date that is out of range.
         place: File and number of the record, for messages.
+        is_duplicate: Whether it was closed as a duplicate.
         resolved_at: When it was last resolved or closed, UTC; ``None`` if it is open, or unknown. The history does not
             reset it: what was open at a moment follows from it.
     """
@@ -86,6 +87,7 @@ class Issue(NamedTuple):
     remarks: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
     place: str = ""
+    is_duplicate: bool = False
     resolved_at: datetime | None = None
 
 
@@ -101,14 +103,14 @@ def make_issue(
     project: str = "",
     remarks: Iterable[str] = (),
 ) -> Issue:
-    """The issue of a record, with its dates, the links that count and remarks on the others.
+    """The issue of a record, with its dates.
 
     Args:
         record: Holds the dates.
         keys: Their keys.
         issue_id: See ``Issue``; likewise ``values`` and ``project``.
         values: See ``Issue``.
-        links: Also those to other projects.
+        links: See ``Issue``.
         closed: Whether the issue was closed as a duplicate.
         history: The entries of the history; ``None`` if the export does not hold it.
         changes_of: Parses the history.
@@ -118,8 +120,6 @@ def make_issue(
     Raises:
         ValueError: A date is unreadable.
     """
-    links = tuple(links)
-    kept = tuple(link for link in links if link.here)
     dated = [(key, record) for key in (keys.created, keys.updated, keys.resolved)]
     dated += [(keys.changed, entry) for entry in history or ()]
     return Issue(
@@ -128,10 +128,11 @@ def make_issue(
         moment(record, keys.created),
         moment(record, keys.updated),
         values,
-        kept,
+        tuple(links),
         None if history is None else tuple(changes_of(history)),
-        (*[ELSEWHERE] * (len(kept) < len(links)), *[NAMED_NOWHERE] * (closed and not kept), *remarks),
+        tuple(remarks),
         tuple(key for key, entry in dated if text(entry, key).strip() and moment(entry, key) is None),
+        is_duplicate=closed,
         resolved_at=moment(record, keys.resolved),
     )
 

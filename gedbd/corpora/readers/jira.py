@@ -1,4 +1,4 @@
-"""Parse Jira issues: pages of REST ``/search``, and the XML (RSS) export."""
+"""Parse Jira issues: pages of REST ``/search``, and the XML (RSS) and CSV exports."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,8 +6,9 @@ from typing import Any, Unpack
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links
-from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportPage, ExportRecord, read_records
+from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportPage, ExportRecord, kind_of, read_records
 from gedbd.corpora.readers.issue import DUPLICATE, DateKeys, FieldChange, Issue, Link, list_changes, make_issue
+from gedbd.corpora.readers.jira_csv import read_rows
 from gedbd.corpora.readers.jira_xml import read_items
 from gedbd.corpora.readers.json_values import Record, moment, names, needed_text, part, parts, text
 from gedbd.corpora.readers.rich_text import document_text
@@ -56,18 +57,20 @@ def read_jira(
 
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
-        path: A file (``.json``, one issue per line, or ``.xml``), plain or packed, or a folder of such pages.
+        path: A file (``.json``, one issue per line, ``.xml`` or ``.csv``), plain or packed, or a folder of such pages.
         options: See ``ExportOptions``. The history of an issue is in its changelog.
 
     Raises:
         ValueError: The export is malformed. The message names file and record.
     """
-    kinds = (*JSON_KINDS, "xml")
+    kinds = (*JSON_KINDS, "xml", "csv")
     return read_tracker("jira", parse_issue, COLUMNS, path, name, kinds=kinds, split=records_of, **options)
 
 
 def records_of(page: ExportPage) -> Iterator[ExportRecord]:
-    """The issues of a JSON or XML page."""
+    """The issues of a JSON, XML or CSV page."""
+    if kind_of(page.path) == "csv":
+        return read_rows(page)
     return read_items(page) if page.text.lstrip("\ufeff \t\r\n").startswith("<") else read_records(page)
 
 

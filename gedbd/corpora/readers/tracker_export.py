@@ -11,14 +11,15 @@ import pandas as pd
 from gedbd.corpora.chronology import outside_warning
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS, RESOLVED_AT, ReportOptions, build_corpus
+from gedbd.corpora.readers.comments import is_here
 from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportPage, ExportRecord, read_pages, read_records, recognise
-from gedbd.corpora.readers.issue import Issue, distinct, marked_at, reset_to_creation
+from gedbd.corpora.readers.issue import ELSEWHERE, NAMED_NOWHERE, Issue, distinct, marked_at, reset_to_creation
 from gedbd.corpora.readers.json_values import Record
 from gedbd.corpora.tags import SEPARATOR
 from gedbd.corpora.urls import check_template
 from gedbd.io.files import corpus_name
 
-Parse = Callable[[Record], Issue | None]
+Parse = Callable[[Record], Issue | str]  # the issue, or what kind of other records a record is, in the plural
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -27,9 +28,11 @@ class ExportOptions(ReportOptions, total=False):
 
     Args:
         as_created: Reset titles and fields to their values at the creation of a report, if its history is known.
+        repositories: Keep only the issues of these repositories or projects; ``None`` keeps all.
     """
 
     as_created: bool
+    repositories: Sequence[str] | None
 
 
 def read_tracker(
@@ -41,19 +44,23 @@ def read_tracker(
     kinds: Sequence[str] = JSON_KINDS,
     split: Callable[[ExportPage], Iterator[ExportRecord]] = read_records,
     as_created: bool = True,
+    repositories: Sequence[str] | None = None,
+    join: Callable[[Iterable[ExportRecord]], Iterable[ExportRecord]] = iter,
     **options: Unpack[ReportOptions],
 ) -> Corpus:
     """Read the pages of an export, parse their records, merge repeated issues and build the corpus.
 
     Args:
         tracker: The tracker's name in ``dataset=``.
-        parse: Parses one record; returns ``None`` for a pull request.
+        parse: Parses one record, see ``Parse``.
         columns: Field of the corpus to key of the export, for messages.
         path: The file or folder.
         name: Short name of the corpus; ``None`` takes it from the path.
         kinds: Endings of the pages.
         split: Splits a page into records.
         as_created: See ``ExportOptions``.
+        repositories: Likewise.
+        join: Turns the records of all pages into those of issues, where one issue is spread over several.
         options: See ``ReportOptions``.
 
     Raises:
@@ -62,7 +69,8 @@ def read_tracker(
     check_template(options.get("url_template"))
     place = Path(path).expanduser()
     pages, warnings = read_pages(place, kinds)
-    issues, dropped = gather(tracker, (record for page in pages for record in split(page)), parse, place)
+    found = join(record for page in pages for record in split(page))
+    issues, dropped = gather(tracker, found, parse, place, repositories)
     outside = [f"{issue.place}, {key!r}" for issue in issues.values() for key in issue.outside]
     date_warnings = [outside_warning(len(outside), outside[0])] if outside else []
     warnings += (*dropped, *date_warnings, *remark_warnings(issues))
@@ -77,16 +85,20 @@ def read_tracker(
     )
 
 
-def gather(tracker: str, found: Iterable[ExportRecord], parse: Parse, path: Path) -> tuple[dict[int, Issue], list[str]]:
+def gather(
+    tracker: str,
+    found: Iterable[ExportRecord],
+    parse: Parse,
+    path: Path,
+    repositories: Sequence[str] | None = None,
+) -> tuple[dict[int, Issue], list[str]]:
     """Each issue of all pages once, by number of its record, and warnings about dropped records.
 
     Raises:
-        ValueError: A record is malformed, from another tracker, or from another repository than those before, or there
-            is no issue.
+        ValueError: A record is malformed or from another tracker, or there is no issue.
     """
     issues: dict[int, Issue] = {}
-    num_pull_requests = 0
-    project = ""
+    dropped: Counter[str] = Counter()
     for row, (place, record) in enumerate(found, start=1):
         # A record that looks like another tracker's would be parsed into nonsense.
         other = recognise(record)
@@ -98,22 +110,51 @@ def gather(tracker: str, found: Iterable[ExportRecord], parse: Parse, path: Path
             raise ValueError(f"{place}: {error}") from error
         except RecursionError as error:
             raise ValueError(f"{place}: lists and objects are nested too deeply for an issue") from error
-        if issue is None:
-            num_pull_requests += 1
-            continue
-        if issue.project and project and issue.project != project:
-            raise ValueError(
-                f"{place}: the issue belongs to {issue.project}, the others to {project}; export each project"
-                " separately"
-            )
-        project = project or issue.project
-        issues[row] = issue._replace(place=place)
+        if isinstance(issue, str):
+            dropped[issue] += 1
+        elif repositories is not None and not any(is_here(one, issue.project) for one in repositories):
+            dropped["issues of other repositories"] += 1
+        else:
+            issues[row] = issue._replace(place=place)
+    counts = [f"{what}: {count:,}, dropped" for what, count in dropped.items()]
     if not issues:
-        others = f", only {num_pull_requests:,} pull requests" if num_pull_requests else ""
+        others = f", only {', '.join(f'{count:,} {what}' for what, count in dropped.items())}" if dropped else ""
         raise ValueError(f"{path}: no issue in the export{others}; at least one is needed")
-    kept, joined = join_pages(issues)
-    dropped = [f"pull requests among the issues: {num_pull_requests:,}, dropped"] if num_pull_requests else []
-    return kept, [*dropped, *joined]
+    kept, joined = join_pages(in_repositories(issues))
+    return kept, [*counts, *joined]
+
+
+def in_repositories(issues: Mapping[int, Issue]) -> dict[int, Issue]:
+    """The issues with the links that lead to a repository of the export, and remarks on the others.
+
+    If there are several repositories, ids hold their names: ``owner/repo#12``.
+    """
+    projects = sorted({issue.project for issue in issues.values() if issue.project})
+    several = len(projects) > 1
+
+    def full(project: str, number: str) -> str:
+        return f"{without_host(project)}#{number}" if several and project else number
+
+    settled = {}
+    for row, issue in issues.items():
+        links = []
+        for link in issue.links:
+            project = issue.project
+            if link.place:
+                project = next((one for one in projects if several and is_here(link.place, one)), "")
+            if project or not link.place:
+                links.append(link._replace(named=full(project, link.named.strip()), place=""))
+        remarks = [ELSEWHERE] * (len(links) < len(issue.links)) + [NAMED_NOWHERE] * (issue.is_duplicate and not links)
+        settled[row] = issue._replace(
+            issue_id=full(issue.project, issue.issue_id), links=tuple(links), remarks=(*remarks, *issue.remarks)
+        )
+    return settled
+
+
+def without_host(project: str) -> str:
+    """``owner/repo`` for ``github.com/owner/repo``."""
+    host, found, path = project.partition("/")
+    return path if found and "." in host and "/" in path else project
 
 
 def join_pages(issues: Mapping[int, Issue]) -> tuple[dict[int, Issue], list[str]]:

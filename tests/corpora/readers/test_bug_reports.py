@@ -3,7 +3,8 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.corpus import Corpus, keep_last
-from gedbd.corpora.readers.bug_reports import BUG_FIELDS, DOCUMENT_FIELDS, build_corpus, split_links
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS, DOCUMENT_FIELDS, build_corpus
+from gedbd.corpora.readers.table_links import split_links
 from gedbd.corpora.relevance import Links
 
 COLUMNS = {field: field.capitalize() for field in (*BUG_FIELDS, "duplicate")}

@@ -214,10 +214,15 @@ def test_an_encoding_without_a_mark_is_read_on_request(tmp_path, encoding):
     assert corpus.warnings == ()
 
 
-def test_bytes_of_an_older_encoding_are_told_with_the_option(tmp_path):
-    corpus = read_csv(None, write(tmp_path, ROWS.format(",").encode("cp1252")), COLUMNS)
-    assert corpus.reports["title"].tolist() == ["early", "sp�te"]
-    assert corpus.warnings[1] == "if tracker.csv has an older encoding, set it, for example dataset.encoding=cp1252"
+@pytest.mark.parametrize(
+    ("title", "encoding"),
+    [("späte", "cp1252"), ("zażółć gęślą jaźń", "cp1250"), ("Ошибка при сохранении файла", "cp1251")],
+)
+def test_an_older_encoding_is_recognised_and_told(tmp_path, title, encoding):
+    corpus = read_csv(None, write(tmp_path, ROWS.format(",").replace("späte", title).encode(encoding)), COLUMNS)
+    assert corpus.reports["title"].tolist() == ["early", title]
+    assert f"is read as {encoding}" in corpus.warnings[0]
+    assert "dataset.encoding=" in corpus.warnings[0]
 
 
 def test_a_packed_file_is_recognised_too(tmp_path):

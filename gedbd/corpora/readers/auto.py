@@ -1,0 +1,154 @@
+"""Read an export whose format is recognised: a tracker's JSON or XML, or a CSV file by the names of its columns."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hydra.utils import get_method
+from omegaconf import DictConfig, OmegaConf
+
+from gedbd.configuration.locations import CONF_DIR
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.readers.csv_file import read_header
+from gedbd.corpora.readers.export_pages import JSON_KINDS, kind_of, read_pages, read_records, recognise
+from gedbd.io.files import IN_PACKAGE, locate
+
+JIRA_COLUMNS = {"issue key", "summary"}
+MIN_COLUMNS = 4  # of a format that a file has at least; fewer have the names of others by chance
+TABLES = ("csv", "tsv", "txt")
+# Names of columns, lower-cased, that tell their field where no format of ``conf/dataset`` fits.
+SYNONYMS = {
+    "id": ("id", "issue_id", "issue id", "bug_id", "bug id", "key", "number", "#"),
+    "title": ("title", "summary", "subject", "name"),
+    "description": ("description", "body", "text", "details", "steps to reproduce"),
+    "created_at": ("created_at", "created", "created_time", "created time", "creation date", "opened", "date"),
+    "component": ("component", "category", "area", "module"),
+    "product": ("product", "project"),
+    "version": ("version",),
+    "priority": ("priority", "severity"),
+    "status": ("status", "state"),
+    "resolution": ("resolution",),
+    "url": ("url", "link", "web_url"),
+    "labels": ("labels", "tags", "keywords"),
+    "resolved_at": ("resolved_at", "resolved", "closed_at", "closed", "resolved_time"),
+    "duplicate": ("duplicate", "duplicate_of", "duplicate of", "duplicated_issue", "dup_of", "dupe_of", "duplicates"),
+    "group": ("group", "duplicate_group", "cluster"),
+}
+
+
+def read_auto(
+    name: str | None,
+    path: str,
+    last_n: int | None = None,
+    image_dir: str | None = None,
+    url_template: str | None = None,
+    columns: Mapping[str, str | None] | None = None,
+    **of_tables: Any,
+) -> Corpus:
+    """Read a file or folder in any format that gedbd knows; the first warning says which one it was taken for.
+
+    Args:
+        name: Short name of the corpus; ``None`` takes it from the path.
+        path: The file or folder.
+        last_n: See ``ReportOptions``; likewise ``image_dir`` and ``url_template``.
+        image_dir: See there.
+        url_template: See there.
+        columns: Field to column of a CSV file, where it is not recognised.
+        of_tables: Further options of ``read_csv``; ``None`` takes those of the format.
+
+    Raises:
+        ValueError: The format is not recognised, an option does not go with it, or the export is malformed.
+    """
+    place = locate(path) if path.startswith(IN_PACKAGE) else Path(path).expanduser()
+    given = {field: column for field, column in (columns or {}).items() if column is not None}
+    dataset, cfg = recognised(place, given)
+    asked = {key: value for key, value in of_tables.items() if value is not None}
+    unread = [*(f"columns.{field}" for field in given), *asked]
+    if unread and "columns" not in cfg:
+        raise ValueError(f"dataset.{unread[0]}= is for CSV files; {place} is read as dataset={dataset}: leave it out")
+    if given:
+        cfg.columns.update(given)
+    shared = {"last_n": last_n, "image_dir": image_dir, "url_template": url_template}
+    asked |= {key: value for key, value in shared.items() if value is not None}
+    cfg.update({"name": name, "path": path} | asked)
+    options: dict[str, Any] = dict(OmegaConf.to_container(cfg))  # type: ignore[arg-type]
+    read: Callable[..., Corpus] = get_method(options.pop("_target_"))
+    corpus = read(**options)
+    told = f"{place.name} is read as dataset={dataset}"
+    return replace(corpus, documents=replace(corpus.documents, warnings=(told, *corpus.documents.warnings)))
+
+
+def recognised(place: Path, given: Mapping[str, str]) -> tuple[str, DictConfig]:
+    """The format of an export: its name in ``dataset=``, and its options.
+
+    Args:
+        place: The file or folder.
+        given: Columns of a CSV file that are known already.
+
+    Raises:
+        ValueError: There is no such file, or the format is not recognised.
+    """
+    if not place.exists():
+        raise ValueError(f"{place}: no such file or folder; set dataset.path= to an existing one")
+    kind = kind_of(place)
+    if place.is_dir() or kind in (*JSON_KINDS, "xml"):
+        tracker = "jira" if kind == "xml" else _tracker_of(place)
+    else:
+        header = read_header(place)
+        tracker = "jira" if {column.lower() for column in header} >= JIRA_COLUMNS else ""
+        if not tracker:
+            return _table_of(place, header, given)
+    if not tracker:
+        raise ValueError(
+            f"{place}: the format is not recognised: set dataset= to github, gitlab, jira, bugzilla or csv"
+        )
+    return tracker, _format(tracker)
+
+
+def _tracker_of(place: Path) -> str:
+    """The tracker that the first records look like those of, empty if they look like none."""
+    pages, _ = read_pages(place, (*JSON_KINDS, "xml", *(TABLES if place.is_file() else ("csv",))))
+    for page in pages:
+        if kind_of(page.path) in {"xml", "csv"}:
+            return "jira"
+        for one in read_records(page):
+            return recognise(one.record)
+    return ""
+
+
+def _table_of(place: Path, header: list[str], given: Mapping[str, str]) -> tuple[str, DictConfig]:
+    """The format whose columns a file has most of, or the generic one; other columns are found by their usual names."""
+    held = set(header)
+    best, most = "csv", MIN_COLUMNS - 1
+    for name, cfg in _tables():
+        matched = sum(column in held for column in cfg.columns.values() if column)
+        if {cfg.columns.id, cfg.columns.title} <= held and matched > most:
+            best, most = name, matched
+    cfg = _format(best)
+    lower = {column.lower(): column for column in header}
+    usual = {field: next((lower[name] for name in names if name in lower), None) for field, names in SYNONYMS.items()}
+    for field, column in cfg.columns.items():
+        if field not in given and column not in held and usual.get(str(field)) is not None:
+            cfg.columns[field] = usual[str(field)]
+    lacking = [field for field in ("id", "title") if given.get(field, cfg.columns[field]) not in held]
+    if lacking:
+        raise ValueError(
+            f"{place}: no column is named like an {lacking[0]}; the columns are {', '.join(header)[:300]}: set"
+            f" dataset.columns.{lacking[0]}= to one of them"
+        )
+    return best, cfg
+
+
+def _tables() -> Iterator[tuple[str, DictConfig]]:
+    """The formats of tables in the folder of configurations."""
+    for file in sorted(Path(CONF_DIR, "dataset").glob("*.yaml")):
+        cfg = _format(file.stem)
+        if "columns" in cfg and OmegaConf.is_missing(cfg, "path"):
+            yield file.stem, cfg
+
+
+def _format(name: str) -> DictConfig:
+    cfg: Any = OmegaConf.load(Path(CONF_DIR, "dataset", f"{name}.yaml"))
+    assert isinstance(cfg, DictConfig)
+    return cfg

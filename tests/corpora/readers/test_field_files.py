@@ -1,0 +1,261 @@
+"""Files as people's trackers and tools write them: what each must give."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
+
+from gedbd.configuration.locations import CONF_DIR
+from gedbd.corpora.corpus import Corpus
+
+FILES = Path(__file__).parent / "field_files"
+
+
+def read(path: Path | str, *options: str) -> Corpus:
+    """A corpus as a command reads it, in a format that is recognised unless the options name one."""
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        cfg = compose("index", ["out=index", f"dataset.path='{path}'", *options])
+    return instantiate(cfg.dataset)
+
+
+def written(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def lines(folder: Path, name: str, *records: object) -> Path:
+    return written(folder, name, "".join(json.dumps(record) + "\n" for record in records))
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "group", "format_"),
+    [
+        ("author_is_text.json", [], [0, 0], "github"),
+        ("azure_html.csv", [], [0, 1], "azure"),
+        ("bugzilla_two_files", [], [0, 0], "bugzilla"),
+        ("cp1252.csv", [], [0, 0], "csv"),
+        ("duplicate_phrases.json", [], [0] * 8, "github"),
+        ("duplicates_as_floats.csv", [], [0, 0], "csv"),
+        ("duplicates_with_commas.csv", [], [0, 0, 0], "csv"),
+        ("excel_sep_line.csv", [], [0, 0], "csv"),
+        ("gharchive.json", [], [0], "github"),
+        ("gitlab_project_export.ndjson", [], [0, 0], "gitlab"),
+        ("group_column.csv", ["dataset.columns.group=Group"], [0, 0, 2], "csv"),
+        ("issue_template.json", [], list(range(9)), "github"),
+        ("jira_repeated_columns.csv", [], [0, 0, 0], "jira"),
+        ("two_repositories.json", [], [0, 1, 0], "github"),
+    ],
+)
+def test_groups_and_the_format_that_is_recognised(file, options, group, format_):
+    corpus = read(FILES / file, *options)
+    assert corpus.group.tolist() == group
+    assert corpus.warnings[0] == f"{file} is read as dataset={format_}"
+
+
+def test_what_the_cells_of_azure_say():
+    reports = read(FILES / "azure_html.csv").reports
+    assert reports["title"].tolist() == ["Total is wrong", "Sum shows zero"]
+    assert [date.isoformat() for date in reports["created_at"]] == [
+        "2023-12-31T15:30:19+00:00",
+        "2024-01-02T09:05:00+00:00",
+    ]
+    assert [line for line in reports["description"][0].splitlines() if line] == ["Open the bill", 'The total is "0"']
+
+
+def test_what_jira_s_repeated_columns_say():
+    reports = read(FILES / "jira_repeated_columns.csv").reports
+    assert reports["id"].tolist() == ["AB-1", "AB-2", "AB-3"]
+    assert [f"{date:%dT%H:%M}" for date in reports["created_at"]] == ["01T09:05", "02T09:05", "03T13:05"]
+
+
+def test_what_other_files_say():
+    assert read(FILES / "bugzilla_two_files").reports["description"][0] == "One hour in summer."
+    assert read(FILES / "cp1252.csv").reports["title"].tolist() == ["Menü ist leer", "Leeres Menü"]
+    assert "records of other kinds: 1, dropped" in read(FILES / "gharchive.json").warnings
+    gitlab = read(FILES / "gitlab_project_export.ndjson").reports
+    assert gitlab["component"].tolist() == ["", "ui"]
+    assert read(FILES / "two_repositories.json").reports["id"].tolist() == ["o/r#1", "o/s#1", "o/s#2"]
+
+
+def test_one_of_several_repositories_may_be_chosen():
+    corpus = read(FILES / "two_repositories.json", "dataset=github", "dataset.repositories=[o/s]")
+    assert corpus.reports["id"].tolist() == ["1", "2"]
+    assert "issues of other repositories: 1, dropped" in corpus.warnings
+    assert any("in another repository" in warning for warning in corpus.warnings)
+
+
+EVENT = {"repo": {"name": "o/r"}, "created_at": "2024-01-01T10:00:00Z"}
+
+
+def archived(number: int, state: str = "open", **more: object) -> dict[str, object]:
+    issue = {"number": number, "title": f"Crash {number}", "body": "It ends.", "created_at": "2024-01-01T10:00:00Z"}
+    return issue | {"state": state, "html_url": f"https://github.com/o/r/issues/{number}", "labels": []} | more
+
+
+def test_events_of_one_issue_are_joined_with_their_comments(tmp_path):
+    comment = {"body": "Duplicate of #1", "user": {"login": "ann"}, "created_at": "2024-01-02T10:00:00Z"}
+    events = [
+        {"type": "IssuesEvent", "payload": {"action": "opened", "issue": archived(1)}},
+        {"type": "IssuesEvent", "payload": {"action": "opened", "issue": archived(2)}},
+        {"type": "IssueCommentEvent", "payload": {"issue": archived(2), "comment": comment}},
+        {"type": "IssuesEvent", "payload": {"action": "closed", "issue": archived(2, "closed")}},
+        {"type": "PushEvent", "payload": {"size": 1}},
+    ]
+    corpus = read(lines(tmp_path, "events.json", *(EVENT | event for event in events)))
+    assert corpus.group.tolist() == [0, 0]
+    assert corpus.reports["status"].tolist() == ["open", "closed"]
+    assert "records of other kinds: 1, dropped" in corpus.warnings
+
+
+def test_a_migration_archive_names_others_by_their_addresses(tmp_path):
+    at = "https://github.com/o/r/issues"
+    user = "https://github.com/ann"
+    issues = [
+        {"type": "issue", "url": f"{at}/{number}", "user": user, "title": f"Crash {number}", "body": None, "labels": []}
+        | {"created_at": f"2024-01-0{number}T10:00:00Z", "closed_at": closed}
+        for number, closed in ((1, None), (2, "2024-01-05T10:00:00Z"))
+    ]
+    issues[1]["labels"] = ["https://github.com/o/r/labels/area%3A%20map"]
+    comment = {"type": "issue_comment", "url": f"{at}/2#issuecomment-1", "issue": f"{at}/2", "user": user}
+    comment |= {"body": "Duplicate of #1", "created_at": "2024-01-05T10:00:00Z"}
+    other = {"type": "user", "url": user, "login": "ann", "user": user}
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    lines(folder, "issue_comments_000001.json", comment)
+    lines(folder, "issues_000001.json", *issues)
+    lines(folder, "users_000001.json", other)
+    corpus = read(folder)
+    assert corpus.group.tolist() == [0, 0]
+    assert corpus.reports["labels"].tolist() == ["", "area: map"]
+    assert corpus.reports["component"].tolist() == ["", "map"]
+    assert corpus.reports["status"].tolist() == ["open", "closed"]
+
+
+def test_a_value_that_is_no_number_and_extended_json_are_read(tmp_path):
+    issue = archived(1, body=float("nan"), created_at={"$date": 1704103200000}, id={"$oid": "5f"})
+    issue["number"] = {"$numberInt": "7"}
+    report = read(lines(tmp_path, "dump.json", issue)).reports.iloc[0]
+    assert (report["id"], report["description"]) == ("7", "")
+    assert report["created_at"] == pd.Timestamp("2024-01-01T10:00:00Z")
+
+
+def closed(*comments: str | dict[str, object], **more: object) -> dict[str, object]:
+    """An issue with some comments that was closed, as a duplicate unless the labels say otherwise."""
+    told = [comment if isinstance(comment, dict) else {"body": comment} for comment in comments]
+    duplicate = {"labels": [{"name": "duplicate"}], "comments": told, "closed_at": "2024-01-02T12:00:00Z"}
+    return archived(5, "closed") | duplicate | more
+
+
+@pytest.mark.parametrize(
+    ("comments", "named"),
+    [
+        (["The original is #1, thanks."], "1"),
+        (["#1 is the same problem, closing as a duplicate."], "1"),
+        (["See #1.", "No, see #2."], "2"),  # the last one that names a single issue
+        (["See #1 and #2."], None),
+        (["This is not #1."], None),
+        (["> see #1\n\nI disagree."], None),
+        ([{"body": "See #1", "author_association": "MEMBER"}, "Is #2 related?"], "1"),
+        (["Duplicate of #2", "See #1 for the log."], "2"),  # what says so in words comes first
+    ],
+)
+def test_the_original_of_a_duplicate_may_be_named_in_any_words(tmp_path, comments, named):
+    corpus = read(lines(tmp_path, "issues.json", archived(1), archived(2), closed(*comments)))
+    pairs = corpus.links.table[["query", "document"]].to_numpy().tolist()
+    assert pairs == ([] if named is None else [[2, int(named) - 1]])
+
+
+@pytest.mark.parametrize(
+    ("comment", "count"),
+    [
+        ({"author_association": "MEMBER", "created_at": "2024-01-02T11:00:00Z"}, 1),
+        ({"author_association": "NONE", "created_at": "2024-01-02T11:00:00Z"}, 0),
+        ({"author_association": "MEMBER", "created_at": "2024-01-01T11:00:00Z"}, 0),
+        ({"author_association": "MEMBER", "created_at": "2024-01-02T11:00:00Z", "body": "#1 too"}, 0),
+    ],
+)
+def test_a_member_s_bare_number_on_the_day_of_closing_is_a_mark_of_its_own(tmp_path, comment, count):
+    path = lines(tmp_path, "issues.json", archived(1), closed({"body": "#1"} | comment, labels=[]))
+    assert read(path).links.table["source"].tolist() == ["reference"] * count
+    assert len(read(path, "dataset=github", "dataset.references=false").links) == 0
+
+
+TABLE = "Issue_id,Title,Created_time,Duplicated_issue,Resolution\n"
+
+
+@pytest.mark.parametrize(
+    ("cell", "group"),
+    [
+        ("#1", [0, 1, 0]),
+        ("1.0", [0, 1, 0]),
+        ('"1, 2"', [0, 0, 0]),
+        ("1 and 2", [0, 0, 0]),
+        ("PROJ-1 ", [0, 1, 2]),
+        (" 2;1", [0, 0, 0]),
+    ],
+)
+def test_ids_are_found_however_a_cell_writes_them(tmp_path, cell, group):
+    rows = f"1,a,2024-01-01,,\n2,b,2024-01-02,,\n3,c,2024-01-03,{cell},\n"
+    assert read(written(tmp_path, "bugs.csv", TABLE + rows)).group.tolist() == group
+
+
+def test_an_id_may_hold_what_separates_others(tmp_path):
+    rows = '"a,b",x,2024-01-01,,\n"a",y,2024-01-02,,\nc,z,2024-01-03,"a,b",\n'
+    assert read(written(tmp_path, "bugs.csv", TABLE + rows)).group.tolist() == [0, 1, 0]
+
+
+def test_links_that_name_nothing_are_told_with_what_ids_look_like(tmp_path):
+    rows = "1,a,2024-01-01,,\n2,b,2024-01-02,PROJ-1,Duplicate\n"
+    warnings = read(written(tmp_path, "bugs.csv", TABLE + rows)).warnings
+    assert any("ids of the file are like '1', not 'PROJ-1'" in warning for warning in warnings)
+
+
+def test_duplicates_without_an_original_are_counted(tmp_path):
+    rows = "1,a,2024-01-01,,\n2,b,2024-01-02,,Duplicate\n"
+    warnings = read(written(tmp_path, "bugs.csv", TABLE + rows)).warnings
+    assert "reports closed as duplicates, the original not recognised: 1 (first: row 3)" in warnings
+
+
+def test_a_second_file_of_links(tmp_path):
+    path = written(tmp_path, "bugs.csv", TABLE + "1,a,2024-01-01,,\n2,b,2024-01-02,,\n3,c,2024-01-03,,\n")
+    links = written(tmp_path, "links.csv", "report;duplicates\n3;#1\n")
+    corpus = read(path, f"dataset.links='{links}'")
+    assert corpus.group.tolist() == [0, 1, 0]
+    assert corpus.links.table["source"].tolist() == ["links.csv"]
+    single = written(tmp_path, "one.csv", "report\n3\n")
+    with pytest.raises(Exception, match=r"one\.csv, row 1: no comma"):
+        read(path, f"dataset.links='{single}'")
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("Key,Summary,Details,Opened,Dup_of", "1,a,b,2024-01-01,"),
+        ("#,Subject,Text,Date,Duplicates", "1,a,b,2024-01-01,"),
+    ],
+)
+def test_columns_are_recognised_by_their_usual_names(tmp_path, header, row):
+    report = read(written(tmp_path, "bugs.csv", f"{header}\n{row}\n")).reports.iloc[0]
+    assert (report["id"], report["title"], report["description"]) == ("1", "a", "b")
+    assert report["created_at"] == pd.Timestamp("2024-01-01", tz="UTC")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,b\n1,2\n", r"dataset\.columns\.id="),
+        ('{"a": 1}', "no list of issues"),
+    ],
+)
+def test_what_is_not_recognised_is_told_with_the_cure(tmp_path, content, message):
+    with pytest.raises(Exception, match=message):
+        read(written(tmp_path, "bugs.json" if content.startswith("{") else "bugs.csv", content))
+
+
+def test_an_option_of_tables_is_refused_for_others(tmp_path):
+    with pytest.raises(Exception, match=r"dataset\.columns\.id= is for CSV files"):
+        read(FILES / "gharchive.json", "dataset.columns.id=a")
