@@ -1,6 +1,7 @@
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
@@ -9,6 +10,7 @@ from omegaconf import DictConfig
 from gedbd.commands.describe import main
 from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.urls import check_template
+from gedbd.triage.backtesting.enough_duplicates import verdict
 
 PUBLISHED = ("eclipse", "thunderbird", "firefox", "jdt", "mozilla_core")
 ISSUES = Path(__file__).parent / "corpora" / "readers" / "issues.json"
@@ -32,6 +34,25 @@ def test_demo_is_described_from_any_folder_and_nothing_is_written(tmp_path, monk
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(SystemExit, match=r"^error: none.csv: no such file; set dataset.path= to an existing one$"):
         main(config("dataset=csv", "dataset.path=none.csv"))
+
+
+@pytest.mark.parametrize(
+    ("count", "repeated", "said"),
+    [
+        (10, [], "0 of 10 reports repeat an earlier one (0.0%). Nothing can be measured"),
+        (10, [7, 9], "2 of 10 reports repeat an earlier one (20.0%). 1 of them are in the fifth before the newest, 1"),
+        (
+            100,
+            range(60, 100),
+            "20 of them are in the fifth before the newest, 20 in the newest: enough for",
+        ),
+        (100, range(60, 69), "9 of them are in the fifth before the newest, 0 in the newest: too few"),
+    ],
+)
+def test_the_last_line_says_what_can_be_measured(make_corpus, count, repeated, said):
+    group = np.arange(count)
+    group[list(repeated)] = 0
+    assert said in verdict(make_corpus(group))
 
 
 def test_labels_alone_are_described_and_said_to_be_alone(tmp_path, capsys):

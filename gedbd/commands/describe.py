@@ -11,8 +11,10 @@ from gedbd.io.console import open_console, print_line
 @command("describe")
 def main(cfg: DictConfig) -> None:
     """Reads the corpus, and the label files published with it, and prints counts and warnings."""
+    from gedbd.corpora.corpus import Corpus
     from gedbd.corpora.statistics import corpus_statistics, notes_on, statistics_table
     from gedbd.io.command_output import print_table
+    from gedbd.triage.backtesting.enough_duplicates import verdict
 
     if "subset" in cfg.dataset:
         corpora = instantiate(cfg.dataset, _target_="gedbd.corpora.readers.bughub.read_parts")
@@ -24,9 +26,13 @@ def main(cfg: DictConfig) -> None:
     if not is_json_asked():
         for note in notes_on(described):
             print_line(console, note)
-    for corpus in described:
-        for warning in corpus["warnings"]:
-            print_line(console, f"{corpus['name']}: {warning}")
+    for one in described:
+        for warning in one["warnings"]:
+            print_line(console, f"{one['name']}: {warning}")
+    if not is_json_asked():
+        for corpus in corpora:
+            if isinstance(corpus, Corpus):
+                print_line(console, verdict(corpus))
     record(corpora=described)
 
 

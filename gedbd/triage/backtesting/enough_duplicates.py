@@ -1,0 +1,32 @@
+"""Says in two sentences whether a corpus has enough duplicates to measure on it."""
+
+import numpy as np
+
+from gedbd.corpora.corpus import Corpus
+from gedbd.triage.backtesting.thresholds import duplicates_needed
+
+LOWEST_TARGET = 0.5  # precision of suggestions
+CONFIDENCE = 0.9
+VALIDATION, TEST = 0.6, 0.8  # where these parts of a history begin
+
+
+def verdict(corpus: Corpus) -> str:
+    """How many reports repeat an earlier one, and what that allows to measure."""
+    size = len(corpus)
+    rows = np.flatnonzero(corpus.group < np.arange(size))
+    count = f"{corpus.name}: {len(rows):,} of {size:,} reports repeat an earlier one ({len(rows) / size:.1%})."
+    if not len(rows):
+        return (
+            f"{count} Nothing can be measured or learnt without a known duplicate: gedbd index searches with the"
+            " default ranker, and suggests nothing."
+        )
+    validation = int(((rows >= int(VALIDATION * size)) & (rows < int(TEST * size))).sum())
+    test = int((rows >= int(TEST * size)).sum())
+    needed = duplicates_needed(LOWEST_TARGET, CONFIDENCE)
+    parts = f"{validation:,} of them are in the fifth before the newest, {test:,} in the newest"
+    if validation < needed or not test:
+        return (
+            f"{count} {parts}: too few for a threshold of suggestions, which needs {needed:,} in the former. Search"
+            " works with the default ranker."
+        )
+    return f"{count} {parts}: enough for gedbd backtest to look for a threshold of suggestions and to measure them."
