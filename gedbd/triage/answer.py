@@ -21,6 +21,7 @@ from gedbd.triage.bug_report import DATES, Match, Report, check_report, read_mom
 
 JSON_LINES = (".jsonl", ".ndjson")
 ISSUES = ".json"
+LIKELY = 0.05  # the probabilities of an answer are shown if one of them is this high
 EXPECTED = 'give a text, or a line such as {"title": "Crash", "description": "..."} for each report'
 FIELD_NAMES = tuple(field.name for field in fields(Report))
 NOTHING_SHARED = "found nothing that the two reports share"
@@ -105,10 +106,17 @@ def print_matches(console: Console, report: Report, matches: Sequence[Match], ta
     console.print(_printable(report.title[:100] or report.issue_id), style="italic", highlight=False)
     # The explanation stands below its report: beside it, neither would have the width for long words.
     table = Table(box=SIMPLE_HEAD, leading=1, show_edge=False, pad_edge=False)
-    table.add_column("probability", justify="right")
+    is_any_likely = any(match.probability >= LIKELY for match in matches)
+    if is_any_likely:
+        table.add_column("probability", justify="right")
+    elif matches:
+        print_line(
+            console, f"Nothing is likely to be a duplicate: every probability is below {LIKELY:.0%}. The closest:"
+        )
     table.add_column("report and explanation", overflow="fold")
     for match in matches:
-        table.add_row(f"{match.probability:.0%}", Text("\n").join([_describe(match), _printable(_explain(match))]))
+        told = Text("\n").join([_describe(match), _printable(_explain(match))])
+        table.add_row(*[f"{match.probability:.0%}"] * is_any_likely, told)
     console.print(table if matches else "no candidates: the filters exclude every stored report", highlight=False)
     if console.color_system is None:  # no styles, so no links
         print_urls(console, matches)

@@ -60,3 +60,12 @@ def test_programs_get_plain_addresses():
     assert match["master"]["url"] == "https://b.org/3"
     assert match["best"]["url"] == ""
     assert match["urls"] == {"3": "https://b.org/3", "7": "https://b.org/7"}
+
+
+def test_percentages_are_left_out_where_all_say_that_nothing_is_likely():
+    told = " ".join(shown(replace(MATCH, probability=0.04), replace(MATCH, probability=0.0)).split())
+    assert "Nothing is likely to be a duplicate: every probability is below 5%. The closest:" in told
+    assert "0%" not in told.replace("below 5%", "").replace("70%", "").replace("50%", "").replace("90%", "")
+    likely = shown(replace(MATCH, probability=0.05), replace(MATCH, probability=0.0))
+    assert "5%" in likely
+    assert "Nothing is likely" not in likely
