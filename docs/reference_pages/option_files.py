@@ -142,10 +142,11 @@ def _descriptions() -> dict[str, str]:
 
 
 def description_of(option: Option) -> str:
-    """The description of an option, or that of the option that it sets; empty if there is none."""
+    """The description of an option, of the option that it sets, or of its section; empty if there is none."""
     other = OTHER_OPTION.fullmatch(option.default)
     same = f"As `{other[1]}`, unless another value is given." if other else ""
-    return option.description or _descriptions().get(option.name, same)
+    known = _descriptions()
+    return option.description or known.get(option.name, same) or known.get(option.name.rpartition(".")[0], "")
 
 
 def sentence(text: str) -> str:

@@ -212,6 +212,8 @@ def error_message(value: Record) -> str:
 def recognise(record: Record) -> str:
     """The tracker that a record looks like an issue of, empty if unknown."""
     keys = set(record)
+    if {"backend_name", "data"} <= keys:
+        return "perceval"
     if {"type", "payload"} <= keys or {"type", "url", "user"} <= keys:
         return "github"  # an event, or a record of a migration archive
     # The order matters: GitLab issues have a title and a description too, Jira issues an id.

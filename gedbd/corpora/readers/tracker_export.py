@@ -189,10 +189,10 @@ def history_warnings(issues: Mapping[int, Issue], tracker: str) -> list[str]:
     """Warnings that count the issues that were reset to their creation, and those without a history."""
     without = sum(issue.changes is None for issue in issues.values())
     if without == len(issues):
-        advice = f"gedbd fetch tracker={tracker} fetches it"
+        advice = "" if tracker == "perceval" else f" (gedbd fetch tracker={tracker} fetches it)"
         if tracker == "github":
-            advice = f"gh cannot export it; {advice}"
-        return [f"the export has no history, so titles and fields are those at export time ({advice})"]
+            advice = f" (gh cannot export it; {advice[2:]}"
+        return [f"the export has no history, so titles and fields are those at export time{advice}"]
     changed = sum(reset_to_creation(issue).values != issue.values for issue in issues.values())
     warnings = [f"issues with title or fields reset to those at creation: {changed:,}"]
     return warnings + ([f"issues without a history: {without:,}, used as exported"] if without else [])
