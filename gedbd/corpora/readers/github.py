@@ -29,6 +29,7 @@ from gedbd.corpora.readers.json_values import (
     parts,
     text,
 )
+from gedbd.corpora.readers.rich_text import shown_markdown
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 
 COLUMNS = {"id": "number", "title": "title", "description": "body", "created_at": "createdAt"}
@@ -106,7 +107,7 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True)
         told = bare_links(comments, REFERENCES, here, moment(record, "closed_at"))
     values = {
         "title": (title,),
-        "description": (text(record, "body"),),
+        "description": (shown_markdown(text(record, "body")),),
         "component": components_of(labels, prefixes),
         "labels": tuple(label for label in labels if not DUPLICATE_LABEL.match(label)),
         "status": (state,),

@@ -18,6 +18,7 @@ from gedbd.corpora.readers.json_values import (
     parts,
     text,
 )
+from gedbd.corpora.readers.rich_text import shown_markdown
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 
 COLUMNS = {"id": "iid", "title": "title", "description": "description", "created_at": "created_at"}
@@ -80,7 +81,7 @@ def parse_issue(record: Record, prefixes: tuple[str, ...]) -> Issue:
     labels = (*names(record, "labels"), *(text(label, "title") for label in linked))
     values = {
         "title": (title,),
-        "description": (text(record, "description"),),
+        "description": (shown_markdown(text(record, "description")),),
         "component": components_of(labels, prefixes),
         "labels": labels,
         "status": (state,),

@@ -16,6 +16,12 @@ TAG = re.compile(r"<[^<>]*>")
 BLANKS = re.compile(r"(?<![ \t])[ \t]*+\n(?:[ \t]*+\n)+")
 SPACES = re.compile(r"\s+")
 MAX_DOCUMENT_DEPTH = 100
+# A fenced block or code in a line, which stay, or a comment of HTML.
+CODE_OR_COMMENT = re.compile(
+    r"(?P<code>^[ \t]*(```+|~~~+).*?(?:^[ \t]*\2[`~]*[ \t]*\r?$|\Z)|(?<!`)(`+)(?!`)[^\n]+?(?<!`)\3(?!`))|<!--.*?(?:-->|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+NO_ANSWER = re.compile(r"^_No response_[ \t]*\r?$", re.MULTILINE)  # GitHub's form, where a field was left empty
 
 
 def html_text(html: str) -> str:
@@ -39,6 +45,18 @@ def html_text(html: str) -> str:
     parser.close()
     rest = TAG.sub("\n", whole[start:])
     return tidy("".join([*reader.parts, SPACES.sub(" ", unescape(rest))]))
+
+
+def shown_markdown(text: str) -> str:
+    """Markdown without what no reader sees: comments of HTML, which templates hold, and fields left empty."""
+    if "<!--" not in text and "_No response_" not in text:
+        return text
+
+    def kept(match: re.Match[str]) -> str:
+        is_comment = match["code"] is None and match[0].endswith("-->")  # one without an end is text
+        return "" if is_comment else match[0]
+
+    return tidy(NO_ANSWER.sub("", CODE_OR_COMMENT.sub(kept, text)))
 
 
 def tidy(text: str) -> str:
