@@ -18,7 +18,8 @@ SPACES = re.compile(r"\s+")
 MAX_DOCUMENT_DEPTH = 100
 # A fenced block or code in a line, which stay, or a comment of HTML.
 CODE_OR_COMMENT = re.compile(
-    r"(?P<code>^[ \t]*(```+|~~~+).*?(?:^[ \t]*\2[`~]*[ \t]*\r?$|\Z)|(?<!`)(`+)(?!`)[^\n]+?(?<!`)\3(?!`))|<!--.*?(?:-->|\Z)",
+    r"(?P<code>^[ \t]*(```+|~~~+).*?(?:^[ \t]*\2[`~]*[ \t]*\r?$|\Z)|(?<!`)(`+)(?!`)[^\n]+?(?<!`)\3(?!`))"
+    r"|<!--.*?(?:-->|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 NO_ANSWER = re.compile(r"^_No response_[ \t]*\r?$", re.MULTILINE)  # GitHub's form, where a field was left empty
