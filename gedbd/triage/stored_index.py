@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -16,9 +16,11 @@ from gedbd.encoders.given_encoder import GivenEncoder
 from gedbd.io.console import stage
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
-from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
+from gedbd.retrieval.reports.feature_store import FeatureStore
+from gedbd.retrieval.reports.first_stage import FirstStage, QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import IDENTIFIER_MARK, ReportFeatures, days_of
+from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.backtesting.thresholds import TargetResult
 from gedbd.triage.bug_report import Filters, Match, Report, as_table, check_report, check_top_k, without_surrogates
 from gedbd.triage.confidence import NUM_COMPARED, confidence_features
@@ -31,6 +33,7 @@ from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.rows import StoredReport
 from gedbd.triage.storage.state import CurrentState, EncodeReports, LoadModel, StoredState
 from gedbd.triage.storage.stored_model import load_model
+from gedbd.triage.storage.string_table import Ids
 from gedbd.triage.triage_model import TriageModel
 
 if TYPE_CHECKING:
@@ -148,12 +151,9 @@ class StoredIndex:
         Raises:
             ValueError: If a report has no id, no text or too much.
         """
-        for report in reports:
-            check_report(report)
-            if not report.issue_id.strip():
-                raise ValueError("a report without an id cannot be stored: give issue_id")
+        check_stored(reports)
         with self._current.exclusive() as state:
-            changed = _changed(state, reports, fields)
+            changed = changed_reports(state.reader, state.about.get("url_template", ""), reports, fields)
             if changed.reports:
                 changed = self._store(state, changed, reports, fields)
         said = {report.issue_id: "unchanged" for report in reports}
@@ -231,17 +231,18 @@ class StoredIndex:
         reports = list(changed.reports.values())
         table = as_table(reports)
         # Before the transaction, which locks the file: encoding may take seconds.
-        vectors = _encode_in_batches(state.encode, table)
+        vectors = encode_in_batches(state.encode, table)
         with ExitStack() as undo, self._current.change() as change:
             memory = change.state.memory
             store = change.state.writer
             if change.state is not state:  # another process has written since; the lock now keeps this state
-                changed = _changed(change.state, given, fields)
+                template = change.state.about.get("url_template", "")
+                changed = changed_reports(change.state.reader, template, given, fields)
                 if not changed.reports:
                     return changed
                 reports = list(changed.reports.values())
                 table = as_table(reports)
-                vectors = _encode_in_batches(change.state.encode, table)
+                vectors = encode_in_batches(change.state.encode, table)
             known = len(memory.vocabulary)
             undo.callback(memory.vocabulary.forget, known)
             numbers = memory.encoder.encode(table, vectors, learn=True)
@@ -305,15 +306,31 @@ class Changed(NamedTuple):
     reports: dict[str, Report]
 
 
-def _changed(state: StoredState, reports: Sequence[Report], fields: Sequence[str] | None) -> Changed:
-    """Compares reports with a state of the index; see ``StoredIndex.add``."""
-    stored = state.reader.reports([report.issue_id for report in reports])
-    template = state.about.get("url_template", "")
+def changed_reports(
+    reader: "ReportTexts", template: str, reports: Sequence[Report], fields: Sequence[str] | None
+) -> Changed:
+    """Compares reports with the stored ones.
+
+    Args:
+        reader: The stored ones.
+        template: Of addresses; empty for none.
+        reports: See ``StoredIndex.add``.
+        fields: Likewise.
+    """
+    stored = reader.reports([report.issue_id for report in reports])
     wanted = {one.issue_id: _filled(one, stored.get(one.issue_id), template, fields) for one in reports}
     return Changed(stored, {one: report for one, report in wanted.items() if stored.get(one) != report})
 
 
-def _encode_in_batches(encode: EncodeReports, table: pd.DataFrame) -> np.ndarray:
+def check_stored(reports: Sequence[Report]) -> None:
+    """Raises ValueError if a report cannot be stored, see ``StoredIndex.add``."""
+    for report in reports:
+        check_report(report)
+        if not report.issue_id.strip():
+            raise ValueError("a report without an id cannot be stored: give issue_id")
+
+
+def encode_in_batches(encode: EncodeReports, table: pd.DataFrame) -> np.ndarray:
     """``(B, D)`` vectors of B reports."""
     starts = range(0, len(table), BATCH_SIZE)
     return np.concatenate([encode(table.iloc[start : start + BATCH_SIZE]) for start in starts])
@@ -364,13 +381,74 @@ def find_matches(state: StoredState, report: Report, top_k: int, filters: Filter
     query = _without_vector(table, report, state)
     allowed = _allowed(index, count, report, filters)
     found = find_candidates(QueryScores(index.store, query, groups, vector=vector.result), allowed)
+    return rank_candidates(state, report, found, top_k)
+
+
+class SearchedIndex(Protocol):
+    """What ranking the candidates of a report reads of an index; see ``StoredState`` and ``InMemoryIndex``."""
+
+    @property
+    def matching(self) -> TriageModel:
+        """What was learned from the tracker's history."""
+
+    @property
+    def memory(self) -> "SearchedReports":
+        """The reports that are compared."""
+
+    @property
+    def reader(self) -> "ReportTexts":
+        """Their texts."""
+
+
+class SearchedReports(Protocol):
+    """The reports that are compared."""
+
+    store: FeatureStore
+
+    @property
+    def ids(self) -> Ids | Sequence[str]:
+        """Issue id of each."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Names terms of the query."""
+
+    def members(self, groups: KnownGroups, row: int) -> list[int]:
+        """The rows of a report's group."""
+
+    def rarity(self, words: Sequence[str], count: int) -> np.ndarray:
+        """Weights of words."""
+
+
+class ReportTexts(Protocol):
+    """Texts and addresses of stored reports."""
+
+    def reports(self, ids: Sequence[str]) -> dict[str, Report]:
+        """Stored reports by id."""
+
+    def urls(self, ids: Sequence[str]) -> dict[str, str]:
+        """Addresses by id."""
+
+
+def rank_candidates(state: SearchedIndex, report: Report, found: FirstStage, top_k: int) -> list[Match]:
+    """Ranks the candidates of a report, and explains the best ones.
+
+    Args:
+        state: The index.
+        report: The new report.
+        found: Its candidates.
+        top_k: Number of groups.
+
+    Raises:
+        StoreUnavailable: If the texts of the reports that were found cannot be read.
+    """
     (features,) = candidate_features([found])
     scores = state.matching.ranker.scores(features)
     order = np.argsort(-scores, kind="stable")[: max(top_k, NUM_COMPARED)]
     probability = state.matching.confidence(confidence_features(features[order], scores[order]))
     best = Ranked(found.row[order], scores[order], features[order], probability)
     why = _reasons(state, found.scores, best, top_k, bool(report.created_at))
-    return _matches(report, state, groups, best, why)
+    return _matches(report, state, found.scores.groups, best, why)
 
 
 def _without_vector(table: pd.DataFrame, report: Report, state: StoredState) -> ReportFeatures:
@@ -383,7 +461,7 @@ def _without_vector(table: pd.DataFrame, report: Report, state: StoredState) -> 
 
 
 def _matches(
-    report: Report, state: StoredState, groups: KnownGroups, found: Ranked, why: list[tuple[str, ...]]
+    report: Report, state: SearchedIndex, groups: KnownGroups, found: Ranked, why: list[tuple[str, ...]]
 ) -> list[Match]:
     """The first candidates, as many as there are reasons, with their texts, groups and explanations."""
     index = state.memory
@@ -414,7 +492,7 @@ def _matches(
 
 
 def _reasons(
-    state: StoredState, scores: QueryScores, found: Ranked, top_k: int, is_dated: bool
+    state: SearchedIndex, scores: QueryScores, found: Ranked, top_k: int, is_dated: bool
 ) -> list[tuple[str, ...]]:
     """Why each of the first ``top_k`` candidates is among them; ``is_dated`` if the report has a date of its own."""
     memory = state.memory

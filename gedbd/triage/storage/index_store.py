@@ -14,9 +14,11 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, MARKS, SqliteFile, StoreUnavailable, code_of
-from gedbd.retrieval.vocabulary import words
+from gedbd.retrieval.reports.report_features import terms_of
+from gedbd.retrieval.vocabulary import Vocabulary, words
 from gedbd.triage.bug_report import DATES, FIELDS, Report
 from gedbd.triage.storage.rows import (
     CURE,
@@ -180,6 +182,15 @@ class IndexStore(SqliteFile):
             (row_values(one) for one in reports),
         )
 
+    def write_reports(self, reports: Sequence[Report], vectors: Sequence[np.ndarray]) -> None:
+        """Adds reports with their vectors, each ``(D,)``, as ``add`` does, and the terms that they bring."""
+        vocabulary = Vocabulary(self.terms())
+        known = len(vocabulary.terms)
+        table = pd.DataFrame([[one.title, one.description] for one in reports], columns=["title", "description"])
+        terms = terms_of(table, vocabulary, learn=True)
+        self.add_terms(known, vocabulary.terms[known:])
+        self.add(map(StoredReport, reports, vectors, zip(*terms.values(), strict=True)))
+
     def delete(self, ids: Iterable[str]) -> None:
         """Deletes reports. Their links stay: two duplicates of a deleted report are still duplicates of each other."""
         self.write_all("DELETE FROM reports WHERE issue_id = ?", ((one,) for one in ids))
@@ -195,26 +206,15 @@ class IndexStore(SqliteFile):
         self.delete(ids)
         query = "DELETE FROM links WHERE report = ?1 OR duplicate = ?1 RETURNING report, duplicate, source"
         for one in ids:
-            source_of: dict[str, str] = {}
-            for report, duplicate, source in sorted(self.query(query, one)):
-                source_of.setdefault(duplicate if report == one else report, source)
-            first, *others = sorted(source_of) or [""]
-            self.write_links((other, first, source_of[other]) for other in others)
+            self.write_links(bridging_links(one, self.query(query, one)))
         self.empty_terms(self.unused_terms())
         self._restart_log()
 
     def _forget_calibration(self, report: Report) -> None:
         """Leaves a report out of the texts that an 8-bit backend was fitted to."""
         written = self.about().get("calibration")
-        if written is None:
-            return
-        texts = json.loads(written)
-        title, own, *others = map(set, words([report.title, f"{report.title} {report.description}", *texts]))
-        # A template cleans and cuts the text of a report, and may add fields to it.
-        is_own = [(bool(title) and title <= found) or 2 * len(own & found) > len(found) for found in others]
-        kept = [text for text, its_own in zip(texts, is_own, strict=True) if not its_own]
-        if len(kept) < len(texts):
-            self.write_about({"calibration": json.dumps(kept)})
+        if written is not None:
+            self.write_about({"calibration": calibration_without(report, written)})
 
     def unused_terms(self) -> np.ndarray:
         """The numbers of the terms that no report has."""
@@ -332,6 +332,29 @@ class IndexStore(SqliteFile):
         """Deletes all changes behind a last one, so that no files that were made before can be used again."""
         self.query("INSERT INTO changes (row) VALUES (NULL)")
         self.query("DELETE FROM changes")
+
+
+def bridging_links(issue_id: str, links: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
+    """Links that tie the reports together that only the links of one report have tied.
+
+    Args:
+        issue_id: The report.
+        links: Its links, each of a report, its duplicate and a source.
+    """
+    source_of: dict[str, str] = {}
+    for report, duplicate, source in sorted(links):
+        source_of.setdefault(duplicate if report == issue_id else report, source)
+    first, *others = sorted(source_of) or [""]
+    return ((other, first, source_of[other]) for other in others)
+
+
+def calibration_without(report: Report, written: str) -> str:
+    """The texts that an 8-bit backend was fitted to, as JSON, without those that come from a report."""
+    texts = json.loads(written)
+    title, own, *others = map(set, words([report.title, f"{report.title} {report.description}", *texts]))
+    # A template cleans and cuts the text of a report, and may add fields to it.
+    is_own = [(bool(title) and title <= found) or 2 * len(own & found) > len(found) for found in others]
+    return json.dumps([text for text, its_own in zip(texts, is_own, strict=True) if not its_own])
 
 
 def _split(found: Sequence[tuple[object, ...]]) -> tuple[np.ndarray, list[FeatureRow]]:

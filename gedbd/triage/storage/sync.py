@@ -8,11 +8,9 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.io.console import stage
-from gedbd.retrieval.reports.report_features import terms_of
-from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.bug_report import Report, as_table, report_from_row
 from gedbd.triage.storage.index_store import IndexStore
-from gedbd.triage.storage.rows import StoredReport, Version
+from gedbd.triage.storage.rows import Version
 from gedbd.triage.storage.state import EncodeReports
 
 EXPORT = "export: "  # source of the tracker's links begins so
@@ -65,9 +63,9 @@ class Contents(NamedTuple):
     @classmethod
     def of(cls, store: IndexStore) -> "Contents":
         """The contents of a file."""
+        if store.is_empty:
+            return cls(None, {})
         with store.snapshot():
-            if store.is_empty:
-                return cls(None, {})
             return cls(store.about().get("model"), store.contents())
 
 
@@ -106,7 +104,7 @@ def synchronise(store: IndexStore, corpus: Corpus, model: Model, encode: EncodeR
         if is_new_model:
             store.write_model(model.about | {"dim": str(vectors.dim)}, model.weights)
         store.delete(gone)
-        _write_reports(store, list(written.values()), vectors)
+        store.write_reports(list(written.values()), [vectors[report] for report in written.values()])
         store.write_not_encoded(rewritten)
         _write_corpus(store, corpus)
     own_ids = written.keys() - later.keys()
@@ -195,15 +193,6 @@ def _changed_besides(reports: dict[str, Report], before: Contents, others: Set[s
     """Stored reports that have another address or date of resolution now; these are not encoded, so vectors stay."""
     stored = before.reports.keys() & reports.keys() - others
     return [reports[one] for one in stored if not before.reports[one].has_rest_of(reports[one])]
-
-
-def _write_reports(store: IndexStore, reports: list[Report], vectors: EncodedReports) -> None:
-    vocabulary = Vocabulary(store.terms())
-    known = len(vocabulary.terms)
-    texts = pd.DataFrame([[report.title, report.description] for report in reports], columns=["title", "description"])
-    terms = terms_of(texts, vocabulary, learn=True)
-    store.add_terms(known, vocabulary.terms[known:])
-    store.add(map(StoredReport, reports, [vectors[report] for report in reports], zip(*terms.values(), strict=True)))
 
 
 def _write_corpus(store: IndexStore, corpus: Corpus) -> None:

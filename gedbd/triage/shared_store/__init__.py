@@ -1,0 +1,1 @@
+"""An index on a PostgreSQL server that several machines share."""
