@@ -17,11 +17,13 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.given_encoder import is_given
 from gedbd.triage.answer import report_from_json, report_from_text
 from gedbd.triage.bug_report import Filters, Match, Report, read_moment
+from gedbd.triage.shared_store.connections import is_server, server_of
 
 if TYPE_CHECKING:
     from gedbd.api.backtesting import BacktestResult
     from gedbd.triage.index_building import IndexModel
     from gedbd.triage.storage.sync import Changes
+    from gedbd.triage.stored_index import StoredIndex
 
 
 log = logging.getLogger("gedbd")
@@ -37,7 +39,7 @@ class Index:
     that. An index is a context manager, which closes it.
 
     Attributes:
-        path: The folder.
+        path: The folder, or the address of the server without the password.
         changes: What ``build`` has ``added``, ``updated``, left ``unchanged``, ``deleted`` and ``kept``, numbers of
             reports; None after ``open``.
 
@@ -53,16 +55,20 @@ class Index:
 
     def __init__(self, path: str | Path, encoder: AnyEncoder | None = None, *, cache_dir: str | Path | None = None):
         """See ``open``."""
+        from gedbd.triage.shared_store.shared_index import open_shared_index
         from gedbd.triage.stored_index import open_index
 
-        self.path = Path(path)
+        self.path: Path | str = server_of(path) if is_server(path) else Path(path)
         self.changes: Changes | None = None
         with plain_errors():
             known = default_cache_dir() if cache_dir is None else str(cache_dir)
             given = None if encoder is None else as_encoder(encoder)._given
             if encoder is not None and given is None:
-                raise ValueError(f"{path} stores its own encoder: set encoder= only for an encoder object")
-            self._stored = open_index(self.path, known, given=given)
+                raise ValueError(f"{self.path} stores its own encoder: set encoder= only for an encoder object")
+            if is_server(path):
+                self._stored: StoredIndex = open_shared_index(path, known, given=given)
+            else:
+                self._stored = open_index(path, known, given=given)
 
     @classmethod
     def open(
@@ -71,7 +77,7 @@ class Index:
         """Opens an index.
 
         Args:
-            path: The folder.
+            path: The folder, or the address of a PostgreSQL database, ``postgresql://user@host/database``.
             encoder: The encoder, if the index was built with an object in Python; an index holds all others itself.
             cache_dir: Folder of 8-bit models; None for that of the commands.
 
@@ -95,7 +101,7 @@ class Index:
 
         Args:
             corpus: All reports of the tracker, see ``load_corpus``; stored ones that it lacks are deleted.
-            path: The folder.
+            path: The folder, or the address of a PostgreSQL database, ``postgresql://user@host/database``.
             encoder: An ``Encoder`` or what it takes; None for that of the backtest, or ``minilm``.
             backtest: A result of ``backtest``, or the folder that it or ``gedbd backtest`` left: its encoder, ranker,
                 probabilities and threshold. Without one, the ranker that comes with gedbd is used, and
@@ -105,16 +111,18 @@ class Index:
             ValueError: If the folder or an option does not fit.
             OSError: If it cannot be written.
         """
-        from gedbd.triage.index_building import store_corpus
+        from gedbd.triage.index_building import store_corpus, store_shared_corpus
 
-        out = Path(path)
         with long_call():
-            if out.exists() and not out.is_dir():
-                raise ValueError(f"{out} is a file: give a new or existing folder")
+            if not is_server(path) and Path(path).exists() and not Path(path).is_dir():
+                raise ValueError(f"{path} is a file: give a new or existing folder")
             model = index_model(encoder, backtest)
-            changes = store_corpus(out, corpus, model, log.warning)
+            if is_server(path):
+                changes = store_shared_corpus(path, corpus, model)
+            else:
+                changes = store_corpus(Path(path), corpus, model, log.warning)
         given = None if model.given is None else model.given.given
-        index = cls(out, given, cache_dir=model.cache_dir)
+        index = cls(path, given, cache_dir=model.cache_dir)
         index.changes = changes
         return index
 

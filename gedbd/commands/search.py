@@ -3,7 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.locations import CONF_DIR
@@ -18,15 +18,22 @@ NAMES = option_names(Path(CONF_DIR) / "search.yaml")
 @command("search", partial(literal_text, option="query", names=NAMES))
 def main(cfg: DictConfig) -> None:
     """Prints the best groups for each report, their probabilities, and the reasons."""
-    check_index(Path(cfg.index))
+    if not cfg.store:
+        check_index(Path(cfg.index))
+    elif not OmegaConf.is_missing(cfg, "index"):
+        raise ValueError("index=, store=: an index is in a folder or on a server; leave one of the two out")
     with gc_paused():
         from gedbd.triage.answer import as_json, print_matches, read_queries
         from gedbd.triage.bug_report import Filters
-        from gedbd.triage.stored_index import open_index
+        from gedbd.triage.shared_store.shared_index import open_shared_index
+        from gedbd.triage.stored_index import StoredIndex, open_index
 
         queries = read_queries(cfg.query, cfg.file)
         filters = Filters.of_texts(cfg.created_from, cfg.created_before, cfg.component)
-        index = open_index(cfg.index, cfg.cache_dir, cfg.get("backend"))
+        if cfg.store:
+            index: StoredIndex = open_shared_index(cfg.store, cfg.cache_dir, cfg.get("backend"))
+        else:
+            index = open_index(cfg.index, cfg.cache_dir, cfg.get("backend"))
     console = open_console()
     for report in queries:
         matches = index.search(report, cfg.top_k, filters)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hydra.utils import instantiate
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.command import command
 from gedbd.io.console import open_console, print_line
@@ -13,6 +13,7 @@ from gedbd.io.locks import sole_process
 
 if TYPE_CHECKING:
     from gedbd.service.server import ConnectionLimits
+    from gedbd.triage.stored_index import StoredIndex
 
 
 LOCK_FILE = "serve.lock"
@@ -29,10 +30,15 @@ def main(cfg: DictConfig) -> None:
     if cfg.event is None:
         check_proxy(cfg.host, cfg.proxy)
     secret = None if cfg.event is not None else read_secret(cfg.webhook.secret_env)
-    folder = Path(cfg.index)
+    folder = Path(service_folder(cfg))
     # Two processes would both post the comments of one file, and an older event could overwrite a later one.
     with sole_process(folder / LOCK_FILE, f"index={folder} is served") if folder.is_dir() else nullcontext():
         serve(cfg, limits, token, secret)
+
+
+def service_folder(cfg: DictConfig) -> str:
+    """The folder of the index, or beside one on a server that of feedback and deliveries."""
+    return "." if cfg.store and OmegaConf.is_missing(cfg, "index") else str(cfg.index)
 
 
 def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret: str | None) -> None:
@@ -41,7 +47,12 @@ def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret
     from gedbd.service.webhook.signed_deliveries import build_webhook, run_event
 
     console = open_console()
-    index = instantiate(cfg.opened)
+    if cfg.store:
+        from gedbd.triage.shared_store.shared_index import open_shared_index
+
+        index: StoredIndex = open_shared_index(cfg.store, cfg.cache_dir, cfg.get("backend"), folder=service_folder(cfg))
+    else:
+        index = instantiate(cfg.opened)
     if cfg.event is not None:
         receiver = build_webhook(cfg.webhook, index, secret="")
         print_line(console, run_event(receiver, Path(cfg.event), cfg.event_name))

@@ -35,6 +35,8 @@ MULTIRUN_FLAGS = {"-m", "--multirun"}
 LOOKUP_LOGGER = "hydra.utils"
 INTERRUPTED_STATUS = 130  # after Ctrl-C, by the shells' convention
 TERMINATED_STATUS = 143  # likewise after SIGTERM
+# In an address of a server, which a message may quote from the command line.
+PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@/]*(?=@)|([?&]password=)[^&\s]*")
 JSON_OPTION = re.compile(r"\+{0,2}json=(true|yes|on|1)", re.IGNORECASE)
 
 Task = Callable[[DictConfig], Any]
@@ -131,7 +133,8 @@ def mistakes_in_one_line(cfg: DictConfig | None = None) -> Iterator[None]:
         line = error_line(error, written_places(cfg or OmegaConf.create(), _run_folder()))
         if line is None:
             raise
-        raise CommandError(f"error: {printable(line)}", _run_folder()) from error
+        shown = PASSWORD.sub(r"\1\2***", printable(line))
+        raise CommandError(f"error: {shown}", _run_folder()) from error
 
 
 class Terminated(KeyboardInterrupt):

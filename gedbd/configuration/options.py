@@ -26,6 +26,7 @@ from gedbd.io.files import IN_PACKAGE
 from gedbd.io.locks import OWNER, RUN_LOCK
 
 PLAIN_FLAGS = {"-m", "--multirun", "-r", "--run"}
+REPLACED_BY_STORE = ("out", "index")  # what says where an index is, unless a server has it
 PROBE = b"\0" * (1 << 16)
 
 
@@ -201,8 +202,9 @@ def _defaults(conf_dir: str, config_name: str, choices: tuple[str, ...]) -> Dict
 
 def _check_missing(cfg: DictConfig, conf: Path, config_name: str, swept: Container[str]) -> None:
     """Raises ValueError if an option that the command needs is missing."""
+    replaced = REPLACED_BY_STORE if cfg.get("store") else ()
     for name, value in plain_options(cfg).items():
-        if value == MISSING and name not in swept:
+        if value == MISSING and name not in swept and name not in replaced:
             raise ValueError(f"{name}= is required, for example: {first_example(conf, config_name)}")
 
 

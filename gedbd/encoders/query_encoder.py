@@ -167,7 +167,7 @@ def write_query_encoder(place: Path, encoder: "LoadedEncoder", precision: str) -
         "pad_token_id": encoder.tokenizer.pad_token_id,
         "tokenizer": str(encoder.tokenizer.name_or_path),
     }
-    place.parent.mkdir(0o700, exist_ok=True)
+    place.parent.mkdir(0o700, parents=True, exist_ok=True)
     try:
         with whole_folder(place) as fresh:
             # By default OpenVINO halves the precision of stored weights.

@@ -8,6 +8,7 @@ from gedbd.sampling.feedback_labels import FEEDBACK_FILE
 from gedbd.service.webhook.database import WEBHOOK_FILE, WebhookFile
 from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import FeedbackStore
+from gedbd.triage.shared_store.postgres_store import PostgresStore
 from gedbd.triage.storage.cache_files import remove_outdated
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
@@ -38,6 +39,16 @@ def forget_reports(folder: Path, ids: Sequence[str]) -> list[str]:
             store.forget(ids)
         store.checkpoint()
         remove_outdated(store)
+    return [one for one in ids if one not in stored]
+
+
+def forget_shared_reports(url: str, ids: Sequence[str]) -> list[str]:
+    """Likewise from an index on a server, without feedback and deliveries, which are in the folder of each service."""
+    with closing(PostgresStore(url, create=False, timeout_s=TIMEOUT_S)) as store:
+        with store.transaction():
+            stored = store.reports(ids)
+            store.forget(ids)
+        store.tidy()
     return [one for one in ids if one not in stored]
 
 

@@ -25,11 +25,14 @@ from gedbd.io.console import print_line, silence_library_logs
 from gedbd.io.locks import sole_process
 from gedbd.text.cleaning import shared_lines
 from gedbd.text.templates import Text
+from gedbd.triage.shared_store.postgres_store import PostgresStore
 from gedbd.triage.storage.compaction import compact
 from gedbd.triage.storage.index_folder import FILE, LOCK
 from gedbd.triage.storage.index_store import IndexStore
+from gedbd.triage.storage.report_store import ReportStore
 from gedbd.triage.storage.stored_model import (
     check_model,
+    encoder_folder,
     fitted,
     model_key,
     query_encoder,
@@ -76,24 +79,11 @@ def store_corpus(out: Path, corpus: Corpus, index_model: IndexModel, tell: Calla
         ValueError: If another process is storing a corpus in this index.
     """
     out.mkdir(0o700, parents=True, exist_ok=True)
-    settings = index_model.settings.copy()
-    # The index stores a reference instead of this machine's folder, and can be opened on another one.
-    if "cache_dir" in settings.backend:
-        settings.backend.cache_dir = "${cache_dir}"
-    plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
-    settings.cache_dir = index_model.cache_dir
-    silence_library_logs()
     with (
         sole_process(out / LOCK, f"{out}: the index is updated with a corpus"),
         closing(IndexStore(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store,
     ):
-        model = _build_model(plain, index_model.matching, index_model.weights, corpus, store)
-        given = index_model.given
-        load = cache(partial(_load_encoder, settings, model))
-        encode = _corpus_encoder(load if given is None else lambda: given, settings.text, model, store.path)
-        changes = synchronise(store, corpus, model, encode)
-        if given is None:
-            query_encoder(settings.backend, store, load)  # searches find it beside the file
+        changes = _update_store(store, corpus, index_model)
     try:
         compact(out / FILE)
     except OSError as error:
@@ -101,8 +91,43 @@ def store_corpus(out: Path, corpus: Corpus, index_model: IndexModel, tell: Calla
     return changes
 
 
+def store_shared_corpus(url: str, corpus: Corpus, index_model: IndexModel) -> Changes:
+    """Does so with an index on a server.
+
+    Args:
+        url: The address, ``postgresql://user@host:port/database``.
+        corpus: All reports.
+        index_model: LoadedEncoder and triage model.
+
+    Raises:
+        ValueError: If the server cannot be used, or another process is storing a corpus in this index.
+    """
+    with closing(PostgresStore(url, timeout_s=UPDATE_TIMEOUT_S)) as store, store.sole_builder():
+        changes = _update_store(store, corpus, index_model)
+        store.tidy()
+    return changes
+
+
+def _update_store(store: ReportStore, corpus: Corpus, index_model: IndexModel) -> Changes:
+    settings = index_model.settings.copy()
+    # The index stores a reference instead of this machine's folder, and can be opened on another one.
+    if "cache_dir" in settings.backend:
+        settings.backend.cache_dir = "${cache_dir}"
+    plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
+    settings.cache_dir = index_model.cache_dir
+    silence_library_logs()
+    model = _build_model(plain, index_model.matching, index_model.weights, corpus, store)
+    given = index_model.given
+    load = cache(partial(_load_encoder, settings, model))
+    encode = _corpus_encoder(load if given is None else lambda: given, settings.text, model, store.path)
+    changes = synchronise(store, corpus, model, encode)
+    if given is None:  # searches find it converted
+        query_encoder(settings.backend, encoder_folder(store, index_model.cache_dir), model.about["model"], load)
+    return changes
+
+
 def _build_model(
-    settings: str, matching: TriageModel, weights: Path | None, corpus: Corpus, store: IndexStore
+    settings: str, matching: TriageModel, weights: Path | None, corpus: Corpus, store: ReportStore
 ) -> Model:
     """The model for an index: the stored one if it is the same, which keeps what was fitted to its corpus."""
     state = b""
@@ -139,7 +164,7 @@ def _load_encoder(settings: DictConfig, model: Model) -> "LoadedEncoder":
 
 
 def _corpus_encoder(
-    load: Callable[[], "LoadedEncoder | GivenEncoder"], text_settings: DictConfig, model: Model, path: Path
+    load: Callable[[], "LoadedEncoder | GivenEncoder"], text_settings: DictConfig, model: Model, path: Path | str
 ) -> Callable[[pd.DataFrame], np.ndarray]:
     """Encodes many reports through the embedding cache; the encoder is loaded when the first ones are given."""
     from gedbd.encoders.loaded_encoder import calibration_texts
@@ -157,15 +182,15 @@ def _corpus_encoder(
     return encode
 
 
-def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
+def update_index(cfg: DictConfig, console: Console) -> Changes:
     """Brings an index to the state of a corpus; with another model than before, every report is encoded again.
 
     Args:
         cfg: The composed configuration of ``conf/index.yaml``.
-        out: The folder of the index.
         console: Where warnings are printed.
     """
     tested, matching, weights = chosen_model(cfg)
+    out = Path("" if cfg.store else cfg.out)
     if out.exists() and not out.is_dir():
         raise ValueError(f"out={out} is a file: give a new or existing folder")
     dataset = tested.dataset if OmegaConf.is_missing(cfg.dataset, "path") else cfg.dataset
@@ -180,6 +205,8 @@ def update_index(cfg: DictConfig, out: Path, console: Console) -> Changes:
     backend = OmegaConf.to_container(backend, resolve=True)
     settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "backend": backend})
     model = IndexModel(settings, matching, weights, cfg.cache_dir)
+    if cfg.store:
+        return store_shared_corpus(cfg.store, corpus, model)
     return store_corpus(out, corpus, model, partial(print_line, console))
 
 

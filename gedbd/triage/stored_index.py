@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,11 +16,9 @@ from gedbd.encoders.given_encoder import GivenEncoder
 from gedbd.io.console import stage
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
-from gedbd.retrieval.reports.feature_store import FeatureStore
-from gedbd.retrieval.reports.first_stage import FirstStage, QueryScores, find_candidates
+from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import IDENTIFIER_MARK, ReportFeatures, days_of
-from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.backtesting.thresholds import TargetResult
 from gedbd.triage.bug_report import Filters, Match, Report, as_table, check_report, check_top_k, without_surrogates
 from gedbd.triage.confidence import NUM_COMPARED, confidence_features
@@ -30,10 +28,10 @@ from gedbd.triage.storage.compaction import Compaction, is_due
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.index_folder import FILE, check_index
 from gedbd.triage.storage.index_store import IndexStore
+from gedbd.triage.storage.report_store import ReportStore
 from gedbd.triage.storage.rows import StoredReport
-from gedbd.triage.storage.state import CurrentState, EncodeReports, LoadModel, StoredState
+from gedbd.triage.storage.state import CurrentState, EncodeReports, LoadModel, SearchState, StoredState
 from gedbd.triage.storage.stored_model import load_model
-from gedbd.triage.storage.string_table import Ids
 from gedbd.triage.triage_model import TriageModel
 
 if TYPE_CHECKING:
@@ -153,11 +151,10 @@ class StoredIndex:
         """
         check_stored(reports)
         with self._current.exclusive() as state:
-            changed = changed_reports(state.reader, state.about.get("url_template", ""), reports, fields)
+            changed = changed_reports(state.reader, reports, fields)
             if changed.reports:
                 changed = self._store(state, changed, reports, fields)
-        said = {report.issue_id: "unchanged" for report in reports}
-        return said | {one: "updated" if one in changed.stored else "added" for one in changed.reports}
+        return changed.said(reports)
 
     def link(self, report_id: str, duplicate_id: str, source: str) -> None:
         """Marks two stored reports as duplicates, which merges their groups.
@@ -236,8 +233,7 @@ class StoredIndex:
             memory = change.state.memory
             store = change.state.writer
             if change.state is not state:  # another process has written since; the lock now keeps this state
-                template = change.state.about.get("url_template", "")
-                changed = changed_reports(change.state.reader, template, given, fields)
+                changed = changed_reports(change.state.reader, given, fields)
                 if not changed.reports:
                     return changed
                 reports = list(changed.reports.values())
@@ -305,21 +301,10 @@ class Changed(NamedTuple):
     stored: dict[str, Report]
     reports: dict[str, Report]
 
-
-def changed_reports(
-    reader: "ReportTexts", template: str, reports: Sequence[Report], fields: Sequence[str] | None
-) -> Changed:
-    """Compares reports with the stored ones.
-
-    Args:
-        reader: The stored ones.
-        template: Of addresses; empty for none.
-        reports: See ``StoredIndex.add``.
-        fields: Likewise.
-    """
-    stored = reader.reports([report.issue_id for report in reports])
-    wanted = {one.issue_id: _filled(one, stored.get(one.issue_id), template, fields) for one in reports}
-    return Changed(stored, {one: report for one, report in wanted.items() if stored.get(one) != report})
+    def said(self, given: Sequence[Report]) -> dict[str, str]:
+        """What ``StoredIndex.add`` says of each report."""
+        said = {report.issue_id: "unchanged" for report in given}
+        return said | {one: "updated" if one in self.stored else "added" for one in self.reports}
 
 
 def check_stored(reports: Sequence[Report]) -> None:
@@ -328,6 +313,14 @@ def check_stored(reports: Sequence[Report]) -> None:
         check_report(report)
         if not report.issue_id.strip():
             raise ValueError("a report without an id cannot be stored: give issue_id")
+
+
+def changed_reports(store: ReportStore, reports: Sequence[Report], fields: Sequence[str] | None) -> Changed:
+    """Compares reports with the stored ones; see ``StoredIndex.add``."""
+    stored = store.reports([report.issue_id for report in reports])
+    template = store.about().get("url_template", "")
+    wanted = {one.issue_id: _filled(one, stored.get(one.issue_id), template, fields) for one in reports}
+    return Changed(stored, {one: report for one, report in wanted.items() if stored.get(one) != report})
 
 
 def encode_in_batches(encode: EncodeReports, table: pd.DataFrame) -> np.ndarray:
@@ -367,7 +360,7 @@ class Ranked(NamedTuple):
     probability: np.ndarray
 
 
-def find_matches(state: StoredState, report: Report, top_k: int, filters: Filters) -> list[Match]:
+def find_matches(state: SearchState, report: Report, top_k: int, filters: Filters) -> list[Match]:
     """See ``StoredIndex.search``.
 
     Raises:
@@ -381,77 +374,16 @@ def find_matches(state: StoredState, report: Report, top_k: int, filters: Filter
     query = _without_vector(table, report, state)
     allowed = _allowed(index, count, report, filters)
     found = find_candidates(QueryScores(index.store, query, groups, vector=vector.result), allowed)
-    return rank_candidates(state, report, found, top_k)
-
-
-class SearchedIndex(Protocol):
-    """What ranking the candidates of a report reads of an index; see ``StoredState`` and ``InMemoryIndex``."""
-
-    @property
-    def matching(self) -> TriageModel:
-        """What was learned from the tracker's history."""
-
-    @property
-    def memory(self) -> "SearchedReports":
-        """The reports that are compared."""
-
-    @property
-    def reader(self) -> "ReportTexts":
-        """Their texts."""
-
-
-class SearchedReports(Protocol):
-    """The reports that are compared."""
-
-    store: FeatureStore
-
-    @property
-    def ids(self) -> Ids | Sequence[str]:
-        """Issue id of each."""
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """Names terms of the query."""
-
-    def members(self, groups: KnownGroups, row: int) -> list[int]:
-        """The rows of a report's group."""
-
-    def rarity(self, words: Sequence[str], count: int) -> np.ndarray:
-        """Weights of words."""
-
-
-class ReportTexts(Protocol):
-    """Texts and addresses of stored reports."""
-
-    def reports(self, ids: Sequence[str]) -> dict[str, Report]:
-        """Stored reports by id."""
-
-    def urls(self, ids: Sequence[str]) -> dict[str, str]:
-        """Addresses by id."""
-
-
-def rank_candidates(state: SearchedIndex, report: Report, found: FirstStage, top_k: int) -> list[Match]:
-    """Ranks the candidates of a report, and explains the best ones.
-
-    Args:
-        state: The index.
-        report: The new report.
-        found: Its candidates.
-        top_k: Number of groups.
-
-    Raises:
-        StoreUnavailable: If the texts of the reports that were found cannot be read.
-    """
     (features,) = candidate_features([found])
     scores = state.matching.ranker.scores(features)
     order = np.argsort(-scores, kind="stable")[: max(top_k, NUM_COMPARED)]
     probability = state.matching.confidence(confidence_features(features[order], scores[order]))
     best = Ranked(found.row[order], scores[order], features[order], probability)
     why = _reasons(state, found.scores, best, top_k, bool(report.created_at))
-    return _matches(report, state, found.scores.groups, best, why)
+    return _matches(report, state, groups, best, why)
 
 
-def _without_vector(table: pd.DataFrame, report: Report, state: StoredState) -> ReportFeatures:
+def _without_vector(table: pd.DataFrame, report: Report, state: SearchState) -> ReportFeatures:
     """The other features of a query; one without a date comes after all that is stored, also what was resolved."""
     query = state.memory.encoder.encode(table, np.empty((1, 0), dtype=np.float32), learn=False)
     if report.created_at:
@@ -461,7 +393,7 @@ def _without_vector(table: pd.DataFrame, report: Report, state: StoredState) -> 
 
 
 def _matches(
-    report: Report, state: SearchedIndex, groups: KnownGroups, found: Ranked, why: list[tuple[str, ...]]
+    report: Report, state: SearchState, groups: KnownGroups, found: Ranked, why: list[tuple[str, ...]]
 ) -> list[Match]:
     """The first candidates, as many as there are reasons, with their texts, groups and explanations."""
     index = state.memory
@@ -472,7 +404,7 @@ def _matches(
     urls = state.reader.urls([issue_id for ids in members for issue_id in ids])
     # Others may have been deleted since the search began.
     places = [place for place, ids in enumerate(members) if best[place] in stored and ids[0] in stored]
-    num_reports = len(groups.group)
+    num_reports = len(index.store.terms["text"])
     found_reports = [stored[best[place]] for place in places]
     explanations = explain(report, found_reports, lambda words: index.rarity(words, num_reports))
     matches = []
@@ -492,7 +424,7 @@ def _matches(
 
 
 def _reasons(
-    state: SearchedIndex, scores: QueryScores, found: Ranked, top_k: int, is_dated: bool
+    state: SearchState, scores: QueryScores, found: Ranked, top_k: int, is_dated: bool
 ) -> list[tuple[str, ...]]:
     """Why each of the first ``top_k`` candidates is among them; ``is_dated`` if the report has a date of its own."""
     memory = state.memory
@@ -505,8 +437,8 @@ def _reasons(
     for values, one, places, num_errors in zip(
         features.tolist(), added, identifiers.by_report(), errors.number.tolist(), strict=True
     ):
-        rarest_first = own[places[np.argsort(frequency[places], kind="stable")]]
-        named = [memory.vocabulary[number].removeprefix(IDENTIFIER_MARK) for number in rarest_first.tolist()]
+        names = [memory.vocabulary[number].removeprefix(IDENTIFIER_MARK) for number in own[places].tolist()]
+        named = [name for _, name in sorted(zip(frequency[places].tolist(), names, strict=True))]  # the rarest first
         facts = dict(zip(FEATURES, values, strict=True)) | ({} if is_dated else {"days": np.nan})
         why.append(reasons(one, facts, named, num_errors))
     return why

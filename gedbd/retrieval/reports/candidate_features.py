@@ -158,12 +158,12 @@ def _of_times(candidates: _Candidates) -> dict[str, np.ndarray]:
     columns = {}
     for name, some in (("days", rows), ("days since first", first), ("days since last", last)):
         columns[name] = np.log1p(np.abs(day - store["day"][some]))
-    columns["reports since"] = np.log1p(candidates.of_queries(one.count for one in scores) - last)
+    ends = np.cumsum(number)
+    lasts = list(zip(scores, (last[end - size : end] for end, size in zip(ends, number, strict=True)), strict=True))
+    columns["reports since"] = np.log1p(np.concatenate([store.num_since(rows, one.count) for one, rows in lasts]))
     component = candidates.of_queries(one.query.columns["component"][0] for one in scores)
     is_same = (store["component"][last] == component) & (component >= 0)
-    ends = np.cumsum(number)
-    lasts = zip(scores, (ends - number).tolist(), ends.tolist(), strict=True)
-    since = [len(one.of_component) - one.of_component.searchsorted(last[start:end]) for one, start, end in lasts]
+    since = [store.num_of_component_since(rows, one.of_component) for one, rows in lasts]
     columns["reports of component since"] = np.where(is_same, np.log1p(np.concatenate(since)), np.nan)
     # 1 where a candidate was not resolved before the query came in, also where it has no date of resolution: a
     # comparison with NaN is false. Where no stored report has such a date, all would look open.

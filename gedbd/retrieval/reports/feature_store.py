@@ -92,6 +92,14 @@ class FeatureStore:
             self._first_resolved = int(rows[0]) if len(rows) else len(self)
         return self._first_resolved
 
+    def num_since(self, rows: np.ndarray, count: int) -> np.ndarray:
+        """How many of the first ``count`` reports there are from each of some rows on, ``(R,)``."""
+        return np.asarray(count - rows)
+
+    def num_of_component_since(self, rows: np.ndarray, of_component: np.ndarray) -> np.ndarray:
+        """Likewise how many of the reports of a component, which are in ascending rows."""
+        return np.asarray(len(of_component) - of_component.searchsorted(rows))
+
     def mean_vector(self, count: int) -> np.ndarray:
         """The mean of the first ``count`` vectors, rounded down to a multiple of ``MEAN_STEP``, ``(D,)``."""
         steps = count // MEAN_STEP

@@ -249,7 +249,8 @@ def quick_sums(scores: QueryScores, rows: np.ndarray, dense: np.ndarray, words: 
         total = total + WEIGHTS[field] * ((code >= 0) & (store[field][rows] == code))
     days = np.abs(query.columns["day"][0] - store["day"][rows])
     # Without dates, rows count as days.
-    return np.asarray(total - WEIGHTS["recency"] * np.log1p(np.where(np.isnan(days), scores.count - rows, days)))
+    apart = np.where(np.isnan(days), store.num_since(rows, scores.count), days)
+    return np.asarray(total - WEIGHTS["recency"] * np.log1p(apart))
 
 
 def _latest(scores: QueryScores, allowed: np.ndarray | None) -> np.ndarray:

@@ -4,25 +4,40 @@ The password is in no message: messages name the server by user, host, port and 
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from gedbd.io.sqlite_file import StoreUnavailable
+from gedbd.triage.bug_report import Filters, Report
 
 if TYPE_CHECKING:
     from psycopg import Connection, Error
 
+ReportOrFilters = TypeVar("ReportOrFilters", Report, Filters)
 SCHEMES = ("postgresql://", "postgres://")
 EXAMPLE = "postgresql://user@host:5432/database"
 # What the address may set otherwise. A server that stops answering is given up after half a minute.
 DEFAULTS = {"connect_timeout": "5", "tcp_user_timeout": "30000", "application_name": "gedbd"}
-MAX_IDLE = 16  # connections that are kept for the next calls
 MAX_REASON = 200  # characters of a message of the server
 RETRY_S = 5
-PASSWORD_CURE = "set PGPASSWORD, or write the password to ~/.pgpass"
-LOCK_TIMEOUT_S = 5.0
+NUL = "\ufffd"  # what takes the place of NUL characters, which PostgreSQL cannot store
+# What to do, by the beginning of a SQLSTATE; the first that fits.
+CURES = {
+    "0A": "install pgvector on the server, on Debian with apt-get install postgresql-16-pgvector",
+    "58P01": "install pgvector on the server, on Debian with apt-get install postgresql-16-pgvector",
+    "42501": "let the owner of the database run CREATE EXTENSION vector, and grant this user CREATE on the database",
+    "42P01": "build an index with gedbd index store=... dataset=...",
+    "3F": "build an index with gedbd index store=... dataset=...",
+    "28": "correct the user, and set PGPASSWORD or write the password to ~/.pgpass",
+    "55P03": "another process is changing the index: try again in a moment",
+    "40": "another process is changing the index: try again in a moment",
+    "53": "free space, memory or connections of the server",
+}
+UNREACHABLE = "start the server, or correct the address"
 
 
 class ServerConnections:
@@ -51,21 +66,18 @@ class ServerConnections:
         except (ProgrammingError, ValueError):
             # Without the reason and the cause, which may quote the password.
             raise ValueError(f"store= is not an address that PostgreSQL can read: write it like {EXAMPLE}") from None
-        self._parameters = DEFAULTS | given
+        self._parameters: dict[str, Any] = DEFAULTS | given
         self._password = given.get("password", "")
         user = f"{given['user']}@" if given.get("user") else ""
         port = f":{given['port']}" if given.get("port") else ""
         self.shown = f"postgresql://{user}{given.get('host', '')}{port}/{given.get('dbname', '')}"
-        self._idle: list[Connection[Any]] = []
-        self._lock = threading.Lock()
+        self._idle: deque[Connection[Any]] = deque()
         self._thread = threading.local()
 
     def close(self) -> None:
         """Closes the connections that no thread is using."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+        while self._idle:
+            self._idle.pop().close()
 
     @property
     def is_in_transaction(self) -> bool:
@@ -73,118 +85,95 @@ class ServerConnections:
         return getattr(self._thread, "connection", None) is not None
 
     @contextmanager
-    def transaction(self, read_only: bool, lock_timeout_s: float = LOCK_TIMEOUT_S) -> Iterator["Connection[Any]"]:
-        """A transaction, in which all statements of this thread take part; one inside another is the outer one.
-
-        Args:
-            read_only: Every statement sees the state that the first one saw. Otherwise each sees what is committed.
-            lock_timeout_s: How long to wait for a lock.
+    def transaction(self, *first: str) -> Iterator[None]:
+        """A transaction of this thread, which begins with some statements; in another one, that one goes on.
 
         Raises:
             StoreUnavailable: If the server cannot be used.
         """
-        outer = getattr(self._thread, "connection", None)
-        if outer is not None:
-            yield outer
+        if self.is_in_transaction:
+            yield
             return
-        from psycopg import Error
-
-        try:
-            connection = self._begun(read_only, lock_timeout_s)
+        with self.connection() as connection, connection.transaction():
             self._thread.connection = connection
             try:
-                with connection.transaction():
-                    yield connection
+                for statement in first:
+                    connection.execute(statement)
+                yield
             finally:
                 self._thread.connection = None
-                self._give_back(connection)
-        except Error as error:
-            raise self._unavailable(error) from error
 
     @contextmanager
-    def alone(self) -> Iterator["Connection[Any]"]:
-        """A connection without a transaction, for what PostgreSQL does outside of one."""
+    def connection(self) -> Iterator["Connection[Any]"]:
+        """A connection that no other thread uses meanwhile; a statement is a transaction of its own."""
         from psycopg import Error
 
         try:
-            connection = self._connect()
-            try:
-                yield connection
-            finally:
-                connection.close()
+            connection = self._take()
+            yield connection
+            self._idle.append(connection)  # after an error it is closed with its last reference
         except Error as error:
             raise self._unavailable(error) from error
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows of a statement, in the transaction of this thread or in one of its own, which only reads."""
-        with self.transaction(read_only=True) as connection:
-            done = connection.execute(statement, values, binary=True)  # type: ignore[call-overload]
+        """The rows of a statement, in the transaction of this thread or in one of its own."""
+        with self.transaction():
+            done = self._thread.connection.execute(statement, list(map(_storable, values)), binary=True)
             return done.fetchall() if done.description else []
 
-    def write_all(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Runs a statement for each of some rows, in the transaction of this thread."""
-        if rows:
-            with self.transaction(read_only=False) as connection, connection.cursor() as cursor:
-                cursor.executemany(statement, rows)  # type: ignore[arg-type]
+    def copy(self, table: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Adds rows with columns of some types to a table, in the transaction of this thread."""
+        with (
+            self._thread.connection.cursor() as cursor,
+            cursor.copy(f"COPY {table} FROM STDIN (FORMAT binary)") as copy,
+        ):
+            copy.set_types(types)
+            for row in rows:
+                copy.write_row([_storable(value) for value in row])
 
-    def _begun(self, read_only: bool, lock_timeout_s: float) -> "Connection[Any]":
-        """A connection that answers, with the properties of the next transaction."""
-        from psycopg import IsolationLevel, OperationalError
-
-        level = IsolationLevel.REPEATABLE_READ if read_only else IsolationLevel.READ_COMMITTED
-        timeout = f"SET lock_timeout = {round(1000 * lock_timeout_s)}"
-        while True:
-            with self._lock:
-                connection = self._idle.pop() if self._idle else None
-            is_new = connection is None
-            if connection is None:
-                connection = self._connect()
-            try:
-                connection.isolation_level, connection.read_only = level, read_only
-                connection.execute(timeout)
-            except OperationalError:
-                connection.close()
-                if is_new:
-                    raise
-                continue  # the server has been restarted since
-            return connection
-
-    def _connect(self) -> "Connection[Any]":
+    def _take(self) -> "Connection[Any]":
         import psycopg
 
-        connection = psycopg.connect(**self._parameters, autocommit=True)  # type: ignore[arg-type]
+        while self._idle:
+            try:
+                connection = self._idle.pop()
+                connection.execute("")
+                return connection
+            except (IndexError, psycopg.OperationalError):
+                continue  # another thread was quicker, or the server has been restarted since
+        connection = psycopg.connect(**self._parameters, autocommit=True)
         connection.execute("SET client_encoding = 'UTF8'")
         return connection
 
-    def _give_back(self, connection: "Connection[Any]") -> None:
-        from psycopg.pq import TransactionStatus
-
-        with self._lock:
-            if connection.info.transaction_status == TransactionStatus.IDLE and len(self._idle) < MAX_IDLE:
-                self._idle.append(connection)
-                return
-        connection.close()
-
     def _unavailable(self, error: "Error") -> StoreUnavailable:
         """An error of the server as one line that says what to do."""
-        from psycopg import errors
-
-        reason = " ".join(str(error).split())
+        reason = " ".join(str(error).split()).partition(" Is the server running")[0]
         if self._password:
             reason = reason.replace(self._password, "***")
-        reason = reason[:MAX_REASON]
-        busy = (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure)
-        if isinstance(error, busy):
-            return StoreUnavailable(f"{self.shown} is being changed: try again in a moment", RETRY_S)
-        if isinstance(error, errors.FeatureNotSupported | errors.UndefinedFile) and "extension" in reason:
-            cure = "install pgvector on it, on Debian with apt-get install postgresql-16-pgvector"
-            return StoreUnavailable(f"{self.shown}: the server lacks the extension vector: {cure}")
-        if isinstance(error, errors.InsufficientPrivilege):
-            cure = "let the owner of the database run CREATE EXTENSION vector, and grant this user CREATE on it"
-            return StoreUnavailable(f"{self.shown}: {reason}: {cure}")
-        if isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName):
-            return StoreUnavailable(f"{self.shown} holds no index: build one with gedbd index store={self.shown}")
-        if error.sqlstate is None or error.sqlstate.startswith(("08", "28", "3D", "57P")):
-            cure = PASSWORD_CURE if "password" in reason else "start the server, or correct the address"
-            return StoreUnavailable(f"{self.shown} does not answer ({reason}): {cure}", RETRY_S)
-        return StoreUnavailable(f"{self.shown}: {reason}", RETRY_S)
+        state = error.sqlstate or ""
+        cure = next((cure for code, cure in CURES.items() if state.startswith(code)), "")
+        if not state:  # there was no connection
+            cure = CURES["28"] if "password" in reason else UNREACHABLE
+        return StoreUnavailable(f"{self.shown}: {reason[:MAX_REASON]}" + (f": {cure}" if cure else ""), RETRY_S)
+
+
+def is_server(place: object) -> TypeGuard[str]:
+    """Whether a place of an index is the address of a server."""
+    return isinstance(place, str) and place.startswith(SCHEMES)
+
+
+def server_of(url: str) -> str:
+    """An address without its password. Raises ValueError if it is invalid."""
+    return ServerConnections(url).shown
+
+
+def storable(one: ReportOrFilters) -> ReportOrFilters:
+    """A report, or filters of reports, as PostgreSQL can store them."""
+    return replace(one, **{name: _storable(value) for name, value in vars(one).items()})
+
+
+def _storable(value: Any) -> Any:
+    """A value without NUL characters."""
+    if isinstance(value, str):
+        return value.replace("\0", NUL) if "\0" in value else value
+    return list(map(_storable, value)) if isinstance(value, list) and value and isinstance(value[0], str) else value

@@ -6,7 +6,6 @@ transactions, is in the standard library and needs no server. Model and reports 
 that vectors of two models are never mixed, and a process that is killed leaves the last complete state.
 """
 
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,8 +17,9 @@ import pandas as pd
 
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, MARKS, SqliteFile, StoreUnavailable, code_of
 from gedbd.retrieval.reports.report_features import terms_of
-from gedbd.retrieval.vocabulary import Vocabulary, words
+from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.bug_report import DATES, FIELDS, Report
+from gedbd.triage.storage.report_store import bridging_links, calibration_without
 from gedbd.triage.storage.rows import (
     CURE,
     TERM_COLUMNS,
@@ -65,7 +65,7 @@ COLUMNS = ", ".join(FIELDS)
 
 
 class IndexStore(SqliteFile):
-    """One index file. Several threads and processes may share it; they see complete changes only.
+    """One index file; a ``ReportStore``. Several threads and processes may share it; they see complete changes only.
 
     Every method raises ``StoreUnavailable`` if the file cannot be used.
 
@@ -135,7 +135,7 @@ class IndexStore(SqliteFile):
         return int(self.query("SELECT count(*) FROM reports")[0][0])
 
     def about(self) -> dict[str, str]:
-        """Name of the tracker, settings, model and other facts about the index, by name."""
+        """See ``ReportStore``."""
         return dict(self.query("SELECT name, value FROM about"))
 
     def dim(self) -> int:
@@ -146,16 +146,16 @@ class IndexStore(SqliteFile):
         return int(written)
 
     def write_about(self, values: dict[str, str]) -> None:
-        """Adds or replaces facts about the index."""
+        """See ``ReportStore``."""
         self.write_all("INSERT OR REPLACE INTO about VALUES (?, ?)", values.items())
 
     def weights(self) -> bytes:
-        """The encoder's weights, as ``torch.save`` wrote them; empty for an untrained encoder."""
+        """See ``ReportStore``."""
         chunks = self.query("SELECT data FROM weights ORDER BY part")
         return b"".join(data for (data,) in chunks)
 
     def write_model(self, values: dict[str, str], weights: bytes) -> None:
-        """Replaces the model, and deletes everything that the former model encoded. Links stay."""
+        """See ``ReportStore``."""
         for table in ("about", "weights", "terms", "reports"):
             self.query(f"DELETE FROM {table}")
         self.write_about(values)
@@ -183,7 +183,7 @@ class IndexStore(SqliteFile):
         )
 
     def write_reports(self, reports: Sequence[Report], vectors: Sequence[np.ndarray]) -> None:
-        """Adds reports with their vectors, each ``(D,)``, as ``add`` does, and the terms that they bring."""
+        """See ``ReportStore``; the terms that they bring are added too."""
         vocabulary = Vocabulary(self.terms())
         known = len(vocabulary.terms)
         table = pd.DataFrame([[one.title, one.description] for one in reports], columns=["title", "description"])
@@ -192,29 +192,21 @@ class IndexStore(SqliteFile):
         self.add(map(StoredReport, reports, vectors, zip(*terms.values(), strict=True)))
 
     def delete(self, ids: Iterable[str]) -> None:
-        """Deletes reports. Their links stay: two duplicates of a deleted report are still duplicates of each other."""
+        """See ``ReportStore``."""
         self.write_all("DELETE FROM reports WHERE issue_id = ?", ((one,) for one in ids))
 
     def forget(self, ids: Sequence[str]) -> None:
-        """Deletes all that came from some reports, stored or not, for ``checkpoint`` to erase it.
-
-        Their links go too; instead, the reports that one was linked to are linked to the first of them, and stay
-        duplicates of each other.
-        """
+        """See ``ReportStore``; ``checkpoint`` erases the bytes."""
         for report in self.reports(ids).values():
-            self._forget_calibration(report)
+            written = self.about().get("calibration")
+            if written is not None:
+                self.write_about({"calibration": calibration_without(report, written)})
         self.delete(ids)
         query = "DELETE FROM links WHERE report = ?1 OR duplicate = ?1 RETURNING report, duplicate, source"
         for one in ids:
             self.write_links(bridging_links(one, self.query(query, one)))
         self.empty_terms(self.unused_terms())
         self._restart_log()
-
-    def _forget_calibration(self, report: Report) -> None:
-        """Leaves a report out of the texts that an 8-bit backend was fitted to."""
-        written = self.about().get("calibration")
-        if written is not None:
-            self.write_about({"calibration": calibration_without(report, written)})
 
     def unused_terms(self) -> np.ndarray:
         """The numbers of the terms that no report has."""
@@ -241,24 +233,24 @@ class IndexStore(SqliteFile):
         self.write_all("UPDATE terms SET term = ? WHERE number = ? AND term = ''", values)
 
     def write_links(self, links: Iterable[tuple[str, str, str]]) -> None:
-        """Adds links, each of a report, its duplicate and a source."""
+        """See ``ReportStore``."""
         self.write_all("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", links)
 
     def urls(self, ids: Sequence[str]) -> dict[str, str]:
-        """Addresses of the reports that have one, by id."""
+        """See ``ReportStore``."""
         return dict(self.select(f"SELECT issue_id, url FROM reports WHERE url != '' AND issue_id IN {MARKS}", ids))
 
     def write_not_encoded(self, reports: Iterable[Report]) -> None:
-        """Replaces what is not encoded of stored reports: their addresses and dates of resolution."""
+        """See ``ReportStore``."""
         values = ((report.url, written_date(report.resolved_at), report.issue_id) for report in reports)
         self.write_all("UPDATE reports SET url = ?, resolved_at = ? WHERE issue_id = ?", values)
 
     def clear_links(self, source: str) -> None:
-        """Deletes all links whose source begins with ``source``."""
+        """See ``ReportStore``."""
         self.query("DELETE FROM links WHERE substr(source, 1, length(?)) = ?", source, source)
 
     def delete_links(self, report: str, duplicate: str, source: str | None) -> bool:
-        """Deletes the links between two reports in both directions, of one source or all; returns if there were any."""
+        """See ``ReportStore``."""
         query = "DELETE FROM links WHERE report = ? AND duplicate = ? AND source = coalesce(?, source) RETURNING 1"
         one_way = self.query(query, report, duplicate, source)
         other_way = self.query(query, duplicate, report, source)
@@ -277,7 +269,7 @@ class IndexStore(SqliteFile):
         return []
 
     def contents(self) -> dict[str, Version]:
-        """The version of each report by id, in order."""
+        """See ``ReportStore``."""
         names = ", ".join(Version._fields)
         rows = self.query(f"SELECT issue_id, {names} FROM reports ORDER BY row")
         return {issue_id: Version(*values) for issue_id, *values in rows}
@@ -292,7 +284,7 @@ class IndexStore(SqliteFile):
         return _split(self.select(f"SELECT row, {FEATURES} FROM reports WHERE row IN {MARKS} ORDER BY row", keys))
 
     def reports(self, ids: Sequence[str]) -> dict[str, Report]:
-        """Stored reports by id; unknown ids are left out."""
+        """See ``ReportStore``."""
         rows = self.select(f"SELECT {COLUMNS} FROM reports WHERE issue_id IN {MARKS}", ids)
         for row in rows:
             if not all(isinstance(value, str | None) for value in row):
@@ -332,29 +324,6 @@ class IndexStore(SqliteFile):
         """Deletes all changes behind a last one, so that no files that were made before can be used again."""
         self.query("INSERT INTO changes (row) VALUES (NULL)")
         self.query("DELETE FROM changes")
-
-
-def bridging_links(issue_id: str, links: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
-    """Links that tie the reports together that only the links of one report have tied.
-
-    Args:
-        issue_id: The report.
-        links: Its links, each of a report, its duplicate and a source.
-    """
-    source_of: dict[str, str] = {}
-    for report, duplicate, source in sorted(links):
-        source_of.setdefault(duplicate if report == issue_id else report, source)
-    first, *others = sorted(source_of) or [""]
-    return ((other, first, source_of[other]) for other in others)
-
-
-def calibration_without(report: Report, written: str) -> str:
-    """The texts that an 8-bit backend was fitted to, as JSON, without those that come from a report."""
-    texts = json.loads(written)
-    title, own, *others = map(set, words([report.title, f"{report.title} {report.description}", *texts]))
-    # A template cleans and cuts the text of a report, and may add fields to it.
-    is_own = [(bool(title) and title <= found) or 2 * len(own & found) > len(found) for found in others]
-    return json.dumps([text for text, its_own in zip(texts, is_own, strict=True) if not its_own])
 
 
 def _split(found: Sequence[tuple[object, ...]]) -> tuple[np.ndarray, list[FeatureRow]]:

@@ -150,8 +150,8 @@ def check_features(rows: Sequence[FeatureRow], dim: int, terms: int, path: Path)
             raise damaged(path, f"a report has words that are not among its {terms:,} terms")
 
 
-def damaged(path: Path, reason: str) -> ValueError:
-    """The error for a damaged file."""
+def damaged(path: Path | str, reason: str) -> ValueError:
+    """The error for a damaged file, or index on a server."""
     return ValueError(f"{path} is damaged ({reason}): {CURE}")
 
 

@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from gedbd.triage.report_encoder import BatchingEncoder
 from gedbd.triage.storage.cache_files import read_cache, read_index
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.index_store import IndexStore
+from gedbd.triage.storage.report_store import ReportStore
 from gedbd.triage.triage_model import TriageModel
 
 EXCLUSIVE_TIMEOUT_S = 5.0
@@ -31,28 +33,39 @@ log = logging.getLogger("gedbd")
 
 
 @dataclass(frozen=True)
-class StoredState:
-    """One state of an index. A change makes another one, and searches go on with theirs.
+class SearchState:
+    """What a search reads of an index.
 
     Attributes:
-        writer: The connection to the file that changes it.
-        reader: A connection that reads without waiting for the former.
-        version: ``IndexStore.changes`` of the reader when it was read.
-        about: Facts about the index, see ``IndexStore.about``.
-        encode: Encodes reports as the stored ones were encoded.
-        encode_one: Likewise starts to encode one report, for several threads.
+        reader: The texts of the stored reports.
+        encode_one: Starts to encode one report as the stored ones were encoded, for several threads.
         matching: What was learned from the tracker's history.
         memory: The features of the stored reports.
     """
 
-    writer: IndexStore
+    reader: ReportStore
+    encode_one: Callable[[pd.DataFrame], Future[np.ndarray]]
+    matching: TriageModel
+    memory: InMemoryIndex
+
+
+@dataclass(frozen=True)
+class StoredState(SearchState):
+    """One state of an index file. A change makes another one, and searches go on with theirs.
+
+    Attributes:
+        reader: A connection that reads without waiting for ``writer``.
+        writer: The connection to the file that changes it.
+        version: ``IndexStore.changes`` of the reader when it was read.
+        about: Facts about the index, see ``ReportStore.about``.
+        encode: Encodes reports as the stored ones were encoded.
+    """
+
     reader: IndexStore
+    writer: IndexStore
     version: int
     about: dict[str, str]
     encode: EncodeReports
-    encode_one: BatchingEncoder
-    matching: TriageModel
-    memory: InMemoryIndex
 
     @property
     def is_stale(self) -> bool:
@@ -264,7 +277,7 @@ class CurrentState:
                 else:
                     encode, matching = self._load_model(store)
                     state = StoredState(
-                        writer, reader, version, about, encode, BatchingEncoder(encode), matching, memory
+                        reader, BatchingEncoder(encode), matching, memory, writer, version, about, encode
                     )
         except ValueError as error:
             raise StoreUnavailable(str(error)) from error

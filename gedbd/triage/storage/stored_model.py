@@ -18,7 +18,7 @@ from gedbd.text.cleaning import Cleaning
 from gedbd.text.templates import FieldTemplate, Text
 from gedbd.triage.report_encoder import ReportEncoder
 from gedbd.triage.storage.index_folder import QUERY_ENCODERS
-from gedbd.triage.storage.index_store import IndexStore
+from gedbd.triage.storage.report_store import ReportStore
 from gedbd.triage.storage.rows import damaged
 from gedbd.triage.triage_model import TriageModel
 
@@ -48,7 +48,7 @@ def model_key(settings: str, matching: str, weights: bytes) -> str:
     return hashlib.blake2b(json.dumps(about).encode() + weights, digest_size=16).hexdigest()
 
 
-def check_model(path: Path, about: Mapping[str, str], weights: bytes) -> None:
+def check_model(path: Path | str, about: Mapping[str, str], weights: bytes) -> None:
     """Raises ValueError if a required fact about an index is missing, or its model is not what was written."""
     for name in REQUIRED:
         if name not in about:
@@ -57,7 +57,7 @@ def check_model(path: Path, about: Mapping[str, str], weights: bytes) -> None:
         raise damaged(path, "its encoder or its settings differ from their checksum")
 
 
-def fitted(path: Path, about: Mapping[str, str], name: str) -> Any:
+def fitted(path: Path | str, about: Mapping[str, str], name: str) -> Any:
     """Texts that were fitted to the corpus, from JSON. Raises ValueError if they cannot be read."""
     try:
         found = json.loads(about[name])
@@ -68,7 +68,7 @@ def fitted(path: Path, about: Mapping[str, str], name: str) -> Any:
     return found
 
 
-def with_stored_boilerplate(text: Text, about: dict[str, str], path: Path) -> Text:
+def with_stored_boilerplate(text: Text, about: dict[str, str], path: Path | str) -> Text:
     """A text template that removes the boilerplate found in the corpus, not in the few reports at hand."""
     if isinstance(text, FieldTemplate) and isinstance(text.cleaning, Cleaning):
         text.cleaning = replace(text.cleaning, shared=frozenset(fitted(path, about, "boilerplate")))
@@ -76,12 +76,12 @@ def with_stored_boilerplate(text: Text, about: dict[str, str], path: Path) -> Te
 
 
 def load_model(
-    store: IndexStore, source: str, cache_dir: str, backend: DictConfig | None, given: GivenEncoder | None = None
+    store: ReportStore, source: str, cache_dir: str, backend: DictConfig | None, given: GivenEncoder | None = None
 ) -> tuple[ReportEncoder, TriageModel]:
     """The encoder and the model that an index holds.
 
     Args:
-        store: The file of the index.
+        store: The index.
         source: What messages call it.
         cache_dir: Where 8-bit models are kept.
         backend: Encodes queries instead of the backend that has encoded the stored reports.
@@ -112,18 +112,27 @@ def load_model(
             encoder.load_weights(io.BytesIO(weights))
         return encoder
 
-    encoder = load() if is_given(settings.encoder) else query_encoder(settings.backend, store, load)
+    folder = encoder_folder(store, cache_dir)
+    encoder = load() if is_given(settings.encoder) else query_encoder(settings.backend, folder, about["model"], load)
     return _report_encoder(encoder, settings, about, store.path), matching
 
 
+def encoder_folder(store: ReportStore, cache_dir: str) -> Path:
+    """Where the converted encoder of queries is kept: beside a file, or in the cache for each model of a server."""
+    if isinstance(store.path, Path):
+        return store.path.parent / QUERY_ENCODERS
+    return Path(cache_dir).expanduser() / QUERY_ENCODERS / store.about()["model"]
+
+
 def query_encoder(
-    backend: DictConfig, store: IndexStore, load: Callable[[], "LoadedEncoder"]
+    backend: DictConfig, folder: Path, model: str, load: Callable[[], "LoadedEncoder"]
 ) -> "QueryEncoder | LoadedEncoder":
-    """The encoder of queries: the converted one beside the index file where OpenVINO can run it, else the original.
+    """The encoder of queries: the converted one in a folder where OpenVINO can run it, else the original.
 
     Args:
         backend: Encodes queries.
-        store: The file of the index.
+        folder: See ``encoder_folder``.
+        model: Identifies the model of the index.
         load: Loads the original.
     """
     precision = backend.get("precision", EXACT)
@@ -131,14 +140,14 @@ def query_encoder(
         from gedbd.encoders.query_encoder import can_convert, stored_query_encoder
 
         if can_convert(precision):
-            return stored_query_encoder(store.path.parent / QUERY_ENCODERS, store.about()["model"], precision, load)
+            return stored_query_encoder(folder, model, precision, load)
     encoder = load()
     encoder.model.eval()
     return encoder
 
 
 def _report_encoder(
-    encoder: "LoadedEncoder | QueryEncoder | GivenEncoder", settings: Any, about: dict[str, str], path: Path
+    encoder: "LoadedEncoder | QueryEncoder | GivenEncoder", settings: Any, about: dict[str, str], path: Path | str
 ) -> ReportEncoder:
     text = with_stored_boilerplate(instantiate(settings.text), about, path)
     if isinstance(text, FieldTemplate):

@@ -9,20 +9,20 @@ import pandas as pd
 from gedbd.corpora.corpus import Corpus
 from gedbd.io.console import stage
 from gedbd.triage.bug_report import Report, as_table, report_from_row
-from gedbd.triage.storage.index_store import IndexStore
+from gedbd.triage.storage.report_store import ReportStore
 from gedbd.triage.storage.rows import Version
 from gedbd.triage.storage.state import EncodeReports
 
 EXPORT = "export: "  # source of the tracker's links begins so
 PLACEHOLDER = Report("any text")
-MAX_ROUNDS = 3  # how often new changes of other processes are encoded before the file is locked
+MAX_ROUNDS = 3  # how often new changes of other processes are encoded before the store is locked
 
 
 class Model(NamedTuple):
     """The model of an index.
 
     Attributes:
-        about: Facts about the index, see ``IndexStore.about``; ``model`` identifies the model.
+        about: Facts about the index, see ``ReportStore.about``; ``model`` identifies the model.
         weights: The encoder's weights as ``torch.save`` writes them, empty for an untrained encoder.
     """
 
@@ -53,7 +53,7 @@ class Contents(NamedTuple):
     """The contents of an index at one time.
 
     Attributes:
-        model: Identifies the model of the vectors; None if the file is empty.
+        model: Identifies the model of the vectors; None if the index is empty.
         reports: The version of each report by id.
     """
 
@@ -61,8 +61,8 @@ class Contents(NamedTuple):
     reports: dict[str, Version]
 
     @classmethod
-    def of(cls, store: IndexStore) -> "Contents":
-        """The contents of a file."""
+    def of(cls, store: ReportStore) -> "Contents":
+        """The contents of a store."""
         if store.is_empty:
             return cls(None, {})
         with store.snapshot():
@@ -70,28 +70,28 @@ class Contents(NamedTuple):
 
 
 @stage("bring the index up to date")
-def synchronise(store: IndexStore, corpus: Corpus, model: Model, encode: EncodeReports) -> Changes:
+def synchronise(store: ReportStore, corpus: Corpus, model: Model, encode: EncodeReports) -> Changes:
     """Adds, updates and deletes reports until the index equals the corpus; links that did not come from it stay.
 
     All changes are one transaction: a process that opens the index meanwhile, or after this one was killed, finds the
     old state. Changes that other processes make meanwhile are later than the corpus, and stay.
 
     Args:
-        store: The index file.
+        store: The index.
         corpus: All reports.
         model: The model; if the index has another one, all reports are encoded again.
         encode: Gives ``(B, D)`` unit rows of B reports.
 
     Raises:
         ValueError: If another process has replaced the model meanwhile.
-        StoreUnavailable: If the file cannot be used.
+        StoreUnavailable: If the store cannot be used.
     """
     before = Contents.of(store)
     is_new_model = before.model != model.about["model"]
     reports = _reports_by_id(corpus)
     known = {} if is_new_model else before.reports
     vectors = EncodedReports(encode)
-    fresh = _encode_fresh(corpus, reports, known, vectors)  # takes long: before the file is locked
+    fresh = _encode_fresh(corpus, reports, known, vectors)  # takes long: before the store is locked
     if is_new_model:
         _encode_later(store, before, vectors, MAX_ROUNDS)
     with store.transaction():
@@ -147,7 +147,7 @@ class EncodedReports:
         return self._vectors[report.content_hash]
 
 
-def _contents_of_same_model(store: IndexStore, before: Contents) -> Contents:
+def _contents_of_same_model(store: ReportStore, before: Contents) -> Contents:
     now = Contents.of(store)
     if now.model != before.model:
         raise ValueError(f"another process replaced the model of {store.path} in the meantime: run this command again")
@@ -175,7 +175,7 @@ def _changed(before: Contents, now: Contents) -> set[str]:
     return {one for one in either if before.reports.get(one) != now.reports.get(one)}
 
 
-def _encode_later(store: IndexStore, before: Contents, vectors: EncodedReports, max_rounds: int) -> dict[str, Report]:
+def _encode_later(store: ReportStore, before: Contents, vectors: EncodedReports, max_rounds: int) -> dict[str, Report]:
     """Encodes reports that other processes have written meanwhile, until there are no more; returns them by id."""
     for _ in range(max_rounds):
         now = Contents.of(store)
@@ -195,7 +195,7 @@ def _changed_besides(reports: dict[str, Report], before: Contents, others: Set[s
     return [reports[one] for one in stored if not before.reports[one].has_rest_of(reports[one])]
 
 
-def _write_corpus(store: IndexStore, corpus: Corpus) -> None:
+def _write_corpus(store: ReportStore, corpus: Corpus) -> None:
     """Writes the links and the template of addresses of a corpus; links from other sources stay."""
     store.write_about({"url_template": corpus.url_template or ""})
     store.clear_links(EXPORT)

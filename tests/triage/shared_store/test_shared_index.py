@@ -1,0 +1,161 @@
+"""An index on a server answers as one in a folder that was built from the same reports and changed likewise."""
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from postgres_server import fill_store, open_store
+from small_tracker import Switch, as_corpus, fill, open_folder, some_report, tiny_reader
+
+from gedbd.triage.bug_report import Filters, Report
+from gedbd.triage.shared_store import postgres_store, store_search
+
+COUNT = 60
+QUERIES = [
+    (some_report(3, issue_id=""), Filters()),
+    (some_report(14), Filters()),
+    (some_report(21, issue_id="", created_at=None), Filters()),
+    (Report("mail in the archive", "Word33 and word7", component="UI"), Filters(component="Net ")),
+    (Report("printer", created_at=datetime(2024, 2, 1, tzinfo=UTC)), Filters(datetime(2024, 1, 9, tzinfo=UTC))),
+    (Report("nothing like it: zzz"), Filters(created_before=datetime(2024, 1, 20, tzinfo=UTC))),
+    (Report("crash"), Filters(component="nonesuch")),
+]
+
+
+def some_corpus():
+    """Sixty reports, some of them with the words of others, of each other's groups or resolved."""
+    reports = [some_report(number, product=["a", ""][number % 2]) for number in range(COUNT)]
+    for number in range(0, COUNT, 7):
+        text = f"Word{number - 1} fails in Foo.bar() at com.example.Mail.send"
+        reports[number] = some_report(number, description=text, resolved_at=datetime(2024, 5, 1, tzinfo=UTC))
+    group = np.arange(COUNT)
+    group[[13, 7]], group[15], group[[40, 41, 52]] = 3, 5, 30
+    return as_corpus(reports, group)
+
+
+@pytest.fixture
+def both(tmp_path, url, reader):
+    """The same reports in a folder and on a server."""
+    corpus = some_corpus()
+    fill(tmp_path, corpus, reader)
+    fill_store(url, corpus, reader)
+    opened = [open_folder(tmp_path, reader), open_store(url, reader, tmp_path)]
+    yield opened
+    for index in opened:
+        index.close()
+
+
+def assert_same(both, top_k=50):
+    """The two indexes hold the same and answer the same."""
+    file, shared = both
+    assert len(shared) == len(file)
+    assert [name for name, _ in zip(*shared.vectors(), strict=True)] == file.vectors()[0]
+    for report, filters in QUERIES:
+        expected, found = (index.search(report, top_k, filters) for index in both)
+        assert [(one.master, one.best, one.members) for one in found] == [
+            (one.master, one.best, one.members) for one in expected
+        ]
+        assert [one.explanation for one in found] == [one.explanation for one in expected]
+        np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], atol=1e-6)
+        assert [one.probability for one in found] == pytest.approx([one.probability for one in expected])
+
+
+def test_it_answers_as_the_files(both):
+    assert_same(both)
+    assert both[1].name == "small"
+    assert both[1].get("3") == both[0].get("3")
+    assert both[1].get("nonesuch") is None
+
+
+def test_it_answers_as_the_files_after_changes(both):
+    added = [some_report(number) for number in range(COUNT, COUNT + 5)]
+    edited = [some_report(4, title="menu in the menu"), some_report(30, component="new", resolved_at=None)]
+    changes = [
+        lambda index: index.add(added + edited),
+        lambda index: index.link("61", "20", "triager"),
+        lambda index: index.link("20", "5", "triager"),
+        lambda index: index.delete("5"),  # its links go on connecting 15 and 20
+        lambda index: index.forget("3"),
+        lambda index: index.forget("nonesuch"),
+        lambda index: index.unlink("40", "30"),
+        lambda index: index.delete("0"),
+        lambda index: index.add([some_report(0, title="back again"), some_report(5)]),
+        lambda index: index.add([some_report(9, priority="high")], fields=["priority"]),
+        lambda index: index.add([some_report(9, priority="high")]),
+        lambda index: [index.delete(str(number)) for number in range(20, 50)],
+    ]
+    for change in changes:
+        assert change(both[0]) == change(both[1])
+        assert_same(both, 10)
+
+
+def test_a_mean_of_many_vectors_follows_changes(both, monkeypatch):
+    from gedbd.retrieval.reports import feature_store
+
+    monkeypatch.setattr(feature_store, "MEAN_STEP", 10)
+    monkeypatch.setattr(postgres_store, "MEAN_STEP", 10)
+    for index in both:
+        index.add([some_report(number) for number in range(COUNT, COUNT + 12)])
+        index.delete("2")
+        index.add([some_report(17, title="printer printer printer")])
+    means = [
+        both[0]._current.state.memory.store.mean_vector(len(both[0])),
+        both[1]._shared._read("SELECT mean_vector FROM totals")[0][0],
+    ]
+    np.testing.assert_array_equal(means[0], np.frombuffer(means[1], dtype=np.float32))
+
+
+def test_a_corpus_is_brought_up_to_date(tmp_path, url, reader):
+    corpus = some_corpus()
+    assert fill_store(url, corpus, reader) == (COUNT, 0, 0, 0, 0)
+    assert fill_store(url, corpus, reader) == (0, 0, COUNT, 0, 0)
+    shared = open_store(url, reader)
+    shared.link("1", "2", "triager")
+    changed = [some_report(number) for number in range(5, COUNT + 5)]
+    fresh = as_corpus([some_report(7, url="https://a.b/7"), *(one for one in changed if one.issue_id != "7")])
+    counts = fill_store(url, fresh, reader)
+    assert counts[0] == 5
+    assert counts[3] == 5
+    other = Switch(tiny_reader(hidden=24))
+    assert fill_store(url, fresh, other, "second") == (COUNT, 0, 0, 0, 0)
+    fill(tmp_path, fresh, other, "second")
+    file = open_folder(tmp_path, other)
+    file.link("8", "9", "triager")
+    shared._load = lambda store: (other, shared.matching)
+    shared.link("8", "9", "triager")
+    assert_same((file, shared))
+    for index in (file, shared):
+        index.close()
+
+
+def test_an_empty_index_can_be_searched_and_filled(url, reader):
+    fill_store(url, as_corpus([some_report(0)]), reader)
+    index = open_store(url, reader)
+    index.delete("0")
+    assert index.search(Report("crash")) == []
+    assert index.vectors()[0] == []
+    index.add([some_report(1)])
+    assert [match.master.issue_id for match in index.search(Report("picture"))] == ["1"]
+    index.close()
+
+
+def test_many_reports_are_found_by_the_rarest_words_and_an_index_of_vectors(both, monkeypatch):
+    monkeypatch.setattr(postgres_store, "MIN_NEAREST", 1)
+    both[1].add([some_report(COUNT)])
+    both[0].add([some_report(COUNT)])
+    assert both[1]._shared._read("SELECT to_regclass('nearest')::text")[0][0] == "nearest"
+    assert_same(both)
+    monkeypatch.setattr(store_search, "MAX_POSTINGS", 4)
+    both[1].search(some_report(3))
+    assert both[1].search(Report("word33"), 1)[0].best.issue_id == both[0].search(Report("word33"), 1)[0].best.issue_id
+
+
+def test_words_that_a_server_cannot_store_are_replaced(url, reader):
+    fill_store(url, as_corpus([some_report(0)]), reader)
+    index = open_store(url, reader)
+    odd = Report("crash \0 here", "a\ud800b", issue_id="x", component="c\0")
+    assert index.add([odd]) == {"x": "added"}
+    assert index.add([odd]) == {"x": "unchanged"}
+    assert index.get("x").title == "crash \ufffd here"
+    assert index.search(Report("crash\0"), 1, Filters(component="c\0"))[0].best.issue_id == "x"
+    index.close()
