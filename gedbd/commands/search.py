@@ -25,12 +25,13 @@ def main(cfg: DictConfig) -> None:
     with gc_paused():
         from gedbd.triage.answer import as_json, print_matches, read_queries
         from gedbd.triage.bug_report import Filters
-        from gedbd.triage.shared_store.shared_index import open_shared_index
         from gedbd.triage.stored_index import StoredIndex, open_index
 
         queries = read_queries(cfg.query, cfg.file)
         filters = Filters.of_texts(cfg.created_from, cfg.created_before, cfg.component)
         if cfg.store:
+            from gedbd.triage.shared_store.shared_index import open_shared_index
+
             index: StoredIndex = open_shared_index(cfg.store, cfg.cache_dir, cfg.get("backend"))
         else:
             index = open_index(cfg.index, cfg.cache_dir, cfg.get("backend"))
