@@ -29,8 +29,8 @@ from gedbd.io.command_output import print_table
 from gedbd.io.console import open_console, print_path
 
 SECTIONS = ("commands", "code_encoder", "graph", "encoding", "peers", "search", "start", "tag_network", "training")
-MADE_UP = ("million", "repository")  # they read no corpus
-ON_REQUEST = ("quality", "flow_graph", "gpu", "locate", "million", "repository", "stackexchange")
+MADE_UP = ("million", "repository", "shared")  # they read no corpus
+ON_REQUEST = ("quality", "flow_graph", "gpu", "locate", "million", "repository", "shared", "stackexchange")
 
 
 def main() -> None:

@@ -18,8 +18,8 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.encoders.backends.openvino import has_bfloat16
 from gedbd.encoders.loaded_encoder import unit_rows
-from gedbd.triage import assembly
 from gedbd.triage.bug_report import Report
+from gedbd.triage.storage import stored_model
 from gedbd.triage.storage.cache_files import read_index
 from gedbd.triage.storage.compaction import compact
 from gedbd.triage.storage.index_folder import FILE
@@ -48,19 +48,23 @@ _row = partial(Row, "a million reports")
 
 def _build(folder: Path) -> list[Row]:
     rng = np.random.default_rng(0)
-    corpus, vectors = _corpus(rng), _vectors(rng)
-    cfg = configuration()
-    settings = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in ("encoder", "text", "backend")}
-    about = {"settings": json.dumps(settings), "matching": default_model().as_json(), "name": "made up"}
-    key = model_key(about["settings"], about["matching"], b"")
+    corpus, vectors = made_up_corpus(rng, COUNT), made_up_vectors(rng, COUNT)
     store = IndexStore(folder / FILE)
-    model = Model(about | {"model": key, "boilerplate": "[]", "calibration": "[]"}, b"")
-    spent = seconds(lambda: synchronise(store, corpus, model, lambda _: vectors))
+    spent = seconds(lambda: synchronise(store, corpus, made_up_model(), lambda _: vectors))
     store.close()
     asked = corpus.reports.loc[: QUERIES - 1, ["title", "description"]]
     asked.to_json(folder / "asked.json", orient="values")
     size = f"{(folder / FILE).stat().st_size / 2**20:,.0f} MB"
     return [_row("building, vectors at hand", COUNT / spent, "reports/s", note=f"{size}, peak {peak_mb():,.0f} MB")]
+
+
+def made_up_model() -> Model:
+    """The default encoder and ranker."""
+    cfg = configuration()
+    settings = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in ("encoder", "text", "backend")}
+    about = {"settings": json.dumps(settings), "matching": default_model().as_json(), "name": "made up"}
+    key = model_key(about["settings"], about["matching"], b"")
+    return Model(about | {"model": key, "boilerplate": "[]", "calibration": "[]"}, b"")
 
 
 def _make_files(folder: Path) -> list[Row]:
@@ -76,7 +80,7 @@ def _search_quickly(folder: Path) -> list[Row]:
     cfg = configuration("backend=openvino_bf16")
     asked = _asked(folder)
     # Made-up vectors do not come from any backend.
-    with patch.object(assembly, "_check_backend"):
+    with patch.object(stored_model, "_check_backend"):
         index = open_index(folder, cfg.cache_dir, cfg.backend)
     for report in asked:
         index.search(report)
@@ -130,20 +134,22 @@ def _others(values: list[float], more: str) -> str:
     return f"{told}; {more}" if more else told
 
 
-def _vectors(rng: np.random.Generator) -> np.ndarray:
+def made_up_vectors(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Vectors around random centres, ``(N, D)``."""
     centres = 0.7 * rng.standard_normal((CENTRES, DIM), dtype=np.float32)
-    vectors = centres[rng.integers(0, CENTRES, COUNT)]
-    vectors += rng.standard_normal((COUNT, DIM), dtype=np.float32)
+    vectors = centres[rng.integers(0, CENTRES, count)]
+    vectors += rng.standard_normal((count, DIM), dtype=np.float32)
     return unit_rows(vectors)
 
 
-def _corpus(rng: np.random.Generator) -> Corpus:
+def made_up_corpus(rng: np.random.Generator, count: int) -> Corpus:
+    """Texts of words that are as unevenly common as in a language."""
     words = np.array([f"word{number}" for number in range(WORDS)])
-    drawn = words[np.minimum(rng.zipf(1.2, size=COUNT * LENGTH) - 1, WORDS - 1)].reshape(COUNT, LENGTH)
-    reports = pd.DataFrame("", index=range(COUNT), columns=list(BUG_FIELDS), dtype=str)
-    reports["id"] = [str(number) for number in range(COUNT)]
+    drawn = words[np.minimum(rng.zipf(1.2, size=count * LENGTH) - 1, WORDS - 1)].reshape(count, LENGTH)
+    reports = pd.DataFrame("", index=range(count), columns=list(BUG_FIELDS), dtype=str)
+    reports["id"] = [str(number) for number in range(count)]
     reports["title"] = [" ".join(row[:8]) for row in drawn]
     reports["description"] = [" ".join(row[8:]) for row in drawn]
-    reports["component"] = [f"part {number % 50}" for number in range(COUNT)]
-    reports["created_at"] = pd.Timestamp("2020-01-01", tz="UTC") + pd.to_timedelta(np.arange(COUNT), unit="min")
-    return Corpus.of_table("made up", reports, np.arange(COUNT) // 2 * 2)
+    reports["component"] = [f"part {number % 50}" for number in range(count)]
+    reports["created_at"] = pd.Timestamp("2020-01-01", tz="UTC") + pd.to_timedelta(np.arange(count), unit="min")
+    return Corpus.of_table("made up", reports, np.arange(count) // 2 * 2)

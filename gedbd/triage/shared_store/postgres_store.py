@@ -28,7 +28,7 @@ from gedbd.triage.shared_store.stored_terms import (
     postings_rows,
     term_list,
 )
-from gedbd.triage.storage.report_store import bridging_links, calibration_without
+from gedbd.triage.storage.report_store import forget_in
 from gedbd.triage.storage.rows import TERM_COLUMNS, Version, report_from_values, written_date
 
 MIN_NEAREST = 100_000  # reports from which on vectors get an index; comparing fewer with a query takes 50 ms
@@ -284,17 +284,15 @@ class PostgresStore:
         self._changing().touched |= set(given)
 
     def forget(self, ids: Sequence[str]) -> None:
-        """See ``ReportStore``; PostgreSQL overwrites the bytes later, see ``docs/guides/shared.md``."""
-        written = self.about().get("calibration")
-        for report in self.reports(ids).values() if written is not None else ():
-            written = calibration_without(report, str(written))
-            self.write_about({"calibration": written})
-        self.delete(ids)
-        drop = "DELETE FROM links WHERE report = %s OR duplicate = %s RETURNING report, duplicate, source"
-        for one in ids:
-            links: list[Any] = self.server.query(drop, one, one)
-            self.write_links(bridging_links(one, links))
-            self._changing().touched |= set(chain.from_iterable(link[:2] for link in links))
+        """See ``ReportStore``; the server overwrites the bytes later, see ``docs/guides/large.md``."""
+        forget_in(self, ids)
+
+    def take_links(self, issue_id: str) -> list[tuple[str, str, str]]:
+        """See ``ReportStore``."""
+        drop = "DELETE FROM links WHERE %s IN (report, duplicate) RETURNING report, duplicate, source"
+        links = self.server.query(drop, issue_id)
+        self._changing().touched |= {end for link in links for end in link[:2]}
+        return [(str(first), str(second), str(source)) for first, second, source in links]
 
     def write_links(self, links: Iterable[tuple[str, str, str]]) -> None:
         """See ``ReportStore``."""

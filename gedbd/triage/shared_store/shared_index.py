@@ -38,14 +38,12 @@ class LoadedModel(NamedTuple):
     Attributes:
         key: Identifies it.
         name: Name of the tracker.
-        encode: Encodes reports as the stored ones were encoded.
-        encode_one: Likewise starts to encode one report, for several threads.
+        encode_one: Starts to encode one report as the stored ones were encoded, for several threads.
         matching: What was learned from the tracker's history.
     """
 
     key: str
     name: str
-    encode: EncodeReports
     encode_one: BatchingEncoder
     matching: TriageModel
 
@@ -91,11 +89,6 @@ class SharedIndex(StoredIndex):
     def matching(self) -> TriageModel:
         """What was learned from the tracker's history."""
         return self._model.matching
-
-    @property
-    def encode(self) -> EncodeReports:
-        """Encodes reports as the stored ones were encoded."""
-        return self._model.encode
 
     def close(self) -> None:
         """Closes the connections."""
@@ -177,7 +170,7 @@ class SharedIndex(StoredIndex):
     def _read_model(self) -> LoadedModel:
         encode, matching = self._load(self._shared)
         about = self._shared.about()
-        return LoadedModel(about["model"], about["name"], encode, BatchingEncoder(encode), matching)
+        return LoadedModel(about["model"], about["name"], BatchingEncoder(encode), matching)
 
     def _latest_model(self) -> LoadedModel:
         """The model that has encoded what this transaction sees; loaded again if another process has replaced it."""
@@ -188,7 +181,7 @@ class SharedIndex(StoredIndex):
 
     @staticmethod
     def _vectors(model: LoadedModel, reports: list[Report]) -> np.ndarray:
-        return encode_in_batches(model.encode, as_table(reports)) if reports else np.empty((0, 0))
+        return encode_in_batches(model.encode_one.encode, as_table(reports)) if reports else np.empty((0, 0))
 
 
 @stage("open the index")

@@ -19,7 +19,7 @@ from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, MARKS, SqliteFile, StoreUnavail
 from gedbd.retrieval.reports.report_features import terms_of
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.bug_report import DATES, FIELDS, Report
-from gedbd.triage.storage.report_store import bridging_links, calibration_without
+from gedbd.triage.storage.report_store import forget_in
 from gedbd.triage.storage.rows import (
     CURE,
     TERM_COLUMNS,
@@ -197,16 +197,14 @@ class IndexStore(SqliteFile):
 
     def forget(self, ids: Sequence[str]) -> None:
         """See ``ReportStore``; ``checkpoint`` erases the bytes."""
-        for report in self.reports(ids).values():
-            written = self.about().get("calibration")
-            if written is not None:
-                self.write_about({"calibration": calibration_without(report, written)})
-        self.delete(ids)
-        query = "DELETE FROM links WHERE report = ?1 OR duplicate = ?1 RETURNING report, duplicate, source"
-        for one in ids:
-            self.write_links(bridging_links(one, self.query(query, one)))
+        forget_in(self, ids)
         self.empty_terms(self.unused_terms())
         self._restart_log()
+
+    def take_links(self, issue_id: str) -> list[tuple[str, str, str]]:
+        """See ``ReportStore``."""
+        query = "DELETE FROM links WHERE report = ?1 OR duplicate = ?1 RETURNING report, duplicate, source"
+        return list(self.query(query, issue_id))
 
     def unused_terms(self) -> np.ndarray:
         """The numbers of the terms that no report has."""

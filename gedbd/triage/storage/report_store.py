@@ -1,7 +1,7 @@
 """What a store of reports offers, a file or a server, and what it forgets of a report besides the report."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -70,6 +70,9 @@ class ReportStore(Protocol):
         duplicates of each other.
         """
 
+    def take_links(self, issue_id: str) -> list[tuple[str, str, str]]:
+        """Deletes the links of a report, and returns them."""
+
     def write_links(self, links: Iterable[tuple[str, str, str]]) -> None:
         """Adds links, each of a report, its duplicate and a source."""
 
@@ -80,21 +83,22 @@ class ReportStore(Protocol):
         """Deletes the links between two reports in both directions, of one source or all; returns if there were any."""
 
 
-def bridging_links(issue_id: str, links: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
-    """Links that tie the reports together that only the links of one report have tied.
+def forget_in(store: ReportStore, ids: Sequence[str]) -> None:
+    """See ``ReportStore.forget``."""
+    for report in store.reports(ids).values():
+        written = store.about().get("calibration")
+        if written is not None:
+            store.write_about({"calibration": _calibration_without(report, written)})
+    store.delete(ids)
+    for one in ids:
+        source_of: dict[str, str] = {}
+        for report_id, duplicate, source in sorted(store.take_links(one)):
+            source_of.setdefault(duplicate if report_id == one else report_id, source)
+        first, *others = sorted(source_of) or [""]
+        store.write_links((other, first, source_of[other]) for other in others)
 
-    Args:
-        issue_id: The report.
-        links: Its links, each of a report, its duplicate and a source.
-    """
-    source_of: dict[str, str] = {}
-    for report, duplicate, source in sorted(links):
-        source_of.setdefault(duplicate if report == issue_id else report, source)
-    first, *others = sorted(source_of) or [""]
-    return ((other, first, source_of[other]) for other in others)
 
-
-def calibration_without(report: Report, written: str) -> str:
+def _calibration_without(report: Report, written: str) -> str:
     """The texts that an 8-bit backend was fitted to, as JSON, without those that come from a report."""
     texts = json.loads(written)
     title, own, *others = map(set, words([report.title, f"{report.title} {report.description}", *texts]))
