@@ -10,6 +10,7 @@ NOT_RUN = {
         "pip install 'gedbd[serve]'",
         "pip install 'gedbd[export]'",
         "pip install 'gedbd[captions]'",
+        "pip install 'gedbd[postgres]'",
     ),
     "runs these tests and the checks beside them": ("make test", "make test-all", "make attack", "make check"),
     "trains for a minute; the first page of the manual names its command too": ("make demo",),
@@ -35,6 +36,11 @@ NOT_RUN = {
     ),
     "names a service outside of this machine; the tests set the same variables to a local one": (
         "export OPENAI_BASE_URL=https://api.openai.com/v1 OPENAI_API_KEY=...",
+    ),
+    "needs a PostgreSQL server; the tests of gedbd.triage.shared_store start one and run these commands": (
+        "gedbd index store=postgresql://user@host/database run=outputs/TRACKER/backtest/RUN",
+        "gedbd search store=postgresql://user@host/database file=report.txt",
+        "gedbd serve store=postgresql://user@host/database index=my-service",
     ),
     "needs several machines": (
         "torchrun --nnodes=2 --node-rank=0 --master-addr=node0 --master-port=29500 --nproc-per-node=8 -m gedbd.train"

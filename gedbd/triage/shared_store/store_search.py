@@ -29,7 +29,7 @@ from gedbd.triage.storage.string_table import Ids
 # Postings of a kind that a search reads, those of the rarest terms first: where a query has more, the reports that it
 # finds by words are nearly those with the highest scores, and the time does not grow with the index.
 MAX_POSTINGS = 300_000
-SPARE = 3  # times as many reports get exact scores there
+SPARE = 2  # times as many reports get exact scores there
 ROUNDING = 2e-4  # more than what rounding to single precision changes in a score, as a share
 MAX_FILTERED = 10_000  # reports with the highest scores of which the server keeps those that pass the filters
 FEATURES = ", ".join(("key", "grp", "issue_id", *FIELDS, "day", "resolved", "lengths", *TERM_COLUMNS, "vector"))
