@@ -66,7 +66,7 @@ HOSTILE = [
     ("github", "lists.json", b"[" * 100_000 + b"]" * 100_000, "not readable as JSON"),
     ("github", "objects.json", b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "not readable as JSON"),
     ("github", "digits.json", b'[{"number": ' + b"9" * 100_000 + b"}]", "not readable as JSON"),
-    ("github", "no number.json", b'[{"number": NaN}]', "'number' is nan"),
+    ("github", "no number.json", b'[{"number": NaN}]', "the issue has no 'number'"),
     ("github", "infinity.json", b'[{"number": 1e999}]', "'number' is inf"),
     ("github", "labels.json", json.dumps([ISSUE | {"labels": [[[["x"]]]]}]).encode(), "'name' is a list"),
     ("github", "empty.json.zip", zipped(), "exactly one"),

@@ -129,8 +129,8 @@ def _table_of(place: Path, header: list[str], given: Mapping[str, str]) -> tuple
     lower = {column.lower(): column for column in header}
     usual = {field: next((lower[name] for name in names if name in lower), None) for field, names in SYNONYMS.items()}
     for field, column in cfg.columns.items():
-        if field not in given and column not in held and usual.get(str(field)) is not None:
-            cfg.columns[field] = usual[str(field)]
+        if field not in given and column not in held and (usual.get(str(field)) is not None or field == "duplicate"):
+            cfg.columns[field] = usual[str(field)]  # a table without duplicates is one too
     lacking = [field for field in ("id", "title") if given.get(field, cfg.columns[field]) not in held]
     if lacking:
         raise ValueError(

@@ -208,6 +208,12 @@ def test_an_id_may_hold_what_separates_others(tmp_path):
     assert read(written(tmp_path, "bugs.csv", TABLE + rows)).group.tolist() == [0, 1, 0]
 
 
+def test_a_table_without_duplicates_is_one(tmp_path):
+    corpus = read(written(tmp_path, "bugs.csv", "id,title\n1,a\n2,b\n"))
+    assert corpus.group.tolist() == [0, 1]
+    assert "no report is marked as a duplicate, so every report is a group of its own" in corpus.warnings
+
+
 def test_links_that_name_nothing_are_told_with_what_ids_look_like(tmp_path):
     rows = "1,a,2024-01-01,,\n2,b,2024-01-02,PROJ-1,Duplicate\n"
     warnings = read(written(tmp_path, "bugs.csv", TABLE + rows)).warnings
