@@ -156,6 +156,10 @@ class PostgresStore:
         )
         return Totals(count, next_key, lengths, np.frombuffer(total, np.int64), np.frombuffer(mean, np.float32))
 
+    def has_nearest(self) -> bool:
+        """Whether there is an index of vectors, in the transaction of this thread."""
+        return bool(self.server.query("SELECT to_regclass('nearest') IS NOT NULL")[0][0])
+
     def _read(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         with self.snapshot():
             return self.server.query(statement, *values)
@@ -367,7 +371,7 @@ class PostgresStore:
             *(totals.vector_sum.tobytes(), totals.mean_vector.tobytes()),
         )
         dim = len(totals.vector_sum)
-        if totals.count >= MIN_NEAREST and dim <= MAX_NEAREST_DIM:
+        if totals.count >= MIN_NEAREST and dim <= MAX_NEAREST_DIM and not self.has_nearest():
             query(tables.NEAREST.format(dim=dim))
         # Searches that are under way end first; those that begin meanwhile wait for the new tables.
         query(f"DROP SCHEMA IF EXISTS {tables.FORMER} CASCADE")

@@ -21,6 +21,7 @@ from gedbd.triage.storage.state import EncodeReports, SearchState
 from gedbd.triage.storage.stored_model import load_model
 from gedbd.triage.stored_index import (
     NO_FILTERS,
+    Changed,
     StoredIndex,
     changed_reports,
     check_stored,
@@ -46,6 +47,11 @@ class LoadedModel(NamedTuple):
     name: str
     encode_one: BatchingEncoder
     matching: TriageModel
+
+    def vectors(self, changed: Changed) -> np.ndarray:
+        """``(B, D)`` vectors of the reports that have changed."""
+        reports = list(changed.reports.values())
+        return encode_in_batches(self.encode_one.encode, as_table(reports)) if reports else np.empty((0, 0))
 
 
 class SharedIndex(StoredIndex):
@@ -121,14 +127,14 @@ class SharedIndex(StoredIndex):
         with self._shared.snapshot():
             model = self._latest_model()
             changed = changed_reports(self._shared, given, fields)
-        # Before the transaction, in which no other process can change the index: encoding may take seconds.
-        vectors = self._vectors(model, list(changed.reports.values()))
         if changed.reports:
+            # Before the transaction, in which no other process can change the index: encoding may take seconds.
+            vectors = model.vectors(changed)
             with self._shared.transaction():
                 latest = self._latest_model()
                 now = changed_reports(self._shared, given, fields)
                 if latest is not model or now.reports != changed.reports:
-                    changed, vectors = now, self._vectors(latest, list(now.reports.values()))
+                    changed, vectors = now, latest.vectors(now)
                 self._shared.write_reports(list(changed.reports.values()), vectors)
         return changed.said(given)
 
@@ -178,10 +184,6 @@ class SharedIndex(StoredIndex):
             if self._shared.model_key() != self._model.key:
                 self._model = self._read_model()
             return self._model
-
-    @staticmethod
-    def _vectors(model: LoadedModel, reports: list[Report]) -> np.ndarray:
-        return encode_in_batches(model.encode_one.encode, as_table(reports)) if reports else np.empty((0, 0))
 
 
 @stage("open the index")

@@ -4,7 +4,8 @@ The server finds the nearest vectors, the latest reports of the component, and t
 process that searches reads vectors, words and fields of these and of their groups, and goes on as with all in memory.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from gedbd.retrieval.reports.rough_scores import RoughScores
 from gedbd.retrieval.reports.term_index import TermIndex, TermQuery
 from gedbd.retrieval.reports.vector_table import VectorTable
 from gedbd.triage.bug_report import Filters, Report, as_table
-from gedbd.triage.shared_store.postgres_store import PostgresStore, Totals, plain_component, read_vectors
+from gedbd.triage.shared_store.postgres_store import PostgresStore, plain_component, read_vectors
 from gedbd.triage.shared_store.stored_terms import BLOCK, LIST, POSTING, HashedVocabulary, of_kind
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.rows import TERM_COLUMNS
@@ -36,56 +37,120 @@ FEATURES = ", ".join(("key", "grp", "issue_id", *FIELDS, "day", "resolved", "len
 FIRST_TERMS = 3 + len(FIELDS) + 3  # place of the first of ``TERM_COLUMNS`` in a row
 
 
-class TermFrequencies:
-    """How many reports have each of some terms; what was asked once is kept.
+class ServerSearch:
+    """What one search asks the server, in a transaction that reads.
 
     Args:
         store: The index.
+        filters: See ``StoredIndex.search``.
+
+    Attributes:
+        query: Gives the rows of a statement.
+        totals: Facts about all reports together.
     """
 
-    def __init__(self, store: PostgresStore) -> None:
-        self._store = store
-        self._known: dict[int, int] = {}
+    def __init__(self, store: PostgresStore, filters: Filters) -> None:
+        self.query = store.server.query
+        self.totals = store.totals()
+        self._has_nearest = store.has_nearest()
+        self._frequency: dict[int, int] = {}
+        parts: list[tuple[str, Any]] = []
+        for moment, sign in ((filters.created_from, ">="), (filters.created_before, "<")):
+            if moment is not None:
+                parts.append((f"day {sign} %s", float(days_of(pd.Series(pd.to_datetime([moment], utc=True)))[0])))
+        if filters.component is not None:
+            parts.append(("plain_component = %s", plain_component(filters.component)))
+        self._condition = " AND ".join(text for text, _ in parts) or "true"
+        self._values = [value for _, value in parts]
 
-    def __call__(self, numbers: np.ndarray) -> np.ndarray:
-        """``(T,) -> (T,)``, terms ``of_kind``."""
+    def frequency(self, numbers: np.ndarray) -> np.ndarray:
+        """How many reports have each of some terms ``of_kind``, ``(T,) -> (T,)``; what was asked once is kept."""
         wanted = numbers.tolist()
-        missing = [one for one in wanted if one not in self._known]
+        missing = [one for one in wanted if one not in self._frequency]
         if missing:
             count = f"SELECT term, sum(octet_length(docs)) / {POSTING.itemsize} FROM postings WHERE term = ANY(%s)"
-            found = dict(self._store.server.query(f"{count} GROUP BY term", missing))
-            self._known |= {one: int(found.get(one, 0)) for one in missing}
-        return np.array([self._known[one] for one in wanted], dtype=np.int64)
+            found = dict(self.query(f"{count} GROUP BY term", missing))
+            self._frequency |= {one: int(found.get(one, 0)) for one in missing}
+        return np.array([self._frequency[one] for one in wanted], dtype=np.int64)
+
+    def likely(self, kind: str, terms: np.ndarray) -> np.ndarray:
+        """The keys of the reports that may have the highest BM25; ``terms (L,)`` are the query's of a kind."""
+        own, times = np.unique(terms, return_counts=True)
+        sizes = self.frequency(own)
+        rarest = np.argsort(sizes, kind="stable")
+        rarest = rarest[sizes[rarest] > 0]
+        read = rarest[np.cumsum(sizes[rarest]) <= MAX_POSTINGS]
+        # If more reports than that have each of the terms, the latest of those that have the rarest one.
+        select = "SELECT term, docs FROM postings WHERE term = ANY(%s) ORDER BY block DESC LIMIT %s"
+        limit = None if len(read) else MAX_POSTINGS // BLOCK
+        rows = self.query(select, own[read if len(read) else rarest[:1]].tolist(), limit)
+        docs = np.frombuffer(b"".join(row[1] for row in rows), dtype=POSTING)
+        num_docs = [len(row[1]) // POSTING.itemsize for row in rows]
+        place = np.repeat(np.searchsorted(own, [row[0] for row in rows]), num_docs)
+        counts = docs["count"].astype(np.float64)
+        mean = self.totals.lengths[TERM_KINDS.index(kind)] / max(self.totals.count, 1)
+        saturation = counts / (length_norm(docs["length"], max(mean, 1e-9)) + counts)
+        keys, which = np.unique(docs["key"], return_inverse=True)
+        scores = np.bincount(which, (idf_of(sizes, self.totals.count) * times)[place] * saturation, len(keys))
+        if self._values:
+            best = np.argsort(-scores, kind="stable")[:MAX_FILTERED]
+            allowed = f"SELECT key FROM reports WHERE key = ANY(%s) AND {self._condition}"
+            is_allowed = np.isin(keys, self._keys(allowed, keys[best].tolist(), *self._values))
+            keys, scores = keys[is_allowed], scores[is_allowed]
+        wanted = _number(kind) * (1 if len(read) == len(rarest) else SPARE)
+        if len(keys) > wanted:
+            keys = keys[scores >= np.partition(scores, -wanted)[-wanted] * (1 - ROUNDING)]
+        return keys
+
+    def latest(self, component: str) -> np.ndarray:
+        """The keys of the latest reports of a component; of all where it has no name, or no report has it."""
+        select = f"SELECT key FROM reports WHERE {self._condition} {{}} ORDER BY key DESC LIMIT {_number('recent')}"
+        if component:
+            keys = self._keys(select.format("AND plain_component = %s"), *self._values, component)
+            if len(keys):
+                return keys
+        return self._keys(select.format(""), *self._values)
+
+    def nearest(self, vector: np.ndarray) -> np.ndarray:
+        """The keys of the reports with the most similar vectors."""
+        kind = f"halfvec({len(vector)})" if self._has_nearest else "vector"
+        source = f"vectors JOIN reports USING (key) WHERE {self._condition}" if self._values else "vectors"
+        nearest = f"SELECT key FROM {source} ORDER BY vector::{kind} <#> %s::{kind} LIMIT {_number('dense')}"
+        return self._keys(nearest, *self._values, f"[{','.join(map(str, vector.tolist()))}]")
+
+    def _keys(self, statement: str, *values: Any) -> np.ndarray:
+        return np.array([key for (key,) in self.query(statement, *values)], dtype=np.int64)
+
+
+def _number(name: str) -> int:
+    """How many reports one kind of retrieval finds: one more than wanted, because the report itself may be stored."""
+    return DEPTHS[name] + 1
 
 
 class FoundTerms(TermIndex):
     """The terms of the reports that were found, with the statistics of all reports.
 
     Args:
+        search: Asks the server.
         kind: One of ``TERM_KINDS``.
         rows: The reports, see ``FEATURES``.
-        totals: Those of all reports.
-        frequencies: Likewise.
     """
 
-    def __init__(
-        self, kind: str, rows: Sequence[tuple[Any, ...]], totals: Totals, frequencies: TermFrequencies
-    ) -> None:
+    def __init__(self, search: ServerSearch, kind: str, rows: Sequence[tuple[Any, ...]]) -> None:
         super().__init__()
+        self._search, self._kind = search, kind
         place = TERM_KINDS.index(kind)
         written = [row[FIRST_TERMS + place] for row in rows]
         joined = np.frombuffer(b"".join(written), dtype=LIST)
         starts = np.cumsum([0, *(len(one) // LIST.itemsize for one in written)])
         self.lists = TermLists(starts, np.ascontiguousarray(joined["term"]), joined["count"].astype(np.float32))
         lengths = np.array([row[FIRST_TERMS - 1][place] for row in rows], dtype=np.float32)
-        self._state = self._state._replace(
-            lengths=lengths, num_texts=totals.count, num_terms=float(totals.lengths[place])
-        )
-        self._kind, self._frequencies = kind, frequencies
+        num_texts, num_terms = search.totals.count, float(search.totals.lengths[place])
+        self._state = self._state._replace(lengths=lengths, num_texts=num_texts, num_terms=num_terms)
 
     def frequency(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
         """See ``InvertedIndex``, of all reports."""
-        return self._frequencies(of_kind(terms, self._kind))
+        return self._search.frequency(of_kind(terms, self._kind))
 
     def query(self, terms: np.ndarray, before: int | None = None) -> "FoundTermQuery":
         """See ``TermIndex``."""
@@ -96,7 +161,7 @@ class FoundTerms(TermIndex):
 class FoundTermQuery(TermQuery):
     """BM25 of the reports that were found, whose exact scores are known at once."""
 
-    @property
+    @cached_property
     def rough(self) -> RoughScores:
         """See ``TermQuery``."""
         return RoughScores(self.scores(np.arange(len(self._state.lengths))))
@@ -106,48 +171,43 @@ class FoundReports(FeatureStore):
     """The features of the reports that were found, with the statistics of all reports.
 
     Args:
-        store: The index, in a transaction that reads.
+        search: Asks the server.
         component: That of the query.
         rows: The reports, see ``FEATURES``, in the order of keys.
-        totals: Those of all reports.
-        frequencies: Likewise.
+        codes: ``(R,)`` codes of each of ``FIELDS``.
     """
 
     def __init__(
         self,
-        store: PostgresStore,
+        search: ServerSearch,
         component: str,
         rows: Sequence[tuple[Any, ...]],
-        totals: Totals,
-        frequencies: TermFrequencies,
+        codes: dict[str, np.ndarray],
     ) -> None:
-        super().__init__(len(totals.vector_sum))
-        self._store, self._component, self._totals = store, component, totals
+        super().__init__(len(search.totals.vector_sum))
+        self._search, self._component = search, component
         self._keys = np.array([row[0] for row in rows], dtype=np.int64)
         if rows:
             self.vectors = VectorTable(read_vectors([row[-1] for row in rows]))
-        self.terms = {kind: FoundTerms(kind, rows, totals, frequencies) for kind in TERM_KINDS}
-        for name, place in (("day", FIRST_TERMS - 3), ("resolved", FIRST_TERMS - 2)):
-            self._columns[name] = GrowingArray(np.array([row[place] for row in rows], dtype=np.float64))
-        ((latest, resolved),) = store.server.query(
+        self.terms = {kind: FoundTerms(search, kind, rows) for kind in TERM_KINDS}
+        days = {"day": FIRST_TERMS - 3, "resolved": FIRST_TERMS - 2}
+        columns = {name: np.array([row[place] for row in rows], dtype=np.float64) for name, place in days.items()}
+        self._columns |= {name: GrowingArray(values) for name, values in (codes | columns).items()}
+        ((latest, resolved),) = search.query(
             "SELECT greatest((SELECT max(day) FROM reports), max(resolved)), max(resolved) FROM reports"
         )
         self._latest_day = np.nan if latest is None else latest
         self._first_resolved = len(rows) if resolved is None else 0  # only whether there is any is asked
 
-    def set_fields(self, codes: dict[str, np.ndarray]) -> None:
-        """Sets the codes of ``FIELDS``, ``(R,)`` each."""
-        self._columns |= {name: GrowingArray(values) for name, values in codes.items()}
-
     def mean_vector(self, count: int) -> np.ndarray:
         """See ``FeatureStore``, of all reports."""
-        return self._totals.mean_vector
+        return self._search.totals.mean_vector
 
     def num_since(self, rows: np.ndarray, count: int) -> np.ndarray:
         """Likewise."""
-        since = self._totals.next_key - self._keys[rows]
-        has_holes = self._totals.count < self._totals.next_key
-        return np.asarray(since - self._num_since("holes", rows) if has_holes else since)
+        totals = self._search.totals
+        since = totals.next_key - self._keys[rows]
+        return np.asarray(since - self._num_since("holes", rows) if totals.count < totals.next_key else since)
 
     def num_of_component_since(self, rows: np.ndarray, of_component: np.ndarray) -> np.ndarray:
         """Likewise."""
@@ -159,9 +219,8 @@ class FoundReports(FeatureStore):
         if not len(bounds):
             return np.empty(0, dtype=np.int64)
         count = f"SELECT width_bucket(key, %s::int[]), count(*) FROM {table} WHERE {condition} key >= %s GROUP BY 1"
-        found = self._store.server.query(count, bounds.tolist(), *values, int(bounds[0]))
         sizes = np.zeros(len(bounds), dtype=np.int64)
-        for bucket, size in found:
+        for bucket, size in self._search.query(count, bounds.tolist(), *values, int(bounds[0])):
             sizes[bucket - 1] = size
         return np.asarray(np.cumsum(sizes[::-1])[::-1][place])
 
@@ -177,100 +236,23 @@ def find_reports(
         filters: See ``StoredIndex.search``.
         vector: Waits for its vector ``(D,)``.
     """
-    query = store.server.query
-    totals = store.totals()
+    search = ServerSearch(store, filters)
     encoder = FeatureEncoder(HashedVocabulary())
-    table = as_table([report])
-    own = encoder.encode(table, np.empty((1, 0), dtype=np.float32), learn=False).terms
+    own = encoder.encode(as_table([report]), np.empty((1, 0), dtype=np.float32), learn=False).terms
     terms = {kind: of_kind(own[kind][0], kind) for kind in TERM_KINDS}
-    frequencies = TermFrequencies(store)
-    frequencies(np.unique(np.concatenate(list(terms.values()))))
-    condition, values = _condition(filters)
-    found = [_likely(store, kind, terms[kind], frequencies, totals, condition, values) for kind in WORDS]
+    search.frequency(np.unique(np.concatenate(list(terms.values()))))  # of all kinds at once
     component = plain_component(report.component)
-    latest = f"SELECT key FROM reports WHERE {condition} {{}} ORDER BY key DESC LIMIT {_number('recent')}"
-    rows = query(latest.format("AND plain_component = %s"), *values, component) if component else []
-    found.append(_keys(rows or query(latest.format(""), *values)))
-    found.append(_nearest(store, vector(), totals, condition, values))
-    rows = query(
+    found = [search.likely(kind, terms[kind]) for kind in WORDS]
+    found += [search.latest(component), search.nearest(vector())]
+    rows = search.query(
         f"SELECT {FEATURES} FROM reports JOIN vectors USING (key)"
-        " WHERE grp IN (SELECT grp FROM reports WHERE key = ANY(%s)) ORDER BY key",
+        " WHERE grp IN (SELECT grp FROM reports WHERE key = ANY(%s))",
         np.unique(np.concatenate(found)).tolist(),
     )
-    reports = FoundReports(store, component, rows, totals, frequencies)
+    rows.sort()  # by key, each of which is there once
     named = pd.DataFrame([row[2 : 3 + len(FIELDS)] for row in rows], columns=["id", *FIELDS], dtype=object)
-    reports.set_fields(encoder.encode_categories(named, learn=True))
+    reports = FoundReports(search, component, rows, encoder.encode_categories(named, learn=True))
     _, first, which = np.unique([row[1] for row in rows], return_index=True, return_inverse=True)
     ids = Ids()
     ids.add([row[2] for row in rows])
     return InMemoryIndex(reports, encoder, ids, KnownGroups.of(first[which]))
-
-
-def _number(name: str) -> int:
-    """How many reports one kind of retrieval finds: one more than wanted, because the report itself may be stored."""
-    return DEPTHS[name] + 1
-
-
-def _condition(filters: Filters) -> tuple[str, list[Any]]:
-    """Which reports may be found, as a condition on the table of reports and its values."""
-    parts: list[tuple[str, Any]] = []
-    for moment, sign in ((filters.created_from, ">="), (filters.created_before, "<")):
-        if moment is not None:
-            parts.append((f"day {sign} %s", float(days_of(pd.Series(pd.to_datetime([moment], utc=True)))[0])))
-    if filters.component is not None:
-        parts.append(("plain_component = %s", plain_component(filters.component)))
-    return " AND ".join(text for text, _ in parts) or "true", [value for _, value in parts]
-
-
-def _likely(
-    store: PostgresStore,
-    kind: str,
-    terms: np.ndarray,
-    frequencies: TermFrequencies,
-    totals: Totals,
-    condition: str,
-    values: Sequence[Any],
-) -> np.ndarray:
-    """The keys of the reports that may have the highest BM25; ``terms (L,)`` are the query's of a kind."""
-    own, times = np.unique(terms, return_counts=True)
-    sizes = frequencies(own)
-    rarest = np.argsort(sizes, kind="stable")
-    rarest = rarest[sizes[rarest] > 0]
-    read = rarest[np.cumsum(sizes[rarest]) <= MAX_POSTINGS]
-    # If more reports than that have each of the terms, the latest of those that have the rarest one.
-    select = "SELECT term, docs FROM postings WHERE term = ANY(%s) ORDER BY block DESC LIMIT %s"
-    limit = None if len(read) else MAX_POSTINGS // BLOCK
-    rows = store.server.query(select, own[read if len(read) else rarest[:1]].tolist(), limit)
-    docs = np.frombuffer(b"".join(row[1] for row in rows), dtype=POSTING)
-    num_docs = [len(row[1]) // POSTING.itemsize for row in rows]
-    place = np.repeat(np.searchsorted(own, [row[0] for row in rows]), num_docs)
-    counts = docs["count"].astype(np.float64)
-    mean = totals.lengths[TERM_KINDS.index(kind)] / max(totals.count, 1)
-    saturation = counts / (length_norm(docs["length"], max(mean, 1e-9)) + counts)
-    keys, which = np.unique(docs["key"], return_inverse=True)
-    scores = np.bincount(which, (idf_of(sizes, totals.count) * times)[place] * saturation, len(keys))
-    if values:
-        best = np.argsort(-scores, kind="stable")[:MAX_FILTERED]
-        allowed = f"SELECT key FROM reports WHERE key = ANY(%s) AND {condition}"
-        is_allowed = np.isin(keys, _keys(store.server.query(allowed, keys[best].tolist(), *values)))
-        keys, scores = keys[is_allowed], scores[is_allowed]
-    wanted = _number(kind) * (1 if len(read) == len(rarest) else SPARE)
-    if len(keys) > wanted:
-        keys = keys[scores >= np.partition(scores, -wanted)[-wanted] * (1 - ROUNDING)]
-    return keys
-
-
-def _nearest(
-    store: PostgresStore, vector: np.ndarray, totals: Totals, condition: str, values: Sequence[Any]
-) -> np.ndarray:
-    """The keys of the reports with the most similar vectors."""
-    has_index = store.server.query("SELECT to_regclass('nearest') IS NOT NULL")[0][0]
-    kind = f"halfvec({len(vector)})" if has_index else "vector"
-    source = f"vectors JOIN reports USING (key) WHERE {condition}" if values else "vectors"
-    written = f"[{','.join(map(str, vector.tolist()))}]"
-    nearest = f"SELECT key FROM {source} ORDER BY vector::{kind} <#> %s::{kind} LIMIT {_number('dense')}"
-    return _keys(store.server.query(nearest, *values, written))
-
-
-def _keys(rows: Iterable[tuple[int, ...]]) -> np.ndarray:
-    return np.array([row[0] for row in rows], dtype=np.int64)

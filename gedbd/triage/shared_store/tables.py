@@ -17,7 +17,6 @@ BEGIN_READING = (
     # Before the first statement that reads, at which all see one state: it waits while tables are replaced.
     f"LOCK TABLE {NAME}.totals IN ACCESS SHARE MODE",
     "SET LOCAL jit = off",
-    "SET LOCAL work_mem = '64MB'",  # a few thousand reports are sorted
     "SET LOCAL hnsw.ef_search = 1000",
     "SET LOCAL hnsw.iterative_scan = relaxed_order",
     "SET LOCAL hnsw.max_scan_tuples = 200000",
@@ -53,7 +52,7 @@ CREATE TABLE holes (key int PRIMARY KEY);
 CREATE TABLE links (report text, duplicate text, source text, PRIMARY KEY (report, duplicate, source));
 CREATE INDEX ON links (duplicate);
 INSERT INTO totals VALUES ({FORMAT}, 0, 0, ARRAY[0, 0, 0, 0], '', '')"""
-NEAREST = "CREATE INDEX IF NOT EXISTS nearest ON vectors USING hnsw ((vector::halfvec({dim})) halfvec_ip_ops)"
+NEAREST = "CREATE INDEX nearest ON vectors USING hnsw ((vector::halfvec({dim})) halfvec_ip_ops)"
 # Reports and links that are connected with some reports, deleted ones included.
 LINKED = """
 WITH RECURSIVE reached(id) AS (
