@@ -9,6 +9,7 @@ from postgres_server import fill_store, open_store
 from run_commands import commands_in
 from small_tracker import as_corpus, some_report
 
+from gedbd.api.report_index import Index
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.triage.bug_report import Report
 from gedbd.triage.shared_store import connections
@@ -104,3 +105,14 @@ def test_commands(tmp_path, url):
         ):
             with pytest.raises(SystemExit, match=message):
                 run(*words)
+
+
+@pytest.mark.slow
+def test_python(url):
+    corpus = as_corpus([some_report(number) for number in range(20)])
+    with Index.build(corpus, url, "tiny") as index:
+        assert index.changes.added == 20
+        assert f"20 reports in {url}" in repr(index)
+    with Index.open(url) as index:
+        assert index.search(some_report(3, issue_id=""), 1)[0].best.issue_id == "3"
+        assert index.remove(["3"]) == 1
