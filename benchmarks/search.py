@@ -1,4 +1,4 @@
-"""Building, opening and searching an index: the corpus in process, by each backend beside bm25s, and over HTTP."""
+"""Building, opening and searching an index: in process beside bm25s, and over HTTP."""
 
 import json
 import os
@@ -16,14 +16,12 @@ from pathlib import Path
 import bm25s
 import numpy as np
 import requests
-from encoding import prepared
 from hydra.utils import instantiate
 from measure import Row, seconds
 from omegaconf import DictConfig, OmegaConf
 from prepared_data import configuration
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.backends.backend import PreparedBackend
 from gedbd.encoders.backends.openvino import has_bfloat16
 from gedbd.io.processes import num_available_cores
 from gedbd.retrieval.boosted_trees import BoostedTrees
@@ -38,7 +36,7 @@ from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.storage.sync import Model, synchronise
-from gedbd.triage.stored_index import StoredIndex, open_index
+from gedbd.triage.stored_index import open_index
 from gedbd.triage.triage_model import TriageModel, default_model
 
 QUERIES, WARM, CLIENTS, LASTING_S = 300, 20, 8, 60
@@ -47,7 +45,7 @@ REPLAYED = 1500
 
 def main() -> list[Row]:
     """Measures one way after the other, as each would serve."""
-    # Stored reports are encoded by the quickest backend, and the queries of ``_backends`` by each of them.
+    # Stored reports are encoded by the quickest backend.
     cfg = configuration("backend=openvino_bf16") if has_bfloat16() else configuration()
     corpus: Corpus = instantiate(cfg.dataset)
     vectors = encode_corpus(cfg, corpus, None).vectors
@@ -62,8 +60,7 @@ def main() -> list[Row]:
         rows += _stages(history, model.ranker)
         rows += _replayed(history)
         rows += [row for clients in (1, CLIENTS) for row in _served(path, asked, clients)]
-        # Last, for backends keep threads awake that would slow the service down.
-        rows += _backends(path, asked, [f"{report.title} {report.description}" for report in reports])
+        rows += _whole(path, asked, [f"{report.title} {report.description}" for report in reports])
     return rows
 
 
@@ -128,21 +125,13 @@ def _building(corpus: Corpus, vectors: np.ndarray, cfg: DictConfig, matching: Tr
     ]
 
 
-def _backends(path: Path, asked: Sequence[Report], texts: list[str]) -> list[Row]:
-    """The whole search with its reasons, queries one after the other."""
+def _whole(path: Path, asked: Sequence[Report], texts: list[str]) -> list[Row]:
+    """The whole search with its reasons beside bm25s, queries one after the other."""
     lexical = bm25s.BM25()
     lexical.index(_words(texts), show_progress=False)
     peer = _row("bm25s alone", lambda report: _search_words(lexical, report), asked, None)
-    index, (_, _, _, backends) = open_index(path, "~/.cache/gedbd"), prepared()
-    return [peer, *(_row(name, _with(index, backend), asked, peer) for name, backend in backends.items())]
-
-
-def _with(index: StoredIndex, backend: PreparedBackend) -> Callable[[Report], object]:
-    def search(report: Report) -> object:
-        index.encode.encoder._prepared = backend
-        return index.search(report)
-
-    return search
+    index = open_index(path, "~/.cache/gedbd")
+    return [peer, _row("gedbd", index.search, asked, peer)]
 
 
 def _row(name: str, search: Callable[[Report], object], asked: Sequence[Report], peer: Row | None) -> Row:
