@@ -40,13 +40,13 @@ def test_demo_is_described_from_any_folder_and_nothing_is_written(tmp_path, monk
     ("count", "repeated", "said"),
     [
         (10, [], "0 of 10 reports repeat an earlier one (0.0%). Nothing can be measured"),
-        (10, [7, 9], "2 of 10 reports repeat an earlier one (20.0%). 1 of them are in the fifth before the newest, 1"),
+        (10, [7, 9], "2 of 10 reports repeat an earlier one (20.0%). The newest fifth of the reports holds 1"),
         (
             100,
             range(60, 100),
-            "20 of them are in the fifth before the newest, 20 in the newest: enough for",
+            "holds 20 of them, the fifth before it 20: enough for gedbd backtest",
         ),
-        (100, range(60, 69), "9 of them are in the fifth before the newest, 0 in the newest: too few"),
+        (100, range(60, 69), "holds 0 of them, the fifth before it 9: too few"),
     ],
 )
 def test_the_last_line_says_what_can_be_measured(make_corpus, count, repeated, said):

@@ -68,13 +68,18 @@ class FieldMap:
             ``{id}``, and ``reference``, a regular expression for other issues in comments, see ``References``.
 
     Raises:
-        ValueError: A field is unknown, or an expression invalid.
+        ValueError: ``id`` or ``title`` is missing, a field is unknown, or an expression invalid.
     """
 
     def __init__(self, backend: str, fields: Mapping[str, str]) -> None:
         self.page = fields.get("page", "")
         self.references = References(fields.get("reference", NUMBER_SIGN))
         self.expressions = {}
+        missing = [field for field in ("id", "title") if field not in fields]
+        if missing:
+            raise ValueError(
+                f"dataset.backends.{backend}.{missing[0]}= is required: where its documents hold the {missing[0]}"
+            )
         for field, written in fields.items():
             if field in {"page", "reference"}:
                 continue
@@ -95,7 +100,9 @@ class FieldMap:
             raise ValueError(f"the document has no {'title' if number else 'id'}")
         values = {field: tuple(found.get(field, ())) for field in TEXTS}
         values["description"] = ("\n".join(values["description"]),)
-        values["url"] = tuple(found.get("url", ())[:1]) or (self.page.format(origin=origin, id=number),)
+        values["url"] = tuple(found.get("url", ())[:1]) or (
+            self.page.replace("{origin}", origin).replace("{id}", number),
+        )
         closed = any(DUPLICATE in one.lower() for one in (*values["status"], *values["resolution"]))
         here = origin.partition("://")[2].rstrip("/")
         comments = [Comment(one) for one in found.get("comments", ())]

@@ -23,10 +23,10 @@ def verdict(corpus: Corpus) -> str:
     validation = int(((rows >= int(VALIDATION * size)) & (rows < int(TEST * size))).sum())
     test = int((rows >= int(TEST * size)).sum())
     needed = duplicates_needed(LOWEST_TARGET, CONFIDENCE)
-    parts = f"{validation:,} of them are in the fifth before the newest, {test:,} in the newest"
+    parts = f"The newest fifth of the reports holds {test:,} of them, the fifth before it {validation:,}"
     if validation < needed or not test:
         return (
-            f"{count} {parts}: too few for a threshold of suggestions, which needs {needed:,} in the former. Search"
+            f"{count} {parts}: too few for a threshold of suggestions, which needs {needed:,} in the latter. Search"
             " works with the default ranker."
         )
     return f"{count} {parts}: enough for gedbd backtest to look for a threshold of suggestions and to measure them."

@@ -98,8 +98,9 @@ def test_another_backend_needs_no_code(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"id": "id", "titel": "a"}, r"dataset\.backends\.trac\.titel is unknown: choose from title"),
-        ({"id": "id["}, r"dataset\.backends\.trac\.id=id\[ is no JMESPath expression"),
+        ({"id": "id"}, r"dataset\.backends\.trac\.title= is required"),
+        ({"id": "id", "title": "a", "titel": "a"}, r"dataset\.backends\.trac\.titel is unknown: choose from title"),
+        ({"id": "id[", "title": "a"}, r"dataset\.backends\.trac\.id=id\[ is no JMESPath expression"),
     ],
 )
 def test_a_wrong_map_is_refused(tmp_path, fields, message):
