@@ -1,5 +1,6 @@
 """The commands that store a tracker and search it, one after the other, as a user runs them."""
 
+import json
 import shutil
 from functools import partial
 from pathlib import Path
@@ -163,12 +164,12 @@ def test_texts_of_fields_are_read_like_the_stored_ones(run, update):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["openvino", "openvino_int8"])
-def test_another_backend_reads_queries_like_the_stored_reports(update, backend):
+@pytest.mark.parametrize(("backend", "encoder"), [("openvino", "QueryEncoder"), ("openvino_int8", "LoadedEncoder")])
+def test_another_backend_reads_queries_like_the_stored_reports(update, backend, encoder):
     assert update(f"by_{backend}", "run=tested", f"backend={backend}") == (425, 0, 0, 0)
     assert update(f"by_{backend}", "run=tested", f"backend={backend}") == (0, 0, 425, 0)
     index = opened(f"by_{backend}")
-    assert type(index.encode.encoder.prepare()).__name__ == "PreparedOpenVino"
+    assert type(index.encode.encoder).__name__ == encoder
     check_reading(index)
     index.add([Report("zebra stripes", issue_id="z")])
     assert index.search(Report("zebra stripes"))[0].best.issue_id == "z"
@@ -231,3 +232,20 @@ def test_an_index_of_an_older_version_is_refused_and_can_be_updated(update):
         opened("aged")
     assert update("aged", "run=tested") == (425, 0, 0, 0)
     opened("aged").close()
+
+
+@pytest.mark.parametrize(
+    "encoder", ["encoder=tiny", pytest.param("encoder=minilm", marks=[pytest.mark.slow])], ids=["tiny", "minilm"]
+)
+def test_an_issue_template_is_neither_compared_nor_quoted(tmp_path, encoder):
+    files = Path(__file__).parent / "corpora" / "readers" / "field_files"
+    with commands_in(tmp_path) as command:
+        said = command("index", f"dataset.path={files / 'issue_template.json'}", "out=index", encoder)
+        assert "template" in said
+        found = command("search", "index=index", f"file={files / 'issue_template_query.json'}", "top_k=9", "json=true")
+    matches = json.loads(found)["matches"]
+    quoted = [sentence for match in matches for pair in match["explanation"]["sentences"] for sentence in pair[:2]]
+    for line in ("Describe", "reproduce", "Expected", "searched", "Thank you"):
+        assert not any(line in sentence for sentence in quoted)
+    if encoder == "encoder=minilm":
+        assert matches[0]["master"]["issue_id"] == "3"

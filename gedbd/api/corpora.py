@@ -14,6 +14,8 @@ from gedbd.corpora.corpus import Corpus, keep_last
 if TYPE_CHECKING:
     import pandas as pd
 
+TABLE_OPTIONS = ("date_format", "image_dir", "keep_template", "last_n", "name", "url_template")
+
 
 def load_corpus(
     source: "str | Path | pd.DataFrame",
@@ -145,7 +147,7 @@ def _of_table(table: "pd.DataFrame", given: dict[str, Any]) -> Corpus:
     columns: dict[str, str | None] = {field: field if field in table else column for field, column in usual.items()}
     columns = {field: column if column in table else None for field, column in columns.items()}
     columns |= given.pop("columns", {})
-    unknown = [name for name in given if name not in ("date_format", "image_dir", "last_n", "name", "url_template")]
+    unknown = [name for name in given if name not in TABLE_OPTIONS]
     if unknown:
         raise ValueError(f"unknown option {unknown[0]} for a table")
     return read_frame(table, columns, **given)

@@ -125,7 +125,7 @@ def _read(path: Path) -> Corpus:
         links = Links(table, *facts["links"])
     table = documents.drop_columns([GROUP]).to_pandas()
     return Corpus(
-        Documents(facts["name"], table, tuple(facts["warnings"]), tuple(facts["more_texts"])),
+        Documents(facts["name"], table, tuple(facts["warnings"]), tuple(facts["more_texts"]), tuple(facts["template"])),
         Groups(documents[GROUP].to_numpy().copy()),  # PyTorch wants arrays that can be written to
         links,
         None if facts["image_dir"] is None else Path(facts["image_dir"]),
@@ -177,6 +177,7 @@ def _facts(corpus: Corpus) -> dict[str, Any]:
         "name": corpus.name,
         "warnings": corpus.warnings,
         "more_texts": corpus.documents.more_texts,
+        "template": corpus.documents.template,
         "links": None if links is None else (links.num_queries, links.num_documents),
         "image_dir": None if corpus.image_dir is None else str(corpus.image_dir),
         "url_template": corpus.url_template,

@@ -15,12 +15,14 @@ class Documents:
             where there are no dates), text columns and attributes. Which ones, the reader of the collection declares.
         warnings: What the reader dropped, filled in or found unusual, with counts, one sentence each.
         more_texts: Text columns besides title and description that belong to the contents of a document.
+        template: Lines of the tracker's issue template, which were left out of the descriptions.
     """
 
     name: str
     table: pd.DataFrame
     warnings: tuple[str, ...] = ()
     more_texts: tuple[str, ...] = ()
+    template: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.table)

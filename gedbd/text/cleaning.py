@@ -158,6 +158,12 @@ def shared_lines(texts: list[str]) -> set[str]:
     return {line for line, count in copies.items() if count >= min_copies and any(map(str.isalpha, line))}
 
 
+def is_code_line(line: str) -> bool:
+    """Whether a line is code, markup such as ``</Window>``, or the fence of a block of code."""
+    start = line[:MAX_MATCHED_CHARACTERS]
+    return bool(CODE.match(start) or FENCE.match(start))
+
+
 def short_url(match: re.Match[str]) -> str:
     """Host and last part of the path: ``https://me@b.org/a/show.cgi?id=3`` becomes ``b.org/show.cgi``."""
     address = re.split(r"[?#]", match[0], maxsplit=1)[0]

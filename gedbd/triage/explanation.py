@@ -7,7 +7,9 @@ from itertools import product
 
 import numpy as np
 
+from gedbd.text.cleaning import is_code_line
 from gedbd.text.code_words import stop_words
+from gedbd.text.issue_template import is_form
 from gedbd.triage.bug_report import Explanation, Report
 
 MAX_REASONS = 5
@@ -130,10 +132,16 @@ class _WeightedSentences:
         for negative, mine, theirs in sorted(similar):
             if len(found) == MAX_PAIRS:
                 break
-            if all(mine != first and theirs != second for first, second in used):
+            is_used = any(mine == first or theirs == second for first, second in used)
+            if not is_used and _says_something(self.text[mine]) and _says_something(other.text[theirs]):
                 used.add((mine, theirs))
                 found.append((self.text[mine], other.text[theirs], round(min(-negative, 1.0), 3)))
         return tuple(found)
+
+
+def _says_something(sentence: str) -> bool:
+    """Whether a sentence is worth quoting: code, headings and labels are not."""
+    return not is_code_line(sentence) and not is_form(sentence)
 
 
 def _split_sentences(report: Report) -> dict[str, set[str]]:

@@ -1,6 +1,6 @@
 """An open index: searches reports, adds and deletes them, links duplicates."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_featu
 from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import IDENTIFIER_MARK, ReportFeatures, days_of
+from gedbd.text.issue_template import without_template
 from gedbd.triage.backtesting.thresholds import TargetResult
 from gedbd.triage.bug_report import Filters, Match, Report, as_table, check_report, check_top_k, without_surrogates
 from gedbd.triage.confidence import NUM_COMPARED, confidence_features
@@ -31,7 +32,7 @@ from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.report_store import ReportStore
 from gedbd.triage.storage.rows import StoredReport
 from gedbd.triage.storage.state import CurrentState, EncodeReports, LoadModel, SearchState, StoredState
-from gedbd.triage.storage.stored_model import load_model
+from gedbd.triage.storage.stored_model import load_model, template_of
 from gedbd.triage.triage_model import TriageModel
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ class StoredIndex:
         """
         check_report(report)
         check_top_k(top_k)
-        return find_matches(self._current.latest(), report, top_k, filters)
+        state = self._current.latest()
+        return find_matches(state, as_stored(report, state.template), top_k, filters)
 
     def add(self, reports: Sequence[Report], fields: Sequence[str] | None = None) -> dict[str, str]:
         """Adds or updates reports, all of them or none.
@@ -318,9 +320,16 @@ def check_stored(reports: Sequence[Report]) -> None:
 def changed_reports(store: ReportStore, reports: Sequence[Report], fields: Sequence[str] | None) -> Changed:
     """Compares reports with the stored ones; see ``StoredIndex.add``."""
     stored = store.reports([report.issue_id for report in reports])
-    template = store.about().get("url_template", "")
-    wanted = {one.issue_id: _filled(one, stored.get(one.issue_id), template, fields) for one in reports}
+    url_template = store.fact("url_template")
+    template = template_of(store)
+    given = [as_stored(report, template) for report in reports]
+    wanted = {one.issue_id: _filled(one, stored.get(one.issue_id), url_template, fields) for one in given}
     return Changed(stored, {one: report for one, report in wanted.items() if stored.get(one) != report})
+
+
+def as_stored(report: Report, template: Set[str]) -> Report:
+    """A report without the lines of the tracker's template, which stored reports do not have either."""
+    return replace(report, description=without_template(report.description, template)) if template else report
 
 
 def encode_in_batches(encode: EncodeReports, table: pd.DataFrame) -> np.ndarray:

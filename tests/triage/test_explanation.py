@@ -142,3 +142,13 @@ def test_days_are_worded():
     for days, said in ((0.2, "less than a day apart"), (1, "1 day apart"), (1500, "1,500 days apart")):
         added = {"days": 1.0, "same component": 0.5}
         assert reasons(added, VALUES | {"days": math.log1p(days)}, [], 0) == (said, "same component")
+
+
+@pytest.mark.parametrize(
+    "line", ["</Window>", "if(image) {", "```java", "{code:title=app.js}", "import uidplus.npe;", "## Steps", "Steps:"]
+)
+def test_code_and_headings_are_not_quoted(line):
+    mine = Report("a", f"{line}\nThe server lacks uidplus")
+    theirs = Report("b", f"The server lacks uidplus\n{line}")
+    found = why(mine, theirs, lambda words: np.ones(len(words)))
+    assert [pair[:2] for pair in found.sentences] == [("The server lacks uidplus", "The server lacks uidplus")]

@@ -452,3 +452,17 @@ def test_the_reason_names_open_reports(index):
         (best, *_) = index.search(text_of(number, created_at=day + timedelta(days=1)))
         assert best.best.issue_id == str(number)
         assert ("still open" in best.explanation.reasons) == told
+
+
+def test_the_template_of_a_tracker_is_left_out_of_what_is_searched_and_stored(tmp_path, reader):
+    reports = [some_report(number) for number in range(9)]
+    corpus = as_corpus(reports, np.arange(9))
+    fill(tmp_path, replace(corpus, documents=replace(corpus.documents, template=("### expected",))), reader)
+    index = open_folder(tmp_path, reader)
+    plain = text_of(3, description="The window closes")
+    filled = text_of(3, description="### Expected\nThe window closes")
+    assert index.search(filled) == index.search(plain)
+    index.add([replace(filled, issue_id="new")])
+    assert index.get("new").description == "The window closes"
+    assert index.add([replace(filled, issue_id="new")]) == {"new": "unchanged"}
+    index.close()

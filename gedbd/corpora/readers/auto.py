@@ -21,17 +21,23 @@ TABLES = ("csv", "tsv", "txt")
 SYNONYMS = {
     "id": ("id", "issue_id", "issue id", "bug_id", "bug id", "key", "number", "#"),
     "title": ("title", "summary", "subject", "name"),
-    "description": ("description", "body", "text", "details", "steps to reproduce"),
-    "created_at": ("created_at", "created", "created_time", "created time", "creation date", "opened", "date"),
-    "component": ("component", "category", "area", "module"),
+    "description": ("description", "body", "text", "details", "repro steps", "steps to reproduce"),
+    "created_at": (
+        *("created_at", "created", "created_time", "created time", "created at", "created at (utc)", "created date"),
+        *("creation date", "opened", "date submitted", "submitted", "reported", "date"),
+    ),
+    "component": ("component", "category", "area", "module", "subsystem"),
     "product": ("product", "project"),
-    "version": ("version",),
+    "version": ("version", "product version", "affected versions", "affects version/s"),
     "priority": ("priority", "severity"),
     "status": ("status", "state"),
     "resolution": ("resolution",),
     "url": ("url", "link", "web_url"),
     "labels": ("labels", "tags", "keywords"),
-    "resolved_at": ("resolved_at", "resolved", "closed_at", "closed", "resolved_time"),
+    "resolved_at": (
+        *("resolved_at", "resolved", "resolved_time", "resolved date", "closed_at", "closed", "closed at"),
+        *("closed at (utc)", "closed date"),
+    ),
     "duplicate": ("duplicate", "duplicate_of", "duplicate of", "duplicated_issue", "dup_of", "dupe_of", "duplicates"),
     "group": ("group", "duplicate_group", "cluster"),
 }
@@ -43,6 +49,7 @@ def read_auto(
     last_n: int | None = None,
     image_dir: str | None = None,
     url_template: str | None = None,
+    keep_template: bool | None = None,
     columns: Mapping[str, str | None] | None = None,
     **of_tables: Any,
 ) -> Corpus:
@@ -51,9 +58,10 @@ def read_auto(
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
         path: The file or folder.
-        last_n: See ``ReportOptions``; likewise ``image_dir`` and ``url_template``.
+        last_n: See ``ReportOptions``; likewise ``image_dir``, ``url_template`` and ``keep_template``.
         image_dir: See there.
         url_template: See there.
+        keep_template: See there.
         columns: Field to column of a CSV file, where it is not recognised.
         of_tables: Further options of ``read_csv``; ``None`` takes those of the format.
 
@@ -69,7 +77,7 @@ def read_auto(
         raise ValueError(f"dataset.{unread[0]}= is for CSV files; {place} is read as dataset={dataset}: leave it out")
     if given:
         cfg.columns.update(given)
-    shared = {"last_n": last_n, "image_dir": image_dir, "url_template": url_template}
+    shared = {"last_n": last_n, "image_dir": image_dir, "url_template": url_template, "keep_template": keep_template}
     asked |= {key: value for key, value in shared.items() if value is not None}
     cfg.update({"name": name, "path": path} | asked)
     options: dict[str, Any] = dict(OmegaConf.to_container(cfg))  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 """From the rows of a bug tracker to a corpus: the fields of a report, checks, order, links."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -12,6 +12,7 @@ from gedbd.corpora.dates import parse_dates
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Groups, circle_warnings, resolve_links
 from gedbd.corpora.urls import report_urls
+from gedbd.text.issue_template import template_lines, without_template
 
 # The columns of every tracker's documents, empty where a tracker has no such field. ``attachments`` names files,
 # separated by ``;``; ``url`` is the report's page, an http or https address.
@@ -45,11 +46,13 @@ class ReportOptions(TypedDict, total=False):
         last_n: Keep only this many reports, the latest ones; ``None`` keeps all.
         image_dir: Folder of the attached images, by default that of the file.
         url_template: Address of a report without one, in which ``{issue_id}`` stands for its id; ``None`` for none.
+        keep_template: Keep the lines of the tracker's issue template in descriptions, as by default.
     """
 
     last_n: int | None
     image_dir: str | None
     url_template: str | None
+    keep_template: bool
 
 
 def build_corpus(
@@ -91,7 +94,11 @@ def build_corpus(
     check_ids(reports["id"], source, columns["id"])
     urls, url_warnings = report_urls(reports, url_template)
     reports = reports.assign(url=urls)
-    found = [*warnings, *text_warnings(reports, columns), *url_warnings]
+    template: frozenset[str] = frozenset()
+    if not options.get("keep_template", True):
+        template = template_lines(reports["description"].tolist())
+    reports, template_warnings = leave_out(template, reports)
+    found = [*warnings, *text_warnings(reports, columns), *template_warnings, *url_warnings]
     # Rows have numbers only once they are in order, so links are resolved after this.
     reports, date_warnings = in_chronological_order(reports, source, columns.get("created_at"), date_format)
     resolved, link_warnings = resolve_links(reports["id"], links)
@@ -106,8 +113,23 @@ def build_corpus(
     table = reports.reindex(columns=fields, fill_value="").reset_index(drop=True)
     place = Path(image_dir).expanduser() if image_dir else folder
     groups = Groups.from_links(resolved)
-    corpus = Corpus(Documents(name, table, tuple(found)), groups, resolved, place, url_template)
+    documents = Documents(name, table, tuple(found), template=tuple(sorted(template)))
+    corpus = Corpus(documents, groups, resolved, place, url_template)
     return corpus if last_n is None else keep_last(corpus, last_n)
+
+
+def leave_out(template: Set[str], reports: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Descriptions without the lines of the tracker's template, and a warning that counts both."""
+    if not template:
+        return reports, []
+    shorter = [without_template(text, template) for text in reports["description"]]
+    changed = reports["description"] != shorter
+    example = max(sorted(template), key=len)[:60]
+    warning = (
+        f"lines of the tracker's template, such as '{example}', left out of descriptions:"
+        f" {len(template):,} in {changed.sum():,} (dataset.keep_template=true keeps them)"
+    )
+    return reports.assign(description=shorter), [warning]
 
 
 def resolution_dates(texts: pd.Series, date_format: str) -> tuple[pd.Series, tuple[str, ...]]:

@@ -8,6 +8,8 @@ from typing import Unpack
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.date_formats import find_format
+from gedbd.corpora.dates import ISO_FORMAT
 from gedbd.corpora.readers.bug_reports import RESOLVED_AT, ReportOptions, build_corpus, resolution_dates
 from gedbd.corpora.readers.csv_file import FIRST_RECORD, NOT_UTF8, read_table, take_columns
 from gedbd.corpora.readers.issue import DUPLICATE, NAMED_NOWHERE
@@ -21,13 +23,13 @@ class TableOptions(ReportOptions, total=False):
     """The options of tables.
 
     Args:
-        date_format: ``ISO8601``, or a format of ``datetime.strptime``.
+        date_format: ``ISO8601``, or a format of ``datetime.strptime``; ``None`` recognises it.
         html: Whether descriptions are HTML.
         links: A CSV file of further duplicates: the id of a report in its first column, those of its duplicates in the
             second one; ``None`` for none.
     """
 
-    date_format: str
+    date_format: str | None
     html: bool
     links: str | None
 
@@ -107,13 +109,18 @@ def _build(
     file: Path,
     columns: Mapping[str, str | None],
     warnings: tuple[str, ...],
-    date_format: str = "ISO8601",
+    date_format: str | None = ISO_FORMAT,
     html: bool = False,
     links: str | None = None,
     **options: Unpack[ReportOptions],
 ) -> Corpus:
     """The corpus of a table of text; for the arguments see ``read_csv``."""
     reports, column_warnings = take_columns(table, columns, file)
+    if date_format is None:
+        try:
+            date_format = find_format(reports["created_at"])
+        except ValueError as error:
+            raise ValueError(f"{file}, column {columns['created_at']!r}: {error}") from error
     resolved_at, date_warnings = resolution_dates(reports[RESOLVED_AT], date_format)
     if html:
         reports = reports.assign(description=reports["description"].map(html_text))

@@ -172,6 +172,8 @@ def unwrap(value: Any, path: Path) -> Iterator[Any]:
     if isinstance(value, list):
         for item in value:
             yield from unwrap(item, path) if isinstance(item, list) or is_edge(item) else [item]
+    elif isinstance(value, dict) and is_table(value):
+        yield from records_of(value)
     elif not isinstance(value, dict) or recognise(value):
         yield value
     else:
@@ -192,6 +194,25 @@ def unwrap(value: Any, path: Path) -> Iterator[Any]:
                 raise ValueError(f"{path}: {inner!r} is an object; a list of issues is expected")
             listed = [{"id": number, "comments": one["comments"]} for number, one in listed.items()]
         yield from unwrap(listed, path)
+
+
+def is_table(value: Record) -> bool:
+    """Whether this is a table as pandas writes it: an object of columns, or a list of names and one of rows."""
+    if {"columns", "data"} <= set(value):
+        names, rows = value["columns"], value["data"]
+        return isinstance(names, list) and all(isinstance(row, list) and len(row) == len(names) for row in rows)
+    rows = [set(column) if isinstance(column, dict) else set() for column in value.values()]
+    return len(rows) > 1 and bool(rows[0]) and all(one == rows[0] for one in rows) and all(map(str.isdecimal, rows[0]))
+
+
+def records_of(value: Record) -> Iterator[Record]:
+    """The rows of a table, see ``is_table``."""
+    if {"columns", "data"} <= set(value):
+        for row in value["data"]:
+            yield dict(zip(value["columns"], row, strict=True))
+        return
+    for number in next(iter(value.values())):
+        yield {name: column[number] for name, column in value.items()}
 
 
 def is_edge(item: Any) -> bool:

@@ -168,13 +168,13 @@ class PostgresStore:
         """Number of reports."""
         return int(self._read("SELECT count FROM totals")[0][0])
 
-    def model_key(self) -> str:
-        """Identifies the model, see ``about``."""
-        return str(self._read("SELECT value FROM about WHERE name = 'model'")[0][0])
-
     def about(self) -> dict[str, str]:
         """See ``ReportStore``."""
         return dict(self._read("SELECT name, value FROM about"))
+
+    def fact(self, name: str) -> str:
+        """See ``ReportStore``."""
+        return next((value for (value,) in self._read("SELECT value FROM about WHERE name = %s", name)), "")
 
     def weights(self) -> bytes:
         """See ``ReportStore``."""

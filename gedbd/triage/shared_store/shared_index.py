@@ -18,11 +18,12 @@ from gedbd.triage.shared_store.connections import storable
 from gedbd.triage.shared_store.postgres_store import PostgresStore
 from gedbd.triage.shared_store.store_search import find_reports
 from gedbd.triage.storage.state import EncodeReports, SearchState
-from gedbd.triage.storage.stored_model import load_model
+from gedbd.triage.storage.stored_model import load_model, template_of
 from gedbd.triage.stored_index import (
     NO_FILTERS,
     Changed,
     StoredIndex,
+    as_stored,
     changed_reports,
     check_stored,
     encode_in_batches,
@@ -114,6 +115,7 @@ class SharedIndex(StoredIndex):
         check_top_k(top_k)
         report, filters = storable(report), storable(filters)
         with self._shared.snapshot():
+            report = as_stored(report, template_of(self._shared))
             model = self._latest_model()
             vector = model.encode_one(as_table([report]))  # encoded in another thread, while words are looked up
             memory = find_reports(self._shared, report, filters, vector.result)
@@ -181,7 +183,7 @@ class SharedIndex(StoredIndex):
     def _latest_model(self) -> LoadedModel:
         """The model that has encoded what this transaction sees; loaded again if another process has replaced it."""
         with self._loading:
-            if self._shared.model_key() != self._model.key:
+            if self._shared.fact("model") != self._model.key:
                 self._model = self._read_model()
             return self._model
 

@@ -138,9 +138,13 @@ class IndexStore(SqliteFile):
         """See ``ReportStore``."""
         return dict(self.query("SELECT name, value FROM about"))
 
+    def fact(self, name: str) -> str:
+        """See ``ReportStore``."""
+        return next((value for (value,) in self.query("SELECT value FROM about WHERE name = ?", name)), "")
+
     def dim(self) -> int:
         """Size of the vectors. Raises ValueError if the file has none."""
-        written = self.about().get("dim", "")
+        written = self.fact("dim")
         if not written.isdecimal():
             raise damaged(self.path, f"{written!r} is not the size of a vector")
         return int(written)

@@ -36,6 +36,9 @@ class ReportStore(Protocol):
     def about(self) -> dict[str, str]:
         """Name of the tracker, settings, model and other facts about the index, by name."""
 
+    def fact(self, name: str) -> str:
+        """One of these facts; empty if the index does not have it."""
+
     def weights(self) -> bytes:
         """The encoder's weights, as ``torch.save`` wrote them; empty for an untrained encoder."""
 

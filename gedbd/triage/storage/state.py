@@ -19,12 +19,13 @@ from gedbd.triage.storage.cache_files import read_cache, read_index
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.report_store import ReportStore
+from gedbd.triage.storage.stored_model import template_of
 from gedbd.triage.triage_model import TriageModel
 
 EXCLUSIVE_TIMEOUT_S = 5.0
 RETRY_S = 5
 READ_TIMEOUT_S = 1.0  # readers do not wait for writers, so a lock that stops them is rare
-NOT_OF_MODEL = ("url_template",)  # facts about the reports of an index, not about its model
+NOT_OF_MODEL = ("url_template", "template")  # facts about the reports of an index, not about its model
 UNDATED = "%s: %d reports have an invalid date and count as undated (first: report %s)"
 UNCLEAR = "%s: %d reports have an invalid date of resolution and count as open (first: report %s)"
 EncodeReports = Callable[[pd.DataFrame], np.ndarray]
@@ -59,6 +60,7 @@ class StoredState(SearchState):
         version: ``IndexStore.changes`` of the reader when it was read.
         about: Facts about the index, see ``ReportStore.about``.
         encode: Encodes reports as the stored ones were encoded.
+        template: See ``template_of``.
     """
 
     reader: IndexStore
@@ -66,6 +68,7 @@ class StoredState(SearchState):
     version: int
     about: dict[str, str]
     encode: EncodeReports
+    template: frozenset[str]
 
     @property
     def is_stale(self) -> bool:
@@ -271,13 +274,14 @@ class CurrentState:
                 if former is None:
                     store.check_structure()
                 about = store.about()
+                template = template_of(store)
                 memory = read_index(store)
                 if former is not None and _facts_of_model(former.about) == _facts_of_model(about):
-                    state = replace(former, version=version, about=about, memory=memory)
+                    state = replace(former, version=version, about=about, memory=memory, template=template)
                 else:
                     encode, matching = self._load_model(store)
                     state = StoredState(
-                        reader, BatchingEncoder(encode), matching, memory, writer, version, about, encode
+                        reader, BatchingEncoder(encode), matching, memory, writer, version, about, encode, template
                     )
         except ValueError as error:
             raise StoreUnavailable(str(error)) from error

@@ -68,6 +68,11 @@ def fitted(path: Path | str, about: Mapping[str, str], name: str) -> Any:
     return found
 
 
+def template_of(store: ReportStore) -> frozenset[str]:
+    """The lines of the tracker's issue template, which were left out of the stored descriptions."""
+    return frozenset(fitted(store.path, {"template": store.fact("template") or "[]"}, "template"))
+
+
 def with_stored_boilerplate(text: Text, about: dict[str, str], path: Path | str) -> Text:
     """A text template that removes the boilerplate found in the corpus, not in the few reports at hand."""
     if isinstance(text, FieldTemplate) and isinstance(text.cleaning, Cleaning):

@@ -1,5 +1,6 @@
 """Brings an index to the state of a corpus, in one transaction."""
 
+import json
 from collections.abc import Sequence, Set
 from typing import NamedTuple
 
@@ -196,8 +197,9 @@ def _changed_besides(reports: dict[str, Report], before: Contents, others: Set[s
 
 
 def _write_corpus(store: ReportStore, corpus: Corpus) -> None:
-    """Writes the links and the template of addresses of a corpus; links from other sources stay."""
-    store.write_about({"url_template": corpus.url_template or ""})
+    """Writes the links and the templates of a corpus; links from other sources stay."""
+    template = json.dumps(corpus.documents.template)
+    store.write_about({"url_template": corpus.url_template or "", "template": template})
     store.clear_links(EXPORT)
     store.write_links(_links(corpus))
 

@@ -199,3 +199,19 @@ def test_addresses_come_from_the_file_or_a_template_and_leave_the_fingerprint_al
     assert linked.fingerprint == build(*reports).fingerprint
     with pytest.raises(ValueError, match=r"dataset\.url_template=b\.org must be an http or https address"):
         build(*reports, url_template="b.org")
+
+
+def test_lines_of_the_tracker_s_template_are_left_out_and_counted():
+    dates = [(str(number), f"2024-01-0{number}", "") for number in range(1, 5)]
+
+    def read(**options: object) -> Corpus:
+        table = pd.DataFrame("", index=range(2, 6), columns=[*BUG_FIELDS, "duplicate"], dtype=str)
+        table["id"], table["created_at"], _ = zip(*dates, strict=True)
+        table["description"] = ["### Bug\nIt ends"] * 3 + ["It hangs"]
+        return build_corpus("small", table, split_links(table["id"], table["duplicate"]), "f", COLUMNS, **options)
+
+    corpus = read(keep_template=False)
+    assert corpus.reports["description"].tolist() == ["It ends"] * 3 + ["It hangs"]
+    assert corpus.documents.template == ("### bug",)
+    assert any("'### bug', left out of descriptions: 1 in 3" in warning for warning in corpus.warnings)
+    assert read().reports["description"][0] == "### Bug\nIt ends"

@@ -265,3 +265,31 @@ def test_what_is_not_recognised_is_told_with_the_cure(tmp_path, content, message
 def test_an_option_of_tables_is_refused_for_others(tmp_path):
     with pytest.raises(Exception, match=r"dataset\.columns\.id= is for CSV files"):
         read(FILES / "gharchive.json", "dataset.columns.id=a")
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("Title,Description,Issue ID,URL,State,Created At (UTC),Closed At (UTC)", "T,D,7,https://x.org/7,Open,{},"),
+        ("Issue Id,Project,Tags,Summary,Created,Resolved,State,duplicates", 'AB-7,A,,T,"{:%d %b %Y %H:%M}",,Open,'),
+        ("Id,Project,Product Version,Category,Date Submitted,OS,Summary,Status", "0000007,A,1.0,map,{},Linux,T,new"),
+        ("id,Summary,Owner,Description,Status,Component,Created", "7,T,bob,D,new,map,{}+00:00"),
+        ('"Bug ID","Product","Component","Status","Summary","Opened"', '7,"A","map","NEW","T","{}"'),
+    ],
+    ids=["gitlab", "youtrack", "mantis", "trac", "bugzilla"],
+)
+def test_tables_that_trackers_export(tmp_path, header, row):
+    moment = pd.Timestamp("2024-01-31 09:05")
+    reports = read(written(tmp_path, "export.csv", f"{header}\n{row.format(moment)}\n")).reports
+    assert reports["title"].tolist() == ["T"]
+    assert reports["id"][0].endswith("7")
+    assert reports["created_at"][0] == moment.tz_localize("UTC")
+
+
+def test_tables_that_pandas_writes(tmp_path):
+    rows = [archived(1), archived(2, "closed", comments=[{"body": "Duplicate of #1"}])]
+    table = pd.DataFrame(rows)
+    for orient in ("columns", "split", "records"):
+        file = tmp_path / f"{orient}.json"
+        table.to_json(file, orient=orient)
+        assert read(file).group.tolist() == [0, 0]
