@@ -77,3 +77,16 @@ def test_page_shows_everything_at_any_width(page, tmp_path, width):
     assert seen["anchors"] >= 6
     assert seen["wide"] or width > 600  # tables scroll inside the page
     assert {seen[name] for name in ("unnamed", "lost", "overflow", "requests")} == {0}
+
+
+def test_shared_words_of_any_language_are_marked(tmp_path):
+    source = (Path(gedbd.__file__).parent / "service/page/text.js").read_text(encoding="utf-8").replace("export ", "")
+    mine, theirs = "RÄNDER gross. 打开文件失败", "ra\u0308nder GROß 请打开文件 失败 ok"
+    page = tmp_path / "page.html"
+    page.write_text(
+        f"<meta charset=utf-8><p id=p></p><script type=module>{source}\n"
+        f"fill(document.getElementById('p'), {json.dumps(theirs)}, shared({json.dumps(mine)}, {json.dumps(theirs)}));\n"
+        "document.body.dataset.seen = JSON.stringify(document.getElementById('p').innerHTML);</script>"
+    )
+    marked = "<mark>ränder</mark> <mark>GROß</mark> 请<mark>打开文件</mark> <mark>失败</mark> ok"
+    assert look(page, 800, tmp_path / "profile") == marked

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from pytorch_lightning.loggers import Logger, WandbLogger
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
@@ -231,12 +232,13 @@ def print_example_pairs(console: Console, examples: pd.DataFrame) -> None:
     if is_json_asked():
         return
     print_line(console, "\nexample pairs", style="italic")
-    width = max((len(str(one)) for name in ("id_1", "id_2") for one in examples[name]), default=0)
+    width = max((cell_len(str(one)) for name in ("id_1", "id_2") for one in examples[name]), default=0)
     for row in examples.to_dict("records"):
         kind, predicted = CLASSES[row["label"]], CLASSES[row["predicted"]]
         print_line(console, f"{kind}, {row['example']}: score {row['score']:.3f}, predicted {predicted}")
         for side in ("1", "2"):
-            print_hanging(console, f"  {row[f'id_{side}']!s:<{width}}  ", row[f"title_{side}"])
+            issue_id = set_cell_size(str(row[f"id_{side}"]), width)
+            print_hanging(console, f"  {issue_id}  ", row[f"title_{side}"])
             url = row.get(f"{URL_OF}id_{side}")
             if url:
                 print_path(console, f"  {'':<{width}} ", url)

@@ -57,6 +57,12 @@ REFERENCE = re.compile(
 # The start of a heading, a quote or a list, before the sign that makes it one.
 BLOCK_START = re.compile(r"^(\d{1,9})(?=[.)](?:\s|$))|^(?=#{1,6}(?:\s|$)|>|[-+=](?:[\s=-]|$))", re.ASCII)
 BACKTICKS = re.compile(r"`+")
+# A word with the blanks before it; or an ideograph, a sign of Kana or a wide sign, with the brackets and stops that may
+# not stand at the other side of a line break.
+WIDE = "\u2e80-\u3000\u3003-\u3007\u3012-\u9fff\uf900-\ufaff\uff02-\uff07\uff0a-\uff60\U0001f300-\U0003ffff"
+BRACKETS = "\u3008\u300a\u300c\u300e\u3010\uff08"
+STOPS = "\u3001\u3002\u3005\u3009\u300b\u300d\u300f\u3011\u30fc\uff01\uff09\uff0c\uff0e\uff1a\uff1b\uff1f"
+UNBROKEN = re.compile(rf" *(?:[{BRACKETS}]*[{WIDE}{BRACKETS}][{STOPS}]*|[^ {WIDE}{BRACKETS}]+)")
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -159,12 +165,43 @@ def print_hanging(console: "Console", start: str, text: str, style: str | None =
         text: What may take several lines; a word that is longer than a line stays whole.
         style: Colour and weight, see ``print_line``.
     """
+    from rich.cells import cell_len
+
     text = printable(text)
-    width = max(console.width - len(start), 1)
-    if width < len(text) and console.width < UNWRAPPED_WIDTH:
-        text = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
-    shown = start + text.replace("\n", f"\n{' ' * len(start)}")
+    indent = cell_len(start)
+    lines = [text]
+    if console.width < UNWRAPPED_WIDTH:
+        lines = wrap_cells(text, max(console.width - indent, 1)) or [""]
+    shown = start + f"\n{' ' * indent}".join(lines)
     console.print(shown, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def wrap_cells(text: str, width: int) -> list[str]:
+    """The lines of a text of at most ``width`` columns of a terminal, broken between words; a longer word stays whole.
+
+    A wide character, such as an ideograph, takes two columns, and a line may break beside it.
+    """
+    from rich.cells import cell_len
+
+    if cell_len(text) <= width:
+        return [text] if text else []
+    if text.isascii():
+        return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    lines = [""]
+    for part in UNBROKEN.findall(text):
+        if lines[-1] and cell_len(lines[-1] + part.rstrip()) > width:
+            lines.append("")
+            part = part.lstrip()
+        lines[-1] += part
+    return [line.rstrip() for line in lines]
+
+
+def cut_cells(text: str, width: int) -> str:
+    """The beginning of a text, of at most ``width`` columns of a terminal and as many characters."""
+    from rich.cells import cell_len, set_cell_size
+
+    text = text[:width]
+    return text if cell_len(text) <= width else set_cell_size(text, width).rstrip()
 
 
 def print_help(text: str) -> None:

@@ -1,6 +1,5 @@
 """Words of texts, and the numbers that stand for them."""
 
-import re
 from collections.abc import Sequence
 from itertools import chain
 
@@ -8,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from gedbd.text.templates import join_texts
+from gedbd.text.words import find_words
 
 MAX_CHARACTERS = 2000  # of a description
-WORD = re.compile(r"\w\w+")  # the words of bm25s's pattern (?u)\b\w\w+\b, in less time
 
 
 def short_texts(table: pd.DataFrame, max_characters: int) -> list[str]:
@@ -20,15 +19,15 @@ def short_texts(table: pd.DataFrame, max_characters: int) -> list[str]:
 
 
 def words(texts: Sequence[str]) -> list[list[str]]:
-    """The words of each text in order, lower case, without English stop words, as ``bm25s.tokenize`` finds them.
+    """The words of each text in order, see ``gedbd.text.words``, without English stop words.
 
-    ``bm25s.tokenize`` itself draws a progress bar for each text under a lock that all processes share: a process that
-    is killed while it holds the lock stops the others.
+    Those of ASCII text are as ``bm25s.tokenize`` finds them, which itself draws a progress bar for each text under a
+    lock that all processes share: a process that is killed while it holds the lock stops the others.
     """
     from bm25s.stopwords import STOPWORDS_EN
 
     stop = frozenset(STOPWORDS_EN)
-    return [[word for word in WORD.findall(text.lower()) if word not in stop] for text in texts]
+    return [[word for word in find_words(text) if word not in stop] for text in texts]
 
 
 class Vocabulary:

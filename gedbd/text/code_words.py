@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
+from gedbd.text.words import CJK_RUN, WORD, normalise, pairs_of, separate
+
 PUNCTUATION = ".,:;!?()[]{}\"'"
 URL = re.compile(r"""\b(?:https?|ftp)://[^\s<>"'|\])}]*[^\s<>"'|\])}.,:;!?]""")
 MAX_CHARACTERS = 10_000  # of a text; what follows is mostly the rest of a log
@@ -18,9 +20,13 @@ NAME = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*|\d\w*")
 # camelCase, snake_case, 0x00ff, MT5202
 IDENTIFIER = re.compile(r"[a-z]\w*[A-Z]|[A-Za-z0-9]_[A-Za-z0-9]|^0x[0-9a-fA-F]+$|^[A-Z]+\d{2,}$")
 ERROR_WORD = re.compile(r"error|exception|fail|fatal|cannot|can't|could not|unable|crash|assert|denied|invalid")
+# Chinese, Japanese, Korean and Russian, which no ASCII text has.
+ANY_ERROR_WORD = re.compile(
+    f"{ERROR_WORD.pattern}|错误|錯誤|异常|異常|失败|失敗|崩溃|无法|エラー|例外|できません|오류|에러|예외|실패"
+    "|ошибк|исключени|не удалось"
+)
 NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
 BLANKS = re.compile(r"\W+")
-WORD = re.compile(r"\w\w+")
 # HTTPServer2 has the parts HTTP, Server, 2: capitals up to the last one before a small letter, a capital and small
 # letters, digits.
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -55,7 +61,8 @@ class CodeWords:
 
     Identifiers are split at changes of case, digits and underscores: ``HTTPServer`` gives ``httpserver``, ``http`` and
     ``server``. What stands between dots, slashes and other signs is an identifier of its own. Words of one character
-    and of more than 100 are left out; those with letters beyond ASCII are not split.
+    and of more than 100 are left out; those with letters beyond ASCII are not split, but for Chinese, Japanese and
+    Korean, see ``gedbd.text.words``.
 
     Args:
         left_out: Words to leave out, lower case; None for English stop words.
@@ -75,7 +82,7 @@ class CodeWords:
         """The words of a text in order, each identifier before its parts."""
         found: list[str] = []
         known = self._known
-        for word in WORD.findall(text):
+        for word in WORD.findall(separate(text)):
             words = known.get(word)
             if words is None:
                 words = self._add(word)
@@ -84,11 +91,13 @@ class CodeWords:
 
     def _add(self, word: str) -> list[str]:
         """The words of an identifier, which are remembered: code repeats its names."""
-        if len(word) > MAX_WORD_CHARS:
+        is_run = CJK_RUN.match(word) is not None
+        if len(word) > MAX_WORD_CHARS and not is_run:
             return []
         parts = [part.lower() for part in PART.findall(word)] if word.isascii() else []
         # Of __init__, only init is a word, and of __, nothing.
-        whole = parts if len(parts) < 2 and word.isascii() else [word.lower(), *parts]
+        whole = parts if len(parts) < 2 and word.isascii() else [normalise(word), *parts]
+        whole = pairs_of(word) if is_run else whole
         words = [part for part in whole if len(part) > 1 and part not in self._left_out]
         if len(self._known) < MAX_KNOWN:
             self._known[word] = words
@@ -102,7 +111,7 @@ def find_identifiers(text: str) -> list[str]:
     such as ``MT5202``. Only the first ``MAX_CHARACTERS`` are read, and at most ``MAX_IDENTIFIERS`` are returned.
     """
     found: dict[str, None] = {}
-    for name in dict.fromkeys(NAME.findall(text[:MAX_CHARACTERS])):
+    for name in dict.fromkeys(NAME.findall(separate(text[:MAX_CHARACTERS]))):
         # Most names are plain words, which this test recognises faster than a pattern.
         if (name.isalpha() and name.islower()) or len(name) > MAX_NAME_LENGTH:
             continue
@@ -122,11 +131,12 @@ def find_error_lines(text: str) -> list[str]:
     """
     found: dict[str, None] = {}
     # Lower case once: a pattern that ignores case is ten times as slow.
-    lowered = text[:MAX_CHARACTERS].lower()
-    if not ERROR_WORD.search(lowered):
+    lowered = normalise(text[:MAX_CHARACTERS])
+    error_word = ERROR_WORD if text.isascii() else ANY_ERROR_WORD
+    if not error_word.search(lowered):
         return []
     for line in lowered.splitlines():
-        if ERROR_WORD.search(line):
+        if error_word.search(line):
             plain = BLANKS.sub(" ", NUMBER.sub("0", line)).strip()
             if len(plain) >= MIN_LINE_LENGTH:
                 found[plain[:MAX_LINE_LENGTH]] = None

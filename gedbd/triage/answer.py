@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gedbd.corpora.urls import web_url
-from gedbd.io.console import print_line, printable
+from gedbd.io.console import cut_cells, print_line, printable
 from gedbd.triage.backtesting.thresholds import TargetResult
 from gedbd.triage.bug_report import DATES, Match, Report, check_report, read_moment
 
@@ -103,7 +103,7 @@ def print_matches(console: Console, report: Report, matches: Sequence[Match], ta
 
     Ids are links in a terminal with styles; elsewhere the addresses follow below the table.
     """
-    console.print(_printable(report.title[:100] or report.issue_id), style="italic", highlight=False)
+    console.print(_printable(cut_cells(report.title, 100) or report.issue_id), style="italic", highlight=False)
     # The explanation stands below its report: beside it, neither would have the width for long words.
     table = Table(box=SIMPLE_HEAD, leading=1, show_edge=False, pad_edge=False)
     is_any_likely = any(match.probability >= LIKELY for match in matches)
@@ -174,7 +174,7 @@ def _explain(match: Match) -> str:
         lines.append("same " + ", ".join(f"{name} {value}" for name, value in explanation.fields.items()))
     if explanation.sentences:
         _, stored, _ = explanation.sentences[0]
-        lines.append(f'"{stored[:160]}"')
+        lines.append(f'"{cut_cells(stored, 160)}"')
     return "\n".join(lines) or NOTHING_SHARED
 
 

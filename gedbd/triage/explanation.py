@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
-from functools import cache
+from functools import cache, cached_property
 from itertools import product
 
 import numpy as np
+from rich.cells import cell_len
 
 from gedbd.text.cleaning import is_code_line
 from gedbd.text.code_words import stop_words
 from gedbd.text.issue_template import is_form
+from gedbd.text.words import find_words, normalise, shared_phrases
 from gedbd.triage.bug_report import Explanation, Report
 
 MAX_REASONS = 5
@@ -32,10 +34,16 @@ MAX_CHARACTERS = 1_500  # of a description
 MAX_SENTENCES = 20  # of a report
 MAX_TERMS = 8
 MAX_PAIRS = 3
-MIN_SENTENCE_LENGTH = 8  # characters; shorter ones are headings or list marks
+# Columns of a terminal, of which an ideograph takes two; shorter ones are headings or list marks.
+MIN_SENTENCE_LENGTH = 8
 MIN_SIMILARITY = 0.2
-WORD = re.compile(r"\w\w+")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+STOPS = "\u3002\uff01\uff1f\uff61"  # ideographic, wide ! and ?, narrow
+CLOSING = "\u300d\u300f\uff09\u2019\u201d"  # brackets and quotation marks
+# No blank follows a full stop of Chinese or Japanese; a quotation that ends with it keeps its closing mark.
+ANY_SENTENCE_END = re.compile(
+    rf"{SENTENCE_END.pattern}|(?<=[{STOPS}])(?![{STOPS}{CLOSING}])\s*|(?<=[{STOPS}][{CLOSING}])\s*"
+)
 
 
 def explain(
@@ -98,7 +106,7 @@ class _WeightedSentences:
         for place, (sentence, words) in enumerate(text.items()):
             found = words & compared
             self.words |= found
-            if len(sentence) >= MIN_SENTENCE_LENGTH:
+            if len(sentence) >= MIN_SENTENCE_LENGTH or cell_len(sentence) >= MIN_SENTENCE_LENGTH:
                 for word in found:
                     self.places.setdefault(word, []).append(place)
 
@@ -110,10 +118,17 @@ class _WeightedSentences:
             self._sums[place] = sum(map(self.weights.__getitem__, words))
         return self._sums[place]
 
+    @cached_property
+    def _foreign(self) -> str:
+        """The sentences that are not ASCII, normalised."""
+        return "\n".join(normalise(sentence) for sentence in self.text if not sentence.isascii())
+
     def shared_terms(self, other: "_WeightedSentences") -> tuple[str, ...]:
-        """The rarest words of both."""
-        common = self.words & other.words
-        return tuple(sorted(common, key=lambda word: (-self.weights[word], word))[:MAX_TERMS])
+        """The rarest words of both; pairs of Chinese, Japanese and Korean characters as the phrases that they form."""
+        weight_of = {word: self.weights[word] for word in self.words & other.words}
+        if not all(map(str.isascii, weight_of)):
+            weight_of = shared_phrases(weight_of, self._foreign, other._foreign)
+        return tuple(sorted(weight_of, key=lambda word: (-weight_of[word], word))[:MAX_TERMS])
 
     def similar_sentences(self, other: "_WeightedSentences") -> tuple[tuple[str, str, float], ...]:
         """Pairs of sentences with the highest weighted Dice coefficient, each sentence once."""
@@ -148,10 +163,10 @@ def _split_sentences(report: Report) -> dict[str, set[str]]:
     """The words of each sentence: of the title, and of the sentences and lines at the beginning of the description."""
     # Lines first: a pattern with both ends of a sentence takes twice as long.
     lines = report.description[:MAX_CHARACTERS].split("\n")
-    body = [part for line in lines for part in SENTENCE_END.split(line)]
+    body = [part for line in lines for part in (SENTENCE_END if line.isascii() else ANY_SENTENCE_END).split(line)]
     stripped = [part.strip() for part in (report.title, *body)]
     sentences = [part for part in stripped if part]
-    return {part: set(WORD.findall(part.lower())) for part in sentences[:MAX_SENTENCES]}
+    return {part: set(find_words(part)) for part in sentences[:MAX_SENTENCES]}
 
 
 def _sentences_with(words: Set[str], text: Mapping[str, set[str]]) -> dict[str, set[str]]:

@@ -23,6 +23,7 @@ from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.io.locks import sole_process
+from gedbd.retrieval.reports.report_features import TERMS_VERSION
 from gedbd.text.cleaning import shared_lines
 from gedbd.text.templates import Text
 from gedbd.triage.shared_store.postgres_store import PostgresStore
@@ -142,11 +143,11 @@ def _build_model(
         state = stream.getvalue()
     about = {"settings": settings, "matching": matching.as_json()}
     key = model_key(settings, about["matching"], state)
-    about |= {"model": key, "name": corpus.name}
+    about |= {"model": key, "name": corpus.name, "terms": TERMS_VERSION}
     stored = {} if store.is_empty else store.about()
     if stored.get("model") == key:
         check_model(store.path, stored, store.weights())
-        return Model(stored, state)
+        return Model(stored | {"terms": TERMS_VERSION}, state)
     cleaning = json.loads(settings)["text"].get("cleaning", {})
     lines: set[str] = set()
     if cleaning.get("boilerplate", "keep") != "keep":

@@ -106,6 +106,20 @@ class Other:
         return np.ones((len(sentences), 64))
 
 
+def test_an_index_of_earlier_words_works_and_is_written_again(demo, hashed_words, tmp_path, caplog):
+    with gedbd.Index.build(demo, tmp_path, hashed_words) as index:
+        found = index.search("Crash when I paste a picture")
+        index._stored._current.state.writer.write_about({"terms": "1"})
+    assert "words" not in caplog.text
+    with gedbd.Index.open(tmp_path, hashed_words) as index:
+        assert index.search("Crash when I paste a picture") == found
+    assert f"{tmp_path}: its words were found by an earlier version of gedbd: run gedbd index again" in caplog.text
+    caplog.clear()
+    with gedbd.Index.build(demo, tmp_path, hashed_words) as index:
+        assert index.changes.added == len(demo)
+    assert "words" not in caplog.text
+
+
 def test_reports_come_and_go_and_faiss_has_them(demo, hashed_words, tmp_path):
     with gedbd.Index.build(demo, tmp_path / "stored", hashed_words) as index:
         fresh = {"issue_id": "new", "title": "Picture is lost on paste"}

@@ -1,13 +1,14 @@
 """Tables and lines in terminals of several widths: no word is cut."""
 
 import io
+import textwrap
 
 import pandas as pd
 import pytest
 from rich.console import Console
 
 from gedbd.io.command_output import print_records, print_table
-from gedbd.io.console import open_console, print_line, print_path
+from gedbd.io.console import cut_cells, open_console, print_line, print_path, wrap_cells
 
 METRICS = pd.DataFrame(
     {
@@ -82,6 +83,26 @@ def test_lines_break_between_words_and_paths_stand_alone():
         "  /a/very/long/folder/name/report.html",
     ]
     assert printed(print_path, "page:", "report.html", width=30) == ["page: report.html"]
+
+
+def test_wide_characters_take_two_columns():
+    assert wrap_cells("保存文件时，程序崩溃。", 10) == ["保存文件", "时，程序崩", "溃。"]  # no line begins with a stop
+    assert wrap_cells("「保存」 Button1 打开", 9) == ["「保存」", "Button1", "打开"]
+    assert wrap_cells("Größe – die Länge", 11) == ["Größe – die", "Länge"]
+    assert wrap_cells("첨부 파일을 열 수 없음", 11) == ["첨부 파일을", "열 수 없음"]
+    assert wrap_cells("", 5) == []
+    assert [cut_cells("a打开文件", width) for width in (1, 2, 3, 9, 10)] == ["a", "a", "a打", "a打开文件", "a打开文件"]
+    assert printed(print_records, pd.DataFrame({"title": ["打开文件打开"]}), width=17) == [
+        "  title  打开文件",
+        " " * 9 + "打开",
+    ]
+
+
+@pytest.mark.parametrize("width", range(1, 60, 3))
+def test_narrow_text_breaks_as_textwrap_breaks_it(width):
+    text = "Ein Satz – mit  Lücken, „Zitat“ und/langen-Wörtern: /ein/langer/Pfad  "
+    expected = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    assert wrap_cells(text, width) == expected
 
 
 def test_output_to_a_pipe_has_no_line_breaks_of_its_own(monkeypatch, capsys):

@@ -74,6 +74,23 @@ def test_each_match_has_reasons_of_its_own():
     assert explain(mine, [], rarity) == []
 
 
+def test_chinese_sentences_and_shared_phrases():
+    mine = Report("保存时崩溃", "打开编辑器。保存大文件！程序立即崩溃了吗？是的")
+    theirs = Report("编辑器打开文件", "程序立即崩溃。「请修复！」谢谢")
+    found = why(mine, theirs, lambda words: np.ones(len(words)))
+    assert found.terms == ("打开", "文件", "程序立即崩溃", "编辑器")
+    # The first two have 5 and 7 pairs and share 5; the others have 4 and 6, and share 打开, 编辑 and 辑器.
+    assert found.sentences == (
+        ("程序立即崩溃了吗？", "程序立即崩溃。", round(2 * 5 / 12, 3)),
+        ("打开编辑器。", "编辑器打开文件", round(2 * 3 / 10, 3)),
+    )
+
+
+def test_umlauts_and_cases_of_other_languages_are_equal():
+    found = why(Report("STRASSE ra\u0308nder"), Report("Ränder der Straße"), lambda words: np.ones(len(words)))
+    assert found.terms == ("ränder", "strasse")
+
+
 @pytest.mark.parametrize("empty", [Report("", ""), Report("  ", "\n \n"), Report("...", "!!! ???\n---")])
 def test_reports_without_words(empty):
     for first, second in ((empty, Report("uidplus gone")), (Report("uidplus gone"), empty), (empty, empty)):

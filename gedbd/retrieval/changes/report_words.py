@@ -11,6 +11,7 @@ import numpy as np
 
 from gedbd.text.code_words import CodeWords
 from gedbd.text.stack_traces import Frame, find_frames
+from gedbd.text.words import separate
 
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 # An identifier of code rather than a word of prose: parseUrl, max_size, JSPServlet.
@@ -64,14 +65,14 @@ def report_words(title: str, description: str) -> ReportWords:
     in_title = Counter(code_words.of_text(title))
     counts = Counter(code_words.of_text(text))
     weights = {word: 1 + float(np.log(count)) + (word in in_title) for word, count in counts.items()}
-    identifiers = IDENTIFIER.findall(text)
+    identifiers = IDENTIFIER.findall(separate(text))
     code = {name.lower(): 1.0 for name in identifiers if CODE_LIKE.search(name)}
-    tails = (match[0].replace(".", "/") for match in QUALIFIED.finditer(text))
+    tails = (match[0].replace(".", "/") for match in QUALIFIED.finditer(separate(text)))
     return ReportWords(
         words=_first(weights),
         title=_first({word: float(count) for word, count in in_title.items()}),
         code=_first(code),
-        names=_names(identifiers, set(IDENTIFIER.findall(title))),
+        names=_names(identifiers, set(IDENTIFIER.findall(separate(title)))),
         tails=tuple(islice(tails, MAX_NAMES)),
         frames=tuple(_tail(frame) for frame in find_frames(text)[:MAX_NAMES]),
     )

@@ -16,6 +16,7 @@ FIELDS = ("product", "component", "version", "priority")
 TIMES = ("resolved", "day")
 # The words of title and description and those of the title, in order; identifiers and lines about errors, each once.
 TERM_KINDS = ("text", "title", "identifiers", "errors")
+TERMS_VERSION = "2"  # to be raised when ``terms_of`` finds other terms in a text
 # Terms of these kinds begin so in the vocabulary, which no word does.
 IDENTIFIER_MARK = "identifier:"
 ERROR_MARK = "error:"

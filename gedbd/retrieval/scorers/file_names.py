@@ -16,11 +16,11 @@ from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.text.change_text import change_fields
 from gedbd.text.code_words import PART
 from gedbd.text.stack_traces import find_frames
+from gedbd.text.words import WORD, separate
 
 Names = Literal["compound", "any", "parts"]
 Hit = Literal["file", "method"]
 
-WORD = re.compile(r"\w\w+")
 LONG_TRACE = 10  # frames further down weigh as much as this one
 
 
@@ -85,7 +85,7 @@ class FileNames(EarlierScorer):
     def _names(self, text: str) -> set[str]:
         """The names in a text, lower case."""
         found = set()
-        for word in set(WORD.findall(text)):
+        for word in set(WORD.findall(separate(text))):
             parts = PART.findall(word)
             if self.names == "parts":
                 found |= {part.lower() for part in parts if len(part) > 1}

@@ -1,7 +1,7 @@
 """Scorers that count words: TF-IDF and BM25."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,13 @@ from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.retrieval.vocabulary import MAX_CHARACTERS, Vocabulary, short_texts, words
 from gedbd.text.change_text import change_fields
 from gedbd.text.code_words import CodeWords
+from gedbd.text.words import find_words
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer
+
+# The words that scikit-learn counts; those of ASCII text are its own.
+COUNTED: dict[str, Any] = {"tokenizer": find_words, "token_pattern": None, "lowercase": False, "stop_words": "english"}
 
 
 class TfIdf(Scorer):
@@ -33,7 +37,7 @@ class TfIdf(Scorer):
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         texts = short_texts(inputs.documents, self.max_characters)
-        counter = TfidfVectorizer(stop_words="english", sublinear_tf=True, dtype=np.float32)
+        counter = TfidfVectorizer(**COUNTED, sublinear_tf=True, dtype=np.float32)
         if not has_words(counter, texts):
             self.documents_ = csr_array((len(texts), 1), dtype=np.float32)
             self.queries_ = csr_array((len(inputs.queries), 1), dtype=np.float32)

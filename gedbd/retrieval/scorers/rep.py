@@ -13,7 +13,7 @@ from scipy.special import expit
 from sklearn.feature_extraction.text import CountVectorizer
 
 from gedbd.retrieval.scorers.field_scorers import FieldAgreement
-from gedbd.retrieval.scorers.lexical import has_words
+from gedbd.retrieval.scorers.lexical import COUNTED, has_words
 from gedbd.retrieval.scorers.scorer_contract import BLOCK, Scorer, ScorerInputs, linked_groups
 from gedbd.retrieval.vocabulary import MAX_CHARACTERS
 
@@ -56,7 +56,7 @@ class Bm25F(Scorer):
         titles = inputs.documents["title"]
         descriptions = inputs.documents["description"].str[: self.max_characters]
         num_reports = len(inputs.documents)
-        counter = CountVectorizer(stop_words="english", ngram_range=(self.ngram, self.ngram), dtype=np.float32)
+        counter = CountVectorizer(**COUNTED, ngram_range=(self.ngram, self.ngram), dtype=np.float32)
         texts = pd.concat([titles, descriptions])
         if not has_words(counter, texts):
             self.terms_ = csr_array((num_reports, 1), dtype=np.float32)

@@ -1,14 +1,14 @@
 // The list of matches: what each shows, which one is chosen, and the feedback on it.
 
 import { feedbackKey, list, side, state } from "./state.js";
-import { fill, idLink, make, percent } from "./text.js";
+import { allWords, fill, idLink, make, percent } from "./text.js";
 
 // The Tab key stops at the list as a whole; its links are reached by mouse, by the key "o" and in the dialog.
 const OFF_TAB = { tabindex: "-1" };
 
 export function option(match, number) {
   const { master, best, members, explanation } = match;
-  const terms = new Set(explanation.terms.map((term) => term.toLowerCase()));
+  const terms = allWords(explanation.terms.join(" "));
   const item = make("li", { role: "option", id: `option-${number}`, "aria-selected": "false" });
   if (match.suggested) item.classList.add("suggested");
   const odds = make("span", { class: "odds" }, percent(match.probability));

@@ -4,7 +4,10 @@
 // them. The same as gedbd/io/plain_text.py, but for line breaks and tabs.
 const SHAPELESS = /[\p{C}\p{Z}]/gu;
 const JOINED = /[^\0-\u058f\u2000-\u206f]/;
-const WORD = /[\p{L}\p{N}_]{2,}/gu;
+// Runs of Chinese, Japanese and Korean characters, whose pairs are words, and other words; as gedbd/text/words.py.
+const CJK = "[\\p{sc=Han}\\p{sc=Hira}\\p{sc=Kana}\\p{sc=Hang}\u30fc]";
+const WORD = new RegExp(`(${CJK}+)|(?:(?!${CJK})[\\p{L}\\p{N}_]){2,}`, "gu");
+const OTHER_WIDTH = /[\uff01-\uffdc]+/g;
 const MAX_MARKED = 40000;
 const COMMON = new Set(
   ("the and for not with but was are that this from when then there have has had its you can does did into after " +
@@ -20,9 +23,32 @@ export function printable(text) {
   return text.replace(SHAPELESS, (sign, place) => ("\n\t".includes(sign) || isJoiner(sign, place) ? sign : " "));
 }
 
+/** The words of a composed text, normalised, each with its beginning and end. */
+function* placed(text) {
+  for (const match of text.slice(0, MAX_MARKED).matchAll(WORD)) {
+    if (!match[1]) yield [normalise(match[0]), match.index, match.index + match[0].length];
+    const letters = [...(match[1] ?? "")]; // a rare ideograph has the length 2
+    let start = match.index;
+    for (const [place, letter] of letters.entries()) {
+      const pair = letter + (letters[place + 1] ?? "");
+      if (place + 1 < letters.length || !place) yield [pair, start, start + pair.length];
+      start += letter.length;
+    }
+  }
+}
+
+function normalise(word) {
+  const usual = word.replace(OTHER_WIDTH, (wide) => wide.normalize("NFKC"));
+  return usual.toLowerCase().replaceAll("\u00df", "ss").replaceAll("\u0451", "\u0435");
+}
+
+/** All words of a text. */
+export function allWords(text) {
+  return new Set([...placed(text.normalize("NFC"))].map(([word]) => word));
+}
+
 export function words(text) {
-  const found = text.slice(0, MAX_MARKED).toLowerCase().match(WORD) || [];
-  return new Set(found.filter((word) => !COMMON.has(word)));
+  return new Set([...allWords(text)].filter((word) => !COMMON.has(word)));
 }
 
 export function shared(first, second) {
@@ -30,16 +56,22 @@ export function shared(first, second) {
   return new Set([...words(first)].filter((word) => other.has(word)));
 }
 
-/** Fills an element with a text in which some words are marked. */
+/** Fills an element with a text in which some words are marked, pairs that overlap as one. */
 export function fill(element, text, marked) {
+  const composed = text.normalize("NFC");
+  const spans = [];
+  for (const [word, start, end] of placed(composed)) {
+    if (!marked.has(word)) continue;
+    if (spans.length && start < spans.at(-1)[1]) spans.at(-1)[1] = end;
+    else spans.push([start, end]);
+  }
   const parts = [];
   let last = 0;
-  for (const match of text.slice(0, MAX_MARKED).matchAll(WORD)) {
-    if (!marked.has(match[0].toLowerCase())) continue;
-    parts.push(text.slice(last, match.index), make("mark", {}, match[0]));
-    last = match.index + match[0].length;
+  for (const [start, end] of spans) {
+    parts.push(composed.slice(last, start), make("mark", {}, composed.slice(start, end)));
+    last = end;
   }
-  element.replaceChildren(...parts, text.slice(last));
+  element.replaceChildren(...parts, composed.slice(last));
   return element;
 }
 

@@ -7,16 +7,16 @@ from contextlib import redirect_stdout
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 from omegaconf import DictConfig
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from gedbd.configuration.command import INTERRUPTED_STATUS
 from gedbd.io.command_output import write_json_line
-from gedbd.io.console import open_console, print_line, printable, stage
+from gedbd.io.console import open_console, print_line, printable, stage, wrap_cells
 from gedbd.triage.bug_report import Report
 from gedbd.triage.locating.hunks import MatchedHunk, MatchedLine
 from gedbd.triage.locating.indexing import IndexLimits
@@ -161,7 +161,7 @@ def _line_text(line: MatchedLine, left_out: int, width: int) -> Text:
     for start, end in line.spans:
         text.stylize(HIT_STYLE, start, end)
     first = line.spans[0] if line.spans else (0, 0)
-    if first[1] - left_out > width - len(head):
+    if cell_len(text.plain[left_out : first[1]]) > width - head.cell_len:
         left_out = max(0, first[0] - SHOWN_BEFORE)
         head.append(CUT)
     return head + text[left_out:]
@@ -171,9 +171,9 @@ def _print_wrapped(console: Console, head: Text, text: str) -> None:
     """Prints a text behind a head; in a terminal, lines break between words, and further ones are indented as far."""
     lines = [text]
     if console.is_terminal:
-        lines = wrap(text, console.width - len(head), break_long_words=False, break_on_hyphens=False) or [""]
+        lines = wrap_cells(text, console.width - head.cell_len) or [""]
     for place, line in enumerate(lines):
-        start = Text(" " * len(head), style=head.style) if place else head.copy()
+        start = Text(" " * head.cell_len, style=head.style) if place else head.copy()
         console.print(start.append(line), soft_wrap=True)
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
-from gedbd.text.code_words import MAX_WORD_CHARS, PART, WORD, stop_words
+from gedbd.text.code_words import MAX_WORD_CHARS, PART, stop_words
+from gedbd.text.words import CJK_RUN, RUN_OR_WORD, WORD, normalise, pairs_of
 
 MIN_LENGTH = 3
 CONTEXT_WEIGHT = 0.5  # of a word that only unchanged lines have
@@ -172,11 +173,21 @@ def placed_words(text: str) -> Iterator[PlacedWord]:
 
 def _of_identifier(identifier: str) -> list[PlacedWord]:
     """The words of an identifier, itself before its parts."""
+    if CJK_RUN.search(identifier):
+        return [
+            PlacedWord(word.word, piece.start() + word.start, piece.start() + word.end)
+            for piece in RUN_OR_WORD.finditer(identifier)
+            for word in (_of_run(piece[0]) if piece[1] else _of_identifier(piece[0]))
+        ]
     if len(identifier) > MAX_WORD_CHARS:
         return []
     places = [(0, len(identifier))]
     if identifier.isascii():
         parts = [part.span() for part in PART.finditer(identifier)]
         places = parts if len(parts) < 2 else [*places, *parts]
-    words = [PlacedWord(identifier[start:end].lower(), start, end) for start, end in places]
+    words = [PlacedWord(normalise(identifier[start:end]), start, end) for start, end in places]
     return [word for word in words if word.end - word.start >= MIN_LENGTH and word.word not in stop_words()]
+
+
+def _of_run(run: str) -> list[PlacedWord]:
+    return [PlacedWord(pair, place, place + len(pair)) for place, pair in enumerate(pairs_of(run))]

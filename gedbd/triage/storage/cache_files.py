@@ -39,9 +39,9 @@ class CacheFiles(NamedTuple):
     """Files that belong to an index.
 
     Attributes:
-        facts: ``index``: which index file; ``model``; ``change``: the number of the last change that they have;
-            ``means`` of ``FeatureStore.of_arrays``; ``values``: those of each field, in the order of their codes;
-            ``undated`` and ``unclear`` of ``InMemoryIndex``.
+        facts: ``index``: which index file; ``model``; ``terms``: their version; ``change``: the number of the last
+            change that they have; ``means`` of ``FeatureStore.of_arrays``; ``values``: those of each field, in the
+            order of their codes; ``undated`` and ``unclear`` of ``InMemoryIndex``.
         arrays: Those of ``FeatureStore.of_arrays``; ``keys (N,)`` and ``group (N,)`` of the reports; the ids and the
             terms, each as a ``StringTable``.
     """
@@ -108,8 +108,9 @@ def remove_outdated(store: IndexStore) -> None:
 
 
 def _owner(store: IndexStore) -> dict[str, str | None]:
-    """What tells which index, and which model of it, files belong to."""
-    return {"index": store.token(), "model": store.about().get("model")}
+    """What tells which index, and which model and terms of it, files belong to."""
+    about = store.about()
+    return {"index": store.token(), "model": about.get("model"), "terms": about.get("terms")}
 
 
 def _folders(path: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from omegaconf import DictConfig
 from gedbd.configuration.allowed_targets import read_settings
 from gedbd.encoders.given_encoder import GivenEncoder, is_given
 from gedbd.io.console import silence_library_logs
+from gedbd.retrieval.reports.report_features import TERMS_VERSION
 from gedbd.text.cleaning import Cleaning
 from gedbd.text.templates import FieldTemplate, Text
 from gedbd.triage.report_encoder import ReportEncoder
@@ -34,6 +36,11 @@ CONVERTED_BACKENDS = (
     "gedbd.encoders.backends.openvino.OpenVino",
 )
 CONVERTED_PRECISIONS = ("float32", "bfloat16")
+OLDER_TERMS = (
+    "%s: its words were found by an earlier version of gedbd: run gedbd index again, or reports that are not in English"
+    " are found less well"
+)
+log = logging.getLogger("gedbd")
 
 
 def model_key(settings: str, matching: str, weights: bytes) -> str:
@@ -98,6 +105,8 @@ def load_model(
     about = store.about()
     weights = store.weights()
     check_model(store.path, about, weights)
+    if about.get("terms") != TERMS_VERSION:
+        log.warning(OLDER_TERMS, source)
     matching = TriageModel.from_json(about["matching"], source)
     settings = read_settings(about["settings"], source, cache_dir)
     if backend is not None:

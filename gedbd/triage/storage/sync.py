@@ -54,20 +54,20 @@ class Contents(NamedTuple):
     """The contents of an index at one time.
 
     Attributes:
-        model: Identifies the model of the vectors; None if the index is empty.
+        model: Identifies the model of the vectors and the version of the terms, each None in an empty index.
         reports: The version of each report by id.
     """
 
-    model: str | None
+    model: tuple[str | None, ...]
     reports: dict[str, Version]
 
     @classmethod
     def of(cls, store: ReportStore) -> "Contents":
         """The contents of a store."""
         if store.is_empty:
-            return cls(None, {})
+            return cls(_identity({}), {})
         with store.snapshot():
-            return cls(store.about().get("model"), store.contents())
+            return cls(_identity(store.about()), store.contents())
 
 
 @stage("bring the index up to date")
@@ -80,7 +80,7 @@ def synchronise(store: ReportStore, corpus: Corpus, model: Model, encode: Encode
     Args:
         store: The index.
         corpus: All reports.
-        model: The model; if the index has another one, all reports are encoded again.
+        model: The model; if the index has another one, or terms of another version, all reports are written again.
         encode: Gives ``(B, D)`` unit rows of B reports.
 
     Raises:
@@ -88,7 +88,7 @@ def synchronise(store: ReportStore, corpus: Corpus, model: Model, encode: Encode
         StoreUnavailable: If the store cannot be used.
     """
     before = Contents.of(store)
-    is_new_model = before.model != model.about["model"]
+    is_new_model = before.model != _identity(model.about)
     reports = _reports_by_id(corpus)
     known = {} if is_new_model else before.reports
     vectors = EncodedReports(encode)
@@ -112,6 +112,10 @@ def synchronise(store: ReportStore, corpus: Corpus, model: Model, encode: Encode
     added = len(own_ids - known.keys())
     updated = len(own_ids & known.keys()) + len(rewritten)
     return Changes(added, updated, len(reports.keys() - kept) - added - updated, len(gone), len(kept))
+
+
+def _identity(about: dict[str, str]) -> tuple[str | None, ...]:
+    return about.get("model"), about.get("terms")
 
 
 class EncodedReports:

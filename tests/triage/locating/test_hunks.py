@@ -4,6 +4,7 @@ import pytest
 
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
 from gedbd.text.code_words import CodeWords
+from gedbd.text.words import normalise
 from gedbd.triage.locating.hunks import SharedWords, match_hunks, placed_words
 
 WEIGHTS = {"parser": 2.0, "quote": 4.0, "line": 1.0}
@@ -20,7 +21,9 @@ def commit(*hunks):
         ("new HTTPServer2", [("new", 0, 3), ("httpserver2", 4, 15), ("http", 4, 8), ("server", 8, 14)]),
         ("read_line()", [("read_line", 0, 9), ("read", 0, 4), ("line", 5, 9)]),
         ("the of in ab", []),
-        ("über Größe", [("über", 0, 4), ("größe", 5, 10)]),
+        ("über Größe", [("über", 0, 4), ("grösse", 5, 10)]),
+        ("打开Http文", [("打开", 0, 2), ("http", 2, 6), ("文", 6, 7)]),
+        ("打开文件" * 30, [("打开文件打"[place % 4 :][:2], place, place + 2) for place in range(119)]),
         ("x" * 101, []),
     ],
 )
@@ -52,9 +55,9 @@ def test_many_lines_are_cut_to_the_best():
 
 
 def test_words_are_those_of_the_ranking():
-    text = "if (HTTPServer2.__init__(my_value) && größe != 10) { return parseURLs(x1, 'can''t'); }"
-    expected = [word for word in CodeWords().of_text(text) if len(word) >= 3]
+    text = "if (HTTPServer2.__init__(my_value) && größe != 0x10 /* 点击OK按钮 */) { return parseURLs(x1, 'can''t'); }"
+    expected = [word for word in CodeWords().of_text(text) if len(word) >= 3 or word in ("点击", "按钮")]
     assert [word.word for word in placed_words(text)] == expected
     assert SharedWords(set(expected))(text) == list(placed_words(text))
     assert [word.word for word in SharedWords({"http", "value"})(f"{text} {text}")] == ["http", "value"] * 2
-    assert all(text[start:end].lower() == word for word, start, end in placed_words(text))
+    assert all(normalise(text[start:end]) == word for word, start, end in placed_words(text))

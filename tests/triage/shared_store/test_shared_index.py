@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 from postgres_server import fill_store, open_store
+from reports_in_five_languages import REPORTS
 from small_tracker import Switch, as_corpus, fill, open_folder, some_report, tiny_reader
 
 from gedbd.triage.bug_report import Filters, Report
@@ -65,6 +66,20 @@ def test_it_answers_as_the_files(both):
     assert both[1].name == "small"
     assert both[1].get("3") == both[0].get("3")
     assert both[1].get("nonesuch") is None
+
+
+def test_other_languages(tmp_path, url, reader):
+    corpus = as_corpus([Report(title, body, issue_id=name) for name, original, title, body in REPORTS if not original])
+    fill(tmp_path, corpus, reader)
+    fill_store(url, corpus, reader)
+    both = (open_folder(tmp_path, reader), open_store(url, reader, tmp_path))
+    for _, original, title, body in REPORTS:
+        expected, found = (index.search(Report(title, body), 3) for index in both)
+        assert [(one.best, one.explanation) for one in found] == [(one.best, one.explanation) for one in expected]
+        assert not original or expected[0].best.issue_id == original
+    assert both[0].search(Report("编辑器保存"), 1)[0].explanation.terms == ("保存", "编辑器")
+    for index in both:
+        index.close()
 
 
 def test_it_answers_as_the_files_after_changes(both):

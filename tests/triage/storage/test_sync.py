@@ -1,6 +1,7 @@
 """An index follows a corpus in one change."""
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -22,6 +23,16 @@ def test_counts_of_changes(tmp_path, reader):
     assert fill(tmp_path, as_corpus(reports), reader) == (0, 0, 6, 0)
     assert fill(tmp_path, as_corpus([some_report(0, os="linux"), *reports[2:], some_report(9)]), reader) == (1, 1, 4, 1)
     assert fill(tmp_path, as_corpus(reports), reader, key="second") == (6, 0, 0, 1)
+
+
+def test_terms_of_another_version_are_written_again(tmp_path, reader):
+    corpus = as_corpus([some_report(number) for number in range(4)])
+    fill(tmp_path, corpus, reader)
+    latest = model()._replace(about=model().about | {"terms": "2"})
+    with closing(IndexStore(tmp_path / FILE)) as store:
+        counts = [synchronise(store, corpus, latest, lambda rows: read_rows(reader, rows))[:4] for _ in range(2)]
+        assert counts == [(4, 0, 0, 0), (0, 0, 4, 0)]
+        assert store.about()["terms"] == "2"
 
 
 def test_what_is_stored_is_what_was_read(tmp_path, reader):
