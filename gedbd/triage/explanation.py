@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 from rich.cells import cell_len
 
+from gedbd.corpora.issue_template import is_form
 from gedbd.text.cleaning import is_code_line
 from gedbd.text.code_words import stop_words
-from gedbd.text.issue_template import is_form
 from gedbd.text.words import find_words, normalise, shared_phrases
 from gedbd.triage.bug_report import Explanation, Report
 

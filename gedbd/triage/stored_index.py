@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from omegaconf import DictConfig
 
+from gedbd.corpora.issue_template import without_template
 from gedbd.corpora.urls import fill_template
 from gedbd.encoders.given_encoder import GivenEncoder
 from gedbd.io.console import stage
@@ -19,7 +20,6 @@ from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_featu
 from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import IDENTIFIER_MARK, ReportFeatures, days_of
-from gedbd.text.issue_template import without_template
 from gedbd.triage.backtesting.thresholds import TargetResult
 from gedbd.triage.bug_report import Filters, Match, Report, as_table, check_report, check_top_k, without_surrogates
 from gedbd.triage.confidence import NUM_COMPARED, confidence_features

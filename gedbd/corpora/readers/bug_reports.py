@@ -10,9 +10,9 @@ from gedbd.corpora.chronology import check_ids, in_chronological_order
 from gedbd.corpora.corpus import Corpus, keep_last
 from gedbd.corpora.dates import parse_dates
 from gedbd.corpora.documents import Documents
+from gedbd.corpora.issue_template import template_lines, without_template
 from gedbd.corpora.relevance import Groups, circle_warnings, resolve_links
 from gedbd.corpora.urls import report_urls
-from gedbd.text.issue_template import template_lines, without_template
 
 # The columns of every tracker's documents, empty where a tracker has no such field. ``attachments`` names files,
 # separated by ``;``; ``url`` is the report's page, an http or https address.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gedbd.text.issue_template import template_lines, without_template
+from gedbd.corpora.issue_template import template_lines, without_template
 
 
 @pytest.mark.parametrize(
