@@ -120,7 +120,7 @@ def test_a_file_without_a_place_for_the_table_is_refused(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], r"no reports given: set dataset=csv dataset.path=bugs.csv, or dataset=demo"),
+        ([], r"no reports given: set dataset.path=bugs.csv, or dataset=demo"),
         (["dataset=demo", "split=group"], "a backtest replays reports in chronological order: set split=time"),
         (["dataset=demo", "target_precision=1"], "target_precision=1 must be above 0 and below 1"),
         (["dataset=demo", "target_precision=high"], "target_precision=high must be a number"),

@@ -191,7 +191,7 @@ def test_without_a_backtest_the_default_model_searches_and_suggests_nothing(run)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["out=new"], "dataset=csv dataset.path=bugs.csv for the default ranker, or run= to a folder"),
+        (["out=new"], "dataset.path=bugs.csv for the default ranker, or run= to a folder"),
         (["run=tested"], "out= is required, "),
         (["run=nowhere", "out=new"], "nowhere: no such folder; give a folder written by gedbd backtest"),
         (["run=cache", "out=new"], "cache is not a finished backtest: it has no matching.json; run gedbd backtest"),

@@ -39,12 +39,12 @@ def told(tmp_path, monkeypatch, capsys):
 
 
 def test_statistics_of_a_corpus(told):
-    document, errors = told(gedbd.commands.describe)
+    document, errors = told(gedbd.commands.describe, "dataset=demo")
     assert errors == ""
     (corpus,) = document["corpora"]
     assert (corpus["name"], corpus["warnings"]) == ("demo", [])
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        expected = describe_corpus(read_corpus(compose("describe").dataset))
+        expected = describe_corpus(read_corpus(compose("describe", ["dataset=demo"]).dataset))
     dates = {name: value.isoformat() for name, value in expected.items() if isinstance(value, pd.Timestamp)}
     assert corpus["statistics"] == expected | dates
 

@@ -221,7 +221,7 @@ def chosen_model(cfg: DictConfig) -> tuple[DictConfig, TriageModel, Path | None]
         return find_backtest(Path(cfg.run))
     if OmegaConf.is_missing(cfg.dataset, "path"):
         raise ValueError(
-            "no reports given: set dataset=csv dataset.path=bugs.csv for the default ranker, or run= to a folder"
+            "no reports given: set dataset.path=bugs.csv for the default ranker, or run= to a folder"
             " written by gedbd backtest"
         )
     options = OmegaConf.create({name: cfg[name] for name in ("dataset", "encoder", "text")})

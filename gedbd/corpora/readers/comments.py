@@ -5,14 +5,14 @@ which is about another issue. "Possible duplicate of #12", "same as #12", "alrea
 of #12" and every comment of a bot are guesses, which count if the issue was closed as a duplicate. "Not a duplicate of
 #12" withdraws earlier comments about #12.
 
-If an issue was closed as a duplicate and no comment says of what in such words, the last comment that names a single
-issue in any words counts, a member's before others': "The original is #12". A member's comment of nothing but "#12" on
-the day of closing marks a duplicate too, as ``reference``.
+If an issue was closed as a duplicate and no comment says of what in such words, the last comment before closing that
+names a single issue in any words counts, a member's before others': "The original is #12". Later comments count if
+there is none. A member's comment of nothing but "#12" on the day of closing marks a duplicate too, as ``reference``.
 """
 
 import re
 from collections.abc import Iterable, Sequence, Set
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
 from gedbd.corpora.readers.issue import Link
@@ -61,6 +61,8 @@ HEDGED = re.compile(
 )
 # After a mention: "#12?", "#12, I think".
 DOUBTED = re.compile(r"[^.!?\n]{0,200}\?|[^\n]{0,3},? (?:I (?:think|guess)|maybe|perhaps|probably|possibly)\b")
+LATEST = datetime.max.replace(tzinfo=UTC)
+CLOSING_TIME = timedelta(minutes=1)  # a comment with which an issue is closed may be dated a little later
 CONTEXT_CHARACTERS = 300  # before and after a mention, which can change its meaning
 
 Stance = Literal["certain", "hedged", "denied"]
@@ -178,7 +180,12 @@ def stance_of(clause: str, sentence: str, after: str) -> Stance:
 
 
 def comment_links(
-    comments: Sequence[Comment], references: References, here: str, closed: bool, source: str
+    comments: Sequence[Comment],
+    references: References,
+    here: str,
+    closed: bool,
+    source: str,
+    closed_at: datetime | None = None,
 ) -> list[Link]:
     """The duplicates that an issue's comments name; the last comment about another issue counts.
 
@@ -188,6 +195,7 @@ def comment_links(
         here: The issue's own repository or project, with its host, if known.
         closed: Whether the issue was closed as a duplicate, which confirms guesses.
         source: Source of the links.
+        closed_at: When it was closed, if known.
     """
     stances: dict[str, Stance] = {}
     elsewhere: list[Link] = []
@@ -203,7 +211,11 @@ def comment_links(
     links = [*(Link(named, source) for named, stance in stances.items() if stance in counted), *elsewhere]
     if closed and not links:
         denied = {named for named, stance in stances.items() if stance == "denied"}
-        return _original(comments, references, here, source, denied)
+        limit = LATEST if closed_at is None else closed_at + CLOSING_TIME
+        in_time = [comment for comment in comments if comment.written_at is None or comment.written_at <= limit]
+        later = [comment for comment in comments if comment not in in_time]
+        found = (_original(part, references, here, source, denied) for part in (in_time, later))
+        return next(filter(None, found), [])
     return links
 
 

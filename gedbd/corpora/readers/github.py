@@ -102,9 +102,10 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True)
     labels = names(record, "labels")
     closed = formal or (state == "closed" and any(DUPLICATE_LABEL.match(label) for label in labels))
     comments, unseen = comments_of(record)
-    told = comment_links(comments, REFERENCES, here, closed, "state reason" if formal else "comment")
+    closed_at = moment(record, "closed_at")
+    told = comment_links(comments, REFERENCES, here, closed, "state reason" if formal else "comment", closed_at)
     if references and not told and state == "closed":
-        told = bare_links(comments, REFERENCES, here, moment(record, "closed_at"))
+        told = bare_links(comments, REFERENCES, here, closed_at)
     values = {
         "title": (title,),
         "description": (shown_markdown(text(record, "body")),),

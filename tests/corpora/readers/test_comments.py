@@ -1,3 +1,5 @@
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from gedbd.corpora.readers import bugzilla, github, gitlab, jira
@@ -127,6 +129,22 @@ def test_guesses_and_bots_count_once_the_issue_is_closed_as_a_duplicate():
     assert links("Possible duplicate of #12", bot) == ([], False)
     assert links("Possible duplicate of #12", bot, closed=True) == (["12", "13"], False)
     assert links("Possible duplicate of #12", "Not a duplicate of #12", closed=True) == ([], False)
+
+
+def test_in_any_words_the_last_comment_before_closing_counts_a_member_s_first():
+    closed_at = datetime(2024, 1, 5, 10, tzinfo=UTC)
+
+    def original(*said: tuple[int, str, bool]) -> list[str]:
+        comments = [
+            Comment(text, member=member, written_at=closed_at + timedelta(hours=hours)) for hours, text, member in said
+        ]
+        found = comment_links(comments, github.REFERENCES, "o/r", True, "comment", closed_at)
+        return [link.named for link in found]
+
+    assert original((-3, "The original is #1", False), (-2, "See #2", False), (1, "See also #3", False)) == ["2"]
+    assert original((-3, "The original is #1", True), (-2, "See #2", False), (1, "See also #3", True)) == ["1"]
+    assert original((1, "See also #3", False)) == ["3"]
+    assert original((0, "See #1", False), (0, "It says > #2", False)) == ["2"]
 
 
 def test_other_repositories_are_dropped_and_told():
