@@ -27,7 +27,7 @@ def lines_of(text: str) -> list[list[str]]:
 
 def test_demo_is_described_from_any_folder_and_nothing_is_written(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    main(config())
+    main(config("dataset=demo"))
     printed = lines_of(capsys.readouterr().out)
     assert ["reports", "425"] in printed
     assert ["pairs", "269"] in printed

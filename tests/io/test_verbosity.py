@@ -61,7 +61,7 @@ def test_a_command_takes_the_flags(tmp_path):
     command = [sys.executable, "-m", "gedbd.commands.describe"]
     told = [
         subprocess.run([*command, *flags], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-        for flags in (["-q"], ["dataset=demo", "-v"])
+        for flags in (["dataset=demo", "-q"], ["dataset=demo", "-v"])
     ]
     assert told[0].stdout == told[1].stdout
     assert told[0].stderr == ""
