@@ -1,6 +1,6 @@
 """Train, validate and test an encoder, with or without the graph."""
 
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
 from hydra import compose
@@ -8,6 +8,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
+from gedbd.configuration.positional import SEARCHPATH
 from gedbd.experiments.sweeps.jobs import resumable_job
 
 
@@ -28,9 +29,14 @@ def main(cfg: DictConfig) -> float:
         console = first_process_console()
         check_login(cfg.logger)
         hydra = HydraConfig.get()
-        check_sections(cfg, hydra.overrides.task, hydra.runtime.choices, partial(compose, "train"))  # imports the task
+        searched = [word for word in hydra.overrides.hydra if word.startswith(SEARCHPATH)]
+
+        def composed(words: Sequence[str] = ()) -> DictConfig:
+            return compose("train", [*searched, *words])
+
+        check_sections(cfg, hydra.overrides.task, hydra.runtime.choices, composed)  # imports the task
     if cfg.ckpt_path:
-        cfg = resumed_options(cfg, hydra.overrides.task, hydra.runtime.choices, defaults=partial(compose, "train"))
+        cfg = resumed_options(cfg, hydra.overrides.task, hydra.runtime.choices, defaults=composed)
     check_device(cfg.trainer)
     with exit_when_interrupted(cfg.seeds):
         return train_seeds(cfg, Path(HydraConfig.get().runtime.output_dir), console)
