@@ -200,7 +200,7 @@ def without_hydra(cfg: DictConfig) -> DictConfig:
 
 def _check_job(cfg: DictConfig, conf_dir: str, config_name: str, words: list[str]) -> None:
     """Raises ValueError if a value of a single run has the wrong type or is too small, or a file does not exist."""
-    choices = tuple(word for word in words if _is_choice(word, cfg.hydra.runtime.choices))
+    choices = tuple(word for word in words if _is_choice(word, cfg.hydra.runtime.choices, Path(conf_dir)))
     if len(choices) < len(words):
         check_types(cfg, _defaults(conf_dir, config_name, choices))
     check_values(cfg)
@@ -231,7 +231,9 @@ def _check_files(cfg: DictConfig) -> None:
         raise ValueError(f"ckpt_path={path}: no such file; give checkpoints/last.ckpt of a run folder")
 
 
-def _is_choice(word: str, choices: DictConfig) -> bool:
+def _is_choice(word: str, choices: DictConfig, conf: Path) -> bool:
     """Whether an option names a file of a group, such as ``encoder=tiny``, or where such files are searched."""
     key = word.partition("=")[0].lstrip("+~")
-    return key in choices or "@" in key or "/" in key or word.startswith(SEARCHPATH)
+    # A list of choices, such as logger=[csv,wandb], is not among the choices that Hydra names.
+    is_group = key in choices or (conf / key).is_dir()
+    return is_group or "@" in key or "/" in key or word.startswith(SEARCHPATH)

@@ -1,4 +1,4 @@
-"""Arguments that are no options: text to search for, which Hydra must not read as such, paths, and folders of options."""
+"""Arguments that are no options: text, which Hydra must not read as options, paths, and folders of options."""
 
 import re
 from collections.abc import Container, Sequence
