@@ -47,7 +47,7 @@ def literal_text(arguments: Sequence[str], option: str, names: Container[str]) -
     given = [word for word in options if word.startswith(f"{option}=")]
     text += [word.removeprefix(f"{option}=") for word in given]
     rest = [word for word in options if word not in given]
-    return rest + ([f"{option}={_quoted(' '.join(text))}"] if text else [])
+    return rest + ([f"{option}={quoted_text(' '.join(text))}"] if text else [])
 
 
 def positional_list(arguments: Sequence[str], option: str) -> list[str]:
@@ -92,7 +92,7 @@ def path_and_flags(arguments: Sequence[str], option: str, flags: Sequence[str]) 
             value = value if equals else next(words, "")
             if not value:
                 raise ValueError(f"{word} needs a value: {word.rstrip('=')} VALUE")
-            found.append(f"{name}={value}" if value.isdecimal() else f"{name}={_quoted(value)}")
+            found.append(f"{name}={value}" if value.isdecimal() else f"{name}={quoted_text(value)}")
         elif equals or word.startswith("-"):
             found.append(word)
         else:
@@ -103,7 +103,7 @@ def path_and_flags(arguments: Sequence[str], option: str, flags: Sequence[str]) 
             f"; {others[0]} does not take a value; only {', '.join(f'--{flag}' for flag in flags)} do" if others else ""
         )
         raise ValueError(f"give one {option} at a time: {' '.join(positional)}{hint}")
-    return found + [f"{option}={_quoted(word)}" for word in positional]
+    return found + [f"{option}={quoted_text(word)}" for word in positional]
 
 
 def flags_anywhere(arguments: Sequence[str]) -> list[str]:
@@ -132,7 +132,7 @@ def flags_anywhere(arguments: Sequence[str]) -> list[str]:
             others.append(word)
     if folders and any(word.startswith(SEARCHPATH) for word in others):
         raise ValueError(f"give all folders in one option: {SEARCHPATH}[file://FOLDER,file://FOLDER]")
-    entries = ",".join(_quoted(f"file://{folder}") for folder in folders)
+    entries = ",".join(quoted_text(f"file://{folder}") for folder in folders)
     return multirun + others + ([f"{SEARCHPATH}[{entries}]"] if folders else [])
 
 
@@ -170,7 +170,7 @@ def _is_option(word: str, option: str, names: Container[str]) -> bool:
     return False
 
 
-def _quoted(text: str) -> str:
+def quoted_text(text: str) -> str:
     """A text in quotes, of which Hydra and OmegaConf read no sign."""
     return f"'{SPECIAL.sub(_escaped, text)}'"
 
