@@ -133,7 +133,7 @@ def encoders_at_hand() -> list[str]:
 
     found = []
     for file in sorted(Path(CONF_DIR).glob("encoder/*.yaml")):
-        options = OmegaConf.load(file)
+        options: Any = OmegaConf.load(file)
         if (options.get("package") and find_spec(options.package)) or (
             options.get("model") and isinstance(try_to_load_from_cache(options.model, "config.json"), str)
         ):
