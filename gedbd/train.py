@@ -1,6 +1,6 @@
 """Train, validate and test an encoder, with or without the graph."""
 
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
 from hydra import compose
@@ -8,6 +8,8 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
+from gedbd.configuration.positional import SEARCHPATH
+from gedbd.configuration.trainer_options import check_trainer
 from gedbd.experiments.sweeps.jobs import resumable_job
 
 
@@ -19,18 +21,25 @@ def main(cfg: DictConfig) -> float:
     With ``seeds=5`` it trains five seeds, each in its own folder, and returns the mean; with the ``hydra.run.dir`` of
     interrupted seeds it continues there. A single run continues from its ``ckpt_path=``.
     """
+    check_trainer(cfg.trainer)
     with gc_paused():
         from gedbd.experiments.interruption import exit_when_interrupted
         from gedbd.experiments.run_options import check_sections, resumed_options
         from gedbd.experiments.seeds import check_device, first_process_console, train_seeds
-        from gedbd.experiments.tracking.runs import check_login
+        from gedbd.experiments.tracking.runs import check_loggers
 
         console = first_process_console()
-        check_login(cfg.logger)
+        check_loggers(cfg.logger)
         hydra = HydraConfig.get()
-        check_sections(cfg, hydra.overrides.task, hydra.runtime.choices, partial(compose, "train"))  # imports the task
+        searched = [word for word in hydra.overrides.hydra if word.startswith(SEARCHPATH)]
+
+        def composed(words: Sequence[str] = ()) -> DictConfig:
+            return compose("train", [*searched, *words])
+
+        check_sections(cfg, hydra.overrides.task, hydra.runtime.choices, composed)  # imports the task
     if cfg.ckpt_path:
-        cfg = resumed_options(cfg, hydra.overrides.task, hydra.runtime.choices, defaults=partial(compose, "train"))
+        cfg = resumed_options(cfg, hydra.overrides.task, hydra.runtime.choices, defaults=composed)
+        check_trainer(cfg.trainer)
     check_device(cfg.trainer)
     with exit_when_interrupted(cfg.seeds):
         return train_seeds(cfg, Path(HydraConfig.get().runtime.output_dir), console)

@@ -40,6 +40,8 @@ ELSEWHERE = {
     ("graph", "common"),
     ("graph", "titles"),
     ("backend", "ray"),
+    ("logger", "mlflow"),
+    ("logger", "tensorboard"),
     ("logger", "wandb"),
 }
 ELSEWHERE |= {("trainer", name) for name in ("a100", "a100_80gb", "ddp", "fsdp", "gpu")}

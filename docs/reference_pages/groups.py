@@ -16,6 +16,8 @@ GROUPS = {
     "optimizer": "How weights are changed in a step of training.",
     "scheduler": "How the learning rates change from step to step.",
     "trainer": "Devices, precision and length of training. `+trainer.NAME=` adds any option of Lightning's `Trainer`.",
+    "callbacks": "What happens at the hooks of a training. `+callbacks.NAME={_target_: CLASS}` adds one.",
+    "debug": "Settings of short runs that check something.",
     "logger": "Where metrics of training are sent, besides the files of the run folder.",
     "task": "What is trained and tested. A choice may set options of other groups.",
     "cross": "A cross-encoder whose scores are features of `name=boosted`.",

@@ -1,6 +1,5 @@
 """Measures suggestions on a tracker's own history: ``gedbd.backtest``."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,7 @@ import pandas as pd
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from gedbd.api.calls import command_options, long_call, own_random_numbers, plain_errors
+from gedbd.api.calls import Options, command_options, long_call, option_words, own_random_numbers, plain_errors
 from gedbd.api.encoder import AnyEncoder, Encoder, as_encoder
 from gedbd.corpora.corpus import Corpus
 
@@ -99,7 +98,7 @@ def backtest(
     target_precision: float = 0.7,
     confidence_level: float = 0.9,
     seed: int = 0,
-    options: Sequence[str] = (),
+    options: Options = (),
 ) -> BacktestResult:
     """Replays a tracker's history: how often the best match of a new report would have been right, and how often shown.
 
@@ -112,7 +111,8 @@ def backtest(
         target_precision: The share of suggestions that must be right; .5, .6, .7, .8 and .9 are measured too.
         confidence_level: Of the lower bound of the precision on validation, which must reach the target.
         seed: Seed of all random choices.
-        options: Further options as on the command line: ``["ranker.base=null", "max_replayed=1000"]``.
+        options: Further options as on the command line, ``["ranker.base=null", "max_replayed=1000"]``, or as a
+            dictionary: ``{"ranker.base": None, "max_replayed": 1000}``.
 
     Returns:
         Tables, thresholds and what an index needs.
@@ -134,7 +134,7 @@ def backtest(
         from gedbd.triage.backtesting.backtest_run import check_backtest, measure_history
         from gedbd.triage.backtesting.history_learning import run_weights
 
-        cfg = command_options("backtest", [*words, f"seed={seed}", *options])
+        cfg = command_options("backtest", [*words, f"seed={seed}", *option_words(options)])
         chosen = as_encoder(encoder or "minilm")
         weights = None
         if chosen._run is not None:

@@ -1,11 +1,13 @@
 """What all functions of the API share: a command's options, errors of one line, and random numbers of their own."""
 
 import os
+import re
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from hydra.errors import HydraException
 from omegaconf import DictConfig
@@ -13,8 +15,12 @@ from omegaconf.errors import OmegaConfBaseException
 
 from gedbd.configuration.errors import error_line
 from gedbd.configuration.locations import CONF_DIR
+from gedbd.configuration.option_types import shown
 from gedbd.configuration.options import compose_options
+from gedbd.configuration.positional import quoted_text
 
+Options = Sequence[str] | Mapping[str, Any]
+NAME = re.compile(r"(?!(?:null|true|false|nan|inf)$)[a-z_][\w/.-]*", re.IGNORECASE)  # what Hydra reads as text
 SEED_VARIABLE = "PL_GLOBAL_SEED"  # Lightning's seed_everything sets it
 
 
@@ -33,6 +39,35 @@ def command_options(command: str, words: Sequence[str], cache_dir: str | Path | 
     if cache_dir is not None:
         cfg.cache_dir = str(cache_dir)
     return cfg
+
+
+def option_words(options: Options) -> list[str]:
+    """Options as on the command line, from such words or from a dictionary.
+
+    ``{"split.test_from": 0.7, "ranking": {"top_k": [1, 5]}}`` gives ``split.test_from=0.7`` and
+    ``ranking.top_k=[1,5]``.
+    """
+    if isinstance(options, str):
+        return [options]
+    if not isinstance(options, Mapping):
+        return list(options)
+    words = []
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            words += [f"{name}.{word}" for word in option_words(value)]
+        else:
+            words.append(f"{name}={_written(value)}")
+    return words
+
+
+def _written(value: Any) -> str:
+    """A value as Hydra reads it: text stays text, also if it looks like a number."""
+    if value is None or isinstance(value, bool | int | float):
+        return shown(value)
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_written, value))}]"
+    text = str(value)
+    return text if NAME.fullmatch(text) else quoted_text(text)
 
 
 def default_cache_dir() -> str:

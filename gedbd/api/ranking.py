@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from omegaconf import DictConfig
 
-from gedbd.api.calls import command_options, long_call, own_random_numbers
+from gedbd.api.calls import Options, command_options, long_call, option_words, own_random_numbers
 from gedbd.api.encoder import AnyEncoder, as_encoder
 from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.ranking_metrics import Ranking, per_query
@@ -129,7 +129,7 @@ def rank(
     protocol: str = "earlier",
     top_k: Sequence[int] = TOP_K,
     seed: int = 0,
-    options: Sequence[str] = (),
+    options: Options = (),
 ) -> RankingResult:
     """Fits a scorer to the older reports of a corpus, and ranks the candidates of each duplicate of a part.
 
@@ -146,7 +146,8 @@ def rank(
             reports of the part among themselves, as many papers do, which gives higher figures.
         top_k: The k of ``rr@k`` and ``map@k``, ascending.
         seed: Seed of all random choices.
-        options: Further options as on the command line, such as ``["split.test_from=2015-01-31"]``.
+        options: Further options as on the command line, such as ``["split.test_from=2015-01-31"]``, or as a dictionary:
+            ``{"split.test_from": "2015-01-31"}``.
 
     Returns:
         The ranks, their metrics with intervals, and the fitted scorer.
@@ -167,7 +168,7 @@ def rank(
     if protocol not in PROTOCOLS:
         raise ValueError(f"protocol={protocol!r} is unknown: choose {' or '.join(PROTOCOLS)}")
     words = [f"protocol={PROTOCOLS[protocol]}", f"ranking.parts=[{part}]", f"ranking.top_k={list(top_k)}"]
-    words += ["dataset=demo", f"part={part}", f"seed={seed}", *options]
+    words += ["dataset=demo", f"part={part}", f"seed={seed}", *option_words(options)]
     with long_call():
         from gedbd.experiments.checkpoint import check_corpus
         from gedbd.experiments.evaluation_result import scorer_inputs

@@ -21,12 +21,12 @@ def main(cfg: DictConfig) -> float:
         from gedbd.experiments.baseline_run import check_baseline, run_baseline
         from gedbd.experiments.checkpoint import check_corpus, use_run
         from gedbd.experiments.prepare import prepare_data
-        from gedbd.experiments.tracking.runs import check_login
+        from gedbd.experiments.tracking.runs import check_loggers
         from gedbd.io.console import silence_library_logs
 
     console = open_console()
     check_baseline(cfg)
-    check_login(cfg.logger)
+    check_loggers(cfg.logger)
     if cfg.run:
         cfg.baselines.frozen.checkpoint = str(use_run(cfg, Path(cfg.run)))
     silence_library_logs()

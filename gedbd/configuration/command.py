@@ -23,6 +23,7 @@ from gedbd.configuration.help import command_help
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.option_types import check_values
 from gedbd.configuration.options import check_command_line, delete_unused, without_hydra
+from gedbd.configuration.positional import MULTIRUN_FLAGS, flags_anywhere
 from gedbd.configuration.resolvers import is_own, own_folders, register_resolvers
 from gedbd.io.command_output import json_output
 from gedbd.io.console import print_help, printable, stage, take_flags, verbosity
@@ -30,7 +31,6 @@ from gedbd.io.files import private_files
 
 # Hydra's own help lists options without their comments.
 HELP_FLAGS = {"-h", "--help"}
-MULTIRUN_FLAGS = {"-m", "--multirun"}
 # It logs a target that cannot be imported in several lines, before ``mistakes_in_one_line`` reports it.
 LOOKUP_LOGGER = "hydra.utils"
 INTERRUPTED_STATUS = 130  # after Ctrl-C, by the shells' convention
@@ -80,12 +80,12 @@ def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[
             with mistakes_in_one_line():
                 words, level = take_flags(sys.argv[1:])
                 # Hydra reads ``sys.argv`` itself, and Lightning starts further processes with it.
-                sys.argv[1:] = read_arguments(words)
+                sys.argv[1:] = flags_anywhere(read_arguments(words))
             with verbosity(level):
                 with mistakes_in_one_line(), stage("check the options"):
                     checked = check_command_line(CONF_DIR, config_name, sys.argv[1:])
                 json = asks_json(sys.argv[1:])
-                if json and MULTIRUN_FLAGS & set(sys.argv[1:]):
+                if json and any(flag in sys.argv[1:] for flag in MULTIRUN_FLAGS):
                     # It is no option of a job: the same sweep goes on with it and without it.
                     sys.argv[1:] = [word for word in sys.argv[1:] if not JSON_OPTION.fullmatch(word)]
                 with private_files(), json_output(json), own_folders(), deleted_if_empty(checked.new_folders):

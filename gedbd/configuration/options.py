@@ -2,7 +2,7 @@
 
 Hydra reports an unknown option in several lines, and accepts any value: ``optimizer.lr=abc`` fails in PyTorch, after
 the corpus was read. This module composes the configuration twice: with all options, and with the choices of groups
-alone (``encoder=tiny``). The second holds the defaults that values are compared with.
+and folders of options alone (``encoder=tiny``). The second holds the defaults that values are compared with.
 """
 
 import shutil
@@ -21,6 +21,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf, flag_override
 from gedbd.configuration.errors import composition_line, os_error_line
 from gedbd.configuration.help import first_example
 from gedbd.configuration.option_types import check_types, check_values, dotted_names, plain_options
+from gedbd.configuration.positional import SEARCHPATH
 from gedbd.configuration.resolvers import register_resolvers
 from gedbd.io.files import IN_PACKAGE
 from gedbd.io.locks import OWNER, RUN_LOCK
@@ -47,7 +48,7 @@ class CheckedOptions(NamedTuple):
 def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]) -> CheckedOptions:
     """Checks the options of a command.
 
-    A command line with other flags than ``-m``, such as ``--config-dir``, is not checked: Hydra handles it.
+    A command line with other flags than ``-m``, such as ``--cfg``, is not checked: Hydra handles it.
 
     Args:
         conf_dir: Folder of the configuration.
@@ -169,6 +170,7 @@ def _jobs(words: list[str]) -> Iterator[list[str]]:
 
 def _compose(config_name: str, words: list[str]) -> DictConfig:
     """Composes as Hydra will; raises ValueError with one line if Hydra refuses the options."""
+    _check_searchpath(words)
     try:
         return compose(config_name, words, return_hydra_config=True)
     except (HydraException, ValueError) as error:
@@ -176,6 +178,17 @@ def _compose(config_name: str, words: list[str]) -> DictConfig:
         known = compose(config_name, return_hydra_config=True)
         names = [*map(str, known.hydra.runtime.choices), *dotted_names(plain_options(known))]
         raise ValueError(composition_line(error, words, names)) from error
+
+
+def _check_searchpath(words: list[str]) -> None:
+    """Raises ValueError if a folder in ``hydra.searchpath=`` does not exist, for which Hydra only warns."""
+    searched = [word for word in words if word.startswith(SEARCHPATH)]
+    for override in OverridesParser.create().parse_overrides(searched):
+        value = override.value()
+        for entry in value if isinstance(value, list) else [value]:
+            scheme, separator, path = str(entry).rpartition("://")
+            if (not separator or scheme == "file") and not Path(path).is_dir():
+                raise ValueError(f"{SEARCHPATH}{entry}: no such folder; give one that holds groups, as conf/ does")
 
 
 def without_hydra(cfg: DictConfig) -> DictConfig:
@@ -187,7 +200,7 @@ def without_hydra(cfg: DictConfig) -> DictConfig:
 
 def _check_job(cfg: DictConfig, conf_dir: str, config_name: str, words: list[str]) -> None:
     """Raises ValueError if a value of a single run has the wrong type or is too small, or a file does not exist."""
-    choices = tuple(word for word in words if _is_choice(word, cfg.hydra.runtime.choices))
+    choices = tuple(word for word in words if _is_choice(word, cfg.hydra.runtime.choices, Path(conf_dir)))
     if len(choices) < len(words):
         check_types(cfg, _defaults(conf_dir, config_name, choices))
     check_values(cfg)
@@ -218,7 +231,9 @@ def _check_files(cfg: DictConfig) -> None:
         raise ValueError(f"ckpt_path={path}: no such file; give checkpoints/last.ckpt of a run folder")
 
 
-def _is_choice(word: str, choices: DictConfig) -> bool:
-    """Whether an option names a file of a group, such as ``encoder=tiny`` or ``+encoder@graph.titles=bert``."""
+def _is_choice(word: str, choices: DictConfig, conf: Path) -> bool:
+    """Whether an option names a file of a group, such as ``encoder=tiny``, or where such files are searched."""
     key = word.partition("=")[0].lstrip("+~")
-    return key in choices or "@" in key or "/" in key
+    # A list of choices, such as logger=[csv,wandb], is not among the choices that Hydra names.
+    is_group = key in choices or (conf / key).is_dir()
+    return is_group or "@" in key or "/" in key or word.startswith(SEARCHPATH)

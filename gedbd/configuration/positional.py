@@ -1,4 +1,4 @@
-"""Positional arguments: text to search for, which Hydra must not read as options, and lists of paths."""
+"""Arguments that are no options: text, which Hydra must not read as options, paths, and folders of options."""
 
 import re
 from collections.abc import Container, Sequence
@@ -11,6 +11,9 @@ COMPLETION_FLAGS = ("-sc", "--shell-completion")
 HYDRA_OPTION = re.compile(r"[~+]{0,2}[A-Za-z_][\w./@-]*=")
 NAME_AND_VALUE = re.compile(r"([A-Za-z_][\w./@-]*)=(.*)", re.DOTALL)
 QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")  # a value that Hydra reads as one, blanks and all
+MULTIRUN_FLAGS = ("-m", "--multirun")
+CONFIG_DIR_FLAGS = ("--config-dir", "-cd")
+SEARCHPATH = "hydra.searchpath="
 SPECIAL = re.compile(r"(?<!\\)(\\*+)('|\$\{|\Z)")
 
 
@@ -44,7 +47,7 @@ def literal_text(arguments: Sequence[str], option: str, names: Container[str]) -
     given = [word for word in options if word.startswith(f"{option}=")]
     text += [word.removeprefix(f"{option}=") for word in given]
     rest = [word for word in options if word not in given]
-    return rest + ([f"{option}={_quoted(' '.join(text))}"] if text else [])
+    return rest + ([f"{option}={quoted_text(' '.join(text))}"] if text else [])
 
 
 def positional_list(arguments: Sequence[str], option: str) -> list[str]:
@@ -89,7 +92,7 @@ def path_and_flags(arguments: Sequence[str], option: str, flags: Sequence[str]) 
             value = value if equals else next(words, "")
             if not value:
                 raise ValueError(f"{word} needs a value: {word.rstrip('=')} VALUE")
-            found.append(f"{name}={value}" if value.isdecimal() else f"{name}={_quoted(value)}")
+            found.append(f"{name}={value}" if value.isdecimal() else f"{name}={quoted_text(value)}")
         elif equals or word.startswith("-"):
             found.append(word)
         else:
@@ -100,7 +103,37 @@ def path_and_flags(arguments: Sequence[str], option: str, flags: Sequence[str]) 
             f"; {others[0]} does not take a value; only {', '.join(f'--{flag}' for flag in flags)} do" if others else ""
         )
         raise ValueError(f"give one {option} at a time: {' '.join(positional)}{hint}")
-    return found + [f"{option}={_quoted(word)}" for word in positional]
+    return found + [f"{option}={quoted_text(word)}" for word in positional]
+
+
+def flags_anywhere(arguments: Sequence[str]) -> list[str]:
+    """Arguments for Hydra, in which ``-m`` comes first and each ``--config-dir FOLDER`` is in ``hydra.searchpath=``.
+
+    Hydra refuses flags between options. As an option, the folder is also known where defaults are composed again.
+
+    Args:
+        arguments: The command line.
+
+    Raises:
+        ValueError: If the flag has no folder, or both are given.
+    """
+    others = []
+    folders = []
+    multirun = [word for word in arguments if word in MULTIRUN_FLAGS]
+    words = iter(arguments)
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if flag in CONFIG_DIR_FLAGS:
+            folder = value if equals else next(words, "")
+            if not folder:
+                raise ValueError(f"{flag} needs a folder: {flag}=FOLDER")
+            folders.append(Path(folder).expanduser().absolute())
+        elif word not in MULTIRUN_FLAGS:
+            others.append(word)
+    if folders and any(word.startswith(SEARCHPATH) for word in others):
+        raise ValueError(f"give all folders in one option: {SEARCHPATH}[file://FOLDER,file://FOLDER]")
+    entries = ",".join(quoted_text(f"file://{folder}") for folder in folders)
+    return multirun + others + ([f"{SEARCHPATH}[{entries}]"] if folders else [])
 
 
 def option_names(config_file: Path) -> set[str]:
@@ -137,7 +170,7 @@ def _is_option(word: str, option: str, names: Container[str]) -> bool:
     return False
 
 
-def _quoted(text: str) -> str:
+def quoted_text(text: str) -> str:
     """A text in quotes, of which Hydra and OmegaConf read no sign."""
     return f"'{SPECIAL.sub(_escaped, text)}'"
 

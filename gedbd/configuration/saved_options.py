@@ -18,6 +18,7 @@ CONFIG = "config.yaml"
 VERSIONS = "versions.json"
 SCHEMA = 4  # version of the files of a run folder, stored in VERSIONS; raised when the files of older ones change
 JSON = "json"
+TRAINING_ONLY = ("callbacks", "logger")  # sections
 NEEDED = ("dataset", "encoder", "split", "text")
 PATHS = (
     *(
@@ -57,7 +58,7 @@ def check_schema(folder: Path) -> None:
         raise ValueError(f"{folder} was written by {'a newer' if newer else 'an older'} version of gedbd: {repair}")
 
 
-def read_saved(folder: Path, also: Set[str] = frozenset()) -> DictConfig:
+def read_saved(folder: Path, also: Set[str] = frozenset(), to_train: bool = False) -> DictConfig:
     """The configuration in a run folder.
 
     A saved path that does not exist is resolved relative to the folder, so that a project can be moved as a whole.
@@ -65,6 +66,7 @@ def read_saved(folder: Path, also: Set[str] = frozenset()) -> DictConfig:
     Args:
         folder: The run folder, possibly from a stranger: see ``gedbd.configuration.allowed_targets``.
         also: Targets that it may name in addition to those of ``conf/``.
+        to_train: Whether the run is trained further; otherwise ``TRAINING_ONLY`` is left out, with what it may name.
 
     Raises:
         ValueError: If the folder holds no run, or its configuration is damaged or names code that a file may not name.
@@ -72,7 +74,9 @@ def read_saved(folder: Path, also: Set[str] = frozenset()) -> DictConfig:
     file = folder / CONFIG
     cfg = read_config(folder)
     check_schema(folder)
-    options = OmegaConf.to_container(cfg)
+    options: Any = OmegaConf.to_container(cfg)
+    for name in () if to_train else TRAINING_ONLY:
+        options.pop(name, None)
     check_options(options, str(file), also)
     for name in NEEDED:
         if not OmegaConf.is_dict(cfg.get(name)) or "_target_" not in cfg[name]:

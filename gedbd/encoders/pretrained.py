@@ -16,9 +16,11 @@ from typing import Any, TypeVar
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from gedbd.configuration.errors import first_line
+from gedbd.configuration.locations import CONF_DIR
 from gedbd.encoders.text_encoder import position_offset
 
 USUAL_MAX_TOKENS = 256  # of a model whose files name no length; a CPU's time grows with it
+HUB_TIMEOUT_S = 5
 KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 Loaded = TypeVar("Loaded")
 
@@ -71,9 +73,13 @@ def local_first(section: str, name: str, source: str, read: Callable[[bool], Loa
         except (OSError, ValueError):
             if Path(source).is_dir():
                 raise
+        if not _is_path(source):
+            check_hub(section, name, source)
         # Otherwise transformers asks a service on the hub to convert models that have no safetensors.
         os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
         return read(False)
+    except _NoHubError:
+        raise
     except ImportError as error:
         raise ValueError(
             f"{section}={name}: {source} needs a package that is missing: {problem_of(error)}. Install it;"
@@ -84,6 +90,55 @@ def local_first(section: str, name: str, source: str, read: Callable[[bool], Loa
             f"{section}={name}: cannot load {source}: {problem_of(error)}. Without access to the hub, download it"
             f" elsewhere and set {section}.model=<folder>."
         ) from error
+
+
+class _NoHubError(ValueError):
+    """The hub cannot be asked for a model."""
+
+
+def check_hub(section: str, name: str, model: str) -> None:
+    """Asks the hub once: its client retries for more than a minute where there is no network.
+
+    Args:
+        section: See ``local_first``, as for the next two.
+        name: The choice in that section.
+        model: Its name on the hub.
+
+    Raises:
+        ValueError: If the hub does not answer, or ``HF_HUB_OFFLINE`` forbids to ask.
+    """
+    import requests
+    from huggingface_hub import constants
+
+    reason = "HF_HUB_OFFLINE is set"
+    if not constants.HF_HUB_OFFLINE:
+        try:
+            requests.head(constants.ENDPOINT, timeout=HUB_TIMEOUT_S)
+        except requests.RequestException:
+            reason = f"{constants.ENDPOINT} cannot be reached"
+        else:
+            return
+    folder = model.rpartition("/")[2]
+    ready = f"; without a download: encoder={' or '.join(encoders_at_hand())}" if section == "encoder" else ""
+    raise _NoHubError(
+        f"{section}={name}: {model} is not on this machine, and {reason}: run `hf download {model} --local-dir"
+        f" {folder}` elsewhere, copy the folder, and set {section}.model=./{folder}{ready}"
+    )
+
+
+def encoders_at_hand() -> list[str]:
+    """The choices of ``conf/encoder`` whose weights are on this machine."""
+    from huggingface_hub import try_to_load_from_cache
+    from omegaconf import OmegaConf
+
+    found = []
+    for file in sorted(Path(CONF_DIR).glob("encoder/*.yaml")):
+        options: Any = OmegaConf.load(file)
+        if (options.get("package") and find_spec(options.package)) or (
+            options.get("model") and isinstance(try_to_load_from_cache(options.model, "config.json"), str)
+        ):
+            found.append(file.stem)
+    return [*found, "tiny"]  # random weights, for trials
 
 
 def read_backbone(source: str | Path, local: bool, **settings: Any) -> tuple[Any, PreTrainedTokenizerBase]:

@@ -1,5 +1,6 @@
-"""Callbacks of training: the table of epochs and its lines, early stopping, checkpoints."""
+"""Callbacks of training: the table of epochs and its lines, checkpoints, and what ``conf/callbacks`` names."""
 
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -11,9 +12,11 @@ import pandas as pd
 import pytorch_lightning as pl
 import torch
 from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.callbacks import Callback, Checkpoint, EarlyStopping, ModelCheckpoint, RichProgressBar
 from pytorch_lightning.trainer.states import TrainerFn
 from rich.console import Console
+from torch import Tensor
 
 from gedbd.configuration.allowed_targets import check_plain, named_targets
 from gedbd.evaluation.display_names import metric_name
@@ -99,10 +102,12 @@ class EpochTable(Checkpoint):
         self._reports = 0
         self._seconds = 0.0
         self._started = 0.0
+        self._validated = False
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Starts the clock."""
         self._reports = 0
+        self._validated = False
         self._started = time.perf_counter()
 
     def on_train_batch_end(
@@ -112,12 +117,19 @@ class EpochTable(Checkpoint):
         self._reports += len(batch.n_id)
         self._seconds = time.perf_counter() - self._started
 
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Notes that the epoch was validated: Lightning keeps the metrics of an earlier one."""
+        self._validated = True
+
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Adds the epoch's row."""
         # The processes encode about equally many reports, so one of them is counted.
         rate = self._reports * trainer.world_size / self._seconds
         pl_module.log_dict({"train/seconds": self._seconds, "train/reports_per_second": rate})
-        values = {name: float(value) for name, value in trainer.callback_metrics.items() if "/" in name}
+        logged = {name: value for name, value in trainer.callback_metrics.items() if "/" in name}
+        values = {
+            name: float(value) for name, value in logged.items() if self._validated or not name.startswith("val/")
+        }
         values |= {"train/seconds": self._seconds, "train/reports_per_second": rate}
         self.rows.append({"epoch": trainer.current_epoch, **dict(sorted(values.items()))})
         if trainer.is_global_zero:
@@ -159,10 +171,10 @@ class EpochLine(Checkpoint):
             return
         rows = self.table.rows
         parts = {name: f"{label} {rows[-1][name]:.3f}" for name, label in self._labels.items() if name in rows[-1]}
-        values = [row[self.monitor] for row in rows]
-        best = min(values) if direction(self.monitor) == "min" else max(values)
-        # index finds the first of equal values: an epoch that only ties is no new best, as for the checkpoint.
-        if values.index(best) == len(values) - 1:
+        *before, value = [row.get(self.monitor, math.nan) for row in rows]
+        sign = -1 if direction(self.monitor) == "min" else 1
+        # An epoch that only ties is no new best, as for the checkpoint; one without a validation compares as false.
+        if not math.isnan(value) and not any(sign * earlier >= sign * value for earlier in before):
             parts[self.monitor] += " (best)"
         epochs = f"/{trainer.max_epochs}" if trainer.max_epochs and trainer.max_epochs > 0 else ""
         seconds = f"{time.perf_counter() - self._started:.1f} s"
@@ -171,32 +183,64 @@ class EpochLine(Checkpoint):
         )
 
 
-def training_callbacks(
-    folder: Path, monitor: str, patience: int, console: Console, compared: str = "val/f1"
-) -> list[Callback]:
-    """Early stopping, the epoch table, the best and the last checkpoint, and the epoch's line, in this order.
+def training_callbacks(cfg: DictConfig, folder: Path, console: Console, compared: str = "val/f1") -> list[Callback]:
+    """The configured callbacks, the epoch table, the best and the last checkpoint, and the epoch's line, in this order.
 
     Args:
+        cfg: The composed configuration of ``conf/train.yaml``.
         folder: The run folder.
-        monitor: The metric that chooses the best epoch.
-        patience: Epochs without a better value before training stops.
         console: Where the epochs' lines go.
         compared: The metric by which Optuna prunes a trial: the higher, the better.
+
+    Raises:
+        ValueError: If an entry of ``callbacks`` is no callback.
     """
-    mode = direction(monitor)
-    checkpoint = partial(
-        ModelCheckpoint, folder / "checkpoints", save_on_train_epoch_end=True, enable_version_counter=False
+    folder_of_weights = folder / "checkpoints"
+    checkpoint = partial(ModelCheckpoint, folder_of_weights, enable_version_counter=False)
+    # Not every epoch has a value of the metric if not every epoch is validated.
+    at_epoch_end = True if cfg.trainer.get("check_val_every_n_epoch", 1) == 1 else None
+    best = checkpoint(
+        "best",
+        monitor=cfg.monitor,
+        mode=direction(cfg.monitor),
+        save_weights_only=True,
+        save_on_train_epoch_end=at_epoch_end,
     )
     table = EpochTable(folder / "metrics.csv")
     # Lightning calls callbacks in this order, but all Checkpoint subclasses after the others.
     return [
-        ResumableEarlyStopping(monitor, patience=patience, mode=mode, check_on_train_epoch_end=True),
+        *configured_callbacks(cfg.callbacks, folder_of_weights),
         table,
         *pruning_callbacks(compared),
-        checkpoint("best", monitor=monitor, mode=mode, save_weights_only=True),
-        checkpoint("last"),
-        EpochLine(table, monitor, console),
+        best,
+        checkpoint("last", save_on_train_epoch_end=True),
+        EpochLine(table, cfg.monitor, console),
     ]
+
+
+def configured_callbacks(callbacks: DictConfig | None, folder: Path) -> list[Callback]:
+    """The callbacks of the group ``callbacks``.
+
+    Args:
+        callbacks: Settings by name; a name without settings is left out.
+        folder: Where a callback writes whose ``dirpath`` is null.
+
+    Raises:
+        ValueError: If an entry is no callback.
+    """
+    made = []
+    for key, settings in (callbacks or {}).items():
+        name = str(key)
+        if settings is None:
+            continue
+        if not OmegaConf.is_dict(settings) or "_target_" not in settings:
+            raise ValueError(f"callbacks.{name}={settings} is no callback: give it as {{_target_: package.Class}}")
+        place = {"dirpath": folder} if "dirpath" in settings and settings.dirpath is None else {}
+        callback = instantiate(settings, **place)
+        if not isinstance(callback, Callback):
+            raise ValueError(f"callbacks.{name}._target_={settings._target_} is no callback of Lightning")
+        made.append(callback)
+    return made
 
 
 def direction(monitor: str) -> str:
@@ -215,12 +259,105 @@ def check_monitor(monitor: str, ranked: Sequence[str]) -> None:
 
 
 class ResumableEarlyStopping(EarlyStopping):
-    """Early stopping that also ends a resumed run which it had already stopped."""
+    """Early stopping that also ends a resumed run which it had already stopped.
+
+    It looks at the end of each validated epoch.
+
+    Args:
+        monitor: The metric; losses should fall, all others rise.
+        patience: Validations without a better value before training stops.
+        min_delta: A gain of less does not count.
+    """
+
+    def __init__(self, monitor: str, patience: int, min_delta: float = 0.0) -> None:
+        super().__init__(monitor, min_delta, patience, mode=direction(monitor))
+
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        """Looks after validation if not every epoch is validated."""
+        self._check_on_train_epoch_end = trainer.check_val_every_n_epoch == 1
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restores what was counted; the patience is that of the resumed run's options."""
+        super().load_state_dict({**state_dict, "patience": self.patience})
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Stops at once if the run had already been stopped."""
         if self.wait_count >= max(1, self.patience):
             trainer.should_stop = True
+
+
+class LastStepValidation(Callback):
+    """Lets a training that ends by ``trainer.max_steps`` within an epoch validate what it has learnt."""
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Asks for the end: Lightning validates before an end that was asked for."""
+        if trainer.global_step == trainer.max_steps:
+            trainer.should_stop = True
+
+
+class SameBatches(Callback):
+    """Trains on the batches of the first epoch in every epoch, to see that the model can learn them by heart."""
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Takes back the number of the epoch, which batches are drawn by."""
+        loader: Any = trainer.train_dataloader
+        loader.sampler.set_epoch(0)
+
+
+class AveragedWeights(Callback):
+    """Validates and saves the mean of the weights after each of the last epochs; training goes on from its own.
+
+    Averaging Weights Leads to Wider Optima and Better Generalization (Izmailov et al., 2018), with the configured
+    learning rate. Lightning's ``StochasticWeightAveraging`` averages after the last checkpoint was saved.
+
+    Args:
+        start: Share of ``max_epochs`` before the first epoch that counts.
+
+    Raises:
+        ValueError: If ``start`` is not within 0 and 1.
+    """
+
+    def __init__(self, start: float = 0.5) -> None:
+        if not 0 <= start < 1:
+            raise ValueError(f"callbacks.swa.start={start} must be 0 or more and below 1")
+        self.start = start
+        self._count = 0
+        self._mean: dict[str, Tensor] = {}
+        self._trained: dict[str, Tensor] = {}  # the weights to train on with, while the model holds their mean
+
+    @torch.no_grad()
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Takes the weights of an epoch into the mean, and puts the mean into the model."""
+        first = int(self.start * max(trainer.max_epochs or 1, 1))
+        if trainer.state.fn != TrainerFn.FITTING or trainer.current_epoch < first or self._trained:
+            return
+        weights = {name: weight for name, weight in pl_module.named_parameters() if weight.requires_grad}
+        self._count += 1
+        self._trained = {name: weight.detach().clone() for name, weight in weights.items()}
+        for name, weight in weights.items():
+            mean = self._mean.get(name, weight.detach().clone())
+            self._mean[name] = mean + (self._trained[name] - mean) / self._count
+            weight.copy_(self._mean[name])
+
+    @torch.no_grad()
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Puts the trained weights back."""
+        weights = dict(pl_module.named_parameters())
+        for name, trained in self._trained.items():
+            weights[name].copy_(trained)
+        self._trained = {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The mean, and the weights to train on with."""
+        return {"count": self._count, "mean": self._mean, "trained": self._trained}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restores those of the run that is resumed."""
+        self._count = int(state_dict["count"])
+        self._mean = dict(state_dict["mean"])
+        self._trained = dict(state_dict["trained"])
 
 
 class EpochPruning(Checkpoint):
@@ -242,6 +379,8 @@ class EpochPruning(Checkpoint):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Reports the epoch. The first process decides for all processes of the job."""
+        if self.metric not in trainer.callback_metrics:  # no epoch was validated yet
+            return
         value = float(trainer.callback_metrics[self.metric])
         pruned = trainer.is_global_zero and self._should_prune(trainer.current_epoch, value)
         is_last = trainer.current_epoch + 1 == trainer.max_epochs

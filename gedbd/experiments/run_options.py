@@ -13,14 +13,14 @@ from gedbd.configuration.option_types import plain_options, shown
 from gedbd.configuration.saved_options import CONFIG, read_saved, saved_options
 from gedbd.io.checksums import check_whole
 
-MAY_DIFFER = ("ckpt_path", "seeds", "trainer", "logger", "patience", "cache_dir", "data_dir", "json")
+MAY_DIFFER = ("ckpt_path", "seeds", "trainer", "callbacks", "logger", "patience", "cache_dir", "data_dir", "json")
 MACHINE_OPTIONS = ("cache_dir", "data_dir")  # other sections repeat them
 SECTIONS = {"pairs": ["pairs", "batches", "batch_size"], "protocol": ["ranking"]}
 CHOSEN_NAMES = ("ranking.protocols",)  # sections whose names the user chooses, so that a further one is a difference
 # What every run reads, or what belongs to the command.
 READ_BY_ALL = frozenset(
-    {"task", "dataset", "data_dir", "cache_dir", "seed", "seeds", "json", "logger", "trainer", "ckpt_path", "monitor"}
-    | {"patience", "hydra", "bughub_subset"}  # the last one is of the datasets of bughub
+    {"task", "dataset", "data_dir", "cache_dir", "seed", "seeds", "json", "logger", "trainer", "callbacks", "ckpt_path"}
+    | {"monitor", "patience", "hydra", "bughub_subset"}  # the last one is of the datasets of bughub
 )
 
 
@@ -61,6 +61,8 @@ def resumed_options(
     # Values that follow another option were not given by the user, so they are not compared.
     following = set(_interpolated(plain_options(cfg)))
     words = [(word, word.partition("=")[0].lstrip("+~")) for word in given]
+    if any(option == "debug" for _, option in words):
+        raise ValueError("debug= is for new runs: leave it out, or set the options of its file one by one")
     for _, option in words:
         section = (option.partition("@")[2] or option).partition(".")[0]
         if section not in MAY_DIFFER:
@@ -71,6 +73,10 @@ def resumed_options(
         if option in choices or option.partition(".")[0] not in MAY_DIFFER or word.startswith("~"):
             continue
         OmegaConf.update(resumed, option, OmegaConf.select(now, option), force_add=True)
+    if any(option == "callbacks" for _, option in words):
+        resumed.callbacks = now.callbacks  # a list of files replaces those of the run
+    elif resumed.get("callbacks"):
+        _repeat(resumed.callbacks, "patience", saved.get("patience"), resumed.patience)
     _check_addresses(now, resumed)
     # A file does not decide where metrics and options are sent.
     resumed.logger = now.get("logger")
@@ -97,7 +103,7 @@ def _run_options(cfg: DictConfig) -> DictConfig:
     """The options of the run whose checkpoint a configuration names; they may name its targets and models."""
     path = Path(cfg.ckpt_path)
     folder, given = path.parent.parent, plain_options(cfg)
-    saved = plain_options(read_saved(folder, also=named_targets(given)))
+    saved = plain_options(read_saved(folder, also=named_targets(given), to_train=True))
     check_models(saved, str(folder / CONFIG), given)
     use_own_caches(saved)
     check_whole(path)

@@ -8,13 +8,21 @@ from typing import NamedTuple
 import pytorch_lightning as pl
 from hydra.utils import instantiate
 from omegaconf import DictConfig
-from pytorch_lightning.callbacks import Callback, ModelCheckpoint
-from pytorch_lightning.loggers import Logger
+from pytorch_lightning.callbacks import Callback, DeviceStatsMonitor, LearningRateMonitor, ModelCheckpoint
+from pytorch_lightning.loggers import CSVLogger, Logger
+from pytorch_lightning.profilers import Profiler
 from rich.console import Console
 
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
-from gedbd.experiments.callbacks import EpochProgressBar, FiniteValues, check_monitor, direction, training_callbacks
+from gedbd.experiments.callbacks import (
+    EpochProgressBar,
+    FiniteValues,
+    LastStepValidation,
+    check_monitor,
+    direction,
+    training_callbacks,
+)
 from gedbd.experiments.checkpoint import check_continues, readable_checkpoint, save_run, save_whole, trained_epochs
 from gedbd.experiments.distributed import all_end_together, is_first
 from gedbd.experiments.interruption import TerminationHandler, keyboard_interrupts
@@ -70,16 +78,23 @@ def trained(
     with open_loggers(cfg, folder, "train") as loggers, keyboard_interrupts():
         shows_progress = cfg.trainer.get("enable_progress_bar", True) and not (console.quiet or is_quiet())
         progress = [EpochProgressBar()] if shows_progress else []
+        needs_logger = any(isinstance(callback, LearningRateMonitor | DeviceStatsMonitor) for callback in callbacks)
+        steps = [CSVLogger(folder, name="", version="steps")] if needs_logger and not loggers else []
         trainer: pl.Trainer = instantiate(
             cfg.trainer,
-            logger=loggers,
-            callbacks=[FiniteValues(), TerminationHandler(), *callbacks, *progress],
+            logger=[*loggers, *steps],
+            callbacks=[FiniteValues(), TerminationHandler(), LastStepValidation(), *callbacks, *progress],
             default_root_dir=folder,
             num_sanity_val_steps=0,  # the threshold would be chosen on a part of the pairs
             use_distributed_sampler=False,  # the batch samplers share out batches themselves
             enable_progress_bar=shows_progress,
         )
         save_whole(trainer)
+        if cfg.trainer.get("profiler"):
+            # Without a folder and a name, Lightning's profilers write to its log, which is not shown.
+            profiler: Profiler = trainer.profiler  # type: ignore[attr-defined]
+            profiler.dirpath = profiler.dirpath or folder
+            profiler.filename = profiler.filename or "profile"
         if cfg.ckpt_path:
             check_continues(Path(cfg.ckpt_path), system, corpus)
         if trainer.is_global_zero:
@@ -167,7 +182,7 @@ def train_system(task: SystemTask, cfg: DictConfig, folder: Path, console: Conso
         on_top = METRICS
     # Once before the data is read, and again when it is known what there is to rank.
     check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, cfg.ranking.protocols), *on_top))
-    callbacks = training_callbacks(folder, cfg.monitor, cfg.patience, console)
+    callbacks = training_callbacks(cfg, folder, console)
     setup = task.build(cfg, console)
     check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, setup.ranked_protocols), *on_top))
     with trained(setup.system, setup.data, setup.corpus, cfg, folder, callbacks, console) as training:

@@ -295,7 +295,7 @@ def test_a_run_to_resume_sends_metrics_only_if_the_command_line_says_so(options,
     with refuses(r"to send them again, set logger=wandb, otherwise logger=csv"):
         resumed(folder, logger="")
     assert not resumed(folder, "logger=csv", logger="").logger
-    own = resumed(folder, "logger=wandb", "logger.project=mine", logger="").logger
+    own = resumed(folder, "logger=wandb", "logger.wandb.project=mine", logger="").logger.wandb
     assert (own.project, own.entity) == ("mine", None)
 
 

@@ -18,6 +18,7 @@ from transformers import BertModel
 from gedbd.configuration.command import CONF_DIR
 from gedbd.encoders.encoder_weights import fingerprint
 from gedbd.encoders.loaded_encoder import QUERIES_AT_ONCE, LoadedEncoder, load_encoder, load_tiny_encoder
+from gedbd.encoders.pretrained import local_first
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.encoders.tiny_bert import tiny_backbone
 
@@ -179,3 +180,22 @@ def test_loaded_weights_are_projected_and_used_at_once(tiny, tmp_path):
     with torch.no_grad():
         expected = trained.eval()(batch["input_ids"], batch["attention_mask"])
     np.testing.assert_allclose(after, nn.functional.normalize(expected, dim=1), atol=1e-5)
+
+
+@pytest.mark.parametrize("offline", [True, False])
+def test_without_a_hub_a_model_is_refused_at_once(monkeypatch, offline):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    asked = []
+
+    def read(local):
+        asked.append(local)
+        raise OSError("no files")
+
+    why = "HF_HUB_OFFLINE is set" if offline else r"http://127\.0\.0\.1:9 cannot be reached"
+    told = rf"^encoder=roberta: FacebookAI/roberta-base is not on this machine, and {why}: run `hf download"
+    told += r" FacebookAI/roberta-base --local-dir roberta-base` elsewhere, copy the folder, and set encoder\.model="
+    told += r"\./roberta-base; without a download: encoder=minilm or tiny$"
+    with pytest.raises(ValueError, match=told):
+        local_first("encoder", "roberta", "FacebookAI/roberta-base", read)
+    assert asked == [True]

@@ -74,8 +74,8 @@ def test_what_may_differ_is_taken_from_the_command_line(resume):
     taken = resume(FIRST, ["trainer.max_epochs=12", "+trainer.max_steps=5", "patience=1"])
     assert (taken.trainer.max_epochs, taken.trainer.max_steps, taken.patience) == (12, 5, 1)
     assert (taken.trainer.limit_train_batches, taken.trainer.enable_progress_bar) == (2, False)
-    taken = resume(FIRST, ["trainer=ddp", "logger=wandb", "logger.save_dir=here"])
-    assert (taken.trainer.strategy, taken.trainer.max_epochs, taken.logger.project) == ("ddp", 9, "gedbd")
+    taken = resume(FIRST, ["trainer=ddp", "logger=wandb", "logger.wandb.save_dir=here"])
+    assert (taken.trainer.strategy, taken.trainer.max_epochs, taken.logger.wandb.project) == ("ddp", 9, "gedbd")
     assert "limit_train_batches" not in taken.trainer
 
 

@@ -90,7 +90,10 @@ SCENARIOS = {
     ),
     "docs/guides/localization.md": Scenario(files=(prepared.repository,), quick=True),
     "docs/guides/training.md": Scenario(
-        files=(prepared.issues_json, prepared.bugs_csv, prepared.small_encoder),
+        files=(
+            *(prepared.issues_json, prepared.bugs_csv, prepared.small_encoder),
+            partial(prepared.files_of, "docs/guides/training.md"),
+        ),
         before=("gedbd baseline name=bm25 dataset=demo", "gedbd baseline name=fusion dataset=demo"),
         options={
             "gedbd train": SHORT,

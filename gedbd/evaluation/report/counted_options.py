@@ -20,7 +20,14 @@ WITHOUT_EFFECT = (
     "dataset.name",  # the name of the corpus is compared instead
     "encoder.fine_tuning",  # defaults of other options, which count
     "graph.title_encoders",  # the choices for graph.titles, which counts
+    "callbacks.device_stats",
+    "callbacks.early_stopping._target_",
+    "callbacks.early_stopping.monitor",  # repeats monitor, which counts, as patience does
+    "callbacks.early_stopping.patience",
+    "callbacks.lr_monitor",
+    "callbacks.model_checkpoint",
     "trainer.logger",
+    "trainer.profiler",
     "trainer.enable_progress_bar",
     "trainer.enable_model_summary",
     "trainer.log_every_n_steps",

@@ -149,10 +149,7 @@ def _run_process(module: str, folder: Path, log: BinaryIO | None) -> int:
         log: Where its output goes; None for that of this process.
     """
     hydra = HydraConfig.get()
-    # --config-dir of the command line is no override, so it is passed on separately.
-    searched = [source.path for source in hydra.runtime.config_sources if source.provider == "command-line"]
     command = [sys.executable, "-m", module, f"--config-name={hydra.job.config_name}"]
-    command += [f"--config-dir={path}" for path in searched]
     command += [*hydra.overrides.hydra, *hydra.overrides.task, "hydra.mode=RUN", f"hydra.run.dir={quoted(folder)}"]
     command += ["hydra.output_subdir=null", *(f"~hydra.callbacks.{name}" for name in hydra.callbacks)]
     environment = os.environ | {JOB_FOLDER: str(folder)}
@@ -223,6 +220,8 @@ def _fingerprint(cfg: DictConfig) -> str:
             settings[key] = None
     with open_dict(settings):
         settings.pop("json", None)  # says how results are printed
+        if list(settings.get("callbacks") or ()) == ["early_stopping"]:  # what versions without this section did
+            settings.pop("callbacks")
     return sha256(OmegaConf.to_yaml(settings, resolve=True).encode()).hexdigest()[:16]
 
 

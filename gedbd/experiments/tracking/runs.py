@@ -1,9 +1,10 @@
-"""One Weights & Biases run for each training and each baseline: its name, resumption and end."""
+"""The loggers of a run, and one Weights & Biases run for each training and each baseline: its name, resumption, end."""
 
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,8 @@ MAX_NAME_CHARACTERS = 128  # W&B refuses longer names and groups
 MAX_TAG_CHARACTERS = 64
 TAGGED = ("experiment", "encoder", "text", "split", "pairs", "graph", "fusion", "loss", "backend")
 UNNAMED = ("logger", "ckpt_path", "seeds", "data_dir", "cache_dir")  # options that do not describe the model
+# Modules of which a logger of Lightning needs one, by its class.
+PACKAGES = {"TensorBoardLogger": ("tensorboardX", "tensorboard"), "MLFlowLogger": ("mlflow",)}
 INTERRUPTED = 255  # the exit code that W&B itself reports after Ctrl-C
 
 
@@ -34,15 +37,30 @@ class WandbLabels(NamedTuple):
     job_type: str
 
 
-def check_login(logger: DictConfig | None) -> None:
-    """Checks before any work that ``logger=wandb`` can send runs.
+def check_loggers(loggers: DictConfig | None) -> None:
+    """Checks before any work that the chosen loggers are installed, and that ``logger=wandb`` can send runs.
+
+    Args:
+        loggers: Settings of each logger by name, the section ``logger`` of a configuration.
 
     Raises:
-        ValueError: If runs are sent to W&B and there is no API key, or an invalid one.
+        ValueError: If an entry is no logger, its package is missing, or runs are sent to W&B and there is no API key,
+            or an invalid one.
     """
-    if not _is_wandb(logger) or not is_first():
-        return
-    assert logger is not None
+    for key, logger in (loggers or {}).items():
+        name = str(key)
+        if logger is None:
+            continue
+        if not OmegaConf.is_dict(logger) or "_target_" not in logger:
+            raise ValueError(f"logger.{name}={logger} is no logger: give it as {{_target_: package.Class}}")
+        modules = PACKAGES.get(logger._target_.rpartition(".")[2], ())
+        if modules and not any(find_spec(module) for module in modules):
+            raise ValueError(f"logger={name} needs {modules[0]}: pip install 'gedbd[{name}]'")
+        if _is_wandb(logger) and is_first():
+            _check_login(logger)
+
+
+def _check_login(logger: DictConfig) -> None:
     import wandb
 
     mode = logger.get("mode") or ("offline" if logger.get("offline") else wandb.setup().settings.mode)
@@ -96,38 +114,48 @@ def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> WandbLabels:
 
 @contextmanager
 def open_loggers(cfg: DictConfig, folder: Path, job_type: str) -> Iterator[list[Logger]]:
-    """The configured logger, open while the block runs, with the run's configuration.
+    """The configured loggers, open while the block runs, with the run's configuration.
 
     A W&B run is resumed if the folder's run did not finish or continues from a checkpoint. It always ends with the
     block: as failed after an error, as interrupted after Ctrl-C, as successful if Optuna prunes it. Other processes of
-    a distributed run get a logger that does nothing.
+    a distributed run get loggers that do nothing.
 
     Args:
-        cfg: The job's configuration; ``cfg.logger`` is the logger, or empty.
+        cfg: The job's configuration; ``cfg.logger`` holds the settings of each logger by name, or is empty.
         folder: The run's folder.
         job_type: ``train`` or ``baseline``.
 
     Raises:
-        ValueError: If W&B refuses the run.
+        ValueError: If W&B refuses the run, or an entry is no logger of Lightning.
     """
-    if not cfg.logger:
-        yield []
-        return
-    settings = OmegaConf.to_container(cfg, resolve=True)
-    assert isinstance(settings, dict)
-    named = {str(key): value for key, value in settings.items()}
-    if not _is_wandb(cfg.logger):
-        logger: Logger = instantiate(cfg.logger)
-        logger.log_hyperparams(named)
-        yield [logger]
-        return
+    options = OmegaConf.to_container(cfg, resolve=True)
+    assert isinstance(options, dict)
+    named = {str(key): value for key, value in options.items()}
+    loggers: list[Logger] = []
+    with ExitStack() as opened:
+        for name, settings in (cfg.logger or {}).items():
+            if settings is None:
+                continue
+            if _is_wandb(settings):
+                labels = describe_job(cfg, folder, job_type)
+                logger = opened.enter_context(_wandb_run(settings, folder, labels, bool(cfg.get("ckpt_path"))))
+            else:
+                place = {"save_dir": str(folder)} if settings.get("save_dir", "") is None else {}
+                logger = instantiate(settings, **place)
+            if not isinstance(logger, Logger):
+                raise ValueError(f"logger.{name}._target_={settings._target_} is no logger of Lightning")
+            logger.log_hyperparams(named)
+            loggers.append(logger)
+        yield loggers
+
+
+@contextmanager
+def _wandb_run(logger: DictConfig, folder: Path, labels: WandbLabels, resumed: bool) -> Iterator[WandbLogger]:
+    """A W&B run, which ends with the block; see ``open_loggers``."""
     import wandb
 
-    labels = describe_job(cfg, folder, job_type)
-    logger = _open_wandb(cfg.logger, folder, labels, bool(cfg.get("ckpt_path")))
     try:
-        logger.log_hyperparams(named)
-        yield [logger]
+        yield _open_wandb(logger, folder, labels, resumed)
     except BaseException as error:
         wandb.finish(exit_code=_exit_code(error))
         raise
@@ -182,8 +210,8 @@ def _exit_code(error: BaseException) -> int:
     return 0 if isinstance(error, Pruned) else 1
 
 
-def _is_wandb(logger: DictConfig | None) -> bool:
-    return logger is not None and str(logger.get("_target_")).endswith(".WandbLogger")
+def _is_wandb(logger: DictConfig) -> bool:
+    return str(logger.get("_target_")).endswith(".WandbLogger")
 
 
 def _key(option: str) -> str:

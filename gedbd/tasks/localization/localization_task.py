@@ -115,7 +115,7 @@ class LocalizationTask:
                 value = self._validate(corpus, levels[0], cfg.seed, console)
                 write_result(folder, result, self.published, loggers, console)
             return value
-        callbacks = training_callbacks(folder, cfg.monitor, cfg.patience, console, VALIDATION)
+        callbacks = training_callbacks(cfg, folder, console, VALIDATION)
         system, data = build_hmcbl(self.model, cfg, corpus, halves, self.val_share)
         with trained(system, data, corpus, cfg, folder, callbacks, console) as training:
             if training.is_first:

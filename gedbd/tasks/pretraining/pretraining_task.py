@@ -79,7 +79,7 @@ class PretrainingTask:
         names = [f"val/{name}" for name in ("loss", "mean_accuracy", *logged)]
         if cfg.monitor not in names:
             raise ValueError(f"monitor={cfg.monitor} is not logged: choose one of {', '.join(names)}")
-        callbacks = training_callbacks(folder, cfg.monitor, cfg.patience, console, COMPARED)
+        callbacks = training_callbacks(cfg, folder, console, COMPARED)
         seed_everything(cfg.seed, verbose=False)
         encoder = instantiate(cfg.encoder)
         corpus = read_corpus(cfg.dataset)

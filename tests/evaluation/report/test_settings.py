@@ -10,7 +10,9 @@ from gedbd.evaluation.report.run_settings import Setting, group_settings
 COUNTED = "trainer.max_epochs trainer.devices trainer.precision trainer.strategy trainer.num_nodes patience monitor"
 COUNTED += " trainer.limit_train_batches compile chunk_tokens backend.precision optimizer.fused dataset.last_n"
 COUNTED += " split.seed encoder.seed an_option_of_tomorrow trainer.tomorrow logger_like seedling text.cleaning.urls"
-WITHOUT_EFFECT = "seed seeds cache_dir data_dir ckpt_path logger.project hydra.run.dir trainer.enable_progress_bar"
+WITHOUT_EFFECT = (
+    "seed seeds cache_dir data_dir ckpt_path logger.wandb.project hydra.run.dir trainer.enable_progress_bar"
+)
 WITHOUT_EFFECT += " trainer.enable_model_summary trainer.log_every_n_steps trainer.default_root_dir trainer.logger"
 WITHOUT_EFFECT += " backend.cache_dir dataset.data_dir batches.num_workers baselines.frozen.cache_dir"
 WITHOUT_EFFECT += " dataset.url_template encoder.fine_tuning.lr"
@@ -58,7 +60,7 @@ def test_an_option_that_counts_makes_a_setting_and_is_named(settings):
 @pytest.mark.parametrize(
     "option",
     [
-        *("cache_dir=elsewhere", "data_dir=elsewhere", "logger.project=other", "ckpt_path=x", "seeds=4"),
+        *("cache_dir=elsewhere", "data_dir=elsewhere", "logger.wandb.project=other", "ckpt_path=x", "seeds=4"),
         *("trainer.enable_progress_bar=false", "dataset.path=another/name/of/the/same.csv", "labels.fraction=1"),
     ],
 )

@@ -148,7 +148,7 @@ def test_the_loggers_own_option_logs_without_network_too(run, monkeypatch, tmp_p
     monkeypatch.delenv("WANDB_MODE")
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     monkeypatch.setenv("NETRC", str(tmp_path / "none"))
-    run(gedbd.commands.baseline, "name=constant", "ranking.parts=[]", "logger=wandb", "+logger.offline=true")
+    run(gedbd.commands.baseline, "name=constant", "ranking.parts=[]", "logger=wandb", "+logger.wandb.offline=true")
     (found,) = offline_runs(tmp_path)
     assert found.exit_code == 0
 

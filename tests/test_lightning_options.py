@@ -1,0 +1,246 @@
+"""What users of Hydra and Lightning type: own folders of options, callbacks, loggers, options of the trainer.
+
+Rule: what is typed is used or refused in one line.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+from omegaconf import DictConfig
+from pytorch_lightning.callbacks import ModelCheckpoint
+
+import gedbd.commands.evaluate
+import gedbd.train
+
+SMALL = ["hydra.run.dir=run", "encoder=tiny", "trainer=smoke", "batch_size=8", "graph=none", "ranking.parts=[]"]
+STILL = ["optimizer.lr=0", "optimizer.head_lr=0", "encoder.dropout=0"]
+OWN = """
+loss/mine.yaml: |
+  _target_: gedbd.losses.cosine_embedding.CosineEmbeddingLoss
+  margin: 0.125
+callbacks/noted.yaml: |
+  noted: {_target_: own_callbacks.Noted, word: file}
+experiment/mine.yaml: |
+  # @package _global_
+  defaults: [override /loss: mine, override /callbacks: noted]
+  seed: 7
+"""
+
+
+CALLBACK = """
+from pytorch_lightning.callbacks import Callback
+
+
+class Noted(Callback):
+    def __init__(self, word="given"):
+        self.word = word
+
+    def on_train_start(self, trainer, pl_module):
+        open("noted.txt", "a").write(self.word)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "own_callbacks.py").write_text(CALLBACK)
+
+
+@pytest.fixture
+def type_in(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs the training command with some words."""
+
+    def through(*words: str) -> Any:
+        monkeypatch.setattr(sys, "argv", ["gedbd", *words])
+        return gedbd.train.main()
+
+    return through
+
+
+@pytest.fixture
+def options(type_in: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The options with which the command would train."""
+    taken: list[DictConfig] = []
+    monkeypatch.setattr("gedbd.experiments.seeds.train_seeds", lambda cfg, *_: taken.append(cfg) or 0.0)
+
+    def through(*words: str) -> DictConfig:
+        type_in(*SMALL, *words)
+        return taken.pop()
+
+    return through
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A folder with a loss, callbacks and an experiment."""
+    from omegaconf import OmegaConf
+
+    for name, text in OmegaConf.create(OWN).items():
+        file = tmp_path / "my conf" / str(name)
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    return tmp_path / "my conf"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["'hydra.searchpath=[\"file://my conf\"]'", "loss=mine"],
+        ["loss=mine", "--config-dir", "my conf", "seed=1"],
+        ["--config-dir=my conf", "loss=mine"],
+    ],
+)
+def test_an_own_folder_is_searched_wherever_it_stands(options: Any, own: Path, words: list[str]) -> None:
+    assert options(*(word.strip("'") for word in words)).loss.margin == 0.125
+
+
+def test_an_own_experiment_chooses_own_files_and_their_values_are_checked(options: Any, own: Path) -> None:
+    cfg = options("experiment=mine", "--config-dir", str(own))
+    assert (cfg.loss.margin, cfg.seed, cfg.callbacks.noted.word) == (0.125, 7, "file")
+    assert options("experiment=mine", "loss.margin=0.5", "-cd", str(own)).loss.margin == 0.5
+    with pytest.raises(SystemExit, match=r"^error: loss\.margin=abc must be a number$"):
+        options("loss=mine", "loss.margin=abc", "--config-dir", str(own))
+    with pytest.raises(SystemExit, match=r"^error: experiment=mime is unknown: did you mean mine\?"):
+        options("experiment=mime", "--config-dir", str(own))
+
+
+@pytest.mark.parametrize("words", [["--config-dir", "none"], ["hydra.searchpath=[file://none]"]])
+def test_an_own_folder_that_does_not_exist_is_refused(options: Any, words: list[str]) -> None:
+    with pytest.raises(SystemExit, match=r"^error: hydra\.searchpath=.*none: no such folder"):
+        options(*words)
+
+
+def test_callbacks_are_chosen_by_name_and_added(options: Any, own: Path) -> None:
+    assert list(options().callbacks) == ["early_stopping"]
+    assert options("patience=9").callbacks.early_stopping.patience == 9
+    assert list(options("callbacks=[early_stopping,lr_monitor]").callbacks) == ["early_stopping", "lr_monitor"]
+    cfg = options("callbacks=[early_stopping,noted]", "callbacks.noted.word=umlaut", f"--config-dir={own}")
+    assert (list(cfg.callbacks), cfg.callbacks.noted.word) == (["early_stopping", "noted"], "umlaut")
+    with pytest.raises(SystemExit, match=r"callbacks=nix is unknown: choose one of device_stats, early_stopping"):
+        options("callbacks=nix")
+
+
+REFUSALS = {
+    "+trainer.callbacks=[{_target_: own_callbacks.Noted}]": r"trainer\.callbacks= cannot be set: choose call",
+    "+trainer.logger={_target_: x}": r"trainer\.logger= cannot be set: choose logger=\[wandb,tensorboard\]",
+    "+trainer.num_sanity_val_steps=2": r"trainer\.num_sanity_val_steps= cannot be set: the threshold",
+    "+trainer.fast_dev_run=true": r"trainer\.fast_dev_run= cannot be set: .*; choose debug=fdr$",
+    "+trainer.overfit_batches=1": r"trainer\.overfit_batches= cannot be set: .*; choose debug=overfit$",
+    "+trainer.limit_val_batches=0": r"trainer\.limit_val_batches=0: a run trains, validates and tests",
+    "trainer.limit_train_batches=0": r"trainer\.limit_train_batches=0: a run trains, validates and tests",
+    "+trainer.check_val_every_n_epoch=2": r"trainer\.check_val_every_n_epoch=2: no epoch of 1 is validated",
+    "+callbacks.x=3": r"callbacks\.x=3 is no callback: give it as \{_target_: package\.Class\}",
+    "+callbacks.x._target_=own_callbacks.Missing": r"callbacks\.x\._target_=own_callbacks\.Missing: own_c",
+    "+callbacks.x._target_=pathlib.Path": r"callbacks\.x\._target_=pathlib\.Path is no callback",
+    "+logger.a.x=1": r"logger\.a=\{'x': 1\} is no logger: give it as",
+    "logger=tensorboard": r"logger=tensorboard needs tensorboardX: pip install 'gedbd\[tensorboard\]'",
+    "logger=[csv,mlflow]": r"logger=mlflow needs mlflow: pip install 'gedbd\[mlflow\]'",
+}
+
+
+@pytest.mark.parametrize(("word", "message"), REFUSALS.items())
+def test_what_cannot_be_used_is_refused_in_one_line(
+    type_in: Any, monkeypatch: pytest.MonkeyPatch, word: str, message: str
+) -> None:
+    monkeypatch.setattr("gedbd.experiments.tracking.runs.find_spec", lambda name: None)
+    with pytest.raises(SystemExit) as raised:
+        type_in(*SMALL, word)
+    assert "\n" not in str(raised.value.code)
+    assert pytest.raises(SystemExit, match=f"^error: {message}").matches(raised.value)
+    assert not Path("run").exists()
+
+
+def test_callbacks_loggers_and_the_profiler_are_used(type_in: Any) -> None:
+    noted = "+callbacks.mine={_target_: own_callbacks.Noted}"
+    loggers = [f"+logger.{name}={{_target_: pytorch_lightning.loggers.CSVLogger, save_dir: {name}}}" for name in "ab"]
+    chosen = "callbacks=[swa,model_checkpoint,lr_monitor]"
+    type_in(*SMALL, chosen, noted, *loggers, "trainer.max_epochs=2", "+trainer.profiler=simple", "logger=csv")
+    assert Path("noted.txt").read_text() == "given"
+    for name in "ab":
+        (epochs,) = Path(name).rglob("metrics.csv")
+        assert pd.read_csv(epochs)["val/f1"].notna().sum() == 2
+    assert {path.name for path in Path("run/checkpoints").iterdir()} == {
+        *("best.ckpt", "last.ckpt", "SHA256SUMS"),
+        *("epoch_0.ckpt", "epoch_1.ckpt"),
+    }
+    assert "run_training_epoch" in Path("run/fit-profile.txt").read_text()
+    # What was named for training is not needed to test again.
+    sys.argv[1:] = ["run=run", "part=val"]
+    gedbd.commands.evaluate.main()
+
+
+def test_learning_rates_are_logged_without_a_logger(type_in: Any) -> None:
+    type_in(*SMALL, "debug=fdr", "callbacks=lr_monitor", "+trainer.log_every_n_steps=1")
+    assert "lr-AdamW/pg1" in pd.read_csv("run/steps/metrics.csv")
+    assert len(pd.read_csv("run/metrics.csv")) == 1
+
+
+def test_a_training_that_ends_within_an_epoch_is_validated(type_in: Any) -> None:
+    type_in(*SMALL, "+trainer.max_steps=1", "loss.margin=0.1")
+    assert pd.read_csv("run/metrics.csv")["val/f1"].notna().tolist() == [True]
+
+
+def test_early_stopping_waits_for_a_validation(type_in: Any) -> None:
+    type_in(*SMALL, "+trainer.check_val_every_n_epoch=2", "trainer.max_epochs=7", "patience=1", *STILL)
+    epochs = pd.read_csv("run/metrics.csv")
+    # With the same weights, the second validation is not better than the first.
+    assert epochs["val/f1"].notna().tolist() == [False, True, False, True]
+    assert torch.load("run/checkpoints/best.ckpt", weights_only=True)["epoch"] == 1
+
+
+def test_overfitting_trains_on_the_same_batches(type_in: Any) -> None:
+    type_in(*SMALL, "debug=overfit", "trainer.max_epochs=3", *STILL)
+    assert pd.read_csv("run/metrics.csv")["train/loss"].nunique() == 1
+    type_in(*SMALL, "trainer.max_epochs=3", *STILL, "hydra.run.dir=other")
+    assert pd.read_csv("other/metrics.csv")["train/loss"].nunique() == 3
+
+
+def test_the_mean_of_weights_is_saved_and_training_goes_on_from_its_own(tmp_path: Path) -> None:
+    import pytorch_lightning as pl
+    from torch.utils.data import DataLoader
+
+    from gedbd.experiments.callbacks import AveragedWeights
+
+    class Falling(pl.LightningModule):
+        """A weight that falls by 1 in each epoch, from 0."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.zeros(()))
+            self.seen: list[float] = []
+
+        def training_step(self, batch: torch.Tensor, number: int) -> torch.Tensor:
+            return self.weight * batch.mean()
+
+        def validation_step(self, batch: torch.Tensor, number: int) -> None:
+            self.seen.append(float(self.weight))
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            return torch.optim.SGD(self.parameters(), lr=1.0)
+
+    def train(epochs: int, start: str | None = None) -> Falling:
+        module = Falling()
+        trainer = pl.Trainer(
+            max_epochs=epochs,
+            accelerator="cpu",
+            logger=False,
+            callbacks=[AveragedWeights(2 / epochs), ModelCheckpoint(tmp_path, "last", save_on_train_epoch_end=True)],
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            num_sanity_val_steps=0,
+        )
+        batches = DataLoader(torch.ones(1, 1))
+        trainer.fit(module, batches, batches, ckpt_path=start, weights_only=True)
+        return module
+
+    # Epochs 3 and 4 count: weights -3 and -4.
+    assert train(4).seen == [-1, -2, -3, -3.5]
+    state = torch.load(tmp_path / "last.ckpt", weights_only=True)["state_dict"]
+    assert float(state["weight"]) == -3.5
+    assert train(6, str(tmp_path / "last.ckpt")).seen == [-4, -4.5]
