@@ -68,6 +68,10 @@ def test_every_baseline_leaves_the_tables_of_a_run(kept, name):
     queries = pd.read_parquet(folder / "queries.parquet")
     assert ranking["mrr"][0] == pytest.approx((1 / queries["rank"]).mean())
     assert (folder / "trec" / f"test.{name}.run").is_file()
+    # What trec/README.txt says of the figures that a run file does not give.
+    assert "../queries.parquet" in (folder / "trec" / "README.txt").read_text()
+    assert ranking["map"][0] == pytest.approx(queries["average_precision"].mean())
+    assert ranking["map@10"][0] == pytest.approx(queries["average_precision@10"].mean())
     assert json.loads((folder / "leak.json").read_text())["closure_found"] == 0
 
 

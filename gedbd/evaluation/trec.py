@@ -4,6 +4,8 @@ A run line is ``query Q0 report place score tag``: the best report of each group
 first. The score is 1 / place, because tools order equal scores differently. So a tool's success@k and reciprocal rank
 equal RR@k and MRR here (down to rank 100). A qrels line is ``query 0 report 1`` for each earlier report of the query's
 group, in the window or not. In a test pool each line is a report, and the query's positives in the pool are relevant.
+
+MAP is over single reports at any rank, which such a run does not have: ``GUIDE``, beside the files, says so.
 """
 
 from pathlib import Path
@@ -14,6 +16,22 @@ import pandas as pd
 from gedbd.io.files import write_text
 from gedbd.retrieval.ranking_metrics import Ranking
 from gedbd.retrieval.ranking_tasks import RankingTask
+
+GUIDE = """\
+Files for trec_eval, ir_measures and ranx. A .run file has the 100 best groups of each query, one line each, by the best
+report of the group; in a test pool, the 100 best reports. A .qrels file has the relevant reports of each query.
+
+Figures of ranking.csv, computed by trec_eval -c (which counts queries without a line):
+  rr@K        -m success.K, for K up to 100
+  mrr         -m recip_rank, to rank 100; ranking.csv also counts first hits beyond it, each as less than 0.01
+  map, map@K  not from these files: they rank single reports, of which a group may have several. They are the means
+              of average_precision and average_precision@K in ../queries.parquet, which has a row per query and method.
+"""
+
+
+def write_guide(folder: Path) -> None:
+    """Writes which figures can be computed from the files in a folder, as ``README.txt``."""
+    write_text(folder / "README.txt", GUIDE)
 
 
 def write_run(path: Path, ranking: Ranking, ids: pd.Series, tag: str, document_ids: pd.Series | None = None) -> None:

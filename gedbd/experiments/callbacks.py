@@ -16,6 +16,9 @@ from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.callbacks import Callback, Checkpoint, EarlyStopping, ModelCheckpoint, RichProgressBar
 from pytorch_lightning.trainer.states import TrainerFn
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Task as ProgressTask
+from rich.text import Text
 from torch import Tensor
 
 from gedbd.configuration.allowed_targets import check_plain, named_targets
@@ -34,6 +37,8 @@ SHOWN_METRICS = {
     "val/ranker_mrr": "MRR of a ranker",
     "val/mean_accuracy": "val mean accuracy",
 }
+IN_BAR = {"val/rr@10": "best RR@10", "val/f1": "best F1", "val/mrr": "best MRR", "val/mean_accuracy": "best accuracy"}
+BAR_CHARACTERS = 12
 MONITORED_METRICS = {"val/average_precision": "AP"}  # in short: a line has at most 80 characters
 
 
@@ -416,10 +421,51 @@ def pruning_callbacks(metric: str) -> list[EpochPruning]:
 
 
 class EpochProgressBar(RichProgressBar):
-    """Counts epochs from 1: ``epoch 3/3`` for the last of three, where Lightning writes ``Epoch 2/2``."""
+    """One line of at most 80 columns: ``epoch 1/3``, the bar, batches, rate, time left, loss and the best value so far.
+
+    Epochs are counted from 1, where Lightning writes ``Epoch 2/2`` for the last of three. All other metrics are in the
+    line that ``EpochLine`` prints.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._best: dict[str, float] = {}
+
+    def configure_columns(self, trainer: pl.Trainer) -> list[ProgressColumn]:
+        """The columns before the metrics."""
+        return [
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=BAR_CHARACTERS),
+            MofNCompleteColumn(),
+            BatchRateColumn(),
+            TimeRemainingColumn(compact=True),
+        ]
+
+    def get_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
+        """The loss of the last batch, and the best value so far of the first metric that ``IN_BAR`` has a label for."""
+        shown = super().get_metrics(trainer, pl_module)
+        for name, label in IN_BAR.items():
+            if name in shown:
+                value = float(shown[name])  # type: ignore[arg-type]
+                self._best[label] = max(value, self._best.get(label, value))
+        loss = {"loss": shown["loss"]} if "loss" in shown else {}
+        best = [(label, self._best[label]) for label in IN_BAR.values() if label in self._best]
+        return loss | dict(best[:1])
 
     def _get_train_description(self, current_epoch: int) -> str:
         max_epochs = self.trainer.max_epochs
         limit = f"/{max_epochs}" if max_epochs and max_epochs > 0 else ""
-        # as wide as the description of validation, or the bar would move
-        return f"epoch {current_epoch + 1}{limit}".ljust(len(self.validation_description))
+        return f"epoch {current_epoch + 1}{limit}"
+
+    @property
+    def validation_description(self) -> str:
+        """In short, as wide as the description of an epoch."""
+        return "validate"
+
+
+class BatchRateColumn(ProgressColumn):
+    """Batches per second."""
+
+    def render(self, task: ProgressTask) -> Text:
+        """The rate, without a value before the first batch."""
+        return Text("" if task.speed is None else f"{task.speed:.1f}/s")

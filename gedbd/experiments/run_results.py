@@ -21,7 +21,7 @@ from gedbd.evaluation.figures import rank_curves, title_cosines, training_curves
 from gedbd.evaluation.leakage import audit_leak, leak_warning
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings, draw_figures, example_pairs
 from gedbd.evaluation.run_folders import CAPTIONS, PREDICTIONS, PROTOCOLS, TSNE
-from gedbd.evaluation.trec import write_qrels, write_run
+from gedbd.evaluation.trec import write_guide, write_qrels, write_run
 from gedbd.experiments.evaluation_result import EvaluationResult, log_files
 from gedbd.io.command_output import is_json_asked, print_table, record
 from gedbd.io.console import print_hanging, print_line, print_path, stage
@@ -250,6 +250,7 @@ def write_rankings(folder: Path, result: EvaluationResult) -> None:
     document_ids = result.corpus.reports["id"]
     frames = []
     (folder / "trec").mkdir(exist_ok=True)
+    write_guide(folder / "trec")
     for protocol, rankings in result.rankings.items():
         stem = f"{result.part}{file_suffix(protocol)}"
         write_qrels(folder / "trec" / f"{stem}.qrels", result.queries[protocol], document_ids)
