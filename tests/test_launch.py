@@ -92,6 +92,20 @@ def test_the_nodes_of_torchrun_share_one_run_folder(launch, tmp_path):
     assert "run folder: " not in other
 
 
+@pytest.mark.slow  # two processes
+def test_a_machine_that_waits_for_another_says_how_to_start_it(launch, tmp_path):
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    command = [sys.executable, "-m", "gedbd.train", *SMALL, "+trainer.num_nodes=2", "hydra.run.dir=run"]
+    first, other = launch(command, command, variables=(place, place | {"NODE_RANK": "1"}))
+    at = f"127.0.0.1:{place['MASTER_PORT']}"
+    assert f"waiting for 1 more of 2 machines at {at}; start each, with NODE_RANK=1 and the same files" in first
+    told = re.search(r"^  MASTER_ADDR=127\.0\.0\.1 MASTER_PORT=\d+ NODE_RANK=1 gedbd train (.+)$", first, re.MULTILINE)
+    assert shlex.split(told[1]) == [*command[3:-1], f"hydra.run.dir={tmp_path / 'run'}"]
+    assert f"machine 1 of 2 waits for the first one at {at}" in other
+    assert all((tmp_path / "run" / name).is_file() for name in RESULTS)
+    assert "run folder: " not in other
+
+
 def slurm(rank: int, port: int) -> dict[str, str]:
     """What srun tells the tasks of a job of two nodes, one task each."""
     said = {"JOB_ID": 4711, "STEP_ID": 0, "JOB_NAME": "train", "NTASKS": 2, "NTASKS_PER_NODE": 1, "NNODES": 2}

@@ -4,16 +4,20 @@ Also what happens when one of the processes ends, and the sharding of weights: P
 """
 
 import logging
+import os
+import shlex
 import signal
+import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytorch_lightning as pl
 import torch
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from pytorch_lightning.strategies import ModelParallelStrategy
 from pytorch_lightning.trainer.states import TrainerFn
 from pytorch_lightning.utilities import rank_zero_only
@@ -51,6 +55,31 @@ def gather(module: pl.LightningModule, value: Tensor) -> Tensor:
 def join(module: pl.LightningModule, batches: list[tuple[Tensor, ...]]) -> list[Tensor]:
     """Concatenates batches over all processes: of tuples ``(a, b)`` it returns all rows of a and all rows of b."""
     return [gather(module, torch.cat(values)) for values in zip(*batches, strict=True)]
+
+
+def waiting_lines(trainer: pl.Trainer, arguments: Sequence[str], folder: Path) -> list[str]:
+    """For which machines this process is about to wait, and how to start them.
+
+    Empty where torchrun or SLURM starts all machines, and in all but the first process of a machine.
+
+    Args:
+        trainer: Knows how many machines there are.
+        arguments: The options of the command.
+        folder: The run folder, which the machines share.
+    """
+    environment = getattr(trainer.strategy, "cluster_environment", None)
+    if trainer.num_nodes == 1 or trainer.local_rank or not isinstance(environment, LightningEnvironment):
+        return []
+    address = os.environ.get("MASTER_ADDR", socket.gethostname())
+    place = f"{address}:{environment.main_port}"
+    if trainer.node_rank:
+        return [f"machine {trainer.node_rank} of {trainer.num_nodes} waits for the first one at {place}"]
+    others = ", ".join(map(str, range(1, trainer.num_nodes)))
+    kept = [word for word in arguments if not word.startswith("hydra.run.dir=")]
+    command = shlex.join(["gedbd", "train", *kept, f"hydra.run.dir={folder.absolute()}"])
+    variables = f"MASTER_ADDR={address} MASTER_PORT={environment.main_port}"
+    said = f"waiting for {trainer.num_nodes - 1} more of {trainer.num_nodes} machines at {place}; start each"
+    return [f"{said}, with NODE_RANK={others} and the same files:", f"  {variables} NODE_RANK=1 {command}"]
 
 
 @contextmanager

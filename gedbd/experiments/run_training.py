@@ -1,5 +1,6 @@
 """Training of any system by Lightning: its trainer, loggers and checkpoints, and the end of an interrupted run."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +25,7 @@ from gedbd.experiments.callbacks import (
     training_callbacks,
 )
 from gedbd.experiments.checkpoint import check_continues, readable_checkpoint, save_run, save_whole, trained_epochs
-from gedbd.experiments.distributed import all_end_together, is_first
+from gedbd.experiments.distributed import all_end_together, is_first, waiting_lines
 from gedbd.experiments.interruption import TerminationHandler, keyboard_interrupts
 from gedbd.experiments.prepare import check_ranking
 from gedbd.experiments.run_results import report, show_verdict
@@ -89,6 +90,8 @@ def trained(
             use_distributed_sampler=False,  # the batch samplers share out batches themselves
             enable_progress_bar=shows_progress,
         )
+        for line in waiting_lines(trainer, sys.argv[1:], folder):
+            print(line, flush=True)
         save_whole(trainer)
         if cfg.trainer.get("profiler"):
             # Without a folder and a name, Lightning's profilers write to its log, which is not shown.

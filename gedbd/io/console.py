@@ -123,8 +123,8 @@ def say_once(line: str) -> None:
 
 
 def is_first_process() -> bool:
-    """Whether this is the first of the processes that torchrun, SLURM or Lightning started."""
-    return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"))
+    """Whether this is the first of the processes that torchrun, SLURM, Lightning or ``NODE_RANK=`` started."""
+    return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID"))
 
 
 def open_console(quiet: bool = False, stderr: bool = False) -> "Console":
