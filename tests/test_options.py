@@ -358,6 +358,7 @@ def test_the_papers_text_and_code_differ_where_they_are_said_to():
         "graph.bias": (True, False),
         "monitor": ("val/loss", "val/f1"),
         "patience": (3, 5),
+        "lock_threshold": (None, True),
     }
     for name, values in differ.items():
         assert (OmegaConf.select(text, name), OmegaConf.select(code, name)) == values, name

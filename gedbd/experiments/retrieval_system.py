@@ -169,6 +169,9 @@ class RetrievalSystem(TrainingSystem):
 
     Attributes:
         ranks_text: Whether a test ranks by the text vectors too.
+        locks_threshold: Whether validation uses the threshold of the epoch with the best F1 so far, 0.5 at first, as
+            the authors' code of the paper does, and not each epoch's own.
+        locked_f1: That best F1; -1 before the first epoch.
         scores: Scored pairs of each part of the last test.
         rankings: Rankings of the last part of the last test, by protocol and score.
         embedded: Rows and unit vectors of all reports of the last test.
@@ -183,6 +186,8 @@ class RetrievalSystem(TrainingSystem):
         self.loss = loss
         self.register_buffer("threshold", torch.tensor(0.5))
         self.ranks_text = False
+        self.locks_threshold = False
+        self.locked_f1 = -1.0
         self.scores: dict[str, pd.DataFrame] = {}
         self.rankings: dict[str, dict[str, Ranking]] = {}
         self.embedded: tuple[np.ndarray, np.ndarray] | None = None
@@ -234,15 +239,29 @@ class RetrievalSystem(TrainingSystem):
         fitting = self.trainer.state.fn == "fit"
         evaluator = self.retrieval.evaluator
         scored = self.score(reports, "val")
-        if fitting:
+        if fitting and not self.locks_threshold:
             self.threshold.fill_(scored.best_threshold(self.threshold_grid(scored)))
         self.log("val/loss", scored.loss)
-        self.log("val/threshold", self.threshold)
-        self.log_metrics("val", scored.metrics(float(self.threshold)))
+        self.log("val/threshold", self.threshold.clone())
+        metrics = scored.metrics(float(self.threshold))
+        self.log_metrics("val", metrics)
+        if fitting and self.locks_threshold and metrics["f1"] > self.locked_f1:
+            # From now on, and in the checkpoint of this epoch; its own F1 was at the threshold before.
+            self.locked_f1 = metrics["f1"]
+            self.threshold.fill_(scored.best_threshold(self.threshold_grid(scored)))
         self.log_metrics("val", protocol_metrics(evaluator.rank(reports, "val"), "score"))
         if fitting:
             self.log_metrics("val", evaluator.ranker_metrics(reports))
         self.encoded = []
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keeps the best F1 at a locked threshold, for a run that is resumed."""
+        if self.locks_threshold:
+            checkpoint["locked_f1"] = self.locked_f1
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Restores it."""
+        self.locked_f1 = checkpoint.get("locked_f1", self.locked_f1)
 
     def on_test_epoch_end(self) -> None:
         """Scores all evaluated parts, ranks the last one and logs its metrics."""

@@ -1,9 +1,11 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from gedbd.experiments.retrieval_system import RetrievalEvaluator
+from gedbd.experiments.retrieval_system import RetrievalEvaluator, RetrievalSystem, ScoredPairs
 from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
 from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.vectors import Embedded
@@ -37,3 +39,51 @@ def test_queries_are_ranked_where_there_are_any(reports, make_corpus):
         "score": [1],
         "score_text": [1],
     }
+
+
+class Validated(RetrievalSystem):
+    """Validates given scores of one duplicate and one other pair, and keeps what it logs."""
+
+    def __init__(self) -> None:
+        super().__init__(CosineEmbeddingLoss(0.5), None, None, seed=0)
+        self.trainer = SimpleNamespace(state=SimpleNamespace(fn="fit"))
+        self.logged = {}
+
+    @property
+    def retrieval(self):
+        return SimpleNamespace(evaluator=RetrievalEvaluator(np.array([0]), PAIRS, {}))
+
+    def score(self, scores, part):
+        return ScoredPairs(pd.DataFrame({"score": scores, "label": [1, 0]}), torch.tensor(0.0))
+
+    def log(self, name, value, **_):
+        self.logged[name] = float(value)
+
+    def epoch(self, *scores):
+        self.validate(np.array(scores))
+        return self.logged["val/f1"]
+
+
+def test_each_epoch_is_measured_at_its_own_threshold():
+    system = Validated()
+    assert [system.epoch(0.45, 0.2), system.epoch(0.17, 0.12), system.epoch(0.9, 0.7)] == [1, 1, 1]
+
+
+def test_a_locked_threshold_is_that_of_the_best_epoch_so_far():
+    system = Validated()
+    system.locks_threshold = True
+    assert system.epoch(0.45, 0.2) == 0  # at .5; the best so far, so its own threshold is the next one
+    assert system.logged["val/threshold"] == 0.5
+    first = float(system.threshold)
+    assert 0.2 < first <= 0.45
+    assert system.epoch(0.9, 0.7) == pytest.approx(2 / 3)  # both are above
+    assert system.logged["val/threshold"] == pytest.approx(first)
+    second = float(system.threshold)
+    assert 0.7 < second <= 0.9
+    assert system.epoch(0.6, 0.1) == 0  # not the best, though its own threshold would give 1
+    assert float(system.threshold) == pytest.approx(second)
+    kept = {}
+    system.on_save_checkpoint(kept)
+    again = Validated()
+    again.on_load_checkpoint(kept)
+    assert again.locked_f1 == pytest.approx(2 / 3)

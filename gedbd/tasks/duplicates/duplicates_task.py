@@ -44,6 +44,7 @@ class DuplicatesTask:
     reads: ClassVar[frozenset[str]] = frozenset(
         {"text", "split", "labels", "pairs", "batches", "batch_size", "ranking", "encoder", "backend", "tags"}
         | {"graph", "fusion", "loss", "optimizer", "scheduler", "chunk_tokens", "compile", "matmul_precision"}
+        | {"lock_threshold"}
     )
 
     def __init__(self, refit: bool = False) -> None:
@@ -112,6 +113,7 @@ class DuplicatesTask:
             instantiate(cfg.scheduler),
             cfg.seed,
         )
+        system.locks_threshold = bool(cfg.get("lock_threshold"))  # runs of earlier versions have no such option
         return TrainingSetup(data, system, prepared.corpus, tuple(data.queries.get("val", {})))
 
     def result(self, setup: TrainingSetup) -> EvaluationResult:
