@@ -26,7 +26,8 @@ WRITTEN = ("README.md", "docs/guides/", "docs/results/")
 TEXT = "\n".join(PAGES.values())
 BLOCKS = "\n".join(re.findall(r"^```bash\n(.*?)^```", TEXT, flags=re.DOTALL | re.MULTILINE))
 SHOWN = re.findall(r"^((?:python -m gedbd\.|gedbd )\w[^#\n]*?)\s*(?:#.*)?$", BLOCKS, flags=re.MULTILINE)
-COMMANDS = sorted({command.replace("python -m gedbd.", "gedbd ") for command in SHOWN})
+# Those with a folder of options run with its page, see tests/manual.
+COMMANDS = sorted({command.replace("python -m gedbd.", "gedbd ") for command in SHOWN if "my_conf" not in command})
 PYTHON = {name: re.findall(r"^```python\n(.*?)^```", PAGES[name], flags=re.DOTALL | re.MULTILINE) for name in PAGES}
 RUN_HERE = ("README.md", "docs/guides/export.md")
 FILLED = [(name, title) for name in PAGES for title in re.findall(r"<!-- report: (.*?) -->\n", PAGES[name])]
@@ -45,7 +46,9 @@ def test_command_composes(command):
     options = path_and_flags(options, "path", ("method", "line", "out")) if name == "flow-graph" else options
     if name in ("locate", "search"):
         options = literal_text(options, "query", option_names(Path(CONF_DIR) / f"{name}.yaml"))
-    single = [option.split(",")[0] for option in options if option != "-m" and "interval(" not in option]
+    # Of a sweep's values the first one; "callbacks=[a,b]" is one value.
+    plain = [option for option in options if option != "-m" and "interval(" not in option]
+    single = [option if "=[" in option else option.split(",")[0] for option in plain]
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         compose(config_name(name), overrides=single)
 
