@@ -79,7 +79,7 @@ def test_an_answer_for_programs(answers):
     assert answer["target"]["statement"].startswith("Nothing is suggested automatically: the probabilities were")
     assert len(answer["matches"]) == 50
     best = answer["matches"][0]
-    assert set(best) == {"master", "best", "members", "score", "probability", "explanation", "urls"}
+    assert set(best) == {"master", "best", "members", "score", "probability", "explanation", "urls", "similarity"}
     assert best["best"]["title"].startswith("Pasted screenshots are an empty frame in Outlook")
     assert best["members"][0] == best["master"]["issue_id"]
     assert best["master"]["created_at"].startswith("20")

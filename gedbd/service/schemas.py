@@ -171,6 +171,7 @@ class MatchResponse(BaseModel):
     suggested: bool
     explanation: ExplanationResponse
     urls: dict[str, str] = Field(description="URLs of the members that have one, by id")
+    similarity: float = Field(description="Cosine of the encoder's vectors of the report and best")
 
 
 class TargetResponse(BaseModel):

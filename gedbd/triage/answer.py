@@ -110,13 +110,14 @@ def print_matches(console: Console, report: Report, matches: Sequence[Match], ta
     if is_any_likely:
         table.add_column("probability", justify="right")
     elif matches:
+        table.add_column("similarity", justify="right")
         print_line(
             console, f"Nothing is likely to be a duplicate: every probability is below {LIKELY:.0%}. The closest:"
         )
     table.add_column("report and explanation", overflow="fold")
     for match in matches:
         told = Text("\n").join([_describe(match), _printable(_explain(match))])
-        table.add_row(*[f"{match.probability:.0%}"] * is_any_likely, told)
+        table.add_row(f"{match.probability:.0%}" if is_any_likely else f"{match.similarity:.2f}", told)
     console.print(table if matches else "no candidates: the filters exclude every stored report", highlight=False)
     if console.color_system is None:  # no styles, so no links
         print_urls(console, matches)

@@ -133,6 +133,7 @@ class Match:
             on other trackers' where there is no backtest.
         explanation: Why it matches.
         urls: Addresses of the members that have one, by id.
+        similarity: Cosine of the encoder's vectors of the new report and ``best``.
     """
 
     master: Report
@@ -142,6 +143,7 @@ class Match:
     probability: float
     explanation: Explanation
     urls: dict[str, str] = field(default_factory=dict)
+    similarity: float = 0.0
 
 
 def check_report(report: Report) -> None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 BATCH_SIZE = 64
 NO_FILTERS = Filters()
+SIMILARITY = FEATURES.index("dense")
 
 
 class StoredIndex:
@@ -427,6 +428,7 @@ def _matches(
             float(found.probability[place]),
             replace(explanation, reasons=why[place]),
             {issue_id: urls[issue_id] for issue_id in ids if issue_id in urls},
+            round(float(found.features[place, SIMILARITY]), 4),
         )
         matches.append(match)
     return matches

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,17 @@ def test_what_reaches_the_threshold_is_told_from_the_rest(opened):
     expect(page.locator("#threshold")).to_have_text(f"Suggested from a probability of 60%. {FIGURE}")
     options.first.click()
     expect(page.locator("#comparison-odds")).to_have_text("probability 75%, above the threshold")
+
+
+def test_where_nothing_is_likely_the_similarity_is_shown(opened, index):
+    search = index.search
+    index.search = lambda *asked, **options: [
+        replace(match, probability=0.01, similarity=0.423) for match in search(*asked, **options)
+    ]
+    page = opened()
+    page.fill("#title", "large attachment sending stops")
+    expect(page.get_by_role("option").first).to_contain_text("similarity 0.42")
+    expect(page.locator("#status")).to_contain_text("none of them likely to be a duplicate")
 
 
 def test_nothing_is_marked_where_the_backtest_missed_its_target(opened, index):

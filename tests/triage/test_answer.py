@@ -63,7 +63,9 @@ def test_programs_get_plain_addresses():
 
 
 def test_percentages_are_left_out_where_all_say_that_nothing_is_likely():
-    told = " ".join(shown(replace(MATCH, probability=0.04), replace(MATCH, probability=0.0)).split())
+    unlikely = (replace(MATCH, probability=0.04, similarity=0.533), replace(MATCH, probability=0.0, similarity=0.5))
+    told = " ".join(shown(*unlikely).split())
+    assert " 0.53 " in told
     assert "Nothing is likely to be a duplicate: every probability is below 5%. The closest:" in told
     assert "0%" not in told.replace("below 5%", "").replace("70%", "").replace("50%", "").replace("90%", "")
     likely = shown(replace(MATCH, probability=0.05), replace(MATCH, probability=0.0))

@@ -36,6 +36,7 @@ def test_a_copy_finds_its_original_first(index):
         assert best.best == best.master == some_report(number)
         assert best.members == (str(number),)
         assert 0 <= best.probability <= 1
+        assert best.similarity == pytest.approx(1, abs=1e-3)
         assert f"word{number}" in best.explanation.terms
 
 

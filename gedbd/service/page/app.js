@@ -1,7 +1,7 @@
 // The form on the left and the list of matches on the right: searches while the user types, and handles the keys.
 
 import { compare, load } from "./compare.js";
-import { choose, option } from "./list.js";
+import { choose, isAnyLikely, option } from "./list.js";
 import { Problem, callService, keepToken } from "./service.js";
 import { $, askToken, comparison, form, list, report, state } from "./state.js";
 import { findSuspects } from "./suspects.js";
@@ -67,7 +67,8 @@ function showMatches(answer) {
   const count = state.matches.length;
   $("tracker").textContent = `${answer.tracker}, ${answer.reports.toLocaleString("en")} reports`;
   $("empty").textContent = `None of the ${answer.reports.toLocaleString("en")} reports is similar. This may be a new bug.`;
-  showStatus(count === 1 ? "1 candidate" : `${count} candidates`);
+  const unlikely = count && !isAnyLikely() ? ", none of them likely to be a duplicate; the closest first" : "";
+  showStatus(`${count === 1 ? "1 candidate" : `${count} candidates`}${unlikely}`);
   $("threshold").hidden = !count;
   $("threshold").textContent =
     answer.threshold === null

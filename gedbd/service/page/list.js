@@ -5,13 +5,18 @@ import { allWords, fill, idLink, make, percent } from "./text.js";
 
 // The Tab key stops at the list as a whole; its links are reached by mouse, by the key "o" and in the dialog.
 const OFF_TAB = { tabindex: "-1" };
+const LIKELY = 0.05;
+
+/** Whether the probabilities of an answer say something; the same limit as in gedbd/triage/answer.py. */
+export const isAnyLikely = () => state.matches.some((match) => match.probability >= LIKELY);
 
 export function option(match, number) {
   const { master, best, members, explanation } = match;
   const terms = allWords(explanation.terms.join(" "));
   const item = make("li", { role: "option", id: `option-${number}`, "aria-selected": "false" });
   if (match.suggested) item.classList.add("suggested");
-  const odds = make("span", { class: "odds" }, percent(match.probability));
+  const shown = isAnyLikely() ? percent(match.probability) : `similarity ${match.similarity.toFixed(2)}`;
+  const odds = make("span", { class: "odds" }, shown);
   const word = match.suggested ? `Likely a duplicate: ${side(match)}` : side(match);
   const id = idLink(master.issue_id, master.url, { class: "id", ...OFF_TAB });
   item.append(make("div", { class: "line" }, id, bar(match.probability), odds));

@@ -64,9 +64,7 @@ class EncodedCorpus(NamedTuple):
 def check_backtest(cfg: DictConfig) -> None:
     """Raises ValueError if the options of a backtest are invalid, before any long work."""
     if OmegaConf.is_missing(cfg.dataset, "path"):
-        raise ValueError(
-            "no reports given: set dataset.path=bugs.csv, or dataset=demo for the bundled reports"
-        )
+        raise ValueError("no reports given: set dataset.path=bugs.csv, or dataset=demo for the bundled reports")
     if not cfg.split._target_.endswith("TimeSplit"):
         raise ValueError("a backtest replays reports in chronological order: set split=time")
     if cfg.weights not in ("best", "refit"):
