@@ -132,7 +132,8 @@ def download(url: str, part: Path) -> None:
                 receive(response, part, have)
     except requests.RequestException as error:
         raise ValueError(
-            f"{shown_url(url)}: the connection failed ({type(error).__name__}); run the same command to continue"
+            f"{shown_url(url)}: the connection failed ({type(error).__name__}); run the same command to continue;"
+            " meanwhile, dataset=demo needs no download"
         ) from error
     if not fits:
         discard(part)
