@@ -62,7 +62,8 @@ def test_two_processes_agree_with_one(tmp_path, monkeypatch, trainer):
     more = ["batch_size=14", f"trainer={trainer}", "trainer.devices=2", "hydra.run.dir=two"]
     command = [sys.executable, "-m", "gedbd.train", *OPTIONS, *more]
     environment = os.environ | {"PYTHONPATH": str(Path(gedbd.train.__file__).parents[1])}
-    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)
+    ended = subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300, text=True)
+    assert "deprecated" not in ended.stdout + ended.stderr
 
     one, two = (pd.read_csv(tmp_path / folder / "metrics.csv") for folder in ("one", "two"))
     stepwise = [name for name in one.columns if "average_precision" in name]  # jumps where two scores change places

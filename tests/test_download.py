@@ -1,3 +1,4 @@
+import hashlib
 import io
 import zipfile
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from gedbd.commands.download import main
 from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.file_download import CHUNK_BYTES, download, fetch_file, fetch_tables
 from gedbd.corpora.readers.stackexchange.dump import check_archive
+from gedbd.io.checksums import CHECKSUMS
 
 TABLE = ("id,text\n" + "".join(f"{number},line {number}\n" for number in range(20_000))).encode()
 LABELS = b"Issue_id,Duplicate\n1,2\n2,1\n"
@@ -84,7 +86,7 @@ def zipped(content: bytes) -> bytes:
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir() if path.name != CHECKSUMS)
 
 
 def test_plain_and_packed_files_arrive_whole_and_alone(server, tmp_path):
@@ -156,7 +158,8 @@ def test_what_is_wrong_is_not_kept(server, tmp_path, rows, message, left):
 def test_no_server_at_all_names_the_address(server, tmp_path):
     server.shutdown()
     server.server_close()
-    with pytest.raises(ValueError, match=f"{server.url}/bugs.csv: the connection failed"):
+    told = rf"{server.url}/bugs.csv: the connection failed \(ConnectionError\); .*meanwhile, dataset=demo needs no"
+    with pytest.raises(ValueError, match=told):
         fetch_tables(server.url, tmp_path, {"bugs.csv": 20_000})
 
 
@@ -179,6 +182,15 @@ def test_the_command_fetches_what_is_missing_and_says_what_is_there(server, tmp_
     main(cfg)
     assert len(server.asked) == asked
     assert capsys.readouterr().out.count("already there: ") == 3
+    # What was downloaded is compared with its checksum, and fetched again once it is deleted.
+    digest = hashlib.sha256(LABELS).hexdigest()
+    assert f"{digest}  train.csv" in (place / CHECKSUMS).read_text().splitlines()
+    (place / "train.csv").write_bytes(LABELS.replace(b"1,2", b"1,3"))
+    with pytest.raises(SystemExit, match=r"train\.csv is not as it was downloaded: its SHA-256 .*; delete it to fetch"):
+        main(cfg)
+    (place / "train.csv").unlink()
+    main(cfg)
+    assert (place / "train.csv").read_bytes() == LABELS
 
 
 def test_a_dataset_without_an_address_is_refused():

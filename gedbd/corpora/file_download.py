@@ -12,6 +12,7 @@ import requests
 from gedbd.corpora.readers.bughub import find_table
 from gedbd.corpora.readers.csv_file import open_packed, read_table
 from gedbd.corpora.urls import MAX_REDIRECTS, check_same_server, naming, shown_url
+from gedbd.io.checksums import CHECKSUMS, checksum, note_checksums, noted_checksums
 from gedbd.io.console import byte_progress
 from gedbd.io.unpacking import CURE, GIGABYTE, MAX_BYTES, asked_bytes, check_space
 
@@ -33,12 +34,14 @@ def fetch_tables(base_url: str, folder: Path, rows: Mapping[str, int]) -> list[s
         One line per file.
 
     Raises:
-        ValueError: A download fails, or a file holds another number of rows. The message names the address without its
-            secrets.
+        ValueError: A download fails, or a file holds another number of rows, or has changed since. The message names
+            the address without its secrets.
     """
     folder.mkdir(0o700, parents=True, exist_ok=True)
     tables = {file: find_table(folder, Path(file).stem) for file in rows}
     there = {file: table for file, table in tables.items() if table}
+    for table in there.values():
+        check_unchanged(table)
     wanted = {file: folder / f"{file}.part" for file in rows if file not in there}
     # The staging folder is on the same disk, so that moving a file out of it is atomic.
     with tempfile.TemporaryDirectory(dir=folder) as staging:
@@ -48,6 +51,7 @@ def fetch_tables(base_url: str, folder: Path, rows: Mapping[str, int]) -> list[s
                 unpack(part, file, rows[file], Path(staging))
         for file, part in wanted.items():
             os.replace(Path(staging) / target_name(file), folder / target_name(file))
+            note_checksums(folder / target_name(file), [checksum(folder / target_name(file))])
             discard(part)
     lines = [f"already there: {table}" for table in there.values()]
     return lines + [f"fetched: {folder / target_name(file)}, {rows[file]:,} rows" for file in wanted]
@@ -68,6 +72,7 @@ def fetch_file(url: str, target: Path, check: Callable[[Path], object]) -> str:
         ValueError: The download fails, or ``check`` refuses it, in which case nothing stays.
     """
     if target.exists():
+        check_unchanged(target)
         return f"already there: {target}"
     target.parent.mkdir(0o700, parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
@@ -79,8 +84,19 @@ def fetch_file(url: str, target: Path, check: Callable[[Path], object]) -> str:
             discard(part)
             raise
     os.replace(part, target)
+    note_checksums(target, [checksum(target)])
     discard(part)
     return f"fetched: {target}, {target.stat().st_size:,} bytes"
+
+
+def check_unchanged(path: Path) -> None:
+    """Raises ValueError if a file is not as it was downloaded; files that were put there by hand are not checked."""
+    noted = noted_checksums(path)
+    if noted and checksum(path) not in noted:
+        raise ValueError(
+            f"{path} is not as it was downloaded: its SHA-256 is not the one in {path.parent / CHECKSUMS}; delete it to"
+            " fetch it again"
+        )
 
 
 def target_name(file: str) -> str:
@@ -132,7 +148,8 @@ def download(url: str, part: Path) -> None:
                 receive(response, part, have)
     except requests.RequestException as error:
         raise ValueError(
-            f"{shown_url(url)}: the connection failed ({type(error).__name__}); run the same command to continue"
+            f"{shown_url(url)}: the connection failed ({type(error).__name__}); run the same command to continue;"
+            " meanwhile, dataset=demo needs no download"
         ) from error
     if not fits:
         discard(part)

@@ -30,6 +30,7 @@ SEPARATOR = "--"  # what follows is text
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 LOG = logging.getLogger("gedbd.stages")
 UNIMPORTANT_WARNINGS = (
+    r"torch\.distributed\.nn\.functional\.\w+ is deprecated",  # Lightning's all_gather calls it
     ".*does not have many workers.*",
     ".*smaller than the logging interval.*",
     ".*is_leaf.*",
