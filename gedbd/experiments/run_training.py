@@ -17,6 +17,7 @@ from rich.console import Console
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
 from gedbd.experiments.callbacks import (
+    AveragedWeights,
     EpochProgressBar,
     FiniteValues,
     LastStepValidation,
@@ -176,6 +177,7 @@ def train_system(task: SystemTask, cfg: DictConfig, folder: Path, console: Conso
 
     Raises:
         KeyboardInterrupt: If Ctrl-C was pressed; the last finished epoch is saved in ``checkpoints/last.ckpt``.
+        ValueError: If options contradict each other.
     """
     check_ranking(cfg.ranking)
     on_top: tuple[str, ...] = ()
@@ -186,6 +188,10 @@ def train_system(task: SystemTask, cfg: DictConfig, folder: Path, console: Conso
     # Once before the data is read, and again when it is known what there is to rank.
     check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, cfg.ranking.protocols), *on_top))
     callbacks = training_callbacks(cfg, folder, console)
+    if cfg.task.get("refit") and any(isinstance(callback, AveragedWeights) for callback in callbacks):
+        raise ValueError(
+            "callbacks=swa averages at validations, of which the last training has none: set task.refit=false"
+        )
     setup = task.build(cfg, console)
     check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, setup.ranked_protocols), *on_top))
     with trained(setup.system, setup.data, setup.corpus, cfg, folder, callbacks, console) as training:
