@@ -24,9 +24,11 @@ __all__ = [
     "Report",
     "Scorer",
     "ScorerInputs",
+    "TrainingRun",
     "__version__",
     "backtest",
     "compare",
+    "fit",
     "load_corpus",
     "rank",
 ]
@@ -41,8 +43,10 @@ _MODULES = {
     "Report": "gedbd.triage.bug_report",
     "Scorer": "gedbd.retrieval.scorers.scorer_contract",
     "ScorerInputs": "gedbd.retrieval.scorers.scorer_contract",
+    "TrainingRun": "gedbd.api.training",
     "backtest": "gedbd.api.backtesting",
     "compare": "gedbd.api.ranking",
+    "fit": "gedbd.api.training",
     "load_corpus": "gedbd.api.corpora",
     "rank": "gedbd.api.ranking",
 }
@@ -54,6 +58,7 @@ if TYPE_CHECKING:
     from gedbd.api.encoder import Encoder
     from gedbd.api.ranking import RankingResult, compare, rank
     from gedbd.api.report_index import Index
+    from gedbd.api.training import TrainingRun, fit
     from gedbd.corpora.corpus import Corpus
     from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
     from gedbd.triage.bug_report import Match, Report

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 from hydra.utils import instantiate
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from gedbd.api.calls import Options, command_options, long_call, option_words, own_random_numbers, plain_errors
+from gedbd.api.corpora import dataset_options
 from gedbd.api.encoder import AnyEncoder, Encoder, as_encoder
 from gedbd.corpora.corpus import Corpus
 
@@ -143,7 +144,7 @@ def backtest(
             weights = run_weights(cfg)
         chosen._put_into(cfg)
         check_backtest(cfg)
-        cfg.dataset = _source(corpus)
+        cfg.dataset = dataset_options(corpus)
         silence_library_logs()
         with own_random_numbers(cfg.seed):
             prepared = prepare_corpus(cfg, corpus)
@@ -164,9 +165,3 @@ def _encode(cfg: DictConfig, corpus: Corpus, encoder: Encoder, weights: Path | N
         return encode_corpus(cfg, corpus, weights)
     texts, warnings = instantiate(cfg.text)(corpus.reports, given.tokenizer, given.text_tokens)
     return EncodedCorpus(given.encode(texts), warnings)
-
-
-def _source(corpus: Corpus) -> DictConfig:
-    """How the corpus was read, for the saved options; of a table in memory, an export that is not named yet."""
-    unknown = {"_target_": "gedbd.corpora.readers.csv_export.read_csv", "name": corpus.name, "path": "???"}
-    return OmegaConf.create(dict(corpus.source or unknown))

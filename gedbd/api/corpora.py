@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from gedbd.api.calls import choices, command_options, plain_errors
 from gedbd.configuration.option_types import check_values
@@ -151,3 +151,9 @@ def _of_table(table: "pd.DataFrame", given: dict[str, Any]) -> Corpus:
     if unknown:
         raise ValueError(f"unknown option {unknown[0]} for a table")
     return read_frame(table, columns, **given)
+
+
+def dataset_options(corpus: Corpus) -> DictConfig:
+    """How the corpus was read, for the saved options; of a table in memory, an export that is not named yet."""
+    unknown = {"_target_": "gedbd.corpora.readers.csv_export.read_csv", "name": corpus.name, "path": "???"}
+    return OmegaConf.create(dict(corpus.source or unknown))

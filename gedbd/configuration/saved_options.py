@@ -1,7 +1,7 @@
 """The configuration in a run folder: what a run saves, and what other commands read back."""
 
 import os
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ CONFIG = "config.yaml"
 VERSIONS = "versions.json"
 SCHEMA = 4  # version of the files of a run folder, stored in VERSIONS; raised when the files of older ones change
 JSON = "json"
-TRAINING_ONLY = ("callbacks", "logger")  # sections
+# Sections that only a training reads, and those that encoding reports does not read either.
+TRAINING_ONLY = ("callbacks", "logger")
+NOT_ENCODING = (*TRAINING_ONLY, "loss")
 NEEDED = ("dataset", "encoder", "split", "text")
 PATHS = (
     *(
@@ -58,7 +60,7 @@ def check_schema(folder: Path) -> None:
         raise ValueError(f"{folder} was written by {'a newer' if newer else 'an older'} version of gedbd: {repair}")
 
 
-def read_saved(folder: Path, also: Set[str] = frozenset(), to_train: bool = False) -> DictConfig:
+def read_saved(folder: Path, also: Set[str] = frozenset(), left_out: Sequence[str] = TRAINING_ONLY) -> DictConfig:
     """The configuration in a run folder.
 
     A saved path that does not exist is resolved relative to the folder, so that a project can be moved as a whole.
@@ -66,7 +68,7 @@ def read_saved(folder: Path, also: Set[str] = frozenset(), to_train: bool = Fals
     Args:
         folder: The run folder, possibly from a stranger: see ``gedbd.configuration.allowed_targets``.
         also: Targets that it may name in addition to those of ``conf/``.
-        to_train: Whether the run is trained further; otherwise ``TRAINING_ONLY`` is left out, with what it may name.
+        left_out: Sections that are left out, whatever they name.
 
     Raises:
         ValueError: If the folder holds no run, or its configuration is damaged or names code that a file may not name.
@@ -75,7 +77,7 @@ def read_saved(folder: Path, also: Set[str] = frozenset(), to_train: bool = Fals
     cfg = read_config(folder)
     check_schema(folder)
     options: Any = OmegaConf.to_container(cfg)
-    for name in () if to_train else TRAINING_ONLY:
+    for name in left_out:
         options.pop(name, None)
     check_options(options, str(file), also)
     for name in NEEDED:

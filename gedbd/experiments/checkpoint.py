@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from pickle import UnpicklingError
@@ -15,7 +16,15 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from gedbd.configuration.allowed_targets import keep_local
-from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_saved, saved_options
+from gedbd.configuration.saved_options import (
+    CONFIG,
+    NOT_ENCODING,
+    SCHEMA,
+    TRAINING_ONLY,
+    VERSIONS,
+    read_saved,
+    saved_options,
+)
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.encoder_weights import load_state, read_state
@@ -108,7 +117,7 @@ def load_run(
     Raises:
         ValueError: If the folder is no run, or its corpus has changed.
     """
-    cfg, path = find_run(folder, checkpoint, cache_dir)
+    cfg, path = find_run(folder, checkpoint, cache_dir, TRAINING_ONLY)
     cfg.ranking.parts = [part]  # validation is scored for the thresholds of the other methods, not ranked
     task: SystemTask = instantiate(cfg.task)
     setup = task.build(cfg, console, ("val", part))
@@ -117,18 +126,21 @@ def load_run(
     return task, setup
 
 
-def find_run(folder: Path, checkpoint: str, cache_dir: str | None = None) -> tuple[DictConfig, Path]:
+def find_run(
+    folder: Path, checkpoint: str, cache_dir: str | None = None, left_out: Sequence[str] = NOT_ENCODING
+) -> tuple[DictConfig, Path]:
     """A run's resolved configuration and the file of its ``best``, ``last`` or ``refit`` checkpoint.
 
     Args:
         folder: The run folder.
         checkpoint: Name of the checkpoint.
         cache_dir: Folder of the caches, see ``keep_local``.
+        left_out: See ``read_saved``.
 
     Raises:
         ValueError: If the folder is no run, or has no such checkpoint, or a damaged one.
     """
-    cfg = read_saved(folder)
+    cfg = read_saved(folder, left_out=left_out)
     _check_trains_system(cfg, folder)
     path = folder / "checkpoints" / f"{checkpoint}.ckpt"
     if not path.is_file():

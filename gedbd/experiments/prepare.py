@@ -48,16 +48,17 @@ class PreparedData(NamedTuple):
 
 
 @stage("read the corpus, split it, sample pairs")
-def prepare_data(cfg: DictConfig, console: Console) -> PreparedData:
+def prepare_data(cfg: DictConfig, console: Console, corpus: Corpus | None = None) -> PreparedData:
     """Reads the corpus, splits it, samples pairs and finds queries, and prints the warnings of each.
 
     Args:
         cfg: A configuration with the sections dataset, split, labels, pairs and ranking, and a seed.
         console: Where warnings go.
+        corpus: All reports; None reads those of the section dataset.
     """
     # Before anything is instantiated: modules draw their initial weights when they are made.
     seed_everything(cfg.seed, verbose=False)
-    prepared = prepare_corpus(cfg, read_corpus(cfg.dataset, cfg.cache_dir))
+    prepared = prepare_corpus(cfg, read_corpus(cfg.dataset, cfg.cache_dir) if corpus is None else corpus)
     for warning in prepared.warnings:
         print_line(console, f"{prepared.corpus.name}: {warning}")
     return prepared

@@ -103,7 +103,7 @@ def _run_options(cfg: DictConfig) -> DictConfig:
     """The options of the run whose checkpoint a configuration names; they may name its targets and models."""
     path = Path(cfg.ckpt_path)
     folder, given = path.parent.parent, plain_options(cfg)
-    saved = plain_options(read_saved(folder, also=named_targets(given), to_train=True))
+    saved = plain_options(read_saved(folder, also=named_targets(given), left_out=()))
     check_models(saved, str(folder / CONFIG), given)
     use_own_caches(saved)
     check_whole(path)

@@ -1,7 +1,7 @@
 """Training of any system by Lightning: its trainer, loggers and checkpoints, and the end of an interrupted run."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -31,7 +31,7 @@ from gedbd.experiments.interruption import TerminationHandler, keyboard_interrup
 from gedbd.experiments.prepare import check_ranking
 from gedbd.experiments.run_results import report, show_verdict
 from gedbd.experiments.tracking.runs import open_loggers
-from gedbd.experiments.training_task import SystemTask
+from gedbd.experiments.training_task import NO_OBJECTS, GivenObjects, SystemTask
 from gedbd.io.console import is_quiet, print_detail, print_path, stage
 from gedbd.io.table_files import read_csv
 from gedbd.retrieval.ranking_metrics import metric_names
@@ -58,6 +58,7 @@ def trained(
     folder: Path,
     callbacks: list[Callback],
     console: Console,
+    more_loggers: Sequence[Logger] = (),
 ) -> Iterator[Trained]:
     """Trains a system and tests its best checkpoint; the block writes the results.
 
@@ -71,13 +72,15 @@ def trained(
         folder: The run folder.
         callbacks: See ``training_callbacks``.
         console: Where the run folder is said.
+        more_loggers: Loggers besides those of the section ``logger``.
 
     Raises:
         KeyboardInterrupt: If Ctrl-C was pressed; the last finished epoch is saved in ``checkpoints/last.ckpt``.
         ValueError: If a loss or a weight is no longer finite, another process of a distributed run has ended, or the
             checkpoint to continue from belongs to another model or corpus.
     """
-    with open_loggers(cfg, folder, "train") as loggers, keyboard_interrupts():
+    with open_loggers(cfg, folder, "train") as configured, keyboard_interrupts():
+        loggers = [*configured, *more_loggers]
         shows_progress = cfg.trainer.get("enable_progress_bar", True) and not (console.quiet or is_quiet())
         progress = [EpochProgressBar()] if shows_progress else []
         needs_logger = any(isinstance(callback, LearningRateMonitor | DeviceStatsMonitor) for callback in callbacks)
@@ -172,8 +175,17 @@ def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console:
             trainer.save_checkpoint(weights, weights_only=True)
 
 
-def train_system(task: SystemTask, cfg: DictConfig, folder: Path, console: Console) -> float:
+def train_system(
+    task: SystemTask, cfg: DictConfig, folder: Path, console: Console, given: GivenObjects = NO_OBJECTS
+) -> float:
     """Trains a task's system, writes the run folder, and returns the best checkpoint's validation F1.
+
+    Args:
+        task: The task.
+        cfg: The composed configuration of ``conf/train.yaml``.
+        folder: The run folder.
+        console: Where results and warnings go.
+        given: Further callbacks and loggers.
 
     Raises:
         KeyboardInterrupt: If Ctrl-C was pressed; the last finished epoch is saved in ``checkpoints/last.ckpt``.
@@ -187,14 +199,14 @@ def train_system(task: SystemTask, cfg: DictConfig, folder: Path, console: Conso
         on_top = METRICS
     # Once before the data is read, and again when it is known what there is to rank.
     check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, cfg.ranking.protocols), *on_top))
-    callbacks = training_callbacks(cfg, folder, console)
+    callbacks = [*training_callbacks(cfg, folder, console), *given.callbacks]
     if cfg.task.get("refit") and any(isinstance(callback, AveragedWeights) for callback in callbacks):
         raise ValueError(
             "callbacks=swa averages at validations, of which the last training has none: set task.refit=false"
         )
     setup = task.build(cfg, console)
     check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, setup.ranked_protocols), *on_top))
-    with trained(setup.system, setup.data, setup.corpus, cfg, folder, callbacks, console) as training:
+    with trained(setup.system, setup.data, setup.corpus, cfg, folder, callbacks, console, given.loggers) as training:
         if training.is_first:
             result = task.result(setup)
             tables = report(folder, result, console, training.loggers, cfg.encoder.name)

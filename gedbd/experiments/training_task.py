@@ -5,10 +5,13 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import pytorch_lightning as pl
 from omegaconf import DictConfig
+from pytorch_lightning.callbacks import Callback
+from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.experiments.evaluation_result import EvaluationResult
+from gedbd.losses.loss import Loss
 
 
 class TrainingSetup(NamedTuple):
@@ -25,6 +28,25 @@ class TrainingSetup(NamedTuple):
     system: pl.LightningModule
     corpus: Corpus
     ranked_protocols: tuple[str, ...]
+
+
+class GivenObjects(NamedTuple):
+    """Objects in Python that a training takes instead of, or besides, those of the configuration.
+
+    Attributes:
+        corpus: The reports, instead of those of the section ``dataset``; None for these.
+        loss: Instead of that of the section ``loss``, likewise.
+        callbacks: Further callbacks.
+        loggers: Further loggers.
+    """
+
+    corpus: Corpus | None = None
+    loss: Loss | None = None
+    callbacks: tuple[Callback, ...] = ()
+    loggers: tuple[Logger, ...] = ()
+
+
+NO_OBJECTS = GivenObjects()
 
 
 class Task(Protocol):

@@ -11,7 +11,7 @@ import gedbd
 
 GUIDE = Path(gedbd.__file__).parents[1] / "docs" / "guides" / "python.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
-DOCUMENTED = ("Encoder", "Index", "backtest", "compare", "load_corpus", "rank")
+DOCUMENTED = ("Encoder", "Index", "backtest", "compare", "fit", "load_corpus", "rank")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -44,3 +44,10 @@ def test_the_blocks_of_the_guide_run_one_after_the_other(tmp_path, demo):
         exec(compile(block.replace('"minilm"', '"tiny"'), str(GUIDE), "exec"), names)
     assert len(BLOCKS) > 5
     assert isinstance(names["corpus"], gedbd.Corpus)
+
+
+@pytest.mark.slow
+def test_the_training_of_the_readme_runs():
+    readme = Path(gedbd.__file__).parents[1] / "README.md"
+    (block,) = re.findall(r"^```python\n([^`]*gedbd\.fit[^`]*)^```", readme.read_text(), re.MULTILINE)
+    exec(compile(block.replace("minilm", "tiny"), str(readme), "exec"), {"gedbd": gedbd})

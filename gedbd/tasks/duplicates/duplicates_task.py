@@ -17,7 +17,7 @@ from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_precision
 from gedbd.experiments.retrieval_system import trained_result
 from gedbd.experiments.run_training import train_system
-from gedbd.experiments.training_task import TrainingSetup
+from gedbd.experiments.training_task import NO_OBJECTS, TrainingSetup
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses.loss import Loss, check_labels
 from gedbd.retrieval.vectors import spread
@@ -39,6 +39,9 @@ class DuplicatesTask:
 
     Args:
         refit: Train on the validation part too, for a last training after all choices were made on it.
+
+    Attributes:
+        given: Objects that take the place of those of the configuration.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset(
@@ -49,21 +52,22 @@ class DuplicatesTask:
 
     def __init__(self, refit: bool = False) -> None:
         self.refit = refit
+        self.given = NO_OBJECTS
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
         """See ``Task.train``."""
-        return train_system(self, cfg, folder, console)
+        return train_system(self, cfg, folder, console, self.given)
 
     def build(self, cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")) -> TrainingSetup:
         """See ``SystemTask.build``."""
         silence_library_logs()
         set_matmul_precision(cfg.matmul_precision)
-        prepared = prepare_data(cfg, console)
+        prepared = prepare_data(cfg, console, self.given.corpus)
         if self.refit:
             prepared = prepared.with_larger_training()
         # Modules draw their initial weights from one random generator: the order of these lines fixes the numbers.
         fusion = instantiate(cfg.fusion)
-        loss = instantiate(cfg.loss)
+        loss = instantiate(cfg.loss) if self.given.loss is None else self.given.loss
         batches = instantiate(cfg.batches)
         check_training(cfg, batches, loss, prepared.parts)
         encoder: LoadedEncoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)

@@ -1,0 +1,136 @@
+"""Trains an encoder: ``gedbd.fit``."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from omegaconf import OmegaConf
+
+from gedbd.api.calls import Options, command_options, long_call, option_words, own_random_numbers
+from gedbd.api.corpora import dataset_options
+from gedbd.api.encoder import Encoder
+from gedbd.corpora.corpus import Corpus
+
+if TYPE_CHECKING:
+    from pytorch_lightning.callbacks import Callback
+    from pytorch_lightning.loggers import Logger
+
+    from gedbd.losses.loss import Loss
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """A finished training.
+
+    Attributes:
+        folder: The run folder, which the commands take as ``run=``.
+        results: One row a method, the trained model first: precision, recall, F1 and more on test pairs.
+        ranking: One row a method: RR@k, MRR and MAP of test queries; empty if none were ranked.
+        epochs: One row an epoch: losses and metrics of training and validation.
+        encoder: The trained encoder, that of the best epoch on validation.
+    """
+
+    folder: Path
+    results: pd.DataFrame = field(repr=False)
+    ranking: pd.DataFrame = field(repr=False)
+    epochs: pd.DataFrame = field(repr=False)
+    encoder: Encoder = field(repr=False)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Metrics of the trained model on the test part, such as ``f1``, ``rr@10`` and ``mrr``, by name."""
+        found: dict[str, float] = {}
+        for table in (self.results, self.ranking):
+            for name, value in (
+                table.iloc[:1].select_dtypes("number").to_dict("records")[0].items() if len(table) else ()
+            ):
+                found[str(name)] = float(value)
+        return found
+
+
+def fit(
+    corpus: Corpus,
+    *options: str,
+    loss: "Loss | None" = None,
+    callbacks: "Sequence[Callback]" = (),
+    logger: "Logger | Sequence[Logger]" = (),
+    folder: str | Path | None = None,
+    more: Options = (),
+) -> TrainingRun:
+    """Trains an encoder on the duplicates of a corpus, and tests it; the same as ``gedbd train``.
+
+    Args:
+        corpus: The reports, see ``load_corpus``.
+        options: Options as on the command line, such as ``"encoder=roberta"`` and ``"loss.margin=0.3"``.
+        loss: A module with ``reads`` and ``forward(z, step)`` instead of one of ``conf/loss``, see
+            ``gedbd.losses.loss``.
+        callbacks: Further callbacks of Lightning.
+        logger: Further loggers of Lightning.
+        folder: The run folder, which must not exist; None for a new one in ``outputs/CORPUS/ENCODER``.
+        more: Further options as a dictionary: ``{"trainer.max_epochs": 2}``.
+
+    Raises:
+        ValueError: If an option is unknown or does not fit, or the corpus has too few duplicates.
+
+    Example:
+        >>> import gedbd
+        >>> corpus = gedbd.load_corpus("demo")
+        >>> run = gedbd.fit(corpus, "encoder=tiny", "trainer.max_epochs=1", folder="first")
+        >>> bool(run.epochs["train/loss"].notna().all())
+        True
+        >>> run.encoder.encode(["Crash on paste"]).shape
+        (1, 16)
+    """
+    with long_call():
+        cfg = command_options("train", ["dataset=demo", *options, *option_words(more)])
+        cfg.dataset = dataset_options(corpus)
+        place = _new_folder(folder, corpus, cfg.encoder.name)
+        from hydra.utils import instantiate
+
+        from gedbd.configuration.trainer_options import check_trainer
+        from gedbd.experiments.seeds import check_device
+        from gedbd.experiments.tracking.runs import check_loggers
+        from gedbd.experiments.training_task import GivenObjects
+        from gedbd.io.console import open_console
+        from gedbd.tasks.duplicates.duplicates_task import DuplicatesTask
+
+        check_trainer(cfg.trainer)
+        check_loggers(cfg.logger)
+        check_device(cfg.trainer)
+        if cfg.seeds != 1:
+            raise ValueError(f"seeds={cfg.seeds}: call fit once a seed, with seed=")
+        task: Any = instantiate(cfg.task)
+        if not isinstance(task, DuplicatesTask):
+            raise ValueError("fit trains task=duplicates; train others by gedbd train")
+        if loss is not None:
+            cfg.loss = OmegaConf.create({"_target_": f"{type(loss).__module__}.{type(loss).__qualname__}"})
+        loggers = list(logger) if isinstance(logger, Sequence) else [logger]
+        task.given = GivenObjects(corpus, loss, tuple(callbacks), tuple(loggers))
+        with own_random_numbers(cfg.seed):
+            task.train(cfg, place, open_console())
+        return _finished(place)
+
+
+def _new_folder(folder: str | Path | None, corpus: Corpus, encoder: str) -> Path:
+    """A folder for the run, which does not exist yet unless it was made for it."""
+    from gedbd.configuration.resolvers import own_folders, run_dir
+
+    if folder is None:
+        with own_folders():
+            return Path(run_dir(None, corpus.name, None, encoder))
+    place = Path(folder)
+    if place.exists():
+        raise ValueError(f"folder={place} exists: give the name of a new folder")
+    return place
+
+
+def _finished(folder: Path) -> TrainingRun:
+    """What a training has left in its folder."""
+    tables = {name: pd.DataFrame() for name in ("results", "ranking", "metrics")}
+    for name in tables:
+        file = folder / f"{name}.csv"
+        if file.is_file():
+            tables[name] = pd.read_csv(file)
+    return TrainingRun(folder, tables["results"], tables["ranking"], tables["metrics"], Encoder(folder))

@@ -1,0 +1,71 @@
+"""Training from Python: the numbers of the command, with objects of the user."""
+
+import pandas as pd
+import pytest
+from pytorch_lightning.callbacks import Callback
+from pytorch_lightning.loggers import CSVLogger
+from torch import nn
+
+import gedbd
+
+SMALL = ("encoder=tiny", "trainer=smoke", "graph=none", "ranking.parts=[test]")
+
+
+class Squares(nn.Module):
+    """The mean squared difference of cosine and label."""
+
+    reads = frozenset({"pairs"})
+
+    def forward(self, z, step):
+        first, second = step.edge_label_index
+        return ((z[first] * z[second]).sum(-1) - step.edge_label).square().mean()
+
+
+class Epochs(Callback):
+    """Counts epochs."""
+
+    def __init__(self):
+        self.count = 0
+
+    def on_train_epoch_end(self, trainer, pl_module):
+        self.count += 1
+
+
+def test_a_training_gives_the_numbers_of_the_command(command, demo):
+    run = gedbd.fit(demo, *SMALL, folder="by_call")
+    command("train", *SMALL, "hydra.run.dir=by_command")
+    for name, table in (("results", run.results), ("ranking", run.ranking)):
+        pd.testing.assert_frame_equal(table, pd.read_csv(f"by_command/{name}.csv"))
+    assert run.metrics["f1"] == run.results["f1"][0]
+    assert run.metrics["mrr"] == run.ranking["mrr"][0]
+    assert list(run.epochs["epoch"]) == list(range(len(run.epochs)))
+    assert run.encoder.encode(["Crash"]).shape == (1, 16)
+    with pytest.raises(ValueError, match="folder=by_call exists: give the name of a new folder"):
+        gedbd.fit(demo, *SMALL, folder="by_call")
+
+
+def test_objects_of_the_user_take_part(command, demo):
+    counted = Epochs()
+    logger = CSVLogger("log", name="", version="")
+    run = gedbd.fit(demo, *SMALL, loss=Squares(), callbacks=[counted], logger=logger, folder="own")
+    assert counted.count == len(run.epochs)
+    assert "train/loss" in pd.read_csv("log/metrics.csv")
+    assert run.encoder.encode(["Crash"]).shape == (1, 16)
+    with pytest.raises(BaseException, match=r"loss._target_=.*Squares is not run.*GEDBD_ALLOWED_TARGETS"):
+        command("evaluate", "run=own")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["encoder=absent"], "absent"),
+        (["trainer.max_epochs=0"], "trainer.max_epochs=0 must be 1 or more"),
+        (["seeds=3"], "seeds=3: call fit once a seed"),
+        (["task=pretraining"], "fit trains task=duplicates"),
+        (["+trainer.fast_dev_run=true"], "debug=fdr"),
+    ],
+)
+def test_mistakes_are_told_before_the_training(tmp_path, demo, options, message):
+    with pytest.raises(ValueError, match=message):
+        gedbd.fit(demo, "encoder=tiny", *options, folder=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
