@@ -103,12 +103,12 @@ class RankingResult:
             folder: Where they go, made if absent.
 
         Returns:
-            ``PART.NAME.run`` and ``PART.qrels``.
+            ``PART.NAME.run`` and ``PART.qrels``. A file ``README.txt`` beside them says which figures they give.
 
         Raises:
             OSError: If they cannot be written.
         """
-        from gedbd.evaluation.trec import write_qrels, write_run
+        from gedbd.evaluation.trec import write_guide, write_qrels, write_run
         from gedbd.retrieval.protocol_words import file_suffix
 
         stem = f"{self.part}{file_suffix(self.protocol)}"
@@ -117,6 +117,7 @@ class RankingResult:
         Path(folder).mkdir(parents=True, exist_ok=True)
         write_run(run, self._ranking, self.corpus.reports["id"], self.name)
         write_qrels(qrels, self._task, self.corpus.reports["id"])
+        write_guide(Path(folder))
         return run, qrels
 
 

@@ -145,7 +145,10 @@ def find_labels(place: Path, part: str) -> Path:
 
 def how_to_fetch(name: str, data_dir: str, folder: str, file: str, base_url: str) -> str:
     """The command that downloads a corpus, and the address that it comes from."""
-    return f"fetch {shown_url(base_url)}/{folder}/{file} with: gedbd download dataset={name} data_dir={data_dir}"
+    return (
+        f"fetch {shown_url(base_url)}/{folder}/{file} with: gedbd download dataset={name} data_dir={data_dir};"
+        " meanwhile, dataset=demo needs no file"
+    )
 
 
 def read_subset(place: Path, subset: str) -> pd.DataFrame | None:
