@@ -249,3 +249,14 @@ def test_an_issue_template_is_neither_compared_nor_quoted(tmp_path, encoder):
         assert not any(line in sentence for sentence in quoted)
     if encoder == "encoder=minilm":
         assert matches[0]["master"]["issue_id"] == "3"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("language", "warns"), [("en", False), ("zh", True), ("ru", True)])
+def test_an_encoder_that_does_not_know_the_script_is_told(tmp_path, caplog, language, warns):
+    said = {"en": "Crash when a file is opened", "zh": "打开文件时程序崩溃", "ru": "Сбой при открытии файла"}[language]
+    table = pd.DataFrame({"id": range(30), "title": [f"{said} {number}" for number in range(30)]})
+    table.to_csv(tmp_path / "bugs.csv", index=False)
+    with commands_in(tmp_path) as command:
+        command("index", "dataset.path=bugs.csv", "out=index", "encoder=minilm")
+    assert ("choose a multilingual encoder" in caplog.text) == warns

@@ -13,10 +13,12 @@ from gedbd.io.console import track
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
+    from transformers import PreTrainedTokenizerBase
 
     from gedbd.text.stored_tokenizer import AnyTokenizer
 
 CHUNK_TEXTS = 1000  # texts that are tokenized at a time, between two steps of the progress bar
+COVERED_TOKENS = 256  # of a text whose coverage is measured
 LAST_WORD = re.compile(r"\S+$")
 # Characters to read for each token that is wanted: more than a token has on average, so that the rest of a long text
 # seldom needs to be read.
@@ -163,6 +165,35 @@ def _first_words(text: str, ends: list[int], budget: int) -> tuple[str, int]:
     kept = kept.rstrip()
     count = bisect_right(ends, len(kept))
     return (kept, count) if count >= budget / 2 else (text[:last], budget)
+
+
+def poorly_covered(texts: list[str], tokenizer: "PreTrainedTokenizerBase") -> tuple[float, float]:
+    """How much of some texts a tokenizer has no words for: the shares of unknown tokens and of single letters.
+
+    Single letters are tokens of one letter beyond ASCII. Ideographs and Kana do not count: one is often a word.
+
+    Args:
+        texts: The texts; the first ``COVERED_TOKENS`` tokens of each are read.
+        tokenizer: A fast one, which gives offsets.
+    """
+    encoded = tokenizer(
+        texts, add_special_tokens=False, truncation=True, max_length=COVERED_TOKENS, return_offsets_mapping=True
+    )
+    unknown = tokenizer.unk_token_id
+    num_tokens = 0
+    num_unknown = 0
+    num_letters = 0
+    for text, ids, offsets in zip(texts, encoded["input_ids"], encoded["offset_mapping"], strict=True):
+        num_tokens += len(ids)
+        num_unknown += ids.count(unknown)
+        if not text.isascii():
+            pieces = [text[start:end] for (start, end), token in zip(offsets, ids, strict=True) if token != unknown]
+            num_letters += sum(map(_is_letter, pieces))
+    return num_unknown / max(num_tokens, 1), num_letters / max(num_tokens, 1)
+
+
+def _is_letter(piece: str) -> bool:
+    return len(piece) == 1 and piece.isalpha() and not (piece.isascii() or "\u3040" <= piece <= "\u9fff")
 
 
 def _tokenize(texts: list[str], tokenizer: "AnyTokenizer", max_tokens: int) -> list[np.ndarray]:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 from collections.abc import Callable
 from contextlib import closing
 from functools import cache, partial
@@ -26,6 +27,7 @@ from gedbd.io.locks import sole_process
 from gedbd.retrieval.reports.report_features import TERMS_VERSION
 from gedbd.text.cleaning import shared_lines
 from gedbd.text.templates import Text
+from gedbd.text.tokens import poorly_covered
 from gedbd.triage.shared_store.postgres_store import PostgresStore
 from gedbd.triage.storage.compaction import compact
 from gedbd.triage.storage.index_folder import FILE, LOCK
@@ -46,7 +48,16 @@ if TYPE_CHECKING:
     from gedbd.encoders.loaded_encoder import LoadedEncoder
 
 QUICKEST = "gedbd.encoders.backends.quickest.Quickest"
+MIN_SAMPLED = 20  # reports: of fewer, a single one in another language would count as most
+MAX_SAMPLED = 200
+MAX_UNKNOWN = 0.1  # share of the tokens: MiniLM has 0 for English, .19 for Japanese and .66 for Chinese
+MAX_LETTERS = 0.5  # likewise of those that are unknown or single letters: MiniLM has .94 for Russian
+UNREADABLE = (
+    "%s: the encoder does not know the script of many reports: of the tokens of a sample of %d, %s are unknown and %s"
+    " single letters: choose a multilingual encoder, such as encoder=multilingual_e5_small"
+)
 UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
+log = logging.getLogger("gedbd")
 
 
 class IndexModel(NamedTuple):
@@ -174,6 +185,7 @@ def _corpus_encoder(
         encoder = load()
         text: Text = with_stored_boilerplate(instantiate(text_settings), model.about, path)
         texts, _ = text(reports, encoder.tokenizer, encoder.text_tokens)
+        warn_of_script(texts, encoder, path)
         if encoder.backend.calibrated:
             if "calibration" not in model.about:
                 model.about["calibration"] = json.dumps(calibration_texts(texts))
@@ -181,6 +193,22 @@ def _corpus_encoder(
         return encoder.encode(texts)
 
     return encode
+
+
+def warn_of_script(texts: list[str], encoder: "LoadedEncoder | GivenEncoder", path: Path | str) -> None:
+    """Warns if the encoder's tokenizer knows few words of the script that most of some texts are written in.
+
+    Args:
+        texts: The texts that are encoded; of many, a sample is read.
+        encoder: The encoder; one without a fast tokenizer is not checked.
+        path: What the message names.
+    """
+    if len(texts) < MIN_SAMPLED or not encoder.tokenizer.is_fast:
+        return
+    sample = texts[:: -(-len(texts) // MAX_SAMPLED)]
+    unknown, letters = poorly_covered(sample, encoder.tokenizer)
+    if unknown > MAX_UNKNOWN or unknown + letters > MAX_LETTERS:
+        log.warning(UNREADABLE, path, len(sample), f"{unknown:.0%}", f"{letters:.0%}")
 
 
 def update_index(cfg: DictConfig, console: Console) -> Changes:

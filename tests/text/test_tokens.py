@@ -4,7 +4,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from gedbd.text.tokens import CHARACTERS_PER_TOKEN, CHUNK_TEXTS, TokenTable, tokenize
+from gedbd.text.tokens import CHARACTERS_PER_TOKEN, CHUNK_TEXTS, TokenTable, poorly_covered, tokenize
 
 SENTENCE = "The editor crashes on start, after the last update; see stack trace (ABC-123) éü 日本 \t\r\n\n x"
 
@@ -85,3 +85,16 @@ def test_a_tokenizer_without_padding_is_refused(tiny):
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny[1].backend_tokenizer, name_or_path="bare")
     with pytest.raises(ValueError, match="the tokenizer of bare has no padding token"):
         tokenize(["crash"], tokenizer, 8)
+
+
+def test_how_much_of_a_text_a_tokenizer_has_no_words_for():
+    known = ["[UNK]", "crash", "on", "start", "с", "##б", "##о", "##й", "打", "##开"]
+    words = Tokenizer(models.WordPiece({word: number for number, word in enumerate(known)}, unk_token="[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]")
+    assert poorly_covered(["crash on start", "crash on"], tokenizer) == (0, 0)
+    assert poorly_covered(["crash 崩溃"], tokenizer) == (0.5, 0)
+    # Four letters of one Russian word and one English word; ideographs are words.
+    assert poorly_covered(["сбой crash"], tokenizer) == (0, 0.8)
+    assert poorly_covered(["打开"], tokenizer) == (0, 0)
+    assert poorly_covered([""], tokenizer) == (0, 0)
