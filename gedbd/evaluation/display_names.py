@@ -16,6 +16,7 @@ DISPLAY_NAMES = {
     ALWAYS_DUPLICATE: "always duplicate",
     "te": "TE",
     "te_network": "TE + network",
+    "te_joined": "TE, joined text",
     "te_modern": "TE modern",
     "te_network_modern": "TE + network modern",
 }

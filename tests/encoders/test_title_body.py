@@ -35,3 +35,13 @@ def test_cleaning_removes_urls_and_stop_words(encoder):
 
 def test_empty_texts_get_zeros(encoder):
     assert not TitleBody(encoder).encode(pd.DataFrame({"title": [""], "description": [" "]})).any()
+
+
+def test_joined_texts_are_those_that_an_encoder_alone_reads(encoder):
+    joined = TitleBody(encoder, clean=False, form="joined")
+    vectors = joined.encode(TABLE)
+    texts = ["How to mount a disk\nsee https://x.org/a", "crash", "The mail is slow"]
+    assert vectors.shape == (3, joined.dim)
+    np.testing.assert_allclose(vectors, unit_rows(encoder.pool(texts)), atol=1e-6)
+    with pytest.raises(ValueError, match="form=apart of title and body is unknown: choose separate or joined"):
+        TitleBody(encoder, form="apart")

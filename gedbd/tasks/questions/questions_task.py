@@ -11,7 +11,7 @@ from rich.console import Console
 
 from gedbd.corpora.splits import TRAIN
 from gedbd.encoders.tag_encoder import TagEncoder
-from gedbd.encoders.title_body import TitleBody
+from gedbd.encoders.title_body import Form, TitleBody
 from gedbd.evaluation.display_names import FROZEN
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import prepare_data, set_matmul_precision
@@ -36,6 +36,7 @@ class QuestionsTask:
     Args:
         network: Read the vector of the tag too.
         clean: Remove URLs and stop words before encoding.
+        form: Encode title and body apart (``separate``), or as one text (``joined``), see ``TitleBody``.
         head: The projection, see ``make_head``.
         dim: Size of the projected vectors of ``head=sigmoid``.
         negatives: See ``Negatives``, as for the next two.
@@ -53,6 +54,7 @@ class QuestionsTask:
         self,
         network: bool = False,
         clean: bool = True,
+        form: Form = "separate",
         head: str = "sigmoid",
         dim: int = 512,
         negatives: str = "buckets",
@@ -63,6 +65,7 @@ class QuestionsTask:
         check_head(head)
         self.network = network
         self.clean = clean
+        self.form = form
         self.head = head
         self.dim = dim
         self.negatives = Negatives(negatives, alpha, neighbours)
@@ -82,7 +85,7 @@ class QuestionsTask:
         encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
         questions = read_questions(
             prepared.corpus.reports,
-            TitleBody(encoder, self.clean),
+            TitleBody(encoder, self.clean, form=self.form),
             tags,
             prepared.parts == TRAIN,
             prepared.corpus.name,
