@@ -1,4 +1,4 @@
-"""The paper's network: the same layers over both questions of a pair, and a tanhshrink over their joint vector."""
+"""The paper's network: layers over each question of a pair, and a tanhshrink over their joint vector."""
 
 import copy
 import itertools
@@ -12,36 +12,42 @@ from gedbd.tasks.confirmation.regressors import Examples
 
 
 class PairNetwork(nn.Module):
-    """``t = tanhshrink(w [h(anchor); h(master)] + b)`` with ``tanhshrink(x) = x - tanh(x)`` (the paper's equation 4).
+    """``t = tanhshrink(w [f(anchor); g(master)] + b)`` with ``tanhshrink(x) = x - tanh(x)``.
 
-    ``h`` is a stack of linear layers with ReLU that both questions share.
+    ``f`` and ``g`` are stacks of linear layers with ReLU; each has weights of its own, as in equations 2 and 3 of Hazra
+    et al., 2023; the rest is equation 4.
 
     Args:
         dim: Size D of a question's vector.
-        hidden: Sizes of the layers of ``h``.
+        hidden: Sizes of the layers of each stack.
     """
 
     def __init__(self, dim: int, hidden: list[int]) -> None:
         super().__init__()
         sizes = [dim, *hidden]
-        layers: list[nn.Module] = []
-        for before, after in itertools.pairwise(sizes):
-            layers += [nn.Linear(before, after), nn.ReLU()]
-        self.shared = nn.Sequential(*layers)
+        self.anchor = _layers(sizes)
+        self.master = _layers(sizes)
         self.last = nn.Linear(2 * sizes[-1], 1)
 
     def forward(self, x: Tensor) -> Tensor:
         """``(B, 2D) -> (B,)`` log10 of the hours; the first D columns are the anchor's."""
         anchor, master = x.chunk(2, dim=1)
-        joint = torch.cat([self.shared(anchor), self.shared(master)], dim=1)
+        joint = torch.cat([self.anchor(anchor), self.master(master)], dim=1)
         return nn.functional.tanhshrink(self.last(joint)).squeeze(1)
+
+
+def _layers(sizes: list[int]) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for before, after in itertools.pairwise(sizes):
+        layers += [nn.Linear(before, after), nn.ReLU()]
+    return nn.Sequential(*layers)
 
 
 class Mlp:
     """Trains ``PairNetwork`` with the L1 loss and Adam; keeps the weights of the epoch with the best validation loss.
 
     Args:
-        hidden: Sizes of the shared layers; the paper: 256 and 64, with the tag network 512 and 64.
+        hidden: Sizes of the layers over each question; the paper: 256 and 64, with the tag network 512 and 64.
         batch_size: The paper: 64.
         lr: The paper: 2e-5.
         max_epochs: Epochs at most; the paper names none.

@@ -71,16 +71,18 @@ def test_a_blend_is_the_mean_of_its_models(rows):
         Blend({})
 
 
-def test_both_questions_share_their_layers_and_the_output_is_shrunk():
+def test_each_question_has_its_own_layers_and_the_output_is_shrunk():
     network = PairNetwork(2, [2])
     with torch.no_grad():
-        network.shared[0].weight.copy_(torch.eye(2))
-        network.shared[0].bias.zero_()
+        network.anchor[0].weight.copy_(torch.eye(2))
+        network.anchor[0].bias.zero_()
+        network.master[0].weight.copy_(2 * torch.eye(2))
+        network.master[0].bias.zero_()
         network.last.weight.copy_(torch.tensor([[1.0, 1, 2, 1]]))
         network.last.bias.fill_(0.5)
-    # relu(1, -2) = (1, 0) and relu(3, 1) = (3, 1): 1 + 0 + 6 + 1 + 0.5 = 8.5
+    # relu(1, -2) = (1, 0) and relu(6, 2) = (6, 2): 1 + 0 + 12 + 2 + 0.5 = 15.5
     value = network(torch.tensor([[1.0, -2, 3, 1]]))
-    assert value.item() == pytest.approx(8.5 - np.tanh(8.5))
+    assert value.item() == pytest.approx(15.5 - np.tanh(15.5))
 
 
 def test_the_mlp_keeps_the_best_epoch(rows):
