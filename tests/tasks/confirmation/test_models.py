@@ -38,7 +38,7 @@ def test_the_median_reads_nothing():
         DecisionTree(),
         XGBoost(trees=30),
         GradientBoosting(trees=40, repeats=2),
-        Mlp([16, 8], lr=0.01, max_epochs=60),
+        Mlp([32, 16], lr=0.01, max_epochs=60),
         ExtraTrees(trees=20, min_samples_leaf=2, max_features=1.0),
     ],
     ids=lambda model: type(model).__name__,
