@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gedbd.text.stored_tokenizer import AnyTokenizer
 
 CHUNK_TEXTS = 1000  # texts that are tokenized at a time, between two steps of the progress bar
-COVERED_TOKENS = 256  # of a text whose coverage is measured
+COVERED_CHARACTERS = 1000  # of a text whose coverage is measured
 LAST_WORD = re.compile(r"\S+$")
 # Characters to read for each token that is wanted: more than a token has on average, so that the rest of a long text
 # seldom needs to be read.
@@ -173,11 +173,13 @@ def poorly_covered(texts: list[str], tokenizer: "PreTrainedTokenizerBase") -> tu
     Single letters are tokens of one letter beyond ASCII. Ideographs and Kana do not count: one is often a word.
 
     Args:
-        texts: The texts; the first ``COVERED_TOKENS`` tokens of each are read.
+        texts: The texts; the first ``COVERED_CHARACTERS`` of each are read.
         tokenizer: A fast one, which gives offsets.
     """
+    texts = [text[:COVERED_CHARACTERS] for text in texts]
+    # Without a length, transformers warns of texts that are longer than the model reads.
     encoded = tokenizer(
-        texts, add_special_tokens=False, truncation=True, max_length=COVERED_TOKENS, return_offsets_mapping=True
+        texts, add_special_tokens=False, truncation=True, max_length=COVERED_CHARACTERS, return_offsets_mapping=True
     )
     unknown = tokenizer.unk_token_id
     num_tokens = 0
