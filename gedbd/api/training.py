@@ -92,9 +92,8 @@ def fit(
         from gedbd.configuration.trainer_options import check_trainer
         from gedbd.experiments.seeds import check_device
         from gedbd.experiments.tracking.runs import check_loggers
-        from gedbd.experiments.training_task import GivenObjects
+        from gedbd.experiments.training_task import GivenObjects, TakesObjects
         from gedbd.io.console import open_console
-        from gedbd.tasks.duplicates.duplicates_task import DuplicatesTask
 
         check_trainer(cfg.trainer)
         check_loggers(cfg.logger)
@@ -102,8 +101,8 @@ def fit(
         if cfg.seeds != 1:
             raise ValueError(f"seeds={cfg.seeds}: call fit once a seed, with seed=")
         task: Any = instantiate(cfg.task)
-        if not isinstance(task, DuplicatesTask):
-            raise ValueError("fit trains task=duplicates; train others by gedbd train")
+        if not isinstance(task, TakesObjects):
+            raise ValueError(f"{type(task).__name__} takes no corpus in Python: train it by gedbd train")
         if loss is not None:
             cfg.loss = OmegaConf.create({"_target_": f"{type(loss).__module__}.{type(loss).__qualname__}"})
         loggers = list(logger) if isinstance(logger, Sequence) else [logger]

@@ -90,3 +90,10 @@ class SystemTask(Task, Protocol):
     def result(self, setup: TrainingSetup) -> EvaluationResult:
         """What the trainer's last test has measured."""
         ...
+
+
+@runtime_checkable
+class TakesObjects(SystemTask, Protocol):
+    """A task that takes objects in Python."""
+
+    given: GivenObjects

@@ -61,7 +61,7 @@ def test_objects_of_the_user_take_part(command, demo):
         (["encoder=absent"], "absent"),
         (["trainer.max_epochs=0"], "trainer.max_epochs=0 must be 1 or more"),
         (["seeds=3"], "seeds=3: call fit once a seed"),
-        (["task=pretraining"], "fit trains task=duplicates"),
+        (["task=pretraining"], "takes no corpus in Python: train it by gedbd train"),
         (["+trainer.fast_dev_run=true"], "debug=fdr"),
     ],
 )
