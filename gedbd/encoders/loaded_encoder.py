@@ -101,10 +101,10 @@ class LoadedEncoder:
             ValueError: If its vectors would not be those of the exported encoder.
         """
         features = self.model.features
-        needed = [option(name, value) for name, value in projection.options.items() if given[name] != value]
+        needed = [encoder_option(name, value) for name, value in projection.options.items() if given[name] != value]
         # The weights of numbers that the exported encoder did not use are zero.
         if projection.weight[:, features:].any():
-            needed.append(option("truncate_dim", None))
+            needed.append(encoder_option("truncate_dim", None))
         if needed:
             raise ValueError(f"encoder.model={model} was exported with other options: set {' '.join(needed)}")
         with torch.no_grad():
@@ -272,7 +272,7 @@ def load_tiny_encoder(
     return LoadedEncoder(TextEncoder(backbone, pooling, dim), tokenizer, max_tokens, backend, cache_dir, prefix)
 
 
-def option(name: str, value: object) -> str:
+def encoder_option(name: str, value: object) -> str:
     """An option of an encoder as it is written on a command line."""
     text = "null" if value is None else str(value)
     # A text with a blank or a colon needs quotes of Hydra inside those of the shell.
