@@ -1,5 +1,6 @@
 """A run's encoder for others, through its command: the folder is read as a stranger reads it."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hub_server import TOKEN, running
+from huggingface_hub import ModelCard
 from hydra.utils import instantiate
 
 import gedbd.commands.export
@@ -154,6 +157,10 @@ def test_the_code_of_the_card_runs(request, monkeypatch, form):
         (["run=graph", "out=graph"], "out=graph exists and is not an empty folder"),
         (["run=graph", "out=texts"], "out=texts exists and is not an empty folder"),
         (["run=graph", "out=nowhere/new"], "out=nowhere/new cannot be written"),
+        (["run=graph", "out=new", "to=disk"], "to=disk is unknown: choose folder or hub"),
+        (["run=graph", "to=hub"], "repo= is required with to=hub, for example: repo=OWNER/NAME"),
+        (["run=graph", "out=new", "repo=ann/new"], "repo=ann/new is used only with to=hub: add to=hub"),
+        (["run=nowhere", "to=hub", "repo=ann/new"], "nowhere is not a run folder"),
         (["run=graph", "out=new", "format=gguf"], "format=gguf is unknown: choose sentence_transformers or onnx"),
         (["run=nowhere", "out=new"], "nowhere is not a run folder"),
         (["run=graph", "out=new", "checkpoint=first"], "there is no first.ckpt in its checkpoints"),
@@ -180,6 +187,53 @@ def test_a_missing_package_is_told_before_anything_is_read(home, monkeypatch, fo
     (home[0] / "empty_run" / "config.yaml").touch()  # reading it would fail with another message
     with pytest.raises(SystemExit, match=rf"{package} is not installed: pip install 'gedbd\[export\]'"):
         home[1](gedbd.commands.export, "run=empty_run", "out=new", f"format={form}")
+
+
+@pytest.mark.slow  # three commands; tests/encoders/test_hub_repository.py is quick
+def test_a_run_on_the_hub_has_its_metrics_and_loads_by_its_name(home, graph_run, shared, tmp_path):
+    folder = home[0]
+    for server in running():
+        place = {"HF_ENDPOINT": server.url, "HF_HOME": str(tmp_path), "HF_TOKEN": TOKEN}
+
+        def gedbd(*words, environment=place):
+            return subprocess.run(
+                [sys.executable, "-m", "gedbd", *words],
+                cwd=folder,
+                env={**os.environ, **environment},
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
+
+        refused = gedbd("export", "run=graph", "to=hub", "repo=bob/bugs")
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert re.fullmatch(r"error: repo=bob/bugs: the hub refuses \(403\): .*\n", refused.stderr)
+        done = gedbd("export", "run=graph", "to=hub", "repo=bugs", "license=mit")
+        assert done.returncode == 0, done.stderr
+        repository = server.repositories["ann/bugs"]
+        assert repository.private
+        names = sorted(path.relative_to(shared).as_posix() for path in shared.rglob("*") if path.is_file())
+        assert sorted(repository.files) == names
+        same = [name for name in names if repository.files[name] == (shared / name).read_bytes()]
+        assert set(names) - set(same) == {"README.md"}
+        words = " ".join(done.stdout.split())
+        assert f"uploaded {len(names)} files (1_Pooling/config.json, " in words
+        assert f"private: {server.url}/ann/bugs Next: " in words
+        card = ModelCard(repository.files["README.md"].decode())
+        assert (card.data.license, card.data.library_name) == ("mit", "sentence-transformers")
+        found = {result.metric_type: result.metric_value for result in card.data.eval_results}
+        for table in ("results", "ranking"):
+            text = pd.read_csv(graph_run / f"{table}.csv").set_index("method").loc["text"]
+            for name in found.keys() & set(text.index):
+                assert found.pop(name) == text[name]
+        assert not found
+        assert 'SentenceTransformer("ann/bugs")' in card.text
+        options = done.stdout.splitlines()[-1].split()
+        assert " ".join(options) in card.text
+        encoded = gedbd("encode", "run=null", "dataset=csv", "dataset.path=small.csv", "out=hub.npz", *options)
+        assert encoded.returncode == 0, encoded.stderr
+    with np.load(folder / "hub.npz") as file:
+        np.testing.assert_allclose(file["vectors"], own_vectors(graph_run)[2], atol=1e-5)
 
 
 def test_a_model_that_differs_leaves_nothing(home, graph_run, monkeypatch):

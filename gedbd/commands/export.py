@@ -1,31 +1,55 @@
-"""Export a trained encoder to a folder that other programs can read without gedbd."""
+"""Export a trained encoder to a folder that other programs can read without gedbd, or to the Hugging Face hub."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.saved_options import check_run_folder
-from gedbd.io.console import open_console, print_path
+from gedbd.io.console import open_console, print_line, print_next_step, print_path
 
 
 @command("export")
 def main(cfg: DictConfig) -> None:
-    """Writes a run's text branch, and keeps the folder only if its vectors equal gedbd's."""
+    """Writes a run's text branch, and keeps or uploads the folder only if its vectors equal gedbd's."""
+    if cfg.to not in ("folder", "hub"):
+        raise ValueError(f"to={cfg.to} is unknown: choose folder or hub")
+    if cfg.to == "folder" and cfg.out is None:
+        raise ValueError("out= is required, for example: out=my-model")
+    if cfg.to == "hub" and cfg.repo is None:
+        raise ValueError("repo= is required with to=hub, for example: repo=OWNER/NAME")
+    if cfg.to == "folder" and cfg.repo is not None:
+        raise ValueError(f"repo={cfg.repo} is used only with to=hub: add to=hub")
     check_run_folder(Path(cfg.run))
     with gc_paused():
         from gedbd.encoders.export_formats import check_free, find_format
+        from gedbd.encoders.hub_repository import HubRepository
         from gedbd.experiments.trained_encoder import export_run
         from gedbd.io.console import silence_library_logs
 
     folder = Path(cfg.run)
-    out = Path(cfg.out)
     form = find_format(cfg.format)
-    check_free(out)
+    if cfg.out is not None:
+        check_free(Path(cfg.out))
+    repository = None if cfg.to == "folder" else HubRepository(str(cfg.repo), cfg.public)
     silence_library_logs()
-    count, difference = export_run(folder, cfg.checkpoint, cfg.format, form, out, cfg.cache_dir)
-    said = f"{cfg.format}, {count} texts encoded with it and with gedbd, largest difference {difference:.1e}:"
-    print_path(open_console(), said, out)
+    console = open_console()
+    with TemporaryDirectory() as temporary:
+        out = Path(temporary) / "model" if cfg.out is None else Path(cfg.out)
+        export = export_run(folder, cfg.checkpoint, cfg.format, form, out, cfg.cache_dir, cfg.license, repository)
+        said = f"{cfg.format}, {export.texts} texts encoded with it and with gedbd, largest difference"
+        said += f" {export.difference:.1e}"
+        if cfg.out is None:
+            print_line(console, said)
+        else:
+            print_path(console, f"{said}:", out)
+        if repository is not None:
+            files = repository.upload(out)
+            visibility = "public" if cfg.public else "private"
+            print_path(console, f"uploaded {len(files)} files ({', '.join(files)}), {visibility}:", repository.address)
+            if cfg.format == "sentence_transformers":
+                print_next_step(console, "Use it in any command by these options:", " ".join(export.options))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Texts to vectors: one object with the weights, tokenizer, prefix, maximum length, backend and cache."""
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import numpy as np
 import torch
@@ -16,6 +17,9 @@ from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.io.files import cache_folder
 from gedbd.text.token_cache import cached_tokens
 from gedbd.text.tokens import TokenTable, tokenize
+
+if TYPE_CHECKING:
+    from gedbd.encoders.pretrained import SavedProjection
 
 CALIBRATION_TEXTS = 300
 QUERIES_AT_ONCE = 64
@@ -34,8 +38,8 @@ class LoadedEncoder:
 
     Attributes:
         prefix_tokens: Number of tokens of the prefix.
-        is_trained: Whether the projection has been trained. Vectors are projected only then: an untrained projection
-            carries no information.
+        is_trained: Whether the projection has been trained, here or before an export. Vectors are projected only then:
+            an untrained projection carries no information.
         calibration: Texts that a calibrated backend is fitted to; None draws them from the texts to encode.
     """
 
@@ -84,6 +88,29 @@ class LoadedEncoder:
         load_state(self.model, encoder_state(checkpoint), source_name(checkpoint))
         self.is_trained = True
         self._prepared = None  # it may hold a converted copy of the old weights
+
+    def load_projection(self, projection: "SavedProjection", model: str, given: Mapping[str, object]) -> None:
+        """Loads the projection of an exported encoder.
+
+        Args:
+            projection: The projection.
+            model: Name or folder of the model, for messages.
+            given: The options that this encoder was made with.
+
+        Raises:
+            ValueError: If its vectors would not be those of the exported encoder.
+        """
+        features = self.model.features
+        needed = [encoder_option(name, value) for name, value in projection.options.items() if given[name] != value]
+        # The weights of numbers that the exported encoder did not use are zero.
+        if projection.weight[:, features:].any():
+            needed.append(encoder_option("truncate_dim", None))
+        if needed:
+            raise ValueError(f"encoder.model={model} was exported with other options: set {' '.join(needed)}")
+        with torch.no_grad():
+            self.model.projection.weight.copy_(projection.weight[:, :features])
+            self.model.projection.bias.copy_(projection.bias)
+        self.is_trained = True
 
     def tokenize(self, texts: list[str], cache_dir: str | Path | None = None) -> TokenTable:
         """Token numbers of texts behind the prefix, cut to ``max_tokens``; kept in ``cache_dir``, if it is given."""
@@ -175,6 +202,8 @@ def load_encoder(
 ) -> LoadedEncoder:
     """Loads pretrained weights from the hub, a folder, or an installed package that contains them.
 
+    An encoder that ``gedbd export`` has written is loaded with its projection, so that its vectors are the same.
+
     Args:
         name: Short name, for messages.
         model: Name on the Hugging Face hub, or a folder.
@@ -194,7 +223,8 @@ def load_encoder(
         matryoshka_dims: Sizes that the model was trained to be truncated to.
 
     Raises:
-        ValueError: If the weights are missing or not the expected ones, or the model cannot do what an option says.
+        ValueError: If the weights are missing or not the expected ones, or the model cannot do what an option says, or
+            it was exported with other options.
     """
     from gedbd.encoders.pretrained import load_pretrained
 
@@ -207,9 +237,13 @@ def load_encoder(
         )
     # The package of a preset contains one model: another one that is named in its place comes from the hub or a folder.
     chosen_package = package if packaged_model in {None, model} else None
-    backbone, tokenizer = load_pretrained(name, model, max_tokens, chosen_package, sha256)
+    backbone, tokenizer, projection = load_pretrained(name, model, max_tokens, chosen_package, sha256)
     text_encoder = TextEncoder(backbone, pooling, dim, truncate_dim)
-    return LoadedEncoder(text_encoder, tokenizer, max_tokens, backend, cache_dir, prefix)
+    encoder = LoadedEncoder(text_encoder, tokenizer, max_tokens, backend, cache_dir, prefix)
+    if projection is not None:
+        given = {"pooling": pooling, "dim": dim, "max_tokens": max_tokens, "prefix": prefix or None}
+        encoder.load_projection(projection, model, given)
+    return encoder
 
 
 def load_tiny_encoder(
@@ -236,6 +270,13 @@ def load_tiny_encoder(
             f"encoder={name} reads at most {backbone.config.max_position_embeddings} tokens: lower max_tokens"
         )
     return LoadedEncoder(TextEncoder(backbone, pooling, dim), tokenizer, max_tokens, backend, cache_dir, prefix)
+
+
+def encoder_option(name: str, value: object) -> str:
+    """An option of an encoder as it is written on a command line."""
+    text = "null" if value is None else str(value)
+    # A text with a blank or a colon needs quotes of Hydra inside those of the shell.
+    return f"encoder.{name}={text}" if re.fullmatch(r"\w+", text) else f"\"encoder.{name}='{text}'\""
 
 
 def check_prefix(prefix: object) -> None:

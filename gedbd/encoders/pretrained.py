@@ -11,8 +11,12 @@ import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from gedbd.configuration.errors import first_line
@@ -22,13 +26,31 @@ from gedbd.encoders.text_encoder import position_offset
 USUAL_MAX_TOKENS = 256  # of a model whose files name no length; a CPU's time grows with it
 HUB_TIMEOUT_S = 5
 KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
+PROJECTED = ("Transformer", "Pooling", "Dense")  # the modules of an exported encoder, before Normalize
+DENSE = "2_Dense"
 Loaded = TypeVar("Loaded")
+
+
+class SavedProjection(NamedTuple):
+    """The projection of an exported encoder.
+
+    Attributes:
+        weight: ``(D, hidden)``.
+        bias: ``(D,)``.
+        options: Those of ``load_encoder`` that its vectors depend on: pooling, dim, max_tokens and prefix.
+    """
+
+    weight: Tensor
+    bias: Tensor
+    options: dict[str, Any]
 
 
 def load_pretrained(
     name: str, model: str, max_tokens: int, package: str | None, sha256: str | None
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Loads a backbone without its pooler, and its tokenizer; for the arguments see ``load_encoder``.
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, SavedProjection | None]:
+    """Loads a backbone without its pooler, its tokenizer, and its projection, if it is an exported encoder.
+
+    For the arguments see ``load_encoder``.
 
     Raises:
         ValueError: If the weights are missing or not the expected ones, or the model has no ``max_tokens`` positions.
@@ -36,7 +58,11 @@ def load_pretrained(
     source = _packaged_weights(package, sha256) or model
     if _is_path(source) and not Path(source).is_dir():
         raise ValueError(f"encoder={name}: encoder.model={source}: there is no such folder")
-    backbone, tokenizer = local_first("encoder", name, source, lambda local: read_backbone(source, local))
+
+    def read(local: bool) -> tuple[Any, PreTrainedTokenizerBase, SavedProjection | None]:
+        return *read_backbone(source, local), read_projection(source, local)
+
+    backbone, tokenizer, projection = local_first("encoder", name, source, read)
     largest = max(tokenizer.get_vocab().values(), default=0)
     num_embeddings = backbone.get_input_embeddings().num_embeddings
     if largest >= num_embeddings:
@@ -44,10 +70,16 @@ def load_pretrained(
             f"encoder={name}: {source}: its tokenizer numbers tokens up to {largest:,}, but its weights have"
             f" {num_embeddings:,} tokens: download it again"
         )
+    hidden = backbone.config.hidden_size
+    if projection is not None and projection.weight.shape[1] != hidden:
+        raise ValueError(
+            f"encoder={name}: {source}: its projection reads {projection.weight.shape[1]} numbers, but its encoder"
+            f" gives {hidden}: download it again"
+        )
     limit = max_positions(backbone)
     if limit is not None and max_tokens > limit:
         raise ValueError(f"encoder.max_tokens={max_tokens} is more than the {limit} that {source} supports")
-    return backbone, tokenizer
+    return backbone, tokenizer, projection
 
 
 def problem_of(error: Exception) -> str:
@@ -107,23 +139,29 @@ def check_hub(section: str, name: str, model: str) -> None:
     Raises:
         ValueError: If the hub does not answer, or ``HF_HUB_OFFLINE`` forbids to ask.
     """
-    import requests
-    from huggingface_hub import constants
-
-    reason = "HF_HUB_OFFLINE is set"
-    if not constants.HF_HUB_OFFLINE:
-        try:
-            requests.head(constants.ENDPOINT, timeout=HUB_TIMEOUT_S)
-        except requests.RequestException:
-            reason = f"{constants.ENDPOINT} cannot be reached"
-        else:
-            return
+    reason = hub_problem()
+    if reason is None:
+        return
     folder = model.rpartition("/")[2]
     ready = f"; without a download: encoder={' or '.join(encoders_at_hand())}" if section == "encoder" else ""
     raise _NoHubError(
         f"{section}={name}: {model} is not on this machine, and {reason}: run `hf download {model} --local-dir"
         f" {folder}` elsewhere, copy the folder, and set {section}.model=./{folder}{ready}"
     )
+
+
+def hub_problem() -> str | None:
+    """Why the hub cannot be asked; None if it answers."""
+    import requests
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return "HF_HUB_OFFLINE is set"
+    try:
+        requests.head(constants.ENDPOINT, timeout=HUB_TIMEOUT_S)
+    except requests.RequestException:
+        return f"{constants.ENDPOINT} cannot be reached"
+    return None
 
 
 def encoders_at_hand() -> list[str]:
@@ -152,6 +190,49 @@ def read_backbone(source: str | Path, local: bool, **settings: Any) -> tuple[Any
     if hasattr(backbone, "pooler"):
         backbone.pooler = None
     return backbone, AutoTokenizer.from_pretrained(source, trust_remote_code=False, local_files_only=local)
+
+
+def read_projection(model: str, local: bool) -> SavedProjection | None:
+    """The projection of an encoder that ``gedbd export`` has written; None if a model has none of that form.
+
+    Of a model that another program put into the hub's cache without ``modules.json``, none is found.
+
+    Args:
+        model: A folder, or a name on the hub.
+        local: Ask no hub.
+
+    Raises:
+        OSError: If a file is missing.
+        ValueError: If a file is damaged.
+    """
+    kinds = [kind for kind in _module_kinds(model, local) if kind != "Normalize"]
+    about = _read_json(model, f"{DENSE}/config.json", local) if tuple(kinds) == PROJECTED else None
+    if about is None or about.get("use_residual") or not str(about.get("activation_function")).endswith(".Identity"):
+        return None
+    file = _find_file(model, f"{DENSE}/model.safetensors", local)
+    if file is None:
+        raise OSError(f"{model}: {DENSE}/model.safetensors is missing")
+    try:
+        state = load_file(file)
+        weight = state["linear.weight"].float()
+        bias = state["linear.bias"].float() if "linear.bias" in state else torch.zeros(len(weight))
+    except (SafetensorError, KeyError) as error:
+        raise ValueError(f"{file} is damaged: {problem_of(error)}") from error
+    lengths = _read_json(model, "sentence_bert_config.json", local) or {}
+    prompts = (_read_json(model, "config_sentence_transformers.json", local) or {}).get("prompts") or {}
+    options = {
+        "pooling": _pooling(model, _read_json(model, "1_Pooling/config.json", local) or {}),
+        "dim": len(weight),
+        "max_tokens": lengths.get("max_seq_length"),
+        "prefix": prompts.get("document") or None,
+    }
+    return SavedProjection(weight, bias, options)
+
+
+def _module_kinds(model: str, local: bool = False) -> list[str]:
+    """Names of the classes of sentence-transformers that a model consists of; none of a model of transformers."""
+    modules = _read_json(model, "modules.json", local) or []
+    return [str(module.get("type", "")).rpartition(".")[2] for module in modules]
 
 
 def _is_path(model: str) -> bool:
@@ -191,7 +272,7 @@ def model_options(model: str, max_tokens: int | None = None) -> dict[str, Any]:
     """The options by which ``load_encoder`` loads a model.
 
     Pooling and length are those of sentence-transformers' files, if the model has them; otherwise vectors are means of
-    all tokens, and texts are cut to 256 tokens.
+    all tokens, and texts are cut to 256 tokens. Size and prefix are those of an exported encoder, if it is one.
 
     Args:
         model: A folder with ``config.json``, or a name on the Hugging Face hub.
@@ -201,11 +282,13 @@ def model_options(model: str, max_tokens: int | None = None) -> dict[str, Any]:
         ValueError: If there is no such model, or it has a layer or a pooling that gedbd does not have.
     """
     config = _read_json(model, "config.json")
-    if not isinstance(config, dict) or "hidden_size" not in config:
+    # DistilBERT calls its size "dim".
+    hidden = config.get("hidden_size", config.get("dim")) if isinstance(config, dict) else None
+    if hidden is None:
         raise ValueError(f"{model}: its config.json is missing, or names no hidden_size: it is not a text encoder")
-    modules = _read_json(model, "modules.json") or []
-    kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
-    other = [kind for kind in kinds if kind not in KNOWN_MODULES]
+    projection = read_projection(model, local=False)
+    known = KNOWN_MODULES if projection is None else (*KNOWN_MODULES, *PROJECTED)
+    other = [kind for kind in _module_kinds(model) if kind not in known]
     if other:
         raise ValueError(
             f"{model} has a layer {other[0]}, which gedbd does not support: load it with sentence-transformers, and"
@@ -217,9 +300,10 @@ def model_options(model: str, max_tokens: int | None = None) -> dict[str, Any]:
         "name": Path(model).name,
         "model": model,
         "pooling": _pooling(model, _read_json(model, "1_Pooling/config.json") or {}),
-        "dim": config["hidden_size"],
-        "max_tokens": max_tokens or lengths.get("max_seq_length") or USUAL_MAX_TOKENS,
+        "dim": hidden,
         "prefix": None,
+        **(projection.options if projection else {}),
+        "max_tokens": max_tokens or lengths.get("max_seq_length") or USUAL_MAX_TOKENS,
     }
 
 
@@ -237,26 +321,33 @@ def _pooling(model: str, config: dict[str, Any]) -> str:
     return str(modes[0])
 
 
-def _read_json(model: str, name: str) -> Any:
+def _read_json(model: str, name: str, local: bool = False) -> Any:
     """The content of a JSON file of a model; None if the model does not have it."""
-    if Path(model).is_dir():
-        file = Path(model) / name
-    else:
-        from huggingface_hub import hf_hub_download
-        from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
-
-        try:
-            file = Path(hf_hub_download(model, name))
-        except LocalEntryNotFoundError as error:
-            raise ValueError(f"{model}: the hub cannot be reached; download the model and give its folder") from error
-        except EntryNotFoundError:
-            return None
-        except (HfHubHTTPError, OSError) as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise ValueError(f"{model} cannot be loaded from the hub: {reason}") from error
-    if not file.is_file():
+    file = _find_file(model, name, local)
+    if file is None:
         return None
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{file} is damaged: it is not JSON ({error})") from error
+
+
+def _find_file(model: str, name: str, local: bool) -> Path | None:
+    """A file of a model; None if the model does not have it, or with ``local`` if it is not on this machine."""
+    if Path(model).is_dir():
+        file = Path(model) / name
+        return file if file.is_file() else None
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        return Path(hf_hub_download(model, name, local_files_only=local))
+    except LocalEntryNotFoundError as error:
+        if local:
+            return None
+        raise ValueError(f"{model}: the hub cannot be reached; download the model and give its folder") from error
+    except EntryNotFoundError:
+        return None
+    except (HfHubHTTPError, OSError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ValueError(f"{model} cannot be loaded from the hub: {reason}") from error

@@ -2,9 +2,10 @@
 
 import inspect
 import re
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from hydra.utils import get_class
@@ -23,12 +24,17 @@ from gedbd.io.console import code_block, escape_markdown
 from gedbd.io.files import read_object
 from gedbd.io.table_files import read_csv
 
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResult
+
 METHODS = {TEXT: "this model", FROZEN: "its encoder, not fine-tuned"}
 FACTS = ("reports", "in a group", "groups", "pairs", "largest group", "first created", "last created")
 TOOLS = {
     "sentence_transformers": ("gedbd", "torch", "transformers", "sentence-transformers"),
     "onnx": ("gedbd", "torch", "transformers", "onnx", "onnxruntime"),
 }
+PAIR_METRICS = ("f1", "precision", "recall", "accuracy", "average_precision")
+RANKING_METRIC = re.compile(r"rr@\d+|mrr|map")
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 # Not of the corpus, whose texts may be private.
 MADE_UP = pd.DataFrame(
@@ -51,7 +57,17 @@ MADE_UP = pd.DataFrame(
 """A made-up report, which shows how a report becomes a text."""
 
 
-def model_card(run: Run, corpus: Corpus, form: str, checkpoint: str, example: str) -> str:
+def model_card(
+    run: Run,
+    corpus: Corpus,
+    form: str,
+    checkpoint: str,
+    example: str,
+    *,
+    license: str | None = None,
+    repository: str | None = None,
+    options: Sequence[str] = (),
+) -> str:
     """The card in Markdown, with front matter for the Hugging Face hub.
 
     Args:
@@ -60,10 +76,13 @@ def model_card(run: Run, corpus: Corpus, form: str, checkpoint: str, example: st
         form: ``sentence_transformers`` or ``onnx``.
         checkpoint: ``best``, which gave the run's numbers, or ``last``.
         example: The text of ``MADE_UP``.
+        license: The hub's identifier of the licence; None claims none.
+        repository: Name of the repository on the hub that the model is for, if there is one.
+        options: By which gedbd's commands load it from there.
     """
     cfg = run.config
     facts = {key: value for key, value in describe_corpus(corpus).items() if key in FACTS and value is not None}
-    options = [f"{key}={value}" for key, value in cfg.split.items() if key != "_target_"]
+    split_options = [f"{key}={value}" for key, value in cfg.split.items() if key != "_target_"]
     about = {
         "form": form,
         "checkpoint": checkpoint,
@@ -73,7 +92,7 @@ def model_card(run: Run, corpus: Corpus, form: str, checkpoint: str, example: st
         "corpus": run.corpus,
         "facts": facts,
         "split": " ".join(_class_summary(cfg.split).split()),
-        "split_options": ", ".join(options),
+        "split_options": ", ".join(split_options),
         "known": cfg.labels.fraction,
         "text": _text_section(cfg.text),
         "example": example,
@@ -85,7 +104,10 @@ def model_card(run: Run, corpus: Corpus, form: str, checkpoint: str, example: st
         "trained_with": read_object(run.folder / "versions.json", "packages")["packages"],
         "exported_with": {name: version(name) for name in TOOLS[form]},
     }
-    front = _front_matter(form, base_model(cfg.encoder))
+    about |= {"license": license, "repository": repository, "load": " ".join(options)}
+    # The run's numbers are those of the best checkpoint.
+    evaluated = _evaluated(run) if checkpoint == "best" else None
+    front = _front_matter(form, base_model(cfg.encoder), license, str(repository or run.corpus), evaluated)
     return _template().render(front=front, **about, **_measured(run))
 
 
@@ -115,7 +137,9 @@ def _text_section(text: Any) -> str:
     return OmegaConf.to_yaml(shown).strip()
 
 
-def _front_matter(form: str, base: str | None) -> str:
+def _front_matter(
+    form: str, base: str | None, license: str | None, name: str, evaluated: "list[EvalResult] | None"
+) -> str:
     from huggingface_hub import ModelCardData
 
     library = form.replace("_", "-")
@@ -124,8 +148,40 @@ def _front_matter(form: str, base: str | None) -> str:
         pipeline_tag="sentence-similarity",
         tags=[library, "sentence-similarity", "feature-extraction", "duplicate-bug-reports", "gedbd"],
         base_model=base,
+        license=license,
+        model_name=name,
+        eval_results=evaluated,
     )
     return str(data.to_yaml())
+
+
+def _evaluated(run: Run) -> "list[EvalResult]":
+    """The run's metrics of the text branch, as the hub reads them."""
+    from huggingface_hub import EvalResult
+
+    # The names of the tasks are those that sentence-transformers gives.
+    tables = {
+        ("binary-classification", "Duplicate pairs"): run.results[["method", *PAIR_METRICS]],
+        ("information-retrieval", "Duplicates among all earlier reports"): run.ranking,
+    }
+    found = []
+    for (task, title), table in tables.items():
+        rows = [] if table is None else table[table["method"] == TEXT].to_dict("records")
+        for name, value in (item for row in rows for item in row.items()):
+            if name in PAIR_METRICS or RANKING_METRIC.fullmatch(str(name)):
+                found.append(
+                    EvalResult(
+                        task_type=task,
+                        task_name=title,
+                        dataset_type="bug-reports",
+                        dataset_name=run.corpus,
+                        dataset_split=run.part,
+                        metric_type=str(name),
+                        metric_name=str(name).replace("_", " "),
+                        metric_value=float(value),
+                    )
+                )
+    return found
 
 
 def _measured(run: Run) -> dict[str, object]:

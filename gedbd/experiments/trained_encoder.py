@@ -2,13 +2,15 @@
 
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.encoders.export_formats import Format, largest_difference, some_texts
-from gedbd.encoders.loaded_encoder import LoadedEncoder
+from gedbd.encoders.hub_repository import HubRepository
+from gedbd.encoders.loaded_encoder import LoadedEncoder, encoder_option
 from gedbd.encoders.qdrant import QdrantCollection
 from gedbd.encoders.vector_files import save_vectors
 from gedbd.evaluation.model_card import MADE_UP, model_card
@@ -55,8 +57,31 @@ def encode_corpus(cfg: DictConfig, weights: Path | None, collection: QdrantColle
     )
 
 
+class Export(NamedTuple):
+    """An exported encoder.
+
+    Attributes:
+        texts: How many texts were encoded with it and with gedbd.
+        difference: The largest difference of their vectors' numbers.
+        options: By which gedbd's commands load it from the hub; none where it was not exported for the hub.
+    """
+
+    texts: int
+    difference: float
+    options: list[str]
+
+
 @stage("export and check")
-def export_run(folder: Path, checkpoint: str, name: str, form: Format, out: Path, cache_dir: str) -> tuple[int, float]:
+def export_run(
+    folder: Path,
+    checkpoint: str,
+    name: str,
+    form: Format,
+    out: Path,
+    cache_dir: str,
+    license: str | None = None,
+    repository: HubRepository | None = None,
+) -> Export:
     """Writes the folder; where its vectors differ from gedbd's, nothing is left behind.
 
     Args:
@@ -66,26 +91,50 @@ def export_run(folder: Path, checkpoint: str, name: str, form: Format, out: Path
         form: The format.
         out: A folder that does not exist, or an empty one.
         cache_dir: Where vectors are kept.
-
-    Returns:
-        How many texts were compared, and the largest difference of their vectors' numbers.
+        license: The hub's identifier of the licence that the model card names; None for none.
+        repository: Where the folder will be uploaded to. It is made before anything is encoded; nothing is uploaded.
 
     Raises:
-        ValueError: If the run is unfinished, its corpus has changed, or the vectors differ.
+        ValueError: If the run is unfinished, its corpus has changed, the hub refuses the repository, or the vectors
+            differ.
     """
     saved, weights = find_run(folder, checkpoint)
     if not (folder / "results.csv").is_file():
         raise ValueError(f"run={folder} is unfinished: resume it with ckpt_path={folder}/checkpoints/last.ckpt")
     corpus = read_corpus(saved.dataset)
     check_corpus(folder, corpus)
+    if repository is not None:
+        repository.create(license)
     encoder: LoadedEncoder = instantiate(saved.encoder, cache_dir=cache_dir)
     encoder.load_weights(weights)
     text: Text = instantiate(saved.text)
     texts = some_texts(text(corpus.reports, encoder.tokenizer, encoder.text_tokens).texts)
     expected = encoder.encode(texts)
+    options = [] if repository is None else _hub_options(repository.name, encoder)
     with whole_folder(out) as fresh:
         form.write(fresh, encoder)
         (example,) = text(MADE_UP, encoder.tokenizer, encoder.text_tokens).texts
-        (fresh / "README.md").write_text(model_card(Run(folder), corpus, name, checkpoint, example))
+        card = model_card(
+            Run(folder),
+            corpus,
+            name,
+            checkpoint,
+            example,
+            license=license,
+            repository=None if repository is None else repository.name,
+            options=options,
+        )
+        (fresh / "README.md").write_text(card, encoding="utf-8")
         difference = largest_difference(form.read(fresh, texts), expected)
-    return len(texts), difference
+    return Export(len(texts), difference, options)
+
+
+def _hub_options(repository: str, encoder: LoadedEncoder) -> list[str]:
+    """The options by which a command loads an exported encoder; see ``LoadedEncoder.load_projection``."""
+    needed = {
+        "pooling": encoder.model.pooling,
+        "dim": encoder.dim,
+        "max_tokens": encoder.max_tokens,
+        "prefix": encoder.prefix or None,
+    }
+    return [f"encoder.model={repository}", *(encoder_option(name, value) for name, value in needed.items())]

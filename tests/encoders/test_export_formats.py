@@ -1,11 +1,13 @@
 """Exported encoders of several architectures, read by sentence-transformers and ONNX Runtime as they are."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from small_models import save_small_model
 from tokenizers import Tokenizer
@@ -61,6 +63,52 @@ def test_the_vectors_are_those_of_gedbd(tmp_path, capfd, architecture, pooling, 
         assert read.similarity_fn_name == "cosine"
         assert {read.prompts[kind] for kind in ("query", "document")} == {options.get("prefix", "")}
         assert read[2].linear.bias.detach().numpy() == pytest.approx(model.projection.bias.detach().numpy())
+        again = load_encoder("again", str(folder), pooling, 8, MAX_TOKENS, prefix=options.get("prefix"))
+        np.testing.assert_allclose(again.encode(TEXTS), expected, atol=1e-6)
+        by_name = gedbd.Encoder(folder, cache_dir=tmp_path / "cache")
+        np.testing.assert_allclose(by_name.encode(TEXTS), expected, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A small exported encoder with a trained projection of 16 numbers to 8."""
+    folder = tmp_path_factory.mktemp("exported")
+    save_small_model(folder / "source", "distilbert")
+    encoder = load_encoder("small", str(folder / "source"), "cls", 8, MAX_TOKENS, prefix="query: ")
+    encoder.is_trained = True
+    (folder / "model").mkdir()
+    FORMATS["sentence_transformers"].write(folder / "model", encoder)
+    return folder / "model"
+
+
+def test_other_options_than_those_of_the_export_are_refused(exported):
+    with pytest.raises(ValueError, match=r"was exported with other options: set encoder.pooling=cls encoder.dim=8"):
+        load_encoder("small", str(exported), "mean", 16, MAX_TOKENS, prefix="query: ")
+    with pytest.raises(ValueError, match=r"set encoder.max_tokens=24 \"encoder.prefix='query: '\"$"):
+        load_encoder("small", str(exported), "cls", 8, 12)
+    with pytest.raises(ValueError, match=r"set encoder.truncate_dim=null$"):
+        load_encoder(
+            "small", str(exported), "cls", 8, MAX_TOKENS, prefix="query: ", truncate_dim=4, matryoshka_dims=[4]
+        )
+
+
+def test_a_damaged_projection_is_refused_and_another_layer_left_out(exported, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(exported, folder)
+    weights = folder / "2_Dense" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(ValueError, match=r"2_Dense/model.safetensors is damaged"):
+        load_encoder("small", str(folder), "cls", 8, MAX_TOKENS, prefix="query: ")
+    save_file({"linear.weight": torch.zeros(8, 5)}, weights)
+    with pytest.raises(ValueError, match="its projection reads 5 numbers, but its encoder gives 16"):
+        load_encoder("small", str(folder), "cls", 8, MAX_TOKENS, prefix="query: ")
+    weights.unlink()
+    with pytest.raises(ValueError, match=r"2_Dense/model.safetensors is missing"):
+        load_encoder("small", str(folder), "cls", 8, MAX_TOKENS, prefix="query: ")
+    about = json.loads((folder / "2_Dense" / "config.json").read_text())
+    about["activation_function"] = "torch.nn.modules.activation.Tanh"
+    (folder / "2_Dense" / "config.json").write_text(json.dumps(about))
+    assert not load_encoder("small", str(folder), "mean", 16, MAX_TOKENS).is_trained
 
 
 def test_the_tokenizer_cuts_and_pads_by_itself(tmp_path, tiny):

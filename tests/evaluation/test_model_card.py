@@ -4,6 +4,7 @@ import json
 
 import pandas as pd
 import pytest
+from huggingface_hub import ModelCard
 from omegaconf import OmegaConf
 
 from gedbd.evaluation.model_card import MADE_UP, base_model, model_card
@@ -60,6 +61,31 @@ def test_the_front_matter_is_what_the_hub_reads(card):
         assert found.pipeline_tag == "sentence-similarity"
         assert found.base_model == "some-one/small-bert"
         assert "license" not in found
+
+
+def test_the_hub_reads_the_metrics_of_the_text_branch_and_the_licence(card, make_corpus, folder):
+    data = ModelCard(card()).data
+    found = {(result.task_type, result.metric_type): result.metric_value for result in data.eval_results}
+    assert found == {
+        **{("binary-classification", name): value for name, value in SCORES.items()},
+        ("information-retrieval", "rr@10"): 0.75,
+        ("information-retrieval", "mrr"): 0.375,
+    }
+    assert {(result.dataset_name, result.dataset_split) for result in data.eval_results} == {("zilla", "test")}
+    assert data.license is None
+    assert ModelCard(card(checkpoint="last")).data.eval_results is None
+    corpus = make_corpus([0, 1, 0, 3, 1, 0], days=range(6))
+    options = ("encoder.model=ann/bugs", "encoder.dim=8")
+    for form in ("sentence_transformers", "onnx"):
+        text = model_card(
+            Run(folder), corpus, form, "best", "Title", license="mit", repository="ann/bugs", options=options
+        )
+        assert ModelCard(text).data.license == "mit"
+        assert "- Licence: mit; that of `some-one/small-bert`, from which it is derived, applies too." in text
+        assert ('SentenceTransformer("ann/bugs")' in text) == (form != "onnx")
+        assert ('folder = snapshot_download("ann/bugs")\n' in text) == (form == "onnx")
+        assert ("```text\nencoder.model=ann/bugs encoder.dim=8\n```" in text) == (form != "onnx")
+        assert "\n\n\n" not in text
 
 
 def test_the_numbers_are_those_of_the_text_branch_beside_the_frozen_encoder(card):

@@ -48,6 +48,12 @@ NOT_RUN = {
         "srun python -m gedbd.train trainer=ddp trainer.num_nodes=2 trainer.devices=4",
         "gedbd encode dataset.path=bugs.csv out=vectors.npz backend=ray backend.workers=16 backend.address=auto",
     ),
+    "needs the Hugging Face hub; uploading and loading are tested with a server on this machine": (
+        "export HF_TOKEN=...",
+        "gedbd export run=outputs/demo/minilm/RUN to=hub repo=OWNER/NAME license=apache-2.0",
+        "gedbd encode dataset=csv dataset.path=bugs.csv out=vectors.npz encoder.model=OWNER/NAME"
+        " encoder.max_tokens=128",
+    ),
     "needs a Qdrant server; sending is tested with the client's own store": (
         "gedbd encode run=outputs/demo/minilm/RUN out=qdrant://127.0.0.1:6333/bugs",
     ),

@@ -55,7 +55,7 @@ class DenseScorer(Scorer):
         """
         if self.checkpoint is None:
             return {}
-        if self.encoder.is_trained:
+        if hasattr(self, "documents_"):
             raise ValueError("the trained weights are loaded: encode without them before fit")
         texts, _ = self.text(documents, self.encoder.tokenizer, self.encoder.text_tokens)
         vectors = {PARTS[TRAIN]: self.encoder.encode(texts)}

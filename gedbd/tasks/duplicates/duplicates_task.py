@@ -204,7 +204,7 @@ def encode_untrained(
     branch: GraphBranch | None,
     everything: bool = False,
 ) -> None:
-    """Encodes reports with the untrained encoder and hands the vectors to those who need them.
+    """Encodes reports with the encoder before its training and hands the vectors to those who need them.
 
     They are a baseline (``data.frozen`` and the column ``score_frozen`` of the evaluated pairs), the first rows of the
     graph's nodes, and what the first epoch draws hard negatives by.
@@ -212,7 +212,7 @@ def encode_untrained(
     Args:
         data: The data; its evaluated parts are scored.
         texts: Texts of all N reports.
-        encoder: The encoder, untrained.
+        encoder: The encoder before its training; it has a trained projection if it was exported by gedbd.
         branch: The graph branch, if there is one.
         everything: Encode all reports, whatever reads their vectors.
     """
@@ -221,7 +221,7 @@ def encode_untrained(
     needs_all = everything or fills_nodes or samples_hard
     rows = np.arange(len(texts)) if needs_all else data.needed(*data.evaluated)
     vectors = encoder.pool([texts[row] for row in rows])
-    data.frozen = (rows, unit_rows(vectors))
+    data.frozen = (rows, unit_rows(encoder.project(vectors) if encoder.is_trained else vectors))
     score_frozen(data.pairs, data.evaluated, *data.frozen)
     if fills_nodes or samples_hard:
         z_text = encoder.project(vectors)
