@@ -89,7 +89,7 @@ ARCHITECTURES = {
     "distilbert": (DistilBertModel, DistilBertConfig),
 }
 # Options whose models are read from the hub, with their architecture among the small models.
-SMALL_MODELS = dict.fromkeys(("arctic", "bge_small", "e5_small", "gte_small"), "bert")
+SMALL_MODELS = dict.fromkeys(("arctic", "bge_small", "e5_small", "gte_small", "multi_qa_minilm"), "bert")
 SMALL_MODELS |= dict.fromkeys(("gte_modernbert", "modernbert", "modernbert_embed"), "modernbert")
 SMALL_MODELS |= {"mpnet": "mpnet", "multilingual_e5_small": "xlm-roberta", "nomic": "nomic"}
 

@@ -29,6 +29,7 @@ ARCHITECTURES = {  # those whose architecture or tokenizer differs come first
     "arctic": "bert",
     "bge_small": "bert",
     "gte_small": "bert",
+    "multi_qa_minilm": "bert",
 }
 # From the model cards: pooling, prefix for texts of one kind, and sizes that vectors may be truncated to.
 CARDS = {
@@ -41,6 +42,7 @@ CARDS = {
     "bge_small": ("cls", None, None),
     "e5_small": ("mean", "query: ", None),
     "gte_small": ("mean", None, None),
+    "multi_qa_minilm": ("mean", None, None),
     "multilingual_e5_small": ("mean", "query: ", None),
 }
 
