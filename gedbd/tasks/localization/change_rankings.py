@@ -106,7 +106,7 @@ def query_metrics(task: RankingTask, ranking: Ranking) -> pd.DataFrame:
 def capped_recall_at(task: RankingTask, ranking: Ranking, k: int) -> np.ndarray:
     """Relevant candidates among the first k over the most that could be there, ``(Q,)``: with 2 relevant ones, 2."""
     most = [max(1, min(k, len(task.relevant(index)))) for index in range(len(task.queries))]
-    return precision_at(task, ranking, k) * k / np.array(most)
+    return np.asarray(precision_at(task, ranking, k) * k / np.array(most))
 
 
 def precision_at(task: RankingTask, ranking: Ranking, k: int) -> np.ndarray:
