@@ -34,7 +34,7 @@ from gedbd.io.console import code_block, escape_markdown, print_line, print_path
 from gedbd.io.table_files import read_csv, safe_cells, write_csv
 from gedbd.service.webhook.receiver import suggest_duplicates
 from gedbd.tasks.confirmation.confirmation_output import table7_markdown
-from gedbd.tasks.localization.localization_output import table3_markdown
+from gedbd.tasks.localization.localization_output import tables24_markdown
 from gedbd.triage.answer import print_matches
 from gedbd.triage.bug_report import Explanation, Match, Report, check_report
 
@@ -192,7 +192,7 @@ MARKDOWN_WRITERS: dict[str, Callable[[Path, str], str]] = {
         .replace("<!-- report: A -->", "")
         .replace("<!-- end -->", "")
     ),
-    "table3": lambda folder, text: table3_markdown(text, pd.DataFrame({"method": [text]})),
+    "tables24": lambda folder, text: tables24_markdown(text, pd.DataFrame({"method": [text]})),
     "table7": lambda folder, text: table7_markdown(text, pd.DataFrame({"method": [text]})),
     "note": lambda folder, text: f"# A\n\n- {escape_markdown(text)}\n",
     "code": lambda folder, text: code_block(f"{text}\n```\n````x {text}"),

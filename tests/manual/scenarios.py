@@ -155,7 +155,7 @@ SCENARIOS = {
         options={
             "gedbd train task=pretraining": f"{SMALL_CODE} trainer=smoke",
             "gedbd train task=localization": SHORT_HMCBL,
-            "gedbd train experiment=locate_table3": "encoder=tiny",
+            "gedbd train experiment=locate_tables24": "encoder=tiny",
             "gedbd train experiment=locate_ablation": SHORT_HMCBL,
         },
     ),

@@ -90,15 +90,23 @@ def measure(level: Level, scorer: Scorer, console: Console, name: str) -> tuple[
 
 
 def query_metrics(task: RankingTask, ranking: Ranking) -> pd.DataFrame:
-    """MRR, MAP, RR@k and P@k of every query.
+    """MRR, MAP, RR@k, P@k and R_cap@k of every query.
 
     RR@k is 1 if an inducing change is among the first k, which papers on localization call hit@k or top@k. P@k is the
-    share of the first k that are inducing.
+    share of the first k that are inducing. R_cap@k is the number of inducing changes among the first k, divided by
+    the smaller one of k and the number of all inducing candidates; the authors of SemanticCodeBERT call it P@k.
     """
     values = per_query(ranking.queries)
     kept = [name for name in values if not str(name).startswith("map@")]
     counts = {f"p@{k}": precision_at(task, ranking, k) for k in PRECISION_AT}
-    return values[kept].assign(**counts)
+    capped = {f"r_cap@{k}": capped_recall_at(task, ranking, k) for k in PRECISION_AT}
+    return values[kept].assign(**counts, **capped)
+
+
+def capped_recall_at(task: RankingTask, ranking: Ranking, k: int) -> np.ndarray:
+    """Relevant candidates among the first k over the most that could be there, ``(Q,)``: with 2 relevant ones, 2."""
+    most = [max(1, min(k, len(task.relevant(index)))) for index in range(len(task.queries))]
+    return np.asarray(precision_at(task, ranking, k) * k / np.array(most))
 
 
 def precision_at(task: RankingTask, ranking: Ranking, k: int) -> np.ndarray:

@@ -14,7 +14,6 @@ from gedbd.tasks.localization.change_rankings import RankingMethod
 from gedbd.tasks.localization.localization_protocol import Level
 
 LINEAR = "linear"
-BEST_PART = "_best_part"
 RANDOM_CANDIDATES = 2_000  # of a training report: most inducing hunks are below any shortlist
 MakeScorer = Callable[[], Scorer]
 
@@ -52,7 +51,8 @@ class MethodOptions:
         baseline: The scorer that the others are compared with.
         sums: By id, the scorers of a sum of equal weights, standardised over the candidates of a report.
         linear: The scorers of the sum with learnt weights; none leaves it out.
-        parts: The scorers by whose best part files and commits are ranked too.
+        parts: The scorers by which commits are ranked by their best file and by their best hunk too, and files by their
+            best hunk.
         only: By scorer, the granularities that it ranks, none to leave it out; of others all. Sums and ``linear`` do
             without it elsewhere.
     """
@@ -99,9 +99,10 @@ def make_methods(
     usable = {name: Shared(make) for name, make in scorers.items() if granularity in options.ranked(name)}
     methods = {name: fixed_method(scorer) for name, scorer in usable.items()}
     for name in options.parts:
-        finer = [one for one in options.ranked(name) if GRANULARITIES.index(one) > GRANULARITIES.index(granularity)]
-        if finer:
-            methods[f"{name}{BEST_PART}"] = fixed_method(by_best_part(scorers[name](), corpus, granularity, finer[-1]))
+        for part in parts_of(granularity):
+            if part in options.ranked(name):
+                scorer = by_best_part(scorers[name](), corpus, granularity, part)
+                methods[best_part_id(name, part)] = fixed_method(scorer)
     for name, names in options.sums.items():
         chosen = {one: usable[one] for one in names if one in usable}
         if chosen:
@@ -112,17 +113,33 @@ def make_methods(
     return methods
 
 
-def by_best_part(scorer: Scorer, corpus: ChangeCorpus, granularity: Granularity, finest: Granularity) -> Scorer:
+def parts_of(granularity: Granularity) -> tuple[Granularity, ...]:
+    """The granularities of the parts of a change: of a commit its files and hunks."""
+    return GRANULARITIES[GRANULARITIES.index(granularity) + 1 :]
+
+
+def best_part_id(name: str, part: Granularity) -> str:
+    """The id of the method that ranks by the best part: ``bm25_diff_best_hunk``."""
+    return f"{name}_best_{part}"
+
+
+def encoded_unit(method: str) -> Granularity:
+    """What a method that ranks commits reads one by one, by its id: ``bm25_diff_best_hunk`` reads hunks."""
+    parts = [part for part in parts_of("commit") if method.endswith(best_part_id("", part))]
+    return parts[0] if parts else "commit"
+
+
+def by_best_part(scorer: Scorer, corpus: ChangeCorpus, granularity: Granularity, part: Granularity) -> Scorer:
     """A scorer of hunks as one of files or commits, or one of files as one of commits.
 
     Args:
-        scorer: Scores changes of the granularity ``finest``.
+        scorer: Scores changes of the granularity ``part``.
         corpus: The history.
-        granularity: What is to be scored, coarser than ``finest``.
-        finest: See ``scorer``.
+        granularity: What is to be scored, coarser than ``part``.
+        part: See ``scorer``.
     """
     made = scorer
-    if finest == "hunk":
+    if part == "hunk":
         made = BestPart(made, corpus.hunks.table, "file")
     return BestPart(made, corpus.files.table, "commit") if granularity == "commit" else made
 

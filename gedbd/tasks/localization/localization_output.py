@@ -22,6 +22,7 @@ from gedbd.io.console import escape_markdown
 from gedbd.io.files import locate, write_text
 from gedbd.io.table_files import read_csv, write_parquet
 from gedbd.tasks.localization.change_rankings import MAX_RANK, MeasuredMethod
+from gedbd.tasks.localization.compared_methods import encoded_unit
 from gedbd.tasks.localization.localization_results import LocalizationResult
 
 PROTOCOL_TEXT = (
@@ -36,7 +37,11 @@ PROTOCOL_TEXT = (
     " them is due to the text."
 )
 PART_TEXT = (
-    " best part: a file's score is that of its best hunk, and a commit's that of its best file, so of its best hunk."
+    " best file, best hunk: a commit's score is that of its best file or hunk, and a file's that of its best hunk."
+)
+OWN_TASK_TEXT = (
+    " What is ranked here are the inducing {granularity}s themselves, which no paper does: the published table ranks"
+    " commits by their {granularity}s, as the methods best {granularity} of the commits do."
 )
 KNOWN_TEXT = (
     "A few changes, such as the import of a project, induced very many bugs, and a ranker may remember them. known: the"
@@ -51,9 +56,17 @@ COLUMNS = (
 )
 MAX_CURVES = 6
 TICKS = (1, 5, 10, 20, 100)
-METRICS = ("mrr", "map", "p@1", "p@3", "p@5")
+PUBLISHED_UNITS = {"commit": "commits", "file": "commits, by their best file", "hunk": "commits, by their best hunk"}
+# P@k of the authors' code is R_cap@k, see ``query_metrics``.
+PUBLISHED_METRICS = {"mrr": "mrr", "map": "map", "p@1": "r_cap@1", "p@3": "r_cap@3", "p@5": "r_cap@5"}
+IMPOSSIBLE = "cannot be: P@1 is above MRR"
+INCOMPLETE = "not all legible in our copy"
 REMARK = (
-    "Labels, reports and candidates differ from the paper's, so no number here repeats or refutes one of the paper's:"
+    "All rows rank commits: those of files and hunks by the best file or hunk of a commit, as the authors' code does."
+    " P@k is the number of inducing commits among the first k, divided by k or, if that is smaller, by the number of"
+    " inducing commits, likewise as in their code; the paper's formula divides by k, as p@k of ranking.csv does."
+    " No report has a P@1 above its reciprocal rank, so published rows where P@1 is above MRR cannot be right."
+    " Labels, reports and candidates differ from the paper's, so no number here repeats or refutes one of the paper's:"
     " its reports are 200 of AspectJ and 193 of Tomcat with labels of another data set, and its candidates are 2,939"
     " and 10,034 commits."
 )
@@ -68,7 +81,7 @@ def write_result(
     Args:
         folder: The run folder.
         result: What the run has measured.
-        published: Write the paper's numbers beside the measured ones, ``table3.csv`` and ``table3.md``.
+        published: Write the paper's numbers beside the measured ones, ``tables24.csv`` and ``tables24.md``.
         loggers: Loggers of the run.
         console: Where tables are shown.
     """
@@ -76,14 +89,15 @@ def write_result(
     ranking = result.ranking
     tables = {"results": result.results, "ranking": ranking, "known": result.known}
     if published:
-        tables["table3"] = beside_published(ranking, name)
-        write_text(folder / "table3.md", table3_markdown(name, tables["table3"]))
+        tables["tables24"] = beside_published(ranking, name)
+        write_text(folder / "tables24.md", tables24_markdown(name, tables["tables24"]))
     write_text(folder / "results.md", "\n".join([escape_markdown(result.summary), "", *markdown(show(ranking)), ""]))
     write_queries(folder, result)
     shown = {}
     for level in result.levels:
         rows = ranking[ranking["granularity"] == level.granularity]
-        shown[f"{name}, {len(level.task):,} test reports: {level.granularity}s"] = with_intervals(rows[list(SHOWN)])
+        what = "commits" if level.granularity == "commit" else f"inducing {level.granularity}s (not in the paper)"
+        shown[f"{name}, {len(level.task):,} test reports: {what}"] = with_intervals(rows[list(SHOWN)])
     metrics = {
         f"test/{row['granularity']}/{row['method']}/{metric}": float(row[metric])
         for row in ranking.to_dict("records")
@@ -139,12 +153,14 @@ def sections(result: LocalizationResult, tables: Mapping[str, pd.DataFrame]) -> 
     for level in result.levels:
         rows = ranking[ranking["granularity"] == level.granularity]
         text = f"{len(level.task):,} reports against the {len(level.inputs.documents):,} {level.granularity}s before."
+        if level.granularity != "commit":
+            text += OWN_TASK_TEXT.format(granularity=level.granularity)
         columns = [name for name in COLUMNS if name in rows]
         made.append(Section(f"{level.granularity.capitalize()}s", text, [rows[columns]]))
     known = result.known.sort_values("inducing_change", kind="stable")
     made.append(Section("Changes that had induced an earlier bug", KNOWN_TEXT, [known]))
-    if "table3" in tables:
-        made.append(Section("Beside the paper", REMARK, [tables["table3"]]))
+    if "tables24" in tables:
+        made.append(Section("Beside the paper", REMARK, [tables["tables24"]]))
     if len(result.epochs):
         text = "The training of HMCBL; validation is the latest part of the first half."
         training = ("training", "Losses and MRR on validation by epoch", training_curves(result.epochs))
@@ -223,25 +239,35 @@ def training_curves(epochs: pd.DataFrame) -> Figure:
 
 
 def beside_published(table: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The paper's rows of a project, then the measured ones.
+    """The paper's rows of a project, then the measured ones: all rank commits, by what an encoder reads of them.
 
     Args:
-        table: See ``ranking_table``.
+        table: See ``ranking_table``; of it, the rows that rank commits.
         name: Name of the corpus, such as ``tomcat``; one that the paper does not have gets no published rows.
 
     Returns:
-        ``granularity``, ``method``, ``source`` (``Table 2``, ``Table 4`` or ``here``) and ``METRICS``; the rows of a
-        granularity follow each other.
+        ``ranked`` (see ``PUBLISHED_UNITS``; rows of the same follow each other), ``method``, ``source`` (``Table 2``,
+        ``Table 4`` or ``here``), the metrics by their published names, and ``remark`` on published numbers.
     """
     published = read_csv(locate("pkg://gedbd.tasks.localization/published.csv"), "mrr")
-    chosen = published[published["project"].str.lower() == name.lower()]
-    columns = ["granularity", "method", "source", *METRICS]
-    both = pd.concat([chosen[columns], table.assign(source="here")[columns]], ignore_index=True)
-    order = {granularity: place for place, granularity in enumerate(dict.fromkeys(table["granularity"]))}
-    both = both[both["granularity"].isin(order)]
-    return both.sort_values("granularity", key=lambda column: column.map(order), kind="stable", ignore_index=True)
+    published = published[(published["project"].str.lower() == name.lower()) & (published["source"] != "Table 3")]
+    commits = table[table["granularity"] == "commit"]
+    values = {metric: commits[ours] for metric, ours in PUBLISHED_METRICS.items()}
+    units = commits["method"].map(encoded_unit)
+    measured = commits[["method"]].assign(unit=units, source="here", remark="", **values)
+    both = pd.concat([published.assign(remark=published_remarks(published)), measured], ignore_index=True)
+    both = both.sort_values("unit", key=lambda units: units.map(list(PUBLISHED_UNITS).index), kind="stable")
+    both = both.assign(ranked=both["unit"].map(PUBLISHED_UNITS))
+    return both[["ranked", "method", "source", *PUBLISHED_METRICS, "remark"]].reset_index(drop=True)
 
 
-def table3_markdown(name: str, table: pd.DataFrame) -> str:
+def published_remarks(published: pd.DataFrame) -> np.ndarray:
+    """What is wrong with each published row, ``(N,)``; empty for most."""
+    incomplete = published[list(PUBLISHED_METRICS)].isna().any(axis=1)
+    remarks = np.where(published["p@1"] > published["mrr"], IMPOSSIBLE, "")
+    return np.where(incomplete, INCOMPLETE, remarks)
+
+
+def tables24_markdown(name: str, table: pd.DataFrame) -> str:
     """The table in Markdown, under a line that names the corpus and one that says what differs."""
     return "\n".join([f"{escape_markdown(name)}, test half.", "", REMARK, "", *markdown(show(table)), ""])

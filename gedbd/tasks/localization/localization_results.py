@@ -13,7 +13,8 @@ from gedbd.evaluation.significance import compare_means, mean_interval
 from gedbd.tasks.localization.change_rankings import EarlierBugs, MeasuredMethod
 from gedbd.tasks.localization.localization_protocol import Level
 
-METRICS = ("mrr", "map", "p@1", "p@3", "p@5", "rr@1", "rr@3", "rr@5", "rr@10", "rr@20", "rr@100")
+CAPPED = ("r_cap@1", "r_cap@3", "r_cap@5")
+METRICS = ("mrr", "map", "p@1", "p@3", "p@5", *CAPPED, "rr@1", "rr@3", "rr@5", "rr@10", "rr@20", "rr@100")
 COMPARED = ("mrr", "rr@10")
 
 

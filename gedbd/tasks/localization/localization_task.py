@@ -21,12 +21,13 @@ from gedbd.io.table_files import read_csv
 from gedbd.retrieval.scorers.scorer_contract import Scorer
 from gedbd.tasks.localization.change_rankings import EARLIER_BUGS, EarlierBugs, MeasuredMethod, measure, rank_level
 from gedbd.tasks.localization.compared_methods import (
-    BEST_PART,
     LINEAR,
     MakeScorer,
     MethodOptions,
+    best_part_id,
     fixed_method,
     make_methods,
+    parts_of,
 )
 from gedbd.tasks.localization.hmcbl import (
     COSINE,
@@ -168,8 +169,8 @@ class LocalizationTask:
             measured += rank_level(level, methods, range(seed, seed + self.seeds), console)
         trained_ids = () if self.model is None else self.model.ids
         known = {one.method for one in measured}
-        best_parts = [name for id_ in trained_ids for name in (id_, f"{id_}{BEST_PART}")]
-        first = tuple(name for name in (*best_parts, *self.learnt, LINEAR) if name in known)
+        by_part = [best_part_id(id_, part) for id_ in trained_ids for part in parts_of("commit")]
+        first = tuple(name for name in (*trained_ids, *by_part, *self.learnt, LINEAR) if name in known)
         return LocalizationResult(corpus, levels, tuple(measured), self.compared.baseline, first, epochs)
 
     def _validate(self, corpus: ChangeCorpus, level: Level, seed: int, console: Console) -> float:

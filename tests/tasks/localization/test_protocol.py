@@ -118,6 +118,10 @@ def test_metrics_of_a_ranking_made_by_hand(ranked):
     # Of the first three, one is relevant; the second report has two candidates only, and the third place is a miss.
     assert values["p@3"].tolist() == [1 / 3, 1 / 3]
     assert values["p@5"].tolist() == [2 / 5, 1 / 5]
+    # Both have two linked changes; the second report's change 4 is later than the report, so one is left to find.
+    assert values["r_cap@1"].tolist() == [0, 0]
+    assert values["r_cap@3"].tolist() == [1 / 2, 1]
+    assert values["r_cap@5"].tolist() == [1, 1]
 
 
 def test_means_over_seeds_and_differences_from_the_baseline():
@@ -128,7 +132,7 @@ def test_means_over_seeds_and_differences_from_the_baseline():
                 {"query": range(len(ranks)), "rank": ranks, "average_precision": 0.5, "reachable": True}
             )
             table = table.assign(**{f"average_precision@{k}": 0.0 for k in (1, 3, 5, 10, 20, 100)})
-            frames.append(per_query(table).assign(**{"p@1": 0.0, "p@3": 0.0, "p@5": 0.0}))
+            frames.append(per_query(table).assign(**{f"{name}@{k}": 0.0 for name in ("p", "r_cap") for k in (1, 3, 5)}))
         return MeasuredMethod(method, "commit", tuple(frames), None)
 
     table = ranking_table([measured("learnt", [1, 2], [1, 4]), measured("bm25", [2, 4])], "bm25").set_index("method")
