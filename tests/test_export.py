@@ -157,7 +157,12 @@ def test_the_code_of_the_card_runs(request, monkeypatch, form):
         (["run=graph", "out=graph"], "out=graph exists and is not an empty folder"),
         (["run=graph", "out=texts"], "out=texts exists and is not an empty folder"),
         (["run=graph", "out=nowhere/new"], "out=nowhere/new cannot be written"),
-        (["run=graph", "out=new", "to=disk"], "to=disk is unknown: choose folder or hub"),
+        (["run=graph", "out=new", "to=disk"], "to=disk is unknown: choose folder, hub, pairs"),
+        (["run=graph", "to=pairs"], "out= is required, for example: out=my-pairs"),
+        (["run=graph", "to=pairs", "out=texts"], "out=texts exists and is not an empty folder"),
+        (["run=unscored", "to=pairs", "out=new"], "run=unscored has scored no pairs: finish it, or give a run of"),
+        (["run=changed", "to=pairs", "out=new"], "the corpus small has changed since the run was trained"),
+        (["run=other_pairs", "to=pairs", "out=new"], "run=other_pairs: other pairs are drawn now than the run has"),
         (["run=graph", "to=hub"], "repo= is required with to=hub, for example: repo=OWNER/NAME"),
         (["run=graph", "out=new", "repo=ann/new"], "repo=ann/new is used only with to=hub: add to=hub"),
         (["run=nowhere", "to=hub", "repo=ann/new"], "nowhere is not a run folder"),
@@ -170,9 +175,12 @@ def test_the_code_of_the_card_runs(request, monkeypatch, form):
 )
 def test_mistakes_are_told_in_one_line(home, graph_run, options, message):
     folder, command = home
-    for name in ("unfinished", "changed"):
+    for name in ("unfinished", "changed", "unscored", "other_pairs"):
         shutil.copytree(graph_run, folder / name, dirs_exist_ok=True)
     (folder / "unfinished" / "results.csv").unlink()
+    (folder / "unscored" / "predictions.parquet").unlink()
+    predictions = pd.read_parquet(graph_run / "predictions.parquet")
+    predictions.assign(id_1=predictions["id_2"]).to_parquet(folder / "other_pairs" / "predictions.parquet")
     (folder / "changed" / "versions.json").write_text(f'{{"schema": {SCHEMA}, "corpus": "another"}}')
     (folder / "texts").touch()
     with pytest.raises(SystemExit, match=message):
@@ -187,6 +195,57 @@ def test_a_missing_package_is_told_before_anything_is_read(home, monkeypatch, fo
     (home[0] / "empty_run" / "config.yaml").touch()  # reading it would fail with another message
     with pytest.raises(SystemExit, match=rf"{package} is not installed: pip install 'gedbd\[export\]'"):
         home[1](gedbd.commands.export, "run=empty_run", "out=new", f"format={form}")
+
+
+@pytest.fixture(scope="module")
+def pairs(home, graph_run):
+    """The pairs and queries of the run with a graph."""
+    home[1](gedbd.commands.export, "run=graph", "to=pairs", "out=pairs")
+    return home[0] / "pairs"
+
+
+def test_f1_and_rr_at_10_follow_from_the_exported_pairs(graph_run, pairs, monkeypatch, capsys):
+    results = pd.read_csv(graph_run / "results.csv").set_index("method")
+    ranking = pd.read_csv(graph_run / "ranking.csv").set_index("method")
+    scored = pd.read_parquet(pairs / "predictions.parquet").query("part == 'test'")
+    for method, column in {"text_graph": "score", "text": "score_text", "frozen": "score_frozen"}.items():
+        predicted = scored[column] >= results["threshold"][method]
+        f1 = 2 * (predicted & (scored["label"] == 1)).sum() / (predicted.sum() + scored["label"].sum())
+        assert f1 == pytest.approx(results["f1"][method], abs=1e-6)
+        ranks = pd.read_parquet(pairs / "ranks.parquet").query("protocol == 'earlier' and method == @method")
+        assert (ranks["rank"] <= 10).mean() == pytest.approx(ranking["rr@10"][method], abs=1e-12)
+    monkeypatch.chdir(pairs)
+    text = (pairs / "README.md").read_text()
+    exec(re.search(r"```python\n(.*?)```", text, flags=re.DOTALL)[1], {})
+    f1, rr = (float(line.split()[1]) for line in capsys.readouterr().out.splitlines())
+    assert (f1, rr) == pytest.approx((results["f1"].iloc[0], ranking["rr@10"].iloc[0]), abs=1e-6)
+    assert f"The run has F1 {f1:.3f} and RR@10 {rr:.3f}." in text
+
+
+def test_vectors_rank_the_exported_queries_as_the_run_did(graph_run, pairs):
+    tables = {path.stem: pd.read_parquet(path) for path in pairs.glob("*.parquet")}
+    corpus, _, vectors = own_vectors(graph_run)
+    reports = tables["reports"]
+    assert list(reports.columns) == ["id", "title", "description", "created_at", "group", "part"]
+    assert reports["part"].value_counts().to_dict() == {"train": 120, "val": 40, "test": 40}
+    assert list(reports["title"]) == list(corpus.reports["title"])
+    assert set(tables["pairs"]["part"]) == {"train", "val", "test"}
+    drawn = tables["pairs"].merge(tables["predictions"], on=["id_1", "id_2", "label", "part"])
+    assert len(drawn) == len(tables["predictions"]) == (tables["pairs"]["part"] != "train").sum()
+    group = reports.set_index("id")["group"]
+    assert (
+        (group[tables["pairs"]["id_1"]].values == group[tables["pairs"]["id_2"]].values) == tables["pairs"]["label"]
+    ).all()
+    row_of = {report: row for row, report in enumerate(reports["id"])}
+    ranks = tables["ranks"].query("method == 'text'").set_index("id")["rank"]
+    asked = tables["candidates"].query("part == 'test'").set_index("id")
+    assert set(asked.index) == set(ranks.index) == set(tables["queries"].query("part == 'test'")["id"])
+    relevant = tables["relevant"].query("part == 'test'").groupby("id")["relevant"].agg(set)
+    for query, candidate in asked.iterrows():
+        found = reports.iloc[candidate["start"] : candidate["stop"]]
+        best = pd.Series(vectors[found.index] @ vectors[row_of[query]]).groupby(found["group"]).max()
+        assert relevant[query] == set(found["id"][found["group"] == group[query]])
+        assert ranks[query] == pytest.approx((best > best[group[query]] + 1e-6).sum() + 1, abs=1)
 
 
 @pytest.mark.slow  # three commands; tests/encoders/test_hub_repository.py is quick

@@ -1,4 +1,4 @@
-"""Export a trained encoder to a folder that other programs can read without gedbd, or to the Hugging Face hub."""
+"""Export a trained encoder to a folder or the Hugging Face hub, or the pairs and queries that a run was measured on."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,19 +9,42 @@ from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.saved_options import check_run_folder
 from gedbd.io.console import open_console, print_line, print_next_step, print_path
 
+DESTINATIONS = ("folder", "hub", "pairs")
+
 
 @command("export")
 def main(cfg: DictConfig) -> None:
-    """Writes a run's text branch, and keeps or uploads the folder only if its vectors equal gedbd's."""
-    if cfg.to not in ("folder", "hub"):
-        raise ValueError(f"to={cfg.to} is unknown: choose folder or hub")
-    if cfg.to == "folder" and cfg.out is None:
-        raise ValueError("out= is required, for example: out=my-model")
+    """Writes or uploads a run's text branch if its vectors equal gedbd's, or writes the run's pairs and queries."""
+    if cfg.to not in DESTINATIONS:
+        raise ValueError(f"to={cfg.to} is unknown: choose {', '.join(DESTINATIONS)}")
+    if cfg.to != "hub" and cfg.out is None:
+        raise ValueError(f"out= is required, for example: out=my-{'pairs' if cfg.to == 'pairs' else 'model'}")
     if cfg.to == "hub" and cfg.repo is None:
         raise ValueError("repo= is required with to=hub, for example: repo=OWNER/NAME")
-    if cfg.to == "folder" and cfg.repo is not None:
+    if cfg.to != "hub" and cfg.repo is not None:
         raise ValueError(f"repo={cfg.repo} is used only with to=hub: add to=hub")
     check_run_folder(Path(cfg.run))
+    if cfg.to == "pairs":
+        write_pairs(cfg)
+    else:
+        write_model(cfg)
+
+
+def write_pairs(cfg: DictConfig) -> None:
+    """Writes the pairs and queries of a run."""
+    with gc_paused():
+        from gedbd.encoders.export_formats import check_free
+        from gedbd.experiments.pairs_export import export_pairs
+
+    out = Path(cfg.out)
+    check_free(out)
+    console = open_console()
+    export_pairs(Path(cfg.run), out, console)
+    print_path(console, "reports, pairs, queries and what the run scored; README.md says what is what:", out)
+
+
+def write_model(cfg: DictConfig) -> None:
+    """Writes a run's text branch, and keeps or uploads the folder only if its vectors equal gedbd's."""
     with gc_paused():
         from gedbd.encoders.export_formats import check_free, find_format
         from gedbd.encoders.hub_repository import HubRepository

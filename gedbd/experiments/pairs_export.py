@@ -1,0 +1,180 @@
+"""The corpus, the split, the pairs and the queries of a run, as Parquet files: others compare with it on the same."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from hydra.utils import get_class
+from omegaconf import DictConfig
+from rich.console import Console
+
+from gedbd.configuration.saved_options import NOT_ENCODING, read_saved
+from gedbd.corpora.splits import PARTS
+from gedbd.evaluation.run_folders import PREDICTIONS, Run
+from gedbd.experiments.checkpoint import check_corpus
+from gedbd.experiments.corpus_reading import read_corpus
+from gedbd.experiments.prepare import PreparedData, prepare_corpus
+from gedbd.io.console import print_line, stage
+from gedbd.io.files import whole_folder, write_text
+from gedbd.io.table_files import write_parquet
+from gedbd.retrieval.ranking_tasks import RankingTask
+
+SECTIONS = ("labels", "pairs", "ranking")
+PAIR = ["id_1", "id_2", "label", "part"]
+README = """\
+# Pairs and queries of {corpus}
+
+Reports, split, pairs and queries of a run of gedbd ({method}), and what the run scored: to compare another method on
+the same pairs. Split: {split}. Known share of the training part's groups: {known}.
+
+**`reports.parquet` holds the reports' texts: share it only if you may share these.**
+
+| file | one row for each | columns |
+|---|---|---|
+| `reports.parquet` | report, in chronological order | id, title, description, created_at (UTC), group (id of the \
+oldest report of its duplicate group), part (empty: none) |
+| `pairs.parquet` | pair that was drawn | id_1 (the earlier report), id_2, label (1: duplicates), part |
+| `predictions.parquet` | scored pair of the parts val and {part} | id_1, id_2, label, part, score and predicted (of \
+the run's own method), scores of its other methods |
+| `queries.parquet` | query of a protocol | protocol, part, id, unit (what a rank counts) |
+| `candidates.parquet` | range of candidates of a query | protocol, part, id, start, stop: the rows start to stop - 1 \
+of `reports.parquet`, counted from 0 |
+| `relevant.parquet` | report that a query should find | protocol, part, id, relevant |
+| `ranks.parquet` | query of the part {part} and method of the run | protocol, part, method, id, rank of the first \
+relevant report (missing: none is among the candidates) |
+
+Where the unit is groups, a group has the score of its best candidate, and ranks count groups. Scores are compared in
+float32; of equal ones, the older report comes first.
+
+```python
+import pandas as pd
+
+scored = pd.read_parquet("predictions.parquet").query("part == '{part}'")
+hits = (scored["label"] * scored["predicted"]).sum()
+print("F1", 2 * hits / (scored["label"].sum() + scored["predicted"].sum()))
+{ranks}```
+
+The run has {scores}.
+"""
+RANKS = """\
+ranks = pd.read_parquet("ranks.parquet").query("protocol == '{protocol}' and method == '{method}'")
+print("RR@10", (ranks["rank"] <= 10).mean())
+"""
+
+
+@stage("export pairs and queries")
+def export_pairs(folder: Path, out: Path, console: Console) -> None:
+    """Writes reports, pairs, queries, their candidates, and what the run scored, with a README.
+
+    Args:
+        folder: The folder of a finished training or baseline on the pairs of one tracker.
+        out: A folder that does not exist, or an empty one.
+        console: Where counts go.
+
+    Raises:
+        ValueError: If the run is unfinished or of another kind, its corpus has changed, or other pairs are drawn now.
+    """
+    saved = read_saved(folder, left_out=NOT_ENCODING)
+    run = Run(folder)
+    _check_has_pairs(run, saved)
+    corpus = read_corpus(saved.dataset)
+    check_corpus(folder, corpus)
+    prepared = prepare_corpus(saved, corpus)
+    ids = prepared.corpus.reports["id"].to_numpy(dtype=object)
+    pairs = pd.DataFrame(
+        {
+            "id_1": ids[prepared.pairs["earlier"]],
+            "id_2": ids[prepared.pairs["later"]],
+            "label": prepared.pairs["label"].to_numpy(),
+            "part": prepared.pairs["part"].to_numpy(),
+        }
+    )
+    scores = [name for name in run.predictions if str(name).startswith("score")]
+    predictions = run.predictions[[*PAIR, "predicted", *scores]]
+    drawn = pairs[pairs["part"].isin(predictions["part"].unique())]
+    if len(drawn) != len(predictions) or len(drawn.merge(predictions, on=PAIR)) != len(drawn):
+        raise ValueError(
+            f"run={folder}: other pairs are drawn now than the run has scored: export with the version of gedbd and the"
+            f" feedback that it was made with ({folder}/versions.json)"
+        )
+    tables = {"reports": _reports(prepared), "pairs": pairs, "predictions": predictions, **_queries(prepared, ids)}
+    if run.queries is not None:
+        tables["ranks"] = run.queries[["protocol", "part", "method", "id", "rank"]]
+    with whole_folder(out) as fresh:
+        for name, table in tables.items():
+            write_parquet(fresh / f"{name}.parquet", table)
+        write_text(fresh / "README.md", _readme(run))
+    print_line(console, ", ".join(f"{name} {len(table):,}" for name, table in tables.items()))
+
+
+def _check_has_pairs(run: Run, saved: DictConfig) -> None:
+    """Raises ValueError unless a run is finished and has scored pairs that ``prepare_corpus`` draws."""
+    absent = [name for name in SECTIONS if name not in saved]
+    if absent:
+        raise ValueError(
+            f"run={run.folder}: it has drawn no pairs (no section {absent[0]}): give a run of another task"
+        )
+    if not (run.folder / PREDICTIONS).is_file():
+        raise ValueError(f"run={run.folder} has scored no pairs: finish it, or give a run of task=duplicates")
+
+
+def _reports(prepared: PreparedData) -> pd.DataFrame:
+    reports = prepared.corpus.reports
+    parts = np.array([*PARTS, ""], dtype=object)  # the part -1, which is none, is the last
+    return reports[["id", "title", "description", "created_at"]].assign(
+        group=reports["id"].to_numpy(dtype=object)[prepared.corpus.group], part=parts[prepared.parts]
+    )
+
+
+def _queries(prepared: PreparedData, ids: np.ndarray) -> dict[str, pd.DataFrame]:
+    """The tables ``queries``, ``candidates`` and ``relevant`` of all protocols and parts."""
+    found: dict[str, list[pd.DataFrame]] = {"queries": [], "candidates": [], "relevant": []}
+    for part, protocols in prepared.queries.items():
+        for protocol, task in protocols.items():
+            about = {"protocol": protocol, "part": part}
+            named = ids[task.queries]
+            relevant = [task.relevant(index) for index in range(len(task))]
+            repeated = np.repeat(named, [len(rows) for rows in relevant])
+            found["queries"].append(pd.DataFrame({**about, "id": named, "unit": task.words.unit}))
+            found["candidates"].append(_candidates(task, named).assign(**about))
+            found["relevant"].append(pd.DataFrame({**about, "id": repeated, "relevant": ids[np.concatenate(relevant)]}))
+    order = ["protocol", "part", "id"]
+    tables = {name: pd.concat(frames, ignore_index=True) for name, frames in found.items() if frames}
+    return {name: table[[*order, *table.columns.difference(order)]] for name, table in tables.items()}
+
+
+def _candidates(task: RankingTask, named: np.ndarray) -> pd.DataFrame:
+    """The candidates of each query as ranges of rows: 0, 1, 2 and 5 are those from 0 to 3 and from 5 to 6."""
+    starts = []
+    stops = []
+    counts = []
+    for index in range(len(task)):
+        rows = task.candidates(index)
+        gaps = np.flatnonzero(np.diff(rows) > 1)
+        starts.append(rows[np.concatenate([[0], gaps + 1])] if len(rows) else rows)
+        stops.append(rows[np.concatenate([gaps, [len(rows) - 1]])] + 1 if len(rows) else rows)
+        counts.append(len(starts[-1]))
+    return pd.DataFrame(
+        {"id": np.repeat(named, counts), "start": np.concatenate(starts), "stop": np.concatenate(stops)}
+    )
+
+
+def _readme(run: Run) -> str:
+    cfg = run.config
+    own = run.results.iloc[0]
+    scores = [f"F1 {own['f1']:.3f}"]
+    ranks = ""
+    if run.ranking is not None and "rr@10" in run.ranking:
+        protocol = next(iter(run.protocols))
+        ranks = RANKS.format(protocol=protocol, method=run.method)
+        scores.append(f"RR@10 {run.ranking.loc[run.ranking['method'] == run.method, 'rr@10'].iloc[0]:.3f}")
+    options = ", ".join(f"{key}={value}" for key, value in cfg.split.items() if key != "_target_")
+    return README.format(
+        corpus=run.corpus,
+        method=run.label,
+        split=f"{get_class(cfg.split._target_).__name__} ({options})",
+        known=cfg.labels.fraction,
+        part=run.part,
+        ranks=ranks,
+        scores=" and ".join(scores),
+    )
