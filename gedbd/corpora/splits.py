@@ -62,10 +62,12 @@ class TimeSplit(LaterPart):
     Args:
         val_from: First moment of validation: a share of the documents in time (0.6), or a date ("2015-01-01").
         test_from: First moment of test, likewise.
+        val_share: Instead of ``val_from``: the share of the documents before test that validate, the latest of them.
     """
 
     val_from: float | str = 0.6
     test_from: float | str = 0.8
+    val_share: float | None = None
 
     def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
         """Parts by chronological order; groups play no role.
@@ -73,8 +75,11 @@ class TimeSplit(LaterPart):
         Raises:
             ValueError: If a boundary cannot be placed or a part would be empty.
         """
-        val = _row_of(documents, self.val_from, "val_from")
         test = _row_of(documents, self.test_from, "test_from")
+        if self.val_share is None:
+            val = _row_of(documents, self.val_from, "val_from")
+        else:
+            val = _row_of(documents, (1 - self.val_share) * test / len(documents), "val_share")
         if not 0 < val < test < len(documents):
             raise ValueError(
                 f"split=time cuts the {len(documents)} reports of {documents.name} at rows {val} and {test}, which"

@@ -69,3 +69,10 @@ def test_a_year_without_documents_dates_or_duplicates_is_refused_in_one_line(dat
     alone = replace(dated, relevance=Groups(np.array([0, 1, 1, 3, 1, 5, 6])))
     with pytest.raises(ValueError, match=r"part train of small has no duplicate pair under YearSplit\(year=2014"):
         PairSampler().sample(alone, YearSplit(2014))
+
+
+def test_a_share_of_what_came_before_the_test_validates(dated):
+    parts = split_corpus(TimeSplit(test_from="2014-01-01", val_share=0.25), dated)
+    assert parts.tolist() == [TRAIN] * 3 + [VAL] + [TEST] * 3
+    with pytest.raises(ValueError, match="leaves a part empty"):
+        split_corpus(TimeSplit(test_from="2014-01-01", val_share=1.0), dated)
