@@ -7,6 +7,8 @@ NOT_RUN = {
         ". .venv/bin/activate",
         "pip install dist/gedbd-*.whl",
         "pipx install dist/gedbd-*.whl",
+        "uv pip install --constraint constraints.txt dist/gedbd-*.whl",
+        "uvx --constraints constraints.txt --from dist/gedbd-*.whl gedbd --help",
         "pip install 'gedbd[serve]'",
         "pip install 'gedbd[export]'",
         "pip install 'gedbd[captions]'",
