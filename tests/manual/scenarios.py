@@ -156,6 +156,7 @@ SCENARIOS = {
             "gedbd train task=pretraining": f"{SMALL_CODE} trainer=smoke",
             "gedbd train task=localization": SHORT_HMCBL,
             "gedbd train experiment=locate_tables24": "encoder=tiny",
+            "gedbd train experiment=locate_authors": SHORT_HMCBL,
             "gedbd train experiment=locate_ablation": SHORT_HMCBL,
         },
     ),

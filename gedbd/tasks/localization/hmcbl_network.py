@@ -159,12 +159,15 @@ class BankKeys(NamedTuple):
     masked: Tensor
 
 
-def pair_loss(vectors: PairVectors, temperature: float) -> Tensor:
+def pair_loss(vectors: PairVectors, temperature: float, both_directions: bool = True) -> Tensor:
     """The loss of the feature level or of the model level, a scalar.
 
-    InfoNCE with one negative, from reports to changes and from changes to reports; the mean of both.
+    InfoNCE with one negative, from reports to changes and, unless only this is wanted, from changes to reports; the
+    mean of both.
     """
     to_changes = info_nce(vectors.report, vectors.change, vectors.other_change, temperature)
+    if not both_directions:
+        return to_changes.mean()
     to_reports = info_nce(vectors.change, vectors.report, vectors.other_report, temperature)
     return torch.cat([to_changes, to_reports]).mean()
 
@@ -265,17 +268,18 @@ class HmcblNetwork(nn.Module):
             gather: See ``Gather``.
             fill_banks: Whether the keys of the batch enter the banks.
         """
-        t = self.settings.temperature
+        temperature = self.settings.temperature
+        both = self.settings.both_directions
         report_features = self.reports.tower(batch.reports)
         change_features = self.changes.tower(batch.changes)
         found = {}
         if "feature" in self.settings.weights:
-            found["feature"] = pair_loss(paired(report_features, change_features), t)
+            found["feature"] = pair_loss(paired(report_features, change_features), temperature, both)
         if self.settings.projects:
             reports = self.reports.tower.projector(report_features)
             changes = self.changes.tower.projector(change_features)
         if self.settings.model_level > 0:
-            found["model"] = pair_loss(paired(reports, changes), t)
+            found["model"] = pair_loss(paired(reports, changes), temperature, both)
         if self.settings.bank_level > 0:
             found["bank"] = self._bank_loss(batch, reports, changes, gather, fill_banks)
         return found
@@ -306,9 +310,10 @@ class HmcblNetwork(nn.Module):
         return bank_loss(reports[:count], changes[:count], to_changes, to_reports, self.settings.temperature)
 
     def _fill(self, bank: MemoryBank, keys: Tensor, rows: Tensor, gather: Gather) -> None:
-        """Puts the keys of positives, then those of negatives, of all processes into a bank."""
+        """Puts the keys of positives, if they are wanted, then those of negatives, of all processes into a bank."""
         count = len(keys) // 2
-        for half in (slice(count), slice(count, None)):
+        positives, negatives = slice(count), slice(count, None)
+        for half in (positives, negatives) if self.settings.bank_positives else (negatives,):
             bank.add(gather(keys[half]), gather(rows[half]))
 
     def follow(self) -> None:

@@ -22,6 +22,9 @@ class HmcblSettings:
         feature_level: Weight of the loss of concatenated features; 0 leaves it out.
         model_level: Weight of the loss of projected vectors; 0 leaves it out.
         bank_level: Weight of the loss against the memory banks; 0 leaves out banks and momentum twins.
+        both_directions: Whether changes look for their reports too at the feature and model levels; the bank level
+            always has both directions.
+        bank_positives: Whether the keys of positives enter the memory banks too, or those of negatives alone.
         train_encoders: Whether the encoders are trained. If not, only the projectors are, which takes little time: each
             text is read once. The feature level is left out then, as there is nothing that it could train.
 
@@ -39,6 +42,8 @@ class HmcblSettings:
     feature_level: float = 1.0
     model_level: float = 1.0
     bank_level: float = 1.0
+    both_directions: bool = True
+    bank_positives: bool = True
     train_encoders: bool = True
 
     def __post_init__(self) -> None:

@@ -47,6 +47,26 @@ def test_keys_are_those_of_the_twin_and_rows_those_of_the_corpus(change_corpus):
     assert system.network.reports.bank.rows[:12].tolist() == batch.report_rows.tolist()
 
 
+def test_negatives_alone_enter_the_banks(change_corpus):
+    system, data = make_system(change_corpus, bank_positives=False)
+    batch = next(iter(data.train_dataloader()))
+    system.network.losses(batch, lambda rows: rows, fill_banks=True)
+    for bank, rows in (
+        (system.network.changes.bank, batch.commit_rows),
+        (system.network.reports.bank, batch.report_rows),
+    ):
+        assert bank.rows[:6].tolist() == rows[6:].tolist()
+        assert int(bank.place) == 6
+
+
+def test_one_direction_changes_the_feature_and_model_levels_alone(change_corpus):
+    found = []
+    for both in (True, False):
+        system, data = make_system(change_corpus, both_directions=both)
+        found.append(system.network.losses(next(iter(data.train_dataloader())), lambda rows: rows, fill_banks=True))
+    assert {level for level in found[0] if found[0][level] != found[1][level]} == {"feature", "model"}
+
+
 def test_the_banks_never_give_a_report_its_own_positives(change_corpus):
     system, data = make_system(change_corpus)
     network = system.network

@@ -37,6 +37,18 @@ def test_pair_loss_is_the_mean_of_both_directions():
     assert float(found) == pytest.approx(np.mean(expected), rel=1e-4)
 
 
+def test_pair_loss_of_one_direction_is_that_of_the_reports():
+    report, change, other_report, other_change = (
+        torch.tensor([row]) for row in ([1.0, 0], [0.6, 0.8], [0, 1.0], [0.8, 0.6])
+    )
+    vectors = PairVectors(report, change, other_report, other_change)
+    # The cosines are .6 and .8; the other report plays no part.
+    expected = np.log(1 + np.exp((0.8 - 0.6) / T))
+    assert float(pair_loss(vectors, T, both_directions=False)) == pytest.approx(expected, rel=1e-4)
+    turned = vectors._replace(other_report=report)
+    assert float(pair_loss(turned, T, both_directions=False)) == pytest.approx(expected, rel=1e-4)
+
+
 def test_bank_loss_takes_momentum_keys_and_leaves_masked_ones_out():
     report, change, change_key, report_key = torch.randn(4, 2, 6)
     banks = torch.randn(2, 5, 6)

@@ -165,6 +165,14 @@ def test_in_the_control_every_report_has_the_text_of_another_one(change_corpus):
 
 
 @pytest.mark.slow
+def test_the_authors_settings_rank_commits_by_their_best_hunk_beside_the_published_rows(call):
+    folder = call("experiment=locate_authors", *MODEL, *FEW, "dataset.name=swt", "hydra.run.dir=authors") / "authors"
+    rows = pd.read_csv(folder / "tables24.csv").set_index(["ranked", "method"])
+    assert rows.loc[("commits, by their best hunk", "hmcbl_max_sim_best_hunk"), "mrr"] > 0
+    assert rows.loc[("commits, by their best hunk", "semantic_codebert"), "mrr"] == 0.540
+
+
+@pytest.mark.slow
 def test_the_ablation_is_a_sweep_with_a_table(call):
     folder = call("experiment=locate_ablation", *MODEL, "hydra.sweep.dir=sweep")
     table = pd.read_csv(folder / "sweep" / "summary.csv")
