@@ -29,8 +29,18 @@ from gedbd.io.command_output import print_table
 from gedbd.io.console import open_console, print_path
 
 SECTIONS = ("commands", "code_encoder", "graph", "encoding", "peers", "search", "start", "tag_network", "training")
-MADE_UP = ("million", "repository", "shared")  # they read no corpus
-ON_REQUEST = ("quality", "flow_graph", "gpu", "locate", "million", "repository", "shared", "stackexchange")
+MADE_UP = ("encoder_size", "million", "repository", "shared")  # they read no corpus
+ON_REQUEST = (
+    "encoder_size",
+    "quality",
+    "flow_graph",
+    "gpu",
+    "locate",
+    "million",
+    "repository",
+    "shared",
+    "stackexchange",
+)
 
 
 def main() -> None:

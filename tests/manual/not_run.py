@@ -30,6 +30,10 @@ NOT_RUN = {
         "gedbd fetch tracker=github project=owner/repo out=folder",
     ),
     "needs the network: downloads a corpus": ("gedbd download dataset=eclipse",),
+    "needs the network: downloads an encoder, which the second line trains": (
+        "python benchmarks/mpnet.py mpnet",
+        "gedbd train dataset=csv dataset.path=bugs.csv encoder=mpnet encoder.model=mpnet",
+    ),
     "needs Docker": (
         "docker build -t gedbd .",
         "docker run --rm gedbd --help",
