@@ -21,6 +21,10 @@ SMALL_ROBERTA = "encoder=roberta encoder.model=small-roberta encoder.max_tokens=
 SMALL_CODE = (
     "encoder.layers=1 encoder.hidden=16 encoder.heads=2 encoder.intermediate=16 encoder.vocab_size=400 batch_size=8"
 )
+SHORT_TABLE3 = (
+    f"{SHORT_HMCBL.removeprefix('encoder=tiny ')} {SMALL_CODE.removesuffix(' batch_size=8')} encoder.layers=2"
+    " +task.pretraining.options.trainer.max_epochs=1"
+)
 
 
 class Scenario(NamedTuple):
@@ -156,6 +160,7 @@ SCENARIOS = {
             "gedbd train task=pretraining": f"{SMALL_CODE} trainer=smoke",
             "gedbd train task=localization": SHORT_HMCBL,
             "gedbd train experiment=locate_tables24": "encoder=tiny",
+            "gedbd train experiment=locate_table3": SHORT_TABLE3,
             "gedbd train experiment=locate_authors": SHORT_HMCBL,
             "gedbd train experiment=locate_ablation": SHORT_HMCBL,
         },

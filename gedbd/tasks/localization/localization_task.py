@@ -1,6 +1,7 @@
 """Bug localization: trains HMCBL if asked, and ranks the changes before each report by all methods."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -29,6 +30,7 @@ from gedbd.tasks.localization.compared_methods import (
     make_methods,
     parts_of,
 )
+from gedbd.tasks.localization.first_pretraining import FirstPretraining
 from gedbd.tasks.localization.hmcbl import (
     COSINE,
     MAX_SIM,
@@ -52,6 +54,7 @@ class LocalizationTask:
         scorers: By id, what makes a scorer that is not fitted yet.
         compared: See ``MethodOptions``.
         model: What HMCBL trains; None ranks without training an encoder.
+        pretraining: Pre-trains the encoder of changes first; None takes that of ``model``.
         learnt: Learnt rankers, by id.
         granularities: What is ranked; the first one is that of ``results.csv``.
         seeds: Number of seeds of the rankers whose training is random.
@@ -70,6 +73,7 @@ class LocalizationTask:
         scorers: Mapping[str, MakeScorer],
         compared: MethodOptions,
         model: HmcblOptions | None = None,
+        pretraining: FirstPretraining | None = None,
         learnt: Mapping[str, LearntOptions] | None = None,
         granularities: Sequence[Granularity] = GRANULARITIES,
         seeds: int = 2,
@@ -90,7 +94,10 @@ class LocalizationTask:
             raise ValueError(f"task.compared.only.{compared.baseline}: the baseline must rank {granularities[0]}s")
         self.scorers = dict(scorers)
         self.compared = compared
+        if pretraining is not None and (model is None or model.change_encoder is not None):
+            raise ValueError("task.pretraining: it makes the encoder of task.model, which must name no change_encoder")
         self.model = model
+        self.pretraining = pretraining
         self.learnt = dict(learnt or {})
         self.granularities = tuple(granularities)
         self.seeds = seeds
@@ -117,12 +124,17 @@ class LocalizationTask:
                 write_result(folder, result, self.published, loggers, console)
             return value
         callbacks = training_callbacks(cfg, folder, console, VALIDATION)
-        system, data = build_hmcbl(self.model, cfg, corpus, halves, self.val_share)
+        model = self.model
+        if self.pretraining is not None:
+            encoder = self.pretraining.encoder(cfg, folder, console)
+            model = replace(model, change_encoder=str(encoder))
+            seed_everything(cfg.seed, verbose=False)
+        system, data = build_hmcbl(model, cfg, corpus, halves, self.val_share)
         with trained(system, data, corpus, cfg, folder, callbacks, console) as training:
             if training.is_first:
                 commits, _ = make_level(corpus, halves, "commit")
-                own = hmcbl_scorers(system, data, self.model.max_sim)
-                encoders = encoders_of_commits(own, self.model, corpus, commits, data.fit_rows)
+                own = hmcbl_scorers(system, data, model.max_sim)
+                encoders = encoders_of_commits(own, model, corpus, commits, data.fit_rows)
                 epochs = read_csv(folder / "metrics.csv")
                 result = self._rank(corpus, halves, levels, own, encoders, epochs, cfg.seed, console)
                 write_result(folder, result, self.published, training.loggers, console)

@@ -13,6 +13,7 @@ from gedbd.retrieval.scorers.field_scorers import Recency
 from gedbd.retrieval.scorers.lexical import Bm25
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
 from gedbd.tasks.localization.compared_methods import MethodOptions
+from gedbd.tasks.localization.first_pretraining import FirstPretraining
 from gedbd.tasks.localization.learnt_methods import LearntOptions, UnseenScores, with_other_texts
 from gedbd.tasks.localization.localization_output import beside_published
 from gedbd.tasks.localization.localization_task import LocalizationTask
@@ -34,6 +35,7 @@ OTHERS = (
     *("age", "recency", "file_recency", "bm25_message", "bm25_paths", "structured", "file_names", "trace_files"),
     *("trace_methods", "frozen", "frozen_max_sim"),
 )
+PRETRAINING = FirstPretraining("src", "all", {"all": {}}, {}, ["task=pretraining"])
 FEW = (*(f"++task.compared.only.{name}=[]" for name in OTHERS), "task.compared.linear=[bm25_diff,num_files]")
 COMMITS = tuple(f"++task.compared.only.{name}=[commit]" for name in OTHERS)
 
@@ -180,6 +182,18 @@ def test_the_ablation_is_a_sweep_with_a_table(call):
     assert table["mrr"].between(0, 1).all()
 
 
+def test_a_pretraining_that_has_finished_is_not_repeated(tmp_path):
+    (tmp_path / "pretraining").mkdir()
+    (tmp_path / "pretraining" / "own_page.json").write_text("{}")
+    # Neither options nor a console are needed.
+    assert PRETRAINING.encoder(None, tmp_path, None) == tmp_path / "pretraining" / "encoder"
+
+
+def test_a_row_of_table3_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match=r"task\.pretraining\.row=edges is unknown: choose from nodes, all"):
+        FirstPretraining("src", "edges", {"nodes": {}, "all": {}}, {}, [])
+
+
 @pytest.mark.parametrize(
     ("compared", "options", "message"),
     [
@@ -191,6 +205,7 @@ def test_the_ablation_is_a_sweep_with_a_table(call):
         ({"only": {"bm25": ["hunk"]}}, {}, "task.compared.only.bm25: the baseline must rank commits"),
         ({}, {"granularities": ["method"]}, "task.granularities=['method']: choose from commit, file, hunk"),
         ({}, {"granularities": []}, "task.granularities=[]: choose from commit, file, hunk"),
+        ({}, {"pretraining": PRETRAINING}, "task.pretraining: it makes the encoder of task.model, which must name no"),
         ({}, {"learnt": {"bm25": LearntOptions()}}, "task.learnt.bm25: there is another method with this name"),
     ],
 )
@@ -199,6 +214,27 @@ def test_invalid_options_are_refused(compared, options, message):
         LocalizationTask(
             {"bm25": Bm25, "recency": Recency}, MethodOptions(**({"baseline": "bm25"} | compared)), **options
         )
+
+
+@pytest.mark.slow
+def test_each_row_of_table3_pretrains_and_localizes(call, tmp_path):
+    sources = tmp_path / "methods"
+    sources.mkdir()
+    for number in range(20):
+        code = f"int add(int size) {{ if (size > {number}) return size; int sum = size + {number}; return sum; }}"
+        (sources / f"F{number}.java").write_text(f"class F{number} {{ {code} }}")
+    small = ("encoder.layers=2", "encoder.hidden=16", "encoder.heads=2", "encoder.intermediate=16")
+    options = (
+        *("experiment=locate_table3", "encoder=untrained", f"task.pretraining.methods={sources}", *small, *MODEL),
+        *("encoder.vocab_size=400", "+task.pretraining.options.trainer.max_epochs=1"),
+        "hydra.sweep.dir=table3",
+    )
+    folder = call(*options) / "table3"
+    table = pd.read_csv(folder / "table3.csv")
+    assert table["source"].tolist() == ["here"] * 3 + ["Table 3"] * 18
+    objectives = [set(pd.read_csv(folder / f"{job}/pretraining/objectives.csv")["objective"]) for job in range(3)]
+    assert objectives[0] == objectives[1] == {"mlm", "alignment", "edge"}
+    assert objectives[2] == {"mlm", "alignment", "edge", "type", "role"}
 
 
 @pytest.mark.slow
