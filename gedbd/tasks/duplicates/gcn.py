@@ -73,7 +73,7 @@ class NodeFeatures(nn.Module):
     ======================  ================================  ==============================  =======================
 
     A parameter for each row equals the paper's one-hot features times the first weight matrix. ``written`` follows the
-    paper's text: [CLS] vectors are assigned to their nodes, and the loss updates encoder and GNN together.
+    paper's text: projected [CLS] vectors are assigned to their nodes, and the loss updates encoder and GNN together.
     ``written_detached`` follows the authors' code: the vectors are written without their gradient, which the rows
     receive instead. Evaluation writes nothing here; in the authors' code it does.
 
