@@ -43,10 +43,9 @@ class TrainingRun:
         """Metrics of the trained model on the test part, such as ``f1``, ``rr@10`` and ``mrr``, by name."""
         found: dict[str, float] = {}
         for table in (self.results, self.ranking):
-            for name, value in (
-                table.iloc[:1].select_dtypes("number").to_dict("records")[0].items() if len(table) else ()
-            ):
-                found[str(name)] = float(value)
+            if len(table):
+                own = table.select_dtypes("number").iloc[0]
+                found |= {str(name): float(value) for name, value in own.items()}
         return found
 
 

@@ -126,8 +126,8 @@ def leave_out(template: Set[str], reports: pd.DataFrame) -> tuple[pd.DataFrame, 
     changed = reports["description"] != shorter
     example = max(sorted(template), key=len)[:60]
     warning = (
-        f"lines of the tracker's template, such as '{example}', left out of descriptions:"
-        f" {len(template):,} in {changed.sum():,} (dataset.keep_template=true keeps them)"
+        f"different lines of the tracker's template: {len(template):,}, such as '{example}'; left out of"
+        f" {changed.sum():,} descriptions (dataset.keep_template=true keeps them)"
     )
     return reports.assign(description=shorter), [warning]
 

@@ -213,5 +213,5 @@ def test_lines_of_the_tracker_s_template_are_left_out_and_counted():
     corpus = read(keep_template=False)
     assert corpus.reports["description"].tolist() == ["It ends"] * 3 + ["It hangs"]
     assert corpus.documents.template == ("### bug",)
-    assert any("'### bug', left out of descriptions: 1 in 3" in warning for warning in corpus.warnings)
+    assert any("template: 1, such as '### bug'; left out of 3 descriptions" in warning for warning in corpus.warnings)
     assert read().reports["description"][0] == "### Bug\nIt ends"
