@@ -6,7 +6,7 @@ import re
 import pandas as pd
 import pytest
 from run_commands import commands_in
-from small_repository import make_repository, write_reports
+from small_repository import make_repository, write_published, write_reports
 
 from gedbd.retrieval.changes.change_ranker import ChangeRanker
 from gedbd.triage.locating.backtesting.locating_tables import read_hit_rate
@@ -16,8 +16,9 @@ from gedbd.triage.locating.backtesting.locating_tables import read_hit_rate
 def place(tmp_path_factory):
     """A folder with a repository, ``repo``, and the reports of its tracker, ``issues.csv``."""
     folder = tmp_path_factory.mktemp("tracker")
-    make_repository(folder / "repo")
+    commits = make_repository(folder / "repo")
     write_reports(folder / "issues.csv")
+    write_published(folder / "demo.xml", commits)
     return folder
 
 
@@ -50,6 +51,13 @@ def test_a_backtest_leaves_a_ranker_its_figure_and_a_page(run):
     assert "gedbd locate-backtest repo=repo dataset=csv" in page
     assert 'href="https://bugs.example.org/24"' in page
     assert json.loads((folder / "own_page.json").read_text())["summary"] == found.statement
+
+
+def test_a_published_data_set_gives_the_same_figure(run, capsys):
+    folder, _ = run("repo=repo", "dataset=bug_localization", "dataset.path=demo.xml")
+    found = read_hit_rate(folder)
+    assert (found.reports, found.hits, found.learnt) == (12, 12, True)
+    assert "dropped" not in capsys.readouterr().err
 
 
 def test_few_reports_teach_nothing(run, capsys, same_rows):

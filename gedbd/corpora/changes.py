@@ -17,6 +17,20 @@ GRANULARITIES: tuple[Granularity, ...] = ("commit", "file", "hunk")
 CHANGE_COLUMNS = ("id", "created_at", "title", "description", "paths", "diff", "commit")
 COMMIT_COLUMNS = ("parents", "is_merge", "num_files", "added_lines", "removed_lines", "is_cut")
 HUNK_COLUMNS = ("file", "old_start", "old_count", "new_start", "new_count")
+# Columns of a table of fixes, text: a report, and a commit, a file, or the commit whose files are to be searched.
+FIX_COLUMNS = ("bug_id", "fix_commit", "path", "base_commit")
+
+
+@dataclass(frozen=True, repr=False)
+class FixedReports(Corpus):
+    """Reports of a data set of bug localization, which says how they were fixed.
+
+    Attributes:
+        fixes: The columns of ``FIX_COLUMNS``, each empty where the data set does not tell. A report may have several
+            rows. Commits and files are named as the data set does; ``read_git`` finds them in the project's history.
+    """
+
+    fixes: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(FIX_COLUMNS), dtype=str))
 
 
 @dataclass(frozen=True)
@@ -37,6 +51,10 @@ class ChangeCorpus:
         fixing: Links from report rows to the rows of the commits that fixed them; None without reports.
         inducing: Links from report rows to the rows of the changes that induced the bugs, by granularity. One that the
             data does not tell is absent. ``made_at`` is the date of the fix, which reveals the link.
+        fixed_paths: By the row of a report the paths of the files that its fix changed, ascending, for reports of which
+            the data names files but no commit of the history; where ``fixing`` has a commit, the files are those that
+            it changed. The paths occur in the history, some perhaps only before or after the report: of these, its
+            date decides which exist. None if the data names no files.
         warnings: What was dropped, cut or found unusual, with counts, one sentence each.
     """
 
@@ -47,6 +65,7 @@ class ChangeCorpus:
     hunks: Documents
     fixing: Links | None = None
     inducing: dict[str, Links] = field(default_factory=dict)
+    fixed_paths: dict[int, tuple[str, ...]] | None = None
     warnings: tuple[str, ...] = ()
 
     def changes(self, granularity: Granularity) -> Documents:
@@ -65,4 +84,6 @@ class ChangeCorpus:
             if links is not None:
                 digest.update(name.encode())
                 digest.update(links.pairs.tobytes())
+        if self.fixed_paths is not None:
+            digest.update(repr(sorted(self.fixed_paths.items())).encode())
         return digest.hexdigest()

@@ -102,6 +102,8 @@ def describe_changes(corpus: ChangeCorpus) -> dict[str, Statistic]:
         "reports with a fix": 0 if corpus.fixing is None else int(corpus.fixing.table["query"].nunique()),
         "fixing links": 0 if corpus.fixing is None else len(corpus.fixing),
     }
+    if corpus.fixed_paths is not None:
+        counts["reports with fixed files but no commit"] = len(corpus.fixed_paths)
     for granularity in GRANULARITIES:
         links = corpus.inducing.get(granularity)
         if links is not None:

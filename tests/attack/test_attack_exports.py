@@ -35,6 +35,10 @@ DOCUMENT_TYPE = (
 ATTRIBUTES = " ".join(f'a{number}="1"' for number in range(50_000))
 INCLUSION = b'<rss xmlns:x="http://www.w3.org/2001/XInclude"><x:include href="/etc/hostname" parse="text"/></rss>'
 
+LEVELS = "".join(f'<!ENTITY e{level} "{f"&e{level - 1};" * 10}">' for level in range(1, 10))
+ENTITIES = f'<!DOCTYPE r [<!ENTITY e0 "0">{LEVELS}]><bugrepository name="&e9;"/>'.encode()
+INSTANCE = {"instance_id": "a-1", "base_commit": "f" * 40, "problem_statement": "a", "patch": "@@ " * 1_000_000}
+
 
 def zipped(*names: str, content: bytes = b"[1]" * 1000) -> bytes:
     """An archive whose files all hold one list."""
@@ -63,6 +67,11 @@ HOSTILE = [
     ("jira", "an attribute.xml", ITEM.format(f'<key id="{"x" * 10_000_000}">A-1</key>').encode(), "no 'summary'"),
     ("jira", "attributes.xml", ITEM.format(f"<key {ATTRIBUTES}>A-1</key>").encode(), "no 'summary'"),
     ("jira", "an inclusion.xml", INCLUSION, "without <channel>"),
+    ("bug_localization", "entities.xml", ENTITIES, "document type"),
+    ("bug_localization", "bugs.xml", b"<bugrepository>" + b"<bug>" * 100_000, "truncated"),
+    ("bug_localization", "tables.xml", b"<a>" * 100_000 + b"</a>" * 100_000, "neither <bugrepository> nor <table>"),
+    ("bug_localization", "lists.jsonl", b"[" * 100_000 + b"]" * 100_000, "not readable as JSON"),
+    ("bug_localization", "a patch.jsonl", json.dumps(INSTANCE).encode(), "has no line that begins with"),
     ("github", "lists.json", b"[" * 100_000 + b"]" * 100_000, "not readable as JSON"),
     ("github", "objects.json", b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "not readable as JSON"),
     ("github", "digits.json", b'[{"number": ' + b"9" * 100_000 + b"}]", "not readable as JSON"),

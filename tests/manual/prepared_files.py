@@ -10,7 +10,7 @@ from manual_lines import ROOT, blocks_of
 from PIL import Image
 from small_localization import write_localization
 from small_models import save_small_model
-from small_repository import make_repository, write_reports
+from small_repository import make_repository, write_published, write_reports
 
 from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
@@ -88,8 +88,9 @@ def small_encoder(folder: Path) -> None:
 
 
 def repository(folder: Path) -> None:
-    """A clone, and the tracker's export under both names that the manual gives it."""
-    make_repository(folder / "my-project")
+    """A clone, and the tracker's export under both names that the manual gives it, and as a published data set."""
+    commits = make_repository(folder / "my-project")
+    write_published(folder / "Tomcat.xml", commits)
     write_reports(folder / "issues.csv")
     shutil.copy(folder / "issues.csv", folder / "bugs.csv")
 

@@ -59,3 +59,21 @@ def write_reports(path: Path, num_bugs: int = len(NAMES), num_others: int = 3) -
         for number in range(num_others):
             date = START + timedelta(days=30 * number + 4)
             writer.writerow([900 + number, "A wish", "Colours would be nice.", date.isoformat(), "", ""])
+
+
+def write_published(path: Path, commits: list[str]) -> None:
+    """The same bugs as Ye et al. publish theirs; ``commits`` are the ids of the repository."""
+    rows = []
+    for number, name in enumerate(NAMES[: len(commits) // 3]):
+        seconds = int((START + timedelta(days=30 * number + 3)).timestamp())
+        values = {
+            "bug_id": number + 1,
+            "summary": f"Bug {number + 1} {name}: the last line is lost",
+            "description": f"count{name} of {name}Reader returns one too few.",
+            "report_timestamp": seconds,
+            "commit": commits[3 * number + 2][:7],
+            "files": f"src/{name}Reader.java",
+        }
+        columns = "".join(f'<column name="{column}">{value}</column>' for column, value in values.items())
+        rows.append(f'<table name="demo">{columns}</table>')
+    path.write_text(f"<pma_xml_export><database>{''.join(rows)}</database></pma_xml_export>")

@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gedbd.corpora.changes import ChangeCorpus
+import pandas as pd
+
+from gedbd.corpora.changes import FIX_COLUMNS, ChangeCorpus, FixedReports
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.csv_file import read_table
 from gedbd.corpora.repository.change_tables import TableBuilder
 from gedbd.corpora.repository.commit_history import read_history
 from gedbd.corpora.repository.commits import Commit, Limits, LinkBuilder
-from gedbd.corpora.repository.fixes import DEFAULT_PATTERNS, Fix, Fixes, MessageFixes, TableFixes
+from gedbd.corpora.repository.fixed_files import HistoryPaths, date_by_base_commit, find_fixed_paths
+from gedbd.corpora.repository.fixes import DEFAULT_PATTERNS, Fix, MessageFixes, TableFixes
 from gedbd.corpora.repository.inducing import find_inducing
 from gedbd.io.files import corpus_name
 
@@ -39,9 +42,12 @@ def read_git(
         path: The repository: a work tree, or a bare one.
         name: Short name; ``None`` takes it from the path.
         revision: A branch, tag or commit.
-        reports: The bug reports; ``None`` for the history alone.
+        reports: The bug reports; ``None`` for the history alone. ``FixedReports`` say themselves how they were fixed.
+            Those with a base commit get its date and a second, so that the files of this commit exist at the report's
+            date, and those whose base commit is not in the history are left out.
         fix_patterns: Patterns of ids in messages, see ``MessageFixes``; ``None`` for ``DEFAULT_PATTERNS``.
-        fixes: A CSV file with ``bug_id`` and ``fix_commit``, in the place of messages.
+        fixes: A CSV file with ``bug_id``, and ``fix_commit`` or the ``path`` of a fixed file or both, in the place of
+            messages and of what ``FixedReports`` say.
         merges: Whether a merge whose message names a report is a fix.
         suffixes: Endings of source files, whose removed lines are blamed; ``None`` for all text files.
         max_diff_chars: The longest diff of a commit, file or hunk, in characters.
@@ -50,7 +56,7 @@ def read_git(
 
     Raises:
         ValueError: The path is no repository, the revision has no commits, a pattern or the table is wrong, they are
-            given without reports, or no commit fixes a report.
+            given without reports, or no commit and no file of the history fixes a report.
     """
     place = Path(path).expanduser()
     title = name or corpus_name(place.resolve())
@@ -58,7 +64,8 @@ def read_git(
         raise ValueError(f"dataset.reports: {reports.name} is a history of changes; choose the reports of a tracker")
     if reports is None and (fix_patterns is not None or fixes is not None):
         raise ValueError("there are fixes but no reports: add reports, for example with dataset@dataset.reports=csv")
-    finder = None if reports is None else _finder(reports, fix_patterns, fixes, merges)
+    table, told = _fix_table(reports, fix_patterns, fixes)
+    finder = None if reports is None else _finder(reports, table, fix_patterns, merges)
     # No diff is cut before the tables cut it; blame needs hunks also where these are short.
     usual = Limits()
     max_file_chars = max(usual.max_file_chars, max_diff_chars)
@@ -66,20 +73,28 @@ def read_git(
     history = read_history(place, revision, cache_dir, limits)
     builder = TableBuilder(title, max_diff_chars)
     named: dict[str, Commit] = {}  # the whole commits that may be fixes
+    paths = HistoryPaths()
     for commit in history:
         builder.add(commit)
         if finder is not None and finder.add(commit):
             named[commit.id] = commit
+        if table is not None:
+            paths.add(commit)
     tables = builder.tables()
     alone = ChangeCorpus(title, None, *tables[:3], warnings=(*history.warnings, *tables.warnings))
     if reports is None or finder is None:
         return alone
-    found = finder.found()
-    if not found.reports:
-        raise ValueError(_no_fix(place, reports, fixes, found))
     commits = tables.commits.table
+    found = finder.found()
+    if isinstance(reports, FixedReports):
+        reports, new_rows, left_out = date_by_base_commit(reports, commits)
+        found = found.renumbered(new_rows)
+        told = (*told, *left_out)
+    fixed_paths, lacking = find_fixed_paths(table, reports.documents.ids, found, paths)
+    if not found.reports and not fixed_paths:
+        raise ValueError(_no_fix(place, reports, fixes, table is None, (*told, *found.warnings, *lacking)))
     row_of = dict(zip(commits["id"], commits["commit"], strict=True))
-    links = LinkBuilder(len(reports), len(commits), "message" if fixes is None else "table")
+    links = LinkBuilder(len(reports), len(commits), "message" if table is None else "table")
     for id_, rows in found.reports.items():
         for report in rows:
             links.add(report, row_of[id_], commits["created_at"].iloc[row_of[id_]])
@@ -87,30 +102,54 @@ def read_git(
     folder = None if cache_dir is None else Path(cache_dir).expanduser()
     created_at = reports.reports["created_at"]
     inducing = find_inducing(history.git, chosen, created_at, tables, suffixes, folder, list(limits))
-    warnings = (*reports.warnings, *alone.warnings, *found.warnings, *inducing.warnings)
-    return replace(alone, reports=reports, fixing=links.links(), inducing=inducing.links, warnings=warnings)
+    warnings = (*reports.warnings, *alone.warnings, *told, *found.warnings, *lacking, *inducing.warnings)
+    return replace(
+        alone,
+        reports=reports,
+        fixing=links.links(),
+        inducing=inducing.links if chosen else {},  # a file without a commit does not tell what induced its bug
+        fixed_paths=fixed_paths,
+        warnings=warnings,
+    )
 
 
-def _finder(reports: Corpus, patterns: Sequence[str] | None, table: str | None, merges: bool) -> FixFinder:
-    """What finds the fixes of reports, in a table if there is one."""
+def _fix_table(
+    reports: Corpus | None, patterns: Sequence[str] | None, fixes: str | None
+) -> tuple[pd.DataFrame | None, tuple[str, ...]]:
+    """The columns of ``FIX_COLUMNS`` of the given table or else of the data set; None to search messages."""
+    if fixes is None:
+        if not isinstance(reports, FixedReports) or patterns is not None:
+            return None, ()
+        return reports.fixes[(reports.fixes[["fix_commit", "path"]] != "").any(axis=1)], ()
+    table, warnings = read_table(Path(fixes).expanduser(), None, wanted=FIX_COLUMNS)
+    if "bug_id" not in table:
+        raise ValueError(f"dataset.fixes={fixes}, row 1: there is no column 'bug_id'")
+    if not {"fix_commit", "path"} & set(table):
+        raise ValueError(f"dataset.fixes={fixes}, row 1: there is neither a column 'fix_commit' nor 'path'")
+    present = {column: table[column].str.strip() for column in FIX_COLUMNS if column in table}
+    return pd.DataFrame(present, dtype=str).reindex(columns=list(FIX_COLUMNS), fill_value=""), warnings
+
+
+def _finder(reports: Corpus, table: pd.DataFrame | None, patterns: Sequence[str] | None, merges: bool) -> FixFinder:
+    """What finds the fixing commits of reports, in a table if there is one."""
     ids = reports.documents.ids
     if table is None:
         return MessageFixes(
             ids, reports.reports["created_at"], DEFAULT_PATTERNS if patterns is None else patterns, merges
         )
-    fixes, warnings = read_table(Path(table).expanduser(), None, wanted=("bug_id", "fix_commit"))
-    missing = [column for column in ("bug_id", "fix_commit") if column not in fixes]
-    if missing:
-        raise ValueError(f"dataset.fixes={table}, row 1: there is no column {missing[0]!r}")
-    return TableFixes(fixes, ids, warnings)
+    # Rows that only name a file are left to ``find_fixed_paths``, but those of unknown reports are counted here.
+    names_commit = (table["fix_commit"] != "") | (table["path"] == "") | ~table["bug_id"].isin(ids)
+    return TableFixes(table[names_commit], ids)
 
 
-def _no_fix(place: Path, reports: Corpus, table: str | None, found: Fixes) -> str:
+def _no_fix(place: Path, reports: Corpus, fixes: str | None, by_message: bool, warnings: tuple[str, ...]) -> str:
     """Why no fix was found, in one line."""
-    told = f" ({'; '.join(found.warnings)})" if found.warnings else ""
-    if table is None:
-        return (
-            f"{place}: no commit message refers to any of the {len(reports):,} reports, such as "
-            f"{reports.documents.ids.iloc[0]}; set dataset.fix_patterns or dataset.fixes{told}"
-        )
-    return f"dataset.fixes={table}: none of its rows names a report and a commit of {place}{told}"
+    told = f" ({'; '.join(warnings)})" if warnings else ""
+    if fixes is not None:
+        return f"dataset.fixes={fixes}: none of its rows names a report and a commit or file of {place}{told}"
+    if not by_message:
+        return f"{place}: it has none of the fixing commits and fixed files of {reports.name}; is it its clone?{told}"
+    return (
+        f"{place}: no commit message refers to any of the {len(reports):,} reports, such as "
+        f"{reports.documents.ids.iloc[0]}; set dataset.fix_patterns or dataset.fixes{told}"
+    )

@@ -68,7 +68,7 @@ def read_localization(path: str, name: str | None = None, max_diff_chars: int = 
     if "file" in inducing:
         inducing["hunk"], unlinked = link_hunks(fixing, inducing["file"], tables)
         found = (*found, *unlinked)
-    return ChangeCorpus(title, reports, tables.commits, tables.files, tables.hunks, fixing, inducing, found)
+    return ChangeCorpus(title, reports, tables.commits, tables.files, tables.hunks, fixing, inducing, warnings=found)
 
 
 def find_file(folder: Path, name: str) -> Path:

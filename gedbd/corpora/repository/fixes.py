@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from gedbd.corpora.repository.commits import MIN_ID_LENGTH, Commit
@@ -50,6 +51,12 @@ class Fixes(NamedTuple):
 
     reports: dict[str, list[int]]
     warnings: tuple[str, ...]
+
+    def renumbered(self, new_rows: Sequence[int] | np.ndarray) -> "Fixes":
+        """The same fixes after reports got new rows, by their old rows; those with row -1 are left out."""
+        moved = {id_: sorted(int(new_rows[row]) for row in rows) for id_, rows in self.reports.items()}
+        kept = {id_: [row for row in rows if row >= 0] for id_, rows in moved.items()}
+        return self._replace(reports={id_: rows for id_, rows in kept.items() if rows})
 
 
 class MessageFixes:
