@@ -26,7 +26,7 @@ MIN_VERSION = (2, 31)
 SETTINGS = (
     *("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.attributesFile=/dev/null", "core.quotePath=false"),
     *("core.sshCommand=false", "core.askPass=false", "log.showSignature=false", "gpg.program=false"),
-    *("log.mailmap=false", "safe.bareRepository=all"),
+    *("log.mailmap=false", "safe.bareRepository=all", "core.splitIndex=false"),
     *("diff.algorithm=myers", "diff.indentHeuristic=true"),  # blame has no options for all of them
     "core.bigFileThreshold=16m",  # larger files count as binary, so that Git does not hold them in memory either
 )
@@ -41,7 +41,13 @@ VARIABLES = {
     "LC_ALL": "C",
 }
 DAMAGED = re.compile("unable to read|could not|corrupt|missing|bad object|inflate|loose object|not allowed")
+# A damaged object is told of in the same words, so that whether one is missing must still be looked up.
+MISSING = re.compile("could not fetch|unable to read|cannot read|bad file|not a tree object|bad object", re.IGNORECASE)
 VERSION = re.compile(r"git version (\d+)\.(\d+)")
+
+
+class MissingObjectError(ValueError):
+    """An object of the repository may be missing, as in a partial clone, or is damaged."""
 
 
 class Git:
@@ -91,7 +97,7 @@ class Git:
         """The output of a command, whole.
 
         Raises:
-            ValueError: The command failed.
+            ValueError: The command failed; ``MissingObjectError`` if an object is missing.
         """
         done = self._process(*arguments)
         if done.returncode != 0:
@@ -99,19 +105,24 @@ class Git:
         return done.stdout
 
     @contextmanager
-    def stream(self, *arguments: str | bytes, asked: Iterable[str] = ()) -> Iterator[IO[bytes]]:
+    def stream(
+        self, *arguments: str | bytes, asked: Iterable[str | bytes] = (), end: bytes = b"\n", index: str | None = None
+    ) -> Iterator[IO[bytes]]:
         """The output of a command while it runs; the process ends with the context.
 
         Args:
             *arguments: The command and its options.
             asked: Lines for its standard input.
+            end: What ends each of them.
+            index: A file that serves as the index; None for that of the repository.
 
         Raises:
-            ValueError: The command failed; raised at the end of the context, where all output must have been read.
+            ValueError: The command failed; raised at the end of the context, where the output must have been read, or
+                closed if the rest does not matter. ``MissingObjectError`` if an object is missing.
         """
         # In files, neither the questions nor the messages can fill a pipe that nobody reads.
         with tempfile.TemporaryFile() as questions, tempfile.TemporaryFile() as messages:
-            questions.writelines(f"{line}\n".encode() for line in asked)
+            questions.writelines((line.encode() if isinstance(line, str) else line) + end for line in asked)
             questions.seek(0)
             with subprocess.Popen(
                 _command(arguments),
@@ -119,12 +130,12 @@ class Git:
                 stdout=subprocess.PIPE,
                 stderr=messages,
                 cwd=self.folder,
-                env=self._variables(),
+                env=self._variables() | ({} if index is None else {"GIT_INDEX_FILE": index}),
             ) as process:
                 assert process.stdout is not None
                 try:
                     yield process.stdout
-                    failed = process.wait() != 0
+                    failed = not process.stdout.closed and process.wait() != 0
                 finally:
                     process.kill()
             if failed:
@@ -150,7 +161,8 @@ class Git:
         lines = messages.decode("utf-8", "replace").strip().splitlines() or ["it was ended"]
         told = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[-1])
         advice = "; git fsck shows which objects are damaged or missing" if DAMAGED.search(told) else ""
-        return ValueError(f"{self.path}: git {arguments[0]!s} failed: {told}{advice}")
+        kind = MissingObjectError if any(MISSING.search(line) for line in lines) else ValueError
+        return kind(f"{self.path}: git {arguments[0]!s} failed: {told}{advice}")
 
 
 def _command(arguments: tuple[str | bytes, ...]) -> list[str | bytes]:
