@@ -1,7 +1,7 @@
 """Which files of a commit's tree people write: neither vendored nor generated, binary or very large.
 
-The attributes in .gitattributes are those of GitHub's linguist: ``linguist-vendored``, ``linguist-generated``, and Git's
-own ``binary`` and ``-diff``. Where they say nothing of a file, its name decides. Documentation stays.
+The attributes in .gitattributes are those of GitHub's linguist, ``linguist-vendored`` and ``linguist-generated``, and
+Git's own ``binary`` and ``-diff``. Where they say nothing of a file, its name decides. Documentation stays.
 """
 
 import re
@@ -24,28 +24,31 @@ MISSING = "missing from the repository"
 ASKED = ("linguist-vendored", "linguist-generated", "binary", "diff")
 YES = {"set", "true"}
 NO = {"unset", "false"}
-VENDORED_FOLDERS = frozenset(
-    "node_modules bower_components jspm_packages vendor vendors vendored third_party third-party thirdparty 3rdparty"
-    " godeps carthage pods site-packages .yarn".split()
-)
-VENDORED_NAMES = frozenset("gradlew gradlew.bat mvnw mvnw.cmd jquery.js bootstrap.js bootstrap.css".split())
+FOLDERS_OF_OTHERS = """
+node_modules bower_components jspm_packages vendor vendors vendored third_party third-party thirdparty 3rdparty godeps
+carthage pods site-packages .yarn
+"""
+FILES_OF_OTHERS = "gradlew gradlew.bat mvnw mvnw.cmd jquery.js bootstrap.js bootstrap.css"
 # What tools write beside sources: locked versions, minified files, and code from descriptions of interfaces or forms.
-GENERATED_NAMES = frozenset(
-    "package-lock.json npm-shrinkwrap.json pnpm-lock.yaml packages.lock.json go.sum bun.lockb gradle.lockfile"
-    " project.assets.json".split()
-)
+WRITTEN_FILES = """
+package-lock.json npm-shrinkwrap.json pnpm-lock.yaml packages.lock.json go.sum gradle.lockfile project.assets.json
+"""
 GENERATED_NAME = re.compile(
     r"\.lock$|[.-]min\.(?:js|mjs|cjs|css)$|\.(?:js|mjs|css)\.map$"
-    r"|_pb2(?:_grpc)?\.pyi?$|\.pb(?:\.gw)?\.(?:go|cc|h|c|rb|dart|swift)$|_pb\.(?:js|rb|d\.ts)$|_grpc\.pb\.go$"
+    r"|_pb2(?:_grpc)?\.pyi?$|\.pb(?:\.gw)?\.(?:go|cc|h|c|rb|dart|swift)$|_pb\.(?:js|rb|d\.ts)$"
     r"|\.designer\.(?:cs|vb)$|\.g(?:\.i)?\.cs$|\.(?:g|freezed)\.dart$|[._]generated\.\w+$|^zz_generated\."
 )
-BINARY_SUFFIXES = frozenset(
-    ".png .jpg .jpeg .gif .bmp .ico .icns .webp .tif .tiff .psd .xcf .ai .eps .pdf .ps .ttf .otf .woff .woff2 .eot"
-    " .mp3 .mp4 .ogg .wav .flac .avi .mov .webm .zip .gz .tgz .bz2 .xz .zst .7z .rar .tar .jar .war .ear .aar .class"
-    " .dex .apk .ipa .exe .dll .so .dylib .a .lib .o .obj .pdb .pyc .pyo .whl .egg .nupkg .bin .dat .db .sqlite"
-    " .sqlite3 .mdb .doc .docx .xls .xlsx .ppt .pptx .odt .ods .odp .pack .idx .keystore .jks .p12 .pfx .der .wasm"
-    " .npy .npz .pkl .h5 .onnx .pt .pth .parquet .arrow .swf .blend .fbx .dds .tga .mo .snk".split()
-)
+ENDINGS_OF_BINARIES = """
+.png .jpg .jpeg .gif .bmp .ico .icns .webp .tif .tiff .psd .xcf .ai .eps .pdf .ps .ttf .otf .woff .woff2 .eot .mp3 .mp4
+.ogg .wav .flac .avi .mov .webm .zip .gz .tgz .bz2 .xz .zst .7z .rar .tar .jar .war .ear .aar .class .dex .apk .ipa .exe
+.dll .so .dylib .a .lib .o .obj .pdb .pyc .pyo .whl .egg .nupkg .bin .dat .db .sqlite .sqlite3 .mdb .doc .docx .xls
+.xlsx .ppt .pptx .odt .ods .odp .pack .idx .keystore .jks .p12 .pfx .der .wasm .npy .npz .pkl .h5 .onnx .pt .pth
+.parquet .arrow .swf .blend .fbx .dds .tga .mo .snk .lockb
+"""
+VENDORED_FOLDERS = frozenset(FOLDERS_OF_OTHERS.split())
+VENDORED_NAMES = frozenset(FILES_OF_OTHERS.split())
+GENERATED_NAMES = frozenset(WRITTEN_FILES.split())
+BINARY_SUFFIXES = frozenset(ENDINGS_OF_BINARIES.split())
 
 
 class SourcePaths(NamedTuple):
