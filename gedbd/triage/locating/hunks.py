@@ -118,7 +118,7 @@ def _match(
         is_changed = line.sign != " "
         (changed if is_changed else unchanged).update(terms)
         value = sum(weights[term] for term in terms) * (1.0 if is_changed else CONTEXT_WEIGHT)
-        spans = _joined([(word.start, word.end) for word in shared])
+        spans = joined_spans([(word.start, word.end) for word in shared])
         lines.append((value, MatchedLine(line.sign, line.number, line.text, spans)))
     if not lines:
         return None
@@ -150,7 +150,7 @@ def _numbered(hunk: Hunk) -> Iterator[MatchedLine]:
         new += sign != "-"
 
 
-def _joined(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def joined_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Spans in order, those that overlap as one: (0, 9), (0, 3), (12, 15) become (0, 9), (12, 15)."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted(spans):
