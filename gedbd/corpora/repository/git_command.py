@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -106,7 +107,12 @@ class Git:
 
     @contextmanager
     def stream(
-        self, *arguments: str | bytes, asked: Iterable[str | bytes] = (), end: bytes = b"\n", index: str | None = None
+        self,
+        *arguments: str | bytes,
+        asked: Iterable[str | bytes] = (),
+        end: bytes = b"\n",
+        index: str | None = None,
+        seconds: float | None = None,
     ) -> Iterator[IO[bytes]]:
         """The output of a command while it runs; the process ends with the context.
 
@@ -115,6 +121,7 @@ class Git:
             asked: Lines for its standard input.
             end: What ends each of them.
             index: A file that serves as the index; None for that of the repository.
+            seconds: After this time the command is ended, and so is its output; None for no limit.
 
         Raises:
             ValueError: The command failed; raised at the end of the context, where the output must have been read, or
@@ -133,10 +140,12 @@ class Git:
                 env=self._variables() | ({} if index is None else {"GIT_INDEX_FILE": index}),
             ) as process:
                 assert process.stdout is not None
+                timer = _Timer(process, seconds)
                 try:
                     yield process.stdout
-                    failed = not process.stdout.closed and process.wait() != 0
+                    failed = not process.stdout.closed and process.wait() != 0 and not timer.has_ended
                 finally:
+                    timer.cancel()
                     process.kill()
             if failed:
                 messages.seek(0)
@@ -163,6 +172,30 @@ class Git:
         advice = "; git fsck shows which objects are damaged or missing" if DAMAGED.search(told) else ""
         kind = MissingObjectError if any(MISSING.search(line) for line in lines) else ValueError
         return kind(f"{self.path}: git {arguments[0]!s} failed: {told}{advice}")
+
+
+class _Timer:
+    """Ends a process after some time, if there is a limit.
+
+    Attributes:
+        has_ended: Whether it did.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], seconds: float | None) -> None:
+        self.has_ended = False
+        self._process = process
+        self._thread = None if seconds is None else threading.Timer(max(seconds, 0.0), self._end)
+        if self._thread is not None:
+            self._thread.start()
+
+    def _end(self) -> None:
+        self.has_ended = True
+        self._process.kill()
+
+    def cancel(self) -> None:
+        """Leaves the process alone from now on."""
+        if self._thread is not None:
+            self._thread.cancel()
 
 
 def _command(arguments: tuple[str | bytes, ...]) -> list[str | bytes]:

@@ -83,6 +83,18 @@ def test_a_revision_may_be_any_expression(repository):
     assert [commit.id for commit in read_history(folder, "main~1")] == ids[:1]
 
 
+def test_the_output_may_be_left_early(repository):
+    git = Git(repository[0])
+    many = [repository[1][0]] * 100_000  # more than a pipe holds
+    with git.stream("cat-file", "--batch", asked=many) as lines:
+        assert lines.readline()
+        lines.close()
+    with git.stream("cat-file", "--batch", asked=many, seconds=0) as lines:
+        lines.read()  # ends
+    with pytest.raises(ValueError, match="git cat-file failed"), git.stream("cat-file", "--nonsense") as lines:
+        lines.read()
+
+
 def test_a_shallow_clone_is_refused(repository, tmp_path):
     run("clone", "-q", "--depth=1", f"file://{repository[0]}", tmp_path / "clone")
     with pytest.raises(ValueError, match="git fetch --unshallow") as error:
