@@ -15,6 +15,7 @@ from gedbd.corpora.repository.commits import Commit, Limits, LinkBuilder
 from gedbd.corpora.repository.fixed_files import HistoryPaths, date_by_base_commit, find_fixed_paths
 from gedbd.corpora.repository.fixes import DEFAULT_PATTERNS, Fix, MessageFixes, TableFixes
 from gedbd.corpora.repository.inducing import find_inducing
+from gedbd.corpora.repository.missing_objects import ADVICE
 from gedbd.io.files import corpus_name
 
 FixFinder = MessageFixes | TableFixes
@@ -55,8 +56,8 @@ def read_git(
         cache_dir: Where parsed commits and blamed lines are kept; ``None`` for nowhere.
 
     Raises:
-        ValueError: The path is no repository, the revision has no commits, a pattern or the table is wrong, they are
-            given without reports, or no commit and no file of the history fixes a report.
+        ValueError: The path is no repository, the revision has no commits, objects of all are missing, a pattern or the
+            table is wrong, they are given without reports, or no commit and no file of the history fixes a report.
     """
     place = Path(path).expanduser()
     title = name or corpus_name(place.resolve())
@@ -80,6 +81,8 @@ def read_git(
             named[commit.id] = commit
         if table is not None:
             paths.add(commit)
+    if history.missing and len(history.missing) == len(history):
+        raise ValueError(f"{place}: no commit can be read: {ADVICE}")
     tables = builder.tables()
     alone = ChangeCorpus(title, None, *tables[:3], warnings=(*history.warnings, *tables.warnings))
     if reports is None or finder is None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk, Limits
-from gedbd.corpora.repository.git_command import Git, cut_line, decode, decode_message
+from gedbd.corpora.repository.git_command import Git, MissingObjectError, cut_line, decode, decode_message
+from gedbd.corpora.repository.missing_objects import ADVICE, incomplete_commits
 from gedbd.corpora.repository.patch import PatchParser
 from gedbd.corpora.repository.row_cache import RowCache
 from gedbd.corpora.repository.walk import WalkedCommit, walk_history
@@ -41,7 +42,7 @@ def read_history(
 
     Raises:
         ValueError: Git is missing or too old; there is no such repository or revision; the repository has no commits,
-            belongs to another user, is a shallow clone or lacks an object.
+            belongs to another user, is a shallow clone or lacks a commit.
     """
     return History(Git(path), revision, cache_dir, limits)
 
@@ -117,11 +118,13 @@ class History:
 
     Commits are read while they are iterated over, so that one of them is in memory at a time. All that can be reached
     from the revision are there. Merges are compared with their first parent. Renames are found by content, half of
-    which must be equal, unless a commit both adds and deletes more than 1,000 files.
+    which must be equal, unless a commit both adds and deletes more than 1,000 files. Commits whose trees or files are
+    missing, as in a partial clone, are left out.
 
     Attributes:
         git: The repository.
         walked: The ids and dates of the commits.
+        missing: The ids of those that are left out as objects are missing, as far as they are known.
         warnings: What was replaced, left out or guessed: dates from the start, the others up to the commit reached.
     """
 
@@ -129,6 +132,7 @@ class History:
         self.git = git
         self._walk = walk_history(git, revision)
         self.walked = self._walk.commits
+        self.missing: set[str] = set()
         self._cache_dir = cache_dir
         self._limits = limits
         self._losses = Losses()
@@ -141,9 +145,10 @@ class History:
         """The commits.
 
         Raises:
-            ValueError: An object is missing or damaged, or the cache cannot be used.
+            ValueError: An object is damaged, or the cache cannot be used.
         """
         self._losses = Losses()
+        self.missing = set()
         self._cache_warnings = ()
         with item_progress("commits") as progress, closing(self._read()) as reads:
             bar = progress.add_task(f"reading {self.git.path.resolve().name}", total=len(self))
@@ -167,13 +172,14 @@ class History:
             "changed lines are not UTF-8 and are read as Windows-1252": self._losses.guessed_lines,
             "messages are not in the encoding that they name": self._losses.guessed_messages,
             f"messages are cut at {limits.max_message_bytes:,} bytes": self._losses.cut_messages,
+            f"commits are left out: {ADVICE}": len(self.missing),
         }
         losses = tuple(f"{count:,} {what}" for what, count in told.items() if count)
         return self._walk.warnings + losses + self._cache_warnings
 
     def _read(self) -> Generator[ReadCommit, None, None]:
         if self._cache_dir is None:
-            yield from read_commits(self.git, self.walked, self._limits)
+            yield from self._read_present(self.walked)
             return
         with CommitCache(self._cache_dir, self._limits) as cache:
             if cache.was_damaged:
@@ -185,9 +191,16 @@ class History:
         known = cache.known([walked.id for walked in self.walked])
         missing = [walked for walked in self.walked if walked.id not in known]
         num_damaged = 0
-        with closing(read_commits(self.git, missing, self._limits)) as fresh:
+        with closing(self._read_present(missing)) as reads:
+            fresh = next(reads, None)  # the next commit that the cache lacks and the repository has
             for walked in self.walked:
-                read = cache.get(walked) if walked.id in known else next(fresh)
+                if walked.id in known:
+                    read = cache.get(walked)
+                elif fresh is None or fresh.commit.id != walked.id:
+                    continue
+                else:
+                    read = fresh
+                    fresh = next(reads, None)
                 if read is None:
                     num_damaged += 1
                     self._cache_warnings = (f"{cache.path}: {num_damaged:,} damaged commits are read again",)
@@ -196,6 +209,21 @@ class History:
                 elif walked.id not in known:
                     cache.add(read)
                 yield read
+
+    def _read_present(self, wanted: Sequence[WalkedCommit]) -> Generator[ReadCommit, None, None]:
+        """Commits from the repository, without those of which objects are missing."""
+        num_read = 0
+        try:
+            for read in read_commits(self.git, wanted, self._limits):
+                yield read
+                num_read += 1
+            return
+        except MissingObjectError:
+            rest = wanted[num_read:]
+            self.missing = incomplete_commits(self.git, rest)
+            if not self.missing:
+                raise
+        yield from read_commits(self.git, [walked for walked in rest if walked.id not in self.missing], self._limits)
 
 
 def read_commits(git: Git, wanted: Sequence[WalkedCommit], limits: Limits) -> Generator[ReadCommit, None, None]:

@@ -42,13 +42,13 @@ VARIABLES = {
     "LC_ALL": "C",
 }
 DAMAGED = re.compile("unable to read|could not|corrupt|missing|bad object|inflate|loose object|not allowed")
-# A damaged object is told of in the same words, so that whether one is missing must still be looked up.
 MISSING = re.compile("could not fetch|unable to read|cannot read|bad file|not a tree object|bad object", re.IGNORECASE)
+BROKEN = re.compile("corrupt|inflate|unpack")  # of objects that are there
 VERSION = re.compile(r"git version (\d+)\.(\d+)")
 
 
 class MissingObjectError(ValueError):
-    """An object of the repository may be missing, as in a partial clone, or is damaged."""
+    """An object of the repository is missing, as in a partial clone."""
 
 
 class Git:
@@ -170,7 +170,8 @@ class Git:
         lines = messages.decode("utf-8", "replace").strip().splitlines() or ["it was ended"]
         told = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[-1])
         advice = "; git fsck shows which objects are damaged or missing" if DAMAGED.search(told) else ""
-        kind = MissingObjectError if any(MISSING.search(line) for line in lines) else ValueError
+        is_missing = any(map(MISSING.search, lines)) and not any(map(BROKEN.search, lines))
+        kind = MissingObjectError if is_missing else ValueError
         return kind(f"{self.path}: git {arguments[0]!s} failed: {told}{advice}")
 
 

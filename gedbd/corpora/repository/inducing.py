@@ -23,7 +23,7 @@ from gedbd.corpora.repository.blame import BlamedLine, Trace, TraceCache, trace_
 from gedbd.corpora.repository.change_tables import ChangeTables
 from gedbd.corpora.repository.commits import LinkBuilder
 from gedbd.corpora.repository.fixes import Fix
-from gedbd.corpora.repository.git_command import Git
+from gedbd.corpora.repository.git_command import Git, MissingObjectError
 from gedbd.io.console import item_progress
 
 HUNK_SOURCE = "equal lines"
@@ -33,6 +33,7 @@ COMMENT = re.compile(r"//|/\*|\*|#|<!--|--")
 # The removed lines of a fix by the path of the file.
 RemovedLines = Mapping[str, set[str]]
 SOURCE = "blame"
+MISSING = "older versions of its files missing"
 AFTER_REPORT = "all of the removed code newer than the report, or part of another fix of it"
 
 
@@ -69,7 +70,10 @@ def find_inducing(
     opened = nullcontext() if cache_dir is None else TraceCache(cache_dir, endings, options)
     with opened as cache, item_progress("fixes") as progress:
         for fix in progress.track(fixes, description="blaming fixed code"):
-            trace = trace_fix(git, fix.commit, endings) if cache is None else cache.trace(git, fix.commit)
+            try:
+                trace = trace_fix(git, fix.commit, endings) if cache is None else cache.trace(git, fix.commit)
+            except MissingObjectError:
+                trace = Trace([], MISSING)  # not stored in the cache, as it may be fetched
             collector.add(fix, trace)
     warnings = collector.warnings
     if cache is not None and cache.was_damaged:

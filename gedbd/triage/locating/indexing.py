@@ -10,6 +10,7 @@ from gedbd.corpora.repository.change_tables import TableBuilder
 from gedbd.corpora.repository.commit_history import History
 from gedbd.corpora.repository.commits import Commit, Limits
 from gedbd.corpora.repository.git_command import Git
+from gedbd.corpora.repository.missing_objects import ADVICE
 from gedbd.retrieval.changes.change_history import ChangeHistory
 
 MAX_BATCH_COMMITS = 1_000
@@ -43,6 +44,7 @@ class Indexed(NamedTuple):
         num_added: Commits that were read.
         num_removed: Commits that the revision no longer reaches, or that were read again with another date.
         num_merges: Merges that were left out.
+        num_missing: Commits that were left out, as objects are missing.
         warnings: What reading left out or guessed, with counts.
     """
 
@@ -50,6 +52,7 @@ class Indexed(NamedTuple):
     num_added: int
     num_removed: int
     num_merges: int
+    num_missing: int
     warnings: tuple[str, ...]
 
 
@@ -73,7 +76,7 @@ def bring_up_to(
         checkpoint: Receives the history so far, about once a minute. What came after is lost if the process is killed.
 
     Raises:
-        ValueError: An object of the repository is missing or damaged.
+        ValueError: An object of the repository is damaged, or objects of all commits are missing.
     """
     history = History(git, commit, None, limits.reading())
     merges = set() if limits.merges else {walked.id for walked in history.walked if walked.is_merge}
@@ -84,14 +87,16 @@ def bring_up_to(
     # A copy: other threads may rank with the state to begin with.
     reached = ChangeHistory.of_arrays(start.arrays()).without(removed) if len(start) else ChangeHistory()
     history.leave_out(stays)
-    num_added = len(history)
     last_checkpoint = time.monotonic()
     for batch in _batches(history):
         _add(reached, batch, limits)
         if checkpoint is not None and time.monotonic() - last_checkpoint >= CHECKPOINT_S:
             checkpoint(reached)
             last_checkpoint = time.monotonic()
-    return Indexed(reached, num_added, len(removed), len(merges), history.warnings)
+    num_missing = len(history.missing)
+    if num_missing and not len(reached):
+        raise ValueError(f"{git.path}: no commit can be read: {ADVICE}")
+    return Indexed(reached, len(history) - num_missing, len(removed), len(merges), num_missing, history.warnings)
 
 
 def _add(history: ChangeHistory, batch: Sequence[Commit], limits: IndexLimits) -> None:

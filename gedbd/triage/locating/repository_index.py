@@ -39,6 +39,7 @@ class Header:
         is_complete: Whether all commits up to the last one are there; otherwise the file is a checkpoint.
         num_commits: How many commits are there.
         num_merges: How many merges were left out.
+        num_missing: How many commits were left out, as objects are missing.
         schema: The version of the file's layout.
     """
 
@@ -47,6 +48,7 @@ class Header:
     is_complete: bool
     num_commits: int
     num_merges: int = 0
+    num_missing: int = 0
     schema: int = SCHEMA
 
     def serves(self, settings: Mapping[str, Any]) -> bool:
@@ -228,13 +230,15 @@ class RepositoryIndex:
         """Adds the commits since the last time, and removes those that the revision no longer reaches.
 
         The revision is resolved once, at the start: what happens to the repository meanwhile is left to the next time.
+        Commits that were left out, as objects were missing, are tried again each time.
 
         Args:
             wait: Whether to wait for another process that updates the index. Otherwise the last complete state is
                 used, if there is one.
 
         Raises:
-            ValueError: The revision names no commit, the repository has none, or lacks an object.
+            ValueError: The revision names no commit, the repository has none, objects of all are missing, or one is
+                damaged.
         """
         update = self._update(wait)
         if self._is_checked:
@@ -284,11 +288,11 @@ class RepositoryIndex:
     def _update(self, wait: bool) -> Update:
         """See ``update``."""
         commit = self.git.resolve(self.revision)
-        if self.commit == commit:
+        if self._has_all(commit):
             return Update()
         with self._updating:
             warnings = self._load()
-            if self.commit == commit:
+            if self._has_all(commit):
                 return Update(warnings=warnings)
             try:
                 with self._store.lock().acquire(timeout=-1 if wait or not self.commit else 0):
@@ -296,6 +300,10 @@ class RepositoryIndex:
             except Timeout:
                 told = f"another process is updating the index: this answer is as of commit {self.commit[:12]}"
                 return Update(warnings=(*warnings, told))
+
+    def _has_all(self, commit: str) -> bool:
+        """Whether the state is that of a commit, and none is left out as objects are missing."""
+        return self.commit == commit and not self._state.header.num_missing
 
     def _load(self) -> tuple[str, ...]:
         """Takes the stored state, if it is another one; gives warnings."""
@@ -306,12 +314,13 @@ class RepositoryIndex:
     def _update_locked(self, commit: str, warnings: tuple[str, ...]) -> Update:
         """Updates the stored index, which no other process does meanwhile."""
         self._load()  # another process may have updated it before this one got the lock
-        if self.commit == commit:
+        if self._has_all(commit):
             return Update(warnings=warnings)
         start = self._store.best_start(self.history)
         checkpoint = partial(self._store.checkpoint, commit)
         found = bring_up_to(self.git, commit, start, self.limits, checkpoint)
-        self._state = self._store.store(commit, found.history, found.num_merges)
+        if self.commit != commit or found.num_added or found.num_removed:
+            self._state = self._store.store(commit, found.history, found.num_merges, found.num_missing)
         return Update(found.num_added, found.num_removed, (*warnings, *found.warnings))
 
 
@@ -359,16 +368,15 @@ class IndexFolder:
 
     def checkpoint(self, commit: str, history: ChangeHistory) -> None:
         """Stores the commits so far of an update to a commit."""
-        write_snapshot(self.path / CHECKPOINT, self._snapshot(commit, history, is_complete=False))
+        header = Header(commit, self._settings, is_complete=False, num_commits=len(history))
+        write_snapshot(self.path / CHECKPOINT, Snapshot(header, history))
 
-    def store(self, commit: str, history: ChangeHistory, num_merges: int) -> Snapshot:
+    def store(self, commit: str, history: ChangeHistory, num_merges: int, num_missing: int) -> Snapshot:
         """Replaces the stored state, and deletes the checkpoint and what killed processes left."""
-        snapshot = self._snapshot(commit, history, is_complete=True, num_merges=num_merges)
+        header = Header(commit, self._settings, True, len(history), num_merges, num_missing)
+        snapshot = Snapshot(header, history)
         write_snapshot(self.path / SNAPSHOT, snapshot)
         (self.path / CHECKPOINT).unlink(missing_ok=True)
         for file in self.path.glob(f".*{UNFINISHED}*"):
             file.unlink(missing_ok=True)
         return snapshot
-
-    def _snapshot(self, commit: str, history: ChangeHistory, is_complete: bool, num_merges: int = 0) -> Snapshot:
-        return Snapshot(Header(commit, self._settings, is_complete, len(history), num_merges), history)

@@ -142,9 +142,6 @@ def test_a_damaged_object(tmp_path, fast_import):
     with pytest.raises(ValueError, match="git diff-tree failed") as error:
         list(read_history(tmp_path / "x.git", cache_dir=tmp_path / "cache"))
     assert "git fsck" in one_line(error)
-    file.unlink()
-    with pytest.raises(ValueError, match="git diff-tree failed"):
-        list(read_history(tmp_path / "x.git", cache_dir=tmp_path / "cache"))
 
 
 def write_program(file: Path, command: str) -> str:
@@ -194,9 +191,9 @@ def test_objects_missing_from_a_partial_clone_are_not_fetched(repository, hostil
     objects = folder / ".git" / "objects"
     (objects / blob[:2] / blob[2:]).unlink()
     trace.unlink(missing_ok=True)
-    with pytest.raises(ValueError, match="git diff-tree failed") as error:
-        list(read_history(folder))
-    one_line(error)
+    history = read_history(folder)
+    assert [commit.id for commit in history] == repository[1][:1]
+    assert history.warnings[0].startswith("1 commits are left out: their objects are missing, as in a partial clone; ")
     assert not trace.exists(), trace.read_text()
     run("-C", folder, "cat-file", "-p", blob, check=False)
     assert "program" in trace.read_text()  # the trap works

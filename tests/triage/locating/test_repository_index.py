@@ -2,6 +2,7 @@
 
 import threading
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -265,3 +266,45 @@ def test_in_pieces_as_at_once(repository, monkeypatch):
     pieces = bring_up_to(git, commit, history, IndexLimits()).history
     assert len(history) == 0
     assert whole.ids == pieces.ids
+
+
+@pytest.fixture
+def clone_partly(repository, tmp_path):
+    """Clones the repository without the contents of files, but for those that are checked out."""
+
+    def clone(*words):
+        repository.git("config", "uploadpack.allowFilter", "true")
+        folder = tmp_path / "clone"
+        repository.git("clone", "-q", "--filter=blob:none", *words, f"file://{repository.folder}", str(folder))
+        return SimpleNamespace(folder=folder, git=lambda *words: repository.git("-C", str(folder), *words))
+
+    return clone
+
+
+@pytest.mark.parametrize("keeps_remote", [True, False])
+def test_a_partial_clone_is_ranked_as_far_as_it_goes(repository, clone_partly, open_index, keeps_remote):
+    clone = clone_partly()
+    if not keeps_remote:
+        clone.git("remote", "remove", "origin")
+    index = open_index(clone)
+    for num_added in (2, 0):  # what is missing is tried again, and told again
+        update = index.update()
+        assert (update.num_added, update.num_removed) == (num_added, 0)
+        (told,) = update.warnings
+        assert told.startswith(
+            "2 commits are left out: their objects are missing, as in a partial clone; git fetch --r"
+        )
+    # The first commit has another README, and the last one changes it.
+    assert {change.title for change in index.locate(QUOTED)} == {"Parse quoted values", "Print tables"}
+    if not keeps_remote:
+        clone.git("remote", "add", "origin", f"file://{repository.folder}")
+    clone.git("fetch", "-q", "--refetch", "--no-filter", "origin")
+    again = open_index(clone)
+    assert again.update()[:3] == (2, 0, ())
+    assert set(again.history.ids) == repository.ids()
+    assert open_index(clone).update() == (0, 0, ())
+
+
+def test_a_partial_clone_without_any_file(clone_partly, open_index):
+    with pytest.raises(ValueError, match="no commit can be read: their objects are missing"):
+        open_index(clone_partly("--bare")).update()
