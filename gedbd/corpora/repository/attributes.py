@@ -8,7 +8,8 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from posixpath import splitext
 from typing import NamedTuple
 
 from gedbd.corpora.repository.git_command import Git
@@ -118,7 +119,7 @@ def _by_name(path: str, said: Mapping[str, str]) -> str:
     is_generated = name in GENERATED_NAMES or GENERATED_NAME.search(name) is not None
     if is_generated and said.get("linguist-generated") not in NO:
         return GENERATED
-    is_binary = PurePosixPath(name).suffix in BINARY_SUFFIXES
+    is_binary = splitext(name)[1] in BINARY_SUFFIXES  # pathlib takes half of the time for a large tree
     return BINARY if is_binary and said.get("diff") not in YES else ""
 
 
@@ -128,7 +129,7 @@ def _attributes(git: Git, files: Sequence[TreeEntry], sizes: Mapping[str, int]) 
     Git before 2.40 reads attributes of a tree only through an index, which also works in bare repositories: one is made
     that has the files of attributes alone.
     """
-    given = [entry for entry in files if entry.id in sizes and PurePosixPath(entry.path).name == ATTRIBUTES]
+    given = [entry for entry in files if entry.id in sizes and entry.path.rpartition("/")[2] == ATTRIBUTES]
     if not given:
         return {}
     found: dict[bytes, dict[str, str]] = {}

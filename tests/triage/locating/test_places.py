@@ -115,3 +115,15 @@ def test_odd_files(git):
     (line,) = found["long.js"][0].lines
     assert (line.number, len(line.text), line.spans) == (2, MAX_LINE_CHARS, ((0, 6),))
     assert find_places(git, "main", [], WEIGHTS, 5) == {}
+
+
+@pytest.mark.parametrize("keeps_remote", [True, False])
+def test_files_missing_from_a_partial_clone_have_no_places(git, make_repository, tmp_path, keeps_remote):
+    made = make_repository("other.git")  # only its way to run git is used
+    made.git("-C", str(git.folder), "config", "uploadpack.allowFilter", "true")
+    clone = tmp_path / "clone"
+    made.git("clone", "-q", "--filter=blob:none", f"file://{git.folder}", str(clone))
+    if not keeps_remote:
+        made.git("-C", str(clone), "remote", "remove", "origin")
+    found = find_places(Git(clone), "HEAD~1", [PATH, "crlf.txt"], WEIGHTS, 5)
+    assert [path for path, places in found.items() if places] == ["crlf.txt"]
