@@ -13,6 +13,7 @@ from typing import NamedTuple
 from gedbd.corpora.repository.blame import stored_name
 from gedbd.corpora.repository.git_command import Git, MissingObjectError, decode
 from gedbd.corpora.repository.walk import EPOCH
+from gedbd.corpora.repository.walk import MAX_SECONDS as MAX_SECONDS_OF_DATE
 from gedbd.triage.locating.places import MatchedPlace
 
 MAX_COMMITS = 3
@@ -55,7 +56,7 @@ def last_commits(
         places: The places, those that matter most first.
         max_commits: How many commits of a place, 1 or more.
         seconds: What Git has found after this time is the answer, for the newest commits are found first: a place may
-            then have fewer commits or none. None for no limit.
+            then have fewer commits or none, and the last commit fewer lines. None for no limit.
 
     Raises:
         ValueError: There is no such file or line, or an object is damaged.
@@ -93,6 +94,8 @@ def _blame(
     try:
         with git.stream(*BLAME, *limits, commit, "--", name, seconds=left) as lines:
             for line in lines:
+                if not line.endswith(b"\n"):
+                    break  # Git was ended in the middle of a line
                 entry = ENTRY.fullmatch(line)
                 if entry is None:
                     key, _, value = line.rstrip(b"\n").partition(b" ")
@@ -125,6 +128,6 @@ def _newest(
     for id_, num_lines in counts.items():
         told = facts[id_]
         if b"filename" in told:  # otherwise Git was ended before it told the whole
-            date = EPOCH + timedelta(seconds=int(told[b"committer-time"]))
+            date = EPOCH + timedelta(seconds=min(int(told[b"committer-time"]), MAX_SECONDS_OF_DATE))
             found.append(PlaceCommit(id_, date, decode(told[b"summary"])[0], num_lines))
     return tuple(sorted(found, key=lambda commit: commit.created_at, reverse=True)[:max_commits])
