@@ -97,20 +97,20 @@ def read_settings(folder: Path) -> tuple[InputLimits, InputParts]:
 
 
 def attention_mask(batch: CodeBatch, without: CodeEdges[Tensor] | None = None) -> Tensor:
-    """The attention mask of SemanticCodeBERT, its formula taken literally.
+    """The attention mask of SemanticCodeBERT.
 
     Source: the talk "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization" (2023).
     Token i may attend to token j if
 
     - i is ``[CLS]`` or a ``[SEP]``,
-    - i and j are both in the comment or the code, or are the ``[C]`` between them,
+    - i and j are both in the comment or the code,
     - i is a token of the code and j its node, or the reverse (E1),
     - i and j are nodes and an edge leads from i to j (E2),
     - i is a node and j its type (E3), or i is a node and j its role (E4).
 
-    Ours: every token may attend to itself, since the softmax of a row without a single entry has no value; this
-    concerns types, roles and the markers ``[N]``, ``[T]`` and ``[R]``. Padding attends to itself alone, and no token to
-    padding.
+    Ours: the ``[C]`` between comment and code, which no case of the formula names, counts as a token of them. Every
+    token may attend to itself, since the softmax of a row without a single entry has no value; this concerns types,
+    roles and the markers ``[N]``, ``[T]`` and ``[R]``. Padding attends to itself alone, and no token to padding.
 
     Args:
         batch: B inputs of up to L tokens.

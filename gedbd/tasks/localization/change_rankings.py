@@ -94,7 +94,11 @@ def query_metrics(task: RankingTask, ranking: Ranking) -> pd.DataFrame:
 
     RR@k is 1 if an inducing change is among the first k, which papers on localization call hit@k or top@k. P@k is the
     share of the first k that are inducing. R_cap@k is the number of inducing changes among the first k, divided by
-    the smaller one of k and the number of all inducing candidates; the authors of SemanticCodeBERT call it P@k.
+    the smaller one of k and the number of all inducing candidates; the code of SemanticCodeBERT's authors calls it P@k.
+
+    MAP is the mean of the average precisions. The talk on SemanticCodeBERT prints the mean of 1 / AvgP, which would
+    exceed 1: we take it for a misprint. Its AvgP divides by the number of relevant changes; in the authors' code
+    (results/accuracy.py) those made after the report are among them, here they are not.
     """
     values = per_query(ranking.queries)
     kept = [name for name in values if not str(name).startswith("map@")]

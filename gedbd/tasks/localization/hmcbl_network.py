@@ -175,7 +175,7 @@ def pair_loss(vectors: PairVectors, temperature: float, both_directions: bool = 
 def bank_loss(report: Tensor, change: Tensor, changes: BankKeys, reports: BankKeys, temperature: float) -> Tensor:
     """The loss of the bank level, a scalar.
 
-    InfoNCE of a query and the momentum key of its positive; the negatives are the keys of the memory bank. The paper
+    InfoNCE of a query and the momentum key of its positive; the negatives are the keys of the memory bank. The talk
     prints exp(s_b+ / t) + exp(s_m- / t) as the numerator. With a negative there, the loss would fall as the negative
     comes nearer, and could fall below 0: we take it for a misprint of exp(s_b+ / t), as in MoCo.
 
@@ -231,7 +231,7 @@ class Contrast(nn.Module):
 class HmcblNetwork(nn.Module):
     """Hierarchical momentum contrast of reports and changes.
 
-    Source: "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization", 2023.
+    Source: a talk on "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization", 2023.
 
     Args:
         report_side: The encoder of reports.

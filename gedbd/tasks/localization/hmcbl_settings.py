@@ -8,13 +8,17 @@ POOLINGS = ("mean", "cls")
 
 @dataclass(frozen=True)
 class HmcblSettings:
-    """The model and the loss; the defaults are those of the paper where it names them.
+    """The model and the loss.
+
+    Source: a talk on "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization" (2023).
+    It names no number; ``num_layers``, ``dim``, ``temperature``, ``momentum`` and ``bank_size`` are those of its
+    authors' code.
 
     Args:
         num_layers: Last layers of an encoder whose token vectors are concatenated.
-        pooling: ``mean`` of the tokens of the text, or ``cls``, the first token. The paper does not say which.
+        pooling: ``mean`` of the tokens of the text, or ``cls``, the first token. The talk does not say which.
         dim: Size of projected vectors.
-        projector_hidden: Units of the projector's hidden layer; the paper does not name them.
+        projector_hidden: Units of the projector's hidden layer.
         temperature: Divisor of the cosines.
         momentum: Share of its old weights that a momentum twin keeps in a step. With 0 it is the encoder itself, so
             that keys come from the encoders.

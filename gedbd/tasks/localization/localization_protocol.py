@@ -1,8 +1,9 @@
 """Which reports train and which test, and which changes are their candidates.
 
-The protocol is that of "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization"
-(2023): of a project's reports in the order of their dates, the first half trains and the second half tests. Candidates
-are the changes that were made strictly before the report.
+Of a project's reports in the order of their dates, the first half trains and the second half tests. Candidates are the
+changes that were made strictly before the report. The talk on "Pre-training Code Representation with Semantic Flow
+Graph for Effective Bug Localization" (2023) says nothing about either. Its authors' code divides pairs of a report and
+an inducing change instead (README), and leaves out changes later than the report when it ranks (results/accuracy.py).
 """
 
 from dataclasses import dataclass

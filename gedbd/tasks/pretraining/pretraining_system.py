@@ -14,6 +14,8 @@ from gedbd.experiments.training_system import TrainingSystem
 from gedbd.tasks.pretraining.masking import MLM
 from gedbd.tasks.pretraining.pretraining_data import PretrainingBatch
 
+REDUCTIONS = ("mean", "sum")
+
 
 class ObjectiveSums(NamedTuple):
     """Predictions of one objective: their summed loss, the number of right ones, and their number; ``()`` each."""
@@ -73,10 +75,11 @@ class TokenHead(nn.Module):
 
 
 class PretrainingSystem(TrainingSystem):
-    """Trains an encoder of code by the weighted sum of the mean losses of its objectives.
+    """Trains an encoder of code by the weighted sum of the losses of its objectives.
 
-    A mean is taken over all predictions of a step: with several processes, over those of all of them, and with
-    accumulated gradients, over those of all batches that make the step.
+    The loss of an objective is the mean or the sum over all predictions of a step: with several processes, over those
+    of all of them, and with accumulated gradients, over those of all batches that make the step. The talk sums over
+    edges, so that an objective with more edges counts more.
 
     Args:
         backbone: The encoder.
@@ -84,6 +87,8 @@ class PretrainingSystem(TrainingSystem):
         make_optimizer: See ``TrainingSystem``, as for the next two.
         make_scheduler: Makes the scheduler.
         seed: Fixes dropout.
+        reduction: ``mean`` or ``sum``. Logged losses of one objective are means; ``loss`` is what is minimised, that
+            of an epoch or a part over all its predictions.
 
     Attributes:
         tested: Loss, accuracy and number of predictions of each objective in the last test.
@@ -96,8 +101,10 @@ class PretrainingSystem(TrainingSystem):
         make_optimizer: MakeOptimizer,
         make_scheduler: MakeScheduler,
         seed: int,
+        reduction: str = "mean",
     ) -> None:
         super().__init__(make_optimizer, make_scheduler, seed)
+        self.reduction = reduction
         self.encoder = CodeEncoder(backbone)
         self.encoder.train()  # pretrained encoders come in evaluation mode, and Lightning does not change modes
         embeddings = embeddings_of(backbone)
@@ -123,14 +130,14 @@ class PretrainingSystem(TrainingSystem):
         self._trained = []
 
     def training_step(self, batch: PretrainingBatch, batch_idx: int) -> Tensor:
-        """The weighted sum of the mean losses."""
+        """The weighted sum of the losses."""
         self.fix_dropout(batch_idx)
         sums = self.sums(batch)
         counts = self.summed(torch.stack([batch.totals[name] for name in sums]))
         losses = torch.stack([self.weights[name] * one.loss for name, one in sums.items()])
         # Gradients are averaged over processes and accumulated batches; a mean is over the predictions of all of them.
         averaged = self.trainer.world_size * self.trainer.accumulate_grad_batches
-        loss = averaged * (losses / counts.clip(1)).sum()
+        loss = averaged * (losses.sum() if self.reduction == "sum" else (losses / counts.clip(1)).sum())
         self.show_loss(loss, batch)
         self._trained.append(_numbers(sums))
         return loss
@@ -173,7 +180,8 @@ class PretrainingSystem(TrainingSystem):
             found[name] = {"loss": loss / max(count, 1), "accuracy": correct / max(count, 1), "count": count}
             self.log(f"{part}/{name}_loss", found[name]["loss"])
             self.log(f"{part}/{name}_accuracy", found[name]["accuracy"])
-        self.log(f"{part}/loss", sum(self.weights[name] * found[name]["loss"] for name in found))
+        times = {name: found[name]["count"] if self.reduction == "sum" else 1.0 for name in found}
+        self.log(f"{part}/loss", sum(self.weights[name] * times[name] * found[name]["loss"] for name in found))
         mean = sum(numbers["accuracy"] for numbers in found.values()) / len(found)
         self.log(f"{part}/mean_accuracy", mean, prog_bar=part == "val")
         return found

@@ -29,7 +29,7 @@ from gedbd.tasks.pretraining.masking import Shares, active_weights
 from gedbd.tasks.pretraining.method_inputs import check_methods, find_vocabulary, read_inputs, texts_of
 from gedbd.tasks.pretraining.pretraining_data import PretrainingDataModule
 from gedbd.tasks.pretraining.pretraining_output import write_result
-from gedbd.tasks.pretraining.pretraining_system import PretrainingSystem
+from gedbd.tasks.pretraining.pretraining_system import REDUCTIONS, PretrainingSystem
 
 COMPARED = "val/mean_accuracy"
 
@@ -48,6 +48,7 @@ class PretrainingTask:
         parts: Options of ``InputParts``; without nodes there are neither types nor roles.
         limits: Options of ``InputLimits``.
         shares: Options of ``Shares``.
+        reduction: Of an objective's losses, ``mean`` or ``sum``.
         epochs: Unused here. The configuration takes the default of ``trainer.max_epochs`` from it.
 
     Raises:
@@ -64,11 +65,15 @@ class PretrainingTask:
         parts: Mapping[str, Any],
         limits: Mapping[str, int],
         shares: Mapping[str, float],
+        reduction: str = "mean",
         epochs: int = 10,
     ) -> None:
         self.parts = input_parts(**parts)
         self.limits = InputLimits(**limits)
         self.shares = Shares(**shares)
+        if reduction not in REDUCTIONS:
+            raise ValueError(f"task.reduction={reduction} is unknown: choose {' or '.join(REDUCTIONS)}")
+        self.reduction = reduction
         self.weights = active_weights(weights, self.parts)
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
@@ -96,7 +101,7 @@ class PretrainingTask:
         # Other modules have drawn random numbers: the weights of the head depend on the seed alone.
         torch.manual_seed(cfg.seed)
         schedule = instantiate(cfg.optimizer), instantiate(cfg.scheduler)
-        system = PretrainingSystem(backbone, self.weights, *schedule, cfg.seed)
+        system = PretrainingSystem(backbone, self.weights, *schedule, cfg.seed, self.reduction)
         with trained(system, data, corpus, cfg, folder, callbacks, console) as training:
             if training.is_first:
                 save_encoder(folder / "encoder", system.encoder.backbone, tokenizer, self.limits, self.parts)

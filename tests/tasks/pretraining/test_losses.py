@@ -1,13 +1,21 @@
 """Losses against naive loops."""
 
 import math
+from functools import partial
 
+import numpy as np
 import pytest
+import pytorch_lightning as pl
 import torch
+from torch.optim import SGD
+from transformers import BertConfig, BertModel
 
 from gedbd.encoders.code.code_inputs import InputParts
-from gedbd.tasks.pretraining.masking import OBJECTIVES, active_weights
-from gedbd.tasks.pretraining.pretraining_system import TokenHead, edge_logits, edge_sums, token_sums
+from gedbd.experiments.optimizers import constant
+from gedbd.tasks.pretraining.masking import OBJECTIVES, Shares, active_weights
+from gedbd.tasks.pretraining.method_inputs import find_vocabulary
+from gedbd.tasks.pretraining.pretraining_data import PretrainingDataModule
+from gedbd.tasks.pretraining.pretraining_system import PretrainingSystem, TokenHead, edge_logits, edge_sums, token_sums
 
 
 def test_edge_loss_is_that_of_a_loop():
@@ -76,3 +84,35 @@ def test_weights_of_parts_that_are_left_out_count_as_none():
 def test_bad_weights_are_refused(weights, message):
     with pytest.raises(ValueError, match=message):
         active_weights(weights, InputParts())
+
+
+def sgd(encoder, head):
+    return SGD([*encoder, *head], lr=1e-4)
+
+
+def one_step(inputs, tokenizer, weights, reduction):
+    """The change of the embeddings by a step of SGD over 38 methods, and the number of predictions by objective."""
+    torch.manual_seed(0)
+    config = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    backbone = BertModel(
+        BertConfig(vocab_size=len(tokenizer), hidden_dropout_prob=0, attention_probs_dropout_prob=0, **config)
+    )
+    before = backbone.get_input_embeddings().weight.detach().clone()
+    system = PretrainingSystem(backbone, weights, sgd, partial(constant, warmup_steps=1), 0, reduction)
+    parts = np.array([0] * 38 + [1, 2])
+    data = PretrainingDataModule(inputs, parts, list(weights), Shares(), find_vocabulary(tokenizer), 38, 0)
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "num_sanity_val_steps": 0}
+    trainer = pl.Trainer(accelerator="cpu", max_epochs=1, enable_model_summary=False, **quiet)
+    trainer.fit(system, data)
+    totals = next(iter(data.train_dataloader())).totals
+    return backbone.get_input_embeddings().weight.detach() - before, {name: int(totals[name]) for name in weights}
+
+
+def test_a_sum_counts_each_objective_by_its_predictions(inputs, tokenizer):
+    found, counts = one_step(inputs, tokenizer, {"type": 1.0, "role": 0.5}, "sum")
+    assert counts["type"] != counts["role"]
+    alone = {name: one_step(inputs, tokenizer, {name: 1.0}, "mean")[0] for name in counts}
+    expected = counts["type"] * alone["type"] + 0.5 * counts["role"] * alone["role"]
+    torch.testing.assert_close(found, expected, rtol=1e-2, atol=1e-6)
+    together, _ = one_step(inputs, tokenizer, {"type": 1.0, "role": 0.5}, "mean")
+    torch.testing.assert_close(together, alone["type"] + 0.5 * alone["role"], rtol=1e-2, atol=1e-7)

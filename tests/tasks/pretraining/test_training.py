@@ -126,6 +126,7 @@ def test_commands_for_reports_refuse_the_run(command, whole, module, out):
         ("monitor=val/f1", "monitor=val/f1 is not logged: choose one of val/loss"),
         ("ranking.top_k=[1]", "does not use the section ranking"),
         ("task.weights.mlm=-1", "task.weights.mlm=-1"),
+        ("task.reduction=max", "task.reduction=max is unknown: choose mean or sum"),
     ],
 )
 def test_mistakes_are_told_in_one_line(train, tmp_path, option, message):
