@@ -42,7 +42,7 @@ def method(b: Builder, node: "Node") -> None:
         begin = b.events.add(NodeType.BEGIN, body.start_byte, body.start_byte + 1)
         _statements(b, body)
         b.events.frontier = b.events.frontier + b.body.exits
-        if b.body.needs_exit:
+        if b.body.needs_exit or b.rules.begin_exit == "always":
             b.events.add(NodeType.EXIT, body.end_byte - 1, body.end_byte)
         else:
             b.events.dropped.add(begin)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gedbd.code.event_graph import FULL_DEFINITION, NO_DEFINITION, Events
 from gedbd.code.java_types import declared_type, has_dimensions
-from gedbd.code.semantic_graph import NodeType, Role
+from gedbd.code.semantic_graph import GraphRules, NodeType, Role
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -74,6 +74,7 @@ class Builder:
         source: The text that the tree is of, UTF-8.
         expressions: For each kind of tree node, what adds an expression's events and returns its value variables.
         statements: For each kind of tree node, what adds a statement's events.
+        rules: See ``GraphRules``.
     """
 
     def __init__(
@@ -81,8 +82,10 @@ class Builder:
         source: bytes,
         expressions: "Mapping[str, Callable[[Builder, Node, Role], list[int]]]",
         statements: "Mapping[str, Callable[[Builder, Node], object]]",
+        rules: GraphRules,
     ) -> None:
         self.source = source
+        self.rules = rules
         self.events = Events()
         self.scopes = Scopes()
         self.body = Body()
@@ -139,6 +142,11 @@ class Builder:
         for child in node.named_children if node else ():
             values += self.expression(child, role)
         return values
+
+    def role_alone(self, statement: "Node", role: Role) -> Role:
+        """The role of a variable that alone is the expression of a statement: ``role``, unless a rule gives another."""
+        in_else = self.rules.else_expressions == "statements" and _is_in_else(statement)
+        return Role.ELSE_EXPRESSION if in_else else role
 
     def unknown(self, node: "Node") -> list[int]:
         """Add every name in code that does not parse, or is nested too deeply, as a variable that is read."""
@@ -209,6 +217,14 @@ class Builder:
         return self.events.add(
             variable.type, node.start_byte, node.end_byte, int(role), variable.key, reads, definition
         )
+
+
+def _is_in_else(statement: "Node") -> bool:
+    """Whether a statement is directly in the braces behind ``else``, or directly behind it."""
+    part, owner = statement, statement.parent
+    if owner is not None and owner.type == "block":
+        part, owner = owner, owner.parent
+    return owner is not None and owner.type == "if_statement" and owner.child_by_field_name("alternative") == part
 
 
 def _parts(node: "Node") -> "list[Node]":

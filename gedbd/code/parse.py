@@ -16,7 +16,7 @@ from gedbd.code.edges import data_edges, drop_events, flow_edges
 from gedbd.code.event_graph import NO_KEY
 from gedbd.code.expressions import EXPRESSIONS
 from gedbd.code.fragments import Fragment, completions
-from gedbd.code.semantic_graph import EdgeKind, FlowGraph
+from gedbd.code.semantic_graph import TALK_RULES, EdgeKind, FlowGraph, GraphRules
 from gedbd.code.statements import STATEMENTS
 from gedbd.code.syntax import parse
 
@@ -30,11 +30,12 @@ _FILE_PARTS = {*CLASSES, *METHODS, "import_declaration", "module_declaration", "
 _MEMBER_MODIFIERS = {"public", "protected", "private", "static", "transient", "volatile"}
 
 
-def method_graph(code: str) -> FlowGraph:
+def method_graph(code: str, rules: GraphRules = TALK_RULES) -> FlowGraph:
     """The semantic flow graph of a method or constructor.
 
     Args:
         code: Its source, with annotations and modifiers; a method without a body has its parameters only.
+        rules: See ``GraphRules``.
 
     Raises:
         ValueError: The text holds no method.
@@ -42,16 +43,16 @@ def method_graph(code: str) -> FlowGraph:
     for source in _method_sources(code):
         found = _first_method(parse(source).root_node)
         if found is not None:
-            builder = Builder(source, EXPRESSIONS, STATEMENTS)
+            builder = Builder(source, EXPRESSIONS, STATEMENTS, rules)
             method(builder, found)
             return _cut_graph(builder, code, len(_CLASS))
     raise ValueError(f"no Java method in the text {code.strip()[:60]!r}: give one method or constructor")
 
 
-def find_method_graph(code: str) -> FlowGraph | None:
+def find_method_graph(code: str, rules: GraphRules = TALK_RULES) -> FlowGraph | None:
     """The graph of ``method_graph``; None if the text holds no method."""
     try:
-        return method_graph(code)
+        return method_graph(code, rules)
     except ValueError:
         return None
 
@@ -74,7 +75,7 @@ def _first_method(root: "Node") -> "Node | None":
     return None
 
 
-def fragment_graph(code: str) -> FlowGraph | None:
+def fragment_graph(code: str, rules: GraphRules = TALK_RULES) -> FlowGraph | None:
     """The semantic flow graph of the statements, members or files of a piece of code, as a hunk of a diff has it.
 
     Brackets that the piece cuts are completed outside of it; if it does not parse even so, its first or last statement
@@ -84,6 +85,7 @@ def fragment_graph(code: str) -> FlowGraph | None:
 
     Args:
         code: The piece; places in the graph refer to it.
+        rules: See ``GraphRules``.
 
     Returns:
         The graph; None if the piece parses neither as statements, nor as members of a class, nor as a file, or holds
@@ -92,16 +94,18 @@ def fragment_graph(code: str) -> FlowGraph | None:
     of_pure_statements = partial(_statements_graph, may_have_members=False)
     for fragment in completions(code):
         for make_graph in (of_pure_statements, _members_graph, _file_graph, _statements_graph):
-            graph = make_graph(code, fragment)
+            graph = make_graph(code, fragment, rules)
             if graph is not None:
                 return graph
     return None
 
 
-def _statements_graph(code: str, fragment: Fragment, may_have_members: bool = True) -> FlowGraph | None:
+def _statements_graph(
+    code: str, fragment: Fragment, rules: GraphRules, may_have_members: bool = True
+) -> FlowGraph | None:
     """The graph of statements of a method, among which there may be members of a class or parts of a file."""
     prefix = _CLASS + _METHOD + b"".join(fragment.openers) + fragment.lead
-    builder, root = _parse_completed(prefix, fragment, b"}}")
+    builder, root = _parse_completed(prefix, fragment, b"}}", rules)
     found = _first_method(root) if root else None
     body = found.child_by_field_name("body") if found else None
     if body is None or (not may_have_members and any(map(_is_member, body.named_children))):
@@ -121,9 +125,9 @@ def _is_member(statement: "Node") -> bool:
     return any(part.type in _MEMBER_MODIFIERS for modifiers in first for part in modifiers.children)
 
 
-def _members_graph(code: str, fragment: Fragment) -> FlowGraph | None:
+def _members_graph(code: str, fragment: Fragment, rules: GraphRules) -> FlowGraph | None:
     prefix = _CLASS + _open(fragment.openers, [_METHOD])
-    builder, root = _parse_completed(prefix, fragment, b"}")
+    builder, root = _parse_completed(prefix, fragment, b"}", rules)
     body = root.named_children[0].child_by_field_name("body") if root else None
     if body is None:
         return None
@@ -131,9 +135,9 @@ def _members_graph(code: str, fragment: Fragment) -> FlowGraph | None:
     return _cut_graph(builder, code, len(prefix))
 
 
-def _file_graph(code: str, fragment: Fragment) -> FlowGraph | None:
+def _file_graph(code: str, fragment: Fragment, rules: GraphRules) -> FlowGraph | None:
     prefix = _open(fragment.openers, [_CLASS, _METHOD])
-    builder, root = _parse_completed(prefix, fragment, b"")
+    builder, root = _parse_completed(prefix, fragment, b"", rules)
     if root is None or any(part.type not in _FILE_PARTS for part in root.named_children):
         return None
     loose_members(builder, root.named_children)
@@ -146,11 +150,13 @@ def _open(openers: tuple[bytes, ...], outermost: list[bytes]) -> bytes:
     return b"".join([*opened, *openers[len(opened) :]])
 
 
-def _parse_completed(prefix: bytes, fragment: Fragment, suffix: bytes) -> "tuple[Builder, Node | None]":
+def _parse_completed(
+    prefix: bytes, fragment: Fragment, suffix: bytes, rules: GraphRules
+) -> "tuple[Builder, Node | None]":
     """A builder of the completed text, and its tree if it has no errors."""
     source = prefix + fragment.text + b"\n" + fragment.closer + suffix
     root = parse(source).root_node
-    return Builder(source, EXPRESSIONS, STATEMENTS), None if root.has_error else root
+    return Builder(source, EXPRESSIONS, STATEMENTS, rules), None if root.has_error else root
 
 
 def _cut_graph(builder: Builder, code: str, offset: int) -> FlowGraph:

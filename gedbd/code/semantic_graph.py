@@ -84,7 +84,8 @@ class NodeType(IntEnum):
     TRY_CONVERGENCE = 31
     """Where a ``try`` statement ends; at its last character."""
     EXIT = 32
-    """End of a method's body that a ``return`` before its end, or a ``throw``, leaves; at the body's last character."""
+    """End of a method's body that a ``return`` before its end, or a ``throw``, leaves (see ``GraphRules``); at the
+    body's last character."""
     BEGIN = 33
     """Beginning of a method's body that has an ``EXIT``; at the body's first character."""
     BREAK = 34
@@ -220,7 +221,7 @@ class Role(IntEnum):
     IF_EXPRESSION = 36
     """Condition of an ``if``."""
     ELSE_EXPRESSION = 37
-    """Condition of an ``if`` that directly follows ``else``."""
+    """Condition of an ``if`` that directly follows ``else``; see ``GraphRules``."""
     WHILE_EXPRESSION = 38
     """Condition of a while loop."""
     YIELD_EXPRESSION = 39
@@ -234,6 +235,35 @@ class Role(IntEnum):
 
 
 NO_ROLE = -1
+BEGIN_EXIT_CHOICES = ("left", "always")
+ELSE_CHOICES = ("conditions", "statements")
+
+
+@dataclass(frozen=True)
+class GraphRules:
+    """Two rules by which the authors' code (duyali2000/SemanticFlowGraph) makes other graphs than the talk's example.
+
+    Args:
+        begin_exit: Which methods have ``BEGIN`` and ``EXIT``: those that a ``return`` before their end, or a ``throw``,
+            leaves (``left``; the example has neither), or all with a body (``always``, the authors' code).
+        else_expressions: Which variables have the role ``ELSE_EXPRESSION``: those in the condition of an ``else if``
+            (``conditions``), or those that alone are the expression of a statement of an else block, as ``x`` in
+            ``else throw x;`` (``statements``, the authors' code, where ``else if`` is an ``if``).
+
+    Raises:
+        ValueError: If a choice is unknown.
+    """
+
+    begin_exit: str = "left"
+    else_expressions: str = "conditions"
+
+    def __post_init__(self) -> None:
+        for name, choices in (("begin_exit", BEGIN_EXIT_CHOICES), ("else_expressions", ELSE_CHOICES)):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name}={getattr(self, name)} is unknown: choose {' or '.join(choices)}")
+
+
+TALK_RULES = GraphRules()
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def _for(b: Builder, node: "Node") -> None:
         b.statement(part)
     head = len(b.events)
     condition = node.child_by_field_name("condition")
-    b.expression(condition, Role.BLOCK_DEFAULT)
+    b.expression(condition, b.role_alone(node, Role.BLOCK_DEFAULT))
     choice = b.keyword(NodeType.FOR_CONDITION, node, "for")
     b.statement(node.child_by_field_name("body"))
     b.events.frontier = b.events.frontier + target.continues
@@ -79,7 +79,7 @@ def _if(b: Builder, node: "Node") -> None:
             b.statement(other)
             break
         node = other
-        role = Role.ELSE_EXPRESSION
+        role = Role.ELSE_EXPRESSION if b.rules.else_expressions == "conditions" else Role.IF_EXPRESSION
     for end, frontier in reversed(ends):
         b.events.frontier = frontier + b.events.frontier
         b.events.convergence(NodeType.IF_CONVERGENCE, end)
@@ -195,13 +195,14 @@ def _local(b: Builder, node: "Node") -> None:
     if written is None:
         return
     kind, is_array = declared_type(written)
+    role = b.role_alone(node, Role.ASSIGNMENT)
     for declarator in node.children_by_field_name("declarator"):
         name = declarator.child_by_field_name("name")
         value = declarator.child_by_field_name("value")
         if name is not None and value is None:
             b.declare(name, kind, is_array or has_dimensions(declarator), Role.LOCAL)
         elif name is not None:
-            b.define(name, written, Role.ASSIGNED, b.expression(value, Role.ASSIGNMENT), declarator)
+            b.define(name, written, Role.ASSIGNED, b.expression(value, role), declarator)
 
 
 def _return(b: Builder, node: "Node") -> None:
@@ -216,13 +217,13 @@ def _return(b: Builder, node: "Node") -> None:
 def _synchronized(b: Builder, node: "Node") -> None:
     for child in node.named_children:
         if child.type == "parenthesized_expression":
-            b.expression(child, Role.SYNCHRONIZED_EXPRESSION)
+            b.expression(child, b.role_alone(node, Role.SYNCHRONIZED_EXPRESSION))
     b.keyword(NodeType.SYNCHRONIZED_ENTRY, node, "synchronized")
     b.statement(node.child_by_field_name("body"))
 
 
 def _throw(b: Builder, node: "Node") -> None:
-    b.expressions(node, Role.BLOCK_DEFAULT)
+    b.expressions(node, b.role_alone(node, Role.BLOCK_DEFAULT))
     event = b.keyword(NodeType.EXCEPTION_THROW, node, "throw")
     if b.body.catching:
         b.body.catching[-1].append(event)

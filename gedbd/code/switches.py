@@ -23,7 +23,7 @@ def switch_value(b: Builder, node: "Node", role: Role) -> list[int]:
 
 def yield_statement(b: Builder, node: "Node") -> None:
     """Add ``yield``, which leaves the innermost switch expression."""
-    values = b.expressions(node, Role.YIELD_EXPRESSION)
+    values = b.expressions(node, b.role_alone(node, Role.YIELD_EXPRESSION))
     if b.body.yields:
         leaving, results = b.body.yields[-1]
         leaving += b.events.frontier

@@ -54,10 +54,10 @@ class Case(NamedTuple):
     data: str
 
 
-def read_cases():
-    """The cases of ``hand_worked.txt`` by their names."""
+def read_cases(file="hand_worked.txt"):
+    """The cases of a file by their names."""
     cases = {}
-    for line in (Path(__file__).parent / "hand_worked.txt").read_text(encoding="utf-8").splitlines():
+    for line in (Path(__file__).parent / file).read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
             parts = {name: [] for name in Case._fields}
             cases[line.strip("[]")] = parts

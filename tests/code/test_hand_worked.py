@@ -4,14 +4,26 @@ import pytest
 from graph_notation import check, expected_edges, expected_nodes, read_cases
 
 from gedbd.code.parse import method_graph
-from gedbd.code.semantic_graph import NodeType, Role
+from gedbd.code.semantic_graph import GraphRules, NodeType, Role
 
 CASES = read_cases()
+AUTHORS_CASES = read_cases("hand_worked_authors.txt")
+AUTHORS_RULES = GraphRules("always", "statements")
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_graph_is_the_one_worked_out_by_hand(name):
     check(method_graph(CASES[name].code), CASES[name])
+
+
+@pytest.mark.parametrize("name", AUTHORS_CASES)
+def test_the_graph_by_the_rules_of_the_authors_is_the_one_worked_out_by_hand(name):
+    check(method_graph(AUTHORS_CASES[name].code, AUTHORS_RULES), AUTHORS_CASES[name])
+
+
+def test_an_unknown_rule_is_refused():
+    with pytest.raises(ValueError, match="begin_exit=never is unknown: choose left or always"):
+        GraphRules(begin_exit="never")
 
 
 def test_every_type_and_role_occurs():

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.code.semantic_graph import EdgeKind, FlowGraph, NodeType, Role
+from gedbd.code.semantic_graph import EdgeKind, FlowGraph, GraphRules, NodeType, Role
 from gedbd.encoders.code import code_tokens
 
 BLOCKS = ("comment", "code", "nodes", "types", "roles")
@@ -42,14 +42,27 @@ class InputParts:
         roles: Whether the 43 roles are.
         edges: ``flow`` for the nodes and edges of the semantic flow graph; ``data`` for variables and the flow of data
             between them alone, as in GraphCodeBERT (Guo et al., 2021).
+        begin_exit: See ``GraphRules``, as for the next one.
+        else_expressions: Which variables have the role of an else expression.
+
+    Raises:
+        ValueError: If a choice is unknown, or there are types or roles without nodes.
     """
 
     nodes: bool = True
     types: bool = True
     roles: bool = True
     edges: str = "flow"
+    begin_exit: str = "left"
+    else_expressions: str = "conditions"
+
+    @property
+    def rules(self) -> GraphRules:
+        """How the flow graphs are made."""
+        return GraphRules(self.begin_exit, self.else_expressions)
 
     def __post_init__(self) -> None:
+        assert self.rules  # raises ValueError
         if self.edges not in EDGE_CHOICES:
             raise ValueError(f"edges={self.edges} is unknown: choose {' or '.join(EDGE_CHOICES)}")
         if not self.nodes and (self.types or self.roles):

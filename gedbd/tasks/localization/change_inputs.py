@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.code.parse import fragment_graph
-from gedbd.code.semantic_graph import FlowGraph
+from gedbd.code.semantic_graph import FlowGraph, GraphRules
 from gedbd.encoders.code.code_inputs import CodeInput
 from gedbd.tasks.localization.sides import CHARACTERS_PER_TOKEN, Side
 from gedbd.text.change_text import HUNK, MARKS, Form, change_text, changed_lines
@@ -90,9 +90,7 @@ class ChangeInputs(Inputs):
             # The many paths of a commit would leave no place for its message.
             comment = f"{self.titles[row]}\n{paths}"
         max_characters = CHARACTERS_PER_TOKEN * limits.code_tokens
-        change = read_change(
-            self.diffs[row], self.form, max_characters, paths.endswith(".java"), self.side.reads_graphs
-        )
+        change = read_change(self.diffs[row], self.form, max_characters, paths.endswith(".java"), self.side.graph_rules)
         return self.side.input(comment, change.text, change.graph)
 
 
@@ -119,7 +117,7 @@ class ChangeText(NamedTuple):
     graph: FlowGraph | None
 
 
-def read_change(diff: str, form: Form, max_characters: int, is_java: bool, with_graph: bool) -> ChangeText:
+def read_change(diff: str, form: Form, max_characters: int, is_java: bool, rules: GraphRules | None) -> ChangeText:
     """The beginning of a change in one of the forms of ``change_text``.
 
     Args:
@@ -127,11 +125,11 @@ def read_change(diff: str, form: Form, max_characters: int, is_java: bool, with_
         form: See ``change_text``.
         max_characters: How much of the diff and of the text is read.
         is_java: Whether hunks without the header of a file are of a Java file.
-        with_graph: Whether the graph is wanted.
+        rules: How the graph is made; None if it is not wanted.
     """
     diff = diff[:max_characters]
     text = change_text(diff, form)[:max_characters]
-    if not with_graph:
+    if rules is None:
         return ChangeText(text, None)
     java_hunks: set[int] = set()
     lines = list(lines_of(diff, is_java, java_hunks))
@@ -139,7 +137,7 @@ def read_change(diff: str, form: Form, max_characters: int, is_java: bool, with_
     graphs = []
     for hunk in sorted(java_hunks):
         chosen = [number for number, line in enumerate(lines) if line.hunk == hunk]
-        graph = _hunk_graph([lines[number] for number in chosen], [begins[number] for number in chosen])
+        graph = _hunk_graph([lines[number] for number in chosen], [begins[number] for number in chosen], rules)
         if graph is not None:
             graphs.append(graph)
     return ChangeText(text, joined(graphs) if graphs else None)
@@ -193,12 +191,12 @@ def line_begins(lines: list[Line], form: Form) -> list[int]:
     return begins
 
 
-def _hunk_graph(lines: list[Line], begins: list[int]) -> FlowGraph | None:
+def _hunk_graph(lines: list[Line], begins: list[int], rules: GraphRules) -> FlowGraph | None:
     """The graph of one side of a hunk, with places in the text."""
     side = NEW_SIDE if any(line.sign == "+" for line in lines) else OLD_SIDE
     kept = [number for number, line in enumerate(lines) if line.sign in side]
     texts = [lines[number].text for number in kept]
-    graph = fragment_graph("\n".join(texts))
+    graph = fragment_graph("\n".join(texts), rules)
     if graph is None or not len(graph):
         return None
     # Lines of 3 and 5 characters begin at 0 and 4 in the code of the side.

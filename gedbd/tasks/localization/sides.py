@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from gedbd.code.semantic_graph import FlowGraph
+from gedbd.code.semantic_graph import FlowGraph, GraphRules
 from gedbd.encoders.code.code_encoder import load_code_encoder
 from gedbd.encoders.code.code_inputs import (
     BLOCKS,
@@ -65,9 +65,9 @@ class Side(NamedTuple):
         return make_input(self.tokenizer, code, comment, graph, self.limits, parts)
 
     @property
-    def reads_graphs(self) -> bool:
-        """Whether a flow graph changes an input."""
-        return self.parts is not None and self.parts.nodes
+    def graph_rules(self) -> GraphRules | None:
+        """How the flow graphs that it reads are made; None if it reads none."""
+        return self.parts.rules if self.parts is not None and self.parts.nodes else None
 
 
 def code_side(folder: str | Path, limits: InputLimits, graph: bool = True) -> Side:

@@ -53,7 +53,7 @@ def read_inputs(
     pairs = zip(table["description"], table["comment"], strict=True)
     quiet = len(table) < MIN_PROGRESS_METHODS
     for code, comment in track(pairs, "parse methods", total=len(table), transient=True, disable=quiet):
-        graph = find_method_graph(code) if parts.nodes else None
+        graph = find_method_graph(code, parts.rules) if parts.nodes else None
         num_without_graph += parts.nodes and graph is None
         num_approximate += graph is not None and graph.is_approximate
         inputs.append(make_input(tokenizer, code, comment, graph, limits, parts))

@@ -109,9 +109,9 @@ class PretrainingTask:
         return value_of_best(folder, cfg.monitor, COMPARED)
 
 
-def input_parts(nodes: bool, types: bool, roles: bool, edges: str) -> InputParts:
+def input_parts(nodes: bool, types: bool, roles: bool, **choices: str) -> InputParts:
     """Parts of an input, where ``nodes=false`` leaves types and roles out whatever they say."""
-    return InputParts(nodes, types and nodes, roles and nodes, edges)
+    return InputParts(nodes, types and nodes, roles and nodes, **choices)
 
 
 def starting_point(

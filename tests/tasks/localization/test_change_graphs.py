@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from gedbd.code.semantic_graph import TALK_RULES
 from gedbd.tasks.localization.change_inputs import read_change
 from gedbd.text.change_text import change_text
 
@@ -28,7 +29,7 @@ def names_at(read):
 @pytest.mark.parametrize("form", ["D", "ARC", "ARCL"])
 @pytest.mark.parametrize("head", ["", "diff --git a/A.java b/A.java\n--- a/A.java\n+++ b/A.java\n"])
 def test_variables_are_where_the_text_says(form, head):
-    read = read_change(head + HUNK + "\n" + SECOND, form, 5000, True, True)
+    read = read_change(head + HUNK + "\n" + SECOND, form, 5000, True, TALK_RULES)
     assert read.text == change_text(head + HUNK + "\n" + SECOND, form)
     found = names_at(read)
     assert {name for name, _ in found} == {"total", "limit", "here"}
@@ -37,9 +38,9 @@ def test_variables_are_where_the_text_says(form, head):
 
 
 def test_edges_stay_between_the_same_nodes():
-    alone = read_change(SECOND, "ARCL", 5000, True, True).graph
-    both = read_change(HUNK + "\n" + SECOND, "ARC", 5000, True, True)
-    first = read_change(HUNK, "ARC", 5000, True, True)
+    alone = read_change(SECOND, "ARCL", 5000, True, TALK_RULES).graph
+    both = read_change(HUNK + "\n" + SECOND, "ARC", 5000, True, TALK_RULES)
+    first = read_change(HUNK, "ARC", 5000, True, TALK_RULES)
     named = [
         {tuple(read.text[slice(*read.graph.spans[node])] for node in edge) for edge in read.graph.edges.T}
         for read in (both, first)
@@ -49,20 +50,20 @@ def test_edges_stay_between_the_same_nodes():
 
 
 def test_a_hunk_that_only_removes_is_read_as_it_was():
-    assert names_at(read_change(REMOVAL, "ARCL", 5000, True, True)) == [("gone", "gone")]
+    assert names_at(read_change(REMOVAL, "ARCL", 5000, True, TALK_RULES)) == [("gone", "gone")]
 
 
 def test_only_java_has_a_graph():
     head = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n"
     mixed = head.format("a.py") + SECOND + "\n" + head.format("A.java") + REMOVAL
-    assert names_at(read_change(mixed, "ARCL", 5000, True, True)) == [("gone", "gone")]
-    assert read_change(SECOND, "ARCL", 5000, False, True).graph is None
-    assert read_change(SECOND, "ARCL", 5000, True, False).graph is None
-    assert read_change("@@ -1 +1 @@\n+// a comment", "D", 5000, True, True).graph is None
+    assert names_at(read_change(mixed, "ARCL", 5000, True, TALK_RULES)) == [("gone", "gone")]
+    assert read_change(SECOND, "ARCL", 5000, False, TALK_RULES).graph is None
+    assert read_change(SECOND, "ARCL", 5000, True, None).graph is None
+    assert read_change("@@ -1 +1 @@\n+// a comment", "D", 5000, True, TALK_RULES).graph is None
 
 
 @pytest.mark.parametrize("form", ["D", "ARC", "ARCL"])
 def test_a_cut_change_is_read_as_far_as_it_goes(form):
     for length in range(0, len(HUNK), 7):
-        read = read_change(HUNK, form, length, True, True)
+        read = read_change(HUNK, form, length, True, TALK_RULES)
         assert len(read.text) <= length

@@ -98,7 +98,8 @@ def test_the_encoder_is_a_plain_folder_with_the_best_weights(whole):
             assert torch.equal(best[f"encoder.backbone.{name}"], value), name
     settings = json.loads((whole / "encoder" / "code_inputs.json").read_text())
     assert settings["limits"] == {"comment_tokens": 64, "code_tokens": 256, "nodes": 80}
-    assert settings["parts"] == {"nodes": True, "types": True, "roles": True, "edges": "flow"}
+    rules = {"begin_exit": "left", "else_expressions": "conditions"}
+    assert settings["parts"] == {"nodes": True, "types": True, "roles": True, "edges": "flow"} | rules
 
 
 @pytest.mark.slow  # two more trainings
