@@ -1,4 +1,4 @@
-"""InfoNCE of an anchor, one positive and some negatives."""
+"""InfoNCE of an anchor, one positive and some negatives, and the similarity of texts by their tokens."""
 
 import torch
 from torch import Tensor
@@ -35,6 +35,29 @@ def info_nce(
         towards_negatives = (anchor[:, None] @ negatives.mT)[:, 0] / temperature
         if masked is not None:
             towards_negatives = excluded(towards_negatives, masked)
-        logits = torch.cat([towards_positive, towards_negatives], dim=1)
-        loss: Tensor = logits.logsumexp(1) - towards_positive[:, 0]
+        return info_nce_of_scores(towards_positive, towards_negatives)
+
+
+def info_nce_of_scores(towards_positive: Tensor, towards_negatives: Tensor) -> Tensor:
+    """The losses ``(B,)`` of ``info_nce`` by similarities over the temperature, ``(B, 1)`` and ``(B, K)``."""
+    logits = torch.cat([towards_positive, towards_negatives], dim=1)
+    loss: Tensor = logits.logsumexp(1) - towards_positive[:, 0]
     return loss
+
+
+def max_sim(query: Tensor, document: Tensor, in_query: Tensor, in_document: Tensor) -> Tensor:
+    """The sum over the tokens of a query of the largest cosine with a token of its document, ``(B,)`` float32.
+
+    Khattab and Zaharia, "ColBERT", SIGIR 2020.
+
+    Args:
+        query: ``(B, Q, D)`` vectors of tokens, of any length.
+        document: ``(B, L, D)``, that of row i is compared with query i.
+        in_query: ``(B, Q)`` bool, tokens that count.
+        in_document: ``(B, L)`` bool, likewise, at least one of each document.
+    """
+    with torch.autocast(query.device.type, enabled=False):
+        cosines = normalize(query.float(), dim=-1) @ normalize(document.float(), dim=-1).mT
+        best = excluded(cosines, ~in_document[:, None]).amax(2)
+        total: Tensor = (best * in_query).sum(1)
+    return total

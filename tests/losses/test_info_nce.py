@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from gedbd.losses.info_nce import info_nce
+from gedbd.losses.info_nce import info_nce, max_sim
 
 T = 0.07
 
@@ -65,3 +65,23 @@ def test_bfloat16_is_computed_in_float32(vectors):
     with torch.autocast("cpu", torch.bfloat16):
         found = info_nce(anchor, positive, anchor.flip(0), T)
     assert torch.equal(found, info_nce(anchor, positive, anchor.flip(0), T))
+
+
+def test_each_token_of_a_query_takes_its_nearest_token_of_the_document():
+    # Cosines .71 and 0 of the first token, .71 and 1 of the second; the tokens that do not count would be nearer.
+    query = torch.tensor([[[1.0, 0], [0, 2], [5, 5]]])
+    document = torch.tensor([[[1.0, 1], [0, 3], [9, 0]]])
+    found = max_sim(query, document, torch.tensor([[True, True, False]]), torch.tensor([[True, True, False]]))
+    assert found.tolist() == pytest.approx([math.sqrt(0.5) + 1])
+
+
+def test_late_interaction_agrees_with_loops():
+    query, document = torch.randn(3, 4, 6), torch.randn(3, 5, 6)
+    lengths = [(4, 5), (2, 3), (1, 1)]
+    in_query = torch.arange(4) < torch.tensor([[own] for own, _ in lengths])
+    in_document = torch.arange(5) < torch.tensor([[own] for _, own in lengths])
+    expected = [
+        sum(max(cosine(q, d) for d in ds[:num_d]) for q in qs[:num_q])
+        for (num_q, num_d), qs, ds in zip(lengths, query.tolist(), document.tolist(), strict=True)
+    ]
+    assert max_sim(query, document, in_query, in_document).tolist() == pytest.approx(expected, rel=1e-4)

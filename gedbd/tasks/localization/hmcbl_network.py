@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.encoders.code.code_inputs import CodeBatch
-from gedbd.losses.info_nce import info_nce
+from gedbd.losses.info_nce import info_nce, info_nce_of_scores, max_sim
 from gedbd.tasks.localization.hmcbl_settings import HmcblSettings
 from gedbd.tasks.localization.localization_data import PairBatch
 from gedbd.tasks.localization.localization_protocol import num_before
 from gedbd.tasks.localization.sides import Side
-from gedbd.tasks.localization.tower import Tower
+from gedbd.tasks.localization.tower import TokenFeatures, Tower
 
 EMPTY = -1
 
@@ -172,6 +172,40 @@ def pair_loss(vectors: PairVectors, temperature: float, both_directions: bool = 
     return torch.cat([to_changes, to_reports]).mean()
 
 
+def token_pair_loss(
+    reports: TokenFeatures, changes: TokenFeatures, temperature: float, both_directions: bool = True
+) -> Tensor:
+    """``pair_loss`` by late interaction: each token of the text that looks for another finds its nearest one there.
+
+    Args:
+        reports: Tokens of B reports, then of B others.
+        changes: Those of B changes, then of B others.
+        temperature: Divisor of the sums of cosines.
+        both_directions: Whether changes look for reports too.
+    """
+    report, other_report = halves(reports)
+    change, other_change = halves(changes)
+    losses = [_token_losses(report, change, other_change, temperature)]
+    if both_directions:
+        losses.append(_token_losses(change, report, other_report, temperature))
+    return torch.cat(losses).mean()
+
+
+def halves(features: TokenFeatures) -> tuple[TokenFeatures, TokenFeatures]:
+    """The tokens of the first and of the second half of the texts."""
+    first, second = zip(features.tokens.chunk(2), features.is_text.chunk(2), strict=True)
+    return TokenFeatures(*first), TokenFeatures(*second)
+
+
+def _token_losses(anchor: TokenFeatures, positive: TokenFeatures, negative: TokenFeatures, t: float) -> Tensor:
+    """InfoNCE of each anchor with its negative, ``(B,)``."""
+    scores = [
+        max_sim(anchor.tokens, other.tokens, anchor.is_text, other.is_text)[:, None] / t
+        for other in (positive, negative)
+    ]
+    return info_nce_of_scores(*scores)
+
+
 def bank_loss(report: Tensor, change: Tensor, changes: BankKeys, reports: BankKeys, temperature: float) -> Tensor:
     """The loss of the bank level, a scalar.
 
@@ -224,8 +258,8 @@ class Contrast(nn.Module):
         twin = self.twin.module
         assert isinstance(twin, Tower)
         # The twin of an encoder that is not trained is the encoder itself, which need not read the texts again.
-        features = twin(batch) if self.tower.is_trained else self.tower(batch)
-        return nn.functional.normalize(twin.projector(features), dim=1)
+        keys = twin.embed(batch) if self.tower.is_trained else twin.projector(self.tower(batch))
+        return nn.functional.normalize(keys, dim=1)
 
 
 class HmcblNetwork(nn.Module):
@@ -268,6 +302,8 @@ class HmcblNetwork(nn.Module):
             gather: See ``Gather``.
             fill_banks: Whether the keys of the batch enter the banks.
         """
+        if self.settings.by_tokens:
+            return self._token_losses(batch, gather, fill_banks)
         temperature = self.settings.temperature
         both = self.settings.both_directions
         report_features = self.reports.tower(batch.reports)
@@ -282,6 +318,26 @@ class HmcblNetwork(nn.Module):
             found["model"] = pair_loss(paired(reports, changes), temperature, both)
         if self.settings.bank_level > 0:
             found["bank"] = self._bank_loss(batch, reports, changes, gather, fill_banks)
+        return found
+
+    def _token_losses(self, batch: PairBatch, gather: Gather, fill_banks: bool) -> dict[str, Tensor]:
+        """``losses`` by late interaction."""
+        temperature = self.settings.temperature
+        both = self.settings.both_directions
+        reports = self.reports.tower.read(batch.reports)
+        changes = self.changes.tower.read(batch.changes)
+        found = {}
+        if "feature" in self.settings.weights:
+            found["feature"] = token_pair_loss(reports, changes, temperature, both)
+        if self.settings.projects:
+            reports = self.reports.tower.project_tokens(reports)
+            changes = self.changes.tower.project_tokens(changes)
+        if self.settings.model_level > 0:
+            found["model"] = token_pair_loss(reports, changes, temperature, both)
+        if self.settings.bank_level > 0:
+            report_vectors = self.reports.tower.pool(reports)
+            change_vectors = self.changes.tower.pool(changes)
+            found["bank"] = self._bank_loss(batch, report_vectors, change_vectors, gather, fill_banks)
         return found
 
     def _bank_loss(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 LEVELS = ("feature", "model", "bank")
 POOLINGS = ("mean", "cls")
+SIMILARITIES = ("cosine", "max_sim")
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,9 @@ class HmcblSettings:
         feature_level: Weight of the loss of concatenated features; 0 leaves it out.
         model_level: Weight of the loss of projected vectors; 0 leaves it out.
         bank_level: Weight of the loss against the memory banks; 0 leaves out banks and momentum twins.
+        similarity: Of a report and a change at the feature and model levels: ``cosine`` of their pooled vectors, or
+            ``max_sim`` of their tokens, as in the authors' code. With it the projector reads each token; the vector of
+            a text is the mean of its projected tokens, of length 1 each, at the bank level and in rankings.
         both_directions: Whether changes look for their reports too at the feature and model levels; the bank level
             always has both directions.
         bank_positives: Whether the keys of positives enter the memory banks too, or those of negatives alone.
@@ -33,7 +37,7 @@ class HmcblSettings:
             text is read once. The feature level is left out then, as there is nothing that it could train.
 
     Raises:
-        ValueError: If a number is out of range.
+        ValueError: If a choice is unknown, does not go with another one, or leaves nothing to train.
     """
 
     num_layers: int = 4
@@ -46,6 +50,7 @@ class HmcblSettings:
     feature_level: float = 1.0
     model_level: float = 1.0
     bank_level: float = 1.0
+    similarity: str = "cosine"
     both_directions: bool = True
     bank_positives: bool = True
     train_encoders: bool = True
@@ -53,6 +58,15 @@ class HmcblSettings:
     def __post_init__(self) -> None:
         if self.pooling not in POOLINGS:
             raise ValueError(f"task.model.settings.pooling={self.pooling} is unknown: choose {' or '.join(POOLINGS)}")
+        if self.similarity not in SIMILARITIES:
+            raise ValueError(
+                f"task.model.settings.similarity={self.similarity} is unknown: choose {' or '.join(SIMILARITIES)}"
+            )
+        if self.by_tokens and (self.pooling != "mean" or not self.train_encoders):
+            raise ValueError(
+                "task.model.settings.similarity=max_sim compares the tokens of encoders that are trained: set"
+                " pooling=mean and train_encoders=true there"
+            )
         if not self.weights:
             levels = (
                 "feature_level, model_level and bank_level" if self.train_encoders else "model_level and bank_level"
@@ -65,6 +79,11 @@ class HmcblSettings:
         levels = LEVELS if self.train_encoders else LEVELS[1:]
         found = {level: float(getattr(self, f"{level}_level")) for level in levels}
         return {level: weight for level, weight in found.items() if weight > 0}
+
+    @property
+    def by_tokens(self) -> bool:
+        """Whether reports and changes are compared by their tokens."""
+        return self.similarity == "max_sim"
 
     @property
     def projects(self) -> bool:

@@ -75,8 +75,14 @@ class HmcblSystem(TrainingSystem):
         return encoded.projected if self.settings.projects else encoded.features
 
     def setup(self, stage: str) -> None:
-        """Lets the towers take the statistics of batch normalization over all processes."""
+        """Lets the towers take the statistics of batch normalization over all processes.
+
+        Raises:
+            ValueError: If texts are compared by their tokens, of which processes have different numbers.
+        """
         if self.trainer.world_size > 1:
+            if self.settings.by_tokens:
+                raise ValueError("task.model.settings.similarity=max_sim trains in one process: set trainer.devices=1")
             for tower in self.towers:
                 norms = [module for module in tower.modules() if isinstance(module, GatheredBatchNorm)]
                 for norm in norms:

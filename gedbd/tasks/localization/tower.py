@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import normalize
 
 from gedbd.encoders.code.code_encoder import attention_mask
 from gedbd.encoders.code.code_inputs import CodeBatch, CodeEdges
@@ -103,6 +104,7 @@ class Tower(nn.Module):
         self.reads_code = side.parts is not None
         self.num_layers = settings.num_layers
         self.pooling = settings.pooling
+        self.by_tokens = settings.by_tokens
         self.is_trained = settings.train_encoders
         if not self.is_trained:
             side.backbone.requires_grad_(False)
@@ -129,6 +131,20 @@ class Tower(nn.Module):
             return features.tokens[:, 0]
         weight = features.is_text[..., None].float()
         return (features.tokens * weight).sum(1) / weight.sum(1)
+
+    def project_tokens(self, features: TokenFeatures) -> TokenFeatures:
+        """The projected tokens of the texts, of length 1, ``(B, L, dim)``; others are zeros."""
+        projected = normalize(self.projector(features.tokens[features.is_text]), dim=1)
+        tokens = projected.new_zeros(*features.is_text.shape, projected.shape[1])
+        tokens[features.is_text] = projected
+        return TokenFeatures(tokens, features.is_text)
+
+    def embed(self, batch: CodeBatch) -> Tensor:
+        """The projected vectors of a batch, ``(B, dim)`` float32, of any length."""
+        if self.by_tokens:
+            return self.pool(self.project_tokens(self.read(batch)))
+        projected: Tensor = self.projector(self(batch))
+        return projected
 
     def forward(self, batch: CodeBatch) -> Tensor:
         """The pooled features of a batch, ``(B, F)`` float32."""

@@ -80,7 +80,8 @@ class Encoded(NamedTuple):
         projected: ``(N, dim)`` float32 unit rows.
         features: ``(N, F)`` float32 unit rows: pooled features before the projector.
         tokens: ``(T, dim)`` float16 unit rows of the tokens of comment and code, text by text; None unless wanted. A
-            token's features pass through the projector, which was trained on the means of such features.
+            token's features pass through the projector; without ``similarity=max_sim`` it was trained on the means of
+            such features.
         starts: ``(N + 1,)`` where the tokens of each text begin: those of text i are starts[i] to starts[i + 1].
     """
 
@@ -118,13 +119,17 @@ def encode(tower: Tower, inputs: Inputs, rows: np.ndarray, bf16: bool, with_toke
         chosen = order[first:last]
         batch = on_device(collate([inputs[row] for row in rows[chosen].tolist()]), device)
         with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-            read = tower.read(batch) if with_tokens else None
+            read = tower.read(batch) if with_tokens or tower.by_tokens else None
             pooled = tower(batch) if read is None else tower.pool(read)
+        if read is not None and tower.by_tokens:
+            vectors = tower.pool(tower.project_tokens(read))
+        else:
+            vectors = tower.projector(pooled)
         features[chosen] = normalize(pooled, dim=1).cpu().numpy()
-        projected[chosen] = normalize(tower.projector(pooled), dim=1).cpu().numpy()
-        if read is not None:
-            for number, vectors in zip(chosen.tolist(), _token_vectors(tower, read), strict=True):
-                tokens[number] = vectors
+        projected[chosen] = normalize(vectors, dim=1).cpu().numpy()
+        if read is not None and with_tokens:
+            for number, own in zip(chosen.tolist(), _token_vectors(tower, read), strict=True):
+                tokens[number] = own
     tower.train(was_training)
     if not with_tokens:
         return Encoded(projected, features)

@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import small_hmcbl
 import torch
 from small_hmcbl import EPOCHS, make_side, make_system, results, train
+from torch import nn
 
 import gedbd
 from gedbd.encoders.code.code_inputs import InputLimits
@@ -65,6 +67,41 @@ def test_one_direction_changes_the_feature_and_model_levels_alone(change_corpus)
         system, data = make_system(change_corpus, both_directions=both)
         found.append(system.network.losses(next(iter(data.train_dataloader())), lambda rows: rows, fill_banks=True))
     assert {level for level in found[0] if found[0][level] != found[1][level]} == {"feature", "model"}
+
+
+def test_late_interaction_projects_each_token(change_corpus):
+    system, data = make_system(change_corpus, similarity="max_sim")
+    batch = next(iter(data.train_dataloader()))
+    losses = system.network.losses(batch, lambda rows: rows, fill_banks=True)
+    assert set(losses) == {"feature", "model", "bank"}
+    sum(losses.values()).backward()
+    assert all(weight.grad is not None for weight in system.towers[1].projector.parameters())
+    # A key, and the vector that ranks, is the mean of the projected tokens, each of length 1.
+    side = system.network.changes
+    tower = side.twin.module
+    read = tower.read(batch.changes)
+    for row, key in enumerate(side.bank.keys[:12]):
+        own = nn.functional.normalize(tower.projector(read.tokens[row][read.is_text[row]]), dim=1)
+        torch.testing.assert_close(nn.functional.normalize(own.mean(0), dim=0), key)
+    encoded = system.encode_changes(data.changes, np.array([3, 8, 1]), tokens=True)
+    for row, vector in enumerate(encoded.projected):
+        own = encoded.tokens[encoded.starts[row] : encoded.starts[row + 1]].astype(np.float32).mean(axis=0)
+        np.testing.assert_allclose(vector, own / np.linalg.norm(own), atol=2e-3)
+
+
+def test_late_interaction_is_trained(change_corpus):
+    trainer, _ = train(change_corpus, 3, similarity="max_sim", both_directions=False)
+    metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+    total = sum(metrics[f"train/{level}_loss"] for level in ("feature", "model", "bank"))
+    assert metrics["train/loss"] == pytest.approx(total, rel=1e-5)
+    assert 0 < metrics["val/mrr"] <= 1
+
+
+def test_late_interaction_takes_one_process(change_corpus):
+    system, _ = make_system(change_corpus, similarity="max_sim")
+    system.trainer = SimpleNamespace(world_size=2)
+    with pytest.raises(ValueError, match=r"set trainer\.devices=1"):
+        system.setup("fit")
 
 
 def test_the_banks_never_give_a_report_its_own_positives(change_corpus):

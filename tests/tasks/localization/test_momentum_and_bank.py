@@ -14,8 +14,10 @@ from gedbd.tasks.localization.hmcbl_network import (
     PairVectors,
     bank_loss,
     pair_loss,
+    token_pair_loss,
 )
 from gedbd.tasks.localization.hmcbl_settings import HmcblSettings
+from gedbd.tasks.localization.tower import TokenFeatures
 
 T = 0.07
 
@@ -47,6 +49,18 @@ def test_pair_loss_of_one_direction_is_that_of_the_reports():
     assert float(pair_loss(vectors, T, both_directions=False)) == pytest.approx(expected, rel=1e-4)
     turned = vectors._replace(other_report=report)
     assert float(pair_loss(turned, T, both_directions=False)) == pytest.approx(expected, rel=1e-4)
+
+
+def test_late_interaction_sums_over_the_tokens_of_the_text_that_looks():
+    kept = torch.tensor([[True, True], [True, False]])
+    # A report of two tokens and another report of one; a change of one token and another change of two.
+    reports = TokenFeatures(torch.tensor([[[1.0, 0], [0, 1]], [[0, 1], [9, 9]]]), kept)
+    changes = TokenFeatures(torch.tensor([[[0.6, 0.8], [0, 1]], [[0.8, 0.6], [1, 0]]]), kept.flip(0))
+    # The report: .6 + .8 with its change, 1 + .6 with the other. The change: .8 with its report, .8 with the other.
+    to_changes = np.log(1 + np.exp((1.6 - 1.4) / T))
+    to_reports = np.log(2)
+    assert float(token_pair_loss(reports, changes, T, both_directions=False)) == pytest.approx(to_changes, rel=1e-4)
+    assert float(token_pair_loss(reports, changes, T)) == pytest.approx((to_changes + to_reports) / 2, rel=1e-4)
 
 
 def test_bank_loss_takes_momentum_keys_and_leaves_masked_ones_out():
@@ -109,6 +123,9 @@ def test_negatives_are_before_the_report_and_did_not_induce_its_bug():
     ("options", "message"),
     [
         ({"pooling": "max"}, "pooling=max is unknown"),
+        ({"similarity": "dot"}, "similarity=dot is unknown: choose cosine or max_sim"),
+        ({"similarity": "max_sim", "pooling": "cls"}, "set pooling=mean and train_encoders=true"),
+        ({"similarity": "max_sim", "train_encoders": False}, "set pooling=mean and train_encoders=true"),
         ({"feature_level": 0, "model_level": 0, "bank_level": 0}, "must be above 0"),
         ({"train_encoders": False, "model_level": 0, "bank_level": 0}, "one of task.model.settings.model_level and"),
     ],
