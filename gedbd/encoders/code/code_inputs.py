@@ -62,7 +62,7 @@ class InputParts:
         return GraphRules(self.begin_exit, self.else_expressions)
 
     def __post_init__(self) -> None:
-        assert self.rules  # raises ValueError
+        GraphRules(self.begin_exit, self.else_expressions)  # checks them
         if self.edges not in EDGE_CHOICES:
             raise ValueError(f"edges={self.edges} is unknown: choose {' or '.join(EDGE_CHOICES)}")
         if not self.nodes and (self.types or self.roles):

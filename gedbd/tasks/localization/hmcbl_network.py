@@ -197,13 +197,13 @@ def halves(features: TokenFeatures) -> tuple[TokenFeatures, TokenFeatures]:
     return TokenFeatures(*first), TokenFeatures(*second)
 
 
-def _token_losses(anchor: TokenFeatures, positive: TokenFeatures, negative: TokenFeatures, t: float) -> Tensor:
+def _token_losses(
+    anchor: TokenFeatures, positive: TokenFeatures, negative: TokenFeatures, temperature: float
+) -> Tensor:
     """InfoNCE of each anchor with its negative, ``(B,)``."""
-    scores = [
-        max_sim(anchor.tokens, other.tokens, anchor.is_text, other.is_text)[:, None] / t
-        for other in (positive, negative)
-    ]
-    return info_nce_of_scores(*scores)
+    towards_positive = max_sim(anchor.tokens, positive.tokens, anchor.is_text, positive.is_text) / temperature
+    towards_negative = max_sim(anchor.tokens, negative.tokens, anchor.is_text, negative.is_text) / temperature
+    return info_nce_of_scores(towards_positive[:, None], towards_negative[:, None])
 
 
 def bank_loss(report: Tensor, change: Tensor, changes: BankKeys, reports: BankKeys, temperature: float) -> Tensor:
@@ -303,7 +303,7 @@ class HmcblNetwork(nn.Module):
             fill_banks: Whether the keys of the batch enter the banks.
         """
         if self.settings.by_tokens:
-            return self._token_losses(batch, gather, fill_banks)
+            return self._losses_by_tokens(batch, gather, fill_banks)
         temperature = self.settings.temperature
         both = self.settings.both_directions
         report_features = self.reports.tower(batch.reports)
@@ -320,7 +320,7 @@ class HmcblNetwork(nn.Module):
             found["bank"] = self._bank_loss(batch, reports, changes, gather, fill_banks)
         return found
 
-    def _token_losses(self, batch: PairBatch, gather: Gather, fill_banks: bool) -> dict[str, Tensor]:
+    def _losses_by_tokens(self, batch: PairBatch, gather: Gather, fill_banks: bool) -> dict[str, Tensor]:
         """``losses`` by late interaction."""
         temperature = self.settings.temperature
         both = self.settings.both_directions
