@@ -55,7 +55,7 @@ class HmcblOptions:
         settings: The model and the loss.
 
     Raises:
-        ValueError: If the granularity is invalid.
+        ValueError: If the granularity is invalid, or what is compared by tokens is not ranked by them.
     """
 
     granularity: Granularity = "hunk"
@@ -76,6 +76,10 @@ class HmcblOptions:
     def __post_init__(self) -> None:
         if self.granularity not in GRANULARITIES:
             raise ValueError(f"task.model.granularity={self.granularity}: choose from {', '.join(GRANULARITIES)}")
+        if self.settings.by_tokens and not self.max_sim:
+            raise ValueError(
+                "task.model.settings.similarity=max_sim trains no cosine of whole texts: set task.model.max_sim=true"
+            )
 
     @property
     def ids(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+from gedbd.tasks.localization.hmcbl import HmcblOptions
 from gedbd.tasks.localization.hmcbl_network import (
     EMPTY,
     BankKeys,
@@ -133,3 +134,8 @@ def test_negatives_are_before_the_report_and_did_not_induce_its_bug():
 def test_mistakes_are_told(options, message):
     with pytest.raises(ValueError, match=message):
         HmcblSettings(**options)
+
+
+def test_what_is_trained_by_tokens_is_ranked_by_them():
+    with pytest.raises(ValueError, match=r"set task\.model\.max_sim=true"):
+        HmcblOptions(settings=HmcblSettings(similarity="max_sim"))
