@@ -36,10 +36,17 @@ Plain text: JSON with two models of boosted trees, one for the files that a repo
 - Sources: reports and histories of Apache Tomcat (Apache-2.0) and AspectJ (EPL), as collected in nirtiac/EmbeddingBugs
   and Naplues/buglocalization.
 
-How well it does on a repository that it has never seen: trained on one project, tested on all reports of the other
-that have an inducing commit before them, among all commits before each report, and on the later half of these alone:
-many bugs of the earlier reports came with the first import of the code, which is easy to find. To rank the oldest
-commit first, whatever the report says, has an MRR of
+How well it does on a repository that it has never seen: trained on one project, tested on the other. Files are ranked
+among the source files that existed before the report, for all reports whose fix changed one of them; BM25 is that over
+all changes of a file.
+
+| trained on | tested on | reports | MRR | BM25 | difference | hit@1 | hit@10 | BM25 hit@10 |
+|---|---|---|---|---|---|---|---|---|
+{file_rows}
+
+Commits are ranked for all reports that have an inducing commit before them, among all commits before each report, and
+on the later half of these alone: many bugs of the earlier reports came with the first import of the code, which is easy
+to find. To rank the oldest commit first, whatever the report says, has an MRR of
 {oldest}. In brackets 95% intervals of the paired
 difference to BM25 over diffs (bootstrap over reports).
 
@@ -61,6 +68,19 @@ def first_ranks(examples: list[ChangeExample], ranker=None) -> np.ndarray:
             scores = example.features.scores["diff"] if ranker is None else ranker.scores_of(example.features)
             order = np.lexsort((-np.arange(len(scores)), -scores))
             found.append(1 + np.flatnonzero(np.isin(order, example.inducing))[0])
+    return np.array(found)
+
+
+def first_file_ranks(examples: list[ChangeExample], ranker=None) -> np.ndarray:
+    """Rank of the first fixed file of each report, infinite if none is a candidate; by a ranker or else by BM25."""
+    found = []
+    for example in examples:
+        if not len(example.fixed):
+            continue
+        files = example.features.files
+        scores = files.features[:, 0] if ranker is None else ranker.file_probability(files)
+        is_fixed = example.is_fixed[np.lexsort((files.paths, -scores))]
+        found.append(1 + int(is_fixed.argmax()) if is_fixed.any() else np.inf)
     return np.array(found)
 
 
@@ -96,6 +116,7 @@ def main() -> None:
         examples[corpus.name] = examples_of(chosen)
         data.append(f"{corpus.name}, {len(chosen.reports):,} fixed reports, {len(corpus.commits.table):,} commits")
     rows = []
+    file_rows = []
     oldest = []
     for trained, tested in (tuple(examples), tuple(examples)[::-1]):
         ranker = fit_examples(examples[trained], options)
@@ -105,7 +126,11 @@ def main() -> None:
         oldest.append(oldest_first(tested, examples[tested]))
         rows.append(row(trained, tested, learnt, bm25))
         rows.append(row(trained, f"{tested}, later half", learnt[later], bm25[later]))
-        print("\n".join(rows[-2:]), flush=True)
+        learnt, bm25 = first_file_ranks(examples[tested], ranker), first_file_ranks(examples[tested])
+        later = slice(len(learnt) // 2, None)
+        file_rows.append(row(trained, tested, learnt, bm25))
+        file_rows.append(row(trained, f"{tested}, later half", learnt[later], bm25[later]))
+        print("\n".join(rows[-2:] + file_rows[-2:]), flush=True)
     ranker = fit_examples([example for some in examples.values() for example in some], options)
     output = Path(arguments.output)
     (output / DEFAULT).write_text(ranker.to_text(), encoding="utf-8")
@@ -117,6 +142,7 @@ def main() -> None:
         names=" and ".join(examples),
         oldest="; ".join(oldest),
         rows="\n".join(rows),
+        file_rows="\n".join(file_rows),
     )
     (output / DEFAULT).with_suffix(".md").write_text(card, encoding="utf-8")
 

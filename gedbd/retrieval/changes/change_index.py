@@ -132,7 +132,7 @@ class ChangeIndex:
 
     @cached_property
     def row_words(self) -> WordCounts:
-        """Words of the diffs by file row: in added lines, and elsewhere."""
+        """Words of the diffs by file row, counted as in ``ChangeTable.row_words``."""
         return WordCounts(self.table.row_words)
 
     @cached_property
@@ -160,10 +160,34 @@ class ChangeIndex:
         return dict(found)
 
     @cached_property
-    def path_kinds(self) -> np.ndarray:
-        """``(P, 2)`` float32: whether a path names tests, whether it is source code."""
-        kinds = [(is_test(path), is_source(path)) for path in self.table.paths]
-        return np.array(kinds, dtype=np.float32).reshape(-1, 2)
+    def is_test(self) -> np.ndarray:
+        """``(P,)`` bool, whether a path names tests."""
+        return np.array([is_test(path) for path in self.table.paths], dtype=bool)
+
+    @cached_property
+    def is_source(self) -> np.ndarray:
+        """``(P,)`` bool, whether a path names source code."""
+        return np.array([is_source(path) for path in self.table.paths], dtype=bool)
+
+    @cached_property
+    def folders(self) -> np.ndarray:
+        """``(P,)`` int64, equal for paths of one folder."""
+        number: dict[str, int] = {}
+        found = [number.setdefault(path.rpartition("/")[0], len(number)) for path in self.table.paths]
+        return np.array(found, dtype=np.int64)
+
+    def existing(self, num_rows: int) -> np.ndarray:
+        """Which of the paths exist after the first file rows, ``(P,)`` bool: those deleted or renamed do not."""
+        table = self.table
+        rows = np.arange(num_rows)
+        count = self.num_paths(num_rows)
+        last = np.full(count, UNKNOWN)
+        last[table.row_path[:num_rows]] = rows
+        old_path = table.row_old_path[:num_rows]
+        is_renaming = (old_path >= 0) & (old_path < count)
+        left = np.full(count, UNKNOWN)
+        left[old_path[is_renaming]] = rows[is_renaming]
+        return np.asarray((last >= 0) & ~table.row_deleted[last] & (left <= last))
 
     def num_paths(self, num_rows: int) -> int:
         """How many paths the first file rows have: they are the first ones."""

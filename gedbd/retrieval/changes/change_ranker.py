@@ -38,6 +38,23 @@ class Suspect(NamedTuple):
     contributions: dict[str, float]
 
 
+class SuspectFile(NamedTuple):
+    """A file that a report may be about.
+
+    Attributes:
+        path: Its row among the paths of the history.
+        score: Its score: only the order of the scores of one query says something.
+        probability: The softmax of the scores of all candidates.
+        contributions: What the features add to the score, by name without ``_share`` and ``_rank``; the sum of all is
+            the score less a constant.
+    """
+
+    path: int
+    score: float
+    probability: float
+    contributions: dict[str, float]
+
+
 class ChangeRanker:
     """Scores all commits before a report in two steps.
 
@@ -114,6 +131,47 @@ class ChangeRanker:
             for place, shares in zip(best.tolist(), contributions, strict=True)
         ]
 
+    def find_files(
+        self,
+        history: ChangeHistory,
+        query: ChangeQuery,
+        top_k: int = 10,
+        fixes: KnownFixes | None = None,
+        allowed: np.ndarray | None = None,
+    ) -> list[SuspectFile]:
+        """The files that a report is most likely about, the first one first; of equal scores the older path.
+
+        Args:
+            history: The commits.
+            query: The report.
+            top_k: How many.
+            fixes: Fixed bugs of the tracker; None without.
+            allowed: ``(P,)`` bool, which paths of the history may be found; None for all source files.
+        """
+        files = query_features(history, query, fixes).files
+        if not len(files.paths):
+            return []
+        table = files.features[:, file_columns(self.content_free)]
+        scores = self.files.predict(table)
+        probability = softmax(scores)
+        shares = self.files.contributions(table)
+        order = np.lexsort((files.paths, -scores))
+        if allowed is not None:
+            order = order[allowed[files.paths[order]]]
+        return [
+            SuspectFile(
+                int(files.paths[place]), float(scores[place]), float(probability[place]), self._by_score(shares[place])
+            )
+            for place in order[:top_k].tolist()
+        ]
+
+    def _by_score(self, shares: np.ndarray) -> dict[str, float]:
+        """Adds up the shares of a score of files, its share of the best and its rank."""
+        found: dict[str, float] = defaultdict(float)
+        for column, share in zip(file_columns(self.content_free), shares, strict=False):  # the last one is the constant
+            found[FILE_FEATURES[column].removesuffix("_share").removesuffix("_rank")] += float(share)
+        return dict(found)
+
     def file_probability(self, files: FileFeatures) -> np.ndarray:
         """Probability of each file of being the one that a fix changes, ``(C,)``."""
         return softmax_scores(self.files, files, self.content_free)
@@ -170,7 +228,11 @@ def softmax_scores(model: RankingModel, files: FileFeatures, content_free: bool)
     """The softmax of a model's scores of files, ``(C,)``."""
     if not len(files.paths):
         return np.empty(0)
-    scores = model.predict(files.features[:, file_columns(content_free)])
+    return softmax(model.predict(files.features[:, file_columns(content_free)]))
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Scores as probabilities, ``(C,)``."""
     weights = np.exp(scores - scores.max())
     return np.asarray(weights / weights.sum())
 

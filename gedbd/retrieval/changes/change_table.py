@@ -20,9 +20,13 @@ DELETED = "+++ /dev/null"
 MIN_PROGRESS_FILES = 5000
 TRAILER = re.compile(r"^git-svn-id:.*$", re.MULTILINE)  # which git-svn writes below every message
 FIX = re.compile(r"\b(?:fix|fixe[sd]|fixing|bug|bugs|bz)\b", re.IGNORECASE)
+LINES = ("added", "removed", "unchanged")
 NUMBERS = ("num_files", "added_lines", "removed_lines", "is_cut", "is_fix", "test_share")
 SOURCE = re.compile(
-    r"\.(?:java|kt|scala|groovy|py|c|cc|cpp|cxx|h|hpp|cs|js|ts|jsx|tsx|go|rs|rb|php|jsp|aj)$", re.IGNORECASE
+    r"\.(?:java|kts?|scala|groovy|clj[cs]?|aj|jspx?|py|pyx|c|cc|cpp|cxx|h|hh|hpp|hxx|inl|cu|cs|fs|vb|mm?|swift|dart|js|mjs"
+    r"|cjs|ts|mts|jsx|tsx|vue|svelte|go|rs|rb|erb|php|pl|pm|lua|r|jl|exs?|erl|hs|elm|mli?|nim|zig|sol|s|asm|f90|f|pas|ada"
+    r"|adb|sql|sh|bash|ps1|bat|cmake|css|scss|less)$",
+    re.IGNORECASE,
 )
 
 
@@ -38,7 +42,8 @@ class ChangeTable:
         row_old_path: ``(R,)`` int64, the path before a renaming; -1 without one.
         row_deleted: ``(R,)`` bool.
         row_shown: ``(R,)`` bool, whether the diff shows lines.
-        row_words: For each file row ``(T, 3)`` int32: words of the diff, counts in added lines, counts elsewhere.
+        row_words: For each file row ``(T, 4)`` int32: words of the diff, and their counts in added, in removed and in
+            unchanged lines.
         row_edits: For each file row ``(E, 3)`` int32, see ``FileDiff``.
         paths: All paths in the order of their first file row; old paths without a row of their own stand at the end.
     """
@@ -129,7 +134,7 @@ def empty_table() -> ChangeTable:
         row_old_path=nothing,
         row_deleted=nothing.astype(bool),
         row_shown=nothing.astype(bool),
-        row_words=RaggedArray(start, np.empty((0, 3), dtype=np.int32)),
+        row_words=RaggedArray(start, np.empty((0, 1 + len(LINES)), dtype=np.int32)),
         row_edits=RaggedArray(start, np.empty((0, 3), dtype=np.int32)),
         paths=[],
     )
@@ -148,7 +153,8 @@ def read_tables(commits: pd.DataFrame, files: pd.DataFrame, words: CodeWords, vo
     of_table = [commits[name].to_numpy(dtype=np.float32) for name in NUMBERS[:4]]
     is_fix = [FIX.search(message) is not None for message in messages]
     test_share = tests / np.maximum(np.bincount(row_commit, minlength=len(commits)), 1)
-    no_words = np.empty((0, 3), dtype=np.int32)
+    no_words = np.empty((0, 1 + len(LINES)), dtype=np.int32)
+    no_edits = np.empty((0, 3), dtype=np.int32)
     number: dict[str, int] = {}
     row_path = [number.setdefault(path, len(number)) for path in files["paths"]]
     row_old_path = [number.setdefault(row.old_path, len(number)) if row.old_path else -1 for row, _ in read]
@@ -163,7 +169,7 @@ def read_tables(commits: pd.DataFrame, files: pd.DataFrame, words: CodeWords, vo
         row_deleted=np.array([row.is_deleted for row, _ in read], dtype=bool),
         row_shown=np.array([row.has_hunks for row, _ in read], dtype=bool),
         row_words=RaggedArray.of([counts for _, counts in read], no_words),
-        row_edits=RaggedArray.of([row.edits for row, _ in read], no_words),
+        row_edits=RaggedArray.of([row.edits for row, _ in read], no_edits),
         paths=list(number),
     )
 
@@ -183,7 +189,8 @@ class FileDiff(NamedTuple):
 
     Attributes:
         added: Text of the added lines.
-        other: Text of the removed lines, the context and the headers' sections.
+        removed: Text of the removed lines.
+        unchanged: Text of the lines around them, and of the headers' sections.
         edits: ``(E, 3)`` int32: place in the old file from 0, number of removed lines, number of added lines. Lines 5
             and 6 that become one line are 4, 2, 1.
         old_path: The path before a renaming or copy; empty without one.
@@ -192,7 +199,8 @@ class FileDiff(NamedTuple):
     """
 
     added: str
-    other: str
+    removed: str
+    unchanged: str
     edits: np.ndarray
     old_path: str
     is_deleted: bool
@@ -212,15 +220,13 @@ class _TableReader:
         return np.column_stack([numbers, counts]).astype(np.int32)
 
     def file_row(self, diff: str, path: str) -> tuple[FileDiff, np.ndarray]:
-        """The diff of a file without its texts, and its words: number, count in added lines, count elsewhere."""
+        """The diff of a file without its texts, and its words: number, and a count for each of ``LINES``."""
         read = read_file_diff(diff, path)
-        added = self._numbers(read.added)
-        both = np.concatenate([added, self._numbers(read.other)])
-        numbers, place = np.unique(both, return_inverse=True)
-        in_added = np.bincount(place[: len(added)], minlength=len(numbers))
-        elsewhere = np.bincount(place[len(added) :], minlength=len(numbers))
-        counts = np.column_stack([numbers, in_added, elsewhere]).astype(np.int32)
-        return read._replace(added="", other=""), counts
+        texts = [self._numbers(getattr(read, name)) for name in LINES]
+        numbers, places = np.unique(np.concatenate(texts), return_inverse=True)
+        ends = np.cumsum([len(text) for text in texts])[:-1]
+        counts = [np.bincount(of_text, minlength=len(numbers)) for of_text in np.split(places, ends)]
+        return read._replace(added="", removed="", unchanged=""), np.column_stack([numbers, *counts]).astype(np.int32)
 
     def _numbers(self, text: str) -> np.ndarray:
         return self._vocabulary([self._words.of_text(text)], learn=True)[0]
@@ -244,7 +250,8 @@ def read_file_diff(diff: str, path: str) -> FileDiff:
     edits = np.array(reader.edits, dtype=np.int32).reshape(-1, 3)
     return FileDiff(
         added="\n".join(reader.added),
-        other="\n".join(reader.other),
+        removed="\n".join(reader.removed),
+        unchanged="\n".join(reader.unchanged),
         edits=edits,
         old_path=_old_path(lines[0], path),
         is_deleted=reader.is_deleted,
@@ -257,7 +264,8 @@ class _Reader:
 
     def __init__(self) -> None:
         self.added: list[str] = []
-        self.other: list[str] = []
+        self.removed: list[str] = []
+        self.unchanged: list[str] = []
         self.edits: list[list[int]] = []
         self.is_deleted = False
         self.has_hunks = False
@@ -277,12 +285,12 @@ class _Reader:
             self._new_left -= 1
             self._edit(2)
         elif line.startswith("-"):
-            self.other.append(line[1:])
+            self.removed.append(line[1:])
             self._old_left -= 1
             self._edit(1)
             self._place += 1
         elif not line.startswith("\\"):
-            self.other.append(line[1:])
+            self.unchanged.append(line[1:])
             self._old_left -= 1
             self._new_left -= 1
             self._place += 1
@@ -303,7 +311,7 @@ class _Reader:
             return
         old_start, old_count, _, new_count, section = header.groups()
         self.has_hunks = True
-        self.other.append(section)
+        self.unchanged.append(section)
         self._old_left = 1 if old_count is None else int(old_count)
         self._new_left = 1 if new_count is None else int(new_count)
         # "-4,0" stands behind line 4, which is place 4; "-4,1" removes line 4, which is place 3.

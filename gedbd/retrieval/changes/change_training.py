@@ -39,11 +39,19 @@ class ChangeTrainingOptions(ModelOptions):
 
 
 class ChangeExample(NamedTuple):
-    """Features of a training report: which files its fix changed, and which commits induced it."""
+    """What a report teaches.
+
+    Attributes:
+        features: Its features.
+        is_fixed: ``(C,)`` which of its candidate files the fix changed.
+        inducing: Rows of the commits before it that induced its bug.
+        fixed: The source files that existed before it and that the fix changed, candidates or not.
+    """
 
     features: QueryFeatures
     is_fixed: np.ndarray
     inducing: np.ndarray
+    fixed: np.ndarray
 
 
 class TrainingReport(NamedTuple):
@@ -88,12 +96,25 @@ def examples_of(one: TrainingSet) -> list[ChangeExample]:
 
 def make_example(history: ChangeHistory, features: QueryFeatures, report: TrainingReport) -> ChangeExample:
     """What a report teaches by its features."""
-    kinds = history.index.path_kinds
-    fixed = changed_paths(history, report.fixing)
-    # What a fix changes in tests and documents says little about where the bug was.
-    fixed = fixed[(kinds[fixed, 0] == 0) & (kinds[fixed, 1] == 1)]
+    fixed = existing_paths(history, fixed_sources(history, report.fixing), features.num_commits)
     inducing = report.inducing[report.inducing < features.num_commits]
-    return ChangeExample(features, np.isin(features.files.paths, fixed), inducing)
+    return ChangeExample(features, np.isin(features.files.paths, fixed), inducing, fixed)
+
+
+def fixed_sources(history: ChangeHistory, fixing: np.ndarray) -> np.ndarray:
+    """The source files that some commits changed, ascending paths.
+
+    Tests are left out: what a fix changes in tests and documents says little about where the bug was.
+    """
+    paths = changed_paths(history, fixing)
+    return np.asarray(paths[history.index.is_source[paths] & ~history.index.is_test[paths]])
+
+
+def existing_paths(history: ChangeHistory, paths: np.ndarray, before: int) -> np.ndarray:
+    """Those of some paths that exist after the first commits."""
+    exists = history.index.existing(history.index.num_rows(before))
+    earlier = paths[paths < len(exists)]
+    return np.asarray(earlier[exists[earlier]])
 
 
 def fit_examples(examples: Sequence[ChangeExample], options: ChangeTrainingOptions | None = None) -> ChangeRanker:
@@ -114,7 +135,7 @@ def fit_examples(examples: Sequence[ChangeExample], options: ChangeTrainingOptio
     names = feature_names(options.content_free, options.extra, options.ownership)
     tables: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     for part in np.unique(parts):
-        model = _fit_files([example for example, of in zip(examples, parts, strict=True) if of != part], options, 1)
+        model = fit_files([example for example, of in zip(examples, parts, strict=True) if of != part], options, 1)
         for place in np.flatnonzero(parts == part).tolist():
             example = examples[place]
             probability = softmax_scores(model, example.features.files, options.content_free)
@@ -124,12 +145,12 @@ def fit_examples(examples: Sequence[ChangeExample], options: ChangeTrainingOptio
     if not lists:
         raise ValueError("a ranker of changes needs a report with an inducing commit before it to learn from")
     commits = _fit([table for table, _ in lists], [labels for _, labels in lists], options, options.num_seeds)
-    files = _fit_files(examples, options, options.num_seeds)
+    files = fit_files(examples, options, options.num_seeds)
     return ChangeRanker(files, commits, options.kind, options.content_free, options.extra, options.ownership)
 
 
-def _fit_files(examples: Sequence[ChangeExample], options: ChangeTrainingOptions, num_seeds: int) -> RankingModel:
-    """The model of files."""
+def fit_files(examples: Sequence[ChangeExample], options: ChangeTrainingOptions, num_seeds: int) -> RankingModel:
+    """Trains the model of files alone, see ``fit_examples``."""
     columns = file_columns(options.content_free)
     usable = [example for example in examples if example.is_fixed.any() and not example.is_fixed.all()]
     if not usable:

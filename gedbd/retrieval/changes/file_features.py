@@ -5,9 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gedbd.retrieval.changes.change_history import ChangeHistory
+from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.change_index import ChangeIndex
+from gedbd.retrieval.changes.change_table import NUMBERS
 from gedbd.retrieval.changes.report_words import ReportWords
+from gedbd.retrieval.growing_arrays import list_places
 
 # What a file scores; a ranker reads each as it is, as a share of the best file's score, and as a rank.
 FILE_SCORES = (
@@ -25,15 +27,26 @@ FILE_SCORES = (
     "stack_first",
     "stack_count",
     "earlier_fixes",
+    "content",  # the words that the file has at the time of the report: those added less those removed
+    "content_title",
+    "content_code",
+    "changed_together",  # how often it was changed with the files that the report's words fit best
+    "folder_changes",  # what the other files of its folder score
+    "folder_earlier_fixes",
 )
+UNLISTED = ("folder_changes", "folder_earlier_fixes")  # which put no file on the shortlist
 # What files are, whatever the report says.
-FILE_KINDS = ("is_test", "is_source")
+FILE_KINDS = ("is_test", "num_changes", "num_fixes", "first_days", "size")
 FILE_FEATURES = tuple(f"{name}{form}" for name in FILE_SCORES for form in ("", "_share", "_rank")) + FILE_KINDS
 SHORTLIST = 60  # files by each score
+# Files that the report's words fit best, by whose changes others score ``changed_together``.
+MAX_SEEDS = 15
+MAX_SEED_CHANGES = 50  # the latest ones
+MAX_COMMIT_FILES = 30  # larger commits change files that have nothing to do with each other
 
 
 class FileFeatures(NamedTuple):
-    """The files that may be meant.
+    """The files that may be meant: source files that exist at the time of the report.
 
     Attributes:
         paths: ``(C,)`` ascending.
@@ -47,34 +60,111 @@ class FileFeatures(NamedTuple):
 
 
 def file_features(
-    history: ChangeHistory, report: ReportWords, matches: Mapping[str, np.ndarray], earlier_fixes: np.ndarray | None
+    history: ChangeHistory,
+    query: ChangeQuery,
+    report: ReportWords,
+    matches: Mapping[str, np.ndarray],
+    earlier_fixes: np.ndarray | None,
 ) -> FileFeatures:
-    """Features of the files that are high in any score.
+    """Features of the files that are high in any score. Shares and ranks are among the files that exist.
 
     Args:
         history: The commits.
-        report: The words of the query.
-        matches: Scores of the P paths that exist, see ``match_changes``.
+        query: The report.
+        report: Its words.
+        matches: Scores of the P paths that were changed before the report, see ``match_changes``.
         earlier_fixes: ``(P,)`` votes of earlier fixes; None without a tracker.
     """
-    num_paths = len(matches["path"])
+    index = history.index
+    before = history.num_before(query.created_at)
+    num_rows = index.num_rows(before)
+    num_paths = index.num_paths(num_rows)
+    exists = np.flatnonzero(index.existing(num_rows) & index.is_source[:num_paths])
     missing = np.full(num_paths, np.nan, dtype=np.float32)
     scores = dict(matches)
-    scores |= named_paths(history.index, report, num_paths)
+    scores |= named_paths(index, report, num_paths)
     scores["earlier_fixes"] = missing if earlier_fixes is None else earlier_fixes
+    lexical = np.zeros(num_paths)
+    lexical[exists] = share_and_rank(scores["changes"][exists])[0]
+    scores["changed_together"] = changed_together(history, lexical, scores["name"] > 0, exists, before)
+    folders = index.folders[:num_paths]
+    scores["folder_changes"] = _by_others(lexical**2, folders, exists)
+    scores["folder_earlier_fixes"] = _by_others(scores["earlier_fixes"] ** 2, folders, exists)
     columns: list[np.ndarray] = []
     shares = []
-    is_listed = np.zeros(num_paths, dtype=bool)
+    is_listed = np.zeros(len(exists), dtype=bool)
     for name in FILE_SCORES:
-        values = scores[name]
+        values = scores[name][exists]
         share, rank = share_and_rank(values)
-        is_listed |= (rank <= np.log1p(SHORTLIST)) & (values > 0)
+        if name not in UNLISTED:
+            is_listed |= (rank <= np.log1p(SHORTLIST)) & (values > 0)
         columns += [values, share, rank]
         shares.append(np.nan_to_num(share))
-    kinds = history.index.path_kinds[:num_paths]
-    paths = np.flatnonzero(is_listed)
-    features = np.column_stack([*columns, kinds]).astype(np.float32)
-    return FileFeatures(paths, features[paths], np.column_stack(shares).astype(np.float32)[paths])
+    kinds = file_kinds(history, query, before)
+    columns += [(matches["size"] if name == "size" else kinds[name])[exists] for name in FILE_KINDS]
+    features = np.column_stack(columns).astype(np.float32)
+    return FileFeatures(exists[is_listed], features[is_listed], np.column_stack(shares).astype(np.float32)[is_listed])
+
+
+def file_kinds(history: ChangeHistory, query: ChangeQuery, before: int) -> dict[str, np.ndarray]:
+    """``FILE_KINDS`` of the P paths that the first commits changed, but their size, each ``(P,)``."""
+    index = history.index
+    num_rows = index.num_rows(before)
+    num_paths = index.num_paths(num_rows)
+    row_path = index.table.row_path[:num_rows]
+    row_commit = index.table.row_commit[:num_rows]
+    is_fix = history.table.numbers[row_commit, NUMBERS.index("is_fix")]
+    oldest = np.zeros(num_paths)
+    np.maximum.at(oldest, row_path, days_before(history, query, before)[row_commit])
+    return {
+        "is_test": index.is_test[:num_paths],
+        "num_changes": np.log1p(np.bincount(row_path, minlength=num_paths)),
+        "num_fixes": np.log1p(np.bincount(row_path, is_fix, num_paths)),
+        "first_days": np.log1p(oldest),
+    }
+
+
+def days_before(history: ChangeHistory, query: ChangeQuery, before: int) -> np.ndarray:
+    """How many days before a report its n earlier commits were made, ``(n,)``; for one without a date, the last one."""
+    dates = history.created_at[:before].astype(np.int64)  # seconds
+    moment = dates.max(initial=0) if query.created_at is None else query.created_at.timestamp()
+    return np.asarray(np.maximum(moment - dates, 0) / 86_400)
+
+
+def changed_together(
+    history: ChangeHistory, lexical: np.ndarray, is_named: np.ndarray, exists: np.ndarray, before: int
+) -> np.ndarray:
+    """How often files were changed with those that the report's words fit best, ``(P,)``.
+
+    Sum over these files of the square of their lexical score times the mean, over their latest changes, of 1 / root of
+    the number of the commit's files where the commit changed the other file too.
+
+    Args:
+        history: The commits.
+        lexical: ``(P,)`` lexical scores as shares of the best.
+        is_named: ``(P,)`` whether the report names a file.
+        exists: Paths of the files that exist.
+        before: Number of the commits before the report.
+    """
+    index = history.index
+    found = np.zeros(len(lexical))
+    order = np.argsort(-(lexical[exists] + 0.5 * is_named[exists]), kind="stable")
+    for seed in exists[order[:MAX_SEEDS]].tolist():
+        commits = index.table.row_commit[index.rows_of_path[seed]]
+        commits = commits[commits < before]
+        is_small = history.table.numbers[commits, NUMBERS.index("num_files")] <= MAX_COMMIT_FILES
+        commits = commits[is_small][-MAX_SEED_CHANGES:]
+        first, end = np.searchsorted(index.table.row_commit, [commits, commits + 1])
+        lengths = end - first
+        weight = lexical[seed] ** 2 / max(len(commits), 1) / np.sqrt(lengths)
+        np.add.at(found, index.table.row_path[list_places(first, lengths)], np.repeat(weight, lengths))
+    return found
+
+
+def _by_others(values: np.ndarray, folders: np.ndarray, exists: np.ndarray) -> np.ndarray:
+    """For each path the sum of the values of the other existing files in its folder, ``(P,)``."""
+    sums = np.bincount(folders[exists], values[exists], int(folders.max(initial=-1)) + 1)
+    return np.asarray(sums[folders] - values)
 
 
 def share_and_rank(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

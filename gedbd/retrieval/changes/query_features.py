@@ -7,12 +7,13 @@ import numpy as np
 from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.change_table import NUMBERS
 from gedbd.retrieval.changes.commit_features import FileLinks, ownership_features
-from gedbd.retrieval.changes.file_features import FILE_SCORES, FileFeatures, file_features
+from gedbd.retrieval.changes.file_features import FILE_SCORES, FileFeatures, days_before, file_features
 from gedbd.retrieval.changes.known_fixes import KnownFixes
 from gedbd.retrieval.changes.report_words import ReportWords, report_words
 from gedbd.retrieval.changes.word_counts import Bm25Field, grouped
 from gedbd.retrieval.growing_arrays import list_places
 
+MAX_CONTENT_COUNT = 20  # of a word in a file as it is
 MAX_COUNT = 5  # of a word in one change of a file: a list of constants should not decide what a file is about
 PATH_K1 = 1.2
 PATH_B = 0.6
@@ -69,7 +70,7 @@ def query_features(history: ChangeHistory, query: ChangeQuery, fixes: KnownFixes
         votes = known.paths
         scores |= {"induced_similar": known.induced, "times_induced": known.times_induced}
     scores |= _numbers(history, query, before)
-    files = file_features(history, report, path_scores, votes)
+    files = file_features(history, query, report, path_scores, votes)
     return QueryFeatures(before, files, file_links(history, files.paths, before), scores)
 
 
@@ -78,10 +79,7 @@ def _numbers(history: ChangeHistory, query: ChangeQuery, before: int) -> dict[st
     found = {name: history.table.numbers[:before, place] for place, name in enumerate(NUMBERS)}
     for name in COUNTS:
         found[name] = np.log1p(found[name])
-    dates = history.created_at[:before].astype(np.int64)  # seconds
-    moment = dates.max(initial=0) if query.created_at is None else query.created_at.timestamp()
-    days = np.maximum(moment - dates, 0) / 86_400
-    return found | {"age_days": np.log1p(days).astype(np.float32)}
+    return found | {"age_days": np.log1p(days_before(history, query, before)).astype(np.float32)}
 
 
 def file_links(history: ChangeHistory, paths: np.ndarray, before: int) -> FileLinks:
@@ -116,8 +114,8 @@ def match_changes(
     """Scores the first n = ``before`` commits; later ones count for nothing.
 
     Returns:
-        Scores of these commits by name, each ``(n,)``; and of the P paths that they have, each ``(P,)``, of all changes
-        of a file together.
+        Scores of these commits by name, each ``(n,)``; and of the P paths that they have, each ``(P,)``: of all changes
+        of a file together, of its path and of its content. ``size`` is the logarithm of the number of its words.
     """
     index = history.index
     num_rows = index.num_rows(before)
@@ -147,6 +145,9 @@ def match_changes(
     files = Bm25Field(per_path(total), num_paths, three, PATH_K1, PATH_B)
     files_added = Bm25Field(per_path(added), num_paths, words, PATH_K1, PATH_B)
     file_messages = Bm25Field(per_path(message_lengths[row_commit]), num_paths, words, PATH_K1, PATH_B)
+    # Of a cut diff, words are removed that nothing added.
+    sizes = np.maximum(per_path(lengths[:, 0] - lengths[:, 1]), 0)
+    contents = Bm25Field(sizes, int(np.count_nonzero(sizes)), three, PATH_K1, PATH_B)
     of_paths = Bm25Field(index.path_words.lengths[:num_paths, 0], num_paths, two)
 
     distinct = list(dict.fromkeys([*report.words, *report.code]))
@@ -156,6 +157,9 @@ def match_changes(
         of_rows.add(word, rows, both)
         diffs.add(word, *grouped(row_commit[rows], both))
         files.add(word, *paths_of(rows, both))
+        present = np.bincount(row_path[rows], counts[:, 0] - counts[:, 1], num_paths)
+        paths = np.flatnonzero(present > 0)
+        contents.add(word, paths, np.minimum(present[paths], MAX_CONTENT_COUNT))
         in_added = counts[:, 0] > 0
         rows, counts = rows[in_added], counts[in_added, 0]
         added_lines.add(word, *grouped(row_commit[rows], counts))
@@ -193,5 +197,9 @@ def match_changes(
         "messages": file_messages.scores["words"],
         "path": of_paths.scores["words"],
         "path_title": of_paths.scores["title"],
+        "content": contents.scores["words"],
+        "content_title": contents.scores["title"],
+        "content_code": contents.scores["code"],
+        "size": np.log1p(sizes),
     }
     return commit_scores, path_scores

@@ -24,7 +24,7 @@ from gedbd.triage.locating.indexing import IndexLimits, bring_up_to
 from gedbd.triage.locating.located import LocatedChange, read_changes, word_weights
 from gedbd.triage.locating.tracker_ranker import TrackerRanker
 
-SCHEMA = 3  # to be raised when the arrays or what they are made from change
+SCHEMA = 4  # to be raised when the arrays or what they are made from change
 HEADER = "header"
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, IndexError, TypeError, NotImplementedError)
 

@@ -7,7 +7,7 @@ from small_history import DAY, START, added, changed, commit, hunk, made_commits
 
 from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.commit_features import FileLinks, feature_names, feature_table, ownership_features
-from gedbd.retrieval.changes.file_features import FILE_FEATURES, file_features, named_paths, share_and_rank
+from gedbd.retrieval.changes.file_features import FILE_FEATURES, changed_together, named_paths, share_and_rank
 from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes
 from gedbd.retrieval.changes.query_features import WEIGHTS, file_links, match_changes, query_features
 from gedbd.retrieval.changes.report_words import report_words
@@ -205,20 +205,83 @@ def test_a_report_without_words_and_a_history_without_commits(history):
     assert not len(features.files.paths)
     empty = query_features(ChangeHistory(), ChangeQuery("Router", ""))
     assert empty.num_commits == 0
-    assert file_features(history, report_words("", ""), {n: np.zeros(2) for n in match_names()}, None).paths.size == 0
+    assert empty.files.paths.size == 0
+    assert empty.files.features.shape == (0, len(FILE_FEATURES))
 
 
-def match_names() -> list[str]:
-    return [
-        "changes",
-        "changes_title",
-        "changes_code",
-        "changes_added",
-        "best_change",
-        "messages",
-        "path",
-        "path_title",
-    ]
+def content_score(history, word, before):
+    return match_changes(history, report_words(word, ""), before)[1]["content"]
+
+
+def test_contents_are_what_the_files_hold_at_the_time():
+    path = "src/Parser.java"
+    history = history_of(
+        [
+            commit(0, "add", changed(path, hunk(0, added("alpha beta", "gamma")), status="A")),
+            commit(1, "change", changed(path, hunk(1, ["-alpha beta", "+delta", " gamma"]))),
+            commit(2, "add", changed("src/Other.java", hunk(0, added("beta")), status="A")),
+        ]
+    )
+    assert content_score(history, "alpha", 1)[0] > 0
+    assert content_score(history, "alpha", 2)[0] == 0
+    assert content_score(history, "gamma", 2)[0] > 0
+    assert content_score(history, "beta", 3).argmax() == history.table.paths.index("src/Other.java")
+    assert content_score(history, "beta", 3)[history.table.paths.index(path)] == 0
+    np.testing.assert_allclose(np.expm1(match_changes(history, report_words("", ""), 3)[1]["size"]), [2, 1])
+
+
+def test_deleted_and_renamed_files_do_not_exist():
+    history = history_of(
+        [
+            commit(0, "add", *(changed(f"{name}.py", hunk(0, added(name)), status="A") for name in ("a", "b", "c"))),
+            commit(1, "delete", changed("a.py", hunk(1, ["-a"]), status="D")),
+            commit(2, "rename", changed("d.py", hunk(1, ["-b", "+d"]), status="R", old_path="b.py")),
+            commit(3, "again", changed("a.py", hunk(0, added("a")), status="A")),
+        ]
+    )
+    index = history.index
+    found = []
+    for before in range(5):
+        exists = index.existing(index.num_rows(before))
+        found.append({path for path, there in zip(history.table.paths, exists, strict=False) if there})
+    assert found == [set(), {"a.py", "b.py", "c.py"}, {"b.py", "c.py"}, {"d.py", "c.py"}, {"a.py", "c.py", "d.py"}]
+
+
+def test_files_changed_together_and_folders_by_hand():
+    history = history_of(
+        [
+            commit(
+                0, "add", *(changed(path, hunk(0, added(path)), status="A") for path in ("x/a.py", "x/b.py", "c.py"))
+            ),
+            commit(1, "both", *(changed(path, hunk(1, ["-q", "+r"])) for path in ("x/a.py", "x/b.py"))),
+        ]
+    )
+    paths = history.table.paths
+    lexical = np.array([1.0 if path == "x/a.py" else 0.0 for path in paths])
+    found = changed_together(history, lexical, np.zeros(3, dtype=bool), np.arange(3), 2)
+    expected = {
+        "x/a.py": (1 / 3**0.5 + 1 / 2**0.5) / 2,
+        "x/b.py": (1 / 3**0.5 + 1 / 2**0.5) / 2,
+        "c.py": 1 / 3**0.5 / 2,
+    }
+    np.testing.assert_allclose(found, [expected[path] for path in paths])
+    folders = history.index.folders
+    assert folders[paths.index("x/a.py")] == folders[paths.index("x/b.py")] != folders[paths.index("c.py")]
+
+
+def test_candidates_are_existing_source_files():
+    history = history_of(
+        [
+            commit(
+                0,
+                "add",
+                *(changed(path, hunk(0, added("needle")), status="A") for path in ("a.py", "b.py", "notes.txt")),
+            ),
+            commit(1, "delete", changed("b.py", hunk(1, ["-needle"]), status="D")),
+        ]
+    )
+    found = query_features(history, ChangeQuery("needle", "")).files
+    assert [history.table.paths[path] for path in found.paths] == ["a.py"]
 
 
 def test_later_commits_change_nothing():
