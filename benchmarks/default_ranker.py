@@ -136,7 +136,7 @@ def main() -> None:
     (output / DEFAULT).write_text(ranker.to_text(), encoding="utf-8")
     card = CARD.format(
         date=date.today().isoformat(),
-        folders=" ".join(arguments.folders),
+        folders=" ".join(f"FOLDER/{Path(folder).name}" for folder in arguments.folders),
         num_seeds=arguments.num_seeds,
         data="; ".join(data),
         names=" and ".join(examples),
