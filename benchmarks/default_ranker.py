@@ -24,6 +24,8 @@ from gedbd.retrieval.changes.change_training import (
     training_set,
 )
 
+# With 5, as in rankers of one's own, the MRR over all commits was .50 in the place of .58 on Tomcat.
+NEW_WEIGHT = 2
 CARD = """# Default ranker of suspect commits
 
 `default_ranker.json` ranks the commits of a repository for a bug report when no tracker taught a ranker of its own.
@@ -46,7 +48,8 @@ all changes of a file.
 
 Commits are ranked for all reports that have an inducing commit before them, among all commits before each report, and
 on the later half of these alone: many bugs of the earlier reports came with the first import of the code, which is easy
-to find. To rank the oldest commit first, whatever the report says, has an MRR of
+to find. New commits are those not known to have induced an earlier bug that was fixed before the report; a report with
+such commits alone counted {new_weight} times in training. To rank the oldest commit first, whatever the report says, has an MRR of
 {oldest}. In brackets 95% intervals of the paired
 difference to BM25 over diffs (bootstrap over reports).
 
@@ -106,7 +109,7 @@ def main() -> None:
     parser.add_argument("--num-seeds", type=int, default=2)
     parser.add_argument("--output", default=str(Path(gedbd.retrieval.changes.__file__).parent))
     arguments = parser.parse_args()
-    options = ChangeTrainingOptions(num_seeds=arguments.num_seeds)
+    options = ChangeTrainingOptions(num_seeds=arguments.num_seeds, new_weight=NEW_WEIGHT)
     examples = {}
     data = []
     for folder in arguments.folders:
@@ -126,11 +129,13 @@ def main() -> None:
         oldest.append(oldest_first(tested, examples[tested]))
         rows.append(row(trained, tested, learnt, bm25))
         rows.append(row(trained, f"{tested}, later half", learnt[later], bm25[later]))
+        is_new = np.array([example.is_new for example in examples[tested] if len(example.inducing)])
+        rows.append(row(trained, f"{tested}, new commits", learnt[is_new], bm25[is_new]))
         learnt, bm25 = first_file_ranks(examples[tested], ranker), first_file_ranks(examples[tested])
         later = slice(len(learnt) // 2, None)
         file_rows.append(row(trained, tested, learnt, bm25))
         file_rows.append(row(trained, f"{tested}, later half", learnt[later], bm25[later]))
-        print("\n".join(rows[-2:] + file_rows[-2:]), flush=True)
+        print("\n".join(rows[-3:] + file_rows[-2:]), flush=True)
     ranker = fit_examples([example for some in examples.values() for example in some], options)
     output = Path(arguments.output)
     (output / DEFAULT).write_text(ranker.to_text(), encoding="utf-8")
@@ -138,6 +143,7 @@ def main() -> None:
         date=date.today().isoformat(),
         folders=" ".join(f"FOLDER/{Path(folder).name}" for folder in arguments.folders),
         num_seeds=arguments.num_seeds,
+        new_weight=NEW_WEIGHT,
         data="; ".join(data),
         names=" and ".join(examples),
         oldest="; ".join(oldest),

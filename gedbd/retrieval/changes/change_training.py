@@ -1,6 +1,6 @@
 """Trains rankers of changes on reports whose bugs were fixed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,6 +29,8 @@ class ChangeTrainingOptions(ModelOptions):
         content_free: Whether the models read ``CONTENT_FREE``.
         ownership: Whether the model of commits reads more than ``TEXT_BOUND`` of what depends on the text.
         extra: Names of the scores that the model of commits reads from elsewhere.
+        new_weight: How often a report counts whose inducing commits are new. More finds these higher, and all others,
+            which most reports are, lower.
     """
 
     rounds: int = 150
@@ -36,6 +38,7 @@ class ChangeTrainingOptions(ModelOptions):
     content_free: bool = True
     ownership: bool = True
     extra: tuple[str, ...] = ()
+    new_weight: int = 5
 
 
 class ChangeExample(NamedTuple):
@@ -45,12 +48,14 @@ class ChangeExample(NamedTuple):
         features: Its features.
         is_fixed: ``(C,)`` which of its candidate files the fix changed.
         inducing: Rows of the commits before it that induced its bug.
+        is_new: See ``TrainingReport``.
         fixed: The source files that existed before it and that the fix changed, candidates or not.
     """
 
     features: QueryFeatures
     is_fixed: np.ndarray
     inducing: np.ndarray
+    is_new: bool
     fixed: np.ndarray
 
 
@@ -61,11 +66,13 @@ class TrainingReport(NamedTuple):
         query: The report.
         fixing: ``(X,)`` rows of the commits that fixed it.
         inducing: ``(I,)`` rows of the commits that induced it; those that are not before the report do not count.
+        is_new: Whether no earlier bug, fixed before the report, is known to have been induced by one of these.
     """
 
     query: ChangeQuery
     fixing: np.ndarray
     inducing: np.ndarray
+    is_new: bool = False
 
 
 class TrainingSet(NamedTuple):
@@ -98,7 +105,7 @@ def make_example(history: ChangeHistory, features: QueryFeatures, report: Traini
     """What a report teaches by its features."""
     fixed = existing_paths(history, fixed_sources(history, report.fixing), features.num_commits)
     inducing = report.inducing[report.inducing < features.num_commits]
-    return ChangeExample(features, np.isin(features.files.paths, fixed), inducing, fixed)
+    return ChangeExample(features, np.isin(features.files.paths, fixed), inducing, report.is_new, fixed)
 
 
 def fixed_sources(history: ChangeHistory, fixing: np.ndarray) -> np.ndarray:
@@ -141,7 +148,12 @@ def fit_examples(examples: Sequence[ChangeExample], options: ChangeTrainingOptio
             probability = softmax_scores(model, example.features.files, options.content_free)
             rows, table = commit_table(example.features, probability, names)
             tables[place] = table, np.isin(rows, example.inducing).astype(np.int64)
-    lists = [tables[place] for place in range(len(examples)) if tables[place][1].any()]
+    lists = [
+        tables[place]
+        for place, example in enumerate(examples)
+        if tables[place][1].any()
+        for _ in range(options.new_weight if example.is_new else 1)
+    ]
     if not lists:
         raise ValueError("a ranker of changes needs a report with an inducing commit before it to learn from")
     commits = _fit([table for table, _ in lists], [labels for _, labels in lists], options, options.num_seeds)
@@ -189,8 +201,24 @@ def training_set(
     history = history_of(corpus) if history is None else history
     rows = tuple(row for row in reports if row in fixing)
     nothing = np.empty(0, dtype=np.int64)
-    chosen = [TrainingReport(query_of(table.iloc[row]), fixing[row], inducing.get(row, nothing)) for row in rows]
+    known_at = _first_known(fixes_of(corpus), inducing)
+    chosen = []
+    for row in rows:
+        query = query_of(table.iloc[row])
+        commits = inducing.get(row, nothing)
+        dates = [known_at[commit] for commit in commits.tolist() if commit in known_at]
+        is_new = query.created_at is None or all(date >= query.created_at for date in dates)
+        chosen.append(TrainingReport(query, fixing[row], commits, is_new))
     return TrainingSet(history, chosen, known_fixes(corpus, history) if tracker else None, rows)
+
+
+def _first_known(fixes: Mapping[int, KnownFix], inducing: Mapping[int, np.ndarray]) -> dict[int, pd.Timestamp]:
+    """When each inducing commit was first known to have induced a bug."""
+    found: dict[int, pd.Timestamp] = {}
+    for row, fix in fixes.items():
+        for commit in inducing.get(row, np.empty(0, dtype=np.int64)).tolist():
+            found[commit] = min(found.get(commit, fix.known_at), fix.known_at)
+    return found
 
 
 def history_of(corpus: ChangeCorpus) -> ChangeHistory:
@@ -220,17 +248,15 @@ def fixes_of(corpus: ChangeCorpus) -> dict[int, KnownFix]:
     Raises:
         ValueError: See ``training_set``.
     """
-    table, fixing, inducing = _links(corpus)
+    table, fixing, _ = _links(corpus)
     ids = np.array(corpus.commits.table["id"])
     dates = corpus.commits.table["created_at"]
-    nothing = np.empty(0, dtype=np.int64)
     return {
         row: KnownFix(
             title=table["title"].iloc[row],
             description=table["description"].iloc[row],
             known_at=_later(dates.iloc[commits].max(), table["created_at"].iloc[row]),
             fixing=tuple(ids[commits]),
-            inducing=tuple(ids[inducing.get(row, nothing)]),
         )
         for row, commits in fixing.items()
     }

@@ -26,7 +26,6 @@ OWNERSHIP = (
     "lines_best_change",
     "lines_path",
     "lines_name",
-    "lines_earlier_fixes",  # with p proportional to the votes of earlier fixes
     "touches",  # sum of p over the changed files
     "touches_best_file",  # largest p
     "touches_by_rank",  # largest 1 / (1 + r)
@@ -34,16 +33,11 @@ OWNERSHIP = (
     "oldest",  # largest p of the files that the commit was the first to change
 )
 LEXICAL = ("diff", "diff_title", "diff_code", "added", "best_file", "message", "message_title")
-# What earlier reports say whose bugs the commit had induced: a sum, high for commits that induced many bugs.
-REPORTS = ("induced_similar",)
-# Features that tell little when the text is that of another report: no sums over lines, files or earlier reports.
+# Features that tell little when the text is that of another report: no sums over lines or files.
 TEXT_BOUND = ("touches_best_file", "touches_by_rank", "newest", *LEXICAL)
 # Features whose value does not depend on the report's text. The table is named by ``content_free``.
-CONTENT_FREE_COLUMNS = ("age_days", *NUMBERS, "times_induced")
-RANKED = frozenset(
-    {"lines", "lines_flat", "lines_best_change", "lines_path", "lines_earlier_fixes", "touches", "newest"}
-    | {*LEXICAL, *REPORTS}
-)
+CONTENT_FREE_COLUMNS = ("age_days", *NUMBERS)
+RANKED = frozenset({"lines", "lines_flat", "lines_best_change", "lines_path", "touches", "newest", *LEXICAL})
 POWER = 4  # of a file's share of the best score, where it serves as a probability
 LISTED_BY_FILES = 100  # commits in the shortlist by each of three scores of ownership
 LISTED_BY_WORDS = 50  # and by each of three lexical scores
@@ -113,8 +107,7 @@ def ownership_features(
     for count in (1, 3, 10):
         found[f"lines_top_{count}"] = total(links.owner, (r < count) * share / count)
     for name, values in weights.items():
-        power = 1 if name == "earlier_fixes" else POWER
-        found[f"lines_{name}"] = total(links.owner, _normalised(values**power)[links.owned_file] * share)
+        found[f"lines_{name}"] = total(links.owner, _normalised(values**POWER)[links.owned_file] * share)
     return found
 
 
@@ -127,7 +120,7 @@ def feature_names(content_free: bool, extra: tuple[str, ...] = (), ownership: bo
         ownership: Whether more than ``TEXT_BOUND`` of the others are.
     """
     names = []
-    for name in (*((*OWNERSHIP, *LEXICAL, *REPORTS) if ownership else TEXT_BOUND), *extra):
+    for name in (*((*OWNERSHIP, *LEXICAL) if ownership else TEXT_BOUND), *extra):
         names.append(name)
         if name in RANKED or name in extra:
             names += [f"{name}_share", f"{name}_rank"]

@@ -1,4 +1,4 @@
-"""Earlier reports whose bugs were fixed: which files the fixes changed, and which commits had induced the bugs."""
+"""Earlier reports whose bugs were fixed, and which files the fixes changed."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -22,29 +22,12 @@ class KnownFix(NamedTuple):
         description: Description of its report.
         known_at: When it was fixed, which told the rest; not before its report was created.
         fixing: Ids of the commits that fixed it.
-        inducing: Ids of the commits that induced it.
     """
 
     title: str
     description: str
     known_at: pd.Timestamp
     fixing: tuple[str, ...]
-    inducing: tuple[str, ...]
-
-
-class FixScores(NamedTuple):
-    """What earlier fixes say.
-
-    Attributes:
-        paths: ``(P,)`` sum over the fixes that changed a file of the similarity of their reports, over the root of
-            the number of files (SimiScore: Zhou, Zhang, Lo, "Where Should the Bugs Be Fixed?", ICSE 2012).
-        induced: ``(n,)`` sum of the similarity of the reports whose bugs a commit had induced.
-        times_induced: ``(n,)`` how many bugs it had induced.
-    """
-
-    paths: np.ndarray
-    induced: np.ndarray
-    times_induced: np.ndarray
 
 
 class KnownFixes:
@@ -62,7 +45,6 @@ class KnownFixes:
         ordered = [fixes[place] for place in order]
         row = {id_: number for number, id_ in enumerate(history.ids)}
         nothing = np.empty(0, dtype=np.int64)
-        self._inducing = RaggedArray.of([_rows(fix.inducing, row) for fix in ordered], nothing)
         fixing = [_rows(fix.fixing, row) for fix in ordered]
         self._paths = RaggedArray.of([changed_paths(history, rows) for rows in fixing], nothing)
         self._vocabulary = Vocabulary()
@@ -77,28 +59,23 @@ class KnownFixes:
     def __len__(self) -> int:
         return len(self._known_at)
 
-    def scores(self, report: ReportWords, moment: pd.Timestamp | None, num_commits: int, num_paths: int) -> FixScores:
-        """What the fixes before a moment say of the first commits and paths.
+    def votes(self, report: ReportWords, moment: pd.Timestamp | None, num_paths: int) -> np.ndarray:
+        """What the fixes before a moment say of the first P paths, ``(P,)``.
+
+        The sum over the fixes that changed a file of the similarity of their reports, over the root of the number of
+        files (SimiScore: Zhou, Zhang, Lo, "Where Should the Bugs Be Fixed?", ICSE 2012).
 
         Args:
             report: The words of the query.
             moment: Fixes before it count; None for all.
-            num_commits: Number n of commits before the query.
-            num_paths: Number P of paths that these have.
+            num_paths: Number P of paths that the commits before the query have.
         """
         similarity = self._similarity(report, moment)
         count = len(similarity)
         changed = self._paths.values[: self._paths.starts[count]]
         vote = np.repeat(similarity / np.sqrt(self._paths.lengths[:count] + 1), self._paths.lengths[:count])
-        inducing = self._inducing.values[: self._inducing.starts[count]]
-        similar = np.repeat(similarity, self._inducing.lengths[:count])
         is_path = changed < num_paths
-        is_commit = inducing < num_commits
-        return FixScores(
-            paths=np.bincount(changed[is_path], vote[is_path], num_paths).astype(np.float32),
-            induced=np.bincount(inducing[is_commit], similar[is_commit], num_commits).astype(np.float32),
-            times_induced=np.bincount(inducing[is_commit], minlength=num_commits).astype(np.float32),
-        )
+        return np.bincount(changed[is_path], vote[is_path], num_paths).astype(np.float32)
 
     def _similarity(self, report: ReportWords, moment: pd.Timestamp | None) -> np.ndarray:
         """BM25 of the known reports, as a share of what words in no other report would score."""

@@ -18,7 +18,7 @@ MAX_COUNT = 5  # of a word in one change of a file: a list of constants should n
 PATH_K1 = 1.2
 PATH_B = 0.6
 # Scores of files that features of ownership are made of, beside the learnt probability.
-WEIGHTS = ("changes", "changes_title", "best_change", "path", "name", "earlier_fixes")
+WEIGHTS = ("changes", "changes_title", "best_change", "path", "name")
 COUNTS = ("num_files", "added_lines", "removed_lines")  # whose logarithm is the feature
 
 
@@ -44,10 +44,7 @@ class QueryFeatures(NamedTuple):
             probability: ``(C,)`` probability of each file, sum 1.
         """
         weights = {name: self.files.shares[:, FILE_SCORES.index(name)] for name in WEIGHTS}
-        found = ownership_features(self.links, probability, weights, self.num_commits)
-        if np.isnan(self.scores["induced_similar"]).any():
-            found["lines_earlier_fixes"] = self.scores["induced_similar"]  # missing too: there is no tracker
-        return found | self.scores
+        return ownership_features(self.links, probability, weights, self.num_commits) | self.scores
 
 
 def query_features(history: ChangeHistory, query: ChangeQuery, fixes: KnownFixes | None = None) -> QueryFeatures:
@@ -62,13 +59,7 @@ def query_features(history: ChangeHistory, query: ChangeQuery, fixes: KnownFixes
     report = report_words(query.title, query.description)
     scores, path_scores = match_changes(history, report, before)
     num_paths = len(path_scores["path"])
-    missing = np.full(before, np.nan, dtype=np.float32)
-    votes = None
-    scores |= {"induced_similar": missing, "times_induced": missing}
-    if fixes is not None:
-        known = fixes.scores(report, query.created_at, before, num_paths)
-        votes = known.paths
-        scores |= {"induced_similar": known.induced, "times_induced": known.times_induced}
+    votes = None if fixes is None else fixes.votes(report, query.created_at, num_paths)
     scores |= _numbers(history, query, before)
     files = file_features(history, query, report, path_scores, votes)
     return QueryFeatures(before, files, file_links(history, files.paths, before), scores)

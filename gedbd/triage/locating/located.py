@@ -32,8 +32,6 @@ FAMILIES = (
     ("added", "the words of its changed lines"),
     ("best_file", "the words of its changed lines"),
     ("message", "the words of its message"),
-    ("induced_similar", "the commits that induced the bugs of similar reports"),
-    ("times_induced", "the number of bugs that it is known to have induced"),
     ("age_days", "its age"),
     ("num_files", "its size"),
     ("removed_lines", "its size"),

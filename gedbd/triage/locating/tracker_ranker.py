@@ -14,7 +14,7 @@ from gedbd.triage.locating.backtesting.locating_tables import HIT_RATE, read_hit
 
 FIXES = "fixes.json"
 RANKER = "ranker.json"
-FORMAT = 1  # of the fixed reports
+FORMAT = 2  # of the fixed reports
 NOT_MEASURED = "How often it is right was not measured on this tracker: run gedbd locate-backtest."
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ class TrackerRanker:
 
     def is_of(self, history: ChangeHistory) -> bool:
         """Whether a fixed report names a commit of a history, or there are none."""
-        named = {id_ for fix in self.fixes for id_ in (*fix.fixing, *fix.inducing)}
+        named = {id_ for fix in self.fixes for id_ in fix.fixing}
         return not named or not named.isdisjoint(history.ids)
 
 
@@ -93,11 +93,11 @@ def read_fixes(text: str) -> list[KnownFix]:
         raise ValueError(f"no list of fixed reports: {error}") from error
 
 
-def _fix(title: str, description: str, known_at: str, fixing: list[str], inducing: list[str]) -> KnownFix:
-    for value in (title, description, *fixing, *inducing):
+def _fix(title: str, description: str, known_at: str, fixing: list[str]) -> KnownFix:
+    for value in (title, description, *fixing):
         if not isinstance(value, str):
             raise TypeError("a text is missing")
     moment = pd.Timestamp(known_at)
     if moment.tzinfo is None:
         raise ValueError("a date has no time zone")
-    return KnownFix(title, description, moment, tuple(fixing), tuple(inducing))
+    return KnownFix(title, description, moment, tuple(fixing))

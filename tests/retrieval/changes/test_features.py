@@ -141,7 +141,6 @@ def test_ownership_by_hand():
     np.testing.assert_allclose(found["oldest"], [0.8, 0.2, 0], rtol=1e-6)
     power = np.array([1, 0.5**4]) / (1 + 0.5**4)
     np.testing.assert_allclose(found["lines_name"], power[[0, 1, 0]] * [0.75, 1, 0.25], rtol=1e-6)
-    np.testing.assert_allclose(found["lines_earlier_fixes"], [0.5, 1 / 3, 0.5 / 3], rtol=1e-6)
 
 
 def test_links_of_files(history):
@@ -177,27 +176,21 @@ def test_earlier_fixes_vote_for_their_files():
     history = history_of(made_commits(12))
     ids = history.ids
     fixes = [
-        KnownFix("Socket hangs", "", START + DAY * 20, (ids[4],), (ids[1],)),
-        KnownFix("Printer jams", "", START + DAY * 15, (ids[1], "unknown"), (ids[0], ids[2])),
+        KnownFix("Socket hangs", "", START + DAY * 20, (ids[4],)),
+        KnownFix("Printer jams", "", START + DAY * 15, (ids[1], "unknown")),
     ]
     known = KnownFixes(history, fixes)
     report = report_words("Socket", "")
-    found = known.scores(report, START + DAY * 30, 12, 10)
-    assert found.paths[history.table.paths.index("src/net/Socket.java")] > 0
-    assert np.count_nonzero(found.paths) == 1
-    assert np.flatnonzero(found.induced).tolist() == [1]
-    assert np.flatnonzero(found.times_induced).tolist() == [0, 1, 2]
-    early = known.scores(report, START + DAY * 20, 12, 10)  # not known yet at that moment
-    assert not early.paths.any()
-    assert np.flatnonzero(early.times_induced).tolist() == [0, 2]
+    found = known.votes(report, START + DAY * 30, 10)
+    assert found[history.table.paths.index("src/net/Socket.java")] > 0
+    assert np.count_nonzero(found) == 1
+    assert not known.votes(report, START + DAY * 20, 10).any()  # not known yet at that moment
 
 
 def test_without_a_tracker_values_are_missing(history):
     features = query_features(history, ChangeQuery("Router is slow", "", START + DAY * 20))
-    assert np.isnan(features.scores["induced_similar"]).all()
     column = FILE_FEATURES.index("earlier_fixes")
     assert np.isnan(features.files.features[:, column : column + 3]).all()
-    assert np.isnan(features.commit_scores(np.full(len(features.files.paths), 0.1))["lines_earlier_fixes"]).all()
 
 
 def test_a_report_without_words_and_a_history_without_commits(history):

@@ -1,14 +1,16 @@
 """Training of the ranker of changes, its texts, and what it answers."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from changes_corpus import FAST, NUM_COMMITS, NUM_REPORTS, NUM_TRAIN
+from changes_corpus import FAST, NUM_COMMITS, NUM_REPORTS, NUM_TRAIN, links
 from small_history import START
 
 from gedbd.corpora.changes import ChangeCorpus
+from gedbd.retrieval.changes.change_history import ChangeQuery
 from gedbd.retrieval.changes.change_index import ChangeIndex
 from gedbd.retrieval.changes.change_ranker import CONTENT_FREE, ChangeRanker, default_ranker
 from gedbd.retrieval.changes.change_scorer import LearntChanges, Replay
@@ -16,9 +18,11 @@ from gedbd.retrieval.changes.change_training import (
     ChangeTrainingOptions,
     examples_of,
     fit_examples,
+    fixes_of,
     query_of,
     training_set,
 )
+from gedbd.retrieval.changes.file_features import FILE_KINDS, FILE_SCORES
 from gedbd.retrieval.changes.query_features import query_features
 from gedbd.retrieval.ranking_models import WeightedFeatures, standardised
 from gedbd.retrieval.scorers.lexical import Bm25
@@ -45,13 +49,44 @@ def test_it_learns(corpus, kind, content_free):
     assert bool(CONTENT_FREE & set(ranker.names)) == content_free
 
 
+def test_a_report_is_new_where_no_earlier_bug_named_its_commits(corpus):
+    shared = replace(corpus, inducing={"commit": links([5, *[6] * (NUM_REPORTS - 1)], NUM_COMMITS)})
+    chosen = training_set(shared, range(NUM_REPORTS))
+    first_known = min(fix.known_at for row, fix in fixes_of(shared).items() if row > 0)
+    assert [report.is_new for report in chosen.reports] == [
+        row == 0 or report.query.created_at <= first_known
+        for row, report in zip(chosen.rows, chosen.reports, strict=True)
+    ]
+    assert not chosen.reports[-1].is_new
+
+
+def test_files_are_found_with_reasons(corpus, trained):
+    chosen, ranker = trained
+    query = query_of(corpus.reports.documents.table.iloc[40])
+    files = query_features(chosen.history, query, chosen.fixes).files
+    found = ranker.find_files(chosen.history, query, 3, chosen.fixes)
+    probability = ranker.file_probability(files)
+    best = files.paths[np.lexsort((files.paths, -probability))][:3]
+    assert [file.path for file in found] == best.tolist()
+    name = query.title.partition(" ")[0]
+    assert chosen.history.table.paths[found[0].path] == f"src/net/{name}.java"
+    assert found[0].probability == probability.max()
+    assert set(found[0].contributions) == {*FILE_SCORES, *FILE_KINDS}
+    allowed = np.ones(len(chosen.history.table.paths), dtype=bool)
+    allowed[found[0].path] = False
+    assert [file.path for file in ranker.find_files(chosen.history, query, 2, chosen.fixes, allowed)] == best[
+        1:
+    ].tolist()
+    assert ranker.find_files(chosen.history, ChangeQuery("", ""), 3) == []
+
+
 def test_without_ownership_the_commits_are_ranked_by_what_the_text_says(corpus):
     chosen = training_set(corpus, range(NUM_TRAIN))
     options = ChangeTrainingOptions(kind="linear", content_free=False, ownership=False)
     ranker = ChangeRanker.from_text(fit_examples(examples_of(chosen), options).to_text())
     assert not ranker.ownership
     assert {"diff", "diff_rank", "newest_share", "touches_by_rank"} <= set(ranker.names)
-    assert not any(name.startswith(("lines", "induced", "times")) or name == "touches" for name in ranker.names)
+    assert not any(name.startswith("lines") or name == "touches" for name in ranker.names)
     learnt = mean_reciprocal_rank(corpus, lambda query: ranker.scores(chosen.history, query, chosen.fixes))
     bm25 = mean_reciprocal_rank(corpus, lambda query: query_features(chosen.history, query).scores["diff"])
     assert learnt > bm25

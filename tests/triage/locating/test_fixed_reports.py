@@ -12,7 +12,7 @@ from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes
 from gedbd.triage.locating.repository_index import OTHER_HISTORY
 from gedbd.triage.locating.tracker_ranker import TrackerRanker, fixes_as_json, read_fixes
 
-FIX = KnownFix("alpha breaks", "in Alpha", pd.Timestamp("2020-02-01", tz="UTC"), ("c2",), ("c0", "c1"))
+FIX = KnownFix("alpha breaks", "in Alpha", pd.Timestamp("2020-02-01", tz="UTC"), ("c2",))
 
 
 def make_history(count):
@@ -36,7 +36,7 @@ def test_fixes_are_stored_to_the_letter():
 
 @pytest.mark.parametrize(
     "change",
-    [{"format": 2}, {"fixes": 3}, {"fixes": [{}]}, {"fixes": [{"title": 3}]}],
+    [{"format": 1}, {"fixes": 3}, {"fixes": [{}]}, {"fixes": [{"title": 3}]}],
 )
 def test_a_damaged_list_is_refused(change):
     stored = json.loads(fixes_as_json([FIX]))
@@ -66,7 +66,7 @@ def test_the_ranker_reads_the_fixes_of_the_history_that_is_asked_for():
 def test_a_ranker_of_another_history_is_told_once(repository, open_index):
     own = open_index(repository)
     own.update()
-    fix = FIX._replace(inducing=tuple(own.history.ids[:1]))
+    fix = FIX._replace(fixing=tuple(own.history.ids[:1]))
     for fixes, num_told in (([], 0), ([fix], 0), ([FIX], 1)):
         index = open_index(repository, ranker=TrackerRanker(default_ranker(), fixes))
         assert index.update().warnings == (OTHER_HISTORY,) * num_told
