@@ -49,9 +49,9 @@ all changes of a file.
 Commits are ranked for all reports that have an inducing commit before them, among all commits before each report, and
 on the later half of these alone: many bugs of the earlier reports came with the first import of the code, which is easy
 to find. New commits are those not known to have induced an earlier bug that was fixed before the report; a report with
-such commits alone counted {new_weight} times in training. To rank the oldest commit first, whatever the report says, has an MRR of
-{oldest}. In brackets 95% intervals of the paired
-difference to BM25 over diffs (bootstrap over reports).
+such commits alone counted {new_weight} times in training. To rank the oldest commit first, whatever the report says,
+has an MRR of {oldest}. In brackets 95%
+intervals of the paired difference to BM25 over diffs (bootstrap over reports).
 
 | trained on | tested on | reports | MRR | BM25 | difference | hit@1 | hit@10 | BM25 hit@10 |
 |---|---|---|---|---|---|---|---|---|
