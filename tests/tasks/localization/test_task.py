@@ -75,7 +75,7 @@ def test_the_learnt_ranker_finds_what_the_classes_and_their_last_changes_tell(ru
     rows = pd.read_csv(run / "ranking.csv").set_index(["granularity", "method"])
     for granularity in ("commit", "file", "hunk"):
         assert rows.loc[(granularity, "boosted"), "mrr_difference_low"] > 0
-        assert rows.loc[(granularity, "boosted"), "mrr"] > rows.loc[(granularity, "boosted_shuffled"), "mrr"] + 0.3
+        assert rows.loc[(granularity, "boosted"), "mrr"] > rows.loc[(granularity, "boosted_shuffled"), "mrr"] + 0.2
     assert "better than bm25_diff" in (run / "results.md").read_text()
 
 
