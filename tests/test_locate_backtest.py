@@ -1,4 +1,4 @@
-"""The command that measures on a tracker's own history how often the inducing commit is found."""
+"""The command that measures on a tracker's own history how often fixed files and inducing commits are found."""
 
 import json
 import re
@@ -6,10 +6,13 @@ import re
 import pandas as pd
 import pytest
 from run_commands import commands_in
-from small_repository import make_repository, write_published, write_reports
+from small_repository import NAMES, make_repository, write_published, write_reports
 
-from gedbd.retrieval.changes.change_ranker import ChangeRanker
+from gedbd.retrieval.changes.change_ranker import ChangeRanker, default_ranker
 from gedbd.triage.locating.backtesting.locating_tables import read_hit_rate
+from gedbd.triage.locating.tracker_ranker import TrackerRanker
+
+WANTED = ("a file that the fix changed", "an inducing commit")
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +39,24 @@ def test_a_backtest_leaves_a_ranker_its_figure_and_a_page(run):
     assert (found.reports, found.hits, found.share, found.learnt) == (12, 12, 1.0, True)
     assert (found.first, found.last) == ("2021-12-30", "2022-11-25")
     assert found.status == "met"
-    assert found.statement in told
+    assert (found.files.reports, found.files.hits, found.files.learnt) == (12, 12, True)
+    assert f"{found.files.statement} {found.statement}" in told
+    tables = ("a file that the fix changed among the first k, 12 reports", "name a file", "an inducing commit among")
+    assert sorted(tables, key=told.index) == list(tables)
     assert "3 of 27 reports have no such commit and cannot be tested" in told
     ChangeRanker.from_text((folder / "ranker.json").read_text())
     metrics = pd.read_csv(folder / "metrics.csv").set_index("system")
     assert metrics.index.tolist() == ["learnt ranker", "default ranker", "BM25 over diffs", "number of changed files"]
     # All commits change one file, and of equal scores the newer commit comes first: the inducing one is the newest.
     assert metrics.loc["number of changed files", "hit@1"] == 1.0
+    of_files = pd.read_csv(folder / "files_metrics.csv").set_index("system")
+    others = ["BM25 over changes", "last changed", "another report's text"]
+    assert of_files.index.tolist() == ["learnt ranker", "default ranker", *others]
+    # Module n was changed last when report n was created, and its report names it.
+    assert of_files.loc["learnt ranker", "map"] == of_files.loc["last changed", "mrr"] == 1.0
+    named = pd.read_csv(folder / "files_named.csv")
+    assert named["reports that"].tolist() == ["name a file"] * 5
+    assert len(pd.read_parquet(folder / "files_replayed.parquet")) == 5 * 12
     counts = pd.read_csv(folder / "counts.csv").set_index("what")["number"]
     assert counts["reports"] == 27
     assert counts["fixed by a commit"] == counts["with an inducing commit before them"] == 24
@@ -50,7 +64,9 @@ def test_a_backtest_leaves_a_ranker_its_figure_and_a_page(run):
     page = (folder / "report.html").read_text()
     assert "gedbd locate-backtest repo=repo dataset=csv" in page
     assert 'href="https://bugs.example.org/24"' in page
-    assert json.loads((folder / "own_page.json").read_text())["summary"] == found.statement
+    assert json.loads((folder / "own_page.json").read_text())["summary"] == found.statements
+    headings = [line for line in (folder / "report.md").read_text().splitlines() if line.startswith("## ")]
+    assert [headings.index(f"## How often is {what} among the first?") for what in WANTED] == [0, 5]
 
 
 def test_a_published_data_set_gives_the_same_figure(run, capsys):
@@ -66,10 +82,34 @@ def test_few_reports_teach_nothing(run, capsys, same_rows):
     assert (found.reports, found.learnt) == (24, False)
     assert "The 24 reports with an earlier inducing commit are too few to learn from" in capsys.readouterr().err
     document = json.loads(told)
-    assert document["statement"] == found.statement
-    for name in ("metrics", "differences", "years", "counts"):
+    assert document["statement"] == found.statements
+    names = ("metrics", "differences", "years", "counts", "curve")
+    for name in (*names, *(f"files_{name}" for name in names), "files_named"):
         same_rows(document[name], folder / f"{name}.csv")
     assert pd.read_csv(folder / "metrics.csv")["system"][0] == "default ranker"
+
+
+def test_data_that_names_files_only_is_measured_on_files(run, place):
+    fixes = [f"{number},src/{name}Reader.java" for number, name in enumerate(NAMES, start=1)]
+    (place / "files.csv").write_text("\n".join(["bug_id,path", *fixes, ""]))
+    folder, told = run("repo=repo", "dataset.path=issues.csv", "fixes=files.csv")
+    found = read_hit_rate(folder)
+    assert (found.share, found.files.reports, found.files.hits, found.files.learnt) == (None, 12, 12, True)
+    assert "there was no report with an earlier inducing commit to test" in told
+    ranker = TrackerRanker.read(folder)
+    assert ranker.statement == found.statements
+    assert ranker.ranker.commits.to_text() == default_ranker().commits.to_text()
+    assert ranker.ranker.files.to_text() != default_ranker().files.to_text()
+    assert not (folder / "metrics.csv").exists()
+    assert "How often is an inducing commit" not in (folder / "report.md").read_text()
+
+
+def test_fixes_that_blame_no_line_are_measured_on_files(run):
+    # The fixed files are .java, whose lines are not blamed here.
+    folder, _ = run("repo=repo", "dataset.path=issues.csv", "suffixes=[.c]")
+    found = read_hit_rate(folder)
+    assert (found.share, found.files.reports, found.files.learnt) == (None, 12, True)
+    assert len(TrackerRanker.read(folder).fixes) == 24
 
 
 @pytest.mark.slow
@@ -92,12 +132,13 @@ def test_a_history_with_its_reports_needs_no_repo(run):
         ("dataset=git dataset.path=repo", "there are no reports with inducing commits"),
         ("repo=repo dataset.path=issues.csv target=1.5", "target=1.5 must be above 0 and below 1"),
         ("dataset.path=issues.csv fixes=fixes.csv", "fixes= needs a repository: add repo=."),
-        ("repo=repo dataset.path=issues.csv suffixes=[.c]", "none of the 27 reports has an inducing commit before it"),
+        ("repo=repo dataset.path=issues.csv fixes=new.csv", "none of the 27 reports has an inducing commit before it"),
         ("repo=repo dataset.path=issues.csv fix_patterns=[xyz]", "fix_patterns"),
         ("repo=repo dataset.path=issues.csv dataset.columns.created_at=null", "reports without a date cannot be"),
     ],
 )
 def test_a_mistake_gives_one_line(run, place, options, message):
+    (place / "new.csv").write_text(f"bug_id,path\n1,src/{NAMES[5]}Reader.java\n")  # which is added later
     with pytest.raises(SystemExit, match=f"^error: .*{re.escape(message)}") as stopped:
         run(*options.split())
     assert "\n" not in str(stopped.value)

@@ -25,7 +25,7 @@ class TrackerRanker:
     Args:
         ranker: Scores commits.
         fixes: The fixed reports; a query reads those that were known before it.
-        statement: What a backtest measured, in words.
+        statement: What a backtest measured about files and commits, in words.
     """
 
     def __init__(self, ranker: ChangeRanker, fixes: Sequence[KnownFix] = (), statement: str = NOT_MEASURED) -> None:
@@ -46,7 +46,7 @@ class TrackerRanker:
         ranker = _read(folder / RANKER, ChangeRanker.from_text)
         fixes = _read(folder / FIXES, read_fixes)
         measured = (folder / HIT_RATE).is_file()
-        return cls(ranker, fixes, read_hit_rate(folder).statement if measured else NOT_MEASURED)
+        return cls(ranker, fixes, read_hit_rate(folder).statements if measured else NOT_MEASURED)
 
     def find(self, history: ChangeHistory, query: ChangeQuery, top_k: int = 10) -> list[Suspect]:
         """See ``ChangeRanker.find``."""

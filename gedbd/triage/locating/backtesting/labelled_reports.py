@@ -10,6 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Links
+from gedbd.corpora.repository.commits import LinkBuilder
 from gedbd.io.console import stage
 from gedbd.retrieval.changes.change_history import ChangeQuery
 
@@ -103,6 +104,28 @@ def _links(links: Links, kept: np.ndarray, rows: np.ndarray) -> Links:
     return Links(table, links.num_queries, int(kept.sum()))
 
 
+def with_all_links(corpus: ChangeCorpus) -> ChangeCorpus:
+    """The corpus with empty links to fixing or inducing commits where the data tells none.
+
+    Raises:
+        ValueError: If the corpus has no reports, if nothing says how they were fixed, or if one has no date.
+    """
+    has_labels = corpus.fixing is not None or corpus.fixed_paths or "commit" in corpus.inducing
+    if corpus.reports is None or not has_labels:
+        raise ValueError(
+            f"{corpus.name}: there are no reports with inducing commits or fixed files; give the tracker's export,"
+            " such as repo=. dataset=csv dataset.path=issues.csv"
+        )
+    if corpus.reports.reports["created_at"].isna().any():
+        raise ValueError(f"{corpus.name}: reports without a date cannot be replayed; give dataset.columns.created_at")
+    nothing = LinkBuilder(len(corpus.reports), len(corpus.commits), "none").links()
+    return replace(
+        corpus,
+        fixing=nothing if corpus.fixing is None else corpus.fixing,
+        inducing={"commit": nothing, **corpus.inducing},
+    )
+
+
 @dataclass(frozen=True)
 class LabelledReports:
     """Reports with an inducing commit before them, in chronological order.
@@ -134,19 +157,9 @@ class LabelledReports:
 
 
 def labelled_reports(corpus: ChangeCorpus) -> LabelledReports:
-    """The reports that can be tested, and counts of those that cannot.
-
-    Raises:
-        ValueError: If the corpus has no reports, no inducing commits or reports without dates.
-    """
-    if corpus.reports is None or "commit" not in corpus.inducing:
-        raise ValueError(
-            f"{corpus.name}: there are no reports with inducing commits; give the tracker's export, such as"
-            " repo=. dataset=csv dataset.path=issues.csv"
-        )
+    """The reports whose inducing commits can be tested, and counts of the others; see ``with_all_links``."""
+    assert corpus.reports is not None
     created_at = corpus.reports.reports["created_at"]
-    if created_at.isna().any():
-        raise ValueError(f"{corpus.name}: reports without a date cannot be replayed; give dataset.columns.created_at")
     links = corpus.inducing["commit"]
     earlier = _earlier_links(links, created_at, corpus.commits.table["created_at"])
     by_report = earlier.groupby("query")

@@ -1,4 +1,4 @@
-"""One backtest of the ranking of commits: reads, measures, and writes the run folder."""
+"""One backtest of the ranking of files and commits: reads, measures, and writes the run folder."""
 
 import os
 import shlex
@@ -23,6 +23,7 @@ from gedbd.io.console import print_line, print_next_step, print_path
 from gedbd.io.files import write_text
 from gedbd.io.table_files import write_csv, write_parquet
 from gedbd.triage.backtesting.suggestions import right_and_wrong
+from gedbd.triage.locating.backtesting.file_replay import BM25_CHANGES, CONTROL, RECENCY
 from gedbd.triage.locating.backtesting.labelled_reports import read_changes, without_merges
 from gedbd.triage.locating.backtesting.locating_replay import (
     BM25,
@@ -35,7 +36,29 @@ from gedbd.triage.locating.backtesting.locating_replay import (
 from gedbd.triage.locating.backtesting.locating_tables import HIT_RATE, TOP
 from gedbd.triage.locating.tracker_ranker import FIXES, RANKER, fixes_as_json
 
-STYLES = {LEARNT: (DUPLICATE, "-"), DEFAULT: (OTHER, "-"), BM25: (GREY, "--"), NUM_FILES: (GREY, ":")}
+STYLES = {
+    LEARNT: (DUPLICATE, "-"),
+    DEFAULT: (OTHER, "-"),
+    BM25: (GREY, "--"),
+    NUM_FILES: (GREY, ":"),
+    BM25_CHANGES: (GREY, "--"),
+    RECENCY: (GREY, ":"),
+    CONTROL: (GREY, "-."),
+}
+FILES = "a file that the fix changed"
+COMMITS = "an inducing commit"
+FILES_TEXT = (
+    "Hit@k is the share of the tested reports with a file that the fix changed among the first k; MRR is the mean of"
+    " 1 / rank of the first such file; MAP is the mean over reports of the average precision of all such files."
+    " Brackets hold 95% intervals. Only source files that existed before the report count, and no tests; one that a"
+    " system does not rank is a miss. BM25 over changes compares words with all changes of a file. Last changed ranks"
+    " files by the date of their last change. Another report's text is the first ranker given the text of another"
+    " tested report: its figures show how far a ranker gets without the text of the report."
+)
+NAMED_TEXT = (
+    "A report names a file if an identifier of code, a qualified name or a frame of a stack trace is the name of a"
+    " source file that exists at its date. A word that only begins with a capital does not count."
+)
 METRICS_TEXT = (
     "Hit@k is the share of the tested reports with an inducing commit among the first k suspects; MRR is the mean of"
     " 1 / rank of the first inducing commit. Brackets hold 95% intervals. Candidates are the commits before the report."
@@ -53,10 +76,18 @@ DEFAULT_TEXT = (
 DIFFERENCES_TEXT = (
     "Differences between the {system} and each other system on the same reports. Brackets hold paired 95% intervals."
 )
+FILE_COUNTS_TEXT = (
+    "The files are those that the fixing commits changed, or that the data names. A fix that only changes tests, other"
+    " files, or files that did not exist yet cannot be tested."
+)
 COUNTS_TEXT = (
     "Fixes are found by the reports that commit messages name, or are listed in a table. The commits that last changed"
-    " the lines that a fix removes count as inducing ones; a fix that only adds lines has none. All figures cover the"
-    " reports that have one; nothing is known about the others."
+    " the lines that a fix removes count as inducing ones; a fix that only adds lines has none. All figures about"
+    " commits cover the reports that have one; nothing is known about the others."
+)
+FILE_EXAMPLES_TEXT = (
+    "The first files with the largest margin: the score of the first minus that of the tenth. A fix need not be where"
+    " the bug was: look at the wrong ones before you trust the figures above."
 )
 EXAMPLES_TEXT = (
     "The first suspects with the largest margin: the score of the first minus that of the tenth. Blame is not"
@@ -74,7 +105,7 @@ def run_locate_backtest(cfg: DictConfig, folder: Path, options: Sequence[str], c
         console: Where results and warnings go.
 
     Returns:
-        The share of reports with an inducing commit among the first 10.
+        The share of reports with a fixed file among the first 10; without any, that with an inducing commit.
     """
     corpus = read_changes(cfg)
     for warning in corpus.warnings:
@@ -88,12 +119,13 @@ def run_locate_backtest(cfg: DictConfig, folder: Path, options: Sequence[str], c
     save_run(folder, cfg, corpus)
     step = next_step(os.path.relpath(folder), cfg.repo)
     page = write_backtest(folder, ranked, backtest, step, options)
-    record(folder=folder, corpus=corpus.name, page=page, statement=backtest.hit_rate.statement, **backtest.tables)
-    print_metrics(console, backtest.tables["metrics"])
+    record(folder=folder, corpus=corpus.name, page=page, statement=backtest.hit_rate.statements, **backtest.tables)
+    print_tables(console, backtest)
     print_line(console, summary(backtest))
     print_next_step(console, *step)
     print_path(console, "page:", page)
-    return backtest.hit_rate.share or 0.0
+    files = backtest.hit_rate.files
+    return (backtest.hit_rate.share if files is None or files.share is None else files.share) or 0.0
 
 
 def write_backtest(
@@ -110,6 +142,7 @@ def write_backtest(
     """
     for name, table in backtest.tables.items():
         write_csv(folder / f"{name}.csv", table)
+    write_parquet(folder / "files_replayed.parquet", backtest.files_replayed)
     write_parquet(folder / "replayed.parquet", backtest.replayed)
     write_text(folder / RANKER, backtest.ranker.to_text())
     write_text(folder / FIXES, fixes_as_json(backtest.fixes))
@@ -123,27 +156,40 @@ def write_backtest(
         date=datetime.now().astimezone(),
         next_steps=[step],
     )
-    mark_finished(folder, backtest.hit_rate.statement)
+    mark_finished(folder, backtest.hit_rate.statements)
     return page
 
 
 def summary(backtest: LocatingBacktest) -> str:
     """The result in a few sentences."""
-    labelled = backtest.labelled
-    without = labelled.num_reports - len(labelled)
-    sentences = [backtest.hit_rate.statement]
-    if backtest.hit_rate.learnt:
-        sentences.append(f"The measured ranker was trained on {backtest.parts.num_labelled:,} older reports.")
-    else:
-        sentences.append(
-            f"The {len(labelled):,} reports with an earlier inducing commit are too few to learn from, so the default"
-            " ranker is measured on all of them, and used."
-        )
+    sentences = [backtest.hit_rate.statements]
+    files = backtest.hit_rate.files
+    learnt_about = {
+        "files": (files is not None and files.learnt, backtest.file_parts.num_labelled),
+        "commits": (backtest.hit_rate.learnt, backtest.parts.num_labelled),
+    }
+    for what, (is_learnt, count) in learnt_about.items():
+        if is_learnt:
+            sentences.append(f"The ranker that {what} are measured with was trained on {count:,} older reports.")
+    if len(backtest.file_reports) and not learnt_about["files"][0]:
+        sentences.append(_too_few(len(backtest.file_reports), "a fixed file that existed before them"))
+    if len(backtest.labelled) and not backtest.hit_rate.learnt:
+        sentences.append(_too_few(len(backtest.labelled), "an earlier inducing commit"))
+    num_reports = backtest.labelled.num_reports
+    without_file = num_reports - len(backtest.file_reports)
+    without_commit = num_reports - len(backtest.labelled)
     sentences.append(
-        f"{without:,} of {labelled.num_reports:,} reports have no such commit and cannot be tested; the figures cover"
-        " the others."
+        f"{without_file:,} of {num_reports:,} reports have no such file, and {without_commit:,} of {num_reports:,}"
+        " reports have no such commit and cannot be tested; the figures cover the others."
     )
     return " ".join(sentences)
+
+
+def _too_few(count: int, what: str) -> str:
+    return (
+        f"The {count:,} reports with {what} are too few to learn from, so the default ranker is measured on all of"
+        " them, and used."
+    )
 
 
 def next_step(folder: str, repo: str | None) -> tuple[str, str]:
@@ -153,27 +199,48 @@ def next_step(folder: str, repo: str | None) -> tuple[str, str]:
 
 
 def sections(backtest: LocatingBacktest) -> list[Section]:
-    """The sections of the page; those without rows are left out by the page."""
+    """The sections of the page, files first; those without rows are left out by the page."""
     tables = backtest.tables
-    listed = right_and_wrong(tables["right"], tables["wrong"], "suspicion", by="margin")
-    learnt = LEARNT_TEXT if backtest.hit_rate.learnt else ""
-    curve = [("hits", "Share of reports with an inducing commit among the first k", hit_figure(tables["curve"]))]
+    found = []
+    if "files_metrics" in tables:
+        found += _metric_sections(tables, "files_", FILES, FILES_TEXT, backtest.file_system)
+        found.insert(1, Section("Reports that name a file, and others", NAMED_TEXT, [tables["files_named"]]))
+    found.append(Section("Which reports are tested for files?", FILE_COUNTS_TEXT, [tables["files_counts"]]))
+    if "files_metrics" in tables:
+        listed = right_and_wrong(tables["files_right"], tables["files_wrong"], "first file", by="margin")
+        found.append(Section("Right and wrong files", FILE_EXAMPLES_TEXT, [listed]))
+    if "metrics" in tables:
+        found += _metric_sections(tables, "", COMMITS, METRICS_TEXT, backtest.system)
+    found.append(Section("Which reports are tested for commits?", COUNTS_TEXT, [tables["counts"]]))
+    if "metrics" in tables:
+        listed = right_and_wrong(tables["right"], tables["wrong"], "suspicion", by="margin")
+        found.append(Section("Right and wrong suspects", EXAMPLES_TEXT, [listed]))
+    return found
+
+
+def _metric_sections(tables: dict[str, pd.DataFrame], prefix: str, what: str, text: str, system: str) -> list[Section]:
+    """The metrics of all systems, and for one of them the differences and the years."""
+    noun = "files" if prefix else "commits"
+    learnt = LEARNT_TEXT if system == LEARNT else ""
+    curve = [
+        (f"{prefix}hits", f"Share of reports with {what} among the first k", hit_figure(tables[f"{prefix}curve"], what))
+    ]
     return [
         Section(
-            "How often is an inducing commit among the first?",
-            f"{METRICS_TEXT}{learnt}{DEFAULT_TEXT}",
-            [tables["metrics"]],
+            f"How often is {what} among the first?",
+            f"{text}{learnt}{DEFAULT_TEXT}",
+            [tables[f"{prefix}metrics"]],
             curve,
         ),
-        Section("Differences", DIFFERENCES_TEXT.format(system=backtest.system), [tables["differences"]]),
-        Section("By year", f"The {backtest.system}, by the year of the report.", [tables["years"]]),
-        Section("Which reports are tested?", COUNTS_TEXT, [tables["counts"]]),
-        Section("Right and wrong suspects", EXAMPLES_TEXT, [listed]),
+        Section(f"Differences of {noun}", DIFFERENCES_TEXT.format(system=system), [tables[f"{prefix}differences"]]),
+        Section(
+            f"{noun.capitalize()} by year", f"The {system}, by the year of the report.", [tables[f"{prefix}years"]]
+        ),
     ]
 
 
-def hit_figure(curve: pd.DataFrame) -> Figure:
-    """Hit@k against k for each system, with the interval of the first one."""
+def hit_figure(curve: pd.DataFrame, what: str) -> Figure:
+    """Hit@k against k for each system, with the interval of the first one; ``what`` is looked for."""
     figure = Figure(figsize=SIZE)
     axis = figure.subplots(gridspec_kw=MARGINS)
     systems = list(dict.fromkeys(curve["system"]))
@@ -186,17 +253,35 @@ def hit_figure(curve: pd.DataFrame) -> Figure:
     axis.axvline(TOP, color="black", linewidth=0.8, alpha=0.4)
     axis.set_xscale("log")
     axis.set_xticks([1, 5, 10, 50, 100], ["1", "5", "10", "50", "100"])
-    axis.set(title="An inducing commit among the first k", xlabel="k", ylabel="share of reports", ylim=(0, 1.02))
+    title = f"{what[0].upper()}{what[1:]} among the first k"
+    axis.set(title=title, xlabel="k", ylabel="share of reports", ylim=(0, 1.02))
     axis.grid(alpha=0.25)
     axis.legend(frameon=False)
     return figure
 
 
-def print_metrics(console: Console, metrics: pd.DataFrame) -> None:
-    """Prints hit@k and MRR of each system; of the intervals only that of hit@10, so that a row fits 80 columns."""
+def print_tables(console: Console, backtest: LocatingBacktest) -> None:
+    """Prints hit@k, MRR and MAP: of files, of the reports that name one and those that do not, and of commits."""
+    tables = backtest.tables
+    if "files_metrics" in tables:
+        print_metrics(console, tables["files_metrics"], FILES)
+        named = tables["files_named"]
+        mine = named[named["system"] == backtest.file_system].drop(columns="system")
+        print_table(console, _readable(mine), f"the {backtest.file_system} on reports that name a file, and others")
+    if "metrics" in tables:
+        print_metrics(console, tables["metrics"], COMMITS)
+
+
+def print_metrics(console: Console, metrics: pd.DataFrame, what: str) -> None:
+    """Prints the metrics of each system."""
+    count = int(metrics["reports"].iloc[0])
+    title = f"{what} among the first k, {count:,} reports"
+    print_table(console, _readable(metrics.drop(columns="reports")), title)
+
+
+def _readable(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Metrics with the interval of hit@10 alone, so that a row fits 80 columns."""
     from gedbd.experiments.run_results import with_intervals
 
-    count = int(metrics["reports"].iloc[0])
     left_out = [name for name in metrics if str(name).endswith(("_low", "_high")) and f"hit@{TOP}" not in str(name)]
-    table = with_intervals(metrics.drop(columns=["reports", *left_out]), 3)
-    print_table(console, table, f"an inducing commit among the first k, {count:,} reports")
+    return with_intervals(metrics.drop(columns=left_out), 3)

@@ -1,8 +1,8 @@
-"""One backtest of the ranking of commits: learn on the older reports, replay the newer ones, measure."""
+"""One backtest of the ranking of files and commits: learn on the older reports, replay the newer ones, measure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -11,24 +11,27 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.io.console import item_progress, stage
 from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.change_ranker import ChangeRanker, default_ranker
-from gedbd.retrieval.changes.change_training import (
-    ChangeExample,
-    ChangeTrainingOptions,
-    examples_of,
-    fit_examples,
-    fixes_of,
-    training_set,
-)
+from gedbd.retrieval.changes.change_training import history_of
 from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes
 from gedbd.retrieval.inverted_index import InvertedIndex
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.text.code_words import CodeWords
 from gedbd.triage.backtesting.history_learning import evenly_spaced
-from gedbd.triage.backtesting.thresholds import target_status
-from gedbd.triage.locating.backtesting.labelled_reports import LabelledReports, labelled_reports
+from gedbd.triage.backtesting.thresholds import INCONCLUSIVE, target_status
+from gedbd.triage.locating.backtesting.file_replay import (
+    FileReports,
+    file_counts,
+    file_reports,
+    file_tables,
+    replay_files,
+)
+from gedbd.triage.locating.backtesting.labelled_reports import LabelledReports, labelled_reports, with_all_links
 from gedbd.triage.locating.backtesting.locating_tables import (
+    NEAR,
     TOP,
+    FileHitRate,
     HitRate,
+    TopShare,
     by_year,
     counts_table,
     differences,
@@ -36,109 +39,19 @@ from gedbd.triage.locating.backtesting.locating_tables import (
     hit_curve,
     metrics,
 )
+from gedbd.triage.locating.backtesting.ranker_learning import (
+    LearntRanker,
+    fixed_reports,
+    learn_rankers,
+    learning_examples,
+    sources_of_fixes,
+)
 
-
-class FixedReports(NamedTuple):
-    """The fixed reports of a tracker.
-
-    Attributes:
-        known_at: When the fix of each was known, by the row of the report.
-        fixes: What a ranker reads of them, in the order of ``known_at``.
-    """
-
-    known_at: pd.Series
-    fixes: list[KnownFix]
-
-    def before(self, moment: pd.Timestamp | None) -> np.ndarray:
-        """Rows of the reports that were fixed before a moment; of all for None. Ascending."""
-        chosen = self.known_at if moment is None else self.known_at[self.known_at < moment]
-        return np.sort(chosen.index.to_numpy(dtype=np.int64))
-
-
-class LearntRanker:
-    """A ranker that reads the fixed reports that were known at the date of a query.
-
-    Args:
-        ranker: The ranker.
-        fixes: The fixed reports.
-    """
-
-    def __init__(self, ranker: ChangeRanker, fixes: KnownFixes) -> None:
-        self.ranker = ranker
-        self._fixes = fixes
-
-    def scores(self, history: ChangeHistory, query: ChangeQuery) -> np.ndarray:
-        """``(n,)`` scores of the n commits before the query; higher is more suspect."""
-        return self.ranker.scores(history, query, fixes=self._fixes)
-
-
-class LearntRankers(NamedTuple):
-    """What was learnt from the fixed reports of a tracker.
-
-    Attributes:
-        measured: The ranker that has learnt from the older reports only.
-        ranker: The ranker for use, which has learnt from all of them.
-        fixes: The fixed reports that it reads.
-    """
-
-    measured: LearntRanker
-    ranker: ChangeRanker
-    fixes: list[KnownFix]
-
-
-def learn_rankers(
-    corpus: ChangeCorpus, history: ChangeHistory, older: np.ndarray, max_learnt: int, seed: int
-) -> LearntRankers:
-    """Learns from the older fixed reports, to measure, and from all of them, for use.
-
-    Args:
-        corpus: Reports and commits.
-        history: The commits of the corpus, in its order.
-        older: Rows of the older fixed reports.
-        max_learnt: Number of reports that are learnt from at most, the newest.
-        seed: Seed of the learning.
-
-    Raises:
-        ValueError: If the reports teach nothing.
-    """
-    fixed = fixed_reports(corpus)
-    rows = fixed.before(None)[-max_learnt:]
-    older = older[-max_learnt:]
-    options = ChangeTrainingOptions(seed=seed)
-    of_rows = learning_examples(corpus, history, rows)
-    # The features of a report are of its own date, so that both rankers learn from the same ones.
-    shared = [of_rows[row] for row in older.tolist() if row in of_rows]
-    if len(shared) < len(older):
-        shared = list(learning_examples(corpus, history, older).values())
-    measured = fit_examples(shared, options)
-    ranker = fit_examples(list(of_rows.values()), options)
-    return LearntRankers(LearntRanker(measured, KnownFixes(history, fixed.fixes)), ranker, fixed.fixes)
-
-
-def fixed_reports(corpus: ChangeCorpus) -> FixedReports:
-    """The fixed reports of a corpus, see ``fixes_of``."""
-    fixes = fixes_of(corpus)
-    known_at = pd.Series({row: fix.known_at for row, fix in fixes.items()}).sort_values(kind="stable")
-    return FixedReports(known_at, [fixes[row] for row in map(int, known_at.index)])
-
-
-def learning_examples(corpus: ChangeCorpus, history: ChangeHistory, rows: np.ndarray) -> dict[int, ChangeExample]:
-    """The features of some fixed reports by their rows, and which files and commits are the right ones.
-
-    Args:
-        corpus: Reports and commits.
-        history: The commits of the corpus, in its order.
-        rows: Rows of the reports. One without an inducing commit before it still teaches which files are meant.
-    """
-    chosen = training_set(corpus, rows.tolist(), history)
-    return dict(zip(chosen.rows, examples_of(chosen), strict=True))
-
-
-NEAR = 10  # the place whose score the first one is compared with
 LEARNT = "learnt ranker"
 DEFAULT = "default ranker"
 BM25 = "BM25 over diffs"
 NUM_FILES = "number of changed files"
+Share = TypeVar("Share", bound=TopShare)
 # The first commit of each history that the default ranker has learnt from, Apache Tomcat and AspectJ.
 DEFAULT_LEARNT_FROM = ("a84fabcbc6fee8a69253ad92a304b4718e96a7c9", "c3300283ecc397d26ad9dfe31d1710ec45db2af0")
 
@@ -149,9 +62,9 @@ class Parts:
 
     Attributes:
         train: Rows of the reports that were fixed when the first replayed report was created; empty if too few of
-            them have an inducing commit.
+            them are labelled.
         test: Places of the newer half; of all reports if nothing is learnt.
-        num_labelled: How many of ``train`` have an inducing commit before them.
+        num_labelled: How many of ``train`` are labelled.
         num_unknown: Number of labelled reports of the older half that are left out, as their fix came later.
     """
 
@@ -166,14 +79,20 @@ class LocatingBacktest:
     """The result of a backtest.
 
     Attributes:
-        hit_rate: The share of reports with an inducing commit among the first ``TOP``.
-        ranker: The ranker for use: it has learnt from all fixed reports, or is the default one.
+        hit_rate: The share of reports with an inducing commit, and with a fixed file, among the first ``TOP``.
+        ranker: The ranker for use: it has learnt from all fixed reports what these teach; the rest is the default one.
         fixes: The fixed reports that it reads; empty for the default one.
         labelled: The reports with inducing commits.
-        parts: What was learnt from and what was replayed.
+        parts: Which of them were learnt from and replayed.
         replayed: See ``replay``.
-        tables: By name: ``metrics``, ``differences``, ``curve``, ``years``, ``counts``, ``right`` and ``wrong``.
-        warnings: Why nothing was learnt although there are enough reports, and whether the default ranker is left out.
+        file_reports: The reports with fixed files.
+        file_parts: Which of them were learnt from and replayed.
+        files_replayed: See ``replay_files``.
+        tables: By name: ``metrics``, ``differences``, ``curve``, ``years``, ``counts``, ``right`` and ``wrong``, and
+            the same of files with ``files_`` before the name, and ``files_named``. Where no report was tested, only the
+            counts are there.
+        warnings: Why something was not learnt although there are enough reports, and whether the default ranker is left
+            out.
     """
 
     hit_rate: HitRate
@@ -182,6 +101,9 @@ class LocatingBacktest:
     labelled: LabelledReports
     parts: Parts
     replayed: pd.DataFrame
+    file_reports: FileReports
+    file_parts: Parts
+    files_replayed: pd.DataFrame
     tables: dict[str, pd.DataFrame]
     warnings: tuple[str, ...] = ()
 
@@ -190,62 +112,88 @@ class LocatingBacktest:
         """The system that ``hit_rate`` is about."""
         return LEARNT if self.hit_rate.learnt else DEFAULT
 
+    @property
+    def file_system(self) -> str:
+        """The system that ``hit_rate.files`` is about."""
+        return LEARNT if self.hit_rate.files is not None and self.hit_rate.files.learnt else DEFAULT
+
 
 @stage("learn and replay")
 def run_replay(
     corpus: ChangeCorpus, target: float, min_reports: int, max_replayed: int, max_learnt: int, seed: int
 ) -> LocatingBacktest:
-    """Learns on the older half of the labelled reports, replays the newer half, and measures.
+    """Learns on the older half of the labelled reports, replays the newer half, and measures: files, and commits.
 
     Args:
-        corpus: Commits and reports, with inducing commits.
-        target: Desired share of reports with an inducing commit among the first ``TOP``.
+        corpus: Commits and reports, with inducing commits or known fixes.
+        target: Desired share of reports with a right answer among the first ``TOP``.
         min_reports: Number of labelled reports below which nothing is learnt.
         max_replayed: Number of reports that are replayed at most, evenly spaced in time.
         max_learnt: Number of reports that are learnt from at most, the newest.
-        seed: Seed of the learning.
+        seed: Seed of the learning, and of the choice of texts for the control.
 
     Raises:
         ValueError: If no report can be tested.
     """
+    corpus = with_all_links(corpus)
+    history = history_of(corpus)
+    fixed = fixed_reports(corpus)
+    sources = sources_of_fixes(corpus, history)
     labelled = labelled_reports(corpus)
-    if not len(labelled):
-        raise ValueError(_nothing_to_test(corpus, labelled))
-    history = ChangeHistory()
-    history.add(corpus.commits.table, corpus.files.table)
+    of_files = file_reports(corpus, history, sources, fixed.known_at)
+    if not len(labelled) and not len(of_files):
+        raise ValueError(_nothing_to_test(labelled, corpus.name))
     parts = split(corpus, labelled, min_reports, max_replayed)
+    file_parts = split(corpus, of_files, min_reports, max_replayed)
+    used = fixed.before(None)[-max_learnt:]
+    older = parts.train[-max_learnt:]
+    older_of_files = file_parts.train[-max_learnt:]
+    if not len(older) and not len(older_of_files):
+        used = used[:0]
+    rows = np.unique(np.concatenate([used, older, older_of_files]))
+    learnt_from = learning_examples(corpus, history, rows, sources)
+    learnt = learn_rankers(learnt_from, used, older, older_of_files, seed)
+    known = KnownFixes(history, fixed.fixes)
     systems = _baselines(corpus)
-    learnt, warnings = _learn(corpus, history, parts, max_learnt, seed)
-    if learnt is not None:
-        systems = {LEARNT: learnt.measured, **systems}
-    elif warnings:
+    rankers = {DEFAULT: default_ranker()}
+    if learnt.commits is not None:
+        systems = {LEARNT: LearntRanker(learnt.commits, known), **systems}
+    elif len(older):
         parts = _all_tested(labelled, max_replayed)
+    if learnt.files is not None:
+        rankers = {LEARNT: learnt.files, **rankers}
+    elif len(older_of_files):
+        file_parts = _all_tested(of_files, max_replayed)
+    warnings = learnt.warnings
     if default_has_learnt_from(history.ids):
-        warnings = (*warnings, _seen_history(systems))
+        warnings = (*warnings, *dict.fromkeys(_seen_history(shown) for shown in (rankers, systems)))
+    files_replayed = replay_files(corpus, history, of_files, file_parts.test, rankers, learnt_from, known, seed)
     replayed = replay(corpus, history, labelled, parts.test, systems)
     own = next(iter(systems))
+    own_of_files = next(iter(rankers))
+    of_commits = find_share(HitRate, corpus, replayed, target, own)
+    hit_rate = replace(of_commits, files=find_share(FileHitRate, corpus, files_replayed, target, own_of_files))
+    tables = _tables(corpus, replayed, own) if len(replayed) else {}
+    if len(files_replayed):
+        tables |= file_tables(corpus, history, files_replayed, own_of_files)
+    tables["counts"] = counts_table(labelled, parts.num_labelled, parts.num_unknown, len(parts.test))
+    tables["files_counts"] = file_counts(
+        of_files, file_parts.num_labelled, file_parts.num_unknown, len(file_parts.test)
+    )
+    is_learnt = learnt.commits is not None or learnt.files is not None
     return LocatingBacktest(
-        find_hit_rate(corpus, replayed, target, own, learnt is not None),
-        default_ranker() if learnt is None else learnt.ranker,
-        [] if learnt is None else learnt.fixes,
+        hit_rate,
+        learnt.ranker,
+        fixed.fixes if is_learnt else [],
         labelled,
         parts,
         replayed,
-        _tables(corpus, labelled, parts, replayed, own),
+        of_files,
+        file_parts,
+        files_replayed,
+        tables,
         warnings,
     )
-
-
-def _learn(
-    corpus: ChangeCorpus, history: ChangeHistory, parts: Parts, max_learnt: int, seed: int
-) -> tuple[LearntRankers | None, tuple[str, ...]]:
-    """What the reports teach; None if they are too few, or for the reason that is returned too."""
-    if not len(parts.train):
-        return None, ()
-    try:
-        return learn_rankers(corpus, history, parts.train, max_learnt, seed), ()
-    except ValueError as error:
-        return None, (f"nothing was learnt: {error}",)
 
 
 class System(Protocol):
@@ -256,7 +204,7 @@ class System(Protocol):
         ...
 
 
-def _seen_history(systems: dict[str, System]) -> str:
+def _seen_history(systems: dict[str, Any]) -> str:
     """Leaves the default ranker out if there is a learnt one, as it has learnt from this history; says so."""
     if LEARNT not in systems:
         return "the default ranker was trained on this history, so its figures are too high"
@@ -270,14 +218,16 @@ def _baselines(corpus: ChangeCorpus) -> dict[str, System]:
     return {DEFAULT: default_ranker(), BM25: Bm25Diffs(commits), NUM_FILES: NumFiles(commits)}
 
 
-def split(corpus: ChangeCorpus, labelled: LabelledReports, min_reports: int, max_replayed: int) -> Parts:
+def split(corpus: ChangeCorpus, labelled: LabelledReports | FileReports, min_reports: int, max_replayed: int) -> Parts:
     """What is learnt from, and the newer half of the labelled reports, which is replayed; all, if there are too few.
 
     Only reports that were fixed when the first replayed report was created are learnt from: those of the older half,
-    and others that only teach which files a fix changes. If less than half of ``min_reports`` have an inducing commit,
-    nothing is learnt.
+    and others that only teach which files a fix changes. If less than half of ``min_reports`` are labelled, nothing is
+    learnt.
     """
     assert corpus.reports is not None
+    if not len(labelled):
+        return _all_tested(labelled, max_replayed)
     half = len(labelled) // 2
     start = corpus.reports.reports["created_at"].iloc[int(labelled.rows[half])]
     known = np.flatnonzero((labelled.made_at[:half] < start).to_numpy())
@@ -287,19 +237,22 @@ def split(corpus: ChangeCorpus, labelled: LabelledReports, min_reports: int, max
     return Parts(train, evenly_spaced(half, len(labelled), max_replayed), len(known), half - len(known))
 
 
-def _all_tested(labelled: LabelledReports, max_replayed: int) -> Parts:
+def _all_tested(labelled: LabelledReports | FileReports, max_replayed: int) -> Parts:
     return Parts(np.empty(0, dtype=np.int64), evenly_spaced(0, len(labelled), max_replayed), 0, 0)
 
 
-def find_hit_rate(corpus: ChangeCorpus, replayed: pd.DataFrame, target: float, system: str, learnt: bool) -> HitRate:
-    """The share of one system's reports with an inducing commit among the first ``TOP``."""
+def find_share(kind: type[Share], corpus: ChangeCorpus, replayed: pd.DataFrame, target: float, system: str) -> Share:
+    """The share of one system's reports with a right answer among the first ``TOP``."""
     assert corpus.reports is not None
+    name = corpus.reports.name
     mine = replayed[replayed["system"] == system]
+    if not len(mine):
+        return kind(name, target, INCONCLUSIVE)
     measured = metrics(mine, corpus.reports.group).iloc[0]
     low, high = float(measured[f"hit@{TOP}_low"]), float(measured[f"hit@{TOP}_high"])
     created_at = corpus.reports.reports["created_at"].iloc[mine["report"]]
-    return HitRate(
-        corpus.reports.name,
+    return kind(
+        name,
         target,
         target_status(target, low, high),
         len(mine),
@@ -309,14 +262,12 @@ def find_hit_rate(corpus: ChangeCorpus, replayed: pd.DataFrame, target: float, s
         high,
         f"{created_at.min():%Y-%m-%d}",
         f"{created_at.max():%Y-%m-%d}",
-        learnt,
+        system == LEARNT,
     )
 
 
-def _tables(
-    corpus: ChangeCorpus, labelled: LabelledReports, parts: Parts, replayed: pd.DataFrame, system: str
-) -> dict[str, pd.DataFrame]:
-    """The tables of the page, about all systems or about the one that is used."""
+def _tables(corpus: ChangeCorpus, replayed: pd.DataFrame, system: str) -> dict[str, pd.DataFrame]:
+    """The tables about commits, of all systems or of the one that is used."""
     assert corpus.reports is not None
     mine = replayed[replayed["system"] == system]
     return {
@@ -324,16 +275,16 @@ def _tables(
         "differences": differences(replayed, system, corpus.reports.group),
         "curve": hit_curve(replayed, corpus.reports.group),
         "years": by_year(mine, corpus.reports),
-        "counts": counts_table(labelled, parts.num_labelled, parts.num_unknown, len(parts.test)),
         "right": examples(mine, corpus, right=True),
         "wrong": examples(mine, corpus, right=False),
     }
 
 
-def _nothing_to_test(corpus: ChangeCorpus, labelled: LabelledReports) -> str:
+def _nothing_to_test(labelled: LabelledReports, name: str) -> str:
     return (
-        f"{corpus.name}: none of the {labelled.num_reports:,} reports has an inducing commit before it"
-        f" ({labelled.num_fixed:,} are fixed by a commit): check fix_patterns and suffixes"
+        f"{name}: none of the {labelled.num_reports:,} reports has an inducing commit before it"
+        f" ({labelled.num_fixed:,} are fixed by a commit), or a fix that changed a source file that existed before it:"
+        " check fix_patterns and suffixes"
     )
 
 

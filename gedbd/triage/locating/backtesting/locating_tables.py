@@ -1,9 +1,10 @@
-"""The tables of a backtest of the ranking of commits."""
+"""The tables of a backtest of the ranking of files and commits."""
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from gedbd.triage.locating.backtesting.labelled_reports import LabelledReports
 
 HIT_RATE = "hit_rate.json"
 TOP = 10
+NEAR = 10  # the place whose score the first one is compared with
 STATUS_WORDS = {
     MET: "the target of {target:.0%} was met",
     MISSED: "the target of {target:.0%} was missed",
@@ -33,45 +35,58 @@ SHORT_ID = 12
 def metrics(replayed: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
     """Hit@k and MRR of each system, each with its 95% interval over groups of duplicate reports.
 
-    Hit@k is the share of reports with an inducing commit among the first k; MRR is the mean of 1 / rank of the first
-    inducing commit.
+    Hit@k is the share of reports with a right answer (an inducing commit, or a file that the fix changed) among the
+    first k; MRR is the mean of 1 / rank of the first one.
 
     Args:
-        replayed: See ``replay``.
+        replayed: A row for each report and system: ``report``, ``system`` and ``rank``, infinite where no right answer
+            was ranked. With ``average_precision`` there is MAP too, and the means come before the shares.
         group: ``(N,)`` group of each report.
     """
     rows = []
     for system, mine in replayed.groupby("system", sort=False):
-        row: dict[str, object] = {"system": system, "reports": len(mine)}
         cluster = group[mine["report"]]
+        shares: dict[str, float] = {}
         for name, (share, low, high) in zip(_names(TOP_K), _hits(mine, TOP_K, cluster), strict=True):
-            row |= {name: share, f"{name}_low": low, f"{name}_high": high}
-        reciprocal = 1 / mine["rank"].to_numpy()
-        row["mrr"] = float(reciprocal.mean())
-        row["mrr_low"], row["mrr_high"] = mean_interval(reciprocal, cluster)
-        rows.append(row)
+            shares |= {name: share, f"{name}_low": low, f"{name}_high": high}
+        means: dict[str, float] = {}
+        for name, values in _per_report(mine).items():
+            low, high = mean_interval(values, cluster)
+            means |= {name: float(values.mean()), f"{name}_low": low, f"{name}_high": high}
+        both = means | shares if "map" in means else shares | means
+        rows.append({"system": system, "reports": len(mine), **both})
     return pd.DataFrame(rows)
+
+
+def _per_report(mine: pd.DataFrame) -> dict[str, np.ndarray]:
+    """What MRR, and MAP where it is measured, are means of, each ``(N,)``."""
+    found = {"mrr": 1 / mine["rank"].to_numpy()}
+    return found | {"map": mine["average_precision"].to_numpy()} if "average_precision" in mine else found
 
 
 def differences(replayed: pd.DataFrame, system: str, group: np.ndarray) -> pd.DataFrame:
     """One system less each other on the same reports, with the 95% interval of a paired bootstrap.
 
     Returns:
-        A row for each other system: ``less``, and ``hit@10`` and ``mrr`` as differences.
+        A row for each other system: ``less``, and ``hit@10``, ``mrr`` and, where it is measured, ``map`` as
+        differences.
     """
     rows = []
-    ranks = replayed.pivot(index="report", columns="system", values="rank")
-    cluster = group[ranks.index.to_numpy()]
-    own = ranks[system].to_numpy()
-    for other in (name for name in replayed["system"].unique() if name != system):
-        theirs = ranks[other].to_numpy()
-        hits = compare_means((own <= TOP).astype(float), (theirs <= TOP).astype(float), cluster)
-        reciprocal = compare_means(1 / own, 1 / theirs, cluster)
-        row = {"less": other}
-        for name, found in ((f"difference of hit@{TOP}", hits), ("difference of mrr", reciprocal)):
-            row |= {name: found.difference, f"{name}_low": found.low, f"{name}_high": found.high}
+    of_system = {name: mine.sort_values("report") for name, mine in replayed.groupby("system", sort=False)}
+    own = _values(of_system.pop(system))
+    cluster = group[replayed.loc[replayed["system"] == system, "report"].sort_values()]
+    for other, theirs in of_system.items():
+        row: dict[str, object] = {"less": other}
+        for name, values in _values(theirs).items():
+            found = compare_means(own[name], values, cluster)
+            what = f"difference of {name}"
+            row |= {what: found.difference, f"{what}_low": found.low, f"{what}_high": found.high}
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _values(mine: pd.DataFrame) -> dict[str, np.ndarray]:
+    return {f"hit@{TOP}": (mine["rank"].to_numpy() <= TOP).astype(float), **_per_report(mine)}
 
 
 def hit_curve(replayed: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
@@ -141,23 +156,23 @@ def _names(top_k: Sequence[int]) -> list[str]:
 
 
 def _hits(mine: pd.DataFrame, top_k: Sequence[int], cluster: np.ndarray) -> list[tuple[float, float, float]]:
-    """Share of reports with an inducing commit among the first k, and the ends of its interval, for each k."""
+    """Share of reports with a right answer among the first k, and the ends of its interval, for each k."""
     hits = (mine["rank"].to_numpy()[:, None] <= np.asarray(top_k)[None, :]).astype(float)
     low, high = ratio_intervals(hits, np.ones_like(hits), cluster)
     return [(float(share), float(low[place]), float(high[place])) for place, share in enumerate(hits.mean(axis=0))]
 
 
 @dataclass(frozen=True)
-class HitRate:
-    """What a backtest measured.
+class TopShare:
+    """How often a right answer was among the first ``TOP``.
 
     Attributes:
         tracker: Name of the tracker's reports or of the data set.
-        target: Desired share of reports with an inducing commit among the first ``TOP``.
+        target: Desired share of reports with a right answer among the first ``TOP``.
         status: ``met`` if the whole interval is at or above the target, ``missed`` if it is below, else
             ``inconclusive``.
-        reports: Number of tested reports, each with an inducing commit before it.
-        hits: How many of them have one among the first ``TOP`` suspects.
+        reports: Number of tested reports.
+        hits: How many of them have a right answer among the first ``TOP``.
         share: Hits divided by reports; None without reports.
         low: Lower end of the 95% interval of the share.
         high: Upper end.
@@ -165,6 +180,9 @@ class HitRate:
         last: Day of the last one.
         learnt: Whether the ranker had learnt from older reports of this tracker; else it is the default ranker.
     """
+
+    FOUND: ClassVar[str]  # what the share is of
+    UNTESTED: ClassVar[str]  # what no report had
 
     tracker: str
     target: float
@@ -182,19 +200,54 @@ class HitRate:
     def statement(self) -> str:
         """The measured share in one sentence."""
         if self.share is None:
-            return f"On {self.tracker}, there was no report with an earlier inducing commit to test."
+            return f"On {self.tracker}, there was no report {self.UNTESTED} to test."
         count = f"{self.reports:,} report{'' if self.reports == 1 else 's'}"
         days = f"from {self.first} to {self.last}"
         interval = f"95% interval {self.low:.0%} to {self.high:.0%}"
         words = STATUS_WORDS[self.status].format(target=self.target)
         return (
-            f"On the history of {self.tracker}, an inducing commit was among the first {TOP} suspects for"
-            f" {self.share:.0%} ({interval}) of {count} {days}: {words}."
+            f"On the history of {self.tracker}, {self.FOUND} for {self.share:.0%} ({interval}) of {count} {days}:"
+            f" {words}."
         )
 
+    @classmethod
+    def of_stored(cls, stored: dict[str, Any]) -> Self:
+        """The share that was stored, without what else was. Raises KeyError if a value is missing."""
+        return cls(**{field.name: stored[field.name] for field in fields(TopShare)})
+
+
+@dataclass(frozen=True)
+class FileHitRate(TopShare):
+    """What a backtest measured about files: a right answer is a source file that the fix changed."""
+
+    FOUND = f"a file that the fix changed was among the first {TOP}"
+    UNTESTED = "whose fix changed an earlier source file"
+
+
+@dataclass(frozen=True)
+class HitRate(TopShare):
+    """What a backtest measured about commits: a right answer is an inducing commit before the report.
+
+    Attributes:
+        files: What it measured about files; None if an earlier version measured it.
+    """
+
+    FOUND = f"an inducing commit was among the first {TOP} suspects"
+    UNTESTED = "with an earlier inducing commit"
+
+    files: FileHitRate | None = None
+
+    @property
+    def statements(self) -> str:
+        """The sentences about files and about commits."""
+        return self.statement if self.files is None else f"{self.files.statement} {self.statement}"
+
     def as_json(self) -> str:
-        """The values, and the statement for people who read the file."""
-        return json.dumps({**asdict(self), "statement": self.statement}, indent=2) + "\n"
+        """The values, and the statements for people who read the file."""
+        content = {**asdict(self), "statement": self.statement}
+        if self.files is not None:
+            content["files"]["statement"] = self.files.statement
+        return json.dumps(content, indent=2) + "\n"
 
 
 def read_hit_rate(folder: Path) -> HitRate:
@@ -208,15 +261,20 @@ def read_hit_rate(folder: Path) -> HitRate:
         raise ValueError(
             f"{folder} is not a finished backtest: it has no {HIT_RATE}; give a folder written by gedbd locate-backtest"
         )
-    names = [field.name for field in fields(HitRate)]
-    stored = read_object(path, *names)
-    found = HitRate(**{name: stored[name] for name in names})
-    if found.status not in STATUS_WORDS or not _is_consistent(found):
-        raise ValueError(f"{path} is damaged: run gedbd locate-backtest again")
+    stored = read_object(path, *(field.name for field in fields(TopShare)))
+    damaged = f"{path} is damaged: run gedbd locate-backtest again"
+    try:
+        of_files = stored.get("files")
+        files = None if of_files is None else FileHitRate.of_stored(of_files)
+    except (KeyError, TypeError) as error:
+        raise ValueError(damaged) from error
+    found = replace(HitRate.of_stored(stored), files=files)
+    if any(share.status not in STATUS_WORDS or not _is_consistent(share) for share in (found, files or found)):
+        raise ValueError(damaged)
     return found
 
 
-def _is_consistent(found: HitRate) -> bool:
+def _is_consistent(found: TopShare) -> bool:
     """Whether the values have their types and agree with each other."""
     counts = isinstance(found.reports, int) and isinstance(found.hits, int) and 0 <= found.hits <= found.reports
     texts = all(isinstance(text, str) for text in (found.tracker, found.first or "", found.last or ""))

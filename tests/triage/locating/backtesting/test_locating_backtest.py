@@ -12,7 +12,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Links
 from gedbd.retrieval.changes.change_training import history_of
-from gedbd.triage.locating.backtesting import locating_replay
+from gedbd.triage.locating.backtesting import ranker_learning
 from gedbd.triage.locating.backtesting.labelled_reports import labelled_reports, without_merges
 from gedbd.triage.locating.backtesting.locating_replay import (
     DEFAULT_LEARNT_FROM,
@@ -29,6 +29,7 @@ from gedbd.triage.locating.backtesting.locating_tables import (
     metrics,
     read_hit_rate,
 )
+from gedbd.triage.locating.backtesting.ranker_learning import learn_rankers, learning_examples
 
 DAYS = ["01-01", "01-05", "01-10", "01-20", "02-01", "02-05"]  # of the commits
 WORDS = ["alpha", "beta", "gamma", "alpha", "delta", "beta"]
@@ -190,17 +191,19 @@ def test_the_default_ranker_is_not_shown_on_a_history_that_it_has_learnt_from():
     assert not default_has_learnt_from(["0" * 40, first[:12]])
 
 
-def test_features_are_computed_once_for_both_rankers(corpus, monkeypatch):
+def test_features_are_computed_once_for_all_rankers(corpus, monkeypatch):
     read = []
-    monkeypatch.setattr(
-        locating_replay, "examples_of", lambda chosen: read.append(chosen.rows) or [None] * len(chosen.rows)
-    )
-    monkeypatch.setattr(locating_replay, "fit_examples", lambda examples, options: len(examples))
+
+    def examples_of(chosen):
+        read.append(chosen.rows)
+        return [None] * len(chosen.rows)
+
+    monkeypatch.setattr(ranker_learning, "examples_of", examples_of)
+    monkeypatch.setattr(ranker_learning, "fit_examples", lambda examples, options: len(examples))
     history = history_of(corpus)
-    found = locating_replay.learn_rankers(corpus, history, np.array([0, 1]), 10, 0)
-    assert (read, found.measured.ranker, found.ranker) == ([(0, 1, 2, 4)], 2, 4)
-    locating_replay.learn_rankers(corpus, history, np.array([0, 1]), 2, 0)  # the newest two are others
-    assert read[1:] == [(2, 4), (0, 1)]
+    examples = learning_examples(corpus, history, np.array([0, 1, 2, 4]), {})
+    found = learn_rankers(examples, np.array([0, 1, 2, 4]), np.array([0, 1]), np.array([], dtype=int), 0)
+    assert (read, found.commits, found.files, found.ranker) == ([(0, 1, 2, 4)], 2, None, 4)
 
 
 def links(pairs, num_documents):
