@@ -1,4 +1,4 @@
-"""Measure how often a bug's inducing commit is found on a tracker's own history."""
+"""Measure how often a bug's fixed file and its inducing commit are found on a tracker's own history."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""Measures on a tracker's own history how often an inducing commit is among the first suspects."""
+"""Measures on a tracker's own history how often a fixed file and an inducing commit are among the first."""
