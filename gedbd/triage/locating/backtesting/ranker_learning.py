@@ -179,5 +179,6 @@ def learning_examples(
         for row in alone:
             features = query_features(history, query_of(table.iloc[row]), fixes)
             fixed = existing_paths(history, sources[row], features.num_commits)
-            found[row] = ChangeExample(features, np.isin(features.files.paths, fixed), nothing, fixed)
+            is_fixed = np.isin(features.files.paths, fixed)
+            found[row] = ChangeExample(features, is_fixed, inducing=nothing, is_new=False, fixed=fixed)
     return found
