@@ -23,6 +23,7 @@ from gedbd.triage.locating.backtesting.locating_replay import (
 )
 from gedbd.triage.locating.backtesting.locating_tables import (
     HIT_RATE,
+    FileHitRate,
     HitRate,
     by_year,
     differences,
@@ -168,6 +169,37 @@ def test_the_statement_says_what_was_measured(tmp_path):
         "neither clearly met nor missed"
         in HitRate("shop", 0.5, "inconclusive", 2, 1, 0.5, 0.1, 0.9, "x", "y").statement
     )
+
+
+def test_the_statement_about_files_comes_first(tmp_path):
+    files = FileHitRate("shop", 0.5, "met", 512, 415, 415 / 512, 0.776, 0.844, "2019-01-02", "2021-03-04", True)
+    found = HitRate("shop", 0.5, "inconclusive", files=files)
+    (tmp_path / HIT_RATE).write_text(found.as_json())
+    assert read_hit_rate(tmp_path) == found
+    assert found.statements == (
+        "On the history of shop, a file that the fix changed was among the first 10 for 81% (95% interval 78% to 84%)"
+        " of 512 reports from 2019-01-02 to 2021-03-04: the target of 50% was met. On shop, there was no report with an"
+        " earlier inducing commit to test."
+    )
+    for change in ({"hits": 600}, {"status": None}, {"share": None}):
+        content = json.loads(found.as_json())
+        content["files"] |= change
+        (tmp_path / HIT_RATE).write_text(json.dumps(content))
+        with pytest.raises(ValueError, match="is damaged"):
+            read_hit_rate(tmp_path)
+    for part in ([], {"hits": 3}, "met"):
+        (tmp_path / HIT_RATE).write_text(json.dumps(json.loads(found.as_json()) | {"files": part}))
+        with pytest.raises(ValueError, match="is damaged"):
+            read_hit_rate(tmp_path)
+
+
+def test_a_figure_without_files_is_read(tmp_path):
+    found = HitRate("shop", 0.5, "met", 120, 73, 73 / 120, 0.52, 0.7, "2020-01-02", "2021-03-04", True)
+    content = json.loads(found.as_json())
+    del content["files"]  # as an earlier version wrote it
+    (tmp_path / HIT_RATE).write_text(json.dumps(content))
+    assert read_hit_rate(tmp_path) == found
+    assert found.statements == found.statement
 
 
 @pytest.mark.parametrize(
