@@ -50,6 +50,13 @@ def refuse(tmp_path, monkeypatch, capsys):
         ("train", "dataset=githb", "dataset=githb is unknown: did you mean github? Choose one of askubuntu, auto"),
         ("train", "ranking.parts=[val", "ranking.parts=[val cannot be parsed as option=value: close all brackets"),
         ("train", "optimizer.lr=1,2", "optimizer.lr=1,2 has several values: add -m to run each of them"),
+        (
+            "baseline",
+            "name=bm25 +trainer.max_epochs=2",
+            "+trainer: this command does not use the section trainer: leave",
+        ),
+        ("baseline", "name=bm25 +callbacks=lr_monitor", "+callbacks: this command does not use the section callbacks"),
+        ("train", "+traner.max_steps=1", "+traner: this command does not use the section traner: leave it out"),
         ("train", "+seed=1", "Could not append to config. An item is already at 'seed'."),
         ("train", "-m optimizer.lr=0.1,abc", "optimizer.lr=abc must be a number"),
         ("train", "-m dataset=demo,githb", "dataset=githb is unknown: did you mean github?"),

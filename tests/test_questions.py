@@ -125,6 +125,39 @@ def test_the_task_of_times_refuses_what_it_would_ignore():
         check("task=confirmation", "fusion=concat")
 
 
+UNUSED = {
+    "callbacks=lr_monitor": "callbacks: leave callbacks=lr_monitor out$",
+    "+callbacks.x={_target_: a.B}": "callbacks: leave .callbacks.x=.* out$",
+    "trainer=smoke": "trainer: leave trainer=smoke out$",
+    "trainer.max_epochs=2": "trainer: leave trainer.max_epochs=2 out$",
+    "debug=profiler": "trainer: leave debug=profiler out$",
+    "monitor=val/loss": "monitor: leave monitor=val/loss out$",
+    "patience=1": "patience: leave patience=1 out$",
+}
+ALONE = ["task=localization", "task.model=null"]
+
+
+@pytest.mark.parametrize("task", [["task=confirmation"], ALONE])
+@pytest.mark.parametrize(("word", "message"), UNUSED.items())
+def test_options_of_a_training_are_refused_where_nothing_is_trained(task, word, message):
+    with pytest.raises(ValueError, match=f"^{task[0]}.* does not use the section {message}"):
+        check(*task, word)
+
+
+def test_without_an_encoder_to_train_localization_refuses_what_only_this_reads():
+    told = r"^task=localization with task\.model=null does not use the section optimizer: leave optimizer\.lr=1 out$"
+    with pytest.raises(ValueError, match=told):
+        check(*ALONE, "optimizer.lr=1")
+    # What an experiment sets for the training that the command line leaves out was not typed.
+    check("experiment=locate_authors", "task.model=null")
+    check(*ALONE, "encoder=tiny")
+
+
+@pytest.mark.parametrize("task", ["duplicates", "questions", "pretraining", "localization"])
+def test_tasks_that_train_read_the_options_of_a_training(task):
+    check(f"task={task}", *(word for word in UNUSED if word != "trainer=smoke"))
+
+
 def test_options_that_the_task_reads_are_taken():
     check("task=questions", "encoder=tiny", "loss.margin=0.5", "tags.dim=8", "batch_size=8", "split=group")
     check("graph=knn", "text=fields", "pairs=pk")  # duplicate detection reads all of them

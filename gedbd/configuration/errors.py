@@ -187,7 +187,9 @@ def _unknown_option(option: str, names: Sequence[str]) -> str:
     same = [name for name in names if name.rpartition(".")[2] == last]
     near = same or get_close_matches(option, names, n=1)
     hint = f": did you mean {near[0]}?" if near else ": --help lists all options"
-    return f"unknown option {option}{hint} (to add a new option: +{option}=)"
+    section, _, within = option.partition(".")
+    can_add = within and any(name.startswith(f"{section}.") for name in names)
+    return f"unknown option {option}{hint}" + (f" (to add a new option: +{option}=)" if can_add else "")
 
 
 def creation_line(error: InstantiationException, cause_line: str | None) -> str:

@@ -199,10 +199,14 @@ def without_hydra(cfg: DictConfig) -> DictConfig:
 
 
 def _check_job(cfg: DictConfig, conf_dir: str, config_name: str, words: list[str]) -> None:
-    """Raises ValueError if a value of a single run has the wrong type or is too small, or a file does not exist."""
+    """Raises ValueError if an option of a single run is read by nothing, or has a value or a file that does not fit."""
     choices = tuple(word for word in words if _is_choice(word, cfg.hydra.runtime.choices, Path(conf_dir)))
     if len(choices) < len(words):
-        check_types(cfg, _defaults(conf_dir, config_name, choices))
+        defaults = _defaults(conf_dir, config_name, choices)
+        # Hydra adds an option of any name with +, whether or not something reads it.
+        for name in cfg.keys() - defaults.keys() - {"hydra"}:
+            raise ValueError(f"+{name}: this command does not use the section {name}: leave it out")
+        check_types(cfg, defaults)
     check_values(cfg)
     _check_files(cfg)
 

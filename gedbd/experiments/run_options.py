@@ -19,8 +19,8 @@ SECTIONS = {"pairs": ["pairs", "batches", "batch_size"], "protocol": ["ranking"]
 CHOSEN_NAMES = ("ranking.protocols",)  # sections whose names the user chooses, so that a further one is a difference
 # What every run reads, or what belongs to the command.
 READ_BY_ALL = frozenset(
-    {"task", "dataset", "data_dir", "cache_dir", "seed", "seeds", "json", "logger", "trainer", "callbacks", "ckpt_path"}
-    | {"monitor", "patience", "hydra", "bughub_subset"}  # the last one is of the datasets of bughub
+    {"task", "dataset", "data_dir", "cache_dir", "seed", "seeds", "json", "logger", "hydra"}
+    | {"bughub_subset"}  # of the datasets of bughub
 )
 
 
@@ -177,9 +177,19 @@ def _repeat(section: DictConfig, name: str, old: Any, new: Any) -> None:
 
 @runtime_checkable
 class DeclaresSections(Protocol):
-    """A task that says which sections of ``conf/train.yaml`` it reads besides ``READ_BY_ALL``."""
+    """A task that says which sections of ``conf/train.yaml`` it reads besides ``READ_BY_ALL``.
+
+    One that Lightning trains reads ``TRAINING_SECTIONS`` too.
+    """
 
     reads: frozenset[str]
+
+
+@runtime_checkable
+class DeclaresUnreadSections(Protocol):
+    """A task that says which of its sections it leaves unread if an option of its own is null, by this option."""
+
+    unread_without: Mapping[str, frozenset[str]]
 
 
 def check_sections(
@@ -199,22 +209,38 @@ def check_sections(
         ValueError: If an option of the command line, or of an experiment, is in a section that the task does not read.
     """
     task = get_class(cfg.task._target_)
-    if not isinstance(task, DeclaresSections):
-        return
-    unread = [str(name) for name in cfg if name not in task.reads | READ_BY_ALL]
+    chosen = f"task={choices['task']}"
+    if isinstance(task, DeclaresSections):
+        unread = [str(name) for name in cfg if name not in task.reads | READ_BY_ALL]
+        _check_unread(cfg, unread, chosen, [chosen], given, compose)
+    if isinstance(task, DeclaresUnreadSections):
+        # An experiment may set what its task reads, before the command line sets the option to null.
+        kept = [word for word in given if _section(word) in ("task", "experiment")]
+        for option, sections in task.unread_without.items():
+            if cfg.task.get(option) is None:
+                _check_unread(cfg, sorted(sections), f"{chosen} with task.{option}=null", kept, given, compose)
+
+
+def _check_unread(
+    cfg: DictConfig,
+    unread: Sequence[str],
+    chosen: str,
+    kept: list[str],
+    given: Sequence[str],
+    compose: Callable[[list[str]], DictConfig],
+) -> None:
+    """Raises ValueError if a section that is not read differs from what it is with the words ``kept`` alone."""
     for word in given:
         if _section(word) in unread:
-            raise ValueError(f"task={choices['task']} does not use the section {_section(word)}: leave {word} out")
+            raise ValueError(f"{chosen} does not use the section {_section(word)}: leave {word} out")
     if not unread:
         return
     options = plain_options(cfg)
-    defaults = plain_options(compose([f"task={choices['task']}"]))
+    defaults = plain_options(compose(kept))
     for name in unread:
         # An experiment, or a group such as pairs, sets further sections.
         if options[name] != defaults.get(name):
-            raise ValueError(
-                f"task={choices['task']} does not use the section {name}: leave {_setter(name, given, compose)} out"
-            )
+            raise ValueError(f"{chosen} does not use the section {name}: leave {_setter(name, given, compose)} out")
 
 
 def _setter(section: str, given: Sequence[str], compose: Callable[[list[str]], DictConfig]) -> str:

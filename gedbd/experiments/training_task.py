@@ -48,6 +48,9 @@ class GivenObjects(NamedTuple):
 
 NO_OBJECTS = GivenObjects()
 
+# The sections of ``conf/train.yaml`` that a training by Lightning reads.
+TRAINING_SECTIONS = frozenset({"trainer", "callbacks", "monitor", "patience", "ckpt_path"})
+
 
 class Task(Protocol):
     """A training task. It reads its own sections of the configuration, so that no other code knows them."""

@@ -17,7 +17,7 @@ from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_precision
 from gedbd.experiments.retrieval_system import trained_result
 from gedbd.experiments.run_training import train_system
-from gedbd.experiments.training_task import NO_OBJECTS, TrainingSetup
+from gedbd.experiments.training_task import NO_OBJECTS, TRAINING_SECTIONS, TrainingSetup
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses.loss import Loss, check_labels
 from gedbd.retrieval.vectors import spread
@@ -48,6 +48,7 @@ class DuplicatesTask:
         {"text", "split", "labels", "pairs", "batches", "batch_size", "ranking", "encoder", "backend", "tags"}
         | {"graph", "fusion", "loss", "optimizer", "scheduler", "chunk_tokens", "compile", "matmul_precision"}
         | {"lock_threshold"}
+        | TRAINING_SECTIONS
     )
 
     def __init__(self, refit: bool = False) -> None:

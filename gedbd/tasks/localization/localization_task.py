@@ -17,6 +17,7 @@ from gedbd.experiments.corpus_reading import read_changes
 from gedbd.experiments.prepare import set_matmul_precision
 from gedbd.experiments.run_training import trained, value_of_best
 from gedbd.experiments.tracking.runs import open_loggers
+from gedbd.experiments.training_task import TRAINING_SECTIONS
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.io.table_files import read_csv
 from gedbd.retrieval.scorers.scorer_contract import Scorer
@@ -66,7 +67,10 @@ class LocalizationTask:
         ValueError: If an option is invalid.
     """
 
-    reads: ClassVar[frozenset[str]] = frozenset({"encoder", "batch_size", "optimizer", "scheduler", "matmul_precision"})
+    unread_without: ClassVar[Mapping[str, frozenset[str]]] = {
+        "model": frozenset({"batch_size", "optimizer", "scheduler", "matmul_precision"} | TRAINING_SECTIONS)
+    }
+    reads: ClassVar[frozenset[str]] = frozenset({"encoder"} | unread_without["model"])
 
     def __init__(
         self,

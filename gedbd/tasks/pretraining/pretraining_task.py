@@ -24,6 +24,7 @@ from gedbd.experiments.callbacks import training_callbacks
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.experiments.prepare import set_matmul_precision
 from gedbd.experiments.run_training import trained, value_of_best
+from gedbd.experiments.training_task import TRAINING_SECTIONS
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.tasks.pretraining.masking import Shares, active_weights
 from gedbd.tasks.pretraining.method_inputs import check_methods, find_vocabulary, read_inputs, texts_of
@@ -56,7 +57,7 @@ class PretrainingTask:
     """
 
     reads: ClassVar[frozenset[str]] = frozenset(
-        {"split", "encoder", "batch_size", "optimizer", "scheduler", "matmul_precision"}
+        {"split", "encoder", "batch_size", "optimizer", "scheduler", "matmul_precision"} | TRAINING_SECTIONS
     )
 
     def __init__(

@@ -17,7 +17,7 @@ from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import prepare_data, set_matmul_precision
 from gedbd.experiments.retrieval_system import trained_result
 from gedbd.experiments.run_training import train_system
-from gedbd.experiments.training_task import TrainingSetup
+from gedbd.experiments.training_task import TRAINING_SECTIONS, TrainingSetup
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses.loss import check_labels
 from gedbd.retrieval.scorers.cosine import VectorScorer
@@ -48,6 +48,7 @@ class QuestionsTask:
     reads: ClassVar[frozenset[str]] = frozenset(
         {"split", "labels", "pairs", "batch_size", "ranking", "encoder", "backend", "tags"}
         | {"loss", "optimizer", "scheduler", "matmul_precision"}
+        | TRAINING_SECTIONS
     )
 
     def __init__(
