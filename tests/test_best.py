@@ -174,6 +174,33 @@ def test_the_last_training_is_as_long_as_the_best_epoch_and_sees_the_validation_
     assert set(larger.queries) == set(prepared.queries) - {"val"}
 
 
+CALLBACK = """
+from pytorch_lightning.callbacks import Callback
+
+
+class Counted(Callback):
+    def on_train_epoch_end(self, trainer, pl_module):
+        open("counted.txt", "a").write("x")
+"""
+
+
+def test_callbacks_run_in_the_last_training(home, finished, copied, go_on, monkeypatch):
+    monkeypatch.syspath_prepend(str(home[0]))
+    (home[0] / "counted.py").write_text(CALLBACK)
+    (copied / "checkpoints" / "refit.ckpt").unlink()
+    shutil.rmtree(copied / "refit")
+    mine = "+callbacks.mine={_target_: counted.Counted}"
+    go_on("callbacks=[early_stopping,model_checkpoint,lr_monitor]", mine, "+trainer.log_every_n_steps=1")
+    epochs = trained_epochs(copied / "checkpoints" / "refit.ckpt")
+    assert (home[0] / "counted.txt").read_text() == "x" * epochs
+    kept = copied / "refit" / f"{epochs}_epochs"
+    written = {path.name for path in (kept / "checkpoints").glob("*.ckpt")}
+    assert written == {"last.ckpt", *(f"epoch_{epoch}.ckpt" for epoch in range(epochs))}
+    assert pd.read_csv(kept / "steps" / "metrics.csv")["lr-AdamW/pg1"].dropna().size > 0
+    expected, found = (read_state(folder / "checkpoints" / "refit.ckpt") for folder in (finished, copied))
+    assert all(torch.equal(value, found[name]) for name, value in expected.items())
+
+
 @pytest.mark.slow  # another training
 def test_an_interrupted_last_training_ends_like_another(finished, copied, go_on):
     weights = copied / "checkpoints" / "refit.ckpt"

@@ -156,10 +156,12 @@ def test_what_cannot_be_used_is_refused_in_one_line(
     assert not Path("run").exists()
 
 
-def test_mean_weights_are_refused_where_a_last_training_would_drop_them(type_in: Any) -> None:
+def test_what_needs_validations_is_refused_where_a_last_training_has_none(type_in: Any) -> None:
     words = ["experiment=best", "dataset=demo", "encoder=tiny", "trainer.accelerator=cpu", "hydra.run.dir=run"]
     with pytest.raises(SystemExit, match=r"^error: callbacks=swa averages at validations.*: set task\.refit=false$"):
         type_in(*words, "callbacks=swa")
+    with pytest.raises(SystemExit, match=r"^error: callbacks=model_checkpoint: monitor=val/f1 is .*: set task\.refit"):
+        type_in(*words, "callbacks=model_checkpoint", "callbacks.model_checkpoint.monitor=val/f1")
 
 
 def test_callbacks_loggers_and_the_profiler_are_used(type_in: Any) -> None:

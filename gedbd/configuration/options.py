@@ -204,8 +204,9 @@ def _check_job(cfg: DictConfig, conf_dir: str, config_name: str, words: list[str
     if len(choices) < len(words):
         defaults = _defaults(conf_dir, config_name, choices)
         # Hydra adds an option of any name with +, whether or not something reads it.
-        for name in cfg.keys() - defaults.keys() - {"hydra"}:
-            raise ValueError(f"+{name}: this command does not use the section {name}: leave it out")
+        added = sorted(map(str, cfg.keys() - defaults.keys() - {"hydra"}))
+        if added:
+            raise ValueError(f"+{added[0]}: this command does not use the section {added[0]}: leave it out")
         check_types(cfg, defaults)
     check_values(cfg)
     _check_files(cfg)

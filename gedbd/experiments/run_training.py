@@ -9,7 +9,13 @@ from typing import NamedTuple
 import pytorch_lightning as pl
 from hydra.utils import instantiate
 from omegaconf import DictConfig
-from pytorch_lightning.callbacks import Callback, DeviceStatsMonitor, LearningRateMonitor, ModelCheckpoint
+from pytorch_lightning.callbacks import (
+    Callback,
+    DeviceStatsMonitor,
+    EarlyStopping,
+    LearningRateMonitor,
+    ModelCheckpoint,
+)
 from pytorch_lightning.loggers import CSVLogger, Logger
 from pytorch_lightning.profilers import Profiler
 from rich.console import Console
@@ -22,6 +28,7 @@ from gedbd.experiments.callbacks import (
     FiniteValues,
     LastStepValidation,
     check_monitor,
+    configured_callbacks,
     direction,
     training_callbacks,
 )
@@ -83,8 +90,7 @@ def trained(
         loggers = [*configured, *more_loggers]
         shows_progress = cfg.trainer.get("enable_progress_bar", True) and not (console.quiet or is_quiet())
         progress = [EpochProgressBar()] if shows_progress else []
-        needs_logger = any(isinstance(callback, LearningRateMonitor | DeviceStatsMonitor) for callback in callbacks)
-        steps = [CSVLogger(folder, name="", version="steps")] if needs_logger and not loggers else []
+        steps = [] if loggers else steps_logger(callbacks, folder)
         trainer: pl.Trainer = instantiate(
             cfg.trainer,
             logger=[*loggers, *steps],
@@ -98,10 +104,7 @@ def trained(
             print(line, flush=True)
         save_whole(trainer)
         if cfg.trainer.get("profiler"):
-            # Without a folder and a name, Lightning's profilers write to its log, which is not shown.
-            profiler: Profiler = trainer.profiler  # type: ignore[attr-defined]
-            profiler.dirpath = profiler.dirpath or folder
-            profiler.filename = profiler.filename or "profile"
+            place_profile(trainer, folder)
         if cfg.ckpt_path:
             check_continues(Path(cfg.ckpt_path), system, corpus)
         if trainer.is_global_zero:
@@ -135,7 +138,9 @@ def epochs_of_best(folder: Path, monitor: str) -> int:
 def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console: Console) -> None:
     """Trains from the start for a number of epochs, and writes ``checkpoints/refit.ckpt``; nothing is validated.
 
-    An interrupted training goes on from its last epoch; a finished one is not repeated.
+    An interrupted training goes on from its last epoch; a finished one is not repeated. The callbacks of the section
+    ``callbacks`` take part, but for early stopping: how long to train is known. What they write is in ``refit`` of the
+    run folder.
 
     Args:
         task: Trains on training and validation part.
@@ -158,21 +163,50 @@ def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console:
     last = ModelCheckpoint(
         kept / "checkpoints", filename="last", save_on_train_epoch_end=True, enable_version_counter=False
     )
+    configured = configured_callbacks(cfg.callbacks, kept / "checkpoints")
+    callbacks = [callback for callback in configured if not isinstance(callback, EarlyStopping)]
     with keyboard_interrupts():
         trainer: pl.Trainer = instantiate(
             cfg.trainer,
             max_epochs=epochs,
-            logger=False,
-            callbacks=[FiniteValues(), TerminationHandler(), last],
+            logger=steps_logger(callbacks, kept),
+            callbacks=[FiniteValues(), TerminationHandler(), *callbacks, last],
             default_root_dir=folder,
             limit_val_batches=0,
             use_distributed_sampler=False,  # the batch samplers share out batches themselves
             enable_progress_bar=cfg.trainer.get("enable_progress_bar", True) and not (console.quiet or is_quiet()),
         )
         save_whole(trainer)
+        if cfg.trainer.get("profiler"):
+            place_profile(trainer, kept)
         with all_end_together(trainer):
             trainer.fit(setup.system, setup.data, ckpt_path=readable_checkpoint(kept))
             trainer.save_checkpoint(weights, weights_only=True)
+
+
+def steps_logger(callbacks: Sequence[Callback], folder: Path) -> list[Logger]:
+    """A logger that writes ``steps/metrics.csv`` into a folder, if a callback needs one; an empty list otherwise."""
+    needs_logger = any(isinstance(callback, LearningRateMonitor | DeviceStatsMonitor) for callback in callbacks)
+    return [CSVLogger(folder, name="", version="steps")] if needs_logger else []
+
+
+def place_profile(trainer: pl.Trainer, folder: Path) -> None:
+    """Lets a profiler write ``fit-profile.txt`` into a folder, unless its options name another place."""
+    # Without a folder and a name, Lightning's profilers write to its log, which is not shown.
+    profiler: Profiler = trainer.profiler  # type: ignore[attr-defined]
+    profiler.dirpath = profiler.dirpath or folder
+    profiler.filename = profiler.filename or "profile"
+
+
+def check_last_training(callbacks: Sequence[Callback]) -> None:
+    """Raises ValueError if a callback needs validations, of which the last training (``refit``) has none."""
+    instead = ", of which the last training has none: set task.refit=false"
+    for callback in callbacks:
+        if isinstance(callback, AveragedWeights):
+            raise ValueError(f"callbacks=swa averages at validations{instead}")
+        monitor = callback.monitor if isinstance(callback, ModelCheckpoint) else None
+        if monitor and monitor.startswith("val/"):
+            raise ValueError(f"callbacks=model_checkpoint: monitor={monitor} is measured at validations{instead}")
 
 
 def train_system(
@@ -200,10 +234,8 @@ def train_system(
     # Once before the data is read, and again when it is known what there is to rank.
     check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, cfg.ranking.protocols), *on_top))
     callbacks = [*training_callbacks(cfg, folder, console), *given.callbacks]
-    if cfg.task.get("refit") and any(isinstance(callback, AveragedWeights) for callback in callbacks):
-        raise ValueError(
-            "callbacks=swa averages at validations, of which the last training has none: set task.refit=false"
-        )
+    if cfg.task.get("refit"):
+        check_last_training(configured_callbacks(cfg.callbacks, folder))
     setup = task.build(cfg, console)
     check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, setup.ranked_protocols), *on_top))
     with trained(setup.system, setup.data, setup.corpus, cfg, folder, callbacks, console, given.loggers) as training:
