@@ -18,8 +18,6 @@ from gedbd.text.tokens import split_by_tokens, token_budget
 
 PACKED_ATTENTION = "packed"  # its name in transformers
 PACKABLE = ("bert", "distilbert", "roberta")  # architectures whose vectors are tested to be the same when packed
-# Packed attention works out its own masks. A mask of a single True keeps transformers from building one.
-EVERYTHING = torch.ones(1, 1, 1, 1, dtype=torch.bool)
 
 
 class Bucket(NamedTuple):
@@ -40,10 +38,12 @@ class Bucket(NamedTuple):
 class Packed(NamedTuple):
     """Texts end to end, the shortest first: ``tokens (T,)``, ``positions (T,)`` and ``lengths (U,)``.
 
-    ``order (U,)`` holds the row of the batch that each text comes from.
+    ``text (T,)`` holds the number of each token's text, and ``order (U,)`` the row of the batch that each text comes
+    from.
     """
 
     tokens: Tensor
+    text: Tensor
     positions: Tensor
     lengths: Tensor
     order: Tensor
@@ -134,7 +134,8 @@ class TextEncoder(nn.Module):
         hidden: Tensor = self.backbone(
             input_ids=packed.tokens[None],
             position_ids=packed.positions[None] + position_offset(self.backbone),
-            attention_mask=EVERYTHING.to(packed.tokens.device),
+            # Packed attention works out its own masks. A mask of a single True keeps transformers from building one.
+            attention_mask=packed.tokens.new_ones(1, 1, 1, 1, dtype=torch.bool),
             buckets=packed.buckets,
         ).last_hidden_state[0]
         return hidden.float()
@@ -163,16 +164,20 @@ def padded_copy(encoder: TextEncoder) -> TextEncoder:
 def pack(input_ids: Tensor, attention_mask: Tensor) -> Packed:
     """Removes the padding from ``(U, L)`` tokens that are padded on the right."""
     lengths, order = attention_mask.sum(1).sort(stable=True)
-    # The mask selects the tokens row by row, so texts follow one another, the shortest first.
-    real = attention_mask[order].bool()
-    positions = torch.arange(real.shape[1], device=real.device).expand_as(real)[real]
-    return Packed(input_ids[order][real], positions, lengths, order, _buckets(lengths))
+    on_host = lengths.tolist()  # a GPU is waited for here alone: all sizes below follow from the lengths
+    total = sum(on_host)
+    text = torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths, output_size=total)
+    # Texts of 2 and 3 tokens: text is 0, 0, 1, 1, 1, and positions are 0, 1, 0, 1, 2.
+    starts = lengths.cumsum(0) - lengths
+    positions = torch.arange(total, device=lengths.device) - starts[text]
+    return Packed(
+        input_ids[order[text], positions], text, positions, lengths, order, _buckets(lengths, on_host, text, positions)
+    )
 
 
 def unpack(packed: Packed, hidden: Tensor) -> Tensor:
     """Mean over each text's tokens, in the order of the batch: ``(T, hidden) -> (U, hidden)``."""
-    text = torch.repeat_interleave(torch.arange(len(packed.lengths), device=hidden.device), packed.lengths)
-    total = hidden.new_zeros(len(packed.lengths), hidden.shape[1]).index_add(0, text, hidden)
+    total = hidden.new_zeros(len(packed.lengths), hidden.shape[1]).index_add(0, packed.text, hidden)
     return (total / packed.lengths[:, None].clamp(min=1))[packed.order.argsort()]
 
 
@@ -230,21 +235,20 @@ def _spread(tokens: Tensor, bucket: Bucket) -> Tensor:
     return tokens.view(bucket.texts, bucket.longest, *tokens.shape[1:]).transpose(1, 2)
 
 
-def _buckets(lengths: Tensor) -> list[Bucket]:
-    """Cuts ascending lengths ``(U,)`` into buckets."""
-    host = lengths.tolist()
+def _buckets(lengths: Tensor, on_host: list[int], text: Tensor, positions: Tensor) -> list[Bucket]:
+    """Cuts ascending lengths ``(U,)`` into buckets; ``text (T,)`` and ``positions (T,)`` are those of ``Packed``."""
     buckets = []
     token = 0
-    for first, last in split_by_tokens(host, token_budget(lengths.device)):
+    for first, last in split_by_tokens(on_host, token_budget(lengths.device)):
         texts = last - first
-        longest = host[last - 1]
-        stop = token + sum(host[first:last])
-        if host[first] == longest:
+        longest = on_host[last - 1]
+        stop = token + sum(on_host[first:last])
+        if on_host[first] == longest:
             buckets.append(Bucket(token, stop, texts, longest, None, None))
         else:
             # Texts of 2 and 3 tokens: mask is [[1, 1, 0], [1, 1, 1]] and places are 0, 1, 3, 4, 5.
             mask = torch.arange(longest, device=lengths.device) < lengths[first:last, None]
-            places = mask.flatten().nonzero().squeeze(1)
+            places = (text[token:stop] - first) * longest + positions[token:stop]
             buckets.append(Bucket(token, stop, texts, longest, places, mask[:, None, None]))
         token = stop
     return buckets

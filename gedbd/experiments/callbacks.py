@@ -30,6 +30,7 @@ from gedbd.io.console import print_detail
 from gedbd.io.table_files import write_csv
 
 CHECK_STEPS = 50
+SHOWN_STEPS = 20  # between two losses that the progress bar reads from a GPU, which waits then
 SHOWN_METRICS = {
     "train/loss": "train loss",
     "val/f1": "val F1",
@@ -451,6 +452,11 @@ class EpochProgressBar(RichProgressBar):
         loss = {"loss": shown["loss"]} if "loss" in shown else {}
         best = [(label, self._best[label]) for label in IN_BAR.values() if label in self._best]
         return loss | dict(best[:1])
+
+    def _update_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        skipped = trainer.training and trainer.fit_loop.epoch_loop.batch_idx % SHOWN_STEPS
+        if not (skipped and pl_module.device.type != "cpu"):
+            super()._update_metrics(trainer, pl_module)
 
     def _get_train_description(self, current_epoch: int) -> str:
         max_epochs = self.trainer.max_epochs

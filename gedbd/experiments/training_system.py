@@ -26,7 +26,9 @@ class WholeBatchData(pl.LightningDataModule):
 
     def load(self, dataset: Dataset[Any], keys: Iterable[Any]) -> DataLoader[Any]:
         """A loader of some batches, which it must not batch again."""
-        return DataLoader(dataset, batch_size=None, sampler=keys)
+        # A GPU copies from pinned memory while it computes.
+        pinned = self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
+        return DataLoader(dataset, batch_size=None, sampler=keys, pin_memory=pinned)
 
 
 class TrainingSystem(pl.LightningModule):

@@ -86,6 +86,22 @@ def test_packed_texts_by_hand(monkeypatch):
     assert first_tokens(packed, hidden).flatten().tolist() == [5, 8, 9]
 
 
+@pytest.mark.parametrize("budget", [4, 40, 4000])
+def test_places_from_lengths_are_those_that_the_mask_selects(monkeypatch, budget):
+    monkeypatch.setattr(text_encoder, "token_budget", lambda _: budget)
+    lengths = torch.tensor([5, 1, 9, 3, 3, 12, 1, 7])
+    mask = (torch.arange(12) < lengths[:, None]).long()
+    input_ids = torch.arange(mask.numel()).view_as(mask)
+    packed = pack(input_ids, mask)
+    real = mask[packed.order].bool()
+    assert torch.equal(packed.tokens, input_ids[packed.order][real])
+    assert torch.equal(packed.positions, torch.arange(12).expand_as(real)[real])
+    assert torch.equal(packed.text, real.nonzero()[:, 0])
+    for bucket in packed.buckets:
+        if bucket.mask is not None:
+            assert torch.equal(bucket.places, bucket.mask.flatten().nonzero()[:, 0])
+
+
 @pytest.mark.parametrize("name", PACKED)
 def test_a_text_has_its_vector_wherever_it_stands_and_in_half_precision_too(monkeypatch, name):
     monkeypatch.setattr(text_encoder, "token_budget", lambda _: 24)

@@ -61,9 +61,13 @@ class DuplicateSystem(RetrievalSystem):
         if self.branch is None:
             fused: Tensor = self.fusion(z_text)
             return fused
-        # The batches of all processes enter the graph together; each process keeps its own rows of the result.
-        all_id, all_z = distinct(gather(self, n_id), gather(self, z_text))
-        z_graph = self.branch(all_id, all_z)[torch.searchsorted(all_id, n_id)]
+        if self.trainer.world_size == 1:  # the rows are distinct already
+            all_id, all_z = n_id, z_text
+            z_graph = self.branch(n_id, z_text)
+        else:
+            # The batches of all processes enter the graph together; each process keeps its own rows of the result.
+            all_id, all_z = distinct(gather(self, n_id), gather(self, z_text))
+            z_graph = self.branch(all_id, all_z)[torch.searchsorted(all_id, n_id)]
         if self.training:
             self.branch.node_features.write(all_id, all_z)
         fused = self.fusion(z_text, z_graph)

@@ -64,4 +64,5 @@ def training_step(data: DuplicateDataModule, system: DuplicateSystem) -> torch.T
     system.trainer = make_trainer()
     system.trainer.datamodule = data
     system.log = lambda *_, **__: None
-    return system.training_step(next(iter(data.train_dataloader())), 0)
+    batch = next(iter(data.train_dataloader()))
+    return system.training_step(type(batch)(*(value.to(system.device) for value in batch)), 0)

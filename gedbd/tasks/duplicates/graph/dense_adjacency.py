@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout as drop
 from torch_geometric.nn import GCNConv
 
-BLOCK_ROWS = 2048
+BLOCK_ROWS = 2048  # memory that stays in the cache of a processor
+GPU_BLOCK_ROWS = 65_536  # few launches of kernels
 
 
 def kernel(cosine: Tensor, power: int) -> Tensor:
@@ -141,7 +142,7 @@ class _HiddenSum(torch.autograd.Function):
         ctx.save_for_backward(send, mixed, bias)
         total = torch.zeros_like(mixed)
         buffer = _block_buffer(send, mixed)
-        for block in torch.split(send, BLOCK_ROWS):
+        for block in torch.split(send, _block_rows(send)):
             hidden = torch.addmm(bias, block, mixed, out=buffer[: len(block)]).relu_()
             total.addmm_(block.T, hidden)
         return total
@@ -153,7 +154,7 @@ class _HiddenSum(torch.autograd.Function):
         grad_bias = torch.zeros_like(bias)
         buffer = _block_buffer(send, mixed)
         grad_buffer = _block_buffer(send, mixed)
-        for block in torch.split(send, BLOCK_ROWS):
+        for block in torch.split(send, _block_rows(send)):
             before_relu = torch.addmm(bias, block, mixed, out=buffer[: len(block)])
             grad_hidden = torch.mm(block, grads[0], out=grad_buffer[: len(block)])
             # The gradient of relu, in place: the incoming gradient where its input is above 0.
@@ -163,6 +164,11 @@ class _HiddenSum(torch.autograd.Function):
         return None, grad_mixed, grad_bias
 
 
+def _block_rows(send: Tensor) -> int:
+    """How many rows of a factor to process at a time."""
+    return BLOCK_ROWS if send.device.type == "cpu" else GPU_BLOCK_ROWS
+
+
 def _block_buffer(send: Tensor, mixed: Tensor) -> Tensor:
-    """A buffer for the rows of a block, ``(BLOCK_ROWS, D)``: memory that stays in the cache of the processor."""
-    return mixed.new_empty(min(BLOCK_ROWS, len(send)), mixed.shape[1])
+    """A buffer for the rows of a block, ``(rows, D)``."""
+    return mixed.new_empty(min(_block_rows(send), len(send)), mixed.shape[1])
