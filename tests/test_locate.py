@@ -68,14 +68,26 @@ def run(made, monkeypatch):
     return through
 
 
-def test_people_read_blocks_of_commits(run):
+def test_people_read_blocks_of_files_and_commits(run):
     told = run(REPORT)
+    files, _, told = told.partition("\nCommits that may have induced it\n")
+    first, second = files.split("\n\n")[1:3]
+    assert first.splitlines()[:4] == [
+        "  1 src/QuotedParser.java",
+        "    named in the report; its words fit: delimiter, parse, parsequoted, parser, quoted and 1 more",
+        "    src/QuotedParser.java:2-2",
+        "         2   void parseQuoted() { delimiter(); }",
+    ]
+    assert re.search(r"^       last [0-9a-f]{10} 2023-11-16  Parse quoted values$", first, re.MULTILINE)
+    assert second.startswith("  2 src/[red]x.java\n")
+    assert "\x1b" not in files
+    assert "Thor" not in files
     assert "  1 " in told
     assert told.index("Parse quoted values") < told.index("Begin the project")
     assert "    src/QuotedParser.java:1-3\n" in told
     assert "         2 +     void parseQuoted() { delimiter(); }\n" in told
     assert "changes QuotedParser, named in the report" in told
-    assert "4 of the 4 commits up to" in told
+    assert re.search("3 source files of [0-9a-f]{10} and 4 of the 4 commits up to", told)
     assert "not measured on this tracker" in " ".join(told.split())
     assert "Thor" not in told
     # Texts of a repository steer neither terminal nor markup.
@@ -99,10 +111,19 @@ def test_lines_fit_a_terminal_and_shared_words_stand_out(run, tmp_path, monkeypa
 
 
 def test_programs_read_json(run):
-    (line,) = run(REPORT, "json=true", "top_k=2").splitlines()
+    (line,) = run(REPORT, "json=true", "top_k=1", "top_commits=2").splitlines()
     answer = json.loads(line)
     facts = {"repository", "commit", "num_commits", "num_merges", "num_ranked", "statement"}
-    assert set(answer) == {"query", *facts, "changes"}
+    of_files = {"files_commit", "num_files", "skipped_files", "files"}
+    assert set(answer) == {"query", *facts, *of_files, "changes"}
+    assert (answer["files_commit"], answer["num_files"], answer["skipped_files"]) == (answer["commit"], 3, {})
+    (file,) = answer["files"]
+    names = {"path", "rank", "score", "probability", "explanation", "contributions", "places"}
+    assert set(file) == names
+    assert file["path"] == "src/QuotedParser.java"
+    place, _ = file["places"]
+    assert (place["start"], place["end"], place["header"]) == (2, 2, 2)
+    assert [commit["created_at"] for commit in place["commits"]] == ["2023-11-16T22:13:20+00:00"]
     assert (answer["repository"], answer["num_commits"], answer["num_ranked"]) == ("project.git", 4, 4)
     assert len(answer["changes"]) == 2
     names = {"id", "rank", "score", "created_at", "title", "message", "num_files", "explanation"}

@@ -1,4 +1,4 @@
-"""Find the commits of a repository that may have induced the bug of a report."""
+"""Find the files of a repository that a report is about, and the commits that may have induced its bug."""
 
 from functools import partial
 from pathlib import Path
@@ -14,14 +14,16 @@ NAMES = option_names(Path(CONF_DIR) / "locate.yaml")
 
 @command("locate", partial(literal_text, option="query", names=NAMES))
 def main(cfg: DictConfig) -> None:
-    """Brings the index of the repository up to date, and prints the most suspect commits for each report."""
+    """Brings the index of the repository up to date, and prints the files and suspect commits of each report."""
     with gc_paused():
         from gedbd.triage.answer import read_queries
         from gedbd.triage.bug_report import read_moment
         from gedbd.triage.locating.answering import Shown, answer, open_configured
+        from gedbd.triage.locating.repository_index import AnswerLimits
 
         reports = read_queries(cfg.query, cfg.file)
-        shown = Shown(cfg.top_k, cfg.max_hunks, read_moment(cfg.before, "before"), cfg.json)
+        limits = AnswerLimits(cfg.top_k, cfg.max_places, cfg.top_commits, cfg.max_hunks)
+        shown = Shown(limits, read_moment(cfg.before, "before"), cfg.json)
         index = open_configured(cfg)
     answer(index, reports, shown)
 

@@ -52,7 +52,7 @@ class Bounds(NamedTuple):
 OPTIONS: dict[Bounds, str] = {
     Bounds(0, whole=True): """
         captioner.max_retries connections.keep_alive_s connections.shutdown_grace_s cross.folds
-        llm.max_retries max_hunks pairs.fill_to pairs.random_negatives patience scheduler.warmup_steps seed
+        llm.max_retries max_hunks max_places pairs.fill_to pairs.random_negatives patience scheduler.warmup_steps seed
         settings.changes_waiting settings.searches_waiting
     """,
     Bounds(1, whole=True): """
@@ -74,6 +74,7 @@ OPTIONS: dict[Bounds, str] = {
     Bounds(10, whole=True): "max_learnt",
     Bounds(300, whole=True): "encoder.vocab_size",  # 256 bytes and the special tokens
     Bounds(0, 65535, whole=True): "port",
+    Bounds(0, 50, whole=True): "top_commits",
     Bounds(1, 50, whole=True): "top_k",
     Bounds(1678, 2261, whole=True): "split.year",  # what timestamps of pandas can hold
     Bounds(0): """

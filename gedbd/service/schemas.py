@@ -256,9 +256,10 @@ def match_response(match: Match, threshold: float | None) -> MatchResponse:
 
 
 class LocateRequest(ReportDraft):
-    """A report whose inducing commits are searched for, among those before it if it has a date."""
+    """A report whose files and inducing commits are searched for; if it has a date, among those before it."""
 
-    top_k: int = Field(5, ge=1, le=MAX_TOP_K)
+    top_k: int = Field(5, ge=1, le=MAX_TOP_K, description="Files")
+    top_commits: int = Field(5, ge=0, le=MAX_TOP_K, description="Commits; 0 for none")
 
 
 def within_line(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -273,7 +274,7 @@ CutMessage = Annotated[str, AfterValidator(lambda text: text[:MAX_MESSAGE_LENGTH
 
 
 class LineResponse(BaseModel):
-    """A line of a hunk: ``sign`` is ``+``, ``-`` or a blank; ``spans`` are the places of the report's words."""
+    """A line of a hunk or place: ``sign`` is ``+``, ``-`` or a blank; ``spans`` are where the report's words are."""
 
     sign: str
     number: int
@@ -292,6 +293,42 @@ class HunkResponse(BaseModel):
     lines: list[LineResponse]
 
 
+class PlaceCommitResponse(BaseModel):
+    """A commit that last touched lines of a place. Authors are left out."""
+
+    id: str
+    created_at: datetime
+    title: CutLine
+    num_lines: int
+
+
+class PlaceResponse(BaseModel):
+    """Lines of a file that match: a function, whose name is in line ``header``, or others, where that is 0."""
+
+    path: CleanText
+    start: int
+    end: int
+    header: int
+    name: CutLine
+    score: float = Field(description="Comparable only within one file")
+    terms: list[CleanText]
+    lines: list[LineResponse]
+    is_named: bool = Field(description="Whether a stack trace names it")
+    commits: list[PlaceCommitResponse]
+
+
+class FileResponse(BaseModel):
+    """A file that the report may be about, and why; the first three have places."""
+
+    path: CleanText
+    rank: int
+    score: float = Field(description="Comparable only within one answer")
+    probability: float
+    explanation: list[CleanText]
+    contributions: dict[str, float]
+    places: list[PlaceResponse]
+
+
 class SuspectResponse(BaseModel):
     """A commit that may have induced the bug, and why. Authors are left out."""
 
@@ -306,8 +343,10 @@ class SuspectResponse(BaseModel):
 
 
 class LocateResponse(BaseModel):
-    """The most suspect commits, most suspect first.
+    """The files that the report is most likely about and the most suspect commits, each the first one first.
 
+    ``files_commit`` is the commit whose ``num_files`` source files were ranked; ``skipped_files`` counts others by
+    reason.
     ``statement`` says how often an inducing commit was among the first on the tracker's own history. ``problem`` says
     why the index of the repository may be out of date, and is empty if it is not.
     """
@@ -318,4 +357,8 @@ class LocateResponse(BaseModel):
     num_ranked: int
     statement: CleanText
     problem: CleanText
+    files_commit: str
+    num_files: int
+    skipped_files: dict[str, int]
+    files: list[FileResponse]
     changes: list[SuspectResponse]

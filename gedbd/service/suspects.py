@@ -1,4 +1,4 @@
-"""Suspect commits beside the duplicates, from the index of a repository that is kept up to date in the background."""
+"""Files and suspect commits beside the duplicates, from the index of a repository that a thread keeps up to date."""
 
 import logging
 from pathlib import Path
@@ -9,7 +9,7 @@ from gedbd.service.thread_pool import BackgroundWorker
 from gedbd.triage.bug_report import Report, check_report
 from gedbd.triage.locating.indexing import IndexLimits
 from gedbd.triage.locating.locating_queries import query_of
-from gedbd.triage.locating.repository_index import RepositoryIndex, open_repository
+from gedbd.triage.locating.repository_index import AnswerLimits, RepositoryIndex, open_repository
 from gedbd.triage.locating.tracker_ranker import TrackerRanker
 
 log = logging.getLogger("gedbd")
@@ -17,7 +17,7 @@ JOIN_S = 1.0  # how long shutdown waits for an update
 
 
 class SuspectFinder:
-    """Finds the suspect commits of reports while a thread adds new commits to the index.
+    """Finds the files and suspect commits of reports while a thread adds new commits to the index.
 
     An error of the repository is logged and told with each answer; the last state of the index answers meanwhile.
 
@@ -37,8 +37,13 @@ class SuspectFinder:
         """How often the ranker is right, in words."""
         return self._repository.ranker.statement
 
-    def find(self, report: Report, top_k: int) -> LocateResponse:
-        """The most suspect commits of a report; none before the first update is done.
+    def find(self, report: Report, top_k: int, top_commits: int = 5) -> LocateResponse:
+        """The files and most suspect commits of a report; none before the first update is done.
+
+        Args:
+            report: The report.
+            top_k: How many files.
+            top_commits: How many commits; 0 for none.
 
         Raises:
             ValueError: If the report has no text.
@@ -47,7 +52,12 @@ class SuspectFinder:
         check_report(report)
         query = query_of(report)
         try:
-            found = {"changes": self._repository.locate(query, top_k), **self._repository.facts(query)}
+            located = self._repository.locate(query, AnswerLimits(top_k=top_k, top_commits=top_commits))
+            found = (
+                located._asdict()
+                | {"files_commit": located.commit, "skipped_files": dict(located.skipped_files)}
+                | self._repository.facts(query)
+            )
         except (ValueError, OSError) as error:
             raise StoreUnavailable(f"the repository cannot be read at the moment: {_cause(error)}") from error
         found |= {"statement": self.statement, "problem": self.problem}

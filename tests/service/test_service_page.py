@@ -307,12 +307,17 @@ def test_suspect_commits_stand_below_the_candidates(opened, tmp_path: Path, widt
     expect(suspects).to_be_hidden()
     page.fill("#title", f"Large attachment: {NAMES[1]}Reader loses a line in count{NAMES[1]}")
     expect(page.get_by_role("option").first).to_be_visible()
-    expect(page.locator("#suspects-note")).to_contain_text("12 commits of project.git were ranked.")
+    expect(page.locator("#suspects-note")).to_contain_text("4 source files and 12 commits of project.git were ranked.")
     expect(page.locator("#suspects-note")).to_contain_text("was not measured on this tracker")
     first = page.locator("#suspect-list li", has_text=f"{NAMES[1]}Reader").first
     expect(first).to_contain_text(f"{NAMES[1]}Reader")
     first.locator("summary").first.click()
     expect(first.locator("pre").first).to_be_visible()
+    expect(first.locator("pre mark").first).to_be_visible()
+    first = page.locator("#file-list li").first
+    expect(first).to_contain_text(f"{NAMES[1]}Reader.java")
+    expect(first).to_contain_text("named in the report")
+    first.locator("summary").first.click()
     expect(first.locator("pre mark").first).to_be_visible()
     assert overflow(page) == 0
     page.fill("#title", "")

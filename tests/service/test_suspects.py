@@ -11,7 +11,7 @@ from gedbd.retrieval.changes.change_ranker import default_ranker
 from gedbd.service.app import create_app
 from gedbd.service.suspects import SuspectFinder, open_suspects
 from gedbd.triage.locating.backtesting.locating_tables import HIT_RATE, HitRate
-from gedbd.triage.locating.repository_index import Update
+from gedbd.triage.locating.repository_index import Located, Update
 from gedbd.triage.locating.tracker_ranker import NOT_MEASURED, TrackerRanker, fixes_as_json
 
 NUM_BUGS = 4
@@ -44,7 +44,7 @@ def client(index, finder):
 
 
 def test_the_inducing_commit_is_found_with_its_lines(client, repo):
-    answer = client.post("/api/locate", json={**REPORT, "top_k": 12})
+    answer = client.post("/api/locate", json={**REPORT, "top_k": 3, "top_commits": 12})
     assert answer.status_code == 200
     found = answer.json()
     assert found["repository"] == "project.git"
@@ -56,6 +56,14 @@ def test_the_inducing_commit_is_found_with_its_lines(client, repo):
     assert inducing["hunks"][0]["path"] == f"src/{NAMES[1]}Reader.java"
     lines = inducing["hunks"][0]["lines"]
     assert all(line["text"][start:end].isidentifier() for line in lines for start, end in line["spans"])
+    first, second, third = found["files"]
+    assert (first["path"], first["rank"]) == (f"src/{NAMES[1]}Reader.java", 1)
+    assert "named in the report" in first["explanation"]
+    assert first["probability"] > second["probability"] >= third["probability"]
+    (place, *_) = first["places"]
+    assert f"{NAMES[1]}Reader" in place["name"]
+    assert place["commits"][0]["title"].endswith(f"{NAMES[1]}Reader")
+    assert (found["files_commit"], found["num_files"], found["skipped_files"]) == (repo[1][-1], NUM_BUGS, {})
     assert "Ada" not in answer.text
     assert "ada@example.org" not in answer.text
 
@@ -76,7 +84,8 @@ def test_health_tells_whether_there_is_a_repository(client, client_of):
 
 
 def test_what_is_no_report_is_refused(client):
-    for body in ({}, {"title": " "}, {**REPORT, "top_k": 0}, {**REPORT, "author": "Ada"}):
+    wrong = ({**REPORT, "top_k": 0}, {**REPORT, "top_commits": -1}, {**REPORT, "author": "Ada"})
+    for body in ({}, {"title": " "}, *wrong):
         answer = client.post("/api/locate", json=body)
         assert answer.status_code == 422, body
         assert set(answer.json()) == {"detail"}
@@ -100,7 +109,7 @@ def test_commits_that_arrive_are_found_after_the_next_update(client, finder, rep
     ids = make_repository(repo[0], NUM_BUGS + 1)
     finder.update()
     named = {"title": f"{NAMES[NUM_BUGS]}Reader loses a line"}
-    found = client.post("/api/locate", json={**named, "top_k": 15}).json()
+    found = client.post("/api/locate", json={**named, "top_commits": 15}).json()
     assert found["num_commits"] == 15
     assert {change["id"] for change in found["changes"]} >= set(ids[-3:])
 
@@ -108,7 +117,8 @@ def test_commits_that_arrive_are_found_after_the_next_update(client, finder, rep
 def test_before_the_first_update_it_says_so(index, repo, tmp_path):
     opened = open_suspects(str(repo[0]), None, str(tmp_path / "other"))
     found = opened.find(index.get("12"), 5)
-    assert (list(found.changes), found.problem) == ([], "the repository is being indexed for the first time")
+    assert (found.files, found.changes) == ([], [])
+    assert found.problem == "the repository is being indexed for the first time"
 
 
 class Failing:
@@ -125,8 +135,8 @@ class Failing:
         self.twice.release()
         raise ValueError("the disk is on fire")
 
-    def locate(self, query, top_k=10):
-        return []
+    def locate(self, query, limits):
+        return Located()
 
     def facts(self, query):
         return {"repository": "r", "commit": "", "num_commits": 0, "num_ranked": 0}

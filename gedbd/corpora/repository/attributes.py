@@ -20,6 +20,8 @@ ATTRIBUTES = ".gitattributes"
 VENDORED = "vendored"
 GENERATED = "generated"
 BINARY = "binary"
+LINKS = "symbolic links"
+SUBMODULES = "submodules"
 LARGE = f"over {MAX_BYTES:,} bytes"
 MISSING = "missing from the repository"
 ASKED = ("linguist-vendored", "linguist-generated", "binary", "diff")
@@ -94,7 +96,7 @@ def source_paths(git: Git, commit: str) -> SourcePaths:
 def _reason(entry: TreeEntry, size: int | None, said: Mapping[str, str]) -> str:
     """Why an entry is left out; empty for a source file."""
     if not entry.is_file:
-        return {LINK_MODE: "symbolic links", SUBMODULE_MODE: "submodules"}.get(entry.mode, "of an unknown kind")
+        return {LINK_MODE: LINKS, SUBMODULE_MODE: SUBMODULES}.get(entry.mode, "of an unknown kind")
     if size is None:
         return MISSING
     reason = _said(said) or _by_name(entry.path, said)

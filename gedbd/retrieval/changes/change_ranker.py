@@ -118,7 +118,11 @@ class ChangeRanker:
 
         At most the commits of the shortlist are found. Arguments as of ``scores``.
         """
-        rows, table = self._table(query_features(history, query, fixes))
+        return self.find_in(query_features(history, query, fixes), top_k)
+
+    def find_in(self, features: QueryFeatures, top_k: int = 10) -> list[Suspect]:
+        """As ``find``, of features that are there already."""
+        rows, table = self._table(features)
         if not len(rows):
             return []
         scores = self.commits.predict(table)
@@ -148,7 +152,13 @@ class ChangeRanker:
             fixes: Fixed bugs of the tracker; None without.
             allowed: ``(P,)`` bool, which paths of the history may be found; None for all source files.
         """
-        files = query_features(history, query, fixes).files
+        return self.find_files_in(query_features(history, query, fixes), top_k, allowed)
+
+    def find_files_in(
+        self, features: QueryFeatures, top_k: int = 10, allowed: np.ndarray | None = None
+    ) -> list[SuspectFile]:
+        """As ``find_files``, of features that are there already."""
+        files = features.files
         if not len(files.paths):
             return []
         table = files.features[:, file_columns(self.content_free)]

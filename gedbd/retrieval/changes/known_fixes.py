@@ -7,11 +7,13 @@ import numpy as np
 import pandas as pd
 
 from gedbd.retrieval.changes.change_history import ChangeHistory, in_utc
-from gedbd.retrieval.changes.report_words import ReportWords
+from gedbd.retrieval.changes.report_words import ReportWords, report_words
 from gedbd.retrieval.changes.word_counts import Bm25Field, WordCounts
 from gedbd.retrieval.growing_arrays import RaggedArray
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.text.code_words import CodeWords
+
+MAX_SIMILAR = 10  # fixes whose reports count as similar to another one
 
 
 class KnownFix(NamedTuple):
@@ -76,6 +78,24 @@ class KnownFixes:
         vote = np.repeat(similarity / np.sqrt(self._paths.lengths[:count] + 1), self._paths.lengths[:count])
         is_path = changed < num_paths
         return np.bincount(changed[is_path], vote[is_path], num_paths).astype(np.float32)
+
+    def num_similar(self, title: str, description: str, moment: pd.Timestamp | None) -> np.ndarray:
+        """How many of the ``MAX_SIMILAR`` fixes with the most similar reports changed each path, by its row.
+
+        Args:
+            title: Title of the report.
+            description: Its description.
+            moment: Fixes before it count; None for all.
+
+        Returns:
+            ``(P,)``; paths that no fix changed may be missing at the end.
+        """
+        if not len(self):
+            return np.zeros(0, dtype=np.int64)
+        similarity = self._similarity(report_words(title, description), moment)
+        most = np.argsort(-similarity, kind="stable")[:MAX_SIMILAR]
+        rows = [self._paths[row] for row in most[similarity[most] > 0].tolist()]
+        return np.bincount(np.concatenate([np.empty(0, dtype=np.int64), *rows]))
 
     def _similarity(self, report: ReportWords, moment: pd.Timestamp | None) -> np.ndarray:
         """BM25 of the known reports, as a share of what words in no other report would score."""

@@ -1,4 +1,4 @@
-// The commits of the repository that may have induced the bug, below the candidates.
+// The files of the repository that a report may be about, and the commits that may have induced its bug.
 
 import { Problem, callService } from "./service.js";
 import { $, state } from "./state.js";
@@ -7,7 +7,7 @@ import { make } from "./text.js";
 const TOP_K = 5;
 const SHORT_ID = 10;
 
-/** Finds the suspect commits of a report; null hides them. */
+/** Finds the files and suspect commits of a report; null hides them. */
 export async function findSuspects(own, signal) {
   if (!state.locates || own === null) return ($("suspects").hidden = true);
   try {
@@ -19,15 +19,22 @@ export async function findSuspects(own, signal) {
       return;
     }
     showNote(error.message);
-    $("suspect-list").replaceChildren();
+    showLists([], []);
   }
 }
 
 function showSuspects(answer) {
-  const ranked = `${answer.num_ranked.toLocaleString("en")} commits of ${answer.repository} were ranked.`;
+  const files = `${answer.num_files.toLocaleString("en")} source files`;
+  const ranked = `${files} and ${answer.num_ranked.toLocaleString("en")} commits of ${answer.repository} were ranked.`;
   const problem = answer.problem && `Note: ${answer.problem}.`;
   showNote([ranked, answer.statement, problem].filter(Boolean).join(" "));
-  $("suspect-list").replaceChildren(...answer.changes.map(suspect));
+  showLists(answer.files, answer.changes);
+}
+
+function showLists(files, changes) {
+  $("file-list").replaceChildren(...files.map(file));
+  $("changes-title").hidden = !changes.length;
+  $("suspect-list").replaceChildren(...changes.map(suspect));
 }
 
 function showNote(text) {
@@ -35,10 +42,27 @@ function showNote(text) {
   $("suspects-note").textContent = text;
 }
 
+function file({ path, explanation, places }) {
+  const item = make("li", {}, make("p", { class: "title" }, path));
+  item.append(make("p", { class: "quiet" }, explanation.join("; ")), ...places.map(place));
+  return item;
+}
+
+function place({ path, start, end, name, lines, commits }) {
+  const head = make("summary", { class: "quiet" }, `${path}:${start}\u2013${end} ${name.trim()}`);
+  const text = make("pre", { class: "text", tabindex: "0" }, ...lines.flatMap(line));
+  return make("details", {}, head, text, ...commits.map((commit) => make("p", { dir: "auto" }, heading(commit), commit.title)));
+}
+
+/** The id and date of a commit. */
+function heading({ id, created_at }) {
+  const date = created_at.slice(0, 10).replaceAll("-", "\u2011");
+  const short = make("span", { class: "id", title: id }, id.slice(0, SHORT_ID));
+  return make("div", { class: "line" }, short, make("span", { class: "quiet" }, date));
+}
+
 function suspect(change) {
-  const date = change.created_at.slice(0, 10).replaceAll("-", "\u2011");
-  const id = make("span", { class: "id", title: change.id }, change.id.slice(0, SHORT_ID));
-  const item = make("li", {}, make("div", { class: "line" }, id, make("span", { class: "quiet" }, date)));
+  const item = make("li", {}, heading(change));
   item.append(make("p", { class: "title", dir: "auto" }, change.title || "(no message)"));
   if (change.explanation.length) item.append(make("p", { class: "quiet" }, change.explanation.join("; ")));
   item.append(...change.hunks.map(hunk));

@@ -15,14 +15,16 @@ from rich.console import Console
 from rich.text import Text
 
 from gedbd.configuration.command import INTERRUPTED_STATUS
+from gedbd.corpora.repository.attributes import BINARY, GENERATED, LINKS, SUBMODULES, VENDORED
 from gedbd.io.command_output import write_json_line
 from gedbd.io.console import open_console, print_line, printable, stage, wrap_cells
 from gedbd.triage.bug_report import Report
 from gedbd.triage.locating.hunks import MatchedHunk, MatchedLine
 from gedbd.triage.locating.indexing import IndexLimits
 from gedbd.triage.locating.located import LocatedChange
+from gedbd.triage.locating.located_files import LocatedPlace
 from gedbd.triage.locating.locating_queries import query_of
-from gedbd.triage.locating.repository_index import RepositoryIndex, open_repository
+from gedbd.triage.locating.repository_index import AnswerLimits, Located, RepositoryIndex, open_repository
 from gedbd.triage.locating.tracker_ranker import TrackerRanker
 
 SHORT_ID = 10
@@ -37,20 +39,18 @@ class Shown(NamedTuple):
     """What is shown of an answer, and how.
 
     Attributes:
-        top_k: Commits.
-        max_hunks: Matching hunks of each.
-        before: Only commits before this moment, UTC; None for those before the report.
+        limits: How much.
+        before: Only what was there before this moment, UTC; None for the report's date.
         json: A JSON object a line for programs, in the place of text for people.
     """
 
-    top_k: int
-    max_hunks: int
+    limits: AnswerLimits
     before: datetime | None
     json: bool
 
 
 def answer(index: RepositoryIndex, reports: Iterable[Report], shown: Shown) -> None:
-    """Brings the index up to date and prints the suspect commits of each report; warnings go to standard error.
+    """Brings the index up to date and prints the answer for each report; warnings go to standard error.
 
     Args:
         index: The index.
@@ -75,39 +75,105 @@ def _answer(index: RepositoryIndex, reports: Iterable[Report], shown: Shown) -> 
     print_notices(notices, update.warnings)
     for report in reports:
         query = query_of(report, shown.before)
-        changes = index.locate(query, shown.top_k, shown.max_hunks)
+        located = index.locate(query, shown.limits)
         facts = index.facts(query) | {"statement": index.ranker.statement}
-        print_notices(notices, index.warnings(query))
+        print_notices(notices, located.warnings)
         if shown.json:
-            write_json_line(as_json(report, changes, facts))
+            write_json_line(as_json(report, located, facts))
         else:
-            print_changes(console, report, changes, facts)
+            print_located(console, report, located, facts)
 
 
-def as_json(report: Report, changes: Sequence[LocatedChange], facts: dict[str, Any]) -> str:
+def as_json(report: Report, located: Located, facts: dict[str, Any]) -> str:
     """One line of ASCII for programs.
 
     Args:
         report: What was asked for: ``query``.
-        changes: ``changes``; ``title`` is the first line of ``message``, and ``spans`` of a line are the places of the
-            report's words in ``text``.
+        located: The answer: ``files``, ``changes`` and so on; ``title`` of a change is the first line of ``message``,
+            and ``spans`` of a line are the places of the report's words in ``text``.
         facts: Further fields, such as the state of the index.
     """
     query = {"issue_id": report.issue_id, "title": report.title, "created_at": report.created_at}
-    found = [{"title": change.title, **asdict(change)} for change in changes]
-    return json.dumps({"query": query, **facts, "changes": found}, default=datetime.isoformat)
+    files = {
+        "files_commit": located.commit,
+        "num_files": located.num_files,
+        "skipped_files": dict(located.skipped_files),
+        "files": [asdict(file) for file in located.files],
+    }
+    changes = [{"title": change.title, **asdict(change)} for change in located.changes]
+    return json.dumps({"query": query, **facts, **files, "changes": changes}, default=datetime.isoformat)
 
 
-def print_changes(console: Console, report: Report, changes: Sequence[LocatedChange], facts: dict[str, Any]) -> None:
-    """Prints a block for each commit: rank, id, date and title; reasons; the lines that match.
+def print_located(console: Console, report: Report, located: Located, facts: dict[str, Any]) -> None:
+    """Prints a block for each file, then one for each commit that may have induced the bug.
 
     Args:
         console: Where to print.
         report: What was asked for.
-        changes: The answer.
+        located: The answer.
         facts: See ``RepositoryIndex.facts``; ``statement`` says what was measured.
     """
     _print_wrapped(console, Text(), printable(f"{report.issue_id} {report.title}".strip()[:200]))
+    for file in located.files:
+        console.print()
+        console.print(Text(f"{file.rank:3} ", style="bold").append(printable(file.path), style="cyan"), soft_wrap=True)
+        _print_wrapped(console, Text(INDENT), printable("; ".join(file.explanation)))
+        for place in file.places:
+            _print_place(console, place)
+    if not located.files:
+        _print_wrapped(console, Text(), _why_no_file(located, facts))
+    if located.changes:
+        console.print()
+        console.print(Text("Commits that may have induced it", style="bold"))
+        _print_changes(console, located.changes)
+    console.print()
+    print_line(console, _closing_line(located, facts))
+
+
+def _why_no_file(located: Located, facts: dict[str, Any]) -> str:
+    if not facts["num_commits"]:
+        return "there are only merge commits: set merges=true"
+    if not facts["num_ranked"]:
+        return "no commit is older than the report"
+    if not located.num_files:
+        return f"no file of {located.commit[:SHORT_ID]} is source code by the ending of its name, so none is listed"
+    return "no source file shares a word with the report, so none is listed"
+
+
+def _closing_line(located: Located, facts: dict[str, Any]) -> str:
+    """How much was ranked and left out, and how often that is right."""
+    said = f"{facts['num_ranked']:,} of the {facts['num_commits']:,} commits up to {facts['commit'][:SHORT_ID]}"
+    if located.commit:
+        said = f"{located.num_files:,} source files of {located.commit[:SHORT_ID]} and {said}"
+    left_out = [_skipped(count, reason) for reason, count in sorted(located.skipped_files.items())]
+    if facts["num_merges"]:
+        left_out.append(f"{facts['num_merges']:,} merges")
+    return f"{said} were ranked{', without ' if left_out else ''}{', '.join(left_out)}. {facts['statement']}"
+
+
+def _skipped(count: int, reason: str) -> str:
+    """Such as: 2 binary files; 3 files over 1,000,000 bytes; 3 symbolic links."""
+    if reason in {VENDORED, GENERATED, BINARY}:
+        return f"{count:,} {reason} files"
+    return f"{count:,} {reason}" if reason in {LINKS, SUBMODULES} else f"{count:,} files {reason}"
+
+
+def _print_place(console: Console, place: LocatedPlace) -> None:
+    """Prints where a place is and its name, the lines that match, and its last commits."""
+    head = Text(INDENT) + Text.assemble((printable(place.path), "cyan"), f":{place.start}-{place.end}")
+    console.print(head, soft_wrap=True)  # whole, to be copied
+    shown = {line.number for line in place.lines}
+    if place.name and place.header not in shown:
+        number = f"{place.header:6}" if place.header else "    in"
+        _print_line(console, Text(f"{INDENT}{number}   {printable(place.name.strip())}", style="bold"))
+    _print_lines(console, place.lines)
+    for commit in place.commits:
+        line = Text(f"{INDENT}   last ").append(commit.id[:SHORT_ID], style="yellow")
+        _print_line(console, line.append(f" {commit.created_at:%Y-%m-%d}  {printable(commit.title)}", style="not bold"))
+
+
+def _print_changes(console: Console, changes: Sequence[LocatedChange]) -> None:
+    """Prints a block for each commit: rank, id, date and title; reasons; the lines that match."""
     for change in changes:
         console.print()
         head = Text(f"{change.rank:3} ", style="bold")
@@ -118,16 +184,6 @@ def print_changes(console: Console, report: Report, changes: Sequence[LocatedCha
         _print_wrapped(console, Text(INDENT), reasons)
         for hunk in change.hunks:
             _print_hunk(console, hunk)
-    if not changes:
-        console.print(
-            "no commit is older than the report"
-            if facts["num_commits"]
-            else "there are only merge commits: set merges=true"
-        )
-    console.print()
-    counts = f"{facts['num_ranked']:,} of the {facts['num_commits']:,} commits up to {facts['commit'][:SHORT_ID]}"
-    merges = f", {facts['num_merges']:,} merges left out" if facts["num_merges"] else ""
-    print_line(console, f"{counts} were ranked{merges}. {facts['statement']}")
 
 
 def print_notices(console: Console, notices: Sequence[str]) -> None:
@@ -142,8 +198,13 @@ def _print_hunk(console: Console, hunk: MatchedHunk) -> None:
     last = start + max(1, hunk.new_count or hunk.old_count) - 1
     place = Text(INDENT) + Text.assemble((printable(hunk.path), "cyan"), f":{start}-{last}")
     console.print(place, soft_wrap=True)  # whole, to be copied
-    indent = min((len(line.text) - len(line.text.lstrip()) for line in hunk.lines), default=0)
-    for line in hunk.lines:
+    _print_lines(console, hunk.lines)
+
+
+def _print_lines(console: Console, lines: Sequence[MatchedLine]) -> None:
+    """Prints lines without the blanks that all begin with."""
+    indent = min((len(line.text) - len(line.text.lstrip()) for line in lines), default=0)
+    for line in lines:
         _print_line(console, _line_text(line, indent, console.width))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
+from math import fsum
 from typing import NamedTuple
 
 from gedbd.corpora.repository.commits import Commit, FileChange, Hunk
@@ -117,13 +118,14 @@ def _match(
         terms = {word.word for word in shared}
         is_changed = line.sign != " "
         (changed if is_changed else unchanged).update(terms)
-        value = sum(weights[term] for term in terms) * (1.0 if is_changed else CONTEXT_WEIGHT)
+        # The exact sum: the order of a set differs between processes.
+        value = fsum(weights[term] for term in terms) * (1.0 if is_changed else CONTEXT_WEIGHT)
         spans = joined_spans([(word.start, word.end) for word in shared])
         lines.append((value, MatchedLine(line.sign, line.number, line.text, spans)))
     if not lines:
         return None
-    score = sum(weights[term] for term in changed)
-    score += CONTEXT_WEIGHT * sum(weights[term] for term in unchanged - changed)
+    score = fsum(weights[term] for term in changed)
+    score += CONTEXT_WEIGHT * fsum(weights[term] for term in unchanged - changed)
     best = sorted(range(len(lines)), key=lambda place: -lines[place][0])[:MAX_LINES]
     terms_in_order = sorted(changed | unchanged, key=lambda term: (-weights[term], term))[:MAX_TERMS]
     return MatchedHunk(

@@ -15,6 +15,7 @@ from gedbd.corpora.repository.git_command import Git
 from gedbd.corpora.repository.walk import WalkedCommit
 from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.change_ranker import Suspect
+from gedbd.text.words import WORD
 from gedbd.triage.locating.hunks import MatchedHunk, match_hunks, placed_words
 
 MAX_NAMED = 5  # words or files that a reason names
@@ -78,10 +79,20 @@ def read_changes(
     history: ChangeHistory,
     query: ChangeQuery,
     suspects: Sequence[Suspect],
+    weights: Mapping[str, float],
     limits: Limits,
     max_hunks: int,
-) -> list[LocatedChange]:
+) -> tuple[LocatedChange, ...]:
     """Reads the suspects from the repository and finds what they share with the report.
+
+    Args:
+        git: The repository.
+        history: The commits.
+        query: The report.
+        suspects: The suspects.
+        weights: See ``word_weights``.
+        limits: How much of a commit is read.
+        max_hunks: How many matching hunks of each are given.
 
     Raises:
         ValueError: A commit is no longer in the repository, or is damaged.
@@ -91,7 +102,6 @@ def read_changes(
     parents = _first_parents(git, ids)
     walked = [WalkedCommit(id_, parents[id_], date) for id_, date in zip(ids, dates, strict=True)]
     commits = [read.commit for read in read_commits(git, walked, limits)]
-    weights = word_weights(history, query)
     located = []
     for rank, (suspect, commit) in enumerate(zip(suspects, commits, strict=True), start=1):
         located.append(
@@ -107,12 +117,13 @@ def read_changes(
                 hunks=match_hunks(commit, weights, max_hunks),
             )
         )
-    return located
+    return tuple(located)
 
 
 def word_weights(history: ChangeHistory, query: ChangeQuery) -> dict[str, float]:
     """The words of a report that commits before it have, each with log(1 + N / n) for n of N commits."""
-    words = sorted({word.word for word in placed_words(f"{query.title}\n{query.description}")})
+    identifiers = set(WORD.findall(f"{query.title}\n{query.description}"))  # a log repeats its words
+    words = sorted({word.word for identifier in identifiers for word in placed_words(identifier)})
     num_before = history.num_before(query.created_at)
     numbers = np.array([text[0] for text in history.vocabulary([[word] for word in words], learn=False)], dtype="i4")
     frequencies = history.index.frequency(numbers, num_before)
@@ -153,11 +164,11 @@ def reasons(
     found = []
     names = _named_files(commit, query, weights)
     if names:
-        found.append(f"changes {_listed(names)}, named in the report")
+        found.append(f"changes {listed(names)}, named in the report")
     in_message = {word.word for word in placed_words(commit.message)} & set(weights)
     if in_message:
         rarest = sorted(in_message, key=lambda word: (-weights[word], word))
-        found.append(f"the message mentions {_listed(rarest)}")
+        found.append(f"the message mentions {listed(rarest)}")
     if query.created_at is not None:
         days = (query.created_at.to_pydatetime() - commit.created_at).days
         found.append(f"{days:,} days earlier")
@@ -199,6 +210,7 @@ def _named_files(commit: Commit, query: ChangeQuery, weights: Mapping[str, float
     return sorted(named, key=lambda stem: (-weights[stem.lower()], stem))
 
 
-def _listed(words: Sequence[str]) -> str:
+def listed(words: Sequence[str]) -> str:
+    """The first words of a list, and how many more there are."""
     more = f" and {len(words) - MAX_NAMED:,} more" if len(words) > MAX_NAMED else ""
     return ", ".join(words[:MAX_NAMED]) + more

@@ -6,9 +6,9 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import NamedTuple
 
 from gedbd.corpora.repository.blame import stored_name
 from gedbd.corpora.repository.git_command import Git, MissingObjectError, decode
@@ -23,7 +23,8 @@ ENTRY = re.compile(rb"([0-9a-f]{40,64}) \d+ (\d+) (\d+)\n")  # first line in thi
 BLAME = ("blame", "--no-textconv", "--no-ignore-revs-file", "-w", "-M", "--incremental")
 
 
-class PlaceCommit(NamedTuple):
+@dataclass(frozen=True)
+class PlaceCommit:
     """A commit that last touched lines of a place.
 
     Attributes:

@@ -48,10 +48,29 @@ class MatchedPlace:
     is_named: bool
 
 
-class _FramePlace(NamedTuple):
-    """A frame in a file, with its weight from 1, of the frame where the error was raised, down to 0."""
+class FileMatch(NamedTuple):
+    """What a file shares with a report.
+
+    Attributes:
+        terms: The words that it shares, those with the largest weight first.
+        places: The places that match best, the best first.
+    """
+
+    terms: tuple[str, ...] = ()
+    places: tuple[MatchedPlace, ...] = ()
+
+
+class FramePlace(NamedTuple):
+    """A frame in a file.
+
+    Attributes:
+        frame: The frame.
+        number: Its number from 1, of the frame where the error was raised.
+        weight: From 1, of that frame, down to 0.
+    """
 
     frame: Frame
+    number: int
     weight: float
 
 
@@ -62,7 +81,8 @@ def find_places(
     weights: Mapping[str, float],
     max_places: int,
     frames: Sequence[Frame] = (),
-) -> dict[str, tuple[MatchedPlace, ...]]:
+    max_files: int | None = None,
+) -> dict[str, FileMatch]:
     """The places of files that match a report best.
 
     The score of a place is the sum of the weights of its words, twice that of an identifier of several parts; the name
@@ -75,20 +95,23 @@ def find_places(
         weights: The words of the report, lower case, with their weights.
         max_places: How many places of a file.
         frames: The frames of the stack traces in the report.
+        max_files: Of how many of the files, the first ones, places are found; None for all.
 
     Returns:
-        The places of each path, the best first. There are none of what is no file, such as a symbolic link, of a file
-        that is binary, longer than ``MAX_BYTES`` or missing from a partial clone, and of one that shares no word.
+        The words and places of each path. There are none of what is no file, such as a symbolic link, of a file that is
+        binary, longer than ``MAX_BYTES`` or missing from a partial clone, and of one that shares no word.
 
     Raises:
         ValueError: There is no such commit, or it cannot be read.
     """
-    found: dict[str, tuple[MatchedPlace, ...]] = dict.fromkeys(paths, ())
-    named = _frames_of(frames, paths)
+    found = dict.fromkeys(paths, FileMatch())
+    named = frames_in(frames, paths)
+    placed = set(paths[:max_files])
     finder = _PlaceFinder(weights)
     for path, text in _read_texts(git, commit, paths):
-        places = finder.find(path, text, named[path])
-        found[path] = tuple(sorted(places, key=lambda place: -place.score)[:max_places])
+        places = finder.find(path, text, named[path]) if path in placed else ()
+        best = sorted(places, key=lambda place: -place.score)[:max_places]
+        found[path] = FileMatch(finder.terms(text), tuple(best))
     return found
 
 
@@ -114,7 +137,12 @@ class _PlaceFinder:
         self._shared_words = SharedWords(weights)
         self._max_score = 2 * EXACT_WEIGHT * sum(weights.values()) + 1.0  # more than any words give
 
-    def find(self, path: str, text: str, frames: Sequence[_FramePlace]) -> Iterator[MatchedPlace]:
+    def terms(self, text: str) -> tuple[str, ...]:
+        """The words that a text shares with the report, those with the largest weight first."""
+        found = {shared.word for word in set(WORD.findall(text)) for shared in self._shared_words(word)}
+        return tuple(sorted(found, key=lambda term: (-self._weights[term], term)))
+
+    def find(self, path: str, text: str, frames: Sequence[FramePlace]) -> Iterator[MatchedPlace]:
         """The places of a file that share a word or are named by a frame, in order."""
         lines = [line.removesuffix("\r")[:MAX_LINE_CHARS] for line in text.split("\n")]
         if not lines[-1]:
@@ -131,7 +159,7 @@ class _PlaceFinder:
                 yield place
 
     def _match(
-        self, path: str, section: Section, lines: Sequence[str], hits: set[str], frames: Sequence[_FramePlace]
+        self, path: str, section: Section, lines: Sequence[str], hits: set[str], frames: Sequence[FramePlace]
     ) -> MatchedPlace | None:
         terms: dict[str, float] = {}
         matched: dict[int, MatchedLine] = {}
@@ -170,7 +198,7 @@ class _PlaceFinder:
         )
 
 
-def _frames_of(frames: Sequence[Frame], paths: Sequence[str]) -> dict[str, list[_FramePlace]]:
+def frames_in(frames: Sequence[Frame], paths: Sequence[str]) -> dict[str, list[FramePlace]]:
     """The frames in each of some files: those with the most folders before the name in common with the file.
 
     A frame with a path has at least the last folder in common, so that the files of libraries do not count.
@@ -179,7 +207,7 @@ def _frames_of(frames: Sequence[Frame], paths: Sequence[str]) -> dict[str, list[
         frames: Frames in the order of the report.
         paths: Files.
     """
-    found: dict[str, list[_FramePlace]] = {path: [] for path in paths}
+    found: dict[str, list[FramePlace]] = {path: [] for path in paths}
     by_name = defaultdict(list)
     for path in found:
         by_name[PurePosixPath(path).name].append(path)
@@ -192,7 +220,7 @@ def _frames_of(frames: Sequence[Frame], paths: Sequence[str]) -> dict[str, list[
         for path, count in common.items():
             needed = min(2, path.count("/") + 1) if "/" in frame.file or "\\" in frame.file else 1
             if count == max(common.values()) and count >= needed:
-                found[path].append(_FramePlace(frame, 1 - place / len(ordered)))
+                found[path].append(FramePlace(frame, place + 1, 1 - place / len(ordered)))
     return found
 
 
@@ -209,14 +237,14 @@ def _num_common(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def _named_sections(
-    sections: Sequence[Section], lines: Sequence[str], frames: Sequence[_FramePlace]
-) -> dict[Section, list[_FramePlace]]:
+    sections: Sequence[Section], lines: Sequence[str], frames: Sequence[FramePlace]
+) -> dict[Section, list[FramePlace]]:
     """The section that each frame names.
 
     The line may be that of another version of the file: of the functions with the name of the frame's method, the one
     that is closest to the line counts; if there is none, the section of the line.
     """
-    found: dict[Section, list[_FramePlace]] = defaultdict(list)
+    found: dict[Section, list[FramePlace]] = defaultdict(list)
     for place in frames:
         line = place.frame.line or 0
         method = _method(place.frame)

@@ -11,17 +11,21 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from filelock import BaseFileLock, FileLock, Timeout
 
+from gedbd.corpora.repository.attributes import source_paths
 from gedbd.corpora.repository.git_command import Git
 from gedbd.io.files import UNFINISHED, replacing
 from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.change_ranker import default_ranker
+from gedbd.retrieval.changes.query_features import query_features
 from gedbd.triage.locating.indexing import IndexLimits, bring_up_to
 from gedbd.triage.locating.located import LocatedChange, read_changes, word_weights
+from gedbd.triage.locating.located_files import LocatedFile, RankedFiles, commit_before, read_files
 from gedbd.triage.locating.tracker_ranker import TrackerRanker
 
 SCHEMA = 4  # to be raised when the arrays or what they are made from change
@@ -120,7 +124,6 @@ def _header(stored: np.lib.npyio.NpzFile) -> Header:
 SNAPSHOT = "index.npz"
 CHECKPOINT = "unfinished.npz"
 LOCK = "index.lock"
-MAX_HUNKS = 2
 NO_SHARED_WORD = "no commit shares a word with the report, so the order means little"
 OTHER_HISTORY = "none of the reports that the ranker learnt from refers to a commit of this repository: it was"
 
@@ -140,6 +143,51 @@ class Update(NamedTuple):
     num_added: int = 0
     num_removed: int = 0
     warnings: tuple[str, ...] = ()
+
+
+class AnswerLimits(NamedTuple):
+    """How much is answered for a report.
+
+    Attributes:
+        top_k: Files.
+        max_places: Places of each of the first files.
+        top_commits: Commits that may have induced the bug; 0 for none, which saves their ranking.
+        max_hunks: Matching hunks of each commit.
+    """
+
+    top_k: int = 10
+    max_places: int = 2
+    top_commits: int = 5
+    max_hunks: int = 1
+
+
+class Located(NamedTuple):
+    """The answer for a report.
+
+    Attributes:
+        files: The files that it is most likely about, the first one first.
+        changes: The commits that may have induced its bug, the first one first.
+        commit: The id of the commit whose files were ranked; empty if none is older than the report.
+        num_files: How many files were ranked.
+        skipped_files: How many other entries that commit has, by reason; files that are no source code by the endings
+            of their names are not counted.
+        warnings: What the user should know about the answer, one sentence each.
+    """
+
+    files: tuple[LocatedFile, ...] = ()
+    changes: tuple[LocatedChange, ...] = ()
+    commit: str = ""
+    num_files: int = 0
+    skipped_files: Mapping[str, int] = MappingProxyType({})
+    warnings: tuple[str, ...] = ()
+
+
+class _Sources(NamedTuple):
+    """See ``SourcePaths``, of a commit."""
+
+    commit: str
+    paths: frozenset[str]
+    skipped: dict[str, int]
 
 
 def open_repository(
@@ -208,6 +256,7 @@ class RepositoryIndex:
         self.ranker = ranker
         self.limits = limits
         self._state = Snapshot(Header("", {}, is_complete=False, num_commits=0), ChangeHistory())
+        self._sources: _Sources | None = None
         self._is_checked = False  # whether the ranker is of this history
         self._updating = threading.Lock()
         self._ranking = threading.Lock()  # queries fill look-up tables of the history as they need them
@@ -247,29 +296,55 @@ class RepositoryIndex:
         told = () if self.ranker.is_of(self.history) else (OTHER_HISTORY,)
         return update._replace(warnings=(*update.warnings, *told))
 
-    def locate(self, query: ChangeQuery, top_k: int = 10, max_hunks: int = MAX_HUNKS) -> list[LocatedChange]:
-        """The commits before a report that are most suspect, the first one first.
+    def locate(self, query: ChangeQuery, limits: AnswerLimits | None = None) -> Located:
+        """The files that a report is most likely about, and the commits before it that may have induced its bug.
+
+        Files are ranked as they were at the report's date, see ``commit_before``.
 
         Args:
             query: The report.
-            top_k: How many.
-            max_hunks: How many matching hunks of each are given.
+            limits: How much is answered; None for the defaults.
 
         Raises:
             ValueError: A commit can no longer be read from the repository.
         """
-        history = self.history
-        if not len(history):
-            return []
+        limits = AnswerLimits() if limits is None else limits
+        state = self._state
+        history = state.history
+        if not history.num_before(query.created_at):
+            return Located()
+        commit = commit_before(self.git, state.header.commit, history, query)
+        sources = self._sources_at(commit)
+        ranker = self.ranker.ranker
         with self._ranking:
-            suspects = self.ranker.find(history, query, top_k)
-        return read_changes(self.git, history, query, suspects, self.limits.reading(), max_hunks)
+            allowed = np.array([path in sources.paths for path in history.table.paths], dtype=bool)
+            fixes = self.ranker.known_fixes(history)
+            features = query_features(history, query, fixes)
+            found = ranker.find_files_in(features, limits.top_k, allowed)
+            num_similar = fixes.num_similar(query.title, query.description, query.created_at)
+            suspects = ranker.find_in(features, limits.top_commits) if limits.top_commits else []
+            existing = history.index.existing(history.index.num_rows(features.num_commits))
+            is_candidate = existing & (history.index.is_source & allowed)[: len(existing)]
+        weights = word_weights(history, query)
+        ranked = RankedFiles(history, query, num_similar, found)
+        reading = self.limits.reading()
+        return Located(
+            files=read_files(self.git, commit, ranked, weights, limits.max_places),
+            changes=read_changes(self.git, history, query, suspects, weights, reading, limits.max_hunks),
+            commit=commit,
+            num_files=int(np.count_nonzero(is_candidate)),
+            skipped_files=sources.skipped,
+            warnings=() if weights else (NO_SHARED_WORD,),
+        )
 
-    def warnings(self, query: ChangeQuery) -> tuple[str, ...]:
-        """What the user should know about the answer for a report, one sentence each."""
-        history = self.history
-        is_empty = history.num_before(query.created_at) > 0 and not word_weights(history, query)
-        return (NO_SHARED_WORD,) if is_empty else ()
+    def _sources_at(self, commit: str) -> _Sources:
+        """The source files of a commit; those of the last one asked for are remembered."""
+        known = self._sources  # read once: another thread may replace it
+        if known is None or known.commit != commit:
+            found = source_paths(self.git, commit)
+            known = _Sources(commit, frozenset(found.paths), found.skipped)
+            self._sources = known
+        return known
 
     def facts(self, query: ChangeQuery) -> dict[str, Any]:
         """The state that answers.

@@ -50,11 +50,15 @@ class TrackerRanker:
 
     def find(self, history: ChangeHistory, query: ChangeQuery, top_k: int = 10) -> list[Suspect]:
         """See ``ChangeRanker.find``."""
+        return self.ranker.find(history, query, top_k, fixes=self.known_fixes(history))
+
+    def known_fixes(self, history: ChangeHistory) -> KnownFixes:
+        """The fixed reports with the commits of a history."""
         bound = self._bound  # read once: another thread may replace it
         if bound is None or bound[0] is not history:
             bound = (history, KnownFixes(history, self.fixes))
             self._bound = bound
-        return self.ranker.find(history, query, top_k, fixes=bound[1])
+        return bound[1]
 
     def is_of(self, history: ChangeHistory) -> bool:
         """Whether a fixed report names a commit of a history, or there are none."""

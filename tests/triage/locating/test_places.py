@@ -4,7 +4,7 @@ import pytest
 
 from gedbd.corpora.repository.git_command import Git
 from gedbd.text.stack_traces import find_frames
-from gedbd.triage.locating.places import MAX_BYTES, MAX_LINE_CHARS, find_places
+from gedbd.triage.locating.places import MAX_BYTES, MAX_LINE_CHARS, FileMatch, find_places
 
 SOURCE = b"""class QuotedParser {
     /** Reads a quote. */
@@ -53,7 +53,7 @@ def git(make_repository):
 
 
 def test_scores_lines_and_terms(git):
-    places = find_places(git, "main~1", [PATH], WEIGHTS, 5)[PATH]
+    places = find_places(git, "main~1", [PATH], WEIGHTS, 5)[PATH].places
     # The name of parseQuoted: 2 * 4 for the identifier, 1 + 2 for its parts, limit 0.5, and 8 for the name.
     assert [(place.start, place.end, place.header, place.score) for place in places] == [
         (2, 5, 3, 19.5),
@@ -70,18 +70,18 @@ def test_scores_lines_and_terms(git):
         (" ", 4, ((15, 20),)),
     ]
     assert not best.is_named
-    assert find_places(git, "main~1", [PATH], WEIGHTS, 1)[PATH] == places[:1]
-    assert find_places(git, "main", [PATH], WEIGHTS, 5) == {PATH: ()}
+    assert find_places(git, "main~1", [PATH], WEIGHTS, 1)[PATH].places == places[:1]
+    assert find_places(git, "main", [PATH], WEIGHTS, 5) == {PATH: FileMatch()}
 
 
 def test_frames_count_most(git):
     frames = find_frames(TRACE)
     found = find_places(git, "main~1", [PATH, "test/Main.java"], WEIGHTS, 5, frames)
-    first, second, third, _ = found[PATH]
+    first, second, third, _ = found[PATH].places
     assert (first.header, second.header, third.header) == (6, 9, 3)
     assert [first.is_named, second.is_named, third.is_named] == [True, True, False]
     assert [line.number for line in first.lines] == [7]
-    (main,) = found["test/Main.java"]  # it shares no word
+    (main,) = found["test/Main.java"].places  # it shares no word
     assert (main.header, main.terms, [(line.number, line.spans) for line in main.lines]) == (2, (), [(3, ())])
 
 
@@ -95,13 +95,13 @@ def test_frames_count_most(git):
     ],
 )
 def test_frames_of_python(git, frame, header):
-    places = find_places(git, "main", ["lib/json/decoder.py"], {}, 5, find_frames(frame))["lib/json/decoder.py"]
+    places = find_places(git, "main", ["lib/json/decoder.py"], {}, 5, find_frames(frame))["lib/json/decoder.py"].places
     assert [place.header for place in places] == ([] if header is None else [header])
 
 
 def test_python_names_the_last_call_last(git):
     trace = 'File "json/decoder.py", line 2, in decode\n  x\nFile "json/decoder.py", line 5, in other\n'
-    places = find_places(git, "main", ["lib/json/decoder.py"], {}, 5, find_frames(trace))["lib/json/decoder.py"]
+    places = find_places(git, "main", ["lib/json/decoder.py"], {}, 5, find_frames(trace))["lib/json/decoder.py"].places
     assert [place.header for place in places] == [4, 1]
 
 
@@ -109,10 +109,10 @@ def test_odd_files(git):
     paths = ["crlf.txt", "latin.txt", "binary.c", "large.txt", "long.js", "empty.py", "none.py", "src", "absent"]
     found = find_places(git, "main", paths, WEIGHTS, 5)
     assert list(found) == paths
-    assert [path for path, places in found.items() if places] == ["crlf.txt", "latin.txt", "long.js"]
-    assert found["crlf.txt"][0].lines[0].text == "quoted"
-    assert found["latin.txt"][0].lines[0].text == "größe quoted"
-    (line,) = found["long.js"][0].lines
+    assert [path for path, match in found.items() if match.places] == ["crlf.txt", "latin.txt", "long.js"]
+    assert found["crlf.txt"].places[0].lines[0].text == "quoted"
+    assert found["latin.txt"].places[0].lines[0].text == "größe quoted"
+    (line,) = found["long.js"].places[0].lines
     assert (line.number, len(line.text), line.spans) == (2, MAX_LINE_CHARS, ((0, 6),))
     assert find_places(git, "main", [], WEIGHTS, 5) == {}
 
@@ -126,4 +126,4 @@ def test_files_missing_from_a_partial_clone_have_no_places(git, make_repository,
     if not keeps_remote:
         made.git("-C", str(clone), "remote", "remove", "origin")
     found = find_places(Git(clone), "HEAD~1", [PATH, "crlf.txt"], WEIGHTS, 5)
-    assert [path for path, places in found.items() if places] == ["crlf.txt"]
+    assert [path for path, match in found.items() if match.places] == ["crlf.txt"]

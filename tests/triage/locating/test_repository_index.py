@@ -13,7 +13,7 @@ import gedbd.triage.locating.indexing as indexing
 from gedbd.corpora.repository.git_command import Git
 from gedbd.retrieval.changes.change_history import ChangeQuery
 from gedbd.triage.locating.indexing import IndexLimits, bring_up_to
-from gedbd.triage.locating.repository_index import CHECKPOINT, LOCK, SNAPSHOT, default_folder
+from gedbd.triage.locating.repository_index import CHECKPOINT, LOCK, SNAPSHOT, AnswerLimits, Located, default_folder
 
 QUOTED = ChangeQuery("Quoted values are cut", "parseQuoted of QuotedParser drops the delimiter")
 ONE_MORE = ("Sort columns", {"src/TablePrinter.java": b"class TablePrinter { void sort() { } }\n"})
@@ -30,9 +30,9 @@ def assert_same(index, other):
 def test_the_commit_that_shares_words_comes_first_with_its_lines(repository, open_index):
     index = open_index(repository)
     assert index.commit == ""
-    assert index.locate(QUOTED) == []
+    assert index.locate(QUOTED) == Located()
     assert index.update().num_added == 4
-    first, *others = index.locate(QUOTED, top_k=3)
+    first, *others = index.locate(QUOTED, AnswerLimits(top_commits=3)).changes
     assert (first.rank, first.title, first.num_files) == (1, "Parse quoted values", 2)
     assert first.created_at == datetime(2023, 11, 16, 22, 13, 20, tzinfo=UTC)
     assert "changes QuotedParser, named in the report" in first.explanation
@@ -49,18 +49,19 @@ def test_only_commits_before_the_report_are_ranked(repository, open_index):
     index = open_index(repository)
     index.update()
     moment = pd.Timestamp("2023-11-16T22:13:20Z")  # of the second commit
-    (only,) = index.locate(QUOTED._replace(created_at=moment))
+    (only,) = index.locate(QUOTED._replace(created_at=moment)).changes
     assert only.title == "Begin the project"
-    assert index.locate(QUOTED._replace(created_at=moment + pd.Timedelta(seconds=1)))[0].title == "Parse quoted values"
+    later = index.locate(QUOTED._replace(created_at=moment + pd.Timedelta(seconds=1)))
+    assert later.changes[0].title == "Parse quoted values"
     assert index.facts(QUOTED._replace(created_at=moment))["num_ranked"] == 1
 
 
 def test_a_report_that_shares_no_word_is_told(repository, open_index):
     index = open_index(repository)
-    assert index.warnings(QUOTED) == ()
+    assert index.locate(QUOTED).warnings == ()
     index.update()
-    assert index.warnings(QUOTED) == ()
-    (told,) = index.warnings(ChangeQuery("Zebra", "of the"))
+    assert index.locate(QUOTED).warnings == ()
+    (told,) = index.locate(ChangeQuery("Zebra", "of the")).warnings
     assert told.startswith("no commit shares a word with the report")
 
 
@@ -123,7 +124,7 @@ def test_the_history_is_that_of_one_commit_though_the_repository_changes(reposit
     monkeypatch.setattr(indexing, "_batches", changed_meanwhile)
     index.update()
     assert set(index.history.ids) == before
-    assert index.locate(QUOTED)[0].title == "Parse quoted values"
+    assert index.locate(QUOTED).changes[0].title == "Parse quoted values"
     monkeypatch.undo()
     index.update()
     assert set(index.history.ids) == repository.ids()
@@ -187,7 +188,7 @@ def test_a_reader_does_not_wait_for_another_process(repository, open_index):
         told = other.update().warnings
         assert "another process is updating the index" in told[0]
         assert other.commit == index.commit
-        assert other.locate(QUOTED)[0].title == "Parse quoted values"
+        assert other.locate(QUOTED).changes[0].title == "Parse quoted values"
     assert other.update().num_added == 1
 
 
@@ -200,7 +201,7 @@ def test_threads_ask_while_another_updates(repository, open_index):
     def ask():
         while not stop.is_set():
             try:
-                assert index.locate(QUOTED, top_k=1)[0].title == "Parse quoted values"
+                assert index.locate(QUOTED).changes[0].title == "Parse quoted values"
             except Exception as error:
                 errors.append(error)
 
@@ -251,7 +252,7 @@ def test_a_commit_in_many_files_and_one_without_a_change_are_indexed(make_reposi
     made.add(("", {}), ("many", {f"f{number}": b"word\n" for number in range(30)}))
     index = open_index(made)
     index.update()
-    found = index.locate(ChangeQuery("word", ""), top_k=5)
+    found = index.locate(ChangeQuery("word", "")).changes
     assert [change.num_files for change in found] == [30, 0]
     assert found[1].hunks == ()
     assert found[1].title == ""
@@ -295,7 +296,7 @@ def test_a_partial_clone_is_ranked_as_far_as_it_goes(repository, clone_partly, o
             "2 commits are left out: their objects are missing, as in a partial clone; git fetch --r"
         )
     # The first commit has another README, and the last one changes it.
-    assert {change.title for change in index.locate(QUOTED)} == {"Parse quoted values", "Print tables"}
+    assert {change.title for change in index.locate(QUOTED).changes} == {"Parse quoted values", "Print tables"}
     if not keeps_remote:
         clone.git("remote", "add", "origin", f"file://{repository.folder}")
     clone.git("fetch", "-q", "--refetch", "--no-filter", "origin")
