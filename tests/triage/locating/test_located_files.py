@@ -50,7 +50,7 @@ def reasons_of(index, query, shares, fixes=()):
 
 
 def test_each_reason(together):
-    fix = KnownFix("Quoted values", "", DATE - pd.Timedelta(days=1), (together.history.ids[0],), ())
+    fix = KnownFix("Quoted values", "", DATE - pd.Timedelta(days=1), (together.history.ids[0],))
     query = QUOTED._replace(description=f"of QuotedParser{TRACE}", created_at=DATE)
     found = reasons_of(together, query, dict.fromkeys(OF_REASONS, 1.0), [fix])
     assert found["src/QuotedParser.java"] == (
