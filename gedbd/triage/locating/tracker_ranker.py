@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import pandas as pd
 
-from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
-from gedbd.retrieval.changes.change_ranker import ChangeRanker, Suspect
+from gedbd.retrieval.changes.change_history import ChangeHistory
+from gedbd.retrieval.changes.change_ranker import ChangeRanker
 from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes
 from gedbd.triage.locating.backtesting.locating_tables import HIT_RATE, read_hit_rate
 
@@ -47,10 +47,6 @@ class TrackerRanker:
         fixes = _read(folder / FIXES, read_fixes)
         measured = (folder / HIT_RATE).is_file()
         return cls(ranker, fixes, read_hit_rate(folder).statements if measured else NOT_MEASURED)
-
-    def find(self, history: ChangeHistory, query: ChangeQuery, top_k: int = 10) -> list[Suspect]:
-        """See ``ChangeRanker.find``."""
-        return self.ranker.find(history, query, top_k, fixes=self.known_fixes(history))
 
     def known_fixes(self, history: ChangeHistory) -> KnownFixes:
         """The fixed reports with the commits of a history."""

@@ -58,7 +58,7 @@ def test_the_ranker_reads_the_fixes_of_the_history_that_is_asked_for():
     both = TrackerRanker(ranker, [FIX])
     for history in (make_history(5), make_history(8)):
         expected = ranker.find(history, query, 5, fixes=KnownFixes(history, [FIX]))
-        found = both.find(history, query, 5)
+        found = ranker.find(history, query, 5, fixes=both.known_fixes(history))
         assert [suspect.row for suspect in found] == [suspect.row for suspect in expected]
         np.testing.assert_array_equal([one.score for one in found], [one.score for one in expected])
 
