@@ -147,15 +147,17 @@ def _closing_line(located: Located, facts: dict[str, Any]) -> str:
         said = f"{located.num_files:,} source files of {located.commit[:SHORT_ID]} and {said}"
     left_out = [_skipped(count, reason) for reason, count in sorted(located.skipped_files.items())]
     if facts["num_merges"]:
-        left_out.append(f"{facts['num_merges']:,} merges")
+        left_out.append(f"merges ({facts['num_merges']:,})")
     return f"{said} were ranked{', without ' if left_out else ''}{', '.join(left_out)}. {facts['statement']}"
 
 
 def _skipped(count: int, reason: str) -> str:
-    """Such as: 2 binary files; 3 files over 1,000,000 bytes; 3 symbolic links."""
+    """Such as: binary files (1); files over 1,000,000 bytes (2); symbolic links (1)."""
     if reason in {VENDORED, GENERATED, BINARY}:
-        return f"{count:,} {reason} files"
-    return f"{count:,} {reason}" if reason in {LINKS, SUBMODULES} else f"{count:,} files {reason}"
+        reason = f"{reason} files"
+    elif reason not in {LINKS, SUBMODULES}:
+        reason = f"files {reason}"
+    return f"{reason} ({count:,})"
 
 
 def _print_place(console: Console, place: LocatedPlace) -> None:
