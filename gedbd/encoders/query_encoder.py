@@ -101,7 +101,7 @@ def can_convert(precision: str) -> bool:
 
 
 def stored_query_encoder(
-    folder: Path, made_of: str, precision: str, load: Callable[[], "LoadedEncoder"]
+    folder: Path, made_of: str, precision: str, load: Callable[[], "LoadedEncoder"], read_only: bool = False
 ) -> "QueryEncoder | LoadedEncoder":
     """The query encoder in a folder; if it is missing or damaged, the original is loaded and converted.
 
@@ -110,11 +110,14 @@ def stored_query_encoder(
         made_of: A hash of the model of the index.
         precision: ``float32`` or ``bfloat16``.
         load: Loads the original.
+        read_only: Write nothing.
 
     Returns:
-        The query encoder; the original if it cannot be converted, or its files cannot be written.
+        The query encoder; the original if it cannot be converted, or its files cannot or may not be written.
     """
     place = folder / f"{made_of}-{precision}"
+    if read_only:
+        return _read_or_load(place, load)
     if place.is_dir():
         try:
             return QueryEncoder(_read(place))
@@ -130,6 +133,16 @@ def stored_query_encoder(
     except OSError as error:
         log.warning("%s cannot be written, so each search loads PyTorch: %s", place, error)
         return original
+
+
+def _read_or_load(place: Path, load: Callable[[], "LoadedEncoder"]) -> "QueryEncoder | LoadedEncoder":
+    """The query encoder in a folder, or the original; writes nothing."""
+    try:
+        return QueryEncoder(_read(place))
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        reason = str(error).partition("\n")[0]
+        log.warning("%s cannot be used, so PyTorch is loaded; gedbd search writes it again: %s", place, reason)
+        return load()
 
 
 def is_convertible(encoder: "LoadedEncoder") -> bool:

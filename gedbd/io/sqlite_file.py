@@ -2,6 +2,10 @@
 
 Errors of SQLite become ``StoreUnavailable``: the file is locked or damaged, its disk is full or read-only. A file that
 cannot be written is opened for reading.
+
+A file may also be opened so that nothing is written, neither to it nor beside it. SQLite makes ``-wal`` and ``-shm``
+even to read. Where no other process has made them, the file is read as one that never changes, and whether it has
+changed is checked after each statement.
 """
 
 import logging
@@ -56,6 +60,7 @@ class SqliteFile:
         timeout_s: How long to wait for a lock that another process has.
         must_stay: Whether statements are refused once the file or its log was replaced or deleted, so that no change
             is lost.
+        read_only: Whether nothing is written, neither to the file nor beside it.
 
     Attributes:
         refusal: Why it is open for reading only; empty if it can be written.
@@ -65,18 +70,25 @@ class SqliteFile:
         ValueError: If it is a symbolic link of another user.
     """
 
-    def __init__(self, path: Path, cure: str, create: bool, timeout_s: float, must_stay: bool) -> None:
+    def __init__(
+        self, path: Path, cure: str, create: bool, timeout_s: float, must_stay: bool, read_only: bool = False
+    ) -> None:
         self.path = path
         self.refusal = ""
+        self._unchanging: tuple[object, ...] | None = None  # see ``_content_version``
         self._cure = cure
         self.create = create
+        self.read_only = read_only
         self._must_stay = False
         self._damage_logged = False
         self._turn = threading.RLock()
         try:
-            self._sqlite = self._connect("mode=rwc" if create else "mode=rw", timeout_s)
+            if read_only:
+                self._sqlite = self._connect_without_writing(timeout_s)
+            else:
+                self._sqlite = self._connect("mode=rwc" if create else "mode=rw", timeout_s)
         except sqlite3.DatabaseError as error:
-            if create or code_of(error) not in STILL_READABLE:
+            if create or read_only or code_of(error) not in STILL_READABLE:
                 raise self._unavailable(error) from error
             self._sqlite = self._connect_to_read(error, timeout_s)
             self.refusal = str(error)
@@ -102,6 +114,31 @@ class SqliteFile:
             connection.close()
             raise
         return connection
+
+    def _connect_without_writing(self, timeout_s: float) -> sqlite3.Connection:
+        """A connection that creates no file.
+
+        Raises:
+            StoreUnavailable: If a process was killed before its last changes reached the file.
+        """
+        self.refusal = "it is opened for reading only"
+        wal = wal_path(self.path)
+        if wal.exists() and self.path.with_name(f"{self.path.name}-shm").exists():
+            return self._connect("mode=ro", timeout_s)  # another process has made both, and may change the file
+        if wal.exists() and wal.stat().st_size:
+            raise StoreUnavailable(f"{wal} holds changes that are not in {self.path.name} yet: run gedbd search once")
+        self._unchanging = self._content_version()
+        return self._connect("immutable=1", timeout_s)
+
+    def _content_version(self) -> tuple[object, ...]:
+        """What differs once the file has another content: of which file it is, its size, time of change and log."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return (None, 0, 0, 0)
+        wal = wal_path(self.path)
+        size = wal.stat().st_size if wal.exists() else 0
+        return ((found.st_dev, found.st_ino), found.st_size, found.st_mtime_ns, size)
 
     def _connect_to_read(self, refused: sqlite3.DatabaseError, timeout_s: float) -> sqlite3.Connection:
         """A connection to a file that cannot be changed."""
@@ -223,6 +260,7 @@ class SqliteFile:
                 self._check_identity()
             try:
                 yield
+                self._check_unchanged()
             except (sqlite3.ProgrammingError, sqlite3.IntegrityError):
                 raise  # a bug of this package, not a state of the file
             except sqlite3.DatabaseError as error:
@@ -249,14 +287,25 @@ class SqliteFile:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether there is another file at the path now, or none."""
+        """Whether there is another file at the path now, or none; or another content, if it is read as unchanging."""
+        if self._unchanging is not None:
+            return self._content_version() != self._unchanging
         return file_identity(self.path) != self._identity[0]
 
     @property
     def is_log_kept(self) -> bool:
         """Whether the write-ahead log at the path is still that of the open file."""
         wal = self._identity[1]
-        return wal is not None and file_identity(wal_path(self.path)) == wal
+        return self._unchanging is None and wal is not None and file_identity(wal_path(self.path)) == wal
+
+    def _check_unchanged(self) -> None:
+        """Raises StoreUnavailable if a file that is read as unchanging has changed in its place."""
+        if self._unchanging is None:
+            return
+        found = self._content_version()
+        # The open file stays as it is if another one takes its place.
+        if found[0] == self._unchanging[0] and found != self._unchanging:
+            raise StoreUnavailable(f"{self.path} has changed while it was read: try again", 1)
 
     def _check_identity(self) -> None:
         if not self._must_stay:

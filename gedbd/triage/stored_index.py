@@ -56,16 +56,17 @@ class StoredIndex:
     Args:
         folder: The folder of the file.
         load: Loads the encoder and the model from an open file.
+        read_only: Whether nothing is written to the folder; methods that change the index raise ``StoreUnavailable``.
 
     Raises:
         ValueError: If there is no index, or it is damaged.
     """
 
-    def __init__(self, folder: Path, load: LoadModel) -> None:
+    def __init__(self, folder: Path, load: LoadModel, read_only: bool = False) -> None:
         self.folder = folder
         self._limits: threadpool_limits | None = None
         try:
-            self._current = CurrentState(folder / FILE, load)
+            self._current = CurrentState(folder / FILE, load, read_only)
         except StoreUnavailable as error:
             raise ValueError(str(error)) from error
         self._compaction = Compaction(folder / FILE, self._current.read_again)
@@ -114,6 +115,11 @@ class StoredIndex:
         """A stored report, None if there is none."""
         one = without_surrogates(issue_id)
         return self._current.latest().reader.reports([one]).get(one)
+
+    @property
+    def memory(self) -> InMemoryIndex:
+        """What is held in memory of the stored reports, after the last change of the file."""
+        return self._current.latest().memory
 
     def vectors(self) -> tuple[list[str], np.ndarray]:
         """Ids of all N stored reports, and their vectors ``(N, D)``, float32 unit rows."""
@@ -265,7 +271,11 @@ class StoredIndex:
 
 @stage("open the index")
 def open_index(
-    folder: str | Path, cache_dir: str, backend: DictConfig | None = None, given: GivenEncoder | None = None
+    folder: str | Path,
+    cache_dir: str,
+    backend: DictConfig | None = None,
+    given: GivenEncoder | None = None,
+    read_only: bool = False,
 ) -> StoredIndex:
     """Opens an index. Until it is closed, the linear algebra of NumPy runs on one thread.
 
@@ -274,6 +284,7 @@ def open_index(
         cache_dir: Where 8-bit models are kept.
         backend: Encodes queries instead of the backend that has encoded the stored reports.
         given: The encoder, where the index was built with an object in Python.
+        read_only: Whether nothing is written to the folder.
 
     Raises:
         ValueError: If there is no index, or it is damaged or of another version.
@@ -285,7 +296,10 @@ def open_index(
     # Encoders have threads of their own; those of BLAS would compete with them for the same cores.
     limits = threadpool_limits(1, user_api="blas")
     try:
-        index = StoredIndex(folder, lambda store: load_model(store, str(folder), cache_dir, backend, given))
+        source = str(folder)
+        index = StoredIndex(
+            folder, lambda store: load_model(store, source, cache_dir, backend, given, read_only), read_only
+        )
     except BaseException:
         limits.restore_original_limits()
         raise

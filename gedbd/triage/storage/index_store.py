@@ -76,16 +76,22 @@ class IndexStore(SqliteFile):
         create: Create it if there is none.
         timeout_s: How long to wait for a lock that another process has.
         must_stay: See ``SqliteFile``.
+        read_only: See ``SqliteFile``.
 
     Raises:
         ValueError: If it is not an index, has another format, is damaged, or cannot be opened.
     """
 
     def __init__(
-        self, path: Path, create: bool = True, timeout_s: float = LOCK_TIMEOUT_S, must_stay: bool = False
+        self,
+        path: Path,
+        create: bool = True,
+        timeout_s: float = LOCK_TIMEOUT_S,
+        must_stay: bool = False,
+        read_only: bool = False,
     ) -> None:
         try:
-            super().__init__(path, CURE, create, timeout_s, must_stay)
+            super().__init__(path, CURE, create, timeout_s, must_stay, read_only)
         except StoreUnavailable as error:
             cause = error.__cause__
             if isinstance(cause, sqlite3.Error) and (code_of(cause) == sqlite3.SQLITE_NOTADB or not path.exists()):
@@ -104,7 +110,7 @@ class IndexStore(SqliteFile):
         missing = sorted(TABLES - tables)
         if version and missing:
             raise damaged(self.path, f"it has no table {missing[0]}")
-        if self.create or version:
+        if not self.read_only and (self.create or version):
             self.enable_wal()
 
     def _version(self) -> int:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.io.sqlite_file import StoreUnavailable, file_identity
+from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, StoreUnavailable, file_identity
 from gedbd.triage.report_encoder import BatchingEncoder
 from gedbd.triage.storage.cache_files import read_cache, read_index
 from gedbd.triage.storage.in_memory import InMemoryIndex
@@ -112,13 +112,15 @@ class CurrentState:
     Args:
         path: The index file.
         load_model: Loads the encoder and the model that are stored in it.
+        read_only: See ``SqliteFile``.
 
     Raises:
         StoreUnavailable: If there is no index, or it is damaged.
     """
 
-    def __init__(self, path: Path, load_model: LoadModel) -> None:
+    def __init__(self, path: Path, load_model: LoadModel, read_only: bool = False) -> None:
         self._path = path
+        self._read_only = read_only
         self._load_model = load_model
         self._turn = threading.RLock()
         self._failure: FailedRead | None = None
@@ -229,17 +231,21 @@ class CurrentState:
         with ExitStack() as opened:
             identity = file_identity(self._path)
             try:
-                writer = opened.enter_context(closing(IndexStore(self._path, create=False, must_stay=True)))
-                reader = opened.enter_context(closing(IndexStore(self._path, create=False, timeout_s=READ_TIMEOUT_S)))
+                writer = opened.enter_context(closing(self._connect(must_stay=not self._read_only)))
+                reader = opened.enter_context(closing(self._connect(timeout_s=READ_TIMEOUT_S)))
             except ValueError as error:
                 raise StoreUnavailable(str(error)) from error
             if file_identity(self._path) != identity:
                 raise StoreUnavailable(f"{self._path} is being replaced: try again in a moment")
-            if writer.refusal:
+            if writer.refusal and not self._read_only:
                 log.warning("%s is opened for reading only (%s)", self._path, writer.refusal)
             state = self._read(writer, reader)
             opened.pop_all()  # nothing failed: both connections stay open
         return state
+
+    def _connect(self, timeout_s: float = LOCK_TIMEOUT_S, must_stay: bool = False) -> IndexStore:
+        """A connection to the file."""
+        return IndexStore(self._path, False, timeout_s, must_stay, self._read_only)
 
     def _open_replacement(self) -> StoredState:
         """Opens the file that has replaced the open one."""
@@ -268,7 +274,7 @@ class CurrentState:
         # Before reading: a change after this line makes the state stale, and it is read again.
         version = reader.changes
         try:
-            with closing(IndexStore(self._path, create=False, timeout_s=READ_TIMEOUT_S)) as store, store.snapshot():
+            with closing(self._connect(timeout_s=READ_TIMEOUT_S)) as store, store.snapshot():
                 if store.is_empty:
                     raise ValueError(f"{self._path} is empty because building it was interrupted: build it again")
                 if former is None:

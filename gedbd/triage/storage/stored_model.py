@@ -88,7 +88,12 @@ def with_stored_boilerplate(text: Text, about: dict[str, str], path: Path | str)
 
 
 def load_model(
-    store: ReportStore, source: str, cache_dir: str, backend: DictConfig | None, given: GivenEncoder | None = None
+    store: ReportStore,
+    source: str,
+    cache_dir: str,
+    backend: DictConfig | None,
+    given: GivenEncoder | None = None,
+    read_only: bool = False,
 ) -> tuple[ReportEncoder, TriageModel]:
     """The encoder and the model that an index holds.
 
@@ -98,6 +103,7 @@ def load_model(
         cache_dir: Where 8-bit models are kept.
         backend: Encodes queries instead of the backend that has encoded the stored reports.
         given: The encoder, where the index was built with an object in Python.
+        read_only: Whether a converted encoder that is missing stays so; PyTorch is loaded then.
 
     Raises:
         ValueError: If a part of the model is missing, damaged or of another version, or an argument does not fit.
@@ -127,7 +133,9 @@ def load_model(
         return encoder
 
     folder = encoder_folder(store, cache_dir)
-    encoder = load() if is_given(settings.encoder) else query_encoder(settings.backend, folder, about["model"], load)
+    if is_given(settings.encoder):
+        return _report_encoder(load(), settings, about, store.path), matching
+    encoder = query_encoder(settings.backend, folder, about["model"], load, read_only)
     return _report_encoder(encoder, settings, about, store.path), matching
 
 
@@ -139,7 +147,7 @@ def encoder_folder(store: ReportStore, cache_dir: str) -> Path:
 
 
 def query_encoder(
-    backend: DictConfig, folder: Path, model: str, load: Callable[[], "LoadedEncoder"]
+    backend: DictConfig, folder: Path, model: str, load: Callable[[], "LoadedEncoder"], read_only: bool = False
 ) -> "QueryEncoder | LoadedEncoder":
     """The encoder of queries: the converted one in a folder where OpenVINO can run it, else the original.
 
@@ -148,13 +156,14 @@ def query_encoder(
         folder: See ``encoder_folder``.
         model: Identifies the model of the index.
         load: Loads the original.
+        read_only: See ``stored_query_encoder``.
     """
     precision = backend.get("precision", EXACT)
     if backend.get("_target_") in CONVERTED_BACKENDS and precision in CONVERTED_PRECISIONS:
         from gedbd.encoders.query_encoder import can_convert, stored_query_encoder
 
         if can_convert(precision):
-            return stored_query_encoder(folder, model, precision, load)
+            return stored_query_encoder(folder, model, precision, load, read_only)
     encoder = load()
     encoder.model.eval()
     return encoder
