@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from gedbd.corpora.urls import web_url
 from gedbd.io.console import printable, printable_line
 from gedbd.retrieval.reports.report_features import EPOCH
-from gedbd.triage.answer import NOTHING_SHARED
+from gedbd.triage.answer import LIKELY, NOTHING_SHARED
 from gedbd.triage.bug_report import (
     MAX_DESCRIPTION_LENGTH,
     MAX_TITLE_LENGTH,
@@ -127,6 +127,9 @@ class FindAnswer(IndexFields):
     """The most likely duplicates, the most likely first."""
 
     untrusted_text: Literal[True] = UNTRUSTED
+    nothing_likely: bool = Field(
+        description=f"Whether every probability is below {LIKELY:g}: the matches are only the closest reports then"
+    )
     matches: list[MatchAnswer]
 
 
@@ -183,7 +186,12 @@ def find_duplicates(index: StoredIndex, asked: FindInput) -> FindAnswer:
         report = stored_report(index, asked.id)
     check_report(report)
     matches = index.search(report, asked.top_k)
-    return FindAnswer(**index_fields(index), untrusted_text=True, matches=[match_answer(match) for match in matches])
+    return FindAnswer(
+        **index_fields(index),
+        untrusted_text=True,
+        nothing_likely=all(match.probability < LIKELY for match in matches),
+        matches=[match_answer(match) for match in matches],
+    )
 
 
 def get_report(index: StoredIndex, asked: GetInput) -> ReportAnswer:

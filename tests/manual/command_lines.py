@@ -49,6 +49,8 @@ def run_line(words: Sequence[str]) -> None:
     if words[:2] == ["gedbd", "serve"]:
         with service(words) as address:
             assert requests.get(f"{address}/api/health", timeout=20).ok
+    elif words[:2] == ["gedbd", "mcp"]:
+        run_in_bash(f"{shlex.join(words)} < /dev/null")
     elif words[0] == "gedbd":
         call(words)
     else:

@@ -10,6 +10,7 @@ NOT_RUN = {
         "uv pip install --constraint constraints.txt dist/gedbd-*.whl",
         "uvx --constraints constraints.txt --from dist/gedbd-*.whl gedbd --help",
         "pip install 'gedbd[serve]'",
+        "pip install 'gedbd[mcp]'",
         "pip install 'gedbd[export]'",
         "pip install 'gedbd[captions]'",
         "pip install 'gedbd[postgres]'",

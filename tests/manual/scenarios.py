@@ -92,6 +92,9 @@ SCENARIOS = {
             "gedbd train": SHORT,
         },
     ),
+    "docs/guides/agents.md": Scenario(
+        before=("gedbd index dataset=demo out=my-index",), options={"gedbd index": "encoder=tiny"}, quick=True
+    ),
     "docs/guides/localization.md": Scenario(files=(prepared.repository,), quick=True),
     "docs/guides/training.md": Scenario(
         files=(

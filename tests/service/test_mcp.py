@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -24,11 +25,14 @@ import gedbd.commands.mcp
 from gedbd.service.mcp_answers import (
     MAX_SHOWN_DESCRIPTION,
     MAX_SHOWN_TITLE,
+    FindAnswer,
     FindInput,
+    MatchAnswer,
     find_duplicates,
     known_members,
     state_of,
 )
+from gedbd.service.mcp_server import TOOLS
 from gedbd.triage.bug_report import Report
 from gedbd.triage.stored_index import StoredIndex, open_index
 
@@ -158,11 +162,12 @@ def test_known_duplicates_are_found_as_the_search_finds_them(client, index):
 
 def test_a_match_names_the_report_that_it_is_known_to_duplicate(client, index):
     report = index.get("1102")
-    (match,) = client.call(
-        "find_duplicates", title=report.title, description=report.description, top_k=1
-    ).structured_content["matches"]
+    asked = {"title": report.title, "description": report.description, "top_k": 1}
+    answer = client.call("find_duplicates", **asked).structured_content
+    (match,) = answer["matches"]
     oldest = known_members(index.memory, "1102")[0]
     assert (match["id"], match["duplicate_of"]) == ("1102", oldest)
+    assert answer["nothing_likely"] is (match["probability"] < 0.05)
     assert oldest in match["known_duplicates"]
 
 
@@ -174,6 +179,7 @@ def test_an_answer_says_what_was_measured_and_how_old_the_index_is(client, index
     assert answer["indexed_reports"] == len(index) == 426
     assert answer["newest_report"] == "2024-12-20T00:00:00Z"
     assert len(answer["matches"]) == 5
+    assert answer["nothing_likely"] is True
 
 
 def test_hostile_text_is_returned_as_data(client):
@@ -338,3 +344,13 @@ def test_the_state_of_a_report(status, resolution, day, state):
 def test_a_long_title_is_cut(index):
     answer = find_duplicates(index, FindInput(title="x", top_k=50))
     assert max(len(match.title) for match in answer.matches) <= MAX_SHOWN_TITLE
+
+
+def test_the_skill_names_fields_that_answers_have():
+    page = (Path(__file__).parents[2] / "skills" / "gedbd" / "SKILL.md").read_text(encoding="utf-8")
+    front = re.fullmatch(r"---\nname: gedbd\ndescription: ([^\n]+)\n---\n.*", page, re.DOTALL)
+    assert front is not None
+    assert len(front[1]) <= 1024  # the limit of clients
+    named = set(re.findall(r"`(\w+)`", page))
+    fields = set(FindAnswer.model_fields) | set(MatchAnswer.model_fields) | set(FindInput.model_fields)
+    assert named <= fields | {tool.name for tool in TOOLS}
