@@ -7,6 +7,7 @@ written to it.
 
 import logging
 import signal
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -157,7 +158,7 @@ def attempt(tool: IndexTool, index: StoredIndex, asked: BaseModel) -> BaseModel:
             return tool.answer(index, asked)
         except StoreUnavailable as error:
             log.warning("%s", error)
-            anyio.from_thread.run(anyio.sleep, RETRY_S)
+            time.sleep(RETRY_S)
     return tool.answer(index, asked)
 
 

@@ -44,6 +44,20 @@ def test_a_change_in_place_is_noticed(at_rest, reader):
             store.count()
 
 
+def test_a_log_that_a_reader_outlived_is_read(at_rest, reader):
+    with closing(open_folder(at_rest.parent, reader)) as index:
+        index.add([Report("A new report", issue_id="new")])
+        beside = IndexStore(at_rest, create=False, read_only=True)
+    assert beside.count() == 21
+    beside.close()  # it may not delete the log, which has the last change
+    assert wal_path(at_rest).stat().st_size
+    with closing(IndexStore(at_rest, create=False, read_only=True)) as store:
+        assert store.count() == 21
+    with closing(open_folder(at_rest.parent, reader)) as index:
+        assert len(index) == 21
+    assert not wal_path(at_rest).exists()
+
+
 def test_a_replaced_file_can_be_read_on(at_rest):
     with closing(IndexStore(at_rest, create=False, read_only=True)) as store:
         at_rest.rename(at_rest.with_name("former"))
