@@ -13,7 +13,6 @@ from gedbd.configuration.locations import PACKAGE_DIR
 from gedbd.io.console import print_help
 
 COMPLETION_FLAGS = ("-sc", "--shell-completion")
-USAGE_STATUS = 2  # exit status of a wrong usage, by the shells' convention
 WIDTH = 80
 NAME_WIDTH = 16
 TRAIN = "train"  # the one command beside the package: Lightning starts further processes by its module
@@ -32,6 +31,8 @@ def main() -> None:
         near = get_close_matches(first, command_names(), n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else "gedbd --help lists all commands"
         print(f"error: unknown command {first}: {hint}", file=sys.stderr)
+        from gedbd.configuration.command import USAGE_STATUS  # it imports Hydra
+
         raise SystemExit(USAGE_STATUS)
     elif set(COMPLETION_FLAGS) & set(rest):
         run_completion(first, rest)

@@ -7,10 +7,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 import gedbd
 from gedbd.__main__ import command_names, main, overview
 from gedbd.configuration.locations import CONF_DIR
+from gedbd.triage.storage.index_folder import LOCK
 
 ROOT = Path(CONF_DIR).parent
 SCRIPT = "import sys; sys.argv[0] = '/usr/bin/gedbd'; from gedbd.__main__ import main; main()"
@@ -68,6 +70,28 @@ def test_a_reader_that_stops_early_is_no_error(words):
     assert (status, err) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        ("describe --json --dataset=demo", 0, ""),
+        ("search --version", 0, ""),
+        ("search index=nowhere crash", 1, "error: nowhere: no index.sqlite there"),
+        ("search index=nowhere top_k=x crash", 2, "error: top_k=x must be a whole number"),
+        ("index --out my-index", 2, "error: --out: an option is written out=, such as out=my-index"),
+        ("judge run=latest", 2, "error: run=latest: no finished run of gedbd backtest in outputs/"),
+        ("compare --cfg nothing", 2, "usage: "),
+        ("index dataset=demo out=held", 75, "error: held: the index is updated with a corpus by "),
+    ],
+)
+def test_exit_statuses(words, status, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "held").mkdir()
+    with FileLock(tmp_path / "held" / LOCK):
+        given, _, err = start(*words.split())
+    assert (given, err.startswith(message)) == (status, True), err
+    assert bool(err) == bool(message)
+
+
 def test_an_unknown_command_names_the_closest():
     assert start("serach") == (2, "", "error: unknown command serach: did you mean search?\n")
     assert start("xyzzy") == (2, "", "error: unknown command xyzzy: gedbd --help lists all commands\n")
@@ -79,7 +103,7 @@ def test_a_command_runs_as_with_python_m(tmp_path, monkeypatch):
     assert (status, err) == (0, "")
     assert "425" in out
     assert list(tmp_path.iterdir()) == []
-    assert start("describe", "dataset=dmo")[0] == 1
+    assert start("describe", "dataset=dmo")[0] == 2
 
 
 def test_further_processes_are_started_by_the_name_of_the_module(monkeypatch):

@@ -24,6 +24,18 @@ table print one JSON document instead, with all digits, and everything else on s
 are not wrapped unless `COLUMNS` is set. `eval "$(gedbd train -sc install=bash)"` completes commands, options and
 choices in Bash.
 
+Options may also be written `--name=value`, and `json=true` as `--json`. `run=latest` is the newest finished run in
+`outputs/` that the command can use: of `gedbd backtest` for `gedbd index`, of `gedbd train` for `gedbd export`. The
+command prints which folder that is; `run=./latest` is a folder of that name.
+
+| exit status | meaning |
+|---|---|
+| 0 | done |
+| 1 | an error, in one line on standard error |
+| 2 | the command line was refused before the command began: an unknown command, option or flag, or a wrong value |
+| 75 | another process uses the folder: try again later |
+| 130, 143 | interrupted by Ctrl-C (SIGINT), or ended by SIGTERM |
+
 This page lists the options of each command; the choices of a group, and their options, are in [Options](options.md).
 """.strip()
 

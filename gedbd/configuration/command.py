@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,21 +19,27 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
+from gedbd import __version__
 from gedbd.configuration.errors import CommandError, error_line, written_places
-from gedbd.configuration.help import command_help
+from gedbd.configuration.help import command_help, option_words
+from gedbd.configuration.latest_run import with_latest_run
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.option_types import check_values
 from gedbd.configuration.options import check_command_line, delete_unused, without_hydra
-from gedbd.configuration.positional import MULTIRUN_FLAGS, flags_anywhere
+from gedbd.configuration.positional import MULTIRUN_FLAGS, check_flags, flags_anywhere, gnu_options
 from gedbd.configuration.resolvers import is_own, own_folders, register_resolvers
 from gedbd.io.command_output import json_output
-from gedbd.io.console import print_help, printable, stage, take_flags, verbosity
+from gedbd.io.console import SEPARATOR, print_help, printable, stage, take_flags, verbosity
 from gedbd.io.files import private_files
+from gedbd.io.locks import LockedError
 
 # Hydra's own help lists options without their comments.
 HELP_FLAGS = {"-h", "--help"}
+VERSION_FLAG = "--version"
 # It logs a target that cannot be imported in several lines, before ``mistakes_in_one_line`` reports it.
 LOOKUP_LOGGER = "hydra.utils"
+USAGE_STATUS = 2  # of a command line that is refused before the command begins, by the shells' convention
+IN_USE_STATUS = 75  # of a folder that another process holds: EX_TEMPFAIL of sysexits.h, try again later
 INTERRUPTED_STATUS = 130  # after Ctrl-C, by the shells' convention
 TERMINATED_STATUS = 143  # likewise after SIGTERM
 # In an address of a server, which a message may quote from the command line.
@@ -47,7 +54,7 @@ def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[
     """Turns a function of the composed configuration into a command.
 
     Options are checked before Hydra creates the run folder and before the function imports anything large. A mistake of
-    the user ends the process with one line and exit status 1, and an empty run folder is deleted;
+    the user ends the process with one line, and an empty run folder is deleted;
     ``HYDRA_FULL_ERROR=1`` shows the traceback. Hydra's sweeper receives what the function returns.
 
     Args:
@@ -69,20 +76,28 @@ def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[
         def start(*cfg: DictConfig) -> Any:
             if cfg:
                 return run(*cfg)
-            with interrupted_in_one_line():
+            # Elsewhere, such as in a test, the caller reads the line from the exception.
+            with interrupted_in_one_line(), exit_with_status(task.__module__ == "__main__"):
                 return start_command()
 
         def start_command() -> Any:
             logging.getLogger(LOOKUP_LOGGER).setLevel(logging.CRITICAL)
-            if HELP_FLAGS & set(sys.argv[1:]):
+            flags = set(takewhile(SEPARATOR.__ne__, sys.argv[1:]))
+            if HELP_FLAGS & flags:
                 print_help(command_help(Path(CONF_DIR), config_name))
                 return None
-            with mistakes_in_one_line():
+            if VERSION_FLAG in flags:
+                print(f"gedbd {__version__}")
+                return None
+            with mistakes_in_one_line(status=USAGE_STATUS):
                 words, level = take_flags(sys.argv[1:])
-                # Hydra reads ``sys.argv`` itself, and Lightning starts further processes with it.
-                sys.argv[1:] = flags_anywhere(read_arguments(words))
+                names = option_words(Path(CONF_DIR), config_name)
+                options = flags_anywhere(gnu_options(read_arguments(words), names))
+                check_flags(options)
             with verbosity(level):
-                with mistakes_in_one_line(), stage("check the options"):
+                with mistakes_in_one_line(status=USAGE_STATUS), stage("check the options"):
+                    # Hydra reads ``sys.argv`` itself, and Lightning starts further processes with it.
+                    sys.argv[1:] = with_latest_run(config_name, options) if "run" in names else options
                     checked = check_command_line(CONF_DIR, config_name, sys.argv[1:])
                 json = asks_json(sys.argv[1:])
                 if json and any(flag in sys.argv[1:] for flag in MULTIRUN_FLAGS):
@@ -119,11 +134,12 @@ def asks_json(arguments: Sequence[str]) -> bool:
 
 
 @contextmanager
-def mistakes_in_one_line(cfg: DictConfig | None = None) -> Iterator[None]:
+def mistakes_in_one_line(cfg: DictConfig | None = None, status: int = 1) -> Iterator[None]:
     """Ends the process with one line if the user made a mistake; other errors pass through.
 
     Args:
         cfg: The composed configuration, if there is one.
+        status: The exit status; a lock that another process holds has its own.
     """
     try:
         yield
@@ -134,7 +150,24 @@ def mistakes_in_one_line(cfg: DictConfig | None = None) -> Iterator[None]:
         if line is None:
             raise
         shown = PASSWORD.sub(r"\1\2***", printable(line))
-        raise CommandError(f"error: {shown}", _run_folder()) from error
+        found = IN_USE_STATUS if isinstance(error, LockedError) else status
+        raise CommandError(f"error: {shown}", _run_folder(), found) from error
+
+
+@contextmanager
+def exit_with_status(is_process: bool) -> Iterator[None]:
+    """Prints the line of a ``CommandError`` and exits with its status, which Python would do with status 1.
+
+    Args:
+        is_process: Whether the command is all that the process does; false changes nothing.
+    """
+    try:
+        yield
+    except CommandError as error:
+        if is_process:
+            print(error, file=sys.stderr, flush=True)
+            error.code = error.status
+        raise
 
 
 class Terminated(KeyboardInterrupt):

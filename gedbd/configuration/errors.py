@@ -38,15 +38,17 @@ PLACE_OPTIONS = ("out", "fill", "cache_dir", "data_dir")
 
 
 class CommandError(SystemExit):
-    """The end of a command with one line and exit status 1.
+    """The end of a command with one line.
 
     Attributes:
         folder: The run folder that Hydra created for the command, if any.
+        status: The exit status.
     """
 
-    def __init__(self, line: str, folder: Path | None) -> None:
+    def __init__(self, line: str, folder: Path | None, status: int = 1) -> None:
         super().__init__(line)
         self.folder = folder
+        self.status = status
 
 
 def composition_line(error: Exception, words: Sequence[str], names: Sequence[str]) -> str:

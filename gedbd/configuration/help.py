@@ -22,6 +22,7 @@ FLAG_LINES = (
     "-q, --quiet     print results, warnings and errors only: no progress",
     "-v, --verbose   also print log lines and stage times, to standard error",
     "-h, --help      print this help",
+    "--version       print the version",
 )
 EXAMPLE = "gedbd "  # how the comment lines that are examples begin
 COMMAND = re.compile(r"(?:# |: )gedbd ([\w-]+)")
@@ -84,6 +85,12 @@ def command_help(conf: Path, name: str) -> str:
         "--cfg job also prints the options of the chosen groups; --hydra-help prints Hydra's help.",
     ]
     return "\n".join(piece for line in lines for piece in _wrap(line))
+
+
+def option_words(conf: Path, name: str) -> set[str]:
+    """The first parts of the names of a command's options, and its groups: ``dataset`` of ``dataset.path``."""
+    command = read_command(conf, name)
+    return {*command.groups, *(option.name.partition(".")[0] for option in command.options)}
 
 
 def first_example(conf: Path, name: str) -> str:

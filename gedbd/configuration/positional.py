@@ -1,7 +1,7 @@
 """Arguments that are no options: text, which Hydra must not read as options, paths, and folders of options."""
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from pathlib import Path
 
 from omegaconf import OmegaConf
@@ -12,12 +12,25 @@ HYDRA_OPTION = re.compile(r"[~+]{0,2}[A-Za-z_][\w./@-]*=")
 NAME_AND_VALUE = re.compile(r"([A-Za-z_][\w./@-]*)=(.*)", re.DOTALL)
 QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")  # a value that Hydra reads as one, blanks and all
 MULTIRUN_FLAGS = ("-m", "--multirun")
+GNU_OPTION = re.compile(r"--([A-Za-z_][\w./@-]*)(=.*)?", re.DOTALL)
+# Hydra's flags; argparse accepts abbreviations of the long ones, and a value right after some of the short ones.
+HYDRA_FLAGS = ("--hydra-help", "--resolve", "--run", "--multirun", "--shell-completion")
+HYDRA_VALUES = (
+    "--cfg",
+    "--package",
+    "--config-path",
+    "--config-name",
+    "--config-dir",
+    "--experimental-rerun",
+    "--info",
+)
+HYDRA_SHORT = ("-c", "-p", "-r", "-m", "-sc", "-i")
 CONFIG_DIR_FLAGS = ("--config-dir", "-cd")
 SEARCHPATH = "hydra.searchpath="
 SPECIAL = re.compile(r"(?<!\\)(\\*+)('|\$\{|\Z)")
 
 
-def literal_text(arguments: Sequence[str], option: str, names: Container[str]) -> list[str]:
+def literal_text(arguments: Sequence[str], option: str, names: Collection[str]) -> list[str]:
     """Arguments for Hydra, in which one option holds the literal text of the command line.
 
     Words after ``--`` are text, and so are words before it that look like neither options nor flags. Programs write
@@ -32,10 +45,10 @@ def literal_text(arguments: Sequence[str], option: str, names: Container[str]) -
     Raises:
         ValueError: If a word could be an option or text, or a flag or text.
     """
-    words = list(arguments)
     # The shell asks for completions with query=bash, which is not the option query.
-    if words and words[0] in COMPLETION_FLAGS:
-        return words
+    if arguments and arguments[0] in COMPLETION_FLAGS:
+        return list(arguments)
+    words = gnu_options(arguments, names)
     if "--" in words:
         separator = words.index("--")
         before = words[:separator]
@@ -134,6 +147,48 @@ def flags_anywhere(arguments: Sequence[str]) -> list[str]:
         raise ValueError(f"give all folders in one option: {SEARCHPATH}[file://FOLDER,file://FOLDER]")
     entries = ",".join(quoted_text(f"file://{folder}") for folder in folders)
     return multirun + others + ([f"{SEARCHPATH}[{entries}]"] if folders else [])
+
+
+def gnu_options(arguments: Sequence[str], names: Collection[str]) -> list[str]:
+    """Arguments for Hydra, in which ``--name=value`` is ``name=value``, and ``--json`` is ``json=true``.
+
+    Words after ``--``, Hydra's flags and what names no option of the command do not change.
+
+    Args:
+        arguments: The command line.
+        names: The first parts of the names of the command's options.
+
+    Raises:
+        ValueError: If a flag names an option without a value, or is ``--json`` and the command has no such option.
+    """
+    words = list(arguments)
+    end = words.index("--") if "--" in words else len(words)
+    for place, word in enumerate(words[:end]):
+        match = GNU_OPTION.fullmatch(word)
+        if match is None or word in HYDRA_FLAGS:
+            continue
+        name = match[1].replace("-", "_")  # --top-k=5
+        if word == "--json" and name not in names:
+            raise ValueError(f"--json: this command has no option json; it has {', '.join(sorted(names))}")
+        if re.split(r"[./@]", name)[0] not in names:
+            continue
+        if word != "--json" and match[2] is None:
+            following = "".join(words[place + 1 : place + 2])
+            has_value = following and "=" not in following and not following.startswith("-")
+            value = following if has_value else "VALUE"
+            raise ValueError(f"{word}: an option is written {name}=, such as {name}={value}")
+        words[place] = f"{name}{match[2] or '=true'}"
+    return words
+
+
+def check_flags(arguments: Sequence[str]) -> None:
+    """Raises ValueError if a word begins with a hyphen and is not a flag that Hydra reads."""
+    for word in arguments:
+        flag, equals, _ = word.partition("=")
+        known = HYDRA_VALUES if equals else HYDRA_FLAGS + HYDRA_VALUES
+        is_long = len(flag) > len("--") and any(one.startswith(flag) for one in known)
+        if word.startswith("-") and not is_long and (word.startswith("--") or not word.startswith(HYDRA_SHORT)):
+            raise ValueError(f"unknown flag {word}: options are written name=value; --help lists them and the flags")
 
 
 def option_names(config_file: Path) -> set[str]:

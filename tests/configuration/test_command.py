@@ -2,6 +2,7 @@ import resource
 import runpy
 import signal
 import sqlite3
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -54,6 +55,7 @@ def test_an_interruption_outside_of_a_training_becomes_one_line_and_a_status(mon
         signal.raise_signal(number)
 
     monkeypatch.setattr("gedbd.configuration.command.check_command_line", check)
+    monkeypatch.setattr(sys, "argv", ["gedbd"])
     with sigterm_as_interrupt(), pytest.raises(SystemExit) as raised:
         command("describe")(lambda cfg: None)()
     assert raised.value.code == status

@@ -1,0 +1,104 @@
+"""What people write that is not an option of Hydra: flags with two hyphens, and ``run=latest``."""
+
+import os
+
+import pytest
+
+from gedbd.configuration.latest_run import with_latest_run
+from gedbd.configuration.positional import check_flags, gnu_options, literal_text
+from gedbd.evaluation.run_folders import MATCHING, PREDICTIONS
+from gedbd.triage.locating.tracker_ranker import RANKER
+
+NAMES = {"index", "json", "top_k", "dataset", "run", "query"}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--index=my-index", "index=my-index"),
+        ("--json x", "json=true x"),
+        ("--json=false", "json=false"),
+        ("--top-k=5 --dataset.path=a-b.csv", "top_k=5 dataset.path=a-b.csv"),
+        ("--run=outputs/a", "run=outputs/a"),
+        ("-m --multirun --run --cfg job --config-dir=my", "-m --multirun --run --cfg job --config-dir=my"),
+        ("--other=x -- --index=y --json", "--other=x -- --index=y --json"),
+    ],
+)
+def test_flags_that_name_options_are_options(words, expected):
+    assert gnu_options(words.split(), NAMES) == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--index my-index", r"^--index: an option is written index=, such as index=my-index$"),
+        ("--top-k --json", r"^--top-k: an option is written top_k=, such as top_k=VALUE$"),
+    ],
+)
+def test_an_option_without_a_value_shows_the_right_form(words, message):
+    with pytest.raises(ValueError, match=message):
+        gnu_options(words.split(), NAMES)
+
+
+def test_a_command_without_json_names_what_it_has():
+    with pytest.raises(ValueError, match=r"^--json: this command has no option json; it has out, project$"):
+        gnu_options(["--json"], {"project", "out"})
+
+
+def test_text_with_hyphens_stays_text():
+    words = ["--index=i", "--json", "--", "app", "--index=x", "--version"]
+    assert literal_text(words, "query", NAMES) == ["index=i", "json=true", "query='app --index=x --version'"]
+    with pytest.raises(ValueError, match="could be a flag or part of the text"):
+        literal_text(["--crash", "index=i"], "query", NAMES)
+
+
+def test_flags_of_hydra_are_left_to_it_and_others_are_refused():
+    check_flags(["-m", "--multirun", "--multi", "-cjob", "--cfg=job", "-cd=my", "--hydra-help", "a=--b", "-scinstall"])
+    for word in ("-x", "--index", "--index=x", "--run=x", "-1", "--"):
+        with pytest.raises(ValueError, match=f"^unknown flag {word}: "):
+            check_flags([word])
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """Finished and unfinished runs in the current folder, each a minute newer than the one before."""
+    monkeypatch.chdir(tmp_path)
+    made = {
+        "demo/minilm/1": ("config.yaml", PREDICTIONS, "checkpoints/best.ckpt"),
+        "demo/backtest/2": ("config.yaml", MATCHING),
+        "demo/backtest/3": ("config.yaml", MATCHING),
+        "demo/locate_backtest/4": ("config.yaml", RANKER),
+        "demo/bm25/5": ("config.yaml", PREDICTIONS),
+        "demo/minilm/6": ("config.yaml", "checkpoints/last.ckpt"),
+        "demo/backtest/7": ("config.yaml",),
+    }
+    for minute, (folder, files) in enumerate(made.items()):
+        for name in files:
+            file = tmp_path / "outputs" / folder / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+            os.utime(file, (60 * minute, 60 * minute))
+
+
+@pytest.mark.usefixtures("runs")
+@pytest.mark.parametrize(
+    ("command", "folder"),
+    [
+        ("index", "backtest/3"),
+        ("judge", "backtest/3"),
+        ("locate", "locate_backtest/4"),
+        ("compare", "bm25/5"),
+        ("evaluate", "minilm/1"),
+        ("backtest", "minilm/1"),
+    ],
+)
+def test_the_latest_run_is_the_newest_finished_one_that_the_command_takes(command, folder, capsys):
+    assert with_latest_run(command, ["out=x", "run=latest"]) == ["out=x", f"run=outputs/demo/{folder}"]
+    assert capsys.readouterr() == ("", f"run=latest: run=outputs/demo/{folder}\n")
+    assert with_latest_run(command, ["run=./latest"]) == ["run=./latest"]
+
+
+def test_without_a_finished_run_the_command_that_writes_one_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"^run=latest: no finished run of gedbd backtest in outputs/"):
+        with_latest_run("index", ["run=latest"])
