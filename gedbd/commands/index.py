@@ -21,11 +21,7 @@ def main(cfg: DictConfig) -> None:
         return
     from gedbd.triage.index_building import update_index
 
-    given = [one for one in HydraConfig.get().overrides.task if one.lstrip("+").startswith(("encoder", "text"))]
-    if cfg.run and given:
-        raise ValueError(
-            f"{given[0]}: run= already sets the encoder and text, from its backtest; leave one of the two out"
-        )
+    check_run_options(cfg)
     console, started = open_console(), time.perf_counter()
     changes = update_index(cfg, console)
     where, option = (server_of(cfg.store), "store=...") if cfg.store else (cfg.out, f"index={cfg.out}")
@@ -36,6 +32,15 @@ def main(cfg: DictConfig) -> None:
         said += f", {kept:,} kept because they were changed elsewhere in the meantime"
     print_line(console, f"{where}: {said}, in {time.perf_counter() - started:.1f} s")
     print_path(console, "search the index:", f'gedbd search {option} "..."')
+
+
+def check_run_options(cfg: DictConfig) -> None:
+    """Raises ValueError if the command line gives ``run=`` and also the encoder or text, which its backtest sets."""
+    given = [one for one in HydraConfig.get().overrides.task if one.lstrip("+").startswith(("encoder", "text"))]
+    if cfg.run and given:
+        raise ValueError(
+            f"{given[0]}: run= already sets the encoder and text, from its backtest; leave one of the two out"
+        )
 
 
 def _forget(cfg: DictConfig) -> None:

@@ -29,6 +29,8 @@ NOT_RUN = {
         "gh issue list --state all --limit 10000 --json number,title,body,createdAt,updatedAt,closedAt,url,labels,"
         "state,stateReason,comments > issues.json",
         "gedbd fetch tracker=github project=owner/repo out=folder",
+        "gedbd sync index=my-index tracker=github project=owner/repo",
+        "gedbd sync index=my-index quiet=true",
     ),
     "needs the network: downloads a corpus": ("gedbd download dataset=eclipse",),
     "needs the network: downloads an encoder, which the second line trains": (

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from gedbd.corpora.clients.http import Client, Record, check_base
-from gedbd.io.console import item_progress
+from gedbd.io.console import is_quiet, item_progress
 from gedbd.io.files import write_text
 from gedbd.io.locks import RUN_LOCK, only_writer
 from gedbd.io.unpacking import check_space
@@ -119,6 +119,7 @@ def fetch_tracker(
     make_folder(out)
     with only_writer(out), item_progress("records", transient=False) as progress:
         state = open_state(out, identity(tracker, project))
+        progress.console.quiet = is_quiet()
         say = partial(progress.console.print, soft_wrap=True, highlight=False, markup=False)
         client = make_client(tracker.base_url, secrets, tracker.token, max_wait_s, say)
         bar = Bar(progress, state.issues)

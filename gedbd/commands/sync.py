@@ -1,0 +1,74 @@
+"""Fetch what changed in a tracker, and update an index with it."""
+
+from contextlib import closing
+from pathlib import Path
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from gedbd.commands.index import check_run_options
+from gedbd.configuration.command import command
+from gedbd.configuration.remembered_options import remember_options, with_remembered_options
+from gedbd.io.command_output import record
+from gedbd.io.console import QUIET, is_quiet, open_console, print_line, verbosity
+from gedbd.io.locks import sole_process
+
+LOCK = "sync.lock"
+INDEX_OPTIONS = ("dataset", "encoder", "text", "backend", "run", "cache_dir")
+
+
+@command("sync", with_remembered_options)
+def main(cfg: DictConfig) -> None:
+    """Brings an index to the state of its tracker, and prints what changed."""
+    check_run_options(cfg)
+    folder = Path(cfg.index).expanduser()
+    folder.mkdir(0o700, parents=True, exist_ok=True)
+    with (
+        sole_process(folder / LOCK, f"index={cfg.index} is brought up to date"),
+        verbosity(QUIET if cfg.quiet else None),
+    ):
+        counts = _synchronise(cfg, folder)
+    *changed, (_, total) = ((name.replace("_", " "), f"{count:,}") for name, count in counts.items())
+    print_line(open_console(), f"{cfg.index}: {', '.join(f'{n} {name}' for name, n in changed)}; {total} reports")
+    record(index=cfg.index, **counts)
+
+
+def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
+    """Fetches, then updates the index; returns numbers of reports."""
+    from gedbd.corpora.clients.tracker_fetch import fetch_tracker
+    from gedbd.triage.index_building import update_index
+
+    console = open_console(quiet=is_quiet())
+    fetched = folder / "tracker"
+    print_line(console, fetch_tracker(instantiate(cfg.tracker), str(cfg.project), fetched, cfg.max_wait_s))
+    # Before the reports are encoded, which takes long: a process that is killed meanwhile continues without options.
+    remember_options(folder, HydraConfig.get().overrides.task)
+    cfg.dataset.path = str(fetched / "pages")
+    cfg.dataset.name = cfg.dataset.name or str(cfg.project).rpartition("/")[2]
+    options = {name: cfg.get(name) for name in INDEX_OPTIONS}
+    before = _marked(folder)
+    changes = update_index(OmegaConf.create({**options, "out": str(folder), "store": None}), console)
+    return {
+        "new": changes.added,
+        "changed": changes.updated,
+        "removed": changes.deleted,
+        "marked_as_duplicates": len(_marked(folder) - before),
+        "reports": changes.added + changes.updated + changes.unchanged + changes.kept,
+    }
+
+
+def _marked(folder: Path) -> set[tuple[str, str]]:
+    """The pairs of reports in an index that the tracker marks as duplicates; none if there is no index yet."""
+    from gedbd.triage.storage.index_folder import FILE
+    from gedbd.triage.storage.index_store import IndexStore
+    from gedbd.triage.storage.sync import EXPORT
+
+    if not (folder / FILE).is_file():
+        return set()
+    with closing(IndexStore(folder / FILE, create=False)) as store:
+        return {(first, second) for first, second, source in store.links() if source.startswith(EXPORT)}
+
+
+if __name__ == "__main__":
+    main()

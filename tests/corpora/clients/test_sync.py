@@ -1,0 +1,160 @@
+"""``gedbd sync``: fetch and index in one command, again and again."""
+
+import json
+import os
+import signal
+import sys
+from contextlib import closing
+from multiprocessing import get_context
+from pathlib import Path
+from threading import Event
+
+import pytest
+from filelock import FileLock
+
+from gedbd.commands import sync
+from gedbd.configuration import remembered_options
+from gedbd.configuration.command import IN_USE_STATUS
+from gedbd.configuration.errors import CommandError
+from gedbd.triage import index_building
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import IndexStore
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Runs the command in a folder; gives its standard output."""
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+    def through(*options):
+        monkeypatch.setattr(sys, "argv", ["gedbd", *options])
+        capsys.readouterr()  # of a call that failed
+        sync.main()
+        return capsys.readouterr().out
+
+    return through
+
+
+@pytest.fixture
+def first(github):
+    """The options of the first call; the records of the tracker are complete enough to be read."""
+    for issue in github.issues:
+        issue |= {"title": f"Window {issue['number']} flickers", "body": "It does.", "state": "open"}
+    github.events.clear()
+    github.comments.clear()
+    tracker = ["tracker=github", f"tracker.base_url={github.server.url}", "tracker.page_size=2"]
+    return ["index=mine", "project=owner/repo", *tracker, "encoder=tiny"]
+
+
+def stored():
+    """The ids of the reports in the index."""
+    with closing(IndexStore(Path("mine") / FILE, create=False)) as store:
+        return set(store.contents())
+
+
+def test_new_changed_and_duplicate_reports_are_counted_without_further_options(call, first, github):
+    told = call(*first, "quiet=true")
+    assert told == "mine: 7 new, 0 changed, 0 removed, 0 marked as duplicates; 7 reports\n"
+    assert call("index=mine", "-q") == "mine: 0 new, 0 changed, 0 removed, 0 marked as duplicates; 7 reports\n"
+    late = "2099-01-01T00:00:00Z"
+    github.issues[1] |= {"body": "It flickers when resized.", "updated_at": late}
+    github.issues[2] |= {"state": "closed", "state_reason": "duplicate", "closed_at": late, "updated_at": late}
+    github.comments.append(github.comment(31, 3, late) | {"body": "Duplicate of #1"})
+    github.issues.append(github.issues[0] | {"number": 8, "title": "Sound stops", "updated_at": late})
+    counts = {"new": 1, "changed": 2, "removed": 0, "marked_as_duplicates": 1, "reports": 8}
+    assert json.loads(call("--index=mine", "--json")) == {"index": "mine"} | counts
+    assert stored() == {str(number) for number in range(1, 9)}
+
+
+def test_the_options_are_kept_without_the_token_and_given_ones_count(call, first, github, monkeypatch):
+    monkeypatch.setenv("GITHUB_TOKEN", "a-secret-token")
+    call(*first, "quiet=true")
+    kept = (Path("mine") / remembered_options.FILE).read_text()
+    assert "secret" not in kept
+    assert set(json.loads(kept)["options"]) == set(first[1:])
+    assert github.server.headers[-1]["Authorization"] == "Bearer a-secret-token"
+    call("index=mine", "tracker.page_size=3", "-q")
+    assert "per_page=3" in github.server.asked[-1]
+    assert "tracker.page_size=3" in json.loads((Path("mine") / remembered_options.FILE).read_text())["options"]
+
+
+def test_kept_options_of_somebody_else_are_refused(call, first, github):
+    """They could name an address that the token would be sent to."""
+    call(*first)
+    file = Path("mine") / remembered_options.FILE
+    file.write_text(file.read_text().replace(github.server.url, "http://127.0.0.1:9"))
+    with pytest.raises(CommandError, match=r"^error: mine/sync.json was not written by this user on this machine"):
+        call("index=mine")
+    call(*first)
+    call("index=mine")
+
+
+def test_paths_are_kept_from_any_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tested").mkdir()
+    remembered_options.remember_options(tmp_path, ["index=.", "run=tested", "project=a/b", "json=true"])
+    kept = [f"run='{tmp_path}/tested'", "project=a/b"]
+    assert remembered_options.with_remembered_options([f"index={tmp_path}"]) == [*kept, f"index={tmp_path}"]
+
+
+def test_a_process_that_is_killed_between_fetch_and_index_goes_on(call, first, github, monkeypatch):
+    reached = get_context("fork").Event()
+
+    def hold(*_):
+        reached.set()
+        Event().wait(60)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(index_building, "update_index", hold)
+        process = get_context("fork").Process(target=call, args=first)
+        process.start()
+        assert reached.wait(20)
+        with pytest.raises(
+            CommandError, match=rf"^error: index=mine is brought .* by process {process.pid} on "
+        ) as held:
+            call("index=mine")
+        assert held.value.status == IN_USE_STATUS
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+    asked = len(github.server.asked)
+    assert call("index=mine", "-q").startswith("mine: 7 new, ")
+    assert all("since=" in address or "events" in address for address in github.server.asked[asked:])
+    assert stored() == {str(number) for number in range(1, 8)}
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("tracker.base_url=nowhere", r"tracker\.base_url=nowhere must be an address"),
+        ("tracker.base_url=https://me:word@example.org", "holds a name or password"),
+        ("project=other/repo", "the server returned 404"),
+        ("run=tested", "encoder=tiny: run= already sets the encoder"),
+    ],
+)
+def test_a_first_call_that_fails_keeps_nothing(call, first, option, message):
+    with pytest.raises(CommandError, match=message) as raised:
+        call(*first, option)
+    assert raised.value.status == 1
+    assert not (Path("mine") / remembered_options.FILE).exists()
+    assert call(*first, "-q").startswith("mine: 7 new, ")
+
+
+def test_an_expired_token_leaves_the_index_and_the_next_call_goes_on(call, first, github, reply):
+    call(*first)
+    github.issues.append(github.issues[0] | {"number": 8, "updated_at": "2099-01-01T00:00:00Z"})
+    github.server.faults = [reply({"message": "Bad credentials"}, 401)]
+    with pytest.raises(CommandError, match=r"the server returned 401.*GITHUB_TOKEN"):
+        call("index=mine")
+    assert len(stored()) == 7
+    assert call("index=mine", "-q").startswith("mine: 1 new, ")
+
+
+def test_a_call_without_a_project_names_the_options(call):
+    with pytest.raises(CommandError, match=r"^error: project= is required, for example: gedbd sync index=my-index tra"):
+        call("index=mine")
+    assert not Path("mine").exists()
+    Path("mine").mkdir()
+    with FileLock(Path("mine") / sync.LOCK), pytest.raises(CommandError, match="by another process"):
+        call("index=mine", "project=a/b")
