@@ -66,7 +66,9 @@ def _marked(folder: Path) -> set[tuple[str, str]]:
 
     if not (folder / FILE).is_file():
         return set()
-    with closing(IndexStore(folder / FILE, create=False)) as store:
+    with closing(IndexStore(folder / FILE)) as store:
+        if store.is_empty:  # its first building was interrupted
+            return set()
         return {(first, second) for first, second, source in store.links() if source.startswith(EXPORT)}
 
 

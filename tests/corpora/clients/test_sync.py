@@ -124,6 +124,18 @@ def test_a_process_that_is_killed_between_fetch_and_index_goes_on(call, first, g
     assert stored() == {str(number) for number in range(1, 8)}
 
 
+def test_an_index_whose_first_building_was_interrupted_is_built(call, first, monkeypatch):
+    def interrupt(*_):
+        raise ValueError("interrupted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(index_building, "_update_store", interrupt)
+        with pytest.raises(CommandError, match="interrupted"):
+            call(*first)
+    assert (Path("mine") / FILE).is_file()
+    assert call("index=mine", "-q").startswith("mine: 7 new, ")
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [
