@@ -13,8 +13,8 @@ from gedbd.configuration.remembered_options import remember_options, with_rememb
 from gedbd.io.command_output import record
 from gedbd.io.console import QUIET, is_quiet, open_console, print_line, verbosity
 from gedbd.io.locks import sole_process
+from gedbd.triage.storage.index_folder import FILE, SYNC_LOCK, TRACKER
 
-LOCK = "sync.lock"
 INDEX_OPTIONS = ("dataset", "encoder", "text", "backend", "run", "cache_dir")
 
 
@@ -25,7 +25,7 @@ def main(cfg: DictConfig) -> None:
     folder = Path(cfg.index).expanduser()
     folder.mkdir(0o700, parents=True, exist_ok=True)
     with (
-        sole_process(folder / LOCK, f"index={cfg.index} is brought up to date"),
+        sole_process(folder / SYNC_LOCK, f"index={cfg.index} is brought up to date"),
         verbosity(QUIET if cfg.quiet else None),
     ):
         counts = _synchronise(cfg, folder)
@@ -40,7 +40,7 @@ def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
     from gedbd.triage.index_building import update_index
 
     console = open_console(quiet=is_quiet())
-    fetched = folder / "tracker"
+    fetched = folder / TRACKER
     print_line(console, fetch_tracker(instantiate(cfg.tracker), str(cfg.project), fetched, cfg.max_wait_s))
     # Before the reports are encoded, which takes long: a process that is killed meanwhile continues without options.
     remember_options(folder, HydraConfig.get().overrides.task)
@@ -60,7 +60,6 @@ def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
 
 def _marked(folder: Path) -> set[tuple[str, str]]:
     """The pairs of reports in an index that the tracker marks as duplicates; none if there is no index yet."""
-    from gedbd.triage.storage.index_folder import FILE
     from gedbd.triage.storage.index_store import IndexStore
     from gedbd.triage.storage.sync import EXPORT
 

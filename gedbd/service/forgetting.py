@@ -1,23 +1,26 @@
 """Erases reports from all files of an index folder."""
 
+import shutil
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from gedbd.io.locks import LockedError, sole_process
+from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.sampling.feedback_labels import FEEDBACK_FILE
 from gedbd.service.webhook.database import WEBHOOK_FILE, WebhookFile
 from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.shared_store.postgres_store import PostgresStore
 from gedbd.triage.storage.cache_files import remove_outdated
-from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_folder import FILE, SYNC_LOCK, TRACKER
 from gedbd.triage.storage.index_store import IndexStore
 
 TIMEOUT_S = 60.0  # of a lock on the index file
 
 
 def forget_reports(folder: Path, ids: Sequence[str]) -> list[str]:
-    """Erases reports from an index, and from the feedback and the deliveries beside it.
+    """Erases reports from an index, and from the feedback, the deliveries and the fetched pages beside it.
 
     Args:
         folder: The folder of the index; a service may be using it.
@@ -55,6 +58,8 @@ def forget_shared_reports(url: str, ids: Sequence[str]) -> list[str]:
 def forget_beside(folder: Path, issue_id: str, report: Report | None) -> None:
     """Erases a report from the feedback and the deliveries beside an index, where there are such files.
 
+    The pages that ``gedbd sync`` fetched are deleted as a whole: the next call fetches them again.
+
     Args:
         folder: The folder of the index.
         issue_id: Id of the report.
@@ -70,3 +75,9 @@ def forget_beside(folder: Path, issue_id: str, report: Report | None) -> None:
     if (folder / WEBHOOK_FILE).exists():
         with closing(WebhookFile(folder)) as webhook:
             webhook.forget(issue_id)
+    if (folder / TRACKER).exists():
+        try:
+            with sole_process(folder / SYNC_LOCK, f"{folder} is brought up to date"):
+                shutil.rmtree(folder / TRACKER)
+        except LockedError as error:
+            raise StoreUnavailable(str(error)) from error

@@ -5,6 +5,8 @@ from pathlib import Path
 FILE = "index.sqlite"
 LOCK = "index.lock"  # held while a corpus is stored: two at once would leave reports of both
 QUERY_ENCODERS = "encoder"
+TRACKER = "tracker"  # what gedbd sync has fetched
+SYNC_LOCK = "sync.lock"  # held while gedbd sync runs
 
 
 def check_index(folder: Path) -> None:

@@ -16,8 +16,10 @@ from gedbd.commands import sync
 from gedbd.configuration import remembered_options
 from gedbd.configuration.command import IN_USE_STATUS
 from gedbd.configuration.errors import CommandError
+from gedbd.io.sqlite_file import StoreUnavailable
+from gedbd.service.forgetting import forget_reports
 from gedbd.triage import index_building
-from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_folder import FILE, SYNC_LOCK, TRACKER
 from gedbd.triage.storage.index_store import IndexStore
 
 
@@ -168,5 +170,17 @@ def test_a_call_without_a_project_names_the_options(call):
         call("index=mine")
     assert not Path("mine").exists()
     Path("mine").mkdir()
-    with FileLock(Path("mine") / sync.LOCK), pytest.raises(CommandError, match="by another process"):
+    with FileLock(Path("mine") / SYNC_LOCK), pytest.raises(CommandError, match="by another process"):
         call("index=mine", "project=a/b")
+
+
+def test_forgetting_deletes_the_fetched_pages_unless_a_sync_runs(call, first):
+    call(*first, "quiet=true")
+    folder = Path("mine")
+    with FileLock(folder / SYNC_LOCK), pytest.raises(StoreUnavailable, match="brought up to date"):
+        forget_reports(folder, ["3"])
+    assert "3" in stored()
+    assert forget_reports(folder, ["3"]) == []
+    assert "3" not in stored()
+    assert not (folder / TRACKER).exists()
+    assert "1 new" in call("index=mine", "quiet=true")  # the tracker still has it
