@@ -144,7 +144,7 @@ def call(tool: IndexTool, index: StoredIndex, arguments: dict[str, Any]) -> type
         return failed("; ".join(problem(one["loc"], one["msg"]) for one in error.errors()[:MAX_PROBLEMS]))
     except (ValueError, OSError, StoreUnavailable) as error:
         return failed(str(error))
-    except Exception:
+    except Exception:  # the server must survive an error in a single call
         log.exception("%s failed", tool.name)
         return failed("an error inside gedbd; its standard error has the details")
     content = types.TextContent(type="text", text=answer.model_dump_json())

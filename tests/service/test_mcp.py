@@ -396,7 +396,7 @@ def test_a_long_title_is_cut(index):
 
 
 def test_the_skill_names_fields_that_answers_have():
-    page = (Path(__file__).parents[2] / "skills" / "gedbd" / "SKILL.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "skills" / "gedbd" / "SKILL.md").read_text(encoding="utf-8")
     front = re.fullmatch(r"---\nname: gedbd\ndescription: ([^\n]+)\n---\n.*", page, re.DOTALL)
     assert front is not None
     assert len(front[1]) <= 1024  # the limit of clients
