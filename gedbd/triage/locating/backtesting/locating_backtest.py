@@ -195,7 +195,7 @@ def _too_few(count: int, what: str) -> str:
 def next_step(folder: str, repo: str | None) -> tuple[str, str]:
     """The next step for the user: a sentence and a command, which reads the run folder."""
     place = repo or "PATH"
-    return "Find the suspect commits for a new report:", f'gedbd locate repo={place} run={folder} "text of the report"'
+    return "Find the files of a new report:", f'gedbd locate repo={place} run={folder} "text of the report"'
 
 
 def sections(backtest: LocatingBacktest) -> list[Section]:
