@@ -370,6 +370,13 @@ def test_the_papers_text_and_code_differ_where_they_are_said_to():
         assert OmegaConf.select(text, name) == OmegaConf.select(code, name), name
 
 
+def test_the_questions_paper_clips_no_gradients_and_the_command_line_may():
+    assert composed().trainer.gradient_clip_val == 1
+    assert composed("task=questions").trainer.gradient_clip_val is None
+    assert composed("task=questions_modern").trainer.gradient_clip_val == 1
+    assert composed("task=questions", "trainer.gradient_clip_val=2").trainer.gradient_clip_val == 2
+
+
 @pytest.mark.slow  # a training
 @pytest.mark.no_cover
 def test_the_contrastive_experiment_takes_a_step(step):

@@ -81,7 +81,7 @@ OPTIONS: dict[Bounds, str] = {
         graph.rule.power optimizer.head_lr optimizer.lr optimizer.weight_decay pairs.negatives_in_evaluation
         pairs.negatives_per_positive task.model.settings.bank_level task.model.settings.feature_level
         task.model.settings.model_level task.weights.alignment task.weights.edge task.weights.mlm task.weights.role
-        task.weights.type trainer.gradient_clip_val
+        task.gradient_clip_val task.weights.type trainer.gradient_clip_val
     """,
     Bounds(0, above=True): """
         batches.negatives_per_positive captioner.timeout cross.options.lr graph.field_weight llm.timeout
@@ -104,7 +104,13 @@ OPTIONS: dict[Bounds, str] = {
 }
 BOUNDS = {name: bounds for bounds, names in OPTIONS.items() for name in names.split()}
 NO_LIMIT = {"trainer.max_epochs": -1}  # Lightning trains until early stopping
-NULLABLE = ("dataset.suffixes", "pairs.negatives_in_evaluation", "text.tokens.*", "trainer.gradient_clip_val")
+NULLABLE = (
+    "dataset.suffixes",
+    "pairs.negatives_in_evaluation",
+    "task.gradient_clip_val",
+    "text.tokens.*",
+    "trainer.gradient_clip_val",
+)
 FRACTIONAL = ("*timeout_s", "max_wait_s", "max_megabytes", "max_megapixels", "trainer.limit_*", "graph.rule.power")
 ANY_TYPE = ("split.*_from", "trainer.devices")
 PATHS = (

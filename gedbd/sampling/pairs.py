@@ -12,6 +12,7 @@ from gedbd.corpora.splits import OUTSIDE, PARTS, TRAIN, PairSplit, Split, split_
 from gedbd.sampling.feedback_labels import FeedbackLabels, read_feedback_labels
 
 MAX_DRAW_ROUNDS = 200
+POSITIVES = ("all", "marked")
 
 
 class SampledPairs(NamedTuple):
@@ -134,6 +135,12 @@ class PairSampler:
         seed: Determines all draws.
         feedback: A ``feedback.sqlite``, or the index folder that holds one: accepted pairs are further positives,
             rejected ones further negatives of the training part. Warnings count what may not be used.
+        positives: ``all`` pairs inside groups train; or the ``marked`` ones alone, between which there is a duplicate
+            link. Validation and test pairs are all pairs inside groups either way; ``PairSplit``, which cuts parts out
+            of all pairs, has marked pairs in every part.
+
+    Raises:
+        ValueError: ``positives`` is unknown.
     """
 
     negatives_per_positive: float = 1.0
@@ -142,6 +149,11 @@ class PairSampler:
     fill_to: int | None = None
     seed: int = 0
     feedback: str | None = None
+    positives: str = "all"
+
+    def __post_init__(self) -> None:
+        if self.positives not in POSITIVES:
+            raise ValueError(f"pairs.positives={self.positives} is unknown: choose {', '.join(POSITIVES)}")
 
     def join_accepted(self, corpus: Corpus, split: Split, observed: np.ndarray) -> np.ndarray:
         """The groups that training may see, ``(N,)``, with those merged whose reports people have accepted."""
@@ -157,7 +169,8 @@ class PairSampler:
             observed: ``(N,)`` groups that training may see, if not all: see ``gedbd.corpora.splits``.
 
         Raises:
-            ValueError: If the corpus has no duplicates, a part gets no positive pair, or there is no such feedback.
+            ValueError: If the corpus has no duplicates, a part gets no positive pair, there is no such feedback, or
+                links are wanted and unknown.
         """
         parts = split_corpus(split, corpus)
         observed = corpus.group if observed is None else observed
@@ -167,6 +180,10 @@ class PairSampler:
             observed = labels.join_accepted(observed)
             rejected = labels.rejected
         positives, warnings = _positives(corpus.group, observed, parts, split)
+        if self.positives == "marked":
+            unmarked = (positives["part"] == TRAIN) & ~_are_marked(positives, corpus)
+            positives = positives[~unmarked].reset_index(drop=True)
+            warnings.append(f"{unmarked.sum():,} training pairs of a group that no duplicate link joins are left out")
         if isinstance(split, PairSplit) and self.negatives_in_evaluation is not None:
             warnings.append("split=pair assigns all pairs at random: pairs.negatives_in_evaluation has no effect")
         frames = [positives.assign(label=1, kind="positive")]
@@ -224,6 +241,17 @@ def _positives(
     crossing = pairs["part"] == OUTSIDE
     warnings = [f"{crossing.sum()} duplicate pairs cross the split and are left out"] if crossing.any() else []
     return pairs[~crossing].reset_index(drop=True), warnings
+
+
+def _are_marked(pairs: pd.DataFrame, corpus: Corpus) -> np.ndarray:
+    """``(P,)`` bool: pairs between which there is a duplicate link, in either direction."""
+    if corpus.links is None:
+        raise ValueError(
+            f"pairs.positives=marked: the duplicate links of {corpus.name} are unknown, only its groups; use all"
+        )
+    links = np.sort(corpus.links.pairs, axis=0)
+    marked = pd.MultiIndex.from_arrays([links[0], links[1]])
+    return np.asarray(pd.MultiIndex.from_frame(pairs[["earlier", "later"]]).isin(marked))
 
 
 def _add_feedback(pairs: pd.DataFrame, labels: FeedbackLabels) -> tuple[pd.DataFrame, list[str]]:

@@ -1,9 +1,11 @@
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from gedbd.corpora.relevance import Links
 from gedbd.corpora.splits import PARTS, TRAIN, GroupSplit, PairSplit, TimeSplit, split_corpus
 from gedbd.sampling.pairs import PairSampler, positive_pairs
 
@@ -210,3 +212,29 @@ def test_pairs_of_one_part_do_not_depend_on_those_of_another(make_corpus):
     assert len(of_part(more_validation, "val")) == len(of_part(plain, "val")) + 3 * 3
     pd.testing.assert_frame_equal(of_part(more_training, "val", "test"), of_part(plain, "val", "test"))
     pd.testing.assert_frame_equal(of_part(more_validation, "train", "test"), of_part(plain, "train", "test"))
+
+
+def with_links(corpus, *pairs: tuple[int, int]):
+    table = pd.DataFrame(pairs, columns=["query", "document"]).assign(source="", made_at=pd.NaT)
+    return replace(corpus, links=Links(table, len(corpus), len(corpus)))
+
+
+def test_only_marked_pairs_train_while_all_pairs_are_evaluated(make_corpus):
+    # Three groups of three, a chain of links in each; one link names the newer report.
+    corpus = make_corpus(np.repeat([0, 3, 6], 3), days=range(9))
+    corpus = with_links(corpus, (1, 0), (1, 2), (4, 3), (5, 4), (7, 6), (8, 7))
+    sampled = PairSampler(0, positives="marked").sample(corpus, TimeSplit(1 / 3, 2 / 3))
+    by_part = {part: codes(rows) for part, rows in sampled.table.groupby("part")}
+    assert by_part == {
+        "train": {(0, 1), (1, 2)},
+        "val": {(3, 4), (4, 5), (3, 5)},
+        "test": {(6, 7), (7, 8), (6, 8)},
+    }
+    assert "1 training pairs of a group that no duplicate link joins are left out" in sampled.warnings
+
+
+def test_marked_pairs_need_links_and_other_choices_are_refused(make_corpus):
+    with pytest.raises(ValueError, match=r"pairs\.positives=marked: the duplicate links of small are unknown"):
+        PairSampler(positives="marked").sample(make_corpus([0, 0, 2, 2]), PairSplit())
+    with pytest.raises(ValueError, match=r"pairs\.positives=linked is unknown: choose all, marked"):
+        PairSampler(positives="linked")

@@ -43,6 +43,7 @@ class QuestionsTask:
         alpha: The least similarity of buckets.
         neighbours: How many nearest non-duplicates are drawn from.
         epochs: Unused here. The configuration takes the default of ``trainer.max_epochs`` from it.
+        gradient_clip_val: Likewise of ``trainer.gradient_clip_val``.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset(
@@ -62,6 +63,7 @@ class QuestionsTask:
         alpha: float = 0.3,
         neighbours: int = 10,
         epochs: int = 40,
+        gradient_clip_val: float | None = None,
     ) -> None:
         check_head(head)
         self.network = network

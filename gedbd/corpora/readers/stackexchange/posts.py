@@ -74,12 +74,13 @@ class _Collected:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def read_posts(rows: Iterable[Attributes], path: Path) -> Posts:
+def read_posts(rows: Iterable[Attributes], path: Path, code_blocks: bool = False) -> Posts:
     """Collect the rows of ``Posts.xml``.
 
     Args:
         rows: The attributes of each row.
         path: The file, for messages.
+        code_blocks: See ``body_text``.
 
     Raises:
         ValueError: There is no question, or one without an id of its own.
@@ -88,7 +89,7 @@ def read_posts(rows: Iterable[Attributes], path: Path) -> Posts:
     for number, attributes in enumerate(rows, start=1):
         kind = attributes.get("PostTypeId")
         if kind == QUESTION:
-            _add_question(found, number, attributes)
+            _add_question(found, number, attributes, code_blocks)
         elif kind == ANSWER:
             _add_answer(found, attributes)
         else:
@@ -105,8 +106,8 @@ def read_posts(rows: Iterable[Attributes], path: Path) -> Posts:
     return Posts(questions.assign(**answers), fields, warnings)
 
 
-def _add_question(found: _Collected, number: int, attributes: Attributes) -> None:
-    text, code, had_mark = body_text(attributes.get("Body", ""))
+def _add_question(found: _Collected, number: int, attributes: Attributes, code_blocks: bool) -> None:
+    text, code, had_mark = body_text(attributes.get("Body", ""), code_blocks)
     values = (
         attributes.get("Id", "").strip(),
         attributes.get("Title", ""),
@@ -170,7 +171,7 @@ class BodyText(NamedTuple):
     """The text of a body.
 
     Attributes:
-        text: Text without code blocks, one line a paragraph, list item or other block; code within a line stays.
+        text: One line a paragraph, list item or other block, code blocks only if asked for; code within a line stays.
         code: The code blocks, one after the other.
         had_mark: Whether a mark "Possible Duplicate" with its links was removed.
     """
@@ -180,11 +181,17 @@ class BodyText(NamedTuple):
     had_mark: bool
 
 
-def body_text(html: str) -> BodyText:
-    """Convert a body; see ``BodyText``."""
+def body_text(html: str, code_blocks: bool = False) -> BodyText:
+    """Convert a body; see ``BodyText``.
+
+    Args:
+        html: The body.
+        code_blocks: Keep code blocks in the text, each as one line; they are in ``code`` either way.
+    """
     code: list[str] = []
     if "<pre" in html or "<PRE" in html:
-        html, code = split_code(html)
+        prose, code = split_code(html)
+        html = html if code_blocks else prose
     had_mark = False
     if "ossible" in html or "OSSIBLE" in html:  # few bodies get as far as the patterns
         html, had_mark = without_mark(html)

@@ -35,6 +35,7 @@ def read_stackexchange(
     last_n: int | None = None,
     url_template: str | None = None,
     post_history: bool = True,
+    code_blocks: bool = False,
 ) -> Corpus:
     """Read the questions of a site and the links from duplicates to their originals.
 
@@ -46,12 +47,13 @@ def read_stackexchange(
         url_template: Address of a question, in which ``{issue_id}`` stands for its id; ``None`` takes the site's, if
             the archive or folder is named by it, such as ``askubuntu.com.7z``.
         post_history: Read ``PostHistory.xml`` where the date of a link is known only from there.
+        code_blocks: Keep code blocks in ``description``.
 
     Returns:
         A corpus whose table has ``QUESTION_FIELDS`` besides ``DOCUMENT_FIELDS``: ``code``, the text of the code blocks,
-        which ``description`` does not hold; ``answered`` (bool); and ``answered_at``, the date of the first answer
-        (UTC, ``NaT`` if unknown). Scores, views and dates of the last activity are those of the day of the dump, and
-        left out.
+        which ``description`` does not hold unless ``code_blocks``; ``answered`` (bool); and ``answered_at``, the date
+        of the first answer (UTC, ``NaT`` if unknown). Scores, views and dates of the last activity are those of the day
+        of the dump, and left out.
 
     Raises:
         ValueError: A file is missing or malformed. The message names it, and the line or row.
@@ -59,7 +61,7 @@ def read_stackexchange(
     check_template(url_template)
     place = Path(path).expanduser()
     with Dump(place) as dump:
-        posts, warnings = _read_questions(dump)
+        posts, warnings = _read_questions(dump, code_blocks)
         links, link_warnings = _read_links(dump, posts, post_history)
         site_url = f"https://{dump.site}/questions/{PLACEHOLDER}" if dump.site else None
     columns = {"id": "Id", "title": "Title", "description": "Body", "created_at": "CreationDate"}
@@ -95,6 +97,7 @@ def read_published(
     last_n: int | None = None,
     url_template: str | None = None,
     post_history: bool = True,
+    code_blocks: bool = False,
 ) -> Corpus:
     """Read the archive of a site that ``gedbd download`` has fetched, or the files of it in the same folder.
 
@@ -107,6 +110,7 @@ def read_published(
         last_n: See ``read_stackexchange``.
         url_template: See ``read_stackexchange``.
         post_history: See ``read_stackexchange``.
+        code_blocks: See ``read_stackexchange``.
 
     Raises:
         ValueError: A file is missing or malformed.
@@ -119,14 +123,14 @@ def read_published(
             f"{place / file}: no such file; fetch {shown_url(base_url)}/{file} with: "
             f"gedbd download dataset={name} data_dir={data_dir}"
         )
-    return read_stackexchange(name, str(place), last_n, url_template, post_history)
+    return read_stackexchange(name, str(place), last_n, url_template, post_history, code_blocks)
 
 
-def _read_questions(dump: Dump) -> tuple[Posts, tuple[str, ...]]:
+def _read_questions(dump: Dump, code_blocks: bool) -> tuple[Posts, tuple[str, ...]]:
     """The questions, and warnings about them and their tags."""
     path = dump.needed("Posts")
     with closing(read_rows(path, "posts", dump.limit)) as rows:
-        posts = read_posts(rows, path)
+        posts = read_posts(rows, path, code_blocks)
     tags = dump.find("Tags")
     if tags is None:
         return posts, (*posts.warnings, "no Tags.xml, so the tags of the questions are not checked")

@@ -72,6 +72,11 @@ def test_blocks_code_and_entities(html, text, code):
     assert body_text(html) == (text, code, False)
 
 
+def test_code_blocks_stay_if_asked_for():
+    html = "<p>a</p><pre><code>  if x:\n    y &amp;&amp; z\n</code></pre><p>b</p>"
+    assert body_text(html, code_blocks=True) == ("a\nif x:     y && z\nb", "  if x:\n    y && z", False)
+
+
 @pytest.mark.parametrize(
     "mark",
     [

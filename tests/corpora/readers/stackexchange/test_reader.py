@@ -71,6 +71,9 @@ def test_questions_become_a_table(tmp_path):
     assert table["title"].tolist() == ["A & <b>", "title 3"]
     assert table["description"].tolist() == ["body 1", "a x"]
     assert table["code"].tolist() == ["", "y < z"]
+    with_code = read_stackexchange(None, str(tmp_path), code_blocks=True).reports
+    assert with_code["description"].tolist() == ["body 1", "a x\ny < z"]
+    assert with_code["code"].equals(table["code"])
     assert table["labels"].tolist() == ["c++;data-structures"] * 2
     assert table["answered"].tolist() == [False, True]
     assert table["answered_at"].tolist() == [pd.NaT, pd.Timestamp("2012-02-01 00:00:00.5", tz="UTC")]
