@@ -1,8 +1,10 @@
-"""The 55 node types of a semantic flow graph, as published, and its three kinds of edges.
+"""The 55 node types of a semantic flow graph, its 43 roles and its three kinds of edges.
 
-Source: the talk "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization" (2023). It
-names the types; when a node of a type exists, and where in the flow, is decided here as in control flow graphs of the
-compilers literature, so that the talk's example gives its 13 variables and 4 control nodes.
+Source: the talk "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization" (2023). Its
+text says how many types and roles there are, and names those of its example. The others are named as in its authors'
+code (duyali2000/SemanticFlowGraph: NodeType.java, NodeRole.java). When a node of a type exists, and where in the flow,
+is decided here as in control flow graphs of the compilers literature, so that the talk's example gives its 13 variables
+and 4 control nodes. The edges of the example are in a picture that we do not have.
 """
 
 from dataclasses import dataclass
