@@ -23,7 +23,8 @@ from gedbd.retrieval.reports.report_training import fit_ranker
 from gedbd.triage.backtesting.history_learning import folds
 from gedbd.triage.confidence import (
     DEFAULT_CONFIDENCE,
-    BestMatches,
+    NUM_COMPARED,
+    Matches,
     MatchProbability,
     confidence_features,
     learn_confidence,
@@ -38,7 +39,8 @@ candidate is.
 - Trained on {date}, seed 0, on the duplicates of four trackers, each with the same weight:
 {data}
 - The confidence is trained on all these duplicates, by rankers that were trained on the other three trackers, and on
-  up to {num_others:,} reports of each without a duplicate, which count for all of them.
+  up to {num_others:,} reports of each without a duplicate, which count for all of them. It leaves out matches with the
+  same title that are not marked, and those of reports that were closed as duplicates of an unknown report.
 - The command: `python benchmarks/default_report_ranker.py` with `FOLDER/reports.csv.xz` of each tracker.
 - It reads how a candidate compares to the others: words, titles, identifiers and lines about errors that it shares,
   equal fields, dates, known groups, and ranks and distances of cosines. Cosines as such it does not read, because those
@@ -63,25 +65,32 @@ history, and trains a ranker on it.
 """
 
 
-def best_of(tracker: Tracker, ranker: ReportRanker) -> BestMatches:
-    """The best match of each replayed report, by a ranker that was not trained on the tracker."""
+def first_matches(tracker: Tracker, ranker: ReportRanker) -> tuple[Matches, np.ndarray]:
+    """The first matches of each replayed report, by a ranker that was not trained on the tracker; no unknown ones.
+
+    Returns:
+        B matches, and the place of each one's report among the queries and the others of the tracker, ``(B,)``.
+    """
     features, right, weight, groups = [], [], [], []
     single = tracker.size - len(tracker.queries)
     for some, stands_for in ((tracker.queries, 1.0), (tracker.others, single / max(len(tracker.others), 1))):
         for one in some:
             scores = ranker.scores(one.features)
             order = np.argsort(-scores, kind="stable")
-            features.append(confidence_features(one.features[order], scores[order])[0])
-            right.append(one.right[order[0]])
-            weight.append(stands_for)
-            groups.append(one.group[one.right][0] if one.right.any() else one.row)
-    return BestMatches(np.array(features), np.array(right), np.array(weight), folds(np.array(groups)))
+            first = order[:NUM_COMPARED]
+            known = ~tracker.unknown[one.row][first]
+            features.append(confidence_features(one.features[order], scores[order])[: len(first)][known])
+            right.append(one.right[first][known])
+            weight.append(np.full(known.sum(), stands_for))
+            groups.append(np.full(known.sum(), one.group[one.right][0] if one.right.any() else one.row))
+    places = np.repeat(np.arange(len(right)), list(map(len, right)))
+    return Matches(*map(np.concatenate, (features, right, weight)), folds(np.concatenate(groups))), places
 
 
 def fit_confidence(trackers: Sequence[Tracker], rankers: Sequence[ReportRanker]) -> MatchProbability:
     """The confidence for a tracker without a backtest, from the trackers whose other reports were replayed."""
-    found = [best_of(one, ranker) for one, ranker in zip(trackers, rankers, strict=True) if one.others]
-    matches = BestMatches(*(np.concatenate(column) for column in zip(*found, strict=True)))
+    found = [first_matches(one, ranker)[0] for one, ranker in zip(trackers, rankers, strict=True) if one.others]
+    matches = Matches(*(np.concatenate(column) for column in zip(*found, strict=True)))
     confidence, _ = learn_confidence(matches, 0)
     knots = confidence.knots.round(6)
     return MatchProbability(rounded_trees(confidence.trees), knots, confidence.probabilities.round(6))

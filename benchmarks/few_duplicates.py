@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from default_report_ranker import best_of, fit_confidence
+from default_report_ranker import first_matches, fit_confidence
 from report_lists import TRAIN, VAL, Tracker, fit_default, load_tracker
 
-from gedbd.triage.confidence import BestMatches, MatchProbability, fit_shift, learn_confidence
+from gedbd.triage.confidence import Matches, MatchProbability, fit_shift, learn_confidence
 
 SIZES = (8, 32, 64, 128, 256)
 
@@ -37,13 +37,8 @@ class Measured(NamedTuple):
     own: float
 
 
-def chosen(matches: BestMatches, rows: np.ndarray) -> BestMatches:
-    """Some of the matches."""
-    return BestMatches(*(column[rows] for column in matches))
-
-
-def log_loss(probability: np.ndarray, matches: BestMatches) -> float:
-    """The mean over reports; a probability counts as at least .0001 away from 0 and 1."""
+def log_loss(probability: np.ndarray, matches: Matches) -> float:
+    """The mean over best matches; a probability counts as at least .0001 away from 0 and 1."""
     likelihood = np.where(matches.right, probability, 1 - probability).clip(1e-4)
     return -float(np.average(np.log(likelihood), weights=matches.weight))
 
@@ -60,15 +55,16 @@ def samples(part: np.ndarray, is_duplicate: np.ndarray, size: int, draws: int) -
         yield np.concatenate([generator.choice(duplicates, size, False), generator.choice(others, num_others, False)])
 
 
-def measure(default: MatchProbability, learn: BestMatches, val: BestMatches) -> Measured:
+def measure(default: MatchProbability, learn: Matches, val: Matches) -> Measured:
     """All three kinds, learnt from some matches."""
-    shift = fit_shift(default(learn.features), learn.right, learn.weight)
+    best = learn.take(learn.is_best)
+    shift = fit_shift(default(best.features), best.right, best.weight)
     try:
         own = log_loss(learn_confidence(learn, 0)[0](val.features), val)
     except ValueError:  # no right match among those of three folds
         own = np.nan
     shifted = log_loss(default.shifted(shift)(val.features), val)
-    return Measured(int(learn.right.sum()), log_loss(default(val.features), val), shifted, own)
+    return Measured(int(best.right.sum()), log_loss(default(val.features), val), shifted, own)
 
 
 def rows_of(tracker: Tracker, others: Sequence[Tracker], draws: int) -> Iterator[dict]:
@@ -76,13 +72,14 @@ def rows_of(tracker: Tracker, others: Sequence[Tracker], draws: int) -> Iterator
     ranker = fit_default(others, 1, 120)
     rankers = [fit_default([one for one in others if one is not other], 1, 120) for other in others]
     default = fit_confidence(others, rankers)
-    matches = best_of(tracker, ranker)
+    matches, places = first_matches(tracker, ranker)
     queries = [*tracker.queries, *tracker.others]
     part = tracker.part[[one.row for one in queries]]
     is_duplicate = np.arange(len(queries)) < len(tracker.queries)
-    val = chosen(matches, part == VAL)
+    val = matches.take(matches.is_best & (part[places] == VAL))
     for size in SIZES:
-        found = [measure(default, chosen(matches, rows), val) for rows in samples(part, is_duplicate, size, draws)]
+        drawn = [np.isin(places, some) for some in samples(part, is_duplicate, size, draws)]
+        found = [measure(default, matches.take(rows), val) for rows in drawn]
         if found:
             yield {"tracker": tracker.name, "duplicates": size} | pd.DataFrame(found).mean().to_dict()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
@@ -19,6 +20,7 @@ from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker, sample_of
 from gedbd.retrieval.scorers.cosine import cosines
 from gedbd.triage.backtesting.backtest_run import encode_corpus
+from gedbd.triage.backtesting.unknown_matches import unknown_matches
 
 PARTS = (TRAIN, VAL, TEST)
 # How large these are depends on the encoder, whose cosines are distributed in their own way.
@@ -38,6 +40,7 @@ class Tracker(NamedTuple):
         sample: See ``sample_of``.
         queries: Reports with an earlier duplicate; ``group`` holds the group that each candidate has today.
         others: Some reports without one, evenly spaced.
+        unknown: For each of these reports ``(C,)`` bool: it is unknown whether a candidate is wrong.
         part: Part of each report.
         unweighted: Rank of the right group of each query of the test part by the sum of the z-scores of cosine and BM25
             over all earlier reports.
@@ -48,6 +51,7 @@ class Tracker(NamedTuple):
     sample: tuple[int, ...]
     queries: list[Replayed]
     others: list[Replayed]
+    unknown: dict[int, np.ndarray]
     part: np.ndarray
     unweighted: np.ndarray
 
@@ -83,12 +87,27 @@ def load_tracker(path: str, backend: str, num_others: int, kept: Path | None) ->
         [one._replace(group=corpus.group[one.best]) for one in history.replay(rows, name)]
         for rows in (history.duplicates, others)
     ]
+    unknown = unknown_candidates([one for some in found for one in some], corpus)
     part = parts_by_time(len(corpus))
     unweighted = unweighted_ranks(history, history.duplicates[part[history.duplicates] == TEST])
-    tracker = Tracker(name, len(corpus), sample_of(corpus.reports), *found, part, unweighted)
+    tracker = Tracker(name, len(corpus), sample_of(corpus.reports), *found, unknown, part, unweighted)
     if place is not None:
         place.write_bytes(pickle.dumps(tracker._asdict()))
     return tracker
+
+
+def unknown_candidates(replayed: Sequence[Replayed], corpus: Corpus) -> dict[int, np.ndarray]:
+    """See ``Tracker.unknown``."""
+    number = [len(one.best) for one in replayed]
+    pairs = pd.DataFrame(
+        {
+            "query": np.repeat([one.row for one in replayed], number),
+            "candidate": np.concatenate([one.best for one in replayed]),
+            "right": np.concatenate([one.right for one in replayed]),
+        }
+    )
+    unknown = np.split(unknown_matches(pairs, corpus), np.cumsum(number)[:-1])
+    return {one.row: own for one, own in zip(replayed, unknown, strict=True)}
 
 
 def unweighted_ranks(history: ReportHistory, rows: np.ndarray) -> np.ndarray:

@@ -43,9 +43,7 @@ def test_the_tables_as_json(finished, capsys, same_rows):
     threshold = matching.target.threshold
     tables = {"targets": pd.read_csv(folder / "targets.csv")} | tables_of(test, corpus, threshold, 50)
     with json_output(True):
-        record_backtest(
-            folder, "demo", folder / "report.html", Backtest(matching, pd.DataFrame(), val, test, tables, 0.1)
-        )
+        record_backtest(folder, "demo", folder / "report.html", Backtest(matching, pd.DataFrame(), val, test, tables))
     document = json.loads(capsys.readouterr().out)
     assert {"folder", "corpus", "page", "target", "calibration_error", "targets", "wrong", "right"} <= set(document)
     assert document["target"]["statement"] == matching.target.statement
@@ -73,7 +71,7 @@ def test_a_backtest_leaves_tables_and_a_page(finished):
     page = (folder / "report.html").read_text()
     assert all(title in page for title in ("Which precision targets are met?", "Right and wrong suggestions"))
     assert "85 reports were replayed in chronological order, 39 of them" in " ".join(told.split())
-    assert "calibration error on test: 0." in told
+    assert "probabilities on test: calibration error 0." in told
     assert "\n  gedbd index run=out out=my-index\n" in told
     made = "gedbd backtest dataset=demo encoder=tiny target_precision=0.3"
     assert f'<pre class="command">{made} fill=numbers.md ' in page

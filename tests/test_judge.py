@@ -13,7 +13,7 @@ from small_tracker import CONFIDENCE, RANKER
 from gedbd.corpora.corpus import Corpus
 from gedbd.triage.backtesting.backtest_measures import Backtest, tables_of, target_results, targets_table
 from gedbd.triage.backtesting.backtest_run import PageFacts, write_backtest, write_to_judge
-from gedbd.triage.backtesting.suggestions import Suggestions, with_same_titles
+from gedbd.triage.backtesting.suggestions import Suggestions, with_unknown
 from gedbd.triage.triage_model import TriageModel
 
 FACTS = PageFacts("small", "gedbd backtest dataset=small", "2026-11-23T09:30:00+00:00", 50)
@@ -35,13 +35,14 @@ def backtest():
         "candidate": np.arange(25),
         "right": np.arange(25) < 20,
         "rank": 1,
+        "unknown": np.where(np.arange(25) == 20, "same title", ""),
         "probability": 0.9,
     }
     found = Suggestions.of(pd.DataFrame(rows), GROUP)
     targets = targets_table(found, found, (0.5, 0.95), 0.9)
     matching = TriageModel(RANKER, CONFIDENCE, target_results(targets, (None, None)), 0.5)
-    tables = {"targets": with_same_titles(targets, found, corpus())} | tables_of(found, corpus(), 0.9, 50)
-    return Backtest(matching, found.best, found, found, tables, 0.1)
+    tables = {"targets": with_unknown(targets, found)} | tables_of(found, corpus(), 0.9, 50)
+    return Backtest(matching, found.best, found, found, tables)
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +63,8 @@ def run(finished, tmp_path, run_command):
 def test_the_tables_and_the_page_are_written_again_with_the_verdicts(run, tmp_path, same_rows):
     out = tmp_path / "out"
     before = pd.read_csv(out / "targets.csv")
-    assert before["same_title"].tolist() == [1, 0]
-    assert before["precision_without_same_title"][0] == 20 / 24
+    assert before["unknown"].tolist() == [1, 0]
+    assert before["precision_without_unknown"][0] == 20 / 24
     assert "<h2>With verdicts</h2>" not in (out / "report.html").read_text()
     rows = "1045,1020,accept,\n1046,1021,reject,\n1025,1000,reject,\n99,98,accept,\n"
     (out / "judgements.csv").write_text(HEAD + rows)

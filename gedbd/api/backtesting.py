@@ -58,7 +58,7 @@ class BacktestResult:
         """All tables of the page, by name.
 
         They are ``targets``, ``search`` (for how many duplicates the right match is among the first), ``thresholds``,
-        ``reliability``, ``hubs``, ``same_title``, ``right`` and ``wrong``.
+        ``reliability``, ``hubs``, ``unknown``, ``right`` and ``wrong``.
         """
         return self._measured.tables
 

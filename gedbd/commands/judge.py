@@ -13,7 +13,8 @@ def main(cfg: DictConfig) -> None:
     """Reads the verdicts given on a backtest's page, and writes its tables and its page with them."""
     from gedbd.triage.backtesting.backtest_judging import run_judge
 
-    run_judge(Path(cfg.run), Path(cfg.file) if cfg.file else None, open_console())
+    file, second = (Path(name) if name else None for name in (cfg.file, cfg.second))
+    run_judge(Path(cfg.run), file, second, open_console())
 
 
 if __name__ == "__main__":

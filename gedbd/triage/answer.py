@@ -22,6 +22,7 @@ from gedbd.triage.bug_report import DATES, Match, Report, check_report, read_mom
 JSON_LINES = (".jsonl", ".ndjson")
 ISSUES = ".json"
 LIKELY = 0.05  # the probabilities of an answer are shown if one of them is this high
+PROBABLE = 0.5  # from this probability the best match is named in a sentence
 EXPECTED = 'give a text, or a line such as {"title": "Crash", "description": "..."} for each report'
 FIELD_NAMES = tuple(field.name for field in fields(Report))
 NOTHING_SHARED = "found nothing that the two reports share"
@@ -107,6 +108,8 @@ def print_matches(console: Console, report: Report, matches: Sequence[Match], ta
     # The explanation stands below its report: beside it, neither would have the width for long words.
     table = Table(box=SIMPLE_HEAD, leading=1, show_edge=False, pad_edge=False)
     is_any_likely = any(match.probability >= LIKELY for match in matches)
+    if matches and matches[0].probability >= PROBABLE:
+        console.print(_printable(_verdict(matches[0])), highlight=False)
     if is_any_likely:
         table.add_column("probability", justify="right")
     elif matches:
@@ -164,6 +167,12 @@ def _describe(match: Match) -> Text:
         parts += [Text("\nwith "), Text(", ").join(named), Text(f"{more}; most similar ")]
         parts += [_linked(best.issue_id, best.url), _printable(f": {best.title}")]
     return Text().join(parts)
+
+
+def _verdict(match: Match) -> str:
+    """The best match and why, in one sentence."""
+    reasons = f": {', '.join(match.explanation.reasons)}" if match.explanation.reasons else ""
+    return f"Probably the same as {match.master.issue_id}{reasons}."
 
 
 def _explain(match: Match) -> str:

@@ -4,11 +4,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cache, cached_property
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from rich.cells import cell_len
 
 from gedbd.corpora.issue_template import is_form
+from gedbd.io.console import cut_cells
 from gedbd.text.cleaning import is_code_line
 from gedbd.text.code_words import stop_words
 from gedbd.text.words import find_words, normalise, shared_phrases
@@ -16,6 +18,9 @@ from gedbd.triage.bug_report import Explanation, Report
 
 MAX_REASONS = 5
 MAX_NAMED = 3  # identifiers
+MOST_FREQUENT = 5  # reports that have a rare line about an error, at most, in a small tracker
+MOST_FREQUENT_SHARE = 0.001  # of all reports, likewise in a large one
+MAX_LINE_CELLS = 70
 MIN_SHARE = 0.05  # of all that was added to a score
 SAME_FIELDS = ("same product", "same component", "same version", "same priority")
 NO_LIKENESS = {"days", "group size", "open"}
@@ -23,7 +28,6 @@ FAMILIES = {
     "title": ("title", "same title", "report title"),
     "text": ("text", "report text", "dense", "sum"),
     "identifiers": ("identifiers", "query identifiers"),
-    "errors": ("errors",),
     "days": ("days", "reports since", "reports of component since"),
     "group size": ("group size",),
     "open": ("open",),
@@ -174,10 +178,33 @@ def _sentences_with(words: Set[str], text: Mapping[str, set[str]]) -> dict[str, 
     return {sentence: own for sentence, own in text.items() if not own.isdisjoint(words)}
 
 
+class SharedLine(NamedTuple):
+    """A line about an error that two reports have, without numbers and signs.
+
+    Attributes:
+        text: The line.
+        frequency: Number of stored reports that have it.
+        num_reports: Number of stored reports.
+    """
+
+    text: str
+    frequency: int
+    num_reports: int
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether it says something: what many reports have is a message such as "an error occurred"."""
+        return self.frequency <= max(MOST_FREQUENT, MOST_FREQUENT_SHARE * self.num_reports)
+
+    def __str__(self) -> str:
+        counted = f"{self.frequency:,} of {self.num_reports:,} reports"
+        return f'same error "{cut_cells(self.text, MAX_LINE_CELLS)}", in {counted}'
+
+
 def reasons(
-    added: Mapping[str, float], values: Mapping[str, float], identifiers: Sequence[str], num_errors: int
+    added: Mapping[str, float], values: Mapping[str, float], identifiers: Sequence[str], error: SharedLine | None
 ) -> tuple[str, ...]:
-    """Short phrases, the family of features that added most first.
+    """Short phrases: a rare line about an error that both reports have, then the family that added most, and so on.
 
     A family that added nothing, or about which there is no fact to state, such as another component, is left out. What
     is no sign that two reports are alike, such as a candidate that is open, is no reason by itself.
@@ -186,7 +213,7 @@ def reasons(
         added: What each feature added to the score of a candidate, see ``ReportRanker.contributions``.
         values: The candidate's features by name.
         identifiers: The identifiers that both reports have, the rarest first.
-        num_errors: Number of lines about errors that both reports have.
+        error: The rarest line about an error that both reports have; None if there is none.
     """
     totals = dict.fromkeys(FAMILIES, 0.0)
     for name, value in added.items():
@@ -194,9 +221,9 @@ def reasons(
         if family is not None:
             totals[family] += value
     least = MIN_SHARE * sum(value for value in totals.values() if value > 0)
-    found = {}
+    found = {"errors": str(error)} if error is not None and error.is_rare else {}
     for family in sorted(totals, key=lambda one: -totals[one]):
-        phrase = _phrase(family, values, identifiers, num_errors)
+        phrase = _phrase(family, values, identifiers)
         if totals[family] > 0 and totals[family] >= least and phrase:
             found[family] = phrase
     if found.keys() <= NO_LIKENESS:
@@ -213,7 +240,7 @@ def _family(name: str) -> str | None:
     return None
 
 
-def _phrase(family: str, values: Mapping[str, float], identifiers: Sequence[str], num_errors: int) -> str:
+def _phrase(family: str, values: Mapping[str, float], identifiers: Sequence[str]) -> str:
     """The fact about a family; empty if there is none."""
     if family in SAME_FIELDS:
         return family if values[family] == 1 else ""
@@ -223,8 +250,6 @@ def _phrase(family: str, values: Mapping[str, float], identifiers: Sequence[str]
         named = ", ".join(identifiers[:MAX_NAMED])
         more = ", ..." if len(identifiers) > MAX_NAMED else ""
         return f"shared {named}{more}" if identifiers else ""
-    if family == "errors":
-        return f"{num_errors} equal error line{'s' if num_errors > 1 else ''}" if num_errors else ""
     if family == "days":
         return _days(values["days"])
     if family == "group size":

@@ -71,3 +71,11 @@ def test_percentages_are_left_out_where_all_say_that_nothing_is_likely():
     likely = shown(replace(MATCH, probability=0.05), replace(MATCH, probability=0.0))
     assert "5%" in likely
     assert "Nothing is likely" not in likely
+
+
+def test_a_probable_match_is_named_in_a_sentence():
+    why = replace(WHY, reasons=("same title", "2 days apart"))
+    told = " ".join(shown(replace(MATCH, explanation=why)).split())
+    assert "Probably the same as 3: same title, 2 days apart." in told
+    assert "Probably the same as 3." in shown(MATCH)
+    assert "Probably" not in shown(replace(MATCH, probability=0.49))

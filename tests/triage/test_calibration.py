@@ -15,7 +15,8 @@ from gedbd.triage.confidence import (
     CONFIDENCE_FEATURES,
     NUM_COMPARED,
     NUM_FOLDS,
-    BestMatches,
+    PLACE,
+    Matches,
     MatchProbability,
     calibration_error,
     confidence_features,
@@ -89,8 +90,9 @@ def test_probabilities_between_knots_are_interpolated():
 def some(seed, count=300):
     generator = np.random.default_rng(seed)
     features = generator.normal(size=(count, len(CONFIDENCE_FEATURES)))
+    features[:, PLACE] = 1
     right = generator.random(count) < 1 / (1 + np.exp(-2 * features[:, 0]))
-    return BestMatches(features, right, np.ones(count), np.arange(count) % NUM_FOLDS)
+    return Matches(features, right, np.ones(count), np.arange(count) % NUM_FOLDS)
 
 
 @pytest.mark.parametrize(("all_right", "which"), [(True, "wrong"), (False, "right")])
@@ -106,7 +108,7 @@ def test_right_matches_in_one_fold_alone_are_an_error():
 
 
 def test_no_match_at_all_is_an_error_too():
-    nothing = BestMatches(np.empty((0, len(CONFIDENCE_FEATURES))), np.empty(0, dtype=bool), np.empty(0), np.empty(0))
+    nothing = Matches(np.empty((0, len(CONFIDENCE_FEATURES))), np.empty(0, dtype=bool), np.empty(0), np.empty(0))
     with pytest.raises(ValueError, match="too few best matches"):
         learn_confidence(nothing, 0)
 
@@ -119,6 +121,22 @@ def test_probabilities_of_a_fold_do_not_depend_on_its_labels():
     first, second = (learn_confidence(matches._replace(right=right), 0)[1][mine] for right in (matches.right, turned))
     order = np.lexsort([second, first])  # by the first, equal ones by the second
     assert (np.diff(second[order]) >= -1e-12).all()
+
+
+def test_probabilities_are_calibrated_on_the_best_matches_alone():
+    matches = some(0)
+    features = matches.features.copy()
+    features[:, PLACE] = 1 + np.arange(300) // 4 % 2
+    both = matches._replace(features=features)
+    turned = np.where(both.is_best, matches.right, ~matches.right)
+    confidence, held_out = learn_confidence(both._replace(right=turned), 0)
+    outputs = confidence.trees.predict(features)
+    assert len(held_out) == 300
+    # The trees learn from all 300, so that their probabilities differ from those of the 152 best ones alone.
+    alone, _ = learn_confidence(both.take(both.is_best), 0)
+    assert not np.array_equal(alone.trees.predict(features), outputs)
+    share = np.average(np.interp(held_out[both.is_best], confidence.probabilities, confidence.probabilities))
+    assert share == pytest.approx(matches.right[both.is_best].mean(), abs=0.02)
 
 
 def test_weights_count_like_copies():
@@ -190,6 +208,7 @@ def test_margins_by_hand():
     assert found[:, 3].tolist() == [3, 1, 0]  # ahead of the last
     assert found[0, 4:6].tolist() == [5, 1]
     assert found[0, 6:8].tolist() == [1, FEATURES.index("group size")]
+    assert found[:, PLACE].tolist() == [1, 2, 3]
     assert (found[:, len(CONFIDENCE_FEATURES) - len(FEATURES) :] == np.arange(len(FEATURES))).all()
     assert CONFIDENCE_FEATURES[-len(FEATURES) :] == FEATURES
 

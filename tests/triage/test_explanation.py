@@ -7,7 +7,7 @@ import pytest
 
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.triage.bug_report import Report
-from gedbd.triage.explanation import MAX_TERMS, equal_fields, explain, reasons
+from gedbd.triage.explanation import MAX_TERMS, SharedLine, equal_fields, explain, reasons
 
 RARE = {"uidplus": 5.0, "npe": 4.0, "expunge": 3.0, "server": 1.0, "folder": 1.0}
 
@@ -117,7 +117,7 @@ VALUES = dict.fromkeys(FEATURES, 0.0) | {
 
 def test_families_by_what_they_added():
     added = {"text z": 0.3, "dense behind": 0.2, "same component": 0.4, "days": 0.1, "identifiers shared": 0.8}
-    found = reasons(added, VALUES, ["NullPointerException", "a.b.C", "x.py", "y.py"], 0)
+    found = reasons(added, VALUES, ["NullPointerException", "a.b.C", "x.py", "y.py"], None)
     assert found == (
         "shared NullPointerException, a.b.C, x.py, ...",
         "similar text",
@@ -128,15 +128,27 @@ def test_families_by_what_they_added():
 
 def test_what_is_no_fact_or_speaks_against_is_left_out():
     added = {"same product": 1.0, "errors shared": 1.0, "title z": -0.5, "same component": 1.0, "text z": 0.01}
-    assert reasons(added, VALUES, [], 0) == ("same component",)
+    assert reasons(added, VALUES, [], None) == ("same component",)
 
 
-def test_error_lines_and_equal_titles_are_counted_and_named():
+def test_a_rare_error_line_comes_first_with_its_frequency():
     values = VALUES | {"same title": 1.0, "days": math.nan}
-    assert reasons({"errors shared": 1.0, "title": 0.5, "days": 0.4}, values, [], 2) == (
-        "2 equal error lines",
+    added = {"errors shared": 0.1, "title": 0.5, "days": 0.4}
+    line = SharedLine("cannot open mailbox 0", 3, 36_387)
+    assert reasons(added, values, [], line) == (
+        'same error "cannot open mailbox 0", in 3 of 36,387 reports',
         "same title",
     )
+    # 36 is a thousandth of 36,387; in a small tracker five reports may have a line.
+    assert reasons(added, values, [], line._replace(frequency=36))[0].startswith("same error")
+    assert reasons(added, values, [], line._replace(frequency=37)) == ("same title",)
+    assert reasons(added, values, [], line._replace(frequency=5, num_reports=20))[0].startswith("same error")
+    assert reasons(added, values, [], line._replace(frequency=6, num_reports=20)) == ("same title",)
+
+
+def test_a_long_error_line_is_cut():
+    found = reasons({}, VALUES, [], SharedLine("error " * 30, 1, 10))
+    assert len(found[0]) < 110
 
 
 def test_only_an_open_report_is_called_so():
@@ -146,19 +158,19 @@ def test_only_an_open_report_is_called_so():
         (0.0, ("same component",)),
         (math.nan, ("same component",)),
     ):
-        assert reasons(added, VALUES | {"open": value}, [], 0) == said
+        assert reasons(added, VALUES | {"open": value}, [], None) == said
 
 
 def test_what_makes_no_reports_alike_is_no_reason_by_itself():
     added = {"open": 1.0, "days": 1.0, "group size": 1.0}
-    assert reasons(added, VALUES | {"open": 1.0}, [], 0) == ()
-    assert len(reasons(added | {"text z": 0.5}, VALUES | {"open": 1.0}, [], 0)) == 4
+    assert reasons(added, VALUES | {"open": 1.0}, [], None) == ()
+    assert len(reasons(added | {"text z": 0.5}, VALUES | {"open": 1.0}, [], None)) == 4
 
 
 def test_days_are_worded():
     for days, said in ((0.2, "less than a day apart"), (1, "1 day apart"), (1500, "1,500 days apart")):
         added = {"days": 1.0, "same component": 0.5}
-        assert reasons(added, VALUES | {"days": math.log1p(days)}, [], 0) == (said, "same component")
+        assert reasons(added, VALUES | {"days": math.log1p(days)}, [], None) == (said, "same component")
 
 
 @pytest.mark.parametrize(

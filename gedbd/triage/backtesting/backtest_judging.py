@@ -14,9 +14,8 @@ from gedbd.io.table_files import read_csv
 from gedbd.triage.backtesting.backtest_measures import Backtest, tables_of
 from gedbd.triage.backtesting.backtest_page import print_targets, readable_verdicts, some_thresholds
 from gedbd.triage.backtesting.backtest_run import PAGE, PageFacts, write_page, write_tables
-from gedbd.triage.backtesting.judgements import find_judgements, verdicts_of, with_judgements
+from gedbd.triage.backtesting.judgements import find_judgements, joined, verdicts_of, with_judgements
 from gedbd.triage.backtesting.suggestions import REPORTS, SUGGESTIONS, read_suggestions
-from gedbd.triage.confidence import calibration_error
 from gedbd.triage.triage_model import TriageModel
 
 NUMBERS = (
@@ -25,20 +24,21 @@ NUMBERS = (
         "suggestion_rate",
         "validation_suggestions",
         "validation_precision",
-        "same_title",
-        "precision_without_same_title",
+        "unknown",
+        "precision_without_unknown",
     ),
 )
 AS_MARKED = ["threshold", "suggestions", "right", "precision", "precision_low", "precision_high"]
 OF_VERDICTS = "judgements|precision_with_judgements"  # columns that an earlier run of this command has added
 
 
-def run_judge(folder: Path, file: Path | None, console: Console) -> None:
+def run_judge(folder: Path, file: Path | None, second: Path | None, console: Console) -> None:
     """Reads verdicts, measures with them, writes the tables and the page again, and prints the results.
 
     Args:
         folder: The folder of a backtest.
         file: The file with the verdicts; None for the one in the folder, see ``find_judgements``.
+        second: The file of another person, see ``joined``.
         console: Where results and warnings go.
 
     Raises:
@@ -46,6 +46,8 @@ def run_judge(folder: Path, file: Path | None, console: Console) -> None:
     """
     check_folder(folder)
     judgements = find_judgements(folder, file)
+    if second is not None:
+        judgements = joined(judgements, find_judgements(folder, second))
     facts = PageFacts.read(folder)
     backtest, corpus = read_backtest(folder, facts)
     verdict, warnings = verdicts_of(judgements, backtest.test, corpus)
@@ -91,8 +93,7 @@ def read_backtest(folder: Path, facts: PageFacts) -> tuple[Backtest, Corpus]:
     targets = read_csv(folder / "targets.csv", *NUMBERS)
     kept = targets.loc[:, ~targets.columns.str.match(OF_VERDICTS)]
     tables = {"targets": kept} | tables_of(test, corpus, matching.target.threshold, facts.max_examples)
-    error = calibration_error(test.best["probability"].to_numpy(), test.best["right"].to_numpy())
-    return Backtest(matching, pd.DataFrame(), val, test, tables, error), corpus
+    return Backtest(matching, pd.DataFrame(), val, test, tables), corpus
 
 
 def verdict_texts(targets: pd.DataFrame, verdict: np.ndarray, marked: np.ndarray, target_precision: float) -> list[str]:

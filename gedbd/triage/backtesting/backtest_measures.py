@@ -1,8 +1,9 @@
 """Measures suggestions on the replayed history: precision, coverage and calibration."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import isclose
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,10 +18,10 @@ from gedbd.triage.backtesting.suggestions import (
     Suggestions,
     examples,
     hubs,
-    same_title_table,
     search_table,
     shares,
-    with_same_titles,
+    unknown_table,
+    with_unknown,
 )
 from gedbd.triage.backtesting.thresholds import (
     NO_THRESHOLD,
@@ -35,6 +36,8 @@ from gedbd.triage.triage_model import TriageModel
 
 GRID = np.round(np.arange(0.01, 1.0, 0.01), 2)
 TARGETS = (0.5, 0.6, 0.7, 0.8, 0.9)
+AS_MARKED = "as marked"
+WITHOUT_UNKNOWN = "without unknown"
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,8 @@ class Backtest:
         replayed: See ``LearntHistory``; empty for a backtest that was read from its folder.
         val: Best matches of the validation part.
         test: Best matches of the test part.
-        tables: By name: ``targets``, ``search``, ``thresholds``, ``reliability``, ``hubs``, ``same_title``, ``right``,
-            ``wrong``.
-        calibration_error: Expected calibration error on test.
+        tables: By name: ``targets``, ``search``, ``thresholds``, ``reliability``, ``hubs``, ``unknown``, ``right``,
+            ``wrong``, ``probabilities``.
     """
 
     matching: TriageModel
@@ -56,7 +58,20 @@ class Backtest:
     val: Suggestions
     test: Suggestions
     tables: dict[str, pd.DataFrame]
-    calibration_error: float
+
+    @property
+    def calibration_error(self) -> float:
+        """Expected calibration error on those matches of test that are known to be right or wrong."""
+        return float(self._without_unknown["calibration_error"])
+
+    @property
+    def average_precision(self) -> float:
+        """Likewise the average precision of best matches in the order of their probabilities."""
+        return float(self._without_unknown["average_precision"])
+
+    @property
+    def _without_unknown(self) -> dict[Hashable, Any]:
+        return self.tables["probabilities"].to_dict("records")[-1]
 
 
 @stage("measure")
@@ -81,15 +96,14 @@ def measure(
         max_examples: Number of right and of wrong suggestions that are listed at most.
     """
     confidence, of_val = learn_probability(replayed, ranker, seed)
-    val = Suggestions.of_part(replayed, of_val, corpus.group, "val")
-    test = Suggestions.of_part(replayed, confidence, corpus.group, "test")
+    val = Suggestions.of_part(replayed, of_val, corpus, "val")
+    test = Suggestions.of_part(replayed, confidence, corpus, "test")
     others = [target for target in TARGETS if not isclose(target, target_precision)]
     targets = targets_table(val, test, sorted([*others, target_precision]), confidence_level)
     matching = TriageModel(ranker, confidence, target_results(targets, period(test, corpus)), target_precision)
-    tables = {"targets": with_same_titles(targets, test, corpus)}
+    tables = {"targets": with_unknown(targets, test)}
     tables |= tables_of(test, corpus, matching.target.threshold, max_examples)
-    error = calibration_error(test.best["probability"].to_numpy(), test.best["right"].to_numpy())
-    return Backtest(matching, replayed, val, test, tables, error)
+    return Backtest(matching, replayed, val, test, tables)
 
 
 def at_thresholds(found: Suggestions, thresholds: Sequence[float] | np.ndarray) -> pd.DataFrame:
@@ -186,6 +200,24 @@ def _number(value: float) -> float | None:
     return None if np.isnan(value) else value
 
 
+def probability_table(found: Suggestions) -> pd.DataFrame:
+    """How well probabilities tell right best matches from wrong ones, with unknown matches as wrong and without them.
+
+    Returns:
+        Two rows: ``counted`` (``AS_MARKED`` or ``WITHOUT_UNKNOWN``), ``matches``, ``right``, ``average_precision``
+        (the area under the curve of precision and recall; NaN if none is right) and ``calibration_error``.
+    """
+    from sklearn.metrics import average_precision_score
+
+    rows = []
+    for counted, some in ((AS_MARKED, found), (WITHOUT_UNKNOWN, found.known)):
+        probability, right = some.best["probability"].to_numpy(), some.best["right"].to_numpy()
+        average = average_precision_score(right, probability) if right.any() else np.nan
+        error = calibration_error(probability, right)
+        rows.append((counted, len(right), int(right.sum()), float(average), error))
+    return pd.DataFrame(rows, columns=["counted", "matches", "right", "average_precision", "calibration_error"])
+
+
 def reliability(found: Suggestions) -> pd.DataFrame:
     """Predicted and observed probability in bins of equal width; bins without reports are left out.
 
@@ -208,9 +240,10 @@ def tables_of(
     tables = {
         "search": search_table(test),
         "thresholds": at_thresholds(test, GRID if threshold is None else np.union1d(GRID, [threshold])),
-        "reliability": reliability(test),
+        "probabilities": probability_table(test),
+        "reliability": reliability(test.known),
         "hubs": hubs(test, corpus),
-        "same_title": same_title_table(test, corpus),
+        "unknown": unknown_table(test, corpus),
         "right": examples(test, corpus, threshold, True, max_examples),
         "wrong": examples(test, corpus, threshold, False, max_examples),
     }

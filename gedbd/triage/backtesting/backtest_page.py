@@ -18,6 +18,7 @@ from gedbd.triage.backtesting.backtest_measures import GRID, Backtest
 from gedbd.triage.backtesting.history_learning import MIN_RIGHT
 from gedbd.triage.backtesting.suggestions import right_and_wrong
 from gedbd.triage.backtesting.thresholds import MET, TOO_FEW, met_targets
+from gedbd.triage.backtesting.unknown_matches import SAME_TITLE
 from gedbd.triage.triage_model import TriageModel
 
 STEPS = np.round(np.arange(0.1, 1.0, 0.1), 2)
@@ -41,10 +42,11 @@ HUBS_TEXT = (
     "Hubs: groups that are the best match of several reports but rarely the right one, such as empty templates and"
     " vague titles. If their probabilities are high, cleaning (text=fields text.cleaning.boilerplate=mark) may help."
 )
-SAME_TITLE_TEXT = (
-    "Best matches with exactly the same title as the report that nobody marked as duplicates. The precision as marked"
-    " counts them as wrong; the first table also shows the precision without them. Some are duplicates that nobody"
-    " marked, others have a title that comes from a template."
+UNKNOWN_TEXT = (
+    "Best matches that are not marked as duplicates but may well be: the report has exactly the same title as its"
+    " match, or it was closed as a duplicate and the export does not say of which report. Probabilities are learnt"
+    " without them. The precision as marked counts them as wrong; the first table also shows the precision without"
+    " them."
 )
 EXAMPLES_TEXT = (
     "The most probable right and wrong suggestions in one list. Look at the wrong ones before you trust the precision"
@@ -65,7 +67,7 @@ DEFAULT_TEXT = (
     " duplicates."
 )
 # Columns of the page that do not fit a terminal, without and with verdicts.
-NOT_PRINTED = ("same title, not marked", "right without those")
+NOT_PRINTED = ("unknown", "right without unknown")
 NOT_PRINTED_WITH_VERDICTS = (*NOT_PRINTED, "threshold", "right on validation", "coverage", "suggestion rate")
 
 
@@ -132,10 +134,10 @@ def readable(targets: pd.DataFrame) -> pd.DataFrame:
                 "right on validation": f"{row['validation_precision']:.0%} of {row['validation_suggestions']:,}",
                 "right on test": precision_text(row, "precision", row["suggestions"]),
             }
-            if "same_title" in row:
-                rest = row["suggestions"] - row["same_title"]
-                cells["same title, not marked"] = f"{row['same_title']:,}"
-                cells["right without those"] = precision_text(row, "precision_without_same_title", rest)
+            if "unknown" in row:
+                rest = row["suggestions"] - row["unknown"]
+                cells["unknown"] = f"{row['unknown']:,}"
+                cells["right without unknown"] = precision_text(row, "precision_without_unknown", rest)
             if "judgements" in row:
                 cells["verdicts"] = f"{row['judgements']:,}"
                 cells["right with verdicts"] = precision_text(row, "precision_with_judgements", row["suggestions"])
@@ -256,7 +258,7 @@ def sections(
 
     Args:
         backtest: What was measured.
-        max_examples: Number of pairs with the same title that are listed at most.
+        max_examples: Number of unknown pairs that are listed at most.
         command: The command that reads verdicts.
         verdicts: What people said of the suggestions.
         texts: Sentences about these.
@@ -275,7 +277,7 @@ def sections(
         coverage_section(backtest),
         calibration_section(backtest),
         Section("Hubs", HUBS_TEXT, [tables["hubs"]]),
-        same_title_section(backtest, max_examples, verdicts),
+        unknown_section(backtest, max_examples, verdicts),
         Section("Right and wrong suggestions", examples_text, [listed], asks_verdicts=True),
     ]
 
@@ -285,10 +287,12 @@ def calibration_section(backtest: Backtest) -> Section:
     table = backtest.tables["reliability"]
     text = (
         f"The expected calibration error on test is {backtest.calibration_error:.3f}: the average difference between"
-        " the predicted probability and the share of right matches."
+        " the predicted probability and the share of right matches. The average precision says how well probabilities"
+        " tell right best matches from wrong ones: 1 if all right ones come first. The second table and the figure"
+        " leave unknown matches out."
     )
     figures = [("reliability", "Predicted and observed probability", reliability_diagram(table))]
-    return Section("Are the probabilities calibrated?", text, [table], figures)
+    return Section("Are the probabilities calibrated?", text, [backtest.tables["probabilities"], table], figures)
 
 
 def coverage_section(backtest: Backtest) -> Section:
@@ -307,27 +311,30 @@ def some_thresholds(thresholds: pd.DataFrame, chosen: float | None) -> pd.DataFr
     return thresholds[steps & (thresholds["suggestions"] > 0)].reset_index(drop=True)
 
 
-def same_title_section(backtest: Backtest, max_examples: int, verdicts: Sequence[Verdict]) -> Section:
-    """The unmarked pairs with the same title, whose title is shown once."""
-    same = backtest.tables["same_title"]
-    shown = same.head(max_examples).drop(columns="title of suggested").rename(columns={"title of report": "title"})
-    text = f"{SAME_TITLE_TEXT} {same_title_sentence(backtest)}".rstrip()
-    return Section("Same title, not marked", text, [with_verdicts(shown, verdicts)], asks_verdicts=True)
+def unknown_section(backtest: Backtest, max_examples: int, verdicts: Sequence[Verdict]) -> Section:
+    """The best matches of which it is unknown whether they are wrong."""
+    shown = backtest.tables["unknown"].head(max_examples)
+    text = f"{UNKNOWN_TEXT} {unknown_sentence(backtest)}".rstrip()
+    return Section("Unknown matches", text, [with_verdicts(shown, verdicts)], asks_verdicts=True)
 
 
-def same_title_sentence(backtest: Backtest) -> str:
+def unknown_sentence(backtest: Backtest) -> str:
     """How many best matches and suggestions these are; empty if there are none."""
-    count = len(backtest.tables["same_title"])
-    if not count:
+    table = backtest.tables["unknown"]
+    if table.empty:
         return ""
     unmarked = (~backtest.test.best["right"]).sum()
-    sentence = f"Of the {unmarked:,} best matches that are not marked as duplicates, {count:,} have the same title as"
-    " the report"
+    same = (table["why"] == SAME_TITLE).sum()
+    sentence = (
+        f"Of the {unmarked:,} best matches that are not marked as duplicates, {len(table):,} are unknown: {same:,} have"
+        f" the same title as the report, {len(table) - same:,} are of reports that were closed as duplicates of an"
+        " unknown report"
+    )
     target = backtest.matching.target
     if target.threshold is None:
         return f"{sentence}."
-    same = int((backtest.tables["same_title"]["probability"] >= target.threshold).sum())
-    return f"{sentence}; of the {target.suggestions - target.right:,} wrong suggestions, {same:,} do."
+    suggested = int((table["probability"] >= target.threshold).sum())
+    return f"{sentence}; of the {target.suggestions - target.right:,} wrong suggestions, {suggested:,} are unknown."
 
 
 def with_verdicts(table: pd.DataFrame, verdicts: Sequence[Verdict]) -> pd.DataFrame:

@@ -34,10 +34,10 @@ from gedbd.triage.backtesting.backtest_page import (
     fill_targets,
     next_step,
     print_targets,
-    same_title_sentence,
     sections,
     summary,
     targets_markdown,
+    unknown_sentence,
 )
 from gedbd.triage.backtesting.history_learning import RunWeights, learn
 from gedbd.triage.backtesting.judgements import JUDGEMENTS, TO_JUDGE, read_judgements
@@ -119,8 +119,9 @@ def run_backtest(
         table = targets_markdown(corpus.name, backtest)
         write_text(Path(cfg.fill), fill_targets(Path(cfg.fill).read_text(), corpus.name, table))
     print_targets(console, backtest.tables["targets"])
-    print_line(console, f"{summary(backtest)} {same_title_sentence(backtest)}".rstrip())
-    print_line(console, f"calibration error on test: {backtest.calibration_error:.4f}")
+    print_line(console, f"{summary(backtest)} {unknown_sentence(backtest)}".rstrip())
+    quality = f"calibration error {backtest.calibration_error:.4f}, average precision {backtest.average_precision:.3f}"
+    print_line(console, f"probabilities on test: {quality}")
     print_next_step(console, *next_step(backtest.matching, os.path.relpath(folder)))
     record_backtest(folder, corpus.name, page, backtest)
     if warning:

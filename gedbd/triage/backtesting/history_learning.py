@@ -16,11 +16,12 @@ from gedbd.io.console import stage
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker, is_default
 from gedbd.retrieval.reports.report_training import RankerOptions, fit_ranker
+from gedbd.triage.backtesting.unknown_matches import unknown_matches
 from gedbd.triage.confidence import (
     CONFIDENCE_FEATURES,
     NUM_COMPARED,
     NUM_FOLDS,
-    BestMatches,
+    Matches,
     MatchProbability,
     confidence_features,
     default_confidence,
@@ -28,7 +29,7 @@ from gedbd.triage.confidence import (
     learn_confidence,
 )
 
-COLUMNS = ("query", "candidate", "place", "right", "rank", *CONFIDENCE_FEATURES)
+COLUMNS = ("query", "candidate", "right", "rank", *CONFIDENCE_FEATURES)
 # Right best matches. On the validation parts of three trackers, own probabilities became better than the shifted ones
 # at about 40 (Eclipse) and at about 150 (Hadoop, Xamarin): benchmarks/few_duplicates.py.
 MIN_RIGHT = 50
@@ -39,8 +40,8 @@ class LearntHistory(NamedTuple):
 
     Attributes:
         ranker: Trained on the duplicates of the labelled parts.
-        replayed: The best matches of reports, see ``replay``, with the columns ``part``, ``fold`` and ``weight`` (how
-            many reports of the part a report stands for).
+        replayed: The first matches of reports, see ``replay``, with the columns ``part``, ``fold``, ``weight`` (how
+            many reports of the part a report stands for) and ``unknown`` (see ``unknown_matches``).
     """
 
     ranker: ReportRanker
@@ -107,12 +108,13 @@ def learn(
         others = max((~is_duplicate[rows]).sum(), 1)
         share = (~is_duplicate[of_part]).sum() / others if number == TRAIN else 1.0
         weight = np.where(is_duplicate[queries], 1.0, share)
+        table = table.assign(unknown=unknown_matches(table, corpus))
         tables.append(table.assign(part=PARTS[number], fold=fold[queries], weight=weight))
     return LearntHistory(ranker, pd.concat(tables, ignore_index=True))
 
 
 def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -> LearntProbability:
-    """Learns probabilities on the replayed parts before test, see ``learn_confidence``.
+    """Learns probabilities on the replayed parts before test without unknown matches, see ``learn_confidence``.
 
     With fewer right best matches than ``MIN_RIGHT`` there, the probabilities of the default ranker are those that come
     with it, shifted to this tracker's share of duplicates.
@@ -125,23 +127,21 @@ def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -
     Raises:
         ValueError: See ``learn_confidence``.
     """
-    # Only the best candidate of a report is ever suggested: the trees learn on these.
-    matches = replayed[(replayed["part"] != PARTS[TEST]) & (replayed["place"] == 1)]
-    found = best_matches(matches)
-    is_val = (matches["part"] == PARTS[VAL]).to_numpy()
-    if found.right.sum() < MIN_RIGHT and is_default(ranker):
+    older = replayed[replayed["part"] != PARTS[TEST]]
+    features = older[list(CONFIDENCE_FEATURES)].to_numpy()
+    matches = Matches(features, *(older[name].to_numpy() for name in ("right", "weight", "fold")))
+    is_known = ~older["unknown"].to_numpy()
+    of_val = (older["part"] == PARTS[VAL]).to_numpy() & matches.is_best
+    known = matches.take(is_known)
+    best = known.take(known.is_best)
+    if best.right.sum() < MIN_RIGHT and is_default(ranker):
         default = default_confidence()
-        shift = fit_shift(default(found.features), found.right, found.weight)
-        confidence = default.shifted(shift)
-        return LearntProbability(confidence, confidence(found.features[is_val]))
-    confidence, probability = learn_confidence(found, seed)
-    return LearntProbability(confidence, probability[is_val])
-
-
-def best_matches(matches: pd.DataFrame) -> BestMatches:
-    """Rows of a replay as ``learn_confidence`` reads them; those of several trackers may be concatenated."""
-    features = matches[list(CONFIDENCE_FEATURES)].to_numpy()
-    return BestMatches(features, *(matches[name].to_numpy() for name in ("right", "weight", "fold")))
+        confidence = default.shifted(fit_shift(default(best.features), best.right, best.weight))
+        return LearntProbability(confidence, confidence(features[of_val]))
+    confidence, held_out = learn_confidence(known, seed)
+    probability = confidence(features)  # of unknown ones, from which no trees have learnt
+    probability[is_known] = held_out
+    return LearntProbability(confidence, probability[of_val])
 
 
 def evenly_spaced(first: int, end: int, max_count: int) -> np.ndarray:
@@ -190,9 +190,9 @@ def replay(history: ReportHistory, rows: np.ndarray, rankers: Sequence[ReportRan
         label: Of the progress bar.
 
     Returns:
-        A row for each of up to ``NUM_COMPARED`` candidates of each query: ``query``, ``candidate`` (rows), ``place`` (1
-        is best), ``right`` (both are of one group), ``rank`` (place of the query's first right candidate, 0 if none is
-        right), and ``CONFIDENCE_FEATURES``.
+        A row for each of up to ``NUM_COMPARED`` candidates of each query: ``query``, ``candidate`` (rows), ``right``
+        (both are of one group), ``rank`` (place of the query's first right candidate, 0 if none is right), and
+        ``CONFIDENCE_FEATURES``.
     """
     best = _BestGroups(dict(zip(rows.tolist(), rankers, strict=True)))
     blocks = [np.empty((0, len(COLUMNS))), *history.replay_with(best, rows.tolist(), label)]
@@ -218,7 +218,6 @@ class _BestGroups:
         right = one.right[order]
         rank = int(right.argmax()) + 1 if right.any() else 0
         order = order[:NUM_COMPARED]
-        places = np.arange(1, len(order) + 1)
-        columns = [np.full(len(order), one.row), one.best[order], places, right[:NUM_COMPARED]]
+        columns = [np.full(len(order), one.row), one.best[order], right[:NUM_COMPARED]]
         features = confidence_features(one.features[order], scores[order])
         return np.column_stack([*columns, np.full(len(order), rank), features])

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +64,34 @@ def find_judgements(folder: Path, file: Path | None) -> Judgements:
         return found
     warning = f"verdicts in {TO_JUDGE} ignored because the folder has a {JUDGEMENTS}: {ignored:,}"
     return Judgements(found.file, found.verdicts, found.lines, (*found.warnings, warning))
+
+
+def joined(first: Judgements, second: Judgements) -> Judgements:
+    """The verdicts of two people. A pair on which they disagree has none.
+
+    A sentence says how often they agree, and how much more often than by chance: Cohen's kappa (1960), 1 for always, 0
+    for as often as two people would who say accept and reject as often as these, but at random.
+    """
+    both = [pair for pair in first.verdicts if pair in second.verdicts]
+    said = [(first.verdicts[pair].verdict, second.verdicts[pair].verdict) for pair in both]
+    disputed = {pair for pair, (mine, theirs) in zip(both, said, strict=True) if mine != theirs}
+    verdicts = {pair: one for pair, one in (second.verdicts | first.verdicts).items() if pair not in disputed}
+    text = f"{first.file.name} and {second.file.name} have no pair in common: nothing is known of their agreement"
+    if both:
+        agreed = 1 - len(disputed) / len(both)
+        text = (
+            f"Both people judged {len(both):,} pairs and agree on {len(both) - len(disputed):,} of them"
+            f" ({agreed:.0%}{_kappa(said, agreed)}); on {len(disputed):,} they disagree, which count as marked"
+        )
+    warnings = (*first.warnings, *second.warnings, text)
+    return _with_any(Judgements(first.file, verdicts, second.lines | first.lines, warnings))
+
+
+def _kappa(said: Sequence[tuple[str, str]], agreed: float) -> str:
+    """Cohen's kappa as text; empty if both say the same of all pairs, which leaves nothing to agree on."""
+    shares = np.mean([[mine == ACCEPT, theirs == ACCEPT] for mine, theirs in said], axis=0)
+    by_chance = float(shares.prod() + (1 - shares).prod())
+    return "" if by_chance == 1 else f", kappa {(agreed - by_chance) / (1 - by_chance):.2f}"
 
 
 def _with_any(found: Judgements) -> Judgements:

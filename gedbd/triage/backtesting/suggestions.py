@@ -1,4 +1,4 @@
-"""The best matches of replayed reports: the files that keep them, and tables of hubs and of right and wrong ones."""
+"""The best matches of replayed reports: the files that keep them, and tables of hubs, right and wrong ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.report.judging import PAIR, VERDICT
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.io.table_files import read_parquet, write_parquet
+from gedbd.triage.backtesting.unknown_matches import unknown_reasons
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, MatchProbability
 
 SUGGESTIONS = "suggestions.parquet"
@@ -25,7 +26,8 @@ class Suggestions:
 
     Attributes:
         best: One row a report with a candidate: ``query``, ``candidate``, ``right``, ``rank`` (of the first right
-            candidate, 0 if none is right), ``probability``.
+            candidate, 0 if none is right), ``unknown`` (why it is unknown whether it is wrong, see
+            ``unknown_reasons``), ``probability``.
         duplicates: Number of replayed reports that have an earlier duplicate, found or not.
         group: ``(N,)`` group of every report.
     """
@@ -42,7 +44,7 @@ class Suggestions:
 
     @classmethod
     def of_part(
-        cls, replayed: pd.DataFrame, confidence: MatchProbability | np.ndarray, group: np.ndarray, part: str
+        cls, replayed: pd.DataFrame, confidence: MatchProbability | np.ndarray, corpus: Corpus, part: str
     ) -> "Suggestions":
         """The best matches of a part, with their probabilities: what gives them, or the probabilities themselves."""
         mine = replayed[(replayed["part"] == part) & (replayed["place"] == 1)]
@@ -50,8 +52,14 @@ class Suggestions:
             probability = confidence
         else:
             probability = confidence(mine[list(CONFIDENCE_FEATURES)].to_numpy())
-        best = mine[["query", "candidate", "right", "rank"]].assign(probability=probability).reset_index(drop=True)
-        return cls.of(best, group)
+        best = mine[["query", "candidate", "right", "rank"]].reset_index(drop=True)
+        best = best.assign(unknown=unknown_reasons(best, corpus), probability=probability)
+        return cls.of(best, corpus.group)
+
+    @property
+    def known(self) -> "Suggestions":
+        """Those of which it is known whether they are right."""
+        return Suggestions(self.best[self.best["unknown"] == ""], self.duplicates, self.group)
 
     def at(self, thresholds: np.ndarray) -> np.ndarray:
         """``(B, T)`` bool: whether each best match is a suggestion from each probability; NaN gives none."""
@@ -109,7 +117,7 @@ def read_suggestions(folder: Path, name: str) -> tuple[Suggestions, Suggestions,
     Raises:
         ValueError: If a file is damaged; names the file.
     """
-    best = _read(folder / SUGGESTIONS, "part", "query", "candidate", "right", "rank", "probability")
+    best = _read(folder / SUGGESTIONS, "part", "query", "candidate", "right", "rank", "unknown", "probability")
     reports = _read(folder / REPORTS, "id", "title", "url", "group")
     if ((best[["query", "candidate"]] < 0) | (best[["query", "candidate"]] >= len(reports))).to_numpy().any():
         raise ValueError(f"{folder / SUGGESTIONS} is damaged: it names rows that {REPORTS} does not have")
@@ -202,54 +210,42 @@ def right_and_wrong(right: pd.DataFrame, wrong: pd.DataFrame, name: str, by: str
     return both
 
 
-def unmarked_same_titles(found: Suggestions, corpus: Corpus) -> np.ndarray:
-    """``(B,)`` bool: whether a best match has the report's own title, but nobody marked the two as duplicates.
-
-    Case and white space do not count; an empty title is the same as no other.
-    """
-    titles = corpus.reports["title"].str.casefold().str.split().str.join(" ").to_numpy()
-    mine = titles[found.best["query"]]
-    same: np.ndarray = (mine == titles[found.best["candidate"]]) & (mine != "") & ~found.best["right"].to_numpy()
-    return same
+def unknown_table(found: Suggestions, corpus: Corpus) -> pd.DataFrame:
+    """All best matches that are unknown, as ``examples`` returns them, with a column ``why``."""
+    unknown = found.best[found.best["unknown"] != ""].sort_values("probability", ascending=False, kind="stable")
+    return named_pairs(unknown, corpus).assign(why=unknown["unknown"].to_numpy())
 
 
-def same_title_table(found: Suggestions, corpus: Corpus) -> pd.DataFrame:
-    """The best matches of ``unmarked_same_titles``, all of them, as ``examples`` returns them."""
-    same = found.best[unmarked_same_titles(found, corpus)]
-    return named_pairs(same.sort_values("probability", ascending=False, kind="stable"), corpus)
-
-
-def with_same_titles(targets: pd.DataFrame, found: Suggestions, corpus: Corpus) -> pd.DataFrame:
-    """Adds to the table of targets the precision if unmarked pairs with the same title do not count at all.
+def with_unknown(targets: pd.DataFrame, found: Suggestions) -> pd.DataFrame:
+    """Adds to the table of targets the precision if unknown matches do not count at all.
 
     Args:
         targets: See ``targets_table``; its columns do not change.
         found: The best matches that it was measured on.
-        corpus: The reports.
 
     Returns:
-        The table with ``same_title`` (number of suggestions of ``unmarked_same_titles``) and
-        ``precision_without_same_title``, with ``_low`` and ``_high``.
+        The table with ``unknown`` (number of such suggestions) and ``precision_without_unknown``, with ``_low`` and
+        ``_high``.
     """
-    same = unmarked_same_titles(found, corpus)[:, None]
+    unknown = (found.best["unknown"] != "").to_numpy()[:, None]
     suggested = found.at(targets["threshold"].to_numpy())
     right = found.best["right"].to_numpy()[:, None]
     cluster = found.group[found.best["query"]]
-    without = shares("precision_without_same_title", suggested & right, suggested & ~same, cluster)
-    return targets.assign(same_title=(suggested & same).sum(axis=0)).join(without)
+    without = shares("precision_without_unknown", suggested & right, suggested & ~unknown, cluster)
+    return targets.assign(unknown=(suggested & unknown).sum(axis=0)).join(without)
 
 
 def to_judge(tables: Mapping[str, pd.DataFrame], max_rows: int) -> pd.DataFrame:
-    """The pairs that a page lists for verdicts, each once: wrong and right suggestions, and same titles.
+    """The pairs that a page lists for verdicts, each once: wrong, unknown and right suggestions.
 
     Args:
-        tables: ``wrong``, ``right`` and ``same_title``.
-        max_rows: Number of pairs with the same title at most.
+        tables: ``wrong``, ``right`` and ``unknown``.
+        max_rows: Number of unknown pairs at most.
 
     Returns:
         Their columns behind ``verdict``, which is empty, and ``marked`` (yes if the two are marked as duplicates).
     """
-    listed = [tables["wrong"], tables["same_title"].head(max_rows), tables["right"]]
+    listed = [tables["wrong"], tables["unknown"].head(max_rows).drop(columns="why"), tables["right"]]
     marks = ["no", "no", "yes"]
     both = pd.concat([table.assign(marked=mark) for table, mark in zip(listed, marks, strict=True)])
     both = both.drop_duplicates(list(PAIR), ignore_index=True)

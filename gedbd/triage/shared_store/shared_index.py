@@ -13,6 +13,7 @@ from gedbd.encoders.given_encoder import GivenEncoder
 from gedbd.io.console import stage
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.triage.bug_report import Filters, Match, Report, as_table, check_report, check_top_k
+from gedbd.triage.index_search import find_matches
 from gedbd.triage.report_encoder import BatchingEncoder
 from gedbd.triage.shared_store.connections import storable
 from gedbd.triage.shared_store.postgres_store import PostgresStore
@@ -27,7 +28,6 @@ from gedbd.triage.stored_index import (
     changed_reports,
     check_stored,
     encode_in_batches,
-    find_matches,
 )
 from gedbd.triage.triage_model import TriageModel
 

@@ -23,11 +23,11 @@ from gedbd.triage.backtesting.backtest_page import (
     next_step,
     readable,
     readable_search,
-    same_title_sentence,
     search_sentence,
     sections,
     summary,
     targets_markdown,
+    unknown_sentence,
 )
 from gedbd.triage.backtesting.suggestions import MAX_ROWS, Suggestions, examples, hubs, right_and_wrong, search_table
 from gedbd.triage.backtesting.thresholds import TargetResult
@@ -55,6 +55,7 @@ class Score:
 def found(rows, group=GROUP):
     best = pd.DataFrame(rows, columns=["query", "candidate", "right", "probability"]).astype({"right": bool})
     best["rank"] = best["right"].astype(int)  # 1 or 0: no other match than the best one is right
+    best["unknown"] = ""
     return Suggestions(best, int((group[best["query"]] < best["query"]).sum()), group)
 
 
@@ -62,10 +63,10 @@ def backtest(val, test, corpus, target):
     """A backtest with one precision target."""
     tables = {"targets": targets_table(val, test, TARGETS, 0.9)} | tables_of(test, corpus, target.threshold)
     matching = TriageModel(RANKER, CONFIDENCE, (target,), target.target_precision)
-    return Backtest(matching, pd.DataFrame(), val, test, tables, 0.25)
+    return Backtest(matching, pd.DataFrame(), val, test, tables)
 
 
-def test_suggestions_are_the_best_matches_of_a_part():
+def test_suggestions_are_the_best_matches_of_a_part(make_corpus):
     replayed = pd.DataFrame(0.0, index=range(4), columns=list(CONFIDENCE_FEATURES))
     replayed["score"] = [0.25, 0.1, 0.75, 0.5]
     replayed = replayed.assign(
@@ -75,10 +76,10 @@ def test_suggestions_are_the_best_matches_of_a_part():
         right=[False, True, True, True],
         rank=[2, 2, 1, 1],
     ).assign(part=["test", "test", "test", "val"])
-    mine = Suggestions.of_part(replayed, Score(), GROUP, "test")
-    assert mine.best.values.tolist() == [[4, 0, False, 2, 0.25], [8, 3, True, 1, 0.75]]
+    mine = Suggestions.of_part(replayed, Score(), make_corpus(GROUP), "test")
+    assert mine.best.values.tolist() == [[4, 0, False, 2, "", 0.25], [8, 3, True, 1, "", 0.75]]
     assert mine.duplicates == 2
-    assert Suggestions.of_part(replayed, Score(), GROUP, "train").best.empty
+    assert Suggestions.of_part(replayed, Score(), make_corpus(GROUP), "train").best.empty
 
 
 def test_what_a_search_finds_by_hand():
@@ -251,10 +252,10 @@ def test_all_tables_and_a_page(make_corpus, threshold):
         "Precision and coverage",
         "Are the probabilities calibrated?",
         "Hubs",
-        "Same title, not marked",
+        "Unknown matches",
         "Right and wrong suggestions",
     ]
-    assert "error on test is 0.250" in page[3].text
+    assert "error on test is 0.583" in page[3].text
     assert set(page[2].tables[0]["threshold"]) == set(np.round(np.arange(1, 10) / 10, 1)) | {threshold} - {None}
     assert next_step(made.matching, "outputs/run") == (
         "Build an index to search; nothing is suggested automatically:",
@@ -267,8 +268,8 @@ def test_sections_without_content_are_left_out(make_corpus, tmp_path):
     made = backtest(test, test, make_corpus(GROUP), MET)
     page = write_report(tmp_path, "T", summary(made), sections(made, 20, "judge")).read_text()
     assert "<h2>Right and wrong suggestions</h2>" in page
-    assert "Sections without data: Hubs, Same title, not marked." in page
-    assert same_title_sentence(made) == ""
+    assert "Sections without data: Hubs, Unknown matches." in page
+    assert unknown_sentence(made) == ""
     assert "then suggests duplicates automatically" in next_step(made.matching, "run")[0]
 
 

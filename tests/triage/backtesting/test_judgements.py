@@ -10,6 +10,7 @@ from gedbd.triage.backtesting.backtest_judging import verdict_texts
 from gedbd.triage.backtesting.backtest_measures import at_thresholds
 from gedbd.triage.backtesting.judgements import (
     find_judgements,
+    joined,
     joined_groups,
     read_judgements,
     verdicts_of,
@@ -30,7 +31,7 @@ HEAD = "report,suggested,verdict,date\n"
 
 @pytest.fixture
 def found():
-    best = pd.DataFrame(ROWS, columns=["query", "candidate", "right", "probability"])
+    best = pd.DataFrame(ROWS, columns=["query", "candidate", "right", "probability"]).assign(unknown="")
     return Suggestions.of(best, GROUP)
 
 
@@ -105,6 +106,30 @@ def test_the_downloaded_file_comes_before_the_one_filled_by_hand(tmp_path):
     assert (read.file, read.verdicts["1", "2"].verdict) == (downloaded, "reject")
     assert read.warnings == ("verdicts in to_judge.csv ignored because the folder has a judgements.csv: 1",)
     assert find_judgements(tmp_path, by_hand).verdicts["1", "2"].verdict == "accept"
+
+
+def test_the_verdicts_of_two_people_are_joined_with_their_agreement(tmp_path):
+    mine = f"{HEAD}1,0,accept,\n2,0,accept,\n3,0,reject,\n4,0,reject,\n5,0,accept,\n"
+    theirs = f"{HEAD}1,0,accept,\n2,0,reject,\n3,0,reject,\n4,0,reject,\n6,0,reject,\n"
+    first, second = (
+        read_judgements(write(tmp_path, text, name)) for name, text in (("a.csv", mine), ("b.csv", theirs))
+    )
+    both = joined(first, second)
+    verdicts = {pair[0]: one.verdict for pair, one in both.verdicts.items()}
+    assert verdicts == {"1": "accept", "3": "reject", "4": "reject", "5": "accept", "6": "reject"}
+    # 3 of 4 agree; by chance 1/2 * 1/4 + 1/2 * 3/4 = 1/2 would: kappa (3/4 - 1/2) / (1/2).
+    (text,) = both.warnings
+    assert text.startswith("Both people judged 4 pairs and agree on 3 of them (75%, kappa 0.50); on 1 they disagree")
+    same = joined(first, first)
+    assert same.verdicts == first.verdicts
+    assert "(100%, kappa 1.00)" in same.warnings[0]
+    alone = read_judgements(write(tmp_path, f"{HEAD}9,0,accept,\n", "c.csv"))
+    assert joined(first, alone).warnings == (
+        "a.csv and c.csv have no pair in common: nothing is known of their agreement",
+    )
+    assert joined(alone, alone).warnings[0].endswith("(100%); on 0 they disagree, which count as marked")
+    with pytest.raises(ValueError, match="holds no verdict"):
+        joined(alone, read_judgements(write(tmp_path, f"{HEAD}9,0,reject,\n", "d.csv")))
 
 
 def test_verdicts_on_other_pairs_are_counted_and_left_out(tmp_path, found, make_corpus):

@@ -113,7 +113,7 @@ def test_at_most_so_many_candidates():
     reports, vectors = some_reports(2, 30)
     table = replayed(reports, vectors, np.arange(30), [29])
     assert len(table) == NUM_COMPARED
-    assert list(table.columns) == ["query", "candidate", "place", "right", "rank", *CONFIDENCE_FEATURES]
+    assert list(table.columns) == ["query", "candidate", "right", "rank", *CONFIDENCE_FEATURES]
     assert not table["right"].any()
     assert not table["rank"].any()
     assert replayed(reports, vectors, np.arange(30), []).empty
@@ -229,3 +229,19 @@ def test_few_right_matches_of_the_default_ranker_keep_its_probabilities():
     assert (of_val < default(features)).all()  # nothing was right here
     many = pd.concat([learnt.replayed] * MIN_RIGHT)
     assert not np.array_equal(learn_probability(many, learnt.ranker, 0).confidence.knots, default.knots)
+
+
+def test_nothing_is_learnt_from_unknown_matches():
+    reports, vectors = some_reports(5, 80)
+    corpus = Corpus.of_table("small", reports, group_of(5, 80))
+    table = learn(corpus, np.repeat([0, 1, 2], [40, 20, 20]), {TEST: vectors}, 80, QUICK).replayed
+    is_unknown = (table["query"] % 5 == 0) & ~table["right"]
+    found = learn_probability(table.assign(unknown=is_unknown), RANKER, 0)
+    dropped = learn_probability(table[~is_unknown].assign(unknown=False), RANKER, 0)
+    assert found.confidence.as_dict() == dropped.confidence.as_dict()
+    best = table[(table["part"] == "val") & (table["place"] == 1)]
+    assert len(found.val) == len(best)
+    known = ~is_unknown[best.index].to_numpy()
+    assert np.array_equal(found.val[known], dropped.val)
+    features = best.loc[~known, list(CONFIDENCE_FEATURES)].to_numpy()
+    assert np.array_equal(found.val[~known], found.confidence(features))

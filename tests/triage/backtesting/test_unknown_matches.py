@@ -1,31 +1,32 @@
-"""Unmarked pairs with the same title, and the precision without them, worked out by hand."""
+"""Matches that are not marked but may be right, and the precision without them, worked out by hand."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from gedbd.evaluation.significance import ratio_intervals
-from gedbd.triage.backtesting.backtest_measures import at_thresholds, targets_table
+from gedbd.triage.backtesting.backtest_measures import at_thresholds, probability_table, targets_table
 from gedbd.triage.backtesting.backtest_page import readable
 from gedbd.triage.backtesting.suggestions import (
     Suggestions,
     keep_suggestions,
     read_suggestions,
-    same_title_table,
     shares,
     to_judge,
-    unmarked_same_titles,
-    with_same_titles,
+    unknown_table,
+    with_unknown,
 )
+from gedbd.triage.backtesting.unknown_matches import SAME_TITLE, UNNAMED_ORIGINAL, unknown_reasons
 
-GROUP = np.array([0, 1, 2, 0, 4, 5, 6, 7])
-TITLES = ["Crash", "Template", "", "crash ", " TEMPLATE", "Template  x", "", "Template x"]
+GROUP = np.array([0, 1, 2, 0, 4, 5, 6, 7, 8])
+TITLES = ["Crash", "Template", "", "crash ", " TEMPLATE", "Template  x", "", "Template x", "Freeze"]
 ROWS = [  # query, candidate, right, probability
     (3, 0, True, 0.9),  # the same title, but marked
     (4, 1, False, 0.8),  # the same title
     (5, 1, False, 0.7),
     (6, 2, False, 0.6),  # empty titles
     (7, 5, False, 0.5),  # the same title but for white space
+    (8, 0, False, 0.4),  # closed as a duplicate of nothing that is named
 ]
 
 
@@ -33,48 +34,70 @@ ROWS = [  # query, candidate, right, probability
 def corpus(make_corpus):
     made = make_corpus(GROUP)
     made.reports["title"] = TITLES
-    made.reports["url"] = [f"https://b.org/{row}" for row in range(8)]
+    made.reports["url"] = [f"https://b.org/{row}" for row in range(9)]
+    # 3 is a marked duplicate, 0 the original of one.
+    made.reports["resolution"] = ["Duplicate", "", "", "DUPLICATE", "Fixed", "", "", "", "RESOLVED DUPLICATE"]
     return made
 
 
 @pytest.fixture
-def found():
+def found(corpus):
     best = pd.DataFrame(ROWS, columns=["query", "candidate", "right", "probability"])
     best["rank"] = best["right"].astype(int)
-    return Suggestions.of(best, GROUP)
+    return Suggestions.of(best.assign(unknown=unknown_reasons(best, corpus)), GROUP)
 
 
 def test_case_and_white_space_do_not_count_and_an_empty_title_is_no_title(found, corpus):
-    assert unmarked_same_titles(found, corpus).tolist() == [False, True, False, False, True]
-    table = same_title_table(found, corpus)
-    assert table["report"].tolist() == ["1004", "1007"]
-    assert table["suggested"].tolist() == ["1001", "1005"]
-    assert table["probability"].tolist() == [0.8, 0.5]
+    assert found.best["unknown"].tolist() == ["", SAME_TITLE, "", "", SAME_TITLE, UNNAMED_ORIGINAL]
+    table = unknown_table(found, corpus)
+    assert table["report"].tolist() == ["1004", "1007", "1008"]
+    assert table["suggested"].tolist() == ["1001", "1005", "1000"]
+    assert table["probability"].tolist() == [0.8, 0.5, 0.4]
+    assert table["why"].tolist() == [SAME_TITLE, SAME_TITLE, UNNAMED_ORIGINAL]
 
 
-def test_the_precision_without_them_leaves_all_other_numbers_as_they_are(found, corpus):
+def test_the_original_of_a_group_is_not_unknown(corpus):
+    # Report 0 is closed as a duplicate too; a later report is marked as its duplicate, so its original is known.
+    matches = pd.DataFrame({"query": [0], "candidate": [1], "right": [False]})
+    assert unknown_reasons(matches, corpus).tolist() == [""]
+
+
+def test_the_precision_without_them_leaves_all_other_numbers_as_they_are(found):
     targets = at_thresholds(found, [0.75, 0.5, np.nan])
-    table = with_same_titles(targets, found, corpus)
+    table = with_unknown(targets, found)
     pd.testing.assert_frame_equal(table[targets.columns], targets)
-    assert table["same_title"].tolist() == [1, 2, 0]
+    assert table["unknown"].tolist() == [1, 2, 0]
     # from 0.75: right, same title; from 0.5: one right of five, two of which do not count
     assert table["precision"].tolist()[:2] == [1 / 2, 1 / 5]
-    assert table["precision_without_same_title"].tolist()[:2] == [1 / 1, 1 / 3]
-    assert np.isnan(table["precision_without_same_title"][2])
+    assert table["precision_without_unknown"].tolist()[:2] == [1 / 1, 1 / 3]
+    assert np.isnan(table["precision_without_unknown"][2])
     kept = np.array([[True], [False], [False]])
     low, high = ratio_intervals(kept, np.ones((3, 1), dtype=bool), np.array([0, 5, 6]))
-    ends = table.loc[1, ["precision_without_same_title_low", "precision_without_same_title_high"]]
+    ends = table.loc[1, ["precision_without_unknown_low", "precision_without_unknown_high"]]
     assert ends.tolist() == [low[0], high[0]]
 
 
-def test_the_table_to_read_has_both_precisions(found, corpus):
+def test_probabilities_are_measured_with_and_without_them(found):
+    best = found.best.assign(right=[False, False, True, False, False, False])
+    table = probability_table(Suggestions.of(best, GROUP))
+    assert table["counted"].tolist() == ["as marked", "without unknown"]
+    assert table["matches"].tolist() == [6, 3]
+    assert table["right"].tolist() == [1, 1]
+    assert table["average_precision"].tolist() == [1 / 3, 1 / 2]  # the third of all, the second of the known ones
+    known = [0.9, 0.3, 0.6]  # distances of .9, .7 and .6 from 0, 1 and 0
+    assert table["calibration_error"][1] == pytest.approx(sum(known) / 3)
+    nothing = probability_table(Suggestions.of(best.assign(right=False), GROUP))
+    assert nothing["average_precision"].isna().all()
+
+
+def test_the_table_to_read_has_both_precisions(found):
     targets = targets_table(found, found, (0.5,), 0.9).assign(threshold=0.75)
-    measured = with_same_titles(targets.assign(**at_thresholds(found, [0.75]).loc[0]), found, corpus)
+    measured = with_unknown(targets.assign(**at_thresholds(found, [0.75]).loc[0]), found)
     row = readable(measured.astype({"suggestions": int, "right": int})).iloc[0]
     assert row["right on test"].startswith("50% [")
     assert row["right on test"].endswith("] of 2")
-    assert row["same title, not marked"] == "1"
-    assert row["right without those"].endswith("] of 1")
+    assert row["unknown"] == "1"
+    assert row["right without unknown"].endswith("] of 1")
 
 
 def test_shares_of_nothing_are_not_numbers():
@@ -89,7 +112,7 @@ def test_each_pair_is_listed_once_for_a_verdict():
 
     tables = {
         "wrong": pairs(("1", "0"), ("2", "0")),
-        "same_title": pairs(("2", "0"), ("3", "0"), ("4", "0")),
+        "unknown": pairs(("2", "0"), ("3", "0"), ("4", "0")).assign(why=SAME_TITLE),
         "right": pairs(("5", "0")),
     }
     listed = to_judge(tables, 2)
