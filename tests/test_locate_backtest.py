@@ -134,7 +134,10 @@ def test_a_history_with_its_reports_needs_no_repo(run):
         ("dataset.path=issues.csv fixes=fixes.csv", "fixes= needs a repository: add repo=."),
         ("repo=repo dataset.path=issues.csv fixes=new.csv", "none of the 27 reports has an inducing commit before it"),
         ("repo=repo dataset.path=issues.csv fix_patterns=[xyz]", "fix_patterns"),
-        ("repo=repo dataset.path=issues.csv dataset.columns.created_at=null", "reports without a date cannot be"),
+        (
+            "repo=repo dataset=csv dataset.path=issues.csv dataset.columns.created_at=null",
+            "reports without a date cannot be",
+        ),
     ],
 )
 def test_a_mistake_gives_one_line(run, place, options, message):

@@ -313,6 +313,7 @@ class PlaceResponse(BaseModel):
     score: float = Field(description="Comparable only within one file")
     terms: list[CleanText]
     lines: list[LineResponse]
+    num_left_out: int = Field(description="How many other lines a stack trace names")
     is_named: bool = Field(description="Whether a stack trace names it")
     commits: list[PlaceCommitResponse]
 

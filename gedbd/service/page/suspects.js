@@ -48,9 +48,10 @@ function file({ path, explanation, places }) {
   return item;
 }
 
-function place({ path, start, end, name, lines, commits }) {
+function place({ path, start, end, name, lines, num_left_out, commits }) {
   const head = make("summary", { class: "quiet" }, `${path}:${start}\u2013${end} ${name.trim()}`);
   const text = make("pre", { class: "text", tabindex: "0" }, ...lines.flatMap(line));
+  if (num_left_out) text.append(`lines that the stack trace names too: ${num_left_out}`);
   return make("details", {}, head, text, ...commits.map((commit) => make("p", { dir: "auto" }, heading(commit), commit.title)));
 }
 

@@ -169,6 +169,8 @@ def _print_place(console: Console, place: LocatedPlace) -> None:
         number = f"{place.header:6}" if place.header else "    in"
         _print_line(console, Text(f"{INDENT}{number}   {printable(place.name.strip())}", style="bold"))
     _print_lines(console, place.lines)
+    if place.num_left_out:
+        print_line(console, f"{INDENT}       lines that the stack trace names too: {place.num_left_out:,}")
     for commit in place.commits:
         line = Text(f"{INDENT}   last ").append(commit.id[:SHORT_ID], style="yellow")
         _print_line(console, line.append(f" {commit.created_at:%Y-%m-%d}  {printable(commit.title)}", style="not bold"))

@@ -17,6 +17,7 @@ from gedbd.triage.locating.sections import Section, declared_name, find_sections
 MAX_BYTES = 2_000_000
 MAX_LINE_CHARS = 1_000
 BINARY_BYTES = 8_000  # Git too looks for a zero byte in these
+MAX_FRAME_LINES = 5  # of a place, those of the frames that are closest to the error
 EXACT_WEIGHT = 2.0  # of an identifier of several parts that is written as in the report
 CONSTRUCTORS = {"<init>", "<clinit>", "ctor", "cctor"}
 
@@ -33,7 +34,8 @@ class MatchedPlace:
         name: The header of the function, or else of the class or function around it; empty if there is none.
         score: How well it matches. Scores of one file can be compared.
         terms: The words that it shares with the report, those with the largest weight first.
-        lines: The lines that match best, in order, and the lines that a stack trace names.
+        lines: The lines that match best, and the first ``MAX_FRAME_LINES`` that a stack trace names, in order.
+        num_left_out: How many other lines of it a stack trace names.
         is_named: Whether a stack trace names it.
     """
 
@@ -45,6 +47,7 @@ class MatchedPlace:
     score: float
     terms: tuple[str, ...]
     lines: tuple[MatchedLine, ...]
+    num_left_out: int
     is_named: bool
 
 
@@ -180,11 +183,10 @@ class _PlaceFinder:
         if not matched and not frames:
             return None
         best = set(sorted(values, key=lambda number: -values[number])[:MAX_LINES])
-        at_frames = {place.frame.line for place in frames} & set(range(section.start, section.end + 1))
-        shown = [
-            matched.get(number) or MatchedLine(" ", number, lines[number - 1], ())
-            for number in sorted(best | {number for number in at_frames if number is not None})
-        ]
+        # A deep recursion names the same lines again and again, and a long function may be named at many.
+        of_frames = dict.fromkeys(place.frame.line for place in sorted(frames, key=lambda place: place.number))
+        at_frames = [line for line in of_frames if line is not None and section.start <= line <= section.end]
+        shown = best.union(at_frames[:MAX_FRAME_LINES])
         score = sum(terms.values()) + terms.get(normalise(_declared_name(section)), 0.0)
         if frames:
             score += self._max_score * (1 + max(place.weight for place in frames))
@@ -193,7 +195,10 @@ class _PlaceFinder:
             *section,
             score=score,
             terms=tuple(sorted(terms, key=lambda term: (-terms[term], term))[:MAX_TERMS]),
-            lines=tuple(shown),
+            lines=tuple(
+                matched.get(number) or MatchedLine(" ", number, lines[number - 1], ()) for number in sorted(shown)
+            ),
+            num_left_out=len(set(at_frames) - shown),
             is_named=bool(frames),
         )
 

@@ -43,6 +43,7 @@ def git(make_repository):
                 "long.js": b"x" * 2_000 + b" quoted\nquoted" + b" y" * 2_000,
                 "empty.py": b"",
                 "none.py": b"nothing\n",
+                "Lines.java": b"class Lines {\n    void run() {\n%b    }\n}\n" % (b"        x();\n" * 1_996),
                 "test/Main.java": b"class Main {\n    void main() {\n    }\n}\n",
                 "lib/json/decoder.py": b"def decode(a):\n    raise a\n\ndef other(a):\n    pass\n",
             },
@@ -83,6 +84,18 @@ def test_frames_count_most(git):
     assert [line.number for line in first.lines] == [7]
     (main,) = found["test/Main.java"].places  # it shares no word
     assert (main.header, main.terms, [(line.number, line.spans) for line in main.lines]) == (2, (), [(3, ())])
+
+
+def test_of_a_deep_stack_trace_the_first_lines_are_shown_and_others_counted(git):
+    calls = [f"\tat org.csv.QuotedParser.other(QuotedParser.java:{line})\n" for line in (8, 7, 6, 8, 7)]
+    calls += [f"\tat Lines.run(Lines.java:{line})\n" for line in range(2_000, 0, -1)]
+    frames = find_frames("".join(calls * 2))
+    found = find_places(git, "main~1", [PATH, "Lines.java"], {}, 5, frames)
+    (place,) = found[PATH].places
+    assert ([line.number for line in place.lines], place.num_left_out) == ([6, 7, 8], 0)
+    (place,) = found["Lines.java"].places
+    assert [line.number for line in place.lines] == [1_995, 1_996, 1_997, 1_998, 1_999]
+    assert place.num_left_out == 1_998 - 5  # of lines 2 to 1,999
 
 
 @pytest.mark.parametrize(
