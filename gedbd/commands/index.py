@@ -2,13 +2,22 @@
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
 
 from gedbd.configuration.command import command
-from gedbd.io.console import open_console, print_line, print_path
+from gedbd.io.console import open_console, print_line, print_path, printable_line
 from gedbd.triage.shared_store.connections import server_of
+from gedbd.triage.storage.index_folder import LOCATED
+
+if TYPE_CHECKING:
+    from gedbd.triage.locating.repository_index import RepositoryIndex
+
+MAX_SHOWN_FILES = 3  # of a new report
+MAX_SHOWN_TITLE = 80  # characters
 
 
 @command("index")
@@ -22,6 +31,7 @@ def main(cfg: DictConfig) -> None:
     from gedbd.triage.index_building import update_index
 
     check_run_options(cfg)
+    repository = opened_repository(cfg)
     console, started = open_console(), time.perf_counter()
     changes = update_index(cfg, console)
     where, option = (server_of(cfg.store), "store=...") if cfg.store else (cfg.out, f"index={cfg.out}")
@@ -31,6 +41,8 @@ def main(cfg: DictConfig) -> None:
     if kept:
         said += f", {kept:,} kept because they were changed elsewhere in the meantime"
     print_line(console, f"{where}: {said}, in {time.perf_counter() - started:.1f} s")
+    if repository is not None:
+        locate_new(Path(cfg.out), repository, cfg.max_located, console)
     print_path(console, "search the index:", f'gedbd search {option} "..."')
 
 
@@ -41,6 +53,55 @@ def check_run_options(cfg: DictConfig) -> None:
         raise ValueError(
             f"{given[0]}: run= already sets the encoder and text, from its backtest; leave one of the two out"
         )
+
+
+def opened_repository(cfg: DictConfig) -> "RepositoryIndex | None":
+    """The index of the repository whose files new reports are about; None without ``repo=``.
+
+    Raises:
+        ValueError: If it cannot be used, or the reports are on a server, which has no folder for the answers.
+    """
+    if cfg.repo is None and cfg.locate_run is None:
+        return None
+    from gedbd.triage.locating.repository_index import open_if_given  # it imports what reads histories
+
+    if cfg.repo is not None and cfg.get("store"):
+        raise ValueError("repo=, store=: files are located for an index in a folder: give out= instead of store=")
+    if not isinstance(cfg.max_located, int) or cfg.max_located < 1:
+        raise ValueError(f"max_located={cfg.max_located} must be a whole number of at least 1")
+    repository = open_if_given(cfg.repo, cfg.locate_run, cfg.cache_dir, str(cfg.revision))
+    if repository is not None:
+        repository.git.resolve(repository.revision)  # so that a wrong one is told before reports are encoded
+    return repository
+
+
+def locate_new(folder: Path, repository: "RepositoryIndex", max_located: int, console: Console) -> int:
+    """Locates the newest open reports of an index that were not located yet, and prints their first files.
+
+    Args:
+        folder: The folder of the index.
+        repository: The index of the repository.
+        max_located: How many of the newest open reports have their files kept.
+        console: Where to print.
+
+    Returns:
+        How many were located.
+    """
+    from gedbd.triage.locating.answering import print_notices
+    from gedbd.triage.locating.located_reports import locate_reports
+
+    found = locate_reports(folder, repository, max_located)
+    print_notices(open_console(stderr=True), found.warnings)
+    told = f"{len(found.new):,} located, {found.num_kept:,} kept"
+    if found.num_older:
+        told += f", {found.num_older:,} older ones left out by max_located={max_located}"
+    print_line(console, f"{folder / LOCATED}: {told}")
+    for report, located in found.new:
+        names = ", ".join(file.path for file in located.files[:MAX_SHOWN_FILES]) or "no file"
+        print_line(
+            console, f"  {report.issue_id} {printable_line(report.title)[:MAX_SHOWN_TITLE]}: {printable_line(names)}"
+        )
+    return len(found.new)
 
 
 def _forget(cfg: DictConfig) -> None:

@@ -7,7 +7,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from gedbd.commands.index import check_run_options
+from gedbd.commands.index import check_run_options, locate_new, opened_repository
 from gedbd.configuration.command import command
 from gedbd.configuration.remembered_options import remember_options, with_remembered_options
 from gedbd.io.command_output import record
@@ -40,6 +40,7 @@ def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
     from gedbd.triage.index_building import update_index
 
     console = open_console(quiet=is_quiet())
+    repository = opened_repository(cfg)
     fetched = folder / TRACKER
     print_line(console, fetch_tracker(instantiate(cfg.tracker), str(cfg.project), fetched, cfg.max_wait_s))
     # Before the reports are encoded, which takes long: a process that is killed meanwhile continues without options.
@@ -49,13 +50,16 @@ def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
     options = {name: cfg.get(name) for name in INDEX_OPTIONS}
     before = _marked(folder)
     changes = update_index(OmegaConf.create({**options, "out": str(folder), "store": None}), console)
-    return {
+    counts = {
         "new": changes.added,
         "changed": changes.updated,
         "removed": changes.deleted,
         "marked_as_duplicates": len(_marked(folder) - before),
         "reports": changes.added + changes.updated + changes.unchanged + changes.kept,
     }
+    if repository is not None:
+        counts = {"located": locate_new(folder, repository, cfg.max_located, console)} | counts
+    return counts
 
 
 def _marked(folder: Path) -> set[tuple[str, str]]:

@@ -22,6 +22,7 @@ KEY = "sync.key"
 KEY_BYTES = 32
 OF_ONE_CALL = {"index", "json", "quiet"}
 INDEX = "index="
+REPOSITORY_PATHS = ("repo", "locate_run")
 
 
 def with_remembered_options(arguments: Sequence[str]) -> list[str]:
@@ -62,7 +63,7 @@ def _name(word: str) -> str:
 
 def _with_absolute_path(word: str) -> str:
     key, _, value = word.partition("=")
-    is_path = key.rpartition(".")[2] in PATHS and value and Path(value).exists()
+    is_path = key.rpartition(".")[2] in (*PATHS, *REPOSITORY_PATHS) and value and Path(value).exists()
     return f"{key}={quoted_text(str(Path(value).absolute()))}" if is_path else word
 
 

@@ -11,6 +11,7 @@ from gedbd.sampling.feedback_labels import FEEDBACK_FILE
 from gedbd.service.webhook.database import WEBHOOK_FILE, WebhookFile
 from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import FeedbackStore
+from gedbd.triage.locating.located_reports import forget_located
 from gedbd.triage.shared_store.postgres_store import PostgresStore
 from gedbd.triage.storage.cache_files import remove_outdated
 from gedbd.triage.storage.index_folder import FILE, SYNC_LOCK, TRACKER
@@ -20,7 +21,7 @@ TIMEOUT_S = 60.0  # of a lock on the index file
 
 
 def forget_reports(folder: Path, ids: Sequence[str]) -> list[str]:
-    """Erases reports from an index, and from the feedback, the deliveries and the fetched pages beside it.
+    """Erases reports from an index and the files beside it: feedback, deliveries, located reports and fetched pages.
 
     Args:
         folder: The folder of the index; a service may be using it.
@@ -56,7 +57,7 @@ def forget_shared_reports(url: str, ids: Sequence[str]) -> list[str]:
 
 
 def forget_beside(folder: Path, issue_id: str, report: Report | None) -> None:
-    """Erases a report from the feedback and the deliveries beside an index, where there are such files.
+    """Erases a report from the feedback, deliveries and located reports beside an index, where there are such files.
 
     The pages that ``gedbd sync`` fetched are deleted as a whole: the next call fetches them again.
 
@@ -75,9 +76,10 @@ def forget_beside(folder: Path, issue_id: str, report: Report | None) -> None:
     if (folder / WEBHOOK_FILE).exists():
         with closing(WebhookFile(folder)) as webhook:
             webhook.forget(issue_id)
-    if (folder / TRACKER).exists():
-        try:
+    try:
+        forget_located(folder, issue_id)
+        if (folder / TRACKER).exists():
             with sole_process(folder / SYNC_LOCK, f"{folder} is brought up to date"):
                 shutil.rmtree(folder / TRACKER)
-        except LockedError as error:
-            raise StoreUnavailable(str(error)) from error
+    except LockedError as error:
+        raise StoreUnavailable(str(error)) from error

@@ -1,7 +1,6 @@
 """Files and suspect commits beside the duplicates, from the index of a repository that a thread keeps up to date."""
 
 import logging
-from pathlib import Path
 
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.schemas import LocateResponse
@@ -9,8 +8,7 @@ from gedbd.service.thread_pool import BackgroundWorker
 from gedbd.triage.bug_report import Report, check_report
 from gedbd.triage.locating.indexing import IndexLimits
 from gedbd.triage.locating.locating_queries import query_of
-from gedbd.triage.locating.repository_index import AnswerLimits, RepositoryIndex, open_repository
-from gedbd.triage.locating.tracker_ranker import TrackerRanker
+from gedbd.triage.locating.repository_index import AnswerLimits, RepositoryIndex, open_if_given
 
 log = logging.getLogger("gedbd")
 JOIN_S = 1.0  # how long shutdown waits for an update
@@ -106,8 +104,8 @@ def open_suspects(
     """Opens the index of a repository for the service; None without a repository.
 
     Args:
-        repo: A work tree or a bare repository.
-        run: Folder of a ``gedbd locate-backtest``; None for the default ranker, which was not measured on the tracker.
+        repo: See ``open_if_given``; likewise the following.
+        run: Folder of a ``gedbd locate-backtest``.
         cache_dir: Where the index is kept.
         revision: The branch, tag or commit whose history is indexed.
         index: Another folder for the index.
@@ -118,10 +116,6 @@ def open_suspects(
     Raises:
         ValueError: If there is a run without a repository, or one of them cannot be used.
     """
-    if repo is None:
-        if run is not None:
-            raise ValueError(f"locate_run={run} needs a repository: add repo=PATH")
-        return None
-    ranker = None if run is None else TrackerRanker.read(Path(run).expanduser())
     limits = IndexLimits(max_files, max_diff_chars)
-    return SuspectFinder(open_repository(repo, cache_dir, index, str(revision), ranker, limits), update_s)
+    repository = open_if_given(repo, run, cache_dir, str(revision), index, limits)
+    return None if repository is None else SuspectFinder(repository, update_s)

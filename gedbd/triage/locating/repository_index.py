@@ -221,6 +221,35 @@ def open_repository(
     return RepositoryIndex(git, folder, revision, ranker, limits)
 
 
+def open_if_given(
+    repo: str | None,
+    run: str | None,
+    cache_dir: str,
+    revision: str = "HEAD",
+    index: str | None = None,
+    limits: IndexLimits | None = None,
+) -> "RepositoryIndex | None":
+    """Opens the index of a repository beside an index of reports; None without a repository.
+
+    Args:
+        repo: A work tree or a bare repository.
+        run: Folder of a ``gedbd locate-backtest``; None for the default ranker, which was not measured on the tracker.
+        cache_dir: See ``open_repository``; likewise the following.
+        revision: The branch, tag or commit whose history is indexed.
+        index: Another folder for the index.
+        limits: How much of a commit is indexed.
+
+    Raises:
+        ValueError: If there is a run without a repository, or one of them cannot be used.
+    """
+    if repo is None:
+        if run is not None:
+            raise ValueError(f"locate_run={run} needs a repository: add repo=PATH")
+        return None
+    ranker = None if run is None else TrackerRanker.read(Path(run).expanduser())
+    return open_repository(repo, cache_dir, index, revision, ranker, limits)
+
+
 def default_folder(cache_dir: str | Path, git: Git, revision: str) -> Path:
     """The folder of a repository's index, by the real path of its objects and the name of the revision."""
     place = os.path.realpath(git.folder)

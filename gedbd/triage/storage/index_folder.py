@@ -5,6 +5,7 @@ from pathlib import Path
 FILE = "index.sqlite"
 LOCK = "index.lock"  # held while a corpus is stored: two at once would leave reports of both
 QUERY_ENCODERS = "encoder"
+LOCATED = "located.jsonl"  # the files of the newest open reports
 TRACKER = "tracker"  # what gedbd sync has fetched
 SYNC_LOCK = "sync.lock"  # held while gedbd sync runs
 

@@ -11,6 +11,7 @@ from threading import Event
 
 import pytest
 from filelock import FileLock
+from small_repository import NAMES, make_repository
 
 from gedbd.commands import sync
 from gedbd.configuration import remembered_options
@@ -19,7 +20,7 @@ from gedbd.configuration.errors import CommandError
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.forgetting import forget_reports
 from gedbd.triage import index_building
-from gedbd.triage.storage.index_folder import FILE, SYNC_LOCK, TRACKER
+from gedbd.triage.storage.index_folder import FILE, LOCATED, SYNC_LOCK, TRACKER
 from gedbd.triage.storage.index_store import IndexStore
 
 
@@ -67,6 +68,24 @@ def test_new_changed_and_duplicate_reports_are_counted_without_further_options(c
     counts = {"new": 1, "changed": 2, "removed": 0, "marked_as_duplicates": 1, "reports": 8}
     assert json.loads(call("--index=mine", "--json")) == {"index": "mine"} | counts
     assert stored() == {str(number) for number in range(1, 9)}
+
+
+def test_new_reports_are_located(call, first, github, tmp_path):
+    commits = make_repository(tmp_path / "repo", 2)
+    for issue in github.issues[:2]:
+        issue |= {"state": "closed", "state_reason": "completed", "closed_at": issue["updated_at"]}
+    told = call(*first, "repo=repo", "max_located=3")
+    assert "mine/located.jsonl: 3 located, 0 kept, 4 older ones left out by max_located=3\n" in told
+    name = f"{NAMES[1]}Reader"
+    late = {"created_at": "2099-01-01T00:00:00Z", "updated_at": "2099-01-01T00:00:00Z"}
+    github.issues.append(github.issues[6] | late | {"number": 8, "title": f"{name} loses a line"})
+    found = json.loads(call("index=mine", "json=true"))
+    assert (found["located"], found["new"]) == (1, 1)
+    lines = [json.loads(line) for line in (tmp_path / "mine" / LOCATED).read_text().splitlines()]
+    assert [line["query"]["issue_id"] for line in lines] == ["8", "7", "6"]
+    assert lines[0]["files"][0]["path"] == f"src/{name}.java"
+    assert lines[0]["commit"] == commits[-1]
+    assert f"repo='{tmp_path}/repo'" in json.loads((tmp_path / "mine" / remembered_options.FILE).read_text())["options"]
 
 
 def test_the_options_are_kept_without_the_token_and_given_ones_count(call, first, github, monkeypatch):

@@ -15,7 +15,7 @@ LINES = [b"line %d\n" % number for number in range(1, 13)]
 
 
 def place(start, end, header=0, path="a.txt"):
-    return MatchedPlace(path, start, end, header, "", 0.0, (), (), False)
+    return MatchedPlace(path, start, end, header, "", 0.0, (), (), 0, False)
 
 
 @pytest.fixture
