@@ -135,29 +135,16 @@ class ChangeRanker:
             for place, shares in zip(best.tolist(), contributions, strict=True)
         ]
 
-    def find_files(
-        self,
-        history: ChangeHistory,
-        query: ChangeQuery,
-        top_k: int = 10,
-        fixes: KnownFixes | None = None,
-        allowed: np.ndarray | None = None,
+    def find_files_in(
+        self, features: QueryFeatures, top_k: int = 10, allowed: np.ndarray | None = None
     ) -> list[SuspectFile]:
         """The files that a report is most likely about, the first one first; of equal scores the older path.
 
         Args:
-            history: The commits.
-            query: The report.
+            features: Of the report.
             top_k: How many.
-            fixes: Fixed bugs of the tracker; None without.
             allowed: ``(P,)`` bool, which paths of the history may be found; None for all source files.
         """
-        return self.find_files_in(query_features(history, query, fixes), top_k, allowed)
-
-    def find_files_in(
-        self, features: QueryFeatures, top_k: int = 10, allowed: np.ndarray | None = None
-    ) -> list[SuspectFile]:
-        """As ``find_files``, of features that are there already."""
         files = features.files
         if not len(files.paths):
             return []

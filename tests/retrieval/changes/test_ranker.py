@@ -63,8 +63,9 @@ def test_a_report_is_new_where_no_earlier_bug_named_its_commits(corpus):
 def test_files_are_found_with_reasons(corpus, trained):
     chosen, ranker = trained
     query = query_of(corpus.reports.documents.table.iloc[40])
-    files = query_features(chosen.history, query, chosen.fixes).files
-    found = ranker.find_files(chosen.history, query, 3, chosen.fixes)
+    features = query_features(chosen.history, query, chosen.fixes)
+    files = features.files
+    found = ranker.find_files_in(features, 3)
     probability = ranker.file_probability(files)
     best = files.paths[np.lexsort((files.paths, -probability))][:3]
     assert [file.path for file in found] == best.tolist()
@@ -74,10 +75,8 @@ def test_files_are_found_with_reasons(corpus, trained):
     assert set(found[0].contributions) == {*FILE_SCORES, *FILE_KINDS}
     allowed = np.ones(len(chosen.history.table.paths), dtype=bool)
     allowed[found[0].path] = False
-    assert [file.path for file in ranker.find_files(chosen.history, query, 2, chosen.fixes, allowed)] == best[
-        1:
-    ].tolist()
-    assert ranker.find_files(chosen.history, ChangeQuery("", ""), 3) == []
+    assert [file.path for file in ranker.find_files_in(features, 2, allowed)] == best[1:].tolist()
+    assert ranker.find_files_in(query_features(chosen.history, ChangeQuery("", "")), 3) == []
 
 
 def test_without_ownership_the_commits_are_ranked_by_what_the_text_says(corpus):

@@ -1,13 +1,11 @@
 """Replays reports with fixed files: where each system ranks the files that the fix changed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from gedbd.corpora.changes import ChangeCorpus
-from gedbd.corpora.urls import with_urls
 from gedbd.io.console import item_progress
 from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.change_ranker import ChangeRanker, file_columns
@@ -16,13 +14,14 @@ from gedbd.retrieval.changes.file_features import FILE_FEATURES, FileFeatures, n
 from gedbd.retrieval.changes.known_fixes import KnownFixes
 from gedbd.retrieval.changes.query_features import query_features
 from gedbd.retrieval.changes.report_words import report_words
+from gedbd.triage.locating.backtesting.labelled_reports import LabelledReports
 from gedbd.triage.locating.backtesting.locating_tables import (
-    MAX_ROWS,
     NEAR,
     by_year,
     differences,
     hit_curve,
     metrics,
+    most_certain,
 )
 
 BM25_CHANGES = "BM25 over changes"
@@ -43,32 +42,10 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class FileReports:
-    """Reports whose fix changed a source file that existed before them, in chronological order.
-
-    Attributes:
-        rows: ``(L,)`` their rows among all reports.
-        fixed: For each of them the paths of these files, ascending rows among the paths of the history.
-        made_at: ``(L,)`` when the fix became known.
-        num_reports: Number of all reports.
-        num_fixed: Number of the reports of which a fixing commit or a fixed file is known.
-    """
-
-    rows: np.ndarray
-    fixed: list[np.ndarray]
-    made_at: pd.Series
-    num_reports: int
-    num_fixed: int
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
 def file_reports(
     corpus: ChangeCorpus, history: ChangeHistory, sources: Mapping[int, np.ndarray], known_at: pd.Series
-) -> FileReports:
-    """The reports that can be tested for files.
+) -> LabelledReports:
+    """The reports whose fix changed a source file that existed before them.
 
     Args:
         corpus: Reports and commits.
@@ -83,13 +60,13 @@ def file_reports(
     }
     rows = np.array([row for row, paths in existing.items() if len(paths)], dtype=np.int64)
     made_at = known_at.loc[rows.tolist()].reset_index(drop=True)
-    return FileReports(rows, [existing[row] for row in rows.tolist()], made_at, len(corpus.reports), len(sources))
+    return LabelledReports(rows, [existing[row] for row in rows.tolist()], made_at, len(corpus.reports), len(sources))
 
 
 def replay_files(
     corpus: ChangeCorpus,
     history: ChangeHistory,
-    reports: FileReports,
+    reports: LabelledReports,
     places: np.ndarray,
     rankers: Mapping[str, ChangeRanker],
     examples: Mapping[int, ChangeExample],
@@ -137,7 +114,7 @@ def replay_files(
                 ranked[CONTROL] = files.paths, file_scores(own, files)
             naming = names_file(history, query)
             for name, (paths, scores) in ranked.items():
-                found = rank_files(paths, scores, reports.fixed[place])
+                found = rank_files(paths, scores, reports.right[place])
                 rows.append({"report": row, "system": name, **found, "names_file": naming})
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -253,40 +230,29 @@ def by_naming(replayed: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def file_counts(reports: FileReports, num_trained: int, num_unknown: int, num_tested: int) -> pd.DataFrame:
-    """How many reports there are, and why the others are not tested for files."""
-    counts = {
+def file_counts(reports: LabelledReports) -> dict[str, int]:
+    """How many reports there are, and why others are not tested for files."""
+    return {
         "reports": reports.num_reports,
         "with a known fix": reports.num_fixed,
         "whose fix changed no earlier source file: not tested": reports.num_fixed - len(reports),
         "whose fix changed an earlier source file": len(reports),
-        "learnt from to measure": num_trained,
-        "older, but fixed only after the first tested report: left out": num_unknown,
-        "tested": num_tested,
     }
-    return pd.DataFrame({"what": counts.keys(), "number": counts.values()})
 
 
 def file_examples(mine: pd.DataFrame, corpus: ChangeCorpus, history: ChangeHistory, right: bool) -> pd.DataFrame:
-    """The most certain right or wrong first files of one system: those with the largest margin.
+    """The most certain right or wrong first files of one system, see ``most_certain``.
 
     Returns:
-        At most ``MAX_ROWS`` rows: ``margin``, ``report``, ``title of report``, ``file``, ``fixed file`` (the best
-        ranked one, empty if none was ranked) and its ``rank``.
+        Also ``file``, ``fixed file`` (the best ranked one, empty if none was ranked) and its ``rank``.
     """
-    assert corpus.reports is not None
-    chosen = mine[(mine["right"] == right) & (mine["first"] >= 0)]
-    chosen = chosen.sort_values("margin", ascending=False, kind="stable").head(MAX_ROWS)
-    reports = corpus.reports.reports.iloc[chosen["report"]]
     paths = [*history.index.table.paths, ""]  # -1 is the last one
-    table = pd.DataFrame(
-        {
-            "margin": chosen["margin"].to_numpy(),
-            "report": reports["id"].to_numpy(),
-            "title of report": reports["title"].to_numpy(),
+
+    def columns(chosen: pd.DataFrame) -> dict[str, object]:
+        return {
             "file": [paths[row] for row in chosen["first"]],
             "fixed file": [paths[row] for row in chosen["found"]],
             "rank": chosen["rank"].where(np.isfinite(chosen["rank"])).astype("Int64").to_numpy(),
         }
-    )
-    return with_urls(table, corpus.reports.reports)
+
+    return most_certain(mine[(mine["right"] == right) & (mine["first"] >= 0)], corpus, columns)

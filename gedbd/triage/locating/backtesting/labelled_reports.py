@@ -12,7 +12,6 @@ from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Links
 from gedbd.corpora.repository.commits import LinkBuilder
 from gedbd.io.console import stage
-from gedbd.retrieval.changes.change_history import ChangeQuery
 
 REPOSITORY_OPTIONS = ("fix_patterns", "fixes")
 
@@ -128,32 +127,27 @@ def with_all_links(corpus: ChangeCorpus) -> ChangeCorpus:
 
 @dataclass(frozen=True)
 class LabelledReports:
-    """Reports with an inducing commit before them, in chronological order.
+    """Reports with a right answer before them, in chronological order.
 
     Attributes:
         rows: ``(L,)`` their rows among all reports.
-        inducing: For each of them the rows of its inducing commits before it.
+        right: For each of them the inducing commits before it, rows of the history; or the source files that its fix
+            changed and that existed before it, ascending rows among the paths of the history.
         made_at: ``(L,)`` when the last of these links became known: the date of the fix; ``NaT`` where unknown.
         num_reports: Number of all reports.
-        num_fixed: Number of the reports that a commit fixes.
+        num_fixed: Number of the reports of which a fixing commit, or for files a fixed file, is known.
         num_unordered: Number of the reports whose inducing commits are all later than they are.
     """
 
     rows: np.ndarray
-    inducing: list[np.ndarray]
+    right: list[np.ndarray]
     made_at: pd.Series
     num_reports: int
     num_fixed: int
-    num_unordered: int
+    num_unordered: int = 0
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    def query(self, corpus: ChangeCorpus, place: int) -> ChangeQuery:
-        """The report in a place as a query."""
-        assert corpus.reports is not None
-        report = corpus.reports.reports.iloc[int(self.rows[place])]
-        return ChangeQuery(report["title"], report["description"], report["created_at"])
 
 
 def labelled_reports(corpus: ChangeCorpus) -> LabelledReports:

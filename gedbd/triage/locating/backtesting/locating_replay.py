@@ -11,7 +11,7 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.io.console import item_progress, stage
 from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.change_ranker import ChangeRanker, default_ranker
-from gedbd.retrieval.changes.change_training import history_of
+from gedbd.retrieval.changes.change_training import history_of, query_of
 from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes
 from gedbd.retrieval.inverted_index import InvertedIndex
 from gedbd.retrieval.vocabulary import Vocabulary
@@ -19,7 +19,6 @@ from gedbd.text.code_words import CodeWords
 from gedbd.triage.backtesting.history_learning import evenly_spaced
 from gedbd.triage.backtesting.thresholds import INCONCLUSIVE, target_status
 from gedbd.triage.locating.backtesting.file_replay import (
-    FileReports,
     file_counts,
     file_reports,
     file_tables,
@@ -33,7 +32,7 @@ from gedbd.triage.locating.backtesting.locating_tables import (
     HitRate,
     TopShare,
     by_year,
-    counts_table,
+    commit_counts,
     differences,
     examples,
     hit_curve,
@@ -101,7 +100,7 @@ class LocatingBacktest:
     labelled: LabelledReports
     parts: Parts
     replayed: pd.DataFrame
-    file_reports: FileReports
+    file_reports: LabelledReports
     file_parts: Parts
     files_replayed: pd.DataFrame
     tables: dict[str, pd.DataFrame]
@@ -176,10 +175,8 @@ def run_replay(
     tables = _tables(corpus, replayed, own) if len(replayed) else {}
     if len(files_replayed):
         tables |= file_tables(corpus, history, files_replayed, own_of_files)
-    tables["counts"] = counts_table(labelled, parts.num_labelled, parts.num_unknown, len(parts.test))
-    tables["files_counts"] = file_counts(
-        of_files, file_parts.num_labelled, file_parts.num_unknown, len(file_parts.test)
-    )
+    tables["counts"] = _counts_table(commit_counts(labelled), parts)
+    tables["files_counts"] = _counts_table(file_counts(of_files), file_parts)
     is_learnt = learnt.commits is not None or learnt.files is not None
     return LocatingBacktest(
         hit_rate,
@@ -218,7 +215,7 @@ def _baselines(corpus: ChangeCorpus) -> dict[str, System]:
     return {DEFAULT: default_ranker(), BM25: Bm25Diffs(commits), NUM_FILES: NumFiles(commits)}
 
 
-def split(corpus: ChangeCorpus, labelled: LabelledReports | FileReports, min_reports: int, max_replayed: int) -> Parts:
+def split(corpus: ChangeCorpus, labelled: LabelledReports, min_reports: int, max_replayed: int) -> Parts:
     """What is learnt from, and the newer half of the labelled reports, which is replayed; all, if there are too few.
 
     Only reports that were fixed when the first replayed report was created are learnt from: those of the older half,
@@ -237,7 +234,7 @@ def split(corpus: ChangeCorpus, labelled: LabelledReports | FileReports, min_rep
     return Parts(train, evenly_spaced(half, len(labelled), max_replayed), len(known), half - len(known))
 
 
-def _all_tested(labelled: LabelledReports | FileReports, max_replayed: int) -> Parts:
+def _all_tested(labelled: LabelledReports, max_replayed: int) -> Parts:
     return Parts(np.empty(0, dtype=np.int64), evenly_spaced(0, len(labelled), max_replayed), 0, 0)
 
 
@@ -280,6 +277,16 @@ def _tables(corpus: ChangeCorpus, replayed: pd.DataFrame, system: str) -> dict[s
     }
 
 
+def _counts_table(counts: dict[str, int], parts: Parts) -> pd.DataFrame:
+    """How many reports there are, and how many of them are learnt from and tested."""
+    counts |= {
+        "learnt from to measure": parts.num_labelled,
+        "older, but fixed only after the first tested report: left out": parts.num_unknown,
+        "tested": len(parts.test),
+    }
+    return pd.DataFrame({"what": counts.keys(), "number": counts.values()})
+
+
 def _nothing_to_test(labelled: LabelledReports, name: str) -> str:
     return (
         f"{name}: none of the {labelled.num_reports:,} reports has an inducing commit before it"
@@ -309,13 +316,16 @@ def replay(
         ``candidates`` (number of commits before the report), ``first`` (row of the most suspect commit), ``right``
         (it is an inducing one) and ``margin`` (its score less that of the commit in place ``NEAR``).
     """
+    assert corpus.reports is not None
+    table = corpus.reports.reports
     rows: list[dict[str, object]] = []
     with item_progress("reports") as progress:
         for place in progress.track(places.tolist(), description="replay"):
-            query = labelled.query(corpus, place)
+            row = int(labelled.rows[place])
+            query = query_of(table.iloc[row])
             for name, system in systems.items():
-                found = rank_one(system.scores(history, query), labelled.inducing[place])
-                rows.append({"report": int(labelled.rows[place]), "system": name, **found})
+                found = rank_one(system.scores(history, query), labelled.right[place])
+                rows.append({"report": row, "system": name, **found})
     columns = ("report", "system", "rank", "candidates", "first", "right", "margin")
     return pd.DataFrame(rows, columns=list(columns))
 

@@ -1,7 +1,7 @@
 """The tables of a backtest of the ranking of files and commits."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -111,44 +111,52 @@ def by_year(mine: pd.DataFrame, reports: Corpus) -> pd.DataFrame:
     return table if (table["reports"] >= MIN_YEAR_REPORTS).sum() >= 2 else table.iloc[:0]
 
 
-def counts_table(labelled: LabelledReports, num_trained: int, num_unknown: int, num_tested: int) -> pd.DataFrame:
-    """How many reports there are, and why the others are not tested."""
-    num_without = labelled.num_reports - len(labelled)
-    counts = {
+def commit_counts(labelled: LabelledReports) -> dict[str, int]:
+    """How many reports there are, and why others are not tested for commits."""
+    return {
         "reports": labelled.num_reports,
         "fixed by a commit": labelled.num_fixed,
-        "without an inducing commit before them: not tested": num_without,
+        "without an inducing commit before them: not tested": labelled.num_reports - len(labelled),
         "of these, with later inducing commits only": labelled.num_unordered,
         "with an inducing commit before them": len(labelled),
-        "learnt from to measure": num_trained,
-        "older, but fixed only after the first tested report: left out": num_unknown,
-        "tested": num_tested,
     }
-    return pd.DataFrame({"what": counts.keys(), "number": counts.values()})
 
 
 def examples(mine: pd.DataFrame, corpus: ChangeCorpus, right: bool) -> pd.DataFrame:
-    """The most certain right or wrong first suspects of one system: those with the largest margin.
+    """The most certain right or wrong first suspects of one system, see ``most_certain``.
 
     Returns:
-        At most ``MAX_ROWS`` rows: ``margin``, ``report``, ``title of report``, ``suspect`` (commit), ``message`` and
-        ``rank`` of the first inducing commit.
+        Also ``suspect`` (commit), ``message`` and ``rank`` of the first inducing commit.
     """
-    assert corpus.reports is not None
-    chosen = mine[mine["right"] == right].sort_values("margin", ascending=False, kind="stable").head(MAX_ROWS)
-    reports = corpus.reports.reports.iloc[chosen["report"]]
-    commits = corpus.commits.table.iloc[chosen["first"]]
-    table = pd.DataFrame(
-        {
-            "margin": chosen["margin"].to_numpy(),
-            "report": reports["id"].to_numpy(),
-            "title of report": reports["title"].to_numpy(),
+
+    def columns(chosen: pd.DataFrame) -> dict[str, object]:
+        commits = corpus.commits.table.iloc[chosen["first"]]
+        return {
             "suspect": commits["id"].str.slice(0, SHORT_ID).to_numpy(),
             "message": commits["title"].to_numpy(),
             "rank": chosen["rank"].to_numpy(),
         }
-    )
-    return with_urls(table, corpus.reports.reports)
+
+    return most_certain(mine[mine["right"] == right], corpus, columns)
+
+
+def most_certain(
+    mine: pd.DataFrame, corpus: ChangeCorpus, columns: Callable[[pd.DataFrame], dict[str, object]]
+) -> pd.DataFrame:
+    """Of some replayed reports at most ``MAX_ROWS``, those with the largest margin.
+
+    Returns:
+        ``margin``, ``report``, ``title of report``, and the columns that are made of the chosen rows.
+    """
+    assert corpus.reports is not None
+    chosen = mine.sort_values("margin", ascending=False, kind="stable").head(MAX_ROWS)
+    reports = corpus.reports.reports.iloc[chosen["report"]]
+    own = {
+        "margin": chosen["margin"].to_numpy(),
+        "report": reports["id"].to_numpy(),
+        "title of report": reports["title"].to_numpy(),
+    }
+    return with_urls(pd.DataFrame(own | columns(chosen)), corpus.reports.reports)
 
 
 def _names(top_k: Sequence[int]) -> list[str]:

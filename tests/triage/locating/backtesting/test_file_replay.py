@@ -14,6 +14,7 @@ from gedbd.retrieval.changes.change_history import ChangeQuery
 from gedbd.retrieval.changes.change_ranker import default_ranker
 from gedbd.retrieval.changes.change_training import history_of, query_of
 from gedbd.retrieval.changes.known_fixes import KnownFixes
+from gedbd.retrieval.changes.query_features import query_features
 from gedbd.triage.locating.backtesting.file_replay import (
     CONTROL,
     RECENCY,
@@ -82,7 +83,7 @@ def test_reports_whose_fix_changed_an_earlier_source_file_are_tested(corpus):
     _, history, reports = reports_for_files(corpus)
     assert reports.rows.tolist() == [0, 1, 4]  # neither the fix of a test nor the one that adds a file
     paths = history.index.table.paths
-    assert [[paths[row] for row in rows] for rows in reports.fixed] == [[ALPHA], [BETA, GAMMA], [GAMMA]]
+    assert [[paths[row] for row in rows] for rows in reports.right] == [[ALPHA], [BETA, GAMMA], [GAMMA]]
     assert reports.made_at.tolist() == list(days([8, 10, 17]))  # the last one is known at its own date
     assert (reports.num_reports, reports.num_fixed) == (6, 5)
 
@@ -95,9 +96,9 @@ def test_the_older_half_teaches_what_was_known_before_the_newer_half(corpus):
     assert split(corpus, late, 2, 100).test.tolist() == [0, 1, 2]  # nothing is known before the report of day 9
     examples = learning_examples(corpus, history, np.array([1, 4]), sources_of_fixes(corpus, history))
     for row, place in ((1, 1), (4, 2)):
-        assert examples[row].fixed.tolist() == reports.fixed[place].tolist()
+        assert examples[row].fixed.tolist() == reports.right[place].tolist()
         files = examples[row].features.files.paths
-        assert examples[row].is_fixed.tolist() == np.isin(files, reports.fixed[place]).tolist()
+        assert examples[row].is_fixed.tolist() == np.isin(files, reports.right[place]).tolist()
         assert examples[row].inducing.tolist() == []
 
 
@@ -135,8 +136,9 @@ def test_the_control_reads_another_text_at_the_date_of_the_report(corpus):
         other = table.iloc[int(reports.rows[others[place]])]
         of_control = ChangeQuery(other["title"], other["description"], own.created_at)
         for system, query in ((DEFAULT, own), (CONTROL, of_control)):
-            files = [file.path for file in default_ranker().find_files(history, query, 100, fixes)]
-            ranks = [number for number, path in enumerate(files, start=1) if path in reports.fixed[place]]
+            features = query_features(history, query, fixes)
+            files = [file.path for file in default_ranker().find_files_in(features, 100)]
+            ranks = [number for number, path in enumerate(files, start=1) if path in reports.right[place]]
             replayed = found.files_replayed
             mine = replayed[(replayed["report"] == row) & (replayed["system"] == system)].iloc[0]
             assert mine["rank"] == min(ranks, default=np.inf)

@@ -71,7 +71,7 @@ def corpus():
 def test_only_commits_strictly_before_the_report_count(corpus):
     labelled = labelled_reports(corpus)
     assert labelled.rows.tolist() == [0, 1, 2, 4]
-    assert [rows.tolist() for rows in labelled.inducing] == [[0], [1], [2], [0, 3]]
+    assert [rows.tolist() for rows in labelled.right] == [[0], [1], [2], [0, 3]]
     assert (labelled.num_reports, labelled.num_fixed, labelled.num_unordered) == (6, 4, 0)
     assert [f"{day:%m-%d}" for day in labelled.made_at] == ["01-05", "01-10", "02-05", "02-05"]
     at_once = corpus.reports.reports.assign(created_at=dates([DAYS[0], *REPORT_DAYS[1:]]))
