@@ -16,7 +16,7 @@ from rich.text import Text
 
 from gedbd.corpora.urls import web_url
 from gedbd.io.console import cut_cells, print_line, printable
-from gedbd.triage.backtesting.thresholds import TargetResult
+from gedbd.triage.backtesting.thresholds import NOT_MEASURED, TargetResult
 from gedbd.triage.bug_report import DATES, Match, Report, check_report, read_moment
 
 JSON_LINES = (".jsonl", ".ndjson")
@@ -114,9 +114,7 @@ def print_matches(console: Console, report: Report, matches: Sequence[Match], ta
         table.add_column("probability", justify="right")
     elif matches:
         table.add_column("similarity", justify="right")
-        print_line(
-            console, f"Nothing is likely to be a duplicate: every probability is below {LIKELY:.0%}. The closest:"
-        )
+        print_line(console, f"{_nothing_likely(report, target)} The closest:".lstrip())
     table.add_column("report and explanation", overflow="fold")
     for match in matches:
         told = Text("\n").join([_describe(match), _printable(_explain(match))])
@@ -167,6 +165,18 @@ def _describe(match: Match) -> Text:
         parts += [Text("\nwith "), Text(", ").join(named), Text(f"{more}; most similar ")]
         parts += [_linked(best.issue_id, best.url), _printable(f": {best.title}")]
     return Text().join(parts)
+
+
+def _nothing_likely(report: Report, target: TargetResult) -> str:
+    """What it means that all probabilities are low: nothing if they were learnt from other trackers alone.
+
+    For a title alone they say little, as they are learnt from whole reports.
+    """
+    if target.status == NOT_MEASURED:
+        return ""
+    if report.description.strip():
+        return f"Nothing is likely to be a duplicate: every probability is below {LIKELY:.0%}."
+    return f"Every probability is below {LIKELY:.0%}, but a title alone says little: add a description."
 
 
 def _verdict(match: Match) -> str:

@@ -66,11 +66,30 @@ def test_percentages_are_left_out_where_all_say_that_nothing_is_likely():
     unlikely = (replace(MATCH, probability=0.04, similarity=0.533), replace(MATCH, probability=0.0, similarity=0.5))
     told = " ".join(shown(*unlikely).split())
     assert " 0.53 " in told
-    assert "Nothing is likely to be a duplicate: every probability is below 5%. The closest:" in told
+    assert "Every probability is below 5%" in told
     assert "0%" not in told.replace("below 5%", "").replace("70%", "").replace("50%", "").replace("90%", "")
     likely = shown(replace(MATCH, probability=0.05), replace(MATCH, probability=0.0))
     assert "5%" in likely
     assert "Nothing is likely" not in likely
+
+
+def test_a_title_alone_is_not_said_to_have_no_duplicate():
+    stream = io.StringIO()
+    unlikely = replace(MATCH, probability=0.01)
+    print_matches(Console(file=stream, width=100), Report("crash", "It stops."), [unlikely], TARGET)
+    assert "Nothing is likely to be a duplicate" in stream.getvalue()
+    told = shown(unlikely)
+    assert "Nothing is likely" not in told
+    assert "a title alone says little: add a description." in " ".join(told.split())
+
+
+def test_probabilities_of_other_trackers_do_not_say_that_nothing_is_likely():
+    stream = io.StringIO()
+    target = TargetResult(0.7, None, "not measured")
+    print_matches(Console(file=stream, width=100), QUERY, [replace(MATCH, probability=0.01)], target)
+    assert "very probability" not in stream.getvalue()
+    assert "Nothing is likely" not in stream.getvalue()
+    assert "The closest:" in stream.getvalue()
 
 
 def test_a_probable_match_is_named_in_a_sentence():
