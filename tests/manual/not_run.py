@@ -3,7 +3,7 @@
 NOT_RUN = {
     "sets up an environment, which the tests run in": (
         "make install",
-        "source .venv/bin/activate",
+        "make install && source .venv/bin/activate",
         ". .venv/bin/activate",
         "pip install dist/gedbd-*.whl",
         "pipx install dist/gedbd-*.whl",
@@ -16,7 +16,6 @@ NOT_RUN = {
         "pip install 'gedbd[postgres]'",
     ),
     "runs these tests and the checks beside them": ("make test", "make test-all", "make attack", "make check"),
-    "trains for a minute; the first page of the manual names its command too": ("make demo",),
     "needs Perceval, which is no part of the project, or what it writes": (
         "perceval redmine https://redmine.example.org --json-line -o issues.jsonl",
         "gedbd describe dataset=perceval dataset.path=issues.jsonl",
