@@ -44,7 +44,7 @@ def service_folder(cfg: DictConfig) -> str:
 def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret: str | None) -> None:
     """Does so, as the only process in the folder of the index."""
     from gedbd.service.server import listen
-    from gedbd.service.webhook.signed_deliveries import build_webhook, run_event
+    from gedbd.service.webhook.signed_deliveries import append_summary, build_webhook, run_event
 
     console = open_console()
     if cfg.store:
@@ -55,7 +55,10 @@ def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret
         index = instantiate(cfg.opened)
     if cfg.event is not None:
         receiver = build_webhook(cfg.webhook, index, secret="")
-        print_line(console, run_event(receiver, Path(cfg.event), cfg.event_name))
+        result = run_event(receiver, Path(cfg.event), cfg.event_name)
+        print_line(console, result)
+        if cfg.summary:
+            append_summary(Path(cfg.summary), receiver, result)
         receiver.close()
         index.close()
         return
@@ -69,6 +72,8 @@ def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret
     print_line(console, f"{index.name}: {len(index):,} reports; http://{cfg.host}:{cfg.port}, {hooked}")
     for statement in app.state.service.statements:
         print_line(console, statement)
+    if webhook and webhook.how_to_write():
+        print_line(console, webhook.how_to_write())
     listen(app, cfg.host, cfg.port, limits)
 
 

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.middleware import RequestGuard
-from gedbd.service.routes import Service, locate_router, public_router, router
+from gedbd.service.routes import Service, locate_router, public_router, router, suggestions_router
 from gedbd.service.schemas import ONE_REPORT, REPORT_LIST
 from gedbd.service.service_metrics import Metrics, MetricsMiddleware
 from gedbd.service.suspects import SuspectFinder
@@ -97,6 +97,7 @@ def create_app(
         app.include_router(locate_router, dependencies=documented)
     app.include_router(pages_router)
     if webhook is not None:
+        app.include_router(suggestions_router, dependencies=documented)
         app.include_router(webhook_router)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_refused)

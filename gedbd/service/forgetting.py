@@ -9,6 +9,7 @@ from gedbd.io.locks import LockedError, sole_process
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.sampling.feedback_labels import FEEDBACK_FILE
 from gedbd.service.webhook.database import WEBHOOK_FILE, WebhookFile
+from gedbd.service.webhook.suggestion_log import LOG_FILE, SuggestionLog
 from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.locating.located_reports import forget_located
@@ -76,6 +77,8 @@ def forget_beside(folder: Path, issue_id: str, report: Report | None) -> None:
     if (folder / WEBHOOK_FILE).exists():
         with closing(WebhookFile(folder)) as webhook:
             webhook.forget(issue_id)
+    if (folder / LOG_FILE).exists():
+        SuggestionLog(folder / LOG_FILE).forget(issue_id)
     try:
         forget_located(folder, issue_id)
         if (folder / TRACKER).exists():

@@ -14,6 +14,7 @@ from pydantic import Discriminator, Field, Tag
 from gedbd.service.forgetting import forget_beside
 from gedbd.service.schemas import (
     MAX_REPORTS,
+    MAX_SUGGESTIONS,
     ONE_REPORT,
     REPORT_LIST,
     AddResponse,
@@ -28,6 +29,8 @@ from gedbd.service.schemas import (
     ReportCreate,
     SearchRequest,
     SearchResponse,
+    SuggestionResponse,
+    SuggestionsResponse,
     TargetResponse,
     UnlinkResponse,
     WithdrawResponse,
@@ -37,6 +40,7 @@ from gedbd.service.service_metrics import Metrics
 from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook.receiver import Webhook
+from gedbd.service.webhook.suggestion_log import count_outcomes
 from gedbd.triage.bug_report import Filters, Match, Report, check_report
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.stored_index import StoredIndex
@@ -55,6 +59,7 @@ ERROR_RESPONSES: Responses = {
     status: {"model": ErrorResponse, "description": description} for status, description in ERRORS.items()
 }
 locate_router = APIRouter(responses=ERROR_RESPONSES)
+suggestions_router = APIRouter(responses=ERROR_RESPONSES)
 NO_REPORT: Responses = {404: {"model": ErrorResponse, "description": "No such report"}}
 NO_FEEDBACK: Responses = {404: {"model": ErrorResponse, "description": "No feedback on these reports"}}
 NO_LINK: Responses = {404: {"model": ErrorResponse, "description": "No such link"}}
@@ -102,6 +107,21 @@ class Service:
             self.metrics.feedback.labels(event.verdict).inc()
         return recorded
 
+    def suggestions(self, limit: int) -> SuggestionsResponse:
+        """What the webhook suggested, the newest first, with the outcomes as they are known now."""
+        webhook = self.webhook
+        assert webhook is not None  # the route is there only with a webhook
+        entries = webhook.record.judge(self.index, webhook.feedback)
+        counts = count_outcomes(entries)
+        shown = [one for one in entries if one.named][::-1][:limit]
+        return SuggestionsResponse(
+            mode=webhook.suggest,
+            how_to_write=webhook.how_to_write(),
+            statement=counts.sentence,
+            **asdict(counts),
+            suggestions=[SuggestionResponse.model_validate(asdict(one)) for one in shown],
+        )
+
     def withdraw_feedback(self, report: str, candidate: str) -> bool:
         """Withdraws the feedback on two stored reports; returns whether there was any."""
         withdrawn = self.feedback.withdraw(report, candidate, "api")
@@ -115,6 +135,8 @@ class Service:
         with self.webhook.turn if self.webhook else nullcontext():
             forget_beside(self.index.folder, issue_id, self.index.get(issue_id))
             found = self.index.forget(issue_id)
+            if self.webhook:
+                self.webhook.record.forget(issue_id)  # its file may be in another folder
         if self.webhook:
             self.webhook.inbox.recount()
         return found
@@ -230,7 +252,12 @@ async def unlink(report: IssueId, duplicate: IssueId, service: ServiceDependency
 @public_router.get("/api/health")
 async def health(service: ServiceDependency) -> HealthResponse:
     """Answers while the service is up; no token is needed."""
-    return HealthResponse(ready=True, reports=len(service.index), locates=service.suspects is not None)
+    return HealthResponse(
+        ready=True,
+        reports=len(service.index),
+        locates=service.suspects is not None,
+        suggests=service.webhook is not None,
+    )
 
 
 @router.get("/metrics", response_class=PlainResponse)
@@ -245,3 +272,11 @@ async def locate(query: LocateRequest, service: ServiceDependency) -> LocateResp
     finder = service.suspects
     assert finder is not None  # the route is there only with a repository
     return await service.searches.run(finder.find, query.to_report(), query.top_k, query.top_commits)
+
+
+@suggestions_router.get("/api/suggestions")
+async def suggestions(
+    service: ServiceDependency, limit: Annotated[int, Query(ge=1, le=MAX_SUGGESTIONS)] = 50
+) -> SuggestionsResponse:
+    """Returns what the webhook suggested, or would have in shadow mode, and how it turned out; the newest first."""
+    return await service.searches.run(service.suggestions, limit)

@@ -27,6 +27,7 @@ Title = Annotated[str, StringConstraints(max_length=MAX_TITLE_LENGTH), CLEANED]
 Description = Annotated[str, StringConstraints(max_length=MAX_DESCRIPTION_LENGTH), CLEANED]
 ShortText = Annotated[str, StringConstraints(max_length=1_000), CLEANED]
 FileNames = Annotated[str, StringConstraints(max_length=10_000), CLEANED]
+CleanText = Annotated[str, CLEANED]
 PersonName = Annotated[str, StringConstraints(max_length=200), CLEANED]
 
 
@@ -55,6 +56,7 @@ OptionalId = Annotated[str, StringConstraints(strip_whitespace=True, max_length=
 NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and unpaired surrogates
 EXCERPT_LENGTH = 400
 MAX_REPORTS = 100
+MAX_SUGGESTIONS = 1_000
 # The two bodies of POST /api/reports; the blanks keep them apart from names of fields.
 ONE_REPORT = "one report"
 REPORT_LIST = "list of reports"
@@ -205,12 +207,48 @@ class SearchResponse(BaseModel):
     matches: list[MatchResponse]
 
 
+class NamedReportResponse(BaseModel):
+    """A report that a suggestion names: its id, the probability, its state then, and why it matches."""
+
+    issue: CleanText
+    probability: float
+    state: CleanText = ""
+    reasons: CleanText = ""
+
+
+class SuggestionResponse(BaseModel):
+    """What was suggested for one new report; ``outcome`` is ``right``, ``wrong`` or ``not yet known``."""
+
+    issue: CleanText
+    moment: CleanText = Field(description="When the report was compared, UTC")
+    mode: CleanText = Field(description="shadow: nothing was written; comment or native: it was posted")
+    named: list[NamedReportResponse] = Field(description="The most likely first; the outcome is that of the first")
+    outcome: CleanText
+    proposal: CleanText = Field(description="What became of the proposal to close the report; empty if there was none")
+
+
+class SuggestionsResponse(BaseModel):
+    """What the webhook suggested so far, counted over all new reports; ``statement`` says the counts in words."""
+
+    mode: str
+    how_to_write: str = Field(description="In shadow mode, how to switch writing on")
+    statement: str
+    compared: int
+    suggested: int
+    right: int
+    wrong: int
+    unknown: int
+    missed: int = Field(description="Reports without a suggestion that turned out to be duplicates")
+    suggestions: list[SuggestionResponse]
+
+
 class HealthResponse(BaseModel):
-    """Whether the service answers, how many reports it searches, and whether it finds suspect commits."""
+    """Whether the service answers, how many reports it searches, and whether it finds commits or gets events."""
 
     ready: bool
     reports: int
     locates: bool
+    suggests: bool
 
 
 class AddResponse(BaseModel):
@@ -268,7 +306,6 @@ def within_line(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 # Texts that every JSON parser takes; the storable form has the same length.
-CleanText = Annotated[str, CLEANED]
 CutLine = Annotated[str, AfterValidator(lambda text: text[:MAX_LINE_LENGTH]), CLEANED]
 CutMessage = Annotated[str, AfterValidator(lambda text: text[:MAX_MESSAGE_LENGTH]), CLEANED]
 

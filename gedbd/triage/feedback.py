@@ -117,6 +117,14 @@ class FeedbackStore:
                     withdrawn = True
         return withdrawn
 
+    def verdict(self, report: str, candidate: str) -> str:
+        """The verdict that counts for two reports, by their ids, in either direction; "withdraw" if there is none."""
+        for one, other in ((report, candidate), (candidate, report)):
+            latest, _ = self._latest(FeedbackEvent(Report(issue_id=one), other, "withdraw", "api"))
+            if latest != "withdraw":
+                return latest
+        return "withdraw"
+
     def forget(self, issue_id: str, report: Report | None) -> None:
         """Erases all events that name a report, and those on its text if it is given, with their history.
 

@@ -110,6 +110,21 @@ class StoredIndex:
         one = without_surrogates(issue_id)
         return self._current.latest().reader.reports([one]).get(one)
 
+    def get_many(self, ids: Sequence[str]) -> dict[str, Report]:
+        """Stored reports by id; unknown ids are left out."""
+        return self._current.latest().reader.reports([without_surrogates(one) for one in ids])
+
+    def known_duplicates(self, ids: Sequence[str]) -> dict[str, set[str]]:
+        """The ids of the other stored reports in the group of each report, by its id; none if it is not stored."""
+        memory = self._current.latest().memory
+        groups = memory.groups
+        found: dict[str, set[str]] = {}
+        for one in ids:
+            row = memory.ids.row(one)
+            members = [] if row is None else [memory.ids[other] for other in memory.members(groups, row)]
+            found[one] = set(members) - {one}
+        return found
+
     @property
     def memory(self) -> InMemoryIndex:
         """What is held in memory of the stored reports, after the last change of the file."""

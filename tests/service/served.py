@@ -64,11 +64,12 @@ def hook_of(index: SmallIndex, hub: SmallGitHub) -> Iterator[Callable[..., Webho
         deadline_s: float = 30.0,
         folder: Path = index.folder,
         posts: bool = True,
+        suggest: str = "comment",
         **options: object,
     ) -> Webhook:
         github = CommentClient("t0ken", url, timeout_s, deadline_s) if posts else None
         over = index if folder == index.folder else SmallIndex(folder)
-        made.append(Webhook(over, REPOSITORY, github, SECRET, **options))
+        made.append(Webhook(over, REPOSITORY, github, SECRET, suggest=suggest, **options))
         return made[-1]
 
     yield make

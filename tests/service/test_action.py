@@ -130,7 +130,10 @@ def test_the_bot_says_only_what_its_backtest_measured(hub, met, tmp_path, monkey
         (gedbd.commands.index, ["run=backtest", "out=my-index"]),
         (
             gedbd.commands.serve,
-            ["index=my-index", "event=event.json", f"webhook.repository={REPOSITORY}", "webhook.target_precision=0.6"],
+            [
+                *("index=my-index", "event=event.json", f"webhook.repository={REPOSITORY}"),
+                *("webhook.target_precision=0.6", "webhook.suggest=comment"),
+            ],
         ),
     ):
         monkeypatch.setattr(sys, "argv", ["gedbd", *options])

@@ -192,7 +192,7 @@ def test_a_fault_of_ours_is_said_without_its_details(index, monkeypatch, caplog)
 
 def test_health_metrics_and_description(client_of):
     client = client_of()
-    assert client.get("/api/health").json() == {"ready": True, "reports": 4, "locates": False}
+    assert client.get("/api/health").json() == {"ready": True, "reports": 4, "locates": False, "suggests": False}
     client.post("/api/search", json={"title": TITLE})
     client.post("/api/feedback", json={"report": {"title": "x"}, "candidate": "12", "verdict": "accept"})
     client.get("/nowhere/at/all")

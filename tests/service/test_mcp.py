@@ -30,7 +30,6 @@ from gedbd.service.mcp_answers import (
     MatchAnswer,
     find_duplicates,
     known_members,
-    state_of,
 )
 from gedbd.service.mcp_server import TOOLS
 from gedbd.triage.bug_report import Report
@@ -369,25 +368,6 @@ def test_a_missing_package_or_index_is_one_line(run_command, monkeypatch, tmp_pa
     with pytest.raises(SystemExit) as refused:
         run_command("mcp", "index=nowhere")
     assert str(refused.value) == "error: mcp is not installed: pip install 'gedbd[mcp]'"
-
-
-@pytest.mark.parametrize(
-    ("status", "resolution", "day", "state"),
-    [
-        ("NEW", "", None, "open"),
-        ("open", "---", None, "open"),
-        ("", "", None, "unknown"),
-        ("RESOLVED", "FIXED", 3, "fixed"),
-        ("closed", "completed", 3, "fixed"),
-        ("closed", "not_planned", 3, "closed"),
-        ("Done", "", None, "closed"),
-        ("", "", 3, "closed"),
-        ("VERIFIED", "WONTFIX", None, "closed"),
-    ],
-)
-def test_the_state_of_a_report(status, resolution, day, state):
-    moment = None if day is None else datetime(2024, 1, day, tzinfo=UTC)
-    assert state_of(Report("a", status=status, resolution=resolution, resolved_at=moment)) == state
 
 
 def test_a_long_title_is_cut(index):

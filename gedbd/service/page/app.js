@@ -5,6 +5,7 @@ import { choose, isAnyLikely, option } from "./list.js";
 import { Problem, callService, keepToken } from "./service.js";
 import { $, askToken, comparison, form, list, report, state } from "./state.js";
 import { findSuspects } from "./suspects.js";
+import { offerSuggestions } from "./suggestions.js";
 import { percent } from "./text.js";
 import { giveFeedback, undo } from "./feedback.js";
 
@@ -130,8 +131,9 @@ $("token-form").addEventListener("submit", (event) => {
   state.afterToken?.();
 });
 callService("GET", "api/health").then(
-  ({ reports, locates }) => {
+  ({ reports, locates, suggests }) => {
     $("tracker").textContent = `${reports.toLocaleString("en")} reports`;
+    if (suggests) offerSuggestions();
     state.locates = locates;
     if (locates && (form.elements.title.value || form.elements.description.value)) search();
   },

@@ -3,7 +3,9 @@
 import random
 import re
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,11 +40,22 @@ CREATE TABLE IF NOT EXISTS comment_links (
     duplicate TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS comment_links_of_pair ON comment_links (report, duplicate);
+CREATE TABLE IF NOT EXISTS proposals (
+    repository TEXT NOT NULL,
+    issue_id TEXT NOT NULL,
+    duplicate TEXT NOT NULL,  -- the number of the issue that it repeats
+    rationale TEXT NOT NULL,
+    confidence TEXT NOT NULL,
+    state TEXT NOT NULL,
+    moment TEXT NOT NULL,
+    PRIMARY KEY (repository, issue_id)
+);
 SELECT delivery, moment FROM deliveries LIMIT 0;  -- these fail if another program has created the tables
 SELECT repository, issue_id, body, state, tries, moment, tried_at, next_try_at, posted_at FROM comments LIMIT 0;
 SELECT number, delivery, kind, event FROM inbox LIMIT 0;
 SELECT name, updated_at, gone FROM versions LIMIT 0;
 SELECT comment_id, report, duplicate FROM comment_links LIMIT 0;
+SELECT repository, issue_id, duplicate, rationale, confidence, state, moment FROM proposals LIMIT 0;
 """
 
 
@@ -73,6 +86,7 @@ class WebhookFile(Database):
             number = "iif(json_valid(event), CAST(json_extract(event, '$.issue.number') AS TEXT), '')"
             self.query(f"DELETE FROM inbox WHERE {number} = ?", issue_id)
             self.query("DELETE FROM comment_links WHERE report = ?1 OR duplicate = ?1", issue_id)
+            self.query("DELETE FROM proposals WHERE issue_id = ?1 OR duplicate = ?1", issue_id)
             for repository, other, body in self.query("SELECT repository, issue_id, body FROM comments"):
                 if other == issue_id or named.search(body):
                     settled = "UPDATE comments SET body = '', state = replace(state, 'pending', 'failed')"
@@ -207,6 +221,13 @@ class EventHistory:
     def forget_link(self, comment_id: int) -> None:
         """Deletes the record of a comment's link."""
         self.file.query("DELETE FROM comment_links WHERE comment_id = ?", comment_id)
+
+    def called_duplicates(self, ids: Sequence[str]) -> set[str]:
+        """Those of some reports that a comment calls a duplicate of another one of them."""
+        pairs = chain.from_iterable(
+            self.file.query("SELECT report, duplicate FROM comment_links WHERE report = ?", one) for one in ids
+        )
+        return {report for report, duplicate in pairs if duplicate in ids}
 
     def comments_linking(self, report: str, duplicate: str) -> int:
         """Number of comments that link two reports, in either direction."""

@@ -1,4 +1,4 @@
-"""Posts comments on GitHub.
+"""Posts comments on GitHub, and reads and changes issues.
 
 GitHub has no request that posts a comment unless there is one. So each comment holds a hidden marker, and every try
 looks for it in all comments of the issue before it posts. The result of a POST is unknown if its answer does not come,
@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import requests
 
@@ -23,6 +23,7 @@ from gedbd.corpora.clients.http import TrackedAdapter, limit_wait_s
 from gedbd.service.thread_pool import call_with_timeout
 
 log = logging.getLogger("gedbd")
+T = TypeVar("T")
 MARKER = "<!-- gedbd -->"
 MAX_PAGES = 10
 PER_PAGE = 100
@@ -60,7 +61,7 @@ class GitHubAnswer(NamedTuple):
 
 
 class CommentClient:
-    """Posts comments on issues.
+    """Posts comments on issues, and reads and changes issues.
 
     Args:
         token: A token with permission to write issues.
@@ -98,11 +99,9 @@ class CommentClient:
             CommentError: If GitHub refuses, cannot be reached, or takes longer than ``deadline_s``.
         """
         path = f"/repos/{repository}/issues/{issue_id}/comments"
-        attempt = _Attempt(self.deadline_s)
-        self._attempts.append(attempt)
 
-        def work() -> bool:
-            if self._has_marker(path, attempt):
+        def work(attempt: _Attempt) -> bool:
+            if self._marked_comment(path, attempt) is not None:
                 return False
             before_post()
             attempt.begin_post(path)
@@ -113,8 +112,38 @@ class CommentClient:
                 raise
             return True
 
+        return self._within_deadline(path, work)
+
+    def author_of_marker(self, path: str) -> str | None:
+        """Login of the author of the comment with the hidden marker.
+
+        Args:
+            path: The address of the comments of an issue, below that of the API.
+
+        Raises:
+            CommentError: As ``comment_once``.
+        """
+        comment = self._within_deadline(path, lambda attempt: self._marked_comment(path, attempt))
+        user = (comment or {}).get("user")
+        return str(user["login"]) if isinstance(user, dict) and user.get("login") else None
+
+    def read_issue(self, path: str) -> dict[str, Any]:
+        """An issue as GitHub gives it. Raises CommentError as ``comment_once``, or if it is no issue."""
+        content = self._within_deadline(path, lambda attempt: self._call("GET", path, attempt)).content
+        if not isinstance(content, dict) or "state" not in content:
+            raise CommentError(f"{path}: the answer is not an issue", is_temporary=True)
+        return content
+
+    def change_issue(self, path: str, change: dict[str, Any]) -> None:
+        """Changes an issue. Raises CommentError as ``comment_once``."""
+        self._within_deadline(path, lambda attempt: self._call("PATCH", path, attempt, json=change))
+
+    def _within_deadline(self, path: str, work: Callable[["_Attempt"], T]) -> T:
+        """Does some calls. Raises CommentError if they take longer than ``deadline_s``."""
+        attempt = _Attempt(self.deadline_s)
+        self._attempts.append(attempt)
         try:
-            return call_with_timeout(self.deadline_s, work)
+            return call_with_timeout(self.deadline_s, lambda: work(attempt))
         except TimeoutError as error:
             failure = CommentError(f"{path}: not done within {self.deadline_s:g} seconds", is_temporary=True)
             failure.is_unknown = attempt.end()
@@ -128,17 +157,18 @@ class CommentClient:
         for attempt in list(self._attempts):
             attempt.end()
 
-    def _has_marker(self, path: str, attempt: "_Attempt") -> bool:
-        """Whether a comment of an issue has the marker. Raises CommentError if there are too many to read them all."""
+    def _marked_comment(self, path: str, attempt: "_Attempt") -> dict[str, Any] | None:
+        """The comment with the marker, if any. Raises CommentError if there are too many to read them all."""
         for page in range(1, MAX_PAGES + 1):
             comments, has_next = self._call("GET", path, attempt, params={"per_page": PER_PAGE, "page": page})
             if not isinstance(comments, list):
                 raise CommentError(f"{path}: the answer is not a list", is_temporary=True)
-            if any(MARKER in str(comment.get("body")) for comment in comments if isinstance(comment, dict)):
-                return True
+            for comment in comments:
+                if isinstance(comment, dict) and MARKER in str(comment.get("body")):
+                    return comment
             # GitHub leaves comments of blocked accounts out, so a page that is not full need not be the last one.
             if not has_next and len(comments) < PER_PAGE:
-                return False
+                return None
         raise CommentError(
             f"{path}: over {MAX_PAGES * PER_PAGE:,} comments, which are not all read", is_temporary=False
         )

@@ -33,7 +33,7 @@ class EventPart(BaseModel):
 
 
 class User(EventPart):
-    """The author of an issue or a comment."""
+    """The author of an issue, a comment or an event."""
 
     login: ShortText = ""
     type: ShortText = ""
@@ -83,6 +83,7 @@ class Event(EventPart):
     issue: EventIssue
     repository: EventRepository
     comment: IssueComment | None = None
+    sender: User | None = None
 
 
 def web_host(address: str) -> str:

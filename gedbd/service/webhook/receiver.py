@@ -7,9 +7,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from datetime import UTC, datetime
+from pathlib import Path
 
-from gedbd.io.console import escape_markdown
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.thread_pool import BackgroundWorker, BoundedThreadPool
 from gedbd.service.webhook.database import (
@@ -22,7 +22,7 @@ from gedbd.service.webhook.database import (
     OutboxComment,
     WebhookFile,
 )
-from gedbd.service.webhook.github_comments import MARKER, CommentClient, CommentError
+from gedbd.service.webhook.github_comments import CommentClient, CommentError
 from gedbd.service.webhook.index_updater import (
     COMMENT_ACTIONS,
     ISSUE_ACTIONS,
@@ -31,14 +31,28 @@ from gedbd.service.webhook.index_updater import (
     ignored,
     read_event,
 )
+from gedbd.service.webhook.native_proposals import (
+    REFUSED,
+    REOPENED,
+    UNFINISHED,
+    Proposal,
+    ProposalStore,
+    propose,
+    record_decision,
+)
 from gedbd.service.webhook.payloads import Event
+from gedbd.service.webhook.suggestion import Suggestion, suggest_duplicates
+from gedbd.service.webhook.suggestion_log import LOG_FILE, SuggestionEntry, SuggestionLog
 from gedbd.triage.backtesting.thresholds import TargetResult, find_target, met_targets
-from gedbd.triage.bug_report import Match, Report
+from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.stored_index import StoredIndex
 
 MAX_PAUSE_S = 60.0  # then the clock is read again: it may have been set back
-MAX_SEARCHED = 10
+SHADOW = "shadow"
+COMMENT = "comment"
+NATIVE = "native"
+MODES = (SHADOW, COMMENT, NATIVE)
 log = logging.getLogger("gedbd")
 ACTIONS = {"issues": ISSUE_ACTIONS, "issue_comment": COMMENT_ACTIONS}
 DEFAULT_API_URL = "https://api.github.com"
@@ -61,13 +75,17 @@ class Webhook:
             suggested unless the backtest met it.
         suggestions: Maximum number of issues that one comment names.
         max_waiting: Maximum number of deliveries that wait to be processed; more are refused.
+        suggest: "shadow" records suggestions and writes nothing to GitHub, "comment" posts them as comments, and
+            "native" also proposes to close the issue as a duplicate.
+        log_file: The file that records suggestions; None for one in the index folder.
 
     Attributes:
         turn: Held while an event is processed.
+        record: What was suggested, with the outcomes.
 
     Raises:
-        ValueError: If the repository is not "owner/name", a number is out of range, the backtest did not measure the
-            target, or a file in the index folder is damaged.
+        ValueError: If the repository is not "owner/name", a number or ``suggest`` is out of range, the backtest did not
+            measure the target, or a file in the index folder is damaged.
     """
 
     def __init__(
@@ -79,12 +97,17 @@ class Webhook:
         target_precision: float | None = None,
         suggestions: int = 3,
         max_waiting: int = MAX_WAITING,
+        suggest: str = SHADOW,
+        log_file: Path | None = None,
     ) -> None:
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository or "", re.ASCII):
             raise ValueError(f"webhook.repository={repository} must be owner/name, as GitHub spells it")
+        if suggest not in MODES:
+            raise ValueError(f"webhook.suggest={suggest} is unknown: choose {', '.join(MODES)}")
         self.index = index
         self.repository = str(repository)
-        self.github = github
+        self.suggest = suggest
+        self.github = github if suggest != SHADOW else None
         self.secret = secret
         self.target_precision = target_precision
         self.suggestions = suggestions
@@ -96,9 +119,13 @@ class Webhook:
         self.file = WebhookFile(index.folder)
         self.inbox = Inbox(self.file, max_waiting)
         self.outbox = Outbox(self.file)
+        self.proposals = ProposalStore(self.file)
+        self.record = SuggestionLog(log_file or index.folder / LOG_FILE)
+        self.record.judge(index, self.feedback)  # a damaged file is reported now
         api_url = github.api_url if github else DEFAULT_API_URL
-        self.updater = IndexUpdater(index, self.feedback, EventHistory(self.file), api_url)
-        self.poster = CommentPoster(github, self.outbox) if github else None
+        self.history = EventHistory(self.file)
+        self.updater = IndexUpdater(index, self.feedback, self.history, api_url)
+        self.poster = CommentPoster(self.github, self.outbox, self.proposals, self.record) if self.github else None
         self.storing = BoundedThreadPool(1, MAX_STORING, STORING_TIMEOUT_S, "deliveries")
         self.workers = [BackgroundWorker("webhook", self.process_next)]
         if self.poster:
@@ -113,6 +140,12 @@ class Webhook:
         if wanted is None:
             return self.index.target
         return find_target(self.index.targets, wanted, "webhook.target_precision")
+
+    def how_to_write(self, how: str = "set webhook.suggest=comment") -> str:
+        """In shadow mode a line that says so and how to switch writing on, else nothing."""
+        if self.suggest != SHADOW:
+            return ""
+        return f"Shadow mode: nothing is written to GitHub, suggestions are only recorded. To post them, {how}."
 
     def start(self, count_event: Callable[[str], object], count_comment: Callable[[str], object]) -> None:
         """Starts to process deliveries and to post comments, in background threads.
@@ -227,40 +260,68 @@ class Webhook:
     def _process(self, kind: str, event: Event) -> EventResult:
         with self.turn:
             if kind == "issue_comment":
-                return self.updater.update_links(event)
-            result = self.updater.update_issue(event)
-            # Also if a later state of the issue arrived first: the comment depends on what is stored now.
-            report = self.index.get(str(event.issue.number)) if event.action == "opened" else None
-            return result if report is None else replace(result, no_comment=self._suggest(report))
+                result = self.updater.update_links(event)
+            else:
+                result = self.updater.update_issue(event)
+                # Also if a later state of the issue arrived first: the comment depends on what is stored now.
+                report = self.index.get(str(event.issue.number)) if event.action == "opened" else None
+                if report is not None:
+                    result = replace(result, no_comment=self._suggest(report))
+            decision = record_decision(self.proposals, self.feedback, self.index, self.repository, event, result)
+            if decision:
+                self.record.set_proposal(str(event.issue.number), decision)
+            self.record.judge(self.index, self.feedback)
+        return result
 
     def _suggest(self, report: Report) -> str:
-        """Adds a comment on a new report to the outbox; otherwise logs and returns the reason why there is none."""
+        """Records what is said of a new report and adds a comment to the outbox; returns why there is no comment."""
         try:
             target = self.target
         except ValueError as error:  # the index was built again from a backtest that did not measure this target
-            found = Suggestion(None, str(error))
+            found = Suggestion((), "", str(error))
         else:
-            found = suggest_duplicates(self.index, report, self.suggestions, target)
-        if found.body is not None and self.poster is not None:
-            self.outbox.put(OutboxComment(self.repository, report.issue_id, found.body))
-            self.workers[-1].wake()
-            return ""
-        reason = found.reason or "there is no token to post it with"
-        log.info("no comment on issue %s: %s", report.issue_id, reason)
+            called = self.history.called_duplicates
+            found = suggest_duplicates(self.index, report, self.suggestions, target, called)
+        reason = found.reason
+        if found.named and self.poster is not None:
+            self._send(report, found)
+        elif found.named and self.suggest == SHADOW:
+            best = found.named[0]
+            reason = f"shadow mode: #{best.issue_id} would be suggested, with a probability of {best.probability:.0%}"
+        elif found.named:
+            reason = "there is no token to post it with"
+        named = [{"issue": one.issue_id, **one._asdict()} for one in found.named]
+        for one in named:
+            del one["issue_id"]
+        moment = datetime.now(UTC).isoformat(timespec="seconds")
+        self.record.add(SuggestionEntry(report.issue_id, moment, self.suggest, named, found.body, found.reason))
+        if reason:
+            log.info("no comment on issue %s: %s", report.issue_id, reason)
         return reason
+
+    def _send(self, report: Report, found: Suggestion) -> None:
+        """Adds the comment to the outbox, and the proposal unless GitHub has closed an issue for one."""
+        if self.suggest == NATIVE and not any(one.proposal == REOPENED for one in self.record.read()):
+            self.proposals.put(Proposal.of(self.repository, report.issue_id, found))
+        self.outbox.put(OutboxComment(self.repository, report.issue_id, found.body))
+        self.workers[-1].wake()
 
 
 class CommentPoster:
-    """Posts comments.
+    """Posts comments, and after each one the proposal to close its issue, if there is one.
 
     Args:
         github: Where they are posted.
         outbox: The comments that wait.
+        proposals: The proposals.
+        record: Where the result of each proposal is recorded.
     """
 
-    def __init__(self, github: CommentClient, outbox: Outbox) -> None:
+    def __init__(self, github: CommentClient, outbox: Outbox, proposals: ProposalStore, record: SuggestionLog) -> None:
         self.github = github
         self.outbox = outbox
+        self.proposals = proposals
+        self.record = record
         self.count: Callable[[str], object] = lambda result: None
 
     def step(self) -> float:
@@ -305,19 +366,38 @@ class CommentPoster:
         try:
             result = "posted" if self.github.comment_once(*comment, before_post) else "exists"
         except CommentError as error:
-            return self._handle_failure(comment, error)
+            return self._handle_failure(comment, error, f"comment on issue {comment.issue_id}")
+        try:
+            self._propose(comment)
+        except CommentError as error:
+            return self._handle_failure(comment, error, f"proposal to close issue {comment.issue_id}")
         self.outbox.settle(comment, "posted")
         self.count(result)
         return result
 
-    def _handle_failure(self, comment: OutboxComment, error: CommentError) -> str:
+    def _propose(self, comment: OutboxComment) -> None:
+        """Proposes to close the issue of a comment. Raises CommentError if that has to be tried again."""
+        proposal = self.proposals.get(comment.repository, comment.issue_id)
+        if proposal is None or proposal.state not in UNFINISHED:
+            return
+        try:
+            state = propose(self.github, self.proposals, proposal)
+        except CommentError as error:
+            if error.is_temporary:
+                raise
+            log.warning("no proposal to close issue %s: %s", comment.issue_id, error)
+            state = REFUSED
+        self.proposals.set_state(proposal, state)
+        self.record.set_proposal(comment.issue_id, state)
+
+    def _handle_failure(self, comment: OutboxComment, error: CommentError, missing: str) -> str:
         now = time.time()
         if error.is_unknown:
             self.outbox.record_post(comment, now)
         else:
             self.outbox.record_refusal(comment)
         if not error.is_temporary:
-            log.warning("no comment on issue %s: %s", comment.issue_id, error)
+            log.warning("no %s: %s", missing, error)
             self.outbox.settle(comment, "failed")
             self.count("failed")
             return "failed"
@@ -332,51 +412,9 @@ class CommentPoster:
         if comment in given_up:
             return "failed"
         result = "unknown" if error.is_unknown else "postponed"
-        log.warning("no comment on issue %s yet, it will be tried again: %s", comment.issue_id, error)
+        log.warning("no %s yet, it will be tried again: %s", missing, error)
         self.count(result)
         return result
-
-
-class Suggestion(NamedTuple):
-    """A comment, or the reason why there is none."""
-
-    body: str | None
-    reason: str
-
-
-def suggest_duplicates(index: StoredIndex, report: Report, max_named: int, target: TargetResult) -> Suggestion:
-    """The comment on a new report, if the precision target was met and the best match reaches its threshold.
-
-    Args:
-        index: The stored reports.
-        report: The new report.
-        max_named: Maximum number of reports that the comment names.
-        target: What the backtest measured for the precision target.
-    """
-    if target.suggest_from is None:
-        return Suggestion(None, target.statement)
-    matches = index.search(report, MAX_SEARCHED)
-    if not matches or matches[0].probability < target.suggest_from:
-        return Suggestion(None, f"the best match is below the threshold {target.suggest_from:.3f}")
-    suggested = [match for match in matches if is_suggested(match, report, target.suggest_from)]
-    # The backtest measured best matches only: where that one cannot be named, no other replaces it.
-    if matches[0] not in suggested:
-        return Suggestion(None, f"the best match, {matches[0].master.issue_id}, is already linked or has no number")
-    named = [f"#{match.master.issue_id} (probability {match.probability:.0%})" for match in suggested[:max_named]]
-    best, *others = named
-    also = f"Also possible: {', '.join(others)}. " if others else ""
-    body = (
-        f"{MARKER}\nThis may be a duplicate of {best}. {escape_markdown(target.evidence)}\n\n"
-        f"{also}Nothing was closed or labelled: that decision is left to a person."
-    )
-    return Suggestion(body, "")
-
-
-def is_suggested(match: Match, report: Report, threshold: float) -> bool:
-    """Whether a match reaches the threshold, has a number to name, and is not linked to the report already."""
-    number = match.master.issue_id
-    is_number = number.isascii() and number.isdecimal()
-    return match.probability >= threshold and is_number and report.issue_id not in match.members
 
 
 def as_unavailable(error: Exception) -> StoreUnavailable | None:

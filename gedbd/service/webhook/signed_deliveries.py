@@ -14,6 +14,7 @@ from gedbd.service.routes import ERROR_RESPONSES, Responses
 from gedbd.service.schemas import ErrorResponse
 from gedbd.service.webhook.github_comments import CommentClient
 from gedbd.service.webhook.receiver import Webhook
+from gedbd.service.webhook.suggestion_log import summary_text
 from gedbd.triage.stored_index import StoredIndex
 
 FULL_RETRY_S = 60
@@ -78,7 +79,17 @@ def run_event(webhook: Webhook, file: Path, kind: str) -> str:
         raise ValueError(f"{file}: {result.detail}")
     comments = ", ".join(webhook.post_comments()) or "none"
     reason = f" ({result.no_comment})" if result.no_comment else ""
-    return f"{result.detail}; comments: {comments}{reason}"
+    number = str(payload["issue"]["number"]) if "issue" in payload else ""
+    proposals = [one.proposal for one in webhook.record.read() if one.issue == number and one.proposal]
+    proposed = f"; proposal to close it: {proposals[0]}" if proposals else ""
+    return f"{result.detail}; comments: {comments}{reason}{proposed}"
+
+
+def append_summary(file: Path, webhook: Webhook, result: str) -> None:
+    """Appends to a Markdown file, such as the summary of a job, what was done and how suggestions turned out so far."""
+    entries = webhook.record.judge(webhook.index, webhook.feedback)
+    with file.open("a", encoding="utf-8") as stream:
+        stream.write(summary_text(entries, result, webhook.how_to_write("set the Action's input suggest to comment")))
 
 
 def build_webhook(options: Any, index: StoredIndex, secret: str) -> Webhook:
@@ -99,4 +110,6 @@ def build_webhook(options: Any, index: StoredIndex, secret: str) -> Webhook:
         options.target_precision,
         options.suggestions,
         options.max_waiting,
+        options.suggest,
+        Path(options.log_file).expanduser() if options.log_file else None,
     )

@@ -196,6 +196,17 @@ class PostgresStore:
         """See ``ReportStore``."""
         return dict(self._read("SELECT issue_id, url FROM reports WHERE url <> '' AND issue_id = ANY(%s)", list(ids)))
 
+    def known_duplicates(self, ids: Sequence[str]) -> dict[str, set[str]]:
+        """See ``StoredIndex``."""
+        found: dict[str, set[str]] = {one: set() for one in ids}
+        both = "reports AS own JOIN reports AS other USING (grp)"
+        select = (
+            f"SELECT own.issue_id, other.issue_id FROM {both} WHERE own.issue_id = ANY(%s) AND own.key <> other.key"
+        )
+        for one, other in self._read(select, list(ids)):
+            found[one].add(other)
+        return found
+
     def vectors(self) -> tuple[list[str], np.ndarray]:
         """See ``StoredIndex``."""
         rows = self._read("SELECT issue_id, vector FROM reports JOIN vectors USING (key) ORDER BY key")

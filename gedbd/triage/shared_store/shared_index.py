@@ -105,6 +105,14 @@ class SharedIndex(StoredIndex):
         """See ``StoredIndex``."""
         return next(iter(self._shared.reports([issue_id]).values()), None)
 
+    def get_many(self, ids: Sequence[str]) -> dict[str, Report]:
+        """See ``StoredIndex``."""
+        return self._shared.reports(ids)
+
+    def known_duplicates(self, ids: Sequence[str]) -> dict[str, set[str]]:
+        """See ``StoredIndex``."""
+        return self._shared.known_duplicates(ids)
+
     def vectors(self) -> tuple[list[str], np.ndarray]:
         """See ``StoredIndex``."""
         return self._shared.vectors()

@@ -66,6 +66,14 @@ def test_it_answers_as_the_files(both):
     assert both[1].name == "small"
     assert both[1].get("3") == both[0].get("3")
     assert both[1].get("nonesuch") is None
+    for index in both:
+        found = index.known_duplicates([str(number) for number in range(COUNT)] + ["nonesuch"])
+        assert {one: others for one, others in found.items() if others} == {
+            **{one: {"3", "7", "13"} - {one} for one in ("3", "7", "13")},
+            **{one: {"5", "15"} - {one} for one in ("5", "15")},
+            **{one: {"30", "40", "41", "52"} - {one} for one in ("30", "40", "41", "52")},
+        }
+        assert list(index.get_many(["3", "nonesuch"])) == ["3"]
 
 
 def test_other_languages(tmp_path, url, reader):

@@ -1,0 +1,32 @@
+// What the webhook suggested, or would have suggested in shadow mode, and how it turned out.
+
+import { Problem, callService } from "./service.js";
+import { $ } from "./state.js";
+import { make, percent } from "./text.js";
+
+/** Shows the suggestions so far, each time that somebody opens the list. */
+export function offerSuggestions() {
+  $("suggestions").hidden = false;
+  $("suggestions").addEventListener("toggle", () => $("suggestions").open && load());
+}
+
+async function load() {
+  try {
+    show(await callService("GET", "api/suggestions"));
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    $("suggestions-note").textContent = error.message;
+  }
+}
+
+function show(answer) {
+  $("suggestions-note").textContent = [answer.how_to_write, answer.statement].filter(Boolean).join(" ");
+  $("suggestions-table").hidden = !answer.suggestions.length;
+  $("suggestions-table").tBodies[0].replaceChildren(...answer.suggestions.map(row));
+}
+
+function row({ issue, moment, named: [best], outcome, proposal }) {
+  const result = proposal ? `${outcome}; proposal ${proposal}` : outcome;
+  const cells = [`#${issue}`, moment.slice(0, 10), `#${best.issue}`, percent(best.probability), result];
+  return make("tr", {}, ...cells.map((text) => make("td", {}, text)));
+}

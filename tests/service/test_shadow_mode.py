@@ -1,0 +1,183 @@
+"""A week of a made-up tracker, replayed in shadow mode: file, API and summary agree, and GitHub gets no request."""
+
+import json
+import logging
+import re
+import sys
+
+import pytest
+from small_github import REPOSITORY
+from small_index import open_small
+from webhook_events import Sender, issue, note
+
+import gedbd.commands.serve
+from gedbd.service.forgetting import forget_beside
+from gedbd.service.webhook.receiver import Webhook
+from gedbd.service.webhook.signed_deliveries import append_summary
+from gedbd.service.webhook.suggestion_log import SuggestionLog
+
+# Each day: events in their order. 12 and 15 are one group, and all words of a title are in the report that it repeats.
+WEEK = [
+    [(issue(70), "issues"), (issue(71, title="toolbar colours of the printer"), "issues")],
+    [(issue(72, title="calendar shows wrong week"), "issues"), (note("Duplicate of #12", 70), "issue_comment")],
+    [(issue(73, title="attachment preview breaks"), "issues")],
+    [(issue(72, "closed", "calendar shows wrong week", state="closed", state_reason="completed"), "issues")],
+    [(issue(74, title="progress bar stops at half"), "issues"), (note("Duplicate of #20", 71), "issue_comment")],
+    [(issue(75, title="sending large attachment"), "issues"), (note("Duplicate of #31", 75), "issue_comment")],
+    [(issue(76, title="calendar starts with week"), "issues")],
+]
+SUGGESTED = {"70": "12", "72": "20", "73": "31", "74": "12", "75": "12", "76": "20"}
+OUTCOMES = {
+    "70": "right",  # a member's comment says so
+    "71": "missed",
+    "72": "wrong",  # closed for another reason
+    "73": "not yet known",
+    "74": "not yet known",
+    "75": "wrong",  # a duplicate of another report
+    "76": "not yet known",
+}
+SENTENCE = (
+    "7 new reports were compared, 6 got a suggestion: 1 right, 2 wrong, 3 not yet known; of the 1 without one,"
+    " 1 turned out to be duplicates."
+)
+SWITCH = "Shadow mode: nothing is written to GitHub, suggestions are only recorded. To post them, "
+
+
+@pytest.fixture
+def replayed(hook_of, client_of):
+    """The service after the week, its events sent over HTTP; it has a token for the small GitHub."""
+    hook = hook_of(suggest="shadow")
+    send = Sender(client_of(hook), hook)
+    for day in WEEK:
+        for payload, kind in day:
+            assert send(payload, kind).status_code == 202
+    return send
+
+
+def entries(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_file_page_and_summary_agree_and_nothing_is_written(replayed, index, hub, tmp_path):
+    lines = entries(index.folder / "suggestions.jsonl")
+    assert {one["issue"]: one["outcome"] for one in lines} == OUTCOMES
+    assert {one["issue"]: one["named"][0]["issue"] for one in lines if one["named"]} == SUGGESTED
+    assert {one["mode"] for one in lines} == {"shadow"}
+    assert "This may be a duplicate of #12" in lines[0]["comment"]
+    assert lines[1]["reason"] == "the best match is below the threshold 0.600"
+
+    answer = replayed.client.get("/api/suggestions").json()
+    assert answer["statement"] == SENTENCE
+    assert answer["how_to_write"] == f"{SWITCH}set webhook.suggest=comment."
+    assert [(one["issue"], one["named"][0]["issue"], one["outcome"]) for one in answer["suggestions"]] == [
+        (number, best, OUTCOMES[number]) for number, best in reversed(SUGGESTED.items())
+    ]
+    counts = {name: answer[name] for name in ("compared", "suggested", "right", "wrong", "unknown", "missed")}
+    assert counts == {"compared": 7, "suggested": 6, "right": 1, "wrong": 2, "unknown": 3, "missed": 1}
+
+    append_summary(tmp_path / "summary.md", replayed.hook, "#76 added")
+    text = (tmp_path / "summary.md").read_text()
+    assert SENTENCE in text
+    assert f"{SWITCH}set the Action's input suggest to comment." in text
+    rows = re.findall(r"^\| #(\d+) \| \S+ \| #(\d+) \| \d+% \| (.+) \|$", text, flags=re.MULTILINE)
+    assert rows == [(number, best, OUTCOMES[number]) for number, best in reversed(SUGGESTED.items())]
+
+    assert (hub.asked, hub.posted, hub.changes) == ([], {}, [])
+    assert replayed.hook.outbox.waiting() == []
+
+
+def test_outcomes_follow_what_is_known_later(replayed, index):
+    replayed(issue(72, "reopened", "calendar shows wrong week"))
+    index.link("73", "31", "export: group")  # by an index that was built again, without an event
+    replayed.client.post("/api/feedback", json={"report": {"issue_id": "74"}, "candidate": "12", "verdict": "reject"})
+    found = {
+        one["issue"]: one["outcome"] for one in replayed.client.get("/api/suggestions?limit=5").json()["suggestions"]
+    }
+    assert found == {"72": "not yet known", "73": "right", "74": "wrong", "75": "wrong", "76": "not yet known"}
+    assert {
+        one["issue"]: one["outcome"] for one in entries(index.folder / "suggestions.jsonl")
+    } | found == OUTCOMES | found
+    forget_beside(index.folder, "12", None)
+    assert {one["issue"] for one in entries(index.folder / "suggestions.jsonl")} == {"71", "72", "73", "76"}
+    assert "attachment, large" not in (index.folder / "suggestions.jsonl").read_text()
+    replayed.client.delete("/api/reports/76?forget=true")
+    assert {one["issue"] for one in entries(index.folder / "suggestions.jsonl")} == {"71", "72", "73"}
+
+
+def test_an_event_is_recorded_once_and_its_reason_is_logged(index, hook_of, caplog):
+    hook = hook_of(suggest="shadow")
+    with caplog.at_level(logging.INFO, "gedbd"):
+        hook.receive("issues", issue())
+        hook.receive("issues", issue())
+    assert len(entries(index.folder / "suggestions.jsonl")) == 1
+    assert "no comment on issue 70: shadow mode: #12 would be suggested, with a probability of 100%" in caplog.text
+    assert hook.post_comments() == []
+
+
+def test_what_is_posted_is_recorded_too(index, hook_of, hub):
+    hook = hook_of(suggest="comment")
+    hook.receive("issues", issue())
+    assert hook.post_comments() == ["posted"]
+    (line,) = entries(index.folder / "suggestions.jsonl")
+    assert (line["mode"], [line["comment"]]) == ("comment", hub.comments())
+    assert hook.how_to_write() == ""
+
+
+def test_shadow_mode_is_the_default_of_the_command(hub, tmp_path, monkeypatch, capsys):
+    """One event after the other from files, as the Action runs them; the record is not in the index folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my-index").mkdir()
+    environment = {
+        "GITHUB_TOKEN": "t0ken",
+        "GITHUB_API_URL": hub.url,
+        "GITHUB_STEP_SUMMARY": "summary.md",
+        "GITHUB_REPOSITORY": REPOSITORY,
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    options = ["index=my-index", "event=event.json", "webhook.log_file=kept/suggestions.jsonl"]
+    monkeypatch.setattr(sys, "argv", ["gedbd", *options])
+    monkeypatch.setattr(
+        "gedbd.triage.stored_index.open_index", lambda folder, cache_dir, backend: open_small(folder, "", None)
+    )
+    for number in (70, 71):
+        (tmp_path / "event.json").write_text(json.dumps(issue(number)))
+        gedbd.commands.serve.main()
+    told = " ".join(capsys.readouterr().out.split())
+    assert "comments: none (shadow mode: #12 would be suggested, with a probability of 100%)" in told
+    summaries = (tmp_path / "summary.md").read_text().split("### Suggested duplicates")
+    assert "1 new report was compared, 1 got a suggestion" in summaries[1]
+    assert "2 new reports were compared, 2 got a suggestion" in summaries[2]
+    assert summaries[2].count("not yet known |") == 2
+    assert (hub.asked, hub.posted) == ([], {})
+    assert not (tmp_path / "my-index" / "suggestions.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    "line", ["{", "[]", "7", '{"issue": "1"}', '{"issue": 1, "moment": "", "mode": "x", "outcome": "?"}']
+)
+def test_a_damaged_record_is_refused(index, line):
+    (index.folder / "suggestions.jsonl").write_text(f"{line}\n")
+    with pytest.raises(ValueError, match=r"suggestions.jsonl: line 1 is not a suggestion: delete the line"):
+        Webhook(index, REPOSITORY)
+
+
+def test_an_unknown_mode_is_refused(index):
+    with pytest.raises(ValueError, match=r"webhook\.suggest=loud is unknown: choose shadow, comment, native"):
+        Webhook(index, REPOSITORY, suggest="loud")
+
+
+def test_a_folder_without_a_record_has_no_entries(tmp_path):
+    log = SuggestionLog(tmp_path / "none.jsonl")
+    assert log.read() == []
+    log.forget("1")
+    assert not (tmp_path / "none.jsonl").exists()
+
+
+@pytest.mark.parametrize("limit", ["0", "1001", "x"])
+def test_the_number_of_suggestions_is_bounded(replayed, limit):
+    assert replayed.client.get(f"/api/suggestions?limit={limit}").status_code == 422
+
+
+def test_a_service_without_a_webhook_has_no_suggestions(client_of):
+    assert client_of().get("/api/suggestions").status_code == 404
