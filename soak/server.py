@@ -17,7 +17,8 @@ from small_github import ISSUES, REPOSITORY, SmallGitHub
 
 TOKEN = "a-token-for-the-soak-test"
 SECRET = "a-secret-for-the-soak-test"
-OPTIONS = ["webhook.suggest=comment", "webhook.target_precision=0.6"]  # the backtest of the small tracker meets it, so there are comments
+# The backtest of the small tracker meets the target, so there are comments.
+OPTIONS = ["webhook.suggest=comment", "webhook.target_precision=0.6"]
 MAX_START_S = 120.0
 MAX_STOP_S = 60.0
 
