@@ -60,11 +60,11 @@ def _schema() -> dict[str, Any]:
     """The schema of a service with all routes: those of a repository and of GitHub's events too."""
     from fastapi import FastAPI
 
-    from gedbd.service.routes import locate_router, public_router, router
+    from gedbd.service.routes import locate_router, public_router, router, suggestions_router
     from gedbd.service.webhook.signed_deliveries import webhook_router
 
     app = FastAPI(title="gedbd", version="1")
-    for part in (router, public_router, locate_router, webhook_router):
+    for part in (router, public_router, locate_router, suggestions_router, webhook_router):
         app.include_router(part)
     return app.openapi()
 

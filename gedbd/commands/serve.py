@@ -44,7 +44,7 @@ def service_folder(cfg: DictConfig) -> str:
 def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret: str | None) -> None:
     """Does so, as the only process in the folder of the index."""
     from gedbd.service.server import listen
-    from gedbd.service.webhook.signed_deliveries import append_summary, build_webhook, run_event
+    from gedbd.service.webhook.signed_deliveries import IN_AN_ACTION, append_summary, build_webhook, run_event
 
     console = open_console()
     if cfg.store:
@@ -57,6 +57,8 @@ def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret
         receiver = build_webhook(cfg.webhook, index, secret="")
         result = run_event(receiver, Path(cfg.event), cfg.event_name)
         print_line(console, result)
+        if receiver.how_to_write(IN_AN_ACTION):
+            print_line(console, receiver.how_to_write(IN_AN_ACTION))
         if cfg.summary:
             append_summary(Path(cfg.summary), receiver, result)
         receiver.close()

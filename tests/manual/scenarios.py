@@ -92,6 +92,10 @@ SCENARIOS = {
             "gedbd train": SHORT,
         },
     ),
+    "docs/guides/github.md": Scenario(
+        before=("gedbd index dataset=demo out=my-index",),
+        options={"gedbd index": "encoder=tiny", "gedbd serve": "port=0"},
+    ),
     "docs/guides/agents.md": Scenario(
         before=("gedbd index dataset=demo out=my-index",), options={"gedbd index": "encoder=tiny"}, quick=True
     ),

@@ -4,14 +4,19 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import requires
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
 from hydra import compose, initialize_config_dir
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from small_github import ISSUES, REPOSITORY, SmallGitHub, running
 
 import gedbd.commands.backtest
@@ -21,12 +26,31 @@ from gedbd.configuration.command import CONF_DIR
 from gedbd.triage.backtesting.thresholds import REASONS
 
 ROOT = Path(CONF_DIR).parent
-ACTION = yaml.safe_load((ROOT / ".github" / "actions" / "suggest" / "action.yml").read_text())
-PAGE = (ROOT / "docs" / "guides" / "serving.md").read_text()
+ACTION_DIR = ROOT / ".github" / "actions" / "suggest"
+ACTION = yaml.safe_load((ACTION_DIR / "action.yml").read_text())
+PAGE = (ROOT / "docs" / "guides" / "github.md").read_text()
 SHOWN = re.findall(r"```yaml\n# \.github/workflows/(\S+)\n(.*?)```", PAGE, flags=re.DOTALL)
 BUILDS, SUGGESTS = (yaml.safe_load(text) for _, text in SHOWN)
 STEPS = ACTION["runs"]["steps"]
-(COMPARE,) = (step for step in STEPS if "gedbd" in step.get("run", "") and "serve" in step["run"] and "env" in step)
+(COMPARE,) = (step for step in STEPS if "serve" in step.get("run", ""))
+# Lets a process import only some distributions and the standard library.
+ONLY = """
+import sys
+from importlib.metadata import packages_distributions
+allowed = set({allowed!r})
+barred = {{
+    name for name, owners in packages_distributions().items()
+    if not allowed & {{owner.lower().replace("_", "-") for owner in owners}}
+}}
+class Finder:
+    def __init__(self, finder):
+        self.finder = finder
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+    def find_spec(self, name, path=None, target=None):
+        return None if name.partition(".")[0] in barred else self.finder.find_spec(name, path, target)
+sys.meta_path[:] = map(Finder, sys.meta_path)
+"""
 TEXT = "The printer stalls after backup, code 123"
 
 
@@ -58,12 +82,78 @@ def test_nothing_is_pasted_into_a_shell():
 
 def test_its_command_composes():
     line = COMPARE["run"]
-    for name, value in {"$INDEX": "my index=1", "$GITHUB_EVENT_PATH": "/tmp/_x/event.json"}.items():
+    given = {"$INDEX": "my index=1", "$GITHUB_EVENT_PATH": "/tmp/_x/event.json", "$SUGGEST": "native", "\\\n": ""}
+    for name, value in (given | {"${TARGET_PRECISION:-null}": "0.9"}).items():
         line = line.replace(name, value)
-    _, name, *options = shlex.split(line.replace("${TARGET_PRECISION:-null}", "0.9"))
+    words = shlex.split(line)
+    name, *options = words[words.index("gedbd") + 1 :]
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         cfg = compose(name, overrides=options)
     assert (cfg.index, cfg.event, cfg.webhook.target_precision) == ("my index=1", "/tmp/_x/event.json", 0.9)
+    assert (cfg.webhook.suggest, cfg.webhook.log_file) == ("native", "gedbd-suggestions/suggestions.jsonl")
+
+
+def test_its_record_is_found_where_it_was_saved():
+    (restored,), (saved,) = (
+        [step["with"] for step in STEPS if step.get("uses", "").startswith(f"actions/cache/{what}@")]
+        for what in ("restore", "save")
+    )
+    assert restored["path"] == saved["path"] == "gedbd-suggestions"
+    assert saved["key"].startswith(restored["restore-keys"])
+    assert ACTION["inputs"]["suggest"]["default"] == "shadow"
+
+
+def closure_of_requirements():
+    """The distributions that pip installs for the Action, by the metadata of what is installed here."""
+    lines = (ACTION_DIR / "requirements.txt").read_text().splitlines()
+    waiting = [Requirement(line) for line in lines if not line.startswith("#")]
+    found = set()
+    while waiting:
+        one = waiting.pop()
+        name = canonicalize_name(one.name)
+        if name in found or (one.marker and not one.marker.evaluate({"extra": ""})):
+            continue
+        found.add(name)
+        waiting += [Requirement(line) for line in requires(name) or []]
+    return found
+
+
+def test_what_it_installs_is_pinned_and_light():
+    pinned = {line.partition("==")[0].lower().replace("_", "-") for line in (ROOT / "constraints.txt").open()}
+    found = closure_of_requirements()
+    assert found <= pinned
+    assert not found & {"torch", "pytorch-lightning", "transformers", "torch-geometric", "scikit-learn", "wandb"}
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = [*extras["dependencies"], *extras["optional-dependencies"]["serve"]]
+    wanted = {line for line in (ACTION_DIR / "requirements.txt").read_text().splitlines() if not line.startswith("#")}
+    # What transformers, Hydra and the others of these need is no dependency of its own.
+    assert wanted - {Requirement(line).name for line in named} == {"tokenizers"}
+
+
+@pytest.mark.parametrize("converted", [True, False])
+def test_it_runs_with_nothing_but_what_it_installs(stored_folder, tmp_path, converted):
+    shutil.copytree(stored_folder / "index", tmp_path / "index")
+    if not converted:
+        shutil.rmtree(tmp_path / "index" / "encoder")
+    event = {"action": "opened", "repository": {"full_name": REPOSITORY}, "issue": {"number": 999999, "title": TEXT}}
+    (tmp_path / "event.json").write_text(json.dumps(event))
+    (tmp_path / "packages").mkdir()
+    only = ONLY.format(allowed=sorted(closure_of_requirements() | {"gedbd"}))
+    (tmp_path / "packages" / "sitecustomize.py").write_text(only)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GITHUB_")} | {
+        "PYTHONPATH": f"{tmp_path / 'packages'}:{ROOT}",
+        "GITHUB_REPOSITORY": REPOSITORY,
+        "GEDBD_CACHE": str(tmp_path / "cache"),
+    }
+    line = [sys.executable, "-P", "-m", "gedbd", "serve", "index=index", "event=event.json"]
+    done = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    if converted:
+        assert done.returncode == 0, done.stderr
+        assert "#999999 added; comments: none" in done.stdout
+    else:
+        assert done.returncode == 1
+        assert "PyTorch is not installed, and the index holds no encoder" in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_the_workflows_have_the_rights_they_need_and_no_more():
@@ -167,8 +257,9 @@ def test_the_bot_says_only_what_its_backtest_measured(hub, met, tmp_path, monkey
 def test_the_workflows_of_the_manual_run_as_printed(hub, tmp_path):
     """All shell lines but the installation, in bash, with a GitHub on this machine."""
     (tmp_path / "bin").mkdir()
-    start = f'exec "{sys.executable}" -c "from gedbd.__main__ import main; main()" "$@"'
-    for program, line in {"python": '[ "$2" = pip ]', "gedbd": start}.items():
+    start = f'exec "{sys.executable}" -m gedbd "$@"'
+    python = f'[ "$2" = pip ] || exec "{sys.executable}" "$@"'
+    for program, line in {"python": python, "gedbd": start}.items():
         (tmp_path / "bin" / program).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / "bin" / program).chmod(0o755)
     repeated = write_event(tmp_path, hub)
@@ -179,12 +270,16 @@ def test_the_workflows_of_the_manual_run_as_printed(hub, tmp_path):
         "GITHUB_REPOSITORY": REPOSITORY,
         "GITHUB_API_URL": hub.url,
         "GITHUB_EVENT_NAME": "issues",
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+        "RUNNER_TEMP": str(tmp_path),
         "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
-        "GITHUB_ACTION_PATH": str(ROOT / ".github" / "actions" / "suggest"),
+        "GITHUB_ACTION_PATH": str(ACTION_DIR),
     }
     values = {"github.token": "t0ken"}
     given = {name: str(one.get("default", "")) for name, one in ACTION["inputs"].items()}
     given |= {name: str(value) for name, value in used(SUGGESTS, "/suggest@v0").items()}
+    given["suggest"] = "comment"
     values |= {f"inputs.{name}": value.replace("${{ github.token }}", "t0ken") for name, value in given.items()}
     for step in [*steps_of(BUILDS), *STEPS]:
         if "run" in step:
@@ -198,3 +293,5 @@ def test_the_workflows_of_the_manual_run_as_printed(hub, tmp_path):
     (text,) = hub.posted[f"{ISSUES}/999/comments"]
     assert f"This may be a duplicate of #{repeated} (probability " in text
     assert f"Of {target['suggestions']} such suggestions on this tracker's reports from " in text
+    assert "1 new report was compared, 1 got a suggestion" in (tmp_path / "summary.md").read_text()
+    assert (tmp_path / "gedbd-suggestions" / "suggestions.jsonl").exists()

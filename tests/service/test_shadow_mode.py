@@ -37,8 +37,8 @@ OUTCOMES = {
     "76": "not yet known",
 }
 SENTENCE = (
-    "7 new reports were compared, 6 got a suggestion: 1 right, 2 wrong, 3 not yet known; of the 1 without one,"
-    " 1 turned out to be duplicates."
+    "7 new reports were compared, 6 got a suggestion (1 right, 2 wrong, 3 not yet known); of the others, 1 turned out"
+    " to be a duplicate."
 )
 SWITCH = "Shadow mode: nothing is written to GitHub, suggestions are only recorded. To post them, "
 
@@ -78,7 +78,7 @@ def test_file_page_and_summary_agree_and_nothing_is_written(replayed, index, hub
     append_summary(tmp_path / "summary.md", replayed.hook, "#76 added")
     text = (tmp_path / "summary.md").read_text()
     assert SENTENCE in text
-    assert f"{SWITCH}set the Action's input suggest to comment." in text
+    assert f"{SWITCH}set webhook.suggest=comment, or the input suggest of the GitHub Action." in text
     rows = re.findall(r"^\| #(\d+) \| \S+ \| #(\d+) \| \d+% \| (.+) \|$", text, flags=re.MULTILINE)
     assert rows == [(number, best, OUTCOMES[number]) for number, best in reversed(SUGGESTED.items())]
 
@@ -145,6 +145,7 @@ def test_shadow_mode_is_the_default_of_the_command(hub, tmp_path, monkeypatch, c
         gedbd.commands.serve.main()
     told = " ".join(capsys.readouterr().out.split())
     assert "comments: none (shadow mode: #12 would be suggested, with a probability of 100%)" in told
+    assert told.count(SWITCH) == 2
     summaries = (tmp_path / "summary.md").read_text().split("### Suggested duplicates")
     assert "1 new report was compared, 1 got a suggestion" in summaries[1]
     assert "2 new reports were compared, 2 got a suggestion" in summaries[2]

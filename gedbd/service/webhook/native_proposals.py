@@ -2,9 +2,9 @@
 
 The request is the one of GitHub's own MCP server (github/github-mcp-server, pull request 2802): ``state`` is an object
 with ``suggest``, ``rationale`` and ``confidence``, and ``duplicate_issue_id`` is the other issue's id in the database,
-not its number. GitHub's reference did not describe these fields in November 2026. An API that does not know ``suggest``
-may refuse the request, ignore it, or close the issue. So the issue is read before the request and after it, and if the
-request has closed it, it is reopened.
+not its number. We have not found these fields in GitHub's reference. An API that does not know ``suggest`` may refuse
+the request, ignore it, or close the issue. So the issue is read before the request and after it, and if the request has
+closed it, it is reopened.
 """
 
 import logging

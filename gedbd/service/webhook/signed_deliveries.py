@@ -18,6 +18,7 @@ from gedbd.service.webhook.suggestion_log import summary_text
 from gedbd.triage.stored_index import StoredIndex
 
 FULL_RETRY_S = 60
+IN_AN_ACTION = "set webhook.suggest=comment, or the input suggest of the GitHub Action"
 ANSWERS: Responses = {
     202: {"model": ErrorResponse, "description": "The event is on disk and will be processed"},
     403: {"model": ErrorResponse, "description": "The event is one of another repository"},
@@ -89,7 +90,7 @@ def append_summary(file: Path, webhook: Webhook, result: str) -> None:
     """Appends to a Markdown file, such as the summary of a job, what was done and how suggestions turned out so far."""
     entries = webhook.record.judge(webhook.index, webhook.feedback)
     with file.open("a", encoding="utf-8") as stream:
-        stream.write(summary_text(entries, result, webhook.how_to_write("set the Action's input suggest to comment")))
+        stream.write(summary_text(entries, result, webhook.how_to_write(IN_AN_ACTION)))
 
 
 def build_webhook(options: Any, index: StoredIndex, secret: str) -> Webhook:

@@ -90,11 +90,13 @@ class SuggestionCounts:
         """The same in words."""
         if not self.compared:
             return "No new report was compared yet."
-        without = self.compared - self.suggested
         compared = f"{self.compared:,} new report{'s were' if self.compared > 1 else ' was'} compared"
-        outcomes = f"{self.right:,} right, {self.wrong:,} wrong, {self.unknown:,} not yet known"
-        missed = f"of the {without:,} without one, {self.missed:,} turned out to be duplicates"
-        return f"{compared}, {self.suggested:,} got a suggestion: {outcomes}; {missed}."
+        outcomes = f" ({self.right:,} right, {self.wrong:,} wrong, {self.unknown:,} not yet known)"
+        suggested = f"{self.suggested:,} got a suggestion{outcomes if self.suggested else ''}"
+        missed = "1 turned out to be a duplicate"
+        if self.missed != 1:
+            missed = f"{self.missed:,} turned out to be duplicates"
+        return f"{compared}, {suggested}; of the others, {missed}."
 
 
 class SuggestionLog:

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +127,11 @@ def load_model(
         return _report_encoder(given, settings, about, store.path), matching
 
     def load() -> "LoadedEncoder":
+        if find_spec("torch") is None:
+            raise ValueError(
+                f"{source}: PyTorch is not installed, and the index holds no encoder that runs without it here: install"
+                " gedbd with all its packages, or search the index once where it was built"
+            )
         silence_library_logs()
         encoder: LoadedEncoder = instantiate(settings.encoder, backend=instantiate(settings.backend))
         if weights:
