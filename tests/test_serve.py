@@ -100,5 +100,7 @@ def test_one_process_at_a_time_serves_a_folder(serve, tmp_path, capsys):
         assert {path.name for path in tmp_path.iterdir()} == held
         holder.kill()
     serve(*options)
-    assert capsys.readouterr().out == "#70 added; comments: none (the best match is below the threshold 0.600)\n"
+    result, shadow = capsys.readouterr().out.splitlines()
+    assert result == "#70 added; comments: none (the best match is below the threshold 0.600)"
+    assert shadow.startswith("Shadow mode: nothing is written to GitHub")
     assert (tmp_path / "closed").is_file()

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from shadow_week import OUTCOMES, SENTENCE, SUGGESTED, WEEK_EVENTS
 from small_index import EVIL, FIGURE, TARGETS
 from small_repository import NAMES, make_repository
 
 from gedbd.sampling.feedback_labels import feedback_table
 from gedbd.service.app import Settings, create_app
 from gedbd.service.suspects import SuspectFinder, open_suspects
+from gedbd.service.webhook.receiver import Webhook
 
 pytestmark = pytest.mark.browser
 TITLE = "Sending a large attachment stops at half"
@@ -37,9 +39,14 @@ def opened(browser: Browser, index, listening):
     contexts = []
 
     def open_page(
-        width: int = 1200, scheme: str = "light", over=index, suspects: SuspectFinder | None = None, **settings
+        width: int = 1200,
+        scheme: str = "light",
+        over=index,
+        suspects: SuspectFinder | None = None,
+        webhook: Webhook | None = None,
+        **settings,
     ) -> Page:
-        port = listening(create_app(over, Settings(**settings), suspects=suspects))
+        port = listening(create_app(over, Settings(**settings), webhook, suspects))
         context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
         )
@@ -361,3 +368,25 @@ def test_a_page_without_a_repository_asks_for_no_commits(opened):
     expect(page.get_by_role("option").first).to_be_visible()
     expect(page.locator("#suspects")).to_be_hidden()
     assert not any(address.endswith("api/locate") for address in page.asked)
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_suggestions_so_far_are_listed_with_their_outcomes(opened, hook_of, width):
+    hook = hook_of(suggest="shadow")
+    for event, kind in WEEK_EVENTS:
+        hook.receive(kind, event)
+    page = opened(width, webhook=hook)
+    page.get_by_text("Suggested so far").click()
+    expect(page.locator("#suggestions-note")).to_have_text(f"{hook.how_to_write()} {SENTENCE}")
+    found = [row.inner_text().split("\t") for row in page.locator("#suggestions-table tbody tr").all()]
+    expected = [[f"#{number}", f"#{best}", OUTCOMES[number]] for number, best in reversed(SUGGESTED.items())]
+    assert [[row[0], row[2], row[4]] for row in found] == expected
+    assert overflow(page) <= 0
+    assert page.said == []
+
+
+def test_a_page_without_a_webhook_asks_for_no_suggestions(opened):
+    page = opened()
+    expect(page.locator("#tracker")).to_contain_text("reports")
+    expect(page.locator("#suggestions")).to_be_hidden()
+    assert not any("suggestions?" in address or address.endswith("api/suggestions") for address in page.asked)

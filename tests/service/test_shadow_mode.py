@@ -6,9 +6,10 @@ import re
 import sys
 
 import pytest
+from shadow_week import OUTCOMES, SENTENCE, SUGGESTED, WEEK_EVENTS
 from small_github import REPOSITORY
 from small_index import open_small
-from webhook_events import Sender, issue, note
+from webhook_events import Sender, issue
 
 import gedbd.commands.serve
 from gedbd.service.forgetting import forget_beside
@@ -16,30 +17,6 @@ from gedbd.service.webhook.receiver import Webhook
 from gedbd.service.webhook.signed_deliveries import append_summary
 from gedbd.service.webhook.suggestion_log import SuggestionLog
 
-# Each day: events in their order. 12 and 15 are one group, and all words of a title are in the report that it repeats.
-WEEK = [
-    [(issue(70), "issues"), (issue(71, title="toolbar colours of the printer"), "issues")],
-    [(issue(72, title="calendar shows wrong week"), "issues"), (note("Duplicate of #12", 70), "issue_comment")],
-    [(issue(73, title="attachment preview breaks"), "issues")],
-    [(issue(72, "closed", "calendar shows wrong week", state="closed", state_reason="completed"), "issues")],
-    [(issue(74, title="progress bar stops at half"), "issues"), (note("Duplicate of #20", 71), "issue_comment")],
-    [(issue(75, title="sending large attachment"), "issues"), (note("Duplicate of #31", 75), "issue_comment")],
-    [(issue(76, title="calendar starts with week"), "issues")],
-]
-SUGGESTED = {"70": "12", "72": "20", "73": "31", "74": "12", "75": "12", "76": "20"}
-OUTCOMES = {
-    "70": "right",  # a member's comment says so
-    "71": "missed",
-    "72": "wrong",  # closed for another reason
-    "73": "not yet known",
-    "74": "not yet known",
-    "75": "wrong",  # a duplicate of another report
-    "76": "not yet known",
-}
-SENTENCE = (
-    "7 new reports were compared, 6 got a suggestion (1 right, 2 wrong, 3 not yet known); of the others, 1 turned out"
-    " to be a duplicate."
-)
 SWITCH = "Shadow mode: nothing is written to GitHub, suggestions are only recorded. To post them, "
 
 
@@ -48,9 +25,8 @@ def replayed(hook_of, client_of):
     """The service after the week, its events sent over HTTP; it has a token for the small GitHub."""
     hook = hook_of(suggest="shadow")
     send = Sender(client_of(hook), hook)
-    for day in WEEK:
-        for payload, kind in day:
-            assert send(payload, kind).status_code == 202
+    for payload, kind in WEEK_EVENTS:
+        assert send(payload, kind).status_code == 202
     return send
 
 
