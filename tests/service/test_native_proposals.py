@@ -11,7 +11,8 @@ from webhook_events import TITLE, issue, note
 
 from gedbd.sampling.feedback_labels import feedback_table
 from gedbd.service.webhook.native_proposals import MAX_RATIONALE, Proposal
-from gedbd.service.webhook.suggestion import NamedReport, Suggestion, suggest_duplicates
+from gedbd.service.webhook.signed_deliveries import run_event
+from gedbd.service.webhook.suggestion import NamedReport, Suggestion, comment_text, suggest_duplicates
 from gedbd.triage.bug_report import Report
 
 DATABASE_ID = 9_000_012  # GitHub's id of issue 12
@@ -192,6 +193,21 @@ def test_in_other_modes_nobody_decides(hook_of, tracker, index):
     hook.receive("issues", closed("duplicate"))
     assert decisions(index) == []
     assert tracker.changes == []
+
+
+def test_a_proposal_from_a_file_is_told(native, tracker, tmp_path):
+    (tmp_path / "event.json").write_text(json.dumps(issue(70)))
+    told = run_event(native, tmp_path / "event.json", "issues")
+    assert told == "#70 added; comments: posted; proposal to close it: made"
+    (tmp_path / "event.json").write_text("null")
+    assert run_event(native, tmp_path / "event.json", "star").endswith("are ignored; comments: none")
+
+
+def test_reasons_of_strangers_stay_text():
+    named = NamedReport("12", 0.9, "closed as <b>", "shared @ann/team, #5, [x](http://y)")
+    text = comment_text([named, named], FIGURE)
+    shown = "#12 (probability 90%, closed as &lt;b>): shared `@ann/team,` `#5,` `[x](http://y)`"
+    assert text.count(shown) == 2
 
 
 @pytest.mark.parametrize(("probability", "level"), [(0.8, "HIGH"), (0.79, "MEDIUM"), (0.5, "MEDIUM"), (0.1, "LOW")])

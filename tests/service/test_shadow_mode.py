@@ -12,6 +12,7 @@ from small_index import open_small
 from webhook_events import Sender, issue
 
 import gedbd.commands.serve
+from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.forgetting import forget_beside
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.service.webhook.signed_deliveries import append_summary
@@ -137,6 +138,18 @@ def test_a_damaged_record_is_refused(index, line):
     (index.folder / "suggestions.jsonl").write_text(f"{line}\n")
     with pytest.raises(ValueError, match=r"suggestions.jsonl: line 1 is not a suggestion: delete the line"):
         Webhook(index, REPOSITORY)
+
+
+def test_deliveries_wait_while_the_record_cannot_be_used(index, hook_of):
+    hook = hook_of(suggest="shadow")
+    hook.accept("issues", "d1", issue())
+    path = index.folder / "suggestions.jsonl"
+    path.write_text("{\n")
+    with pytest.raises(StoreUnavailable, match="line 1 is not a suggestion"):
+        hook.process_next()
+    path.unlink()
+    assert hook.process_next() == 0.0
+    assert [one["issue"] for one in entries(path)] == ["70"]
 
 
 def test_an_unknown_mode_is_refused(index):

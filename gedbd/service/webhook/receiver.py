@@ -121,7 +121,10 @@ class Webhook:
         self.outbox = Outbox(self.file)
         self.proposals = ProposalStore(self.file)
         self.record = SuggestionLog(log_file or index.folder / LOG_FILE)
-        self.record.judge(index, self.feedback)  # a damaged file is reported now
+        try:
+            self.record.judge(index, self.feedback)
+        except StoreUnavailable as error:  # later, deliveries wait until the file can be used
+            raise ValueError(str(error)) from error
         api_url = github.api_url if github else DEFAULT_API_URL
         self.history = EventHistory(self.file)
         self.updater = IndexUpdater(index, self.feedback, self.history, api_url)

@@ -75,13 +75,13 @@ def run_event(webhook: Webhook, file: Path, kind: str) -> str:
         payload = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{file} is not an event: {error}") from error
+    before = webhook.record.read()
     result = webhook.receive(kind, payload)
     if result.status >= 400:
         raise ValueError(f"{file}: {result.detail}")
     comments = ", ".join(webhook.post_comments()) or "none"
     reason = f" ({result.no_comment})" if result.no_comment else ""
-    number = str(payload["issue"]["number"]) if "issue" in payload else ""
-    proposals = [one.proposal for one in webhook.record.read() if one.issue == number and one.proposal]
+    proposals = [one.proposal for one in webhook.record.read() if one.proposal and one not in before]
     proposed = f"; proposal to close it: {proposals[0]}" if proposals else ""
     return f"{result.detail}; comments: {comments}{reason}{proposed}"
 

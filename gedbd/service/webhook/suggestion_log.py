@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 
 from gedbd.io.console import escape_markdown
 from gedbd.io.files import write_text
-from gedbd.io.sqlite_file import StoreUnavailable
+from gedbd.io.sqlite_file import DamagedFileError, StoreUnavailable
 from gedbd.triage.bug_report import state_of
 from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.report_state import is_closed_as_duplicate
@@ -145,7 +145,7 @@ class SuggestionLog:
         """All entries, the oldest first.
 
         Raises:
-            ValueError: If a line is damaged; names it.
+            DamagedFileError: If a line is damaged; names it.
         """
         if not self.path.exists():
             return []
@@ -161,7 +161,7 @@ class SuggestionLog:
                 return SuggestionEntry(**plain)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             pass
-        raise ValueError(f"{self.path}: line {number} is not a suggestion: delete the line, or the file")
+        raise DamagedFileError(f"{self.path}: line {number} is not a suggestion: delete the line, or the file")
 
     def _write(self, entries: Sequence[SuggestionEntry]) -> None:
         lines = [json.dumps(asdict(one)) + "\n" for one in entries[-MAX_ENTRIES:]]
