@@ -23,11 +23,10 @@ from gedbd.triage.bug_report import (
     Explanation,
     Match,
     Report,
-    State,
     check_report,
-    state_of,
 )
 from gedbd.triage.explanation import explain
+from gedbd.triage.report_state import State, state_of
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.stored_index import StoredIndex

@@ -4,7 +4,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,12 +23,6 @@ MAX_TITLE_LENGTH = 1_000
 MAX_DESCRIPTION_LENGTH = 200_000
 MAX_QUOTED_LENGTH = 60  # characters of a value in an error message
 MAX_TOP_K = 50
-# Words of trackers, in lower case; all other resolutions close a report without a fix.
-FIXED = {"fixed", "done", "completed", "implemented", "resolved"}
-UNRESOLVED = {"", "---", "none", "unresolved"}
-CLOSED_STATUSES = {"closed", "resolved", "verified", "done"}
-
-State = Literal["open", "fixed", "closed", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -150,17 +144,6 @@ class Match:
     explanation: Explanation
     urls: dict[str, str] = field(default_factory=dict)
     similarity: float = 0.0
-
-
-def state_of(report: Report) -> State:
-    """Whether a report is open, by its resolution, its date of resolution and its status."""
-    resolution = report.resolution.strip().lower()
-    status = report.status.strip().lower()
-    if resolution in FIXED:
-        return "fixed"
-    if resolution not in UNRESOLVED or report.resolved_at or status in CLOSED_STATUSES:
-        return "closed"
-    return "open" if status else "unknown"
 
 
 def check_report(report: Report) -> None:

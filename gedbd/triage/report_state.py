@@ -1,12 +1,35 @@
-"""The state of a report in a phrase, and which report of a group is the original."""
+"""The state of a report, by what trackers write, and which report of a group is the original."""
 
 from collections.abc import Collection, Iterable
+from typing import Literal
 
 from gedbd.corpora.readers.issue import DUPLICATE
 from gedbd.io.console import printable_line
-from gedbd.triage.bug_report import UNRESOLVED, Report, state_of
+from gedbd.triage.bug_report import Report
+
+# Words of trackers, in lower case; all other resolutions close a report without a fix.
+FIXED = {"fixed", "done", "completed", "implemented", "resolved"}
+UNRESOLVED = {"", "---", "none", "unresolved"}
+CLOSED_STATUSES = {"closed", "resolved", "verified", "done"}
+# Trackers may keep the date of an earlier resolution of these.
+REOPENED = {"reopened"}
+
+State = Literal["open", "fixed", "closed", "unknown"]
 
 MAX_RESOLUTION = 40  # characters of a resolution that a phrase quotes
+
+
+def state_of(report: Report) -> State:
+    """Whether a report is open, by its resolution, its date of resolution and its status."""
+    resolution = report.resolution.strip().lower()
+    status = report.status.strip().lower()
+    if resolution in FIXED:
+        return "fixed"
+    if resolution in UNRESOLVED and status in REOPENED:
+        return "open"
+    if resolution not in UNRESOLVED or report.resolved_at or status in CLOSED_STATUSES:
+        return "closed"
+    return "open" if status else "unknown"
 
 
 def state_phrase(report: Report) -> str:

@@ -2,8 +2,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gedbd.triage.bug_report import Report, state_of
-from gedbd.triage.report_state import is_closed_as_duplicate, original_of, state_phrase
+from gedbd.triage.bug_report import Report
+from gedbd.triage.report_state import is_closed_as_duplicate, original_of, state_of, state_phrase
 
 
 def report(number, status="open", resolution="", day=None):
@@ -23,6 +23,8 @@ def report(number, status="open", resolution="", day=None):
         ("Done", "", None, "closed", "closed"),
         ("", "", 3, "closed", "closed on 2024-01-03"),
         ("VERIFIED", "WONTFIX", None, "closed", "closed as wontfix"),
+        ("REOPENED", "---", 3, "open", "open"),
+        ("REOPENED", "FIXED", 3, "fixed", "fixed on 2024-01-03"),
         ("closed", "x" * 99, None, "closed", f"closed as {'x' * 40}"),
     ],
 )

@@ -18,9 +18,8 @@ from filelock import FileLock, Timeout
 from gedbd.io.console import escape_markdown
 from gedbd.io.files import write_text
 from gedbd.io.sqlite_file import DamagedFileError, StoreUnavailable
-from gedbd.triage.bug_report import state_of
 from gedbd.triage.feedback import FeedbackStore
-from gedbd.triage.report_state import is_closed_as_duplicate
+from gedbd.triage.report_state import is_closed_as_duplicate, state_of
 from gedbd.triage.stored_index import StoredIndex
 
 LOG_FILE = "suggestions.jsonl"

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from gedbd.io.files import write_text
 from gedbd.io.locks import sole_process
-from gedbd.triage.bug_report import Report, state_of
+from gedbd.triage.bug_report import Report
 from gedbd.triage.locating.answering import as_json
 from gedbd.triage.locating.locating_queries import query_of
 from gedbd.triage.locating.repository_index import Located, RepositoryIndex
+from gedbd.triage.report_state import state_of
 from gedbd.triage.storage.index_folder import FILE, LOCATED, LOCK
 from gedbd.triage.storage.index_store import IndexStore
 
