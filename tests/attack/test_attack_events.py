@@ -268,4 +268,4 @@ def test_an_issue_that_is_opened_late_is_compared_all_the_same(
         send(issue(80, "edited", updated_at=LATE))
         send(issue(80, "opened", "an older title", updated_at=EARLY))
     assert title_of(index, "80") != "an older title"
-    assert "no comment on issue 80: there is no token to post it with" in caplog.text
+    assert "no comment on issue 80: shadow mode: #12 would be suggested" in caplog.text

@@ -16,7 +16,7 @@ from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.forgetting import forget_beside
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.service.webhook.signed_deliveries import append_summary
-from gedbd.service.webhook.suggestion_log import SuggestionLog
+from gedbd.service.webhook.suggestion_log import SuggestionEntry, SuggestionLog
 
 SWITCH = "Shadow mode: nothing is written to GitHub, suggestions are only recorded. To post them, "
 
@@ -150,6 +150,14 @@ def test_deliveries_wait_while_the_record_cannot_be_used(index, hook_of):
     path.unlink()
     assert hook.process_next() == 0.0
     assert [one["issue"] for one in entries(path)] == ["70"]
+
+
+def test_the_oldest_entries_are_dropped(tmp_path, monkeypatch):
+    monkeypatch.setattr("gedbd.service.webhook.suggestion_log.MAX_ENTRIES", 2)
+    log = SuggestionLog(tmp_path / "suggestions.jsonl")
+    for number in ("1", "2", "3"):
+        assert log.add(SuggestionEntry(number, "2024-06-01T08:00:00+00:00", "shadow"))
+    assert [one.issue for one in log.read()] == ["2", "3"]
 
 
 def test_an_unknown_mode_is_refused(index):

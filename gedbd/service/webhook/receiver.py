@@ -56,6 +56,7 @@ MODES = (SHADOW, COMMENT, NATIVE)
 log = logging.getLogger("gedbd")
 ACTIONS = {"issues": ISSUE_ACTIONS, "issue_comment": COMMENT_ACTIONS}
 DEFAULT_API_URL = "https://api.github.com"
+UNCHANGED = ("ignored", "outdated", "unchanged", "unread")  # results of events that change no outcome
 IDLE_S = 60.0  # pause of the worker while nothing waits; a new delivery wakes it
 STOP_S = 2.0  # for work in flight at shutdown
 CANCEL_AFTER_S = 1.0
@@ -273,7 +274,8 @@ class Webhook:
             decision = record_decision(self.proposals, self.feedback, self.index, self.repository, event, result)
             if decision:
                 self.record.set_proposal(str(event.issue.number), decision)
-            self.record.judge(self.index, self.feedback)
+            if result.code not in UNCHANGED:
+                self.record.judge(self.index, self.feedback)
         return result
 
     def _suggest(self, report: Report) -> str:

@@ -23,7 +23,8 @@ from gedbd.triage.report_state import is_closed_as_duplicate, state_of
 from gedbd.triage.stored_index import StoredIndex
 
 LOG_FILE = "suggestions.jsonl"
-MAX_ENTRIES = 20_000  # the oldest are dropped
+# The oldest are dropped: the file is read, and its entries judged, after each event that changes something, in 0.1 s.
+MAX_ENTRIES = 5_000
 MAX_SHOWN = 50  # rows of a summary
 LOCK_TIMEOUT_S = 10.0
 RIGHT = "right"
