@@ -13,7 +13,7 @@ from small_tracker import CONFIDENCE, RANKER
 from gedbd.corpora.corpus import Corpus
 from gedbd.triage.backtesting.backtest_measures import Backtest, tables_of, target_results, targets_table
 from gedbd.triage.backtesting.backtest_run import PageFacts, write_backtest, write_to_judge
-from gedbd.triage.backtesting.suggestions import Suggestions, with_unknown
+from gedbd.triage.backtesting.suggestions import Suggestions
 from gedbd.triage.triage_model import TriageModel
 
 FACTS = PageFacts("small", "gedbd backtest dataset=small", "2026-11-23T09:30:00+00:00", 50)
@@ -41,7 +41,7 @@ def backtest():
     found = Suggestions.of(pd.DataFrame(rows), GROUP)
     targets = targets_table(found, found, (0.5, 0.95), 0.9)
     matching = TriageModel(RANKER, CONFIDENCE, target_results(targets, (None, None)), 0.5)
-    tables = {"targets": with_unknown(targets, found)} | tables_of(found, corpus(), 0.9, 50)
+    tables = {"targets": targets} | tables_of(found, corpus(), 0.9, 50)
     return Backtest(matching, found.best, found, found, tables)
 
 
@@ -64,7 +64,8 @@ def test_the_tables_and_the_page_are_written_again_with_the_verdicts(run, tmp_pa
     out = tmp_path / "out"
     before = pd.read_csv(out / "targets.csv")
     assert before["unknown"].tolist() == [1, 0]
-    assert before["precision_without_unknown"][0] == 20 / 24
+    assert before["precision"][0] == 20 / 24
+    assert before["precision_as_marked"][0] == 20 / 25
     assert "<h2>With verdicts</h2>" not in (out / "report.html").read_text()
     rows = "1045,1020,accept,\n1046,1021,reject,\n1025,1000,reject,\n99,98,accept,\n"
     (out / "judgements.csv").write_text(HEAD + rows)
@@ -72,7 +73,7 @@ def test_the_tables_and_the_page_are_written_again_with_the_verdicts(run, tmp_pa
         told = " ".join(run("run=out").split())
         after = pd.read_csv(out / "targets.csv")
         pd.testing.assert_frame_equal(after[before.columns], before)
-        assert after.loc[0, ["precision", "precision_with_judgements"]].tolist() == [20 / 25, 20 / 25]
+        assert after.loc[0, ["precision", "precision_with_judgements"]].tolist() == [20 / 24, 20 / 25]
         assert after.loc[0, ["judgements", "judgements_marked"]].tolist() == [3, 1]
     assert "Not marked as duplicates: 1 accepted, 1 rejected. Marked as duplicates: 0 accepted, 1 rejected." in told
     assert "not suggestions of this backtest: 1, left out (first: row 5, 99 and 98)" in told
@@ -83,7 +84,7 @@ def test_the_tables_and_the_page_are_written_again_with_the_verdicts(run, tmp_pa
     given = re.search("data-given='(.*?)'", page)
     assert given
     assert [one["verdict"] for one in json.loads(given[1])] == ["accept", "reject", "reject", "accept"]
-    assert len(re.findall('<span class="state">(?:not a )?duplicate</span>', page)) == 4  # one pair is in two lists
+    assert len(re.findall('<span class="state">(?:not a )?duplicate</span>', page)) == 3
     assert pd.read_csv(out / "verdicts.csv")["judgements"].max() == 3
     document = json.loads(run("run=out", "json=true"))
     assert {"folder", "corpus", "page", "targets", "verdicts", "wrong", "right"} <= set(document)
@@ -99,7 +100,7 @@ def test_the_list_to_fill_by_hand_is_read_and_a_new_backtest_leaves_it(run, tmp_
     listed.loc[listed["report"] == "1046", "verdict"] = "accept"
     listed.to_csv(out / "to_judge.csv", index=False)
     run("run=out")
-    assert pd.read_csv(out / "targets.csv")["precision_with_judgements"][0] == 21 / 25
+    assert pd.read_csv(out / "targets.csv")["precision_with_judgements"][0] == 21 / 24
     warning = write_to_judge(out, backtest(), 50)
     assert warning == f"{out / 'to_judge.csv'} holds verdicts and is kept: move it elsewhere to get a new list"
     assert pd.read_csv(out / "to_judge.csv", dtype=str).equals(listed)

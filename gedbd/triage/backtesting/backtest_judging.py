@@ -25,11 +25,12 @@ NUMBERS = (
         "validation_suggestions",
         "validation_precision",
         "unknown",
-        "precision_without_unknown",
+        "precision_as_marked",
     ),
 )
-AS_MARKED = ["threshold", "suggestions", "right", "precision", "precision_low", "precision_high"]
-OF_VERDICTS = "judgements|precision_with_judgements"  # columns that an earlier run of this command has added
+MEASURED = ["threshold", "suggestions", "right", "precision", "precision_low", "precision_high"]
+# Columns that an earlier run of this command has added.
+OF_VERDICTS = "judgements|precision_with_judgements|suggestions_with_judgements"
 
 
 def run_judge(folder: Path, file: Path | None, second: Path | None, console: Console) -> None:
@@ -54,7 +55,7 @@ def run_judge(folder: Path, file: Path | None, second: Path | None, console: Con
     targets = with_judgements(backtest.tables["targets"], backtest.test, verdict)
     steps = some_thresholds(backtest.tables["thresholds"], backtest.matching.target.threshold)
     backtest.tables["targets"] = targets
-    backtest.tables["verdicts"] = with_judgements(steps[AS_MARKED], backtest.test, verdict)
+    backtest.tables["verdicts"] = with_judgements(steps[MEASURED], backtest.test, verdict)
     marked = backtest.test.best["right"].to_numpy()
     texts = [*verdict_texts(targets, verdict, marked, backtest.matching.target_precision), *warnings]
     write_tables(folder, facts.name, backtest)
@@ -116,11 +117,11 @@ def verdict_texts(targets: pd.DataFrame, verdict: np.ndarray, marked: np.ndarray
         texts.append(
             f"Of the {row['suggestions']:,} suggestions at the threshold for {target_precision:.0%},"
             f" {row['judgements']:,} have a verdict, of which {row['judgements_marked']:,} are marked as duplicates:"
-            f" {row['precision']:.0%} are right as marked, {row['precision_with_judgements']:.0%} with verdicts."
+            f" {row['precision']:.0%} are right without verdicts, {row['precision_with_judgements']:.0%} with them."
         )
     if counts[2] + counts[3] == 0:
         texts.append(
             "No suggestion that is marked as a duplicate has a verdict, so the precision with verdicts can only be"
-            " higher than as marked: it is not an unbiased estimate."
+            " higher than without: it is not an unbiased estimate."
         )
     return texts

@@ -21,7 +21,6 @@ from gedbd.triage.backtesting.suggestions import (
     search_table,
     shares,
     unknown_table,
-    with_unknown,
 )
 from gedbd.triage.backtesting.thresholds import (
     NO_THRESHOLD,
@@ -101,8 +100,7 @@ def measure(
     others = [target for target in TARGETS if not isclose(target, target_precision)]
     targets = targets_table(val, test, sorted([*others, target_precision]), confidence_level)
     matching = TriageModel(ranker, confidence, target_results(targets, period(test, corpus)), target_precision)
-    tables = {"targets": with_unknown(targets, test)}
-    tables |= tables_of(test, corpus, matching.target.threshold, max_examples)
+    tables = {"targets": targets} | tables_of(test, corpus, matching.target.threshold, max_examples)
     return Backtest(matching, replayed, val, test, tables)
 
 
@@ -113,22 +111,25 @@ def at_thresholds(found: Suggestions, thresholds: Sequence[float] | np.ndarray) 
     ``ratio_intervals``.
 
     Returns:
-        A row a threshold: ``threshold``, ``suggestions``, ``right``, ``precision`` (share of right suggestions),
-        ``coverage`` (share of all duplicates for which the right group is suggested), each with ``_low`` and ``_high``,
-        and ``suggestion_rate`` (share of all reports with a suggestion). A NaN threshold gives no suggestion.
+        A row a threshold: ``threshold``, ``suggestions`` (without unknown ones), ``right``, ``precision`` (share of
+        right suggestions), ``coverage`` (share of all duplicates for which the right group is suggested) and
+        ``precision_as_marked`` (if unknown ones count as wrong), each with ``_low`` and ``_high``; ``unknown`` (number
+        of suggestions of which nobody knows whether they are wrong), and ``suggestion_rate`` (share of all reports with
+        a suggestion). A NaN threshold gives no suggestion.
     """
     best = found.best
     cluster = found.group[best["query"]]
     # (reports, thresholds): whether each report gets a suggestion, a right one, and whether it is a duplicate
     suggested = found.at(np.asarray(thresholds))
+    known = suggested & found.is_known[:, None]
     hits = suggested & best["right"].to_numpy()[:, None]
     duplicate = (cluster < best["query"].to_numpy())[:, None] & np.ones_like(suggested)
-    count = suggested.sum(axis=0)
-    right = hits.sum(axis=0)
-    table = pd.DataFrame({"threshold": thresholds, "suggestions": count, "right": right})
-    table = table.join(shares("precision", hits, suggested, cluster))
-    table = table.join(shares("coverage", hits, duplicate, cluster))
-    return table.assign(suggestion_rate=count / max(len(best), 1))
+    count = known.sum(axis=0)
+    table = pd.DataFrame({"threshold": thresholds, "suggestions": count, "right": hits.sum(axis=0)})
+    table = table.join(shares("precision", hits, known, cluster)).join(shares("coverage", hits, duplicate, cluster))
+    table = table.join(shares("precision_as_marked", hits, suggested, cluster))
+    total = suggested.sum(axis=0)
+    return table.assign(unknown=total - count, suggestion_rate=total / max(len(best), 1))
 
 
 def targets_table(
@@ -141,7 +142,7 @@ def targets_table(
         ``validation_precision`` at this threshold, ``validation_duplicates`` and ``duplicates_needed`` (see
         ``duplicates_needed``), the columns of ``at_thresholds`` for test, and ``status``.
     """
-    best = val.best
+    best = val.known.best
     columns = (best["probability"].to_numpy(), best["right"].to_numpy(), val.group[best["query"]])
     chosen = [choose_threshold(*columns, target, confidence_level) for target in targets]
     thresholds = np.array([np.nan if threshold is None else threshold for threshold in chosen])
@@ -180,6 +181,7 @@ def target_results(table: pd.DataFrame, days: tuple[str | None, str | None]) -> 
             status=row["status"],
             suggestions=row["suggestions"],
             right=row["right"],
+            unknown=row["unknown"],
             precision=_number(row["precision"]),
             precision_low=_number(row["precision_low"]),
             precision_high=_number(row["precision_high"]),

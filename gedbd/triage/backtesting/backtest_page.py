@@ -45,8 +45,8 @@ HUBS_TEXT = (
 UNKNOWN_TEXT = (
     "Best matches that are not marked as duplicates but may well be: the report has exactly the same title as its"
     " match, or it was closed as a duplicate and the export does not say of which report. Probabilities are learnt"
-    " without them. The precision as marked counts them as wrong; the first table also shows the precision without"
-    " them."
+    " without them, and they count neither as right nor as wrong; the first table also shows the precision as marked,"
+    " which counts them as wrong."
 )
 EXAMPLES_TEXT = (
     "The most probable right and wrong suggestions in one list. Look at the wrong ones before you trust the precision"
@@ -57,8 +57,9 @@ EXAMPLES_TEXT = (
     " write accept or reject in the column verdict of to_judge.csv in that folder and run the same command."
 )
 VERDICTS_TEXT = (
-    "A suggestion with a verdict is right if it was accepted; all others count as marked. Intervals are bootstrapped"
-    " over duplicate groups, which accepted pairs merge. Whether a target is met is decided by the precision as marked."
+    "A suggestion with a verdict is right if it was accepted; all others count as marked, unknown ones not at all."
+    " Intervals are bootstrapped over duplicate groups, which accepted pairs merge. Whether a target is met is decided"
+    " without verdicts."
 )
 FEW_DUPLICATES = 50
 DEFAULT_TEXT = (
@@ -67,7 +68,7 @@ DEFAULT_TEXT = (
     " duplicates."
 )
 # Columns of the page that do not fit a terminal, without and with verdicts.
-NOT_PRINTED = ("unknown", "right without unknown")
+NOT_PRINTED = ("unknown", "right as marked")
 NOT_PRINTED_WITH_VERDICTS = (*NOT_PRINTED, "threshold", "right on validation", "coverage", "suggestion rate")
 
 
@@ -134,13 +135,13 @@ def readable(targets: pd.DataFrame) -> pd.DataFrame:
                 "right on validation": f"{row['validation_precision']:.0%} of {row['validation_suggestions']:,}",
                 "right on test": precision_text(row, "precision", row["suggestions"]),
             }
-            if "unknown" in row:
-                rest = row["suggestions"] - row["unknown"]
-                cells["unknown"] = f"{row['unknown']:,}"
-                cells["right without unknown"] = precision_text(row, "precision_without_unknown", rest)
+            total = row["suggestions"] + row["unknown"]
+            cells["unknown"] = f"{row['unknown']:,}"
+            cells["right as marked"] = precision_text(row, "precision_as_marked", total)
             if "judgements" in row:
+                count = row["suggestions_with_judgements"]
                 cells["verdicts"] = f"{row['judgements']:,}"
-                cells["right with verdicts"] = precision_text(row, "precision_with_judgements", row["suggestions"])
+                cells["right with verdicts"] = precision_text(row, "precision_with_judgements", count)
             cells |= {"coverage": f"{row['coverage']:.1%}", "suggestion rate": f"{row['suggestion_rate']:.1%}"}
         rows.append(cells | {"status": status_text(row)})
     columns = max(rows, key=len).keys()  # a target without a threshold has fewer cells
@@ -167,14 +168,14 @@ def interval_text(row: Mapping[Hashable, Any], name: str) -> str:
 
 
 def readable_verdicts(table: pd.DataFrame) -> pd.DataFrame:
-    """The precision as marked and with verdicts, from ``with_judgements`` at some thresholds, in columns of text."""
+    """The precision without and with verdicts, from ``with_judgements`` at some thresholds, in columns of text."""
     rows = [
         {
             "from probability": f"{row['threshold']:.3f}",
-            "right as marked": precision_text(row, "precision", row["suggestions"]),
+            "right without verdicts": precision_text(row, "precision", row["suggestions"]),
             "verdicts": f"{row['judgements']:,}",
             "of them on marked duplicates": f"{row['judgements_marked']:,}",
-            "right with verdicts": precision_text(row, "precision_with_judgements", row["suggestions"]),
+            "right with verdicts": precision_text(row, "precision_with_judgements", row["suggestions_with_judgements"]),
         }
         for row in table.to_dict("records")
     ]
@@ -334,7 +335,7 @@ def unknown_sentence(backtest: Backtest) -> str:
     if target.threshold is None:
         return f"{sentence}."
     suggested = int((table["probability"] >= target.threshold).sum())
-    return f"{sentence}; of the {target.suggestions - target.right:,} wrong suggestions, {suggested:,} are unknown."
+    return f"{sentence}; of the {target.suggestions + target.unknown:,} suggestions, {suggested:,} are unknown."
 
 
 def with_verdicts(table: pd.DataFrame, verdicts: Sequence[Verdict]) -> pd.DataFrame:

@@ -198,6 +198,8 @@ def verdicts_of(judgements: Judgements, found: Suggestions, corpus: Corpus) -> t
 def with_judgements(targets: pd.DataFrame, found: Suggestions, verdict: np.ndarray) -> pd.DataFrame:
     """Adds to the table of targets the precision with verdicts: a suggestion with one is right if it was accepted.
 
+    Others count as marked, and unknown ones without a verdict not at all.
+
     Intervals are over duplicate groups, as for the precision as marked; an accepted pair joins two groups.
 
     Args:
@@ -207,17 +209,20 @@ def with_judgements(targets: pd.DataFrame, found: Suggestions, verdict: np.ndarr
 
     Returns:
         The table with ``judgements`` (number of suggestions with a verdict), ``judgements_marked`` (of them marked as
-        duplicates), and ``precision_with_judgements``, with ``_low`` and ``_high``.
+        duplicates), ``suggestions_with_judgements`` (number of those that count), and ``precision_with_judgements``,
+        with ``_low`` and ``_high``.
     """
     suggested = found.at(targets["threshold"].to_numpy())
     marked = found.best["right"].to_numpy()
     has_verdict = ~np.isnan(verdict)
     right = np.where(has_verdict, verdict == 1, marked)
     cluster = joined_groups(found, verdict)[found.best["query"]]
-    precision = shares("precision_with_judgements", suggested & right[:, None], suggested, cluster)
+    counted = suggested & (found.is_known | has_verdict)[:, None]
+    precision = shares("precision_with_judgements", counted & right[:, None], counted, cluster)
     counts = {
         "judgements": (suggested & has_verdict[:, None]).sum(axis=0),
         "judgements_marked": (suggested & (has_verdict & marked)[:, None]).sum(axis=0),
+        "suggestions_with_judgements": counted.sum(axis=0),
     }
     return targets.assign(**counts).join(precision)
 

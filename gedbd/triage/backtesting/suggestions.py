@@ -57,9 +57,14 @@ class Suggestions:
         return cls.of(best, corpus.group)
 
     @property
+    def is_known(self) -> np.ndarray:
+        """``(B,)`` bool, whether it is known if a best match is right."""
+        return (self.best["unknown"] == "").to_numpy()
+
+    @property
     def known(self) -> "Suggestions":
         """Those of which it is known whether they are right."""
-        return Suggestions(self.best[self.best["unknown"] == ""], self.duplicates, self.group)
+        return Suggestions(self.best[self.is_known], self.duplicates, self.group)
 
     def at(self, thresholds: np.ndarray) -> np.ndarray:
         """``(B, T)`` bool: whether each best match is a suggestion from each probability; NaN gives none."""
@@ -166,7 +171,7 @@ def hubs(found: Suggestions, corpus: Corpus) -> pd.DataFrame:
 def examples(
     found: Suggestions, corpus: Corpus, threshold: float | None, right: bool, max_rows: int = MAX_ROWS
 ) -> pd.DataFrame:
-    """The most probable right or wrong suggestions, for inspection: duplicates that are not marked count as wrong.
+    """The most probable right or wrong suggestions, for inspection, without unknown ones.
 
     Args:
         found: The best matches.
@@ -179,7 +184,8 @@ def examples(
         The most probable first: ``probability``, ``report``, ``title of report``, ``suggested``,
         ``title of suggested``.
     """
-    chosen = found.best[(found.best["right"] == right) & (found.best["probability"] >= (threshold or 0))]
+    best = found.known.best
+    chosen = best[(best["right"] == right) & (best["probability"] >= (threshold or 0))]
     return named_pairs(chosen.sort_values("probability", ascending=False, kind="stable").head(max_rows), corpus)
 
 
@@ -212,27 +218,8 @@ def right_and_wrong(right: pd.DataFrame, wrong: pd.DataFrame, name: str, by: str
 
 def unknown_table(found: Suggestions, corpus: Corpus) -> pd.DataFrame:
     """All best matches that are unknown, as ``examples`` returns them, with a column ``why``."""
-    unknown = found.best[found.best["unknown"] != ""].sort_values("probability", ascending=False, kind="stable")
+    unknown = found.best[~found.is_known].sort_values("probability", ascending=False, kind="stable")
     return named_pairs(unknown, corpus).assign(why=unknown["unknown"].to_numpy())
-
-
-def with_unknown(targets: pd.DataFrame, found: Suggestions) -> pd.DataFrame:
-    """Adds to the table of targets the precision if unknown matches do not count at all.
-
-    Args:
-        targets: See ``targets_table``; its columns do not change.
-        found: The best matches that it was measured on.
-
-    Returns:
-        The table with ``unknown`` (number of such suggestions) and ``precision_without_unknown``, with ``_low`` and
-        ``_high``.
-    """
-    unknown = (found.best["unknown"] != "").to_numpy()[:, None]
-    suggested = found.at(targets["threshold"].to_numpy())
-    right = found.best["right"].to_numpy()[:, None]
-    cluster = found.group[found.best["query"]]
-    without = shares("precision_without_unknown", suggested & right, suggested & ~unknown, cluster)
-    return targets.assign(unknown=(suggested & unknown).sum(axis=0)).join(without)
 
 
 def to_judge(tables: Mapping[str, pd.DataFrame], max_rows: int) -> pd.DataFrame:

@@ -40,13 +40,14 @@ class TargetResult:
             is no such threshold.
         status: ``met``, ``missed``, ``inconclusive`` (see ``target_status``), ``no threshold``, ``too few duplicates``
             to find one (see ``duplicates_needed``), or ``not measured`` without a backtest.
-        suggestions: Number of suggestions on test reports.
+        suggestions: Number of suggestions on test reports, without those of which nobody knows whether they are wrong.
         right: Number of right suggestions.
         precision: Right suggestions divided by all; None without suggestions.
         precision_low: Lower end of its 95% interval.
         precision_high: Upper end.
         first: Day of the first test report, as 2024-01-31; None for a corpus without dates.
         last: Day of the last test report.
+        unknown: Number of suggestions of which nobody knows whether they are wrong.
     """
 
     target_precision: float
@@ -59,6 +60,7 @@ class TargetResult:
     precision_high: float | None = None
     first: str | None = None
     last: str | None = None
+    unknown: int = 0
 
     @property
     def suggest_from(self) -> float | None:
@@ -77,9 +79,10 @@ class TargetResult:
             return f"There were no such suggestions on {reports}."
         interval = f"95% interval {self.precision_low:.0%} to {self.precision_high:.0%}"
         were = "was" if self.right == 1 else "were"
+        more = f"; {self.unknown:,} more are not counted, as nobody knows whether they are" if self.unknown else ""
         return (
             f"Of {self.suggestions:,} such suggestions on {reports}, {self.right:,} ({self.precision:.0%}, {interval})"
-            f" {were} right."
+            f" {were} right{more}."
         )
 
     @property

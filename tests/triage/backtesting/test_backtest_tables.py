@@ -151,7 +151,7 @@ def test_targets_by_hand():
     assert table["precision"].tolist()[:4] == pytest.approx([53 / 92] * 2 + [0.85] * 2)
     # 53 of 92 lie between .47 and .68, 51 of 60 between .73 and .93
     assert table["status"].tolist() == ["inconclusive", "inconclusive", "met", "inconclusive", "no threshold"]
-    assert readable(table.reset_index()).iloc[4].tolist() == ["95%", "none", "", "", "", "", "no threshold"]
+    assert readable(table.reset_index()).iloc[4].tolist() == ["95%", "none", *[""] * 6, "no threshold"]
 
 
 def test_a_target_is_met_if_its_whole_interval_reaches_it():
@@ -299,9 +299,10 @@ def test_a_file_gets_the_table(make_corpus):
     lines = table.splitlines()
     assert lines[0] == (
         "| mine: newest 60 reports, 48 duplicates; target | threshold | right on validation | right on test"
-        " | coverage | suggestion rate | status |"
+        " | unknown | right as marked | coverage | suggestion rate | status |"
     )
     assert lines[2].startswith("| 50% | 0.900 | 97% of 60 | 80% [")
+    assert "] of 60 | 0 | 80% [" in lines[2]
     assert lines[2].endswith("] of 60 | 100.0% | 100.0% | met |")
     rest = " between <!-- backtest: other --> x <!-- end -->"
     text = f"before <!-- backtest: mine --> old <!-- end -->{rest}"

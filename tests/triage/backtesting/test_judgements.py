@@ -172,7 +172,7 @@ def test_without_verdicts_on_right_ones_the_precision_is_said_to_be_no_estimate(
     )
     assert texts[1] == (
         "Of the 4 suggestions at the threshold for 70%, 2 have a verdict, of which 0 are marked as duplicates: 25% are"
-        " right as marked, 50% with verdicts."
+        " right without verdicts, 50% with them."
     )
     assert texts[2].startswith("No suggestion that is marked as a duplicate has a verdict")
     both = np.array([1, 1, 0, np.nan, np.nan])

@@ -5,16 +5,16 @@ import pandas as pd
 import pytest
 
 from gedbd.evaluation.significance import ratio_intervals
-from gedbd.triage.backtesting.backtest_measures import at_thresholds, probability_table, targets_table
+from gedbd.triage.backtesting.backtest_measures import at_thresholds, probability_table, target_results, targets_table
 from gedbd.triage.backtesting.backtest_page import readable
 from gedbd.triage.backtesting.suggestions import (
     Suggestions,
+    examples,
     keep_suggestions,
     read_suggestions,
     shares,
     to_judge,
     unknown_table,
-    with_unknown,
 )
 from gedbd.triage.backtesting.unknown_matches import SAME_TITLE, UNNAMED_ORIGINAL, unknown_reasons
 
@@ -62,19 +62,35 @@ def test_the_original_of_a_group_is_not_unknown(corpus):
     assert unknown_reasons(matches, corpus).tolist() == [""]
 
 
-def test_the_precision_without_them_leaves_all_other_numbers_as_they_are(found):
-    targets = at_thresholds(found, [0.75, 0.5, np.nan])
-    table = with_unknown(targets, found)
-    pd.testing.assert_frame_equal(table[targets.columns], targets)
-    assert table["unknown"].tolist() == [1, 2, 0]
+def test_precision_does_not_count_them(found):
+    table = at_thresholds(found, [0.75, 0.5, np.nan])
     # from 0.75: right, same title; from 0.5: one right of five, two of which do not count
-    assert table["precision"].tolist()[:2] == [1 / 2, 1 / 5]
-    assert table["precision_without_unknown"].tolist()[:2] == [1 / 1, 1 / 3]
-    assert np.isnan(table["precision_without_unknown"][2])
+    assert table["suggestions"].tolist() == [1, 3, 0]
+    assert table["right"].tolist() == [1, 1, 0]
+    assert table["unknown"].tolist() == [1, 2, 0]
+    assert table["precision"].tolist()[:2] == [1 / 1, 1 / 3]
+    assert table["precision_as_marked"].tolist()[:2] == [1 / 2, 1 / 5]
+    assert table["suggestion_rate"].tolist() == [2 / 6, 5 / 6, 0]
+    assert np.isnan(table.loc[2, ["precision", "precision_as_marked"]]).all()
     kept = np.array([[True], [False], [False]])
     low, high = ratio_intervals(kept, np.ones((3, 1), dtype=bool), np.array([0, 5, 6]))
-    ends = table.loc[1, ["precision_without_unknown_low", "precision_without_unknown_high"]]
-    assert ends.tolist() == [low[0], high[0]]
+    assert table.loc[1, ["precision_low", "precision_high"]].tolist() == [low[0], high[0]]
+
+
+def test_thresholds_are_chosen_without_them(make_corpus):
+    group = np.concatenate([np.arange(60), np.arange(40), np.arange(100, 160)])
+    best = pd.DataFrame({"query": np.arange(60, 160), "candidate": np.arange(100) % 60, "right": np.arange(100) < 40})
+    best = best.assign(rank=1, probability=np.where(np.arange(100) < 60, 0.9, 0.1), unknown="")
+    # 40 of 60 are right, or 40 of 40 if the 20 others are unknown.
+    other = best.assign(unknown=np.where((best["probability"] > 0.5) & ~best["right"], SAME_TITLE, ""))
+    for one, threshold, status in ((best, None, "no threshold"), (other, 0.9, "met")):
+        made = Suggestions.of(one, group)
+        row = targets_table(made, made, (0.8,), 0.9).iloc[0]
+        assert (None if np.isnan(row["threshold"]) else row["threshold"]) == threshold
+        assert row["status"] == status
+    (target,) = target_results(targets_table(made, made, (0.8,), 0.9), (None, None))
+    assert (target.suggestions, target.right, target.unknown) == (40, 40, 20)
+    assert target.evidence.endswith("were right; 20 more are not counted, as nobody knows whether they are.")
 
 
 def test_probabilities_are_measured_with_and_without_them(found):
@@ -92,12 +108,16 @@ def test_probabilities_are_measured_with_and_without_them(found):
 
 def test_the_table_to_read_has_both_precisions(found):
     targets = targets_table(found, found, (0.5,), 0.9).assign(threshold=0.75)
-    measured = with_unknown(targets.assign(**at_thresholds(found, [0.75]).loc[0]), found)
-    row = readable(measured.astype({"suggestions": int, "right": int})).iloc[0]
-    assert row["right on test"].startswith("50% [")
-    assert row["right on test"].endswith("] of 2")
+    measured = targets.assign(**at_thresholds(found, [0.75]).loc[0])
+    row = readable(measured.astype({"suggestions": int, "right": int, "unknown": int})).iloc[0]
+    assert row["right on test"].endswith("] of 1")
     assert row["unknown"] == "1"
-    assert row["right without unknown"].endswith("] of 1")
+    assert row["right as marked"].startswith("50% [")
+    assert row["right as marked"].endswith("] of 2")
+
+
+def test_they_are_no_examples_of_wrong_ones(found, corpus):
+    assert examples(found, corpus, None, right=False)["report"].tolist() == ["1005", "1006"]
 
 
 def test_shares_of_nothing_are_not_numbers():
