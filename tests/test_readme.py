@@ -17,7 +17,6 @@ from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.positional import literal_text, option_names, path_and_flags, positional_list
 from gedbd.evaluation.report.report_page import fill_tables
 from gedbd.evaluation.report.section import Section
-from gedbd.triage.backtesting.backtest_page import fill_targets
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -31,7 +30,6 @@ COMMANDS = sorted({command.replace("python -m gedbd.", "gedbd ") for command in 
 PYTHON = {name: re.findall(r"^```python\n(.*?)^```", PAGES[name], flags=re.DOTALL | re.MULTILINE) for name in PAGES}
 RUN_HERE = ("README.md", "docs/guides/export.md")
 FILLED = [(name, title) for name in PAGES for title in re.findall(r"<!-- report: (.*?) -->\n", PAGES[name])]
-TARGETS = [(name, title) for name in PAGES for title in re.findall(r"<!-- backtest: ([^A-Z]*?) -->\n", PAGES[name])]
 
 
 def test_every_command_is_shown():
@@ -85,17 +83,12 @@ def test_pages_are_short():
 
 def test_tables_are_on_one_page_and_can_be_filled():
     assert {title.split(":")[0] for _, title in FILLED} >= {"Ranking", "Pairs", "Leak audit", "Label scarcity"}
-    assert len(TARGETS) == 2
     assert len(set(FILLED)) == len({title for _, title in FILLED})
     for name in {name for name, _ in FILLED}:
         titles = [title for of_page, title in FILLED if of_page == name]
         emptied = fill_tables(PAGES[name], [Section(title, "", []) for title in titles])
         assert re.findall(r"<!-- report: (.*?) -->\n<!-- end -->", emptied) == titles
         assert [line for line in emptied.splitlines() if not line.startswith("|")] != []
-    for name, title in TARGETS:
-        filled = fill_targets(PAGES[name], title, "the table")
-        assert f"<!-- backtest: {title} -->\nthe table\n<!-- end -->" in filled
-        assert len(filled) > 0.8 * len(PAGES[name])
 
 
 def test_every_option_is_named():
