@@ -15,7 +15,7 @@ from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.locating.located_reports import forget_located
 from gedbd.triage.shared_store.postgres_store import PostgresStore
 from gedbd.triage.storage.cache_files import remove_outdated
-from gedbd.triage.storage.index_folder import FILE, SYNC_LOCK, TRACKER
+from gedbd.triage.storage.index_folder import CLUSTERS, FILE, SYNC_LOCK, TRACKER
 from gedbd.triage.storage.index_store import IndexStore
 
 TIMEOUT_S = 60.0  # of a lock on the index file
@@ -60,7 +60,8 @@ def forget_shared_reports(url: str, ids: Sequence[str]) -> list[str]:
 def forget_beside(folder: Path, issue_id: str, report: Report | None) -> None:
     """Erases a report from the feedback, deliveries and located reports beside an index, where there are such files.
 
-    The pages that ``gedbd sync`` fetched are deleted as a whole: the next call fetches them again.
+    The pages that ``gedbd sync`` fetched, and the page of ``gedbd clusters``, are deleted as a whole: the next call of
+    these commands writes them again.
 
     Args:
         folder: The folder of the index.
@@ -77,6 +78,8 @@ def forget_beside(folder: Path, issue_id: str, report: Report | None) -> None:
     if (folder / WEBHOOK_FILE).exists():
         with closing(WebhookFile(folder)) as webhook:
             webhook.forget(issue_id)
+    if (folder / CLUSTERS).exists():
+        shutil.rmtree(folder / CLUSTERS)
     if (folder / LOG_FILE).exists():
         SuggestionLog(folder / LOG_FILE).forget(issue_id)
     try:

@@ -14,7 +14,6 @@ from gedbd.retrieval.reports.report_features import ERROR_MARK, IDENTIFIER_MARK,
 from gedbd.retrieval.reports.term_index import SharedTerms
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.bug_report import Filters, Match, Report, as_table
-from gedbd.triage.confidence import NUM_COMPARED, confidence_features
 from gedbd.triage.explanation import SharedLine, explain, reasons
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.state import SearchState
@@ -53,10 +52,8 @@ def find_matches(state: SearchState, report: Report, top_k: int, filters: Filter
     allowed = _allowed(index, count, report, filters)
     found = find_candidates(QueryScores(index.store, query, groups, vector=vector.result), allowed)
     (features,) = candidate_features([found])
-    scores = state.matching.ranker.scores(features)
-    order = np.argsort(-scores, kind="stable")[: max(top_k, NUM_COMPARED)]
-    probability = state.matching.confidence(confidence_features(features[order], scores[order]))
-    best = Ranked(found.row[order], scores[order], features[order], probability)
+    order, scores, probability = state.matching.best(features, top_k)
+    best = Ranked(found.row[order], scores, features[order], probability)
     why = _reasons(state, found.scores, best, top_k, bool(report.created_at))
     return _matches(report, state, groups, best, why)
 

@@ -2,16 +2,31 @@
 
 import json
 from dataclasses import asdict, dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.retrieval.reports.report_ranker import ReportRanker, default_ranker
 from gedbd.triage.backtesting.thresholds import NOT_MEASURED, TargetResult, find_target
-from gedbd.triage.confidence import MatchProbability, default_confidence
+from gedbd.triage.confidence import NUM_COMPARED, MatchProbability, confidence_features, default_confidence
 
 OLDER = "was written by an older version of gedbd: run gedbd backtest again, then gedbd index"
 DEFAULT_TARGET = 0.7
+
+
+class BestCandidates(NamedTuple):
+    """The best K candidates of a query, the best first.
+
+    Attributes:
+        place: ``(K,)`` where each is among all candidates.
+        score: ``(K,)`` the ranker's score.
+        probability: ``(K,)`` that it is right.
+    """
+
+    place: np.ndarray
+    score: np.ndarray
+    probability: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -37,6 +52,13 @@ class TriageModel:
         if not self.targets:
             return TargetResult(self.target_precision, None, NOT_MEASURED)
         return find_target(self.targets, self.target_precision, "target_precision")
+
+    def best(self, features: np.ndarray, top_k: int) -> BestCandidates:
+        """The best ``max(top_k, NUM_COMPARED)`` candidates of a query, or all of them; ``features`` are ``(C, F)``."""
+        scores = self.ranker.scores(features)
+        place = np.argsort(-scores, kind="stable")[: max(top_k, NUM_COMPARED)]
+        probability = self.confidence(confidence_features(features[place], scores[place]))
+        return BestCandidates(place, scores[place], probability)
 
     @property
     def has_default_confidence(self) -> bool:

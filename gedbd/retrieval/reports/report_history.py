@@ -17,7 +17,7 @@ from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.first_stage import FirstStage, QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import GrowingGroups, KnownGroups
-from gedbd.retrieval.reports.report_features import FeatureEncoder
+from gedbd.retrieval.reports.report_features import FeatureEncoder, ReportFeatures
 from gedbd.retrieval.reports.rough_scores import RoughScores
 from gedbd.retrieval.reports.term_index import TermIndex, TermQuery
 from gedbd.retrieval.reports.vector_table import ROUNDING
@@ -50,24 +50,29 @@ class ReportHistory:
     """The reports of a tracker in the order of time. No later report is a candidate, nor counts in word statistics.
 
     Args:
-        reports: N reports.
-        vectors: ``(N, D)`` unit rows.
+        features: N reports.
         links: ``(2, L)`` rows of reports that are known to be duplicates, see ``GrowingGroups``.
         group: ``(N,)`` duplicate group of each, which says what is right.
     """
 
-    def __init__(self, reports: pd.DataFrame, vectors: np.ndarray, links: np.ndarray, group: np.ndarray) -> None:
-        features = FeatureEncoder(Vocabulary()).encode(reports, vectors, learn=True)
+    def __init__(self, features: ReportFeatures, links: np.ndarray, group: np.ndarray) -> None:
         # One array for each kind of terms is pickled in less time than many.
         nothing = np.empty(0, dtype=np.int32)
         flat = {kind: RaggedArray.of(texts, nothing) for kind, texts in features.terms.items()}
         self.features = replace(features, terms=flat)
         # One store for all rows: the replay of a row looks at the rows before it alone.
-        self.store = FeatureStore(vectors.shape[1])
+        self.store = FeatureStore(features.vectors.shape[1])
         self.store.add(features)
         self.terms = {kind: ReplayedTerms.of(index) for kind, index in self.store.terms.items()}
         self.group = group
-        self._growing = GrowingGroups(links, len(reports))
+        self._growing = GrowingGroups(links, len(features))
+
+    @classmethod
+    def of_reports(
+        cls, reports: pd.DataFrame, vectors: np.ndarray, links: np.ndarray, group: np.ndarray
+    ) -> "ReportHistory":
+        """The history of a table of N reports with ``(N, D)`` unit rows."""
+        return cls(FeatureEncoder(Vocabulary()).encode(reports, vectors, learn=True), links, group)
 
     @classmethod
     def of_corpus(cls, corpus: Corpus, vectors: np.ndarray) -> "ReportHistory":
@@ -77,7 +82,7 @@ class ReportHistory:
         else:
             rows = np.flatnonzero(corpus.group != np.arange(len(corpus)))
             links = np.stack([rows, corpus.group[rows]])
-        return cls(corpus.reports, vectors, links, corpus.group)
+        return cls.of_reports(corpus.reports, vectors, links, corpus.group)
 
     def with_vectors(self, vectors: np.ndarray) -> "ReportHistory":
         """The same history with other vectors, ``(N, D)`` unit rows."""

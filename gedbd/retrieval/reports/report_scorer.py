@@ -80,7 +80,7 @@ class LearntReports(Scorer):
         group = linked_groups(labelled, len(inputs.documents))
         positive = labelled[labelled["label"] == 1]
         links = positive[["query", "document"]].to_numpy(dtype=np.int64).T
-        self.history_ = ReportHistory(
+        self.history_ = ReportHistory.of_reports(
             inputs.documents, self.dense.documents_, links if inputs.links is None else inputs.links, group
         )
         if self.options is None:

@@ -7,6 +7,7 @@ LOCK = "index.lock"  # held while a corpus is stored: two at once would leave re
 QUERY_ENCODERS = "encoder"
 LOCATED = "located.jsonl"  # the files of the newest open reports
 TRACKER = "tracker"  # what gedbd sync has fetched
+CLUSTERS = "clusters"  # the page of gedbd clusters, with titles of reports
 SYNC_LOCK = "sync.lock"  # held while gedbd sync runs
 
 

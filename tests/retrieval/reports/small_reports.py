@@ -49,7 +49,7 @@ def some_history(seed: int, count: int) -> ReportHistory:
     from gedbd.corpora.relevance import find_groups
 
     links = some_links(seed, count)
-    return ReportHistory(*some_reports(seed, count), links, find_groups(links, count))
+    return ReportHistory.of_reports(*some_reports(seed, count), links, find_groups(links, count))
 
 
 def some_features(seed: int, count: int) -> ReportFeatures:

@@ -190,7 +190,7 @@ def test_several_processes_find_the_same_bit_for_bit(monkeypatch):
 
 
 def test_processes_keep_what_they_write_to_themselves():
-    history = ReportHistory(*some_reports(6, 90), links_of(6, 90), group_of(6, 90))
+    history = ReportHistory.of_reports(*some_reports(6, 90), links_of(6, 90), group_of(6, 90))
     known = history.known_before(90).group.copy()
     rows = [80, 20, 89, 1, 50]  # not in order: the groups are built up again
     alone, shared = (list(history.replay(rows, num_processes=number)) for number in (1, 2))

@@ -1,0 +1,1 @@
+"""Groups of open reports of an index that are probably the same."""

@@ -1,0 +1,210 @@
+"""Groups of open reports of an index that are probably the same, from its file and the verdicts of people."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from gedbd.io.console import stage
+from gedbd.retrieval.reports.report_features import FeatureEncoder
+from gedbd.retrieval.reports.report_history import ReportHistory
+from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.sampling.feedback_labels import FEEDBACK_FILE, feedback_table
+from gedbd.triage.clustering.complete_link import complete_link
+from gedbd.triage.clustering.likely_pairs import LikelyPairs, find_likely_pairs
+from gedbd.triage.report_state import state_of
+from gedbd.triage.storage.in_memory import StoredLinks, features_of, find_known_groups
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import IndexStore
+from gedbd.triage.storage.string_table import Ids
+from gedbd.triage.triage_model import TriageModel
+
+READ_AT_ONCE = 5_000  # reports, whose texts are in memory meanwhile
+OPEN_STATES = ("open", "unknown")
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """The reports of an index in the order of time, as they are compared.
+
+    Attributes:
+        name: The tracker's name.
+        model: Ranks candidates.
+        reports: N rows: ``id``, ``title``, ``url``, ``created_at`` (as 2024-01-31, empty if unknown), ``is_open``.
+        history: The same reports.
+        group: ``(N,)`` the lowest row of the reports that are marked as duplicates, or that people have accepted.
+        rejected: Pairs of groups, the lower first, of which people said that they are no duplicates.
+        num_unknown: Number of reports whose state the tracker does not say; they count as open.
+    """
+
+    name: str
+    model: TriageModel
+    reports: pd.DataFrame
+    history: ReportHistory
+    group: np.ndarray
+    rejected: frozenset[tuple[int, int]]
+    num_unknown: int
+
+    @property
+    def open_rows(self) -> np.ndarray:
+        """Rows of the open reports, ascending."""
+        return np.flatnonzero(self.reports["is_open"].to_numpy())
+
+
+class Cluster(NamedTuple):
+    """Open reports that are probably the same.
+
+    Attributes:
+        rows: The reports, of each group of known duplicates the oldest open one; the oldest first.
+        marked: How many more open reports are marked as duplicates of each.
+        probability: For each report but the oldest, that it belongs together with the oldest.
+        lowest: The lowest probability of all pairs of these reports.
+    """
+
+    rows: tuple[int, ...]
+    marked: tuple[int, ...]
+    probability: tuple[float, ...]
+    lowest: float
+
+    @property
+    def size(self) -> int:
+        """Number of open reports."""
+        return len(self.rows) + sum(self.marked)
+
+
+class Clusters(NamedTuple):
+    """The clusters of a backlog, and what is not in them.
+
+    Attributes:
+        found: The clusters, the largest first, of equal ones that with the higher lowest probability.
+        num_closed: Number of pairs at or above the threshold whose earlier report, and all its known duplicates, are
+            closed.
+        num_rejected: Number of pairs at or above the threshold that people have rejected.
+        num_apart: Number of pairs at or above the threshold that are in no cluster, because further reports of one
+            of the two are not alike with the other.
+    """
+
+    found: list[Cluster]
+    num_closed: int
+    num_rejected: int
+    num_apart: int
+
+
+@stage("read the index")
+def read_backlog(folder: Path) -> Backlog:
+    """Reads the reports of an index, their links and the feedback beside it; no encoder is loaded.
+
+    Raises:
+        ValueError: If there is no index, or a file is damaged.
+        StoreUnavailable: If the index cannot be read at the moment.
+    """
+    with closing(IndexStore(folder / FILE, create=False)) as store, store.snapshot():
+        if store.is_empty:
+            raise ValueError(f"{folder / FILE} is empty because building it was interrupted: build it again")
+        about = store.about()
+        model = TriageModel.from_json(about.get("matching", ""), str(folder))
+        _, rows = store.features()
+        encoder = FeatureEncoder(Vocabulary(store.terms()))
+        features = features_of(rows, encoder, store.dim(), store.path)
+        days = features.columns["day"]
+        order = np.arange(len(days)) if np.isnan(days).any() else np.argsort(days, kind="stable")
+        ids = [rows[row].issue_id for row in order.tolist()]
+        links = store.links()
+        facts = _facts_of(store, ids)
+    accepted, rejected = _verdicts(folder)
+    # Reports that are deleted from the index still connect others.
+    group = _groups(links, accepted, ids)
+    row_of = {one: row for row, one in enumerate(ids)}
+    known = [(row_of[one], row_of[other]) for one, other in rejected if one in row_of and other in row_of]
+    apart = {(int(min(group[[*pair]])), int(max(group[[*pair]]))) for pair in known}
+    members = np.flatnonzero(group != np.arange(len(group)))
+    history = ReportHistory(features.take(order.tolist()), np.stack([members, group[members]]), group)
+    unknown = int((facts["state"] == "unknown").sum())
+    reports = facts.drop(columns="state").assign(is_open=facts["state"].isin(OPEN_STATES))
+    return Backlog(about.get("name", ""), model, reports, history, group, frozenset(apart), unknown)
+
+
+def _facts_of(store: IndexStore, ids: Sequence[str]) -> pd.DataFrame:
+    """What is shown of reports, and their states; see ``Backlog.reports``."""
+    facts = []
+    for start in range(0, len(ids), READ_AT_ONCE):
+        some = ids[start : start + READ_AT_ONCE]
+        found = store.reports(some)
+        for report in (found[one] for one in some):
+            day = f"{report.created_at:%Y-%m-%d}" if report.created_at else ""
+            facts.append((report.issue_id, report.title, report.url, day, state_of(report)))
+    return pd.DataFrame(facts, columns=["id", "title", "url", "created_at", "state"], dtype=object)
+
+
+def _verdicts(folder: Path) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """The pairs of ids that people have accepted, and those that they have rejected."""
+    if not (folder / FEEDBACK_FILE).is_file():
+        return [], []
+    table = feedback_table(folder / FEEDBACK_FILE)
+    named = table[table["issue_id"] != ""]
+    found = []
+    for verdict in ("accept", "reject"):
+        chosen = named[named["verdict"] == verdict]
+        found.append(list(zip(chosen["issue_id"], chosen["candidate"], strict=True)))
+    return found[0], found[1]
+
+
+def _groups(links: StoredLinks, accepted: Sequence[tuple[str, str]], ids: list[str]) -> np.ndarray:
+    """``(N,)`` the lowest row of the reports that links and accepted pairs connect."""
+    rows = Ids()
+    rows.add(ids)
+    return find_known_groups([*links, *((one, other, "feedback") for one, other in accepted)], rows).group
+
+
+@stage("find the clusters")
+def find_clusters(backlog: Backlog, threshold: float) -> Clusters:
+    """Clusters of open reports, every two of which are a pair with at least this probability.
+
+    Reports that are marked as duplicates of each other count as one, whose probability with another is that of its
+    most probable pair.
+    """
+    pairs = find_likely_pairs(backlog.history, backlog.open_rows.tolist(), backlog.model, threshold)
+    return cluster_pairs(backlog, pairs)
+
+
+def cluster_pairs(backlog: Backlog, pairs: LikelyPairs) -> Clusters:
+    """The clusters of some pairs of open reports and earlier ones."""
+    group = backlog.group
+    is_open = np.zeros(len(group), dtype=bool)
+    is_open[group[backlog.open_rows]] = True
+    to_closed = ~is_open[group[pairs.earlier]]
+    probability: dict[tuple[int, int], float] = {}
+    rejected = set()
+    for later, earlier, value in zip(*(values[~to_closed].tolist() for values in pairs), strict=True):
+        ends = sorted((int(group[later]), int(group[earlier])))
+        pair = (ends[0], ends[1])
+        if pair in backlog.rejected:
+            rejected.add(pair)
+        elif ends[0] != ends[1]:
+            probability[pair] = max(value, probability.get(pair, 0.0))
+    clusters = complete_link(list(probability), list(probability.values()))
+    # The open reports of each group, the oldest first.
+    members: dict[int, list[int]] = {}
+    for row in backlog.open_rows.tolist():
+        members.setdefault(int(group[row]), []).append(row)
+    found = [_cluster([members[number] for number in one], one, probability) for one in clusters]
+    found.sort(key=lambda one: (-one.size, -one.lowest, one.rows))
+    together = sum(len(one) * (len(one) - 1) // 2 for one in clusters)
+    return Clusters(found, int(to_closed.sum()), len(rejected), len(probability) - together)
+
+
+def _cluster(
+    members: Sequence[Sequence[int]], numbers: Sequence[int], probability: Mapping[tuple[int, int], float]
+) -> Cluster:
+    """The cluster of some groups, each of which has a number and open reports."""
+    ordered = sorted(zip(members, numbers, strict=True))
+    first = ordered[0][1]
+    with_first = [probability[min(first, number), max(first, number)] for _, number in ordered[1:]]
+    lowest = min(probability[pair] for pair in combinations(sorted(numbers), 2))
+    rows = tuple(own[0] for own, _ in ordered)
+    return Cluster(rows, tuple(len(own) - 1 for own, _ in ordered), tuple(with_first), lowest)

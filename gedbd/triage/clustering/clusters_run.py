@@ -1,0 +1,174 @@
+"""The clusters of an index: records verdicts, finds the clusters, and shows them on a page and in the terminal."""
+
+import os
+import shlex
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+
+from gedbd.corpora.urls import with_urls
+from gedbd.evaluation.report.judging import VERDICT, Judging
+from gedbd.evaluation.report.report_page import write_report
+from gedbd.evaluation.report.section import Section
+from gedbd.io.command_output import print_table, record
+from gedbd.io.console import print_line, print_path
+from gedbd.triage.backtesting.judgements import JUDGEMENTS, read_judgements
+from gedbd.triage.bug_report import Report
+from gedbd.triage.clustering.backlog import Backlog, Cluster, Clusters, find_clusters, read_backlog
+from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
+from gedbd.triage.storage.index_folder import CLUSTERS, FILE
+from gedbd.triage.storage.index_store import IndexStore
+
+SOURCE = "web"  # the verdicts come from a page
+SHOWN = ("group", "open reports", "probability", "report", "title of report", "suggested", "title of suggested")
+PRINTED = ("group", "probability", "report", "suggested", "title of report")
+CLUSTERS_TEXT = (
+    "Groups of open reports that are probably the same, the largest first. Each row is a report and the oldest one of"
+    " its group, with the probability that the two belong together; every other pair of the group has at least the"
+    " probability {threshold:g} as well. Reports that are already marked as duplicates of each other count as one, and"
+    " the oldest open one is listed. In the column verdict, say which are duplicates, then download {file} (at the end"
+    " of the page) and run {command}: rejected pairs are left out the next time, accepted ones count as marked"
+    " duplicates. Nothing changes in the tracker."
+)
+UNMEASURED = (
+    "The probabilities were learnt from other trackers: gedbd backtest has not measured them on this one, so read each"
+    " group before you trust the next."
+)
+
+
+def run_clusters(folder: Path, threshold: float, top_k: int, file: Path | None, console: Console) -> None:
+    """Finds the clusters of an index, lists them, and writes their page into the index folder.
+
+    Args:
+        folder: The folder of the index.
+        threshold: Lowest probability of a pair.
+        top_k: Number of clusters that are listed.
+        file: Verdicts to record before; None for none.
+        console: Where the table goes.
+
+    Raises:
+        ValueError: If there is no index, a file is damaged, or no verdict is on two reports of the index.
+    """
+    said = [] if file is None else record_verdicts(folder, file)
+    backlog = read_backlog(folder)
+    clusters = find_clusters(backlog, threshold)
+    listed = clusters.found[:top_k]
+    table = pairs_table(backlog, listed)
+    summary = " ".join(summary_of(backlog, clusters, threshold))
+    page = write_page(folder, backlog, table, summary, threshold)
+    if listed:
+        print_table(console, table[list(PRINTED)], f"{backlog.name}: groups of open reports")
+    for line in (*said, *summary_of(backlog, clusters, threshold), *left_out(backlog, clusters)):
+        print_line(console, line)
+    if len(clusters.found) > len(listed):
+        print_line(console, f"listed: the first {len(listed):,} groups; top_k= sets how many")
+    print_path(console, "page:", page)
+    counts = {"pairs_with_closed": clusters.num_closed, "pairs_rejected": clusters.num_rejected}
+    counts |= {"pairs_in_no_group": clusters.num_apart, "unknown_state": backlog.num_unknown}
+    about = {"index": folder, "page": page, "threshold": threshold, "measured": measured_on(backlog)}
+    totals = {"reports": len(backlog.reports), "open_reports": len(backlog.open_rows)}
+    record(**about, **totals, **counts, clusters=[plain_cluster(backlog, one) for one in clusters.found])
+
+
+def record_verdicts(folder: Path, file: Path) -> list[str]:
+    """Adds the verdicts of a file to the feedback of an index; returns what was done, in sentences.
+
+    Raises:
+        ValueError: If the file is wrong, or none of its pairs are two reports of the index.
+    """
+    judgements = read_judgements(file)
+    with closing(IndexStore(folder / FILE, create=False)) as store:
+        named = sorted({one for pair in judgements.verdicts for one in pair})
+        stored = store.reports(named)
+    known = {pair: one for pair, one in judgements.verdicts.items() if stored.keys() >= set(pair)}
+    if not known:
+        raise ValueError(f"file={file}: it has no verdict on two reports of {folder}; is it of another index?")
+    with closing(FeedbackStore(folder)) as feedback:
+        added = [
+            feedback.record(FeedbackEvent(Report(issue_id=report), suggested, one.verdict, SOURCE))
+            for (report, suggested), one in known.items()
+        ]
+    said = [f"verdicts: {sum(added):,} recorded, {len(added) - sum(added):,} known already"]
+    if len(known) < len(judgements.verdicts):
+        said.append(f"verdicts on reports that are not in the index: {len(judgements.verdicts) - len(known):,}, left out")
+    return said
+
+
+def pairs_table(backlog: Backlog, clusters: Sequence[Cluster]) -> pd.DataFrame:
+    """A row for each report of a cluster but the oldest, with the oldest; the columns ``SHOWN`` and addresses."""
+    rows = []
+    ids, titles = backlog.reports["id"].tolist(), backlog.reports["title"].tolist()
+    for number, one in enumerate(clusters, start=1):
+        first, *others = one.rows
+        for row, probability in zip(others, one.probability, strict=True):
+            pair = (ids[row], titles[row], ids[first], titles[first])
+            rows.append((number, one.size, probability, *pair))
+    return with_urls(pd.DataFrame(rows, columns=list(SHOWN)), backlog.reports)
+
+
+def plain_cluster(backlog: Backlog, cluster: Cluster) -> dict[str, Any]:
+    """A cluster for the JSON document."""
+    reports = []
+    for row, marked, probability in zip(cluster.rows, cluster.marked, (None, *cluster.probability), strict=True):
+        found = backlog.reports.iloc[row]
+        facts = {name: found[name] or None for name in ("id", "title", "url", "created_at")}
+        reports.append(facts | {"marked_duplicates": marked, "probability_with_first": probability})
+    return {"open_reports": cluster.size, "lowest_probability": cluster.lowest, "reports": reports}
+
+
+def measured_on(backlog: Backlog) -> str:
+    """Whose history the probabilities were learnt from."""
+    return "other trackers" if backlog.model.has_default_confidence else "this tracker"
+
+
+def summary_of(backlog: Backlog, clusters: Clusters, threshold: float) -> list[str]:
+    """The result in sentences."""
+    in_groups = sum(one.size for one in clusters.found)
+    said = [
+        f"{len(backlog.open_rows):,} of {len(backlog.reports):,} reports are open; {in_groups:,} of them are in"
+        f" {len(clusters.found):,} groups, in which every two reports belong together with a probability of"
+        f" {threshold:.0%} or more."
+    ]
+    if backlog.model.has_default_confidence:
+        said.append(UNMEASURED)
+    return said
+
+
+def left_out(backlog: Backlog, clusters: Clusters) -> list[str]:
+    """What is not in the clusters, in sentences."""
+    counts = {
+        "pairs with a closed report, left out: {:,} (gedbd search shows them)": clusters.num_closed,
+        "pairs that people have rejected, left out: {:,}": clusters.num_rejected,
+        "pairs of open reports in no group because a third report is like one of the two only: {:,}": (
+            clusters.num_apart
+        ),
+        "reports whose state the tracker does not say: {:,}, counted as open": backlog.num_unknown,
+    }
+    return [text.format(count) for text, count in counts.items() if count]
+
+
+def write_page(folder: Path, backlog: Backlog, table: pd.DataFrame, summary: str, threshold: float) -> Path:
+    """Writes the page into the index folder and returns its path."""
+    out = folder / CLUSTERS
+    out.mkdir(0o700, exist_ok=True)
+    shown = os.path.relpath(folder)
+    command = f"gedbd clusters index={shlex.quote(shown)} file={JUDGEMENTS}"
+    table = table.copy()
+    table.insert(0, VERDICT, "")
+    text = CLUSTERS_TEXT.format(threshold=threshold, file=JUDGEMENTS, command=command)
+    judging = Judging(f"gedbd clusters {backlog.name}", JUDGEMENTS, "the current folder", command)
+    return write_report(
+        out,
+        f"Open reports that are probably the same: {backlog.name}",
+        summary,
+        [Section("Groups", text, [table], asks_verdicts=True)],
+        command=f"gedbd clusters index={shlex.quote(shown)} threshold={threshold:g}",
+        date=datetime.now().astimezone(),
+        judging=judging if len(table) else None,
+        subject=backlog.name,
+    )
