@@ -1,5 +1,6 @@
 """A run's encoder for others, through its command: the folder is read as a stranger reads it."""
 
+import json
 import os
 import re
 import shutil
@@ -157,8 +158,13 @@ def test_the_code_of_the_card_runs(request, monkeypatch, form):
         (["run=graph", "out=graph"], "out=graph exists and is not an empty folder"),
         (["run=graph", "out=texts"], "out=texts exists and is not an empty folder"),
         (["run=graph", "out=nowhere/new"], "out=nowhere/new cannot be written"),
-        (["run=graph", "out=new", "to=disk"], "to=disk is unknown: choose folder, hub, pairs"),
+        (["run=graph", "out=new", "to=disk"], "to=disk is unknown: choose folder, hub, pairs, beir"),
         (["run=graph", "to=pairs"], "out= is required, for example: out=my-pairs"),
+        (["run=graph", "to=beir"], "out= is required, for example: out=my-beir"),
+        (["run=graph", "to=beir", "out=texts"], "out=texts exists and is not an empty folder"),
+        (["run=graph", "to=beir", "out=new", "queries=later"], "queries=later: run=graph has the protocols earlier"),
+        (["run=graph", "to=pairs", "out=new", "queries=earlier"], "queries=earlier is used only with to=beir"),
+        (["run=changed", "to=beir", "out=new"], "the corpus small has changed since the run was trained"),
         (["run=graph", "to=pairs", "out=texts"], "out=texts exists and is not an empty folder"),
         (["run=unscored", "to=pairs", "out=new"], "run=unscored has scored no pairs: finish it, or give a run of"),
         (["run=changed", "to=pairs", "out=new"], "the corpus small has changed since the run was trained"),
@@ -246,6 +252,45 @@ def test_vectors_rank_the_exported_queries_as_the_run_did(graph_run, pairs):
         best = pd.Series(vectors[found.index] @ vectors[row_of[query]]).groupby(found["group"]).max()
         assert relevant[query] == set(found["id"][found["group"] == group[query]])
         assert ranks[query] == pytest.approx((best > best[group[query]] + 1e-6).sum() + 1, abs=1)
+
+
+@pytest.fixture(scope="module")
+def beir(home, graph_run):
+    """The queries of the run with a graph in BEIR's format."""
+    home[1](gedbd.commands.export, "run=graph", "to=beir", "out=beir", "queries=earlier")
+    return home[0] / "beir"
+
+
+def test_beir_reads_the_exported_queries(beir, pairs):
+    reader = pytest.importorskip("beir.datasets.data_loader", reason="pip install beir")
+    reports, queries, relevant = (
+        pd.read_parquet(pairs / f"{name}.parquet") for name in ("reports", "queries", "relevant")
+    )
+    for split, part in (("dev", "val"), ("test", "test")):
+        corpus, asked, qrels = reader.GenericDataLoader(str(beir)).load(split)
+        assert list(corpus) == reports["id"].tolist()
+        assert [one["title"] for one in corpus.values()] == reports["title"].tolist()
+        own = queries[(queries["part"] == part) & (queries["protocol"] == "earlier")]
+        assert set(asked) == set(own["id"])
+        found = relevant[(relevant["part"] == part) & (relevant["protocol"] == "earlier")]
+        wanted = found.groupby("id")["relevant"].agg(set).to_dict()
+        assert {query: set(documents) for query, documents in qrels.items()} == wanted
+
+
+def test_the_candidates_of_a_query_came_in_before_it(beir, monkeypatch):
+    monkeypatch.chdir(beir)
+    ids, queries = (
+        [json.loads(line)["_id"] for line in Path(name).read_text(encoding="utf-8").splitlines()]
+        for name in ("corpus.jsonl", "queries.jsonl")
+    )
+    text = Path("README.md").read_text()
+    asked = pd.read_csv("candidates/test.tsv", sep="\t", dtype=str)["query-id"].tolist()
+    names = {"results": {query: dict.fromkeys(ids, 1.0) for query in asked}}
+    exec(re.search(r"```python\n(.*?)```", text, flags=re.DOTALL)[1], names)
+    for query, found in names["results"].items():
+        assert list(found) == ids[: ids.index(query)]
+    assert set(asked) <= set(queries)
+    assert "protocol\n  `earlier`: " in text
 
 
 @pytest.mark.slow  # three commands; tests/encoders/test_hub_repository.py is quick

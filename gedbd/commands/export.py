@@ -9,7 +9,7 @@ from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.saved_options import check_run_folder
 from gedbd.io.console import open_console, print_line, print_next_step, print_path
 
-DESTINATIONS = ("folder", "hub", "pairs")
+DESTINATIONS = ("folder", "hub", "pairs", "beir")
 
 
 @command("export")
@@ -18,29 +18,36 @@ def main(cfg: DictConfig) -> None:
     if cfg.to not in DESTINATIONS:
         raise ValueError(f"to={cfg.to} is unknown: choose {', '.join(DESTINATIONS)}")
     if cfg.to != "hub" and cfg.out is None:
-        raise ValueError(f"out= is required, for example: out=my-{'pairs' if cfg.to == 'pairs' else 'model'}")
+        raise ValueError(f"out= is required, for example: out=my-{'model' if cfg.to == 'folder' else cfg.to}")
     if cfg.to == "hub" and cfg.repo is None:
         raise ValueError("repo= is required with to=hub, for example: repo=OWNER/NAME")
     if cfg.to != "hub" and cfg.repo is not None:
         raise ValueError(f"repo={cfg.repo} is used only with to=hub: add to=hub")
+    if cfg.to != "beir" and cfg.queries is not None:
+        raise ValueError(f"queries={cfg.queries} is used only with to=beir: add to=beir")
     check_run_folder(Path(cfg.run))
-    if cfg.to == "pairs":
-        write_pairs(cfg)
+    if cfg.to in ("pairs", "beir"):
+        write_queries(cfg)
     else:
         write_model(cfg)
 
 
-def write_pairs(cfg: DictConfig) -> None:
-    """Writes the pairs and queries of a run."""
+def write_queries(cfg: DictConfig) -> None:
+    """Writes the pairs and queries of a run, or its queries in BEIR's format."""
     with gc_paused():
         from gedbd.encoders.export_formats import check_free
+        from gedbd.experiments.beir_export import export_beir
         from gedbd.experiments.pairs_export import export_pairs
 
     out = Path(cfg.out)
     check_free(out)
     console = open_console()
-    export_pairs(Path(cfg.run), out, console)
-    print_path(console, "reports, pairs, queries and what the run scored; README.md says what is what:", out)
+    if cfg.to == "beir":
+        export_beir(Path(cfg.run), out, cfg.queries, console)
+        print_path(console, "reports, queries, qrels and candidates; README.md says how to use the candidates:", out)
+    else:
+        export_pairs(Path(cfg.run), out, console)
+        print_path(console, "reports, pairs, queries and what the run scored; README.md says what is what:", out)
 
 
 def write_model(cfg: DictConfig) -> None:

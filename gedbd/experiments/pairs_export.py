@@ -97,7 +97,7 @@ def export_pairs(folder: Path, out: Path, console: Console) -> None:
             f"run={folder}: other pairs are drawn now than the run has scored: export with the version of gedbd and the"
             f" feedback that it was made with ({folder}/versions.json)"
         )
-    tables = {"reports": _reports(prepared), "pairs": pairs, "predictions": predictions, **_queries(prepared, ids)}
+    tables = {"reports": _reports(prepared), "pairs": pairs, "predictions": predictions, **query_tables(prepared, ids)}
     if run.queries is not None:
         tables["ranks"] = run.queries[["protocol", "part", "method", "id", "rank"]]
     with whole_folder(out) as fresh:
@@ -107,13 +107,18 @@ def export_pairs(folder: Path, out: Path, console: Console) -> None:
     print_line(console, ", ".join(f"{name} {len(table):,}" for name, table in tables.items()))
 
 
-def _check_has_pairs(run: Run, saved: DictConfig) -> None:
-    """Raises ValueError unless a run is finished and has scored pairs that ``prepare_corpus`` draws."""
+def check_has_queries(run: Run, saved: DictConfig) -> None:
+    """Raises ValueError unless a run has the options from which ``prepare_corpus`` draws pairs and queries."""
     absent = [name for name in SECTIONS if name not in saved]
     if absent:
         raise ValueError(
             f"run={run.folder}: it has drawn no pairs (no section {absent[0]}): give a run of another task"
         )
+
+
+def _check_has_pairs(run: Run, saved: DictConfig) -> None:
+    """Raises ValueError unless a run is finished and has scored pairs that ``prepare_corpus`` draws."""
+    check_has_queries(run, saved)
     if not (run.folder / PREDICTIONS).is_file():
         raise ValueError(f"run={run.folder} has scored no pairs: finish it, or give a run of task=duplicates")
 
@@ -126,8 +131,13 @@ def _reports(prepared: PreparedData) -> pd.DataFrame:
     )
 
 
-def _queries(prepared: PreparedData, ids: np.ndarray) -> dict[str, pd.DataFrame]:
-    """The tables ``queries``, ``candidates`` and ``relevant`` of all protocols and parts."""
+def query_tables(prepared: PreparedData, ids: np.ndarray) -> dict[str, pd.DataFrame]:
+    """The tables ``queries``, ``candidates`` and ``relevant`` of all protocols and parts.
+
+    Args:
+        prepared: The reports and queries of a run.
+        ids: ``(N,)`` ids of the reports.
+    """
     found: dict[str, list[pd.DataFrame]] = {"queries": [], "candidates": [], "relevant": []}
     for part, protocols in prepared.queries.items():
         for protocol, task in protocols.items():

@@ -28,7 +28,6 @@ from gedbd.triage.bug_report import (
 from gedbd.triage.explanation import explain
 from gedbd.triage.report_state import State, state_of
 from gedbd.triage.storage.in_memory import InMemoryIndex
-from gedbd.triage.report_state import State, state_of
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.stored_index import StoredIndex
 

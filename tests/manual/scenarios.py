@@ -99,6 +99,17 @@ SCENARIOS = {
     "docs/guides/agents.md": Scenario(
         before=("gedbd index dataset=demo out=my-index",), options={"gedbd index": "encoder=tiny"}, quick=True
     ),
+    "docs/guides/backlog.md": Scenario(
+        before=("gedbd index dataset=demo out=my-index", "gedbd clusters index=my-index threshold=0.01 json=true"),
+        by_hand={
+            # A person gives a verdict on the page and downloads the file.
+            "gedbd clusters index=my-index file=judgements.csv": (
+                "printf 'report,suggested,verdict,date\\n2603,2548,reject,\\n' > judgements.csv"
+            ),
+        },
+        options={"gedbd index": "encoder=tiny"},
+        quick=True,
+    ),
     "docs/guides/localization.md": Scenario(files=(prepared.repository,), quick=True),
     "docs/guides/training.md": Scenario(
         files=(

@@ -95,7 +95,9 @@ def record_verdicts(folder: Path, file: Path) -> list[str]:
         ]
     said = [f"verdicts: {sum(added):,} recorded, {len(added) - sum(added):,} known already"]
     if len(known) < len(judgements.verdicts):
-        said.append(f"verdicts on reports that are not in the index: {len(judgements.verdicts) - len(known):,}, left out")
+        said.append(
+            f"verdicts on reports that are not in the index: {len(judgements.verdicts) - len(known):,}, left out"
+        )
     return said
 
 

@@ -62,7 +62,9 @@ def test_verdicts_of_the_page_become_feedback_and_change_the_groups(run, tmp_pat
     assert "not in the index: 1, left out" in told
     assert "pairs that people have rejected, left out: 1" in told
     table = feedback_table(tmp_path / "my-index")
-    assert table[["issue_id", "candidate", "verdict", "source"]].to_numpy().tolist() == [[other, first, "reject", "web"]]
+    assert table[["issue_id", "candidate", "verdict", "source"]].to_numpy().tolist() == [
+        [other, first, "reject", "web"]
+    ]
     groups = [{report["id"] for report in one["reports"]} for one in document(run, "threshold=0.3")["clusters"]]
     assert not any({first, other} <= one for one in groups)
     assert "0 recorded, 1 known already" in " ".join(run("threshold=0.3", "file=judgements.csv").split())
