@@ -108,13 +108,13 @@ def print_matches(console: Console, report: Report, matches: Sequence[Match], ta
     # The explanation stands below its report: beside it, neither would have the width for long words.
     table = Table(box=SIMPLE_HEAD, leading=1, show_edge=False, pad_edge=False)
     is_any_likely = any(match.probability >= LIKELY for match in matches)
-    if matches and matches[0].probability >= PROBABLE:
+    if matches and matches[0].probability >= PROBABLE and target.status != NOT_MEASURED:
         console.print(_printable(_verdict(matches[0])), highlight=False)
     if is_any_likely:
         table.add_column("probability", justify="right")
     elif matches:
         table.add_column("similarity", justify="right")
-        print_line(console, f"{_nothing_likely(report, target)} The closest:".lstrip())
+        print_line(console, f"{_nothing_likely(report, target)} The closest:")
     table.add_column("report and explanation", overflow="fold")
     for match in matches:
         told = Text("\n").join([_describe(match), _printable(_explain(match))])
@@ -173,7 +173,7 @@ def _nothing_likely(report: Report, target: TargetResult) -> str:
     For a title alone they say little, as they are learnt from whole reports.
     """
     if target.status == NOT_MEASURED:
-        return ""
+        return "Ordered by all that the reports share, of which the similarity of their texts is a part."
     if report.description.strip():
         return f"Nothing is likely to be a duplicate: every probability is below {LIKELY:.0%}."
     return f"Every probability is below {LIKELY:.0%}, but a title alone says little: add a description."

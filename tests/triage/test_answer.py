@@ -89,7 +89,7 @@ def test_probabilities_of_other_trackers_do_not_say_that_nothing_is_likely():
     print_matches(Console(file=stream, width=100), QUERY, [replace(MATCH, probability=0.01)], target)
     assert "very probability" not in stream.getvalue()
     assert "Nothing is likely" not in stream.getvalue()
-    assert "The closest:" in stream.getvalue()
+    assert "Ordered by all that the reports share" in stream.getvalue()
 
 
 def test_a_probable_match_is_named_in_a_sentence():
@@ -98,3 +98,6 @@ def test_a_probable_match_is_named_in_a_sentence():
     assert "Probably the same as 3: same title, 2 days apart." in told
     assert "Probably the same as 3." in shown(MATCH)
     assert "Probably" not in shown(replace(MATCH, probability=0.49))
+    stream = io.StringIO()
+    print_matches(Console(file=stream, width=100), QUERY, [MATCH], TargetResult(0.7, None, "not measured"))
+    assert "Probably" not in stream.getvalue()
