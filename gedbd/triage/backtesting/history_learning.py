@@ -31,7 +31,7 @@ from gedbd.triage.confidence import (
 
 COLUMNS = ("query", "candidate", "right", "rank", *CONFIDENCE_FEATURES)
 # Right best matches. On the validation parts of three trackers, own probabilities became better than the shifted ones
-# at about 40 (Eclipse) and at about 150 (Hadoop, Xamarin): benchmarks/few_duplicates.py.
+# at about 20 (Eclipse), 130 (Xamarin) and above 150 (Hadoop): benchmarks/few_duplicates.py.
 MIN_RIGHT = 50
 
 
