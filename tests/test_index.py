@@ -84,6 +84,13 @@ def test_an_index_follows_its_tracker(run, update):
     assert (best.best.issue_id, best.explanation.terms) == ("1001", ("stripes", "zebra"))
     index.close()
     assert update("followed", "run=tested", *demo()) == (1, 2, 422, 0)
+    ids = DEMO["Issue_id"].tolist()
+    half = demo("half.csv", **dict.fromkeys(ids[:212]))  # 212 of 425 are not most of them
+    assert update("followed", "run=tested", *half) == (0, 0, 213, 212)
+    few = demo("few.csv", **dict.fromkeys(ids[:400]))
+    with pytest.raises(SystemExit, match=r"^error: .*188 of its 213 reports are not in few .* give another out=; to"):
+        update("followed", "run=tested", *few)
+    assert update("followed", "run=tested", "replace=true", *few) == (0, 0, 25, 188)
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
     cfg.dataset.name = cfg.dataset.name or str(cfg.project).rpartition("/")[2]
     options = {name: cfg.get(name) for name in INDEX_OPTIONS}
     before = _marked(folder)
-    changes = update_index(OmegaConf.create({**options, "out": str(folder), "store": None}), console)
+    changes = update_index(OmegaConf.create({**options, "out": str(folder), "store": None, "replace": False}), console)
     counts = {
         "new": changes.added,
         "changed": changes.updated,

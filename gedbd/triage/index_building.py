@@ -41,7 +41,7 @@ from gedbd.triage.storage.stored_model import (
     query_encoder,
     with_stored_boilerplate,
 )
-from gedbd.triage.storage.sync import Changes, Model, synchronise
+from gedbd.triage.storage.sync import Changes, Contents, Model, synchronise
 from gedbd.triage.triage_model import TriageModel, default_model
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ UNREADABLE = (
     "%s: the encoder does not know the script of many reports: of the tokens of a sample of %d, %s are unknown and %s"
     " single letters: choose a multilingual encoder, such as encoder=multilingual_e5_small"
 )
+MIN_MISSING = 10  # stored reports that a corpus lacks: fewer are not asked about
+MAX_MISSING = 0.5  # share of the stored reports
 UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
 log = logging.getLogger("gedbd")
 
@@ -78,7 +80,9 @@ class IndexModel(NamedTuple):
     given: GivenEncoder | None = None
 
 
-def store_corpus(out: Path, corpus: Corpus, index_model: IndexModel, tell: Callable[[str], None]) -> Changes:
+def store_corpus(
+    out: Path, corpus: Corpus, index_model: IndexModel, tell: Callable[[str], None], replace: bool = True
+) -> Changes:
     """Brings an index to the state of a corpus; with another model than before, every report is encoded again.
 
     Args:
@@ -86,16 +90,17 @@ def store_corpus(out: Path, corpus: Corpus, index_model: IndexModel, tell: Calla
         corpus: All reports.
         index_model: LoadedEncoder and triage model.
         tell: Receives warnings.
+        replace: Whether the corpus may be of another tracker, see ``check_same_tracker``.
 
     Raises:
-        ValueError: If another process is storing a corpus in this index.
+        ValueError: If another process is storing a corpus in this index, or the corpus seems to be another tracker's.
     """
     out.mkdir(0o700, parents=True, exist_ok=True)
     with (
         sole_process(out / LOCK, f"{out}: the index is updated with a corpus"),
         closing(IndexStore(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store,
     ):
-        changes = _update_store(store, corpus, index_model)
+        changes = _update_store(store, corpus, index_model, replace)
     try:
         compact(out / FILE)
     except OSError as error:
@@ -103,24 +108,39 @@ def store_corpus(out: Path, corpus: Corpus, index_model: IndexModel, tell: Calla
     return changes
 
 
-def store_shared_corpus(url: str, corpus: Corpus, index_model: IndexModel) -> Changes:
+def store_shared_corpus(url: str, corpus: Corpus, index_model: IndexModel, replace: bool = True) -> Changes:
     """Does so with an index on a server.
 
     Args:
         url: The address, ``postgresql://user@host:port/database``.
         corpus: All reports.
         index_model: LoadedEncoder and triage model.
+        replace: See ``store_corpus``.
 
     Raises:
-        ValueError: If the server cannot be used, or another process is storing a corpus in this index.
+        ValueError: If the server cannot be used, another process is storing a corpus in this index, or the corpus seems
+            to be another tracker's.
     """
     with closing(PostgresStore(url, timeout_s=UPDATE_TIMEOUT_S)) as store, store.sole_builder():
-        changes = _update_store(store, corpus, index_model)
+        changes = _update_store(store, corpus, index_model, replace)
         store.tidy()
     return changes
 
 
-def _update_store(store: ReportStore, corpus: Corpus, index_model: IndexModel) -> Changes:
+def check_same_tracker(store: ReportStore, corpus: Corpus) -> None:
+    """Raises ValueError if most stored reports are not in the corpus: it seems to be another tracker's, or a part."""
+    stored = Contents.of(store).reports.keys()
+    missing = len(stored - set(corpus.reports["id"]))
+    if missing >= MIN_MISSING and missing > MAX_MISSING * len(stored):
+        raise ValueError(
+            f"{store.path}: {missing:,} of its {len(stored):,} reports are not in {corpus.name} and would be deleted:"
+            " for another tracker, give another out=; to go on, set replace=true"
+        )
+
+
+def _update_store(store: ReportStore, corpus: Corpus, index_model: IndexModel, replace: bool) -> Changes:
+    if not replace:
+        check_same_tracker(store, corpus)
     settings = index_model.settings.copy()
     # The index stores a reference instead of this machine's folder, and can be opened on another one.
     if "cache_dir" in settings.backend:
@@ -235,8 +255,8 @@ def update_index(cfg: DictConfig, console: Console) -> Changes:
     settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "backend": backend})
     model = IndexModel(settings, matching, weights, cfg.cache_dir)
     if cfg.store:
-        return store_shared_corpus(cfg.store, corpus, model)
-    return store_corpus(out, corpus, model, partial(print_line, console))
+        return store_shared_corpus(cfg.store, corpus, model, cfg.replace)
+    return store_corpus(out, corpus, model, partial(print_line, console), cfg.replace)
 
 
 def chosen_model(cfg: DictConfig) -> tuple[DictConfig, TriageModel, Path | None]:
