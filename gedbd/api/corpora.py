@@ -110,6 +110,7 @@ def _format_of(source: str) -> str:
     """The format of a file or folder, from its name and its first record."""
     if source in choices("dataset") and not _has_path(source):
         return source
+    from gedbd.corpora.readers.csv_file import is_of_jira, read_header
     from gedbd.corpora.readers.export_pages import JSON_KINDS, kind_of, read_pages, read_records, recognise
 
     path = Path(source).expanduser()
@@ -117,7 +118,7 @@ def _format_of(source: str) -> str:
         own = [name for name in choices("dataset") if not _has_path(name)]
         raise ValueError(f"{source}: no such file or folder, and not one of the known corpora: {', '.join(own)}")
     if path.is_file() and kind_of(path) == "csv":
-        return "csv"
+        return "jira" if is_of_jira(read_header(path)) else "csv"
     if path.is_file() and kind_of(path) == "xml":
         return "jira"
     if path.is_file() and kind_of(path) not in JSON_KINDS:

@@ -66,3 +66,16 @@ def test_mistakes_are_said_in_one_line(source, options, line):
     with pytest.raises(ValueError, match=line) as caught:
         gedbd.load_corpus(source, **options)
     assert "\n" not in str(caught.value)
+
+
+def test_the_csv_export_of_jira_is_recognised(tmp_path):
+    file = tmp_path / "search.csv"
+    file.write_text(
+        "Summary,Issue key,Created,Description,Outward issue link (Duplicate),Outward issue link (Duplicate)\n"
+        "Crash on start,A-1,14/Jul/11 6:08 AM,It stops.,,\nCrash again,A-2,15/Jul/11 6:08 AM,It stops too.,A-1,\n"
+    )
+    corpus = gedbd.load_corpus(file)
+    assert corpus.reports["id"].tolist() == ["A-1", "A-2"]
+    assert corpus.group.tolist() == [0, 0]
+    with pytest.raises(ValueError, match=r"search.csv: this looks like a jira export: set dataset=jira"):
+        gedbd.load_corpus(file, "csv")

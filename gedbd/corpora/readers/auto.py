@@ -10,11 +10,10 @@ from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.readers.csv_file import read_header
+from gedbd.corpora.readers.csv_file import is_of_jira, read_header
 from gedbd.corpora.readers.export_pages import JSON_KINDS, kind_of, read_pages, read_records, recognise
 from gedbd.io.files import IN_PACKAGE, locate
 
-JIRA_COLUMNS = {"issue key", "summary"}
 MIN_COLUMNS = 4  # of a format that a file has at least; fewer have the names of others by chance
 TABLES = ("csv", "tsv", "txt")
 # Names of columns, lower-cased, that tell their field where no format of ``conf/dataset`` fits.
@@ -104,7 +103,7 @@ def recognised(place: Path, given: Mapping[str, str]) -> tuple[str, DictConfig]:
         tracker = "jira" if kind == "xml" else _tracker_of(place)
     else:
         header = read_header(place)
-        tracker = "jira" if {column.lower() for column in header} >= JIRA_COLUMNS else ""
+        tracker = "jira" if is_of_jira(header) else ""
         if not tracker:
             return _table_of(place, header, given)
     if not tracker:
@@ -142,7 +141,7 @@ def _table_of(place: Path, header: list[str], given: Mapping[str, str]) -> tuple
     lacking = [field for field in ("id", "title") if given.get(field, cfg.columns[field]) not in held]
     if lacking:
         raise ValueError(
-            f"{place}: no column is named like an {lacking[0]}; the columns are {', '.join(header)[:300]}: set"
+            f"{place}: no column is named like {lacking[0]}; the columns are {', '.join(header)[:300]}: set"
             f" dataset.columns.{lacking[0]}= to one of them"
         )
     return best, cfg

@@ -11,7 +11,7 @@ import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from io import BufferedReader, BytesIO, TextIOWrapper
@@ -25,6 +25,7 @@ from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS, RESOLVED_AT
 from gedbd.io.unpacking import LimitedStream, UnpackLimit
 
 HEAD_BYTES = 1 << 16
+JIRA_COLUMNS = {"issue key", "summary"}
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 MARKS = (  # byte order marks; UTF-32 comes before UTF-16, whose mark is a prefix of its mark
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -166,6 +167,11 @@ class Dialect(NamedTuple):
     names_separator: bool = False
 
 
+def is_of_jira(header: Iterable[str]) -> bool:
+    """Whether the columns are those of Jira's CSV export, some of which occur several times."""
+    return {column.lower() for column in header} >= JIRA_COLUMNS
+
+
 def read_rows(stream: IO[bytes], path: Path, dialect: Dialect) -> tuple[pd.DataFrame, list[Place]]:
     """Read the records below the header.
 
@@ -183,6 +189,8 @@ def read_rows(stream: IO[bytes], path: Path, dialect: Dialect) -> tuple[pd.DataF
     if header[0].startswith(("{", "[")):
         raise ValueError(f"{path}: looks like JSON, not CSV: set dataset= to github, gitlab, jira or bugzilla")
     doubled = [column for column, count in Counter(header).items() if count > 1]
+    if doubled and is_of_jira(header):
+        raise ValueError(f"{path}: this looks like a jira export: set dataset=jira")
     if doubled:
         raise ValueError(f"{path}, row 1: the column {doubled[0]!r} occurs twice; rename one of them")
     tables: list[pd.DataFrame] = []
