@@ -1,6 +1,7 @@
 """The command: what it refuses, and one event without a server."""
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,17 @@ def serve(tmp_path, monkeypatch):
 def test_what_makes_no_sense_is_refused(serve, options, message):
     with pytest.raises(SystemExit, match=f"^error: {message}"):
         serve(*options)
+
+
+def test_a_port_in_use_is_refused(serve):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(
+            SystemExit, match=rf"^error: host=127.0.0.1 port={port}: cannot listen there .* another port=,"
+        ):
+            serve(f"port={port}")
 
 
 def test_what_is_not_installed_is_named(serve, monkeypatch):

@@ -22,13 +22,14 @@ LOCK_FILE = "serve.lock"
 @command("serve")
 def main(cfg: DictConfig) -> None:
     """Opens the index and listens, or handles one event from a file."""
-    from gedbd.service.server import check_installed, check_proxy, read_secret, read_token
+    from gedbd.service.server import check_address, check_installed, check_proxy, read_secret, read_token
 
     check_installed()
     limits = instantiate(cfg.connections)
     token = read_token(cfg.token_env, cfg.host, cfg.allow_open or cfg.event is not None)
     if cfg.event is None:
         check_proxy(cfg.host, cfg.proxy)
+        check_address(cfg.host, cfg.port)
     secret = None if cfg.event is not None else read_secret(cfg.webhook.secret_env)
     folder = Path(service_folder(cfg))
     # Two processes would both post the comments of one file, and an older event could overwrite a later one.

@@ -62,6 +62,11 @@ def composition_line(error: Exception, words: Sequence[str], names: Sequence[str
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         return _unknown_choice(error.missing_cfg_file, error.options or ())
     if isinstance(error, OverrideParseException):
+        if "=" not in str(error.override):
+            return (
+                f"{error.override} is no option=value: a file of reports is dataset.path={error.override}; put quotes"
+                " around an option whose value has blanks, such as 'dataset.columns.id=Issue key'"
+            )
         return (
             f"{error.override} cannot be parsed as option=value: close all brackets and quotes, and write a value with"
             " special characters as 'option=\"value\"'"

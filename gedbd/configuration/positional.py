@@ -1,7 +1,8 @@
 """Arguments that are no options: text, which Hydra must not read as options, paths, and folders of options."""
 
 import re
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from omegaconf import OmegaConf
@@ -199,7 +200,7 @@ def option_names(config_file: Path) -> set[str]:
     return names - {"defaults", "hydra"}
 
 
-def _is_option(word: str, option: str, names: Container[str]) -> bool:
+def _is_option(word: str, option: str, names: Collection[str]) -> bool:
     """Whether a word is an option of the command. Raises ValueError if it could be text as well."""
     if word in FLAGS:
         return True
@@ -219,9 +220,9 @@ def _is_option(word: str, option: str, names: Container[str]) -> bool:
             f" option, end the command line with --, or write {name}=\"'{value}'\""
         )
     if not known and not has_blank:
-        raise ValueError(
-            f"unknown option {name}: --help lists all options; to search for {word}, write -- before the text"
-        )
+        near = get_close_matches(name, list(names), n=1)
+        hint = f"did you mean {near[0]}?" if near else "--help lists all options."
+        raise ValueError(f"unknown option {name}: {hint} To search for {word}, write -- before the text")
     return False
 
 

@@ -5,6 +5,7 @@ import errno
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -117,6 +118,20 @@ def check_proxy(host: str, proxy: bool) -> None:
             f"host={host} can be reached from other machines, whose slow connections only a buffering proxy bounds:"
             " listen on 127.0.0.1 behind one, or say with proxy=true that there is one"
         )
+
+
+def check_address(host: str, port: int) -> None:
+    """Raises ValueError if nobody can listen on an address, before the index is opened."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(address)
+    except OSError as error:
+        raise ValueError(
+            f"host={host} port={port}: cannot listen there ({error.strerror or error}): choose another port=, or 0 for"
+            " a free one"
+        ) from error
 
 
 def is_loopback(host: str) -> bool:

@@ -67,7 +67,7 @@ def test_random_text_after_two_dashes_arrives_as_it_is():
         ("file=/etc/passwd is readable", "could be an option or part of the text"),
         ("file=${oc.env:HOME}", "could be an option or part of the text"),
         ("hydra.searchpath=[file:///tmp/evil]", "unknown option hydra.searchpath"),
-        ("topk=3", "unknown option topk: --help lists all options; to search for topk=3, write -- before the text"),
+        ("topk=3", "unknown option topk: did you mean top_k? To search for topk=3, write -- before the text"),
     ],
 )
 def test_what_could_be_either_is_refused(word, message):
