@@ -71,7 +71,7 @@ def test_a_backtest_leaves_tables_and_a_page(finished):
     page = (folder / "report.html").read_text()
     assert all(title in page for title in ("Which precision targets are met?", "Right and wrong suggestions"))
     assert "85 reports were replayed in chronological order, 39 of them" in " ".join(told.split())
-    assert "probabilities on test: calibration error 0." in told
+    assert "probabilities on test, without unknown matches: calibration error 0." in told
     assert "\n  gedbd index run=out out=my-index\n" in told
     made = "gedbd backtest dataset=demo encoder=tiny target_precision=0.3"
     assert f'<pre class="command">{made} fill=numbers.md ' in page

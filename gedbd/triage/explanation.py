@@ -23,14 +23,14 @@ MOST_FREQUENT_SHARE = 0.001  # of all reports, likewise in a large one
 MAX_LINE_CELLS = 70
 MIN_SHARE = 0.05  # of all that was added to a score
 SAME_FIELDS = ("same product", "same component", "same version", "same priority")
-NO_LIKENESS = {"days", "group size", "open"}
+NO_LIKENESS = {"days", "group size"}
+MAX_DAYS = 7  # reports that are further apart are no more alike for it
 FAMILIES = {
     "title": ("title", "same title", "report title"),
     "text": ("text", "report text", "dense", "sum"),
     "identifiers": ("identifiers", "query identifiers"),
     "days": ("days", "reports since", "reports of component since"),
     "group size": ("group size",),
-    "open": ("open",),
     **{name: (name,) for name in SAME_FIELDS},
 }
 FIELDS = ("product", "component", "version", "os", "priority")
@@ -207,7 +207,7 @@ def reasons(
     """Short phrases: a rare line about an error that both reports have, then the family that added most, and so on.
 
     A family that added nothing, or about which there is no fact to state, such as another component, is left out. What
-    is no sign that two reports are alike, such as a candidate that is open, is no reason by itself.
+    is no sign that two reports are alike, such as a large group, is no reason by itself.
 
     Args:
         added: What each feature added to the score of a candidate, see ``ReportRanker.contributions``.
@@ -255,17 +255,15 @@ def _phrase(family: str, values: Mapping[str, float], identifiers: Sequence[str]
     if family == "group size":
         size = round(float(np.exp(values["group size"])))
         return f"a group of {size} reports" if size > 1 else ""
-    if family == "open":
-        return "still open" if values["open"] == 1 else ""
     return "similar text"
 
 
 def _days(logarithm: float) -> str:
     """How far two reports are apart, from log(1 + days)."""
-    if np.isnan(logarithm):
-        return ""
     days = float(np.expm1(logarithm))
+    if np.isnan(days) or round(days) > MAX_DAYS:
+        return ""
     if days < 1:
         return "less than a day apart"
     count = round(days)
-    return f"{count:,} day{'s' if count > 1 else ''} apart"
+    return f"{count} day{'s' if count > 1 else ''} apart"

@@ -446,15 +446,6 @@ def test_a_report_is_updated_if_it_is_resolved_or_reopened(index):
     assert np.isnan(index._current.state.memory.store["resolved"]).all()
 
 
-def test_the_reason_names_open_reports(index):
-    day = datetime(2024, 2, 1, tzinfo=UTC)
-    index.add([some_report(number, resolved_at=day) for number in range(20) if number != 9])
-    for number, told in ((9, True), (8, False)):
-        (best, *_) = index.search(text_of(number, created_at=day + timedelta(days=1)))
-        assert best.best.issue_id == str(number)
-        assert ("still open" in best.explanation.reasons) == told
-
-
 def test_the_template_of_a_tracker_is_left_out_of_what_is_searched_and_stored(tmp_path, reader):
     reports = [some_report(number) for number in range(9)]
     corpus = as_corpus(reports, np.arange(9))

@@ -113,6 +113,10 @@ def run_backtest(
     def tell(warning: str) -> None:
         print_line(console, f"{corpus.name}: {warning}")
 
+    steps = (
+        f"encodes {len(corpus):,} reports, trains rankers, then replays up to {cfg.max_replayed:,} reports of each part"
+    )
+    print_line(console, f"{corpus.name}: {steps}, which takes longest")
     backtest = measure_history(cfg, corpus, parts, weights, partial(encode_corpus, cfg, corpus), tell)
     page, warning = keep_backtest(folder, cfg, corpus, backtest, shlex.join(["gedbd", *command]))
     if cfg.fill:
@@ -121,7 +125,7 @@ def run_backtest(
     print_targets(console, backtest.tables["targets"])
     print_line(console, f"{summary(backtest)} {unknown_sentence(backtest)}".rstrip())
     quality = f"calibration error {backtest.calibration_error:.4f}, average precision {backtest.average_precision:.3f}"
-    print_line(console, f"probabilities on test: {quality}")
+    print_line(console, f"probabilities on test, without unknown matches: {quality}")
     print_next_step(console, *next_step(backtest.matching, os.path.relpath(folder)))
     record_backtest(folder, corpus.name, page, backtest)
     if warning:
