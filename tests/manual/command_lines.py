@@ -82,7 +82,8 @@ def run_in_bash(line: str) -> str:
 def ask_service(line: str) -> None:
     """Runs a line that asks the service of the manual's index for JSON."""
     with service(["gedbd", "serve", "index=my-index", "port=0"]) as address:
-        assert json.loads(run_in_bash(line.replace(SHOWN_ADDRESS, address)))["matches"]
+        answer = json.loads(run_in_bash(line.replace(SHOWN_ADDRESS, address)))
+    assert answer.get("matches") or answer.get("recorded")
 
 
 @contextmanager
