@@ -1,4 +1,4 @@
-"""The queries of a run as a BEIR folder, which the readers of BEIR and MTEB load, with the candidates of each query."""
+"""The queries of a run as a BEIR folder, which the reader of BEIR loads, with the candidates of each query."""
 
 import json
 from collections.abc import Iterable, Mapping
