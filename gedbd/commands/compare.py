@@ -18,6 +18,8 @@ def main(cfg: DictConfig) -> None:
     from gedbd.io.command_output import print_table
     from gedbd.io.table_files import write_csv
 
+    if cfg.out and Path(cfg.out).suffix != ".csv":
+        raise ValueError(f"out={cfg.out}: the table is written as CSV: choose a name that ends in .csv")
     first = find_runs([Path(cfg.run)])
     second = find_runs([Path(cfg.against)])
     outdated = [*first.outdated, *second.outdated]

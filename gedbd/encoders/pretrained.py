@@ -24,6 +24,7 @@ from gedbd.configuration.locations import CONF_DIR
 from gedbd.encoders.text_encoder import position_offset
 
 USUAL_MAX_TOKENS = 256  # of a model whose files name no length; a CPU's time grows with it
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
 HUB_TIMEOUT_S = 5
 KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 PROJECTED = ("Transformer", "Pooling", "Dense")  # the modules of an exported encoder, before Normalize
@@ -58,6 +59,11 @@ def load_pretrained(
     source = _packaged_weights(package, sha256) or model
     if _is_path(source) and not Path(source).is_dir():
         raise ValueError(f"encoder={name}: encoder.model={source}: there is no such folder")
+    if Path(source).is_dir() and not _has_tokenizer(Path(source)):
+        # transformers would make a tokenizer without words, to which every word is unknown.
+        raise ValueError(
+            f"encoder={name}: {source} has no tokenizer: save it there with tokenizer.save_pretrained({str(source)!r})"
+        )
 
     def read(local: bool) -> tuple[Any, PreTrainedTokenizerBase, SavedProjection | None]:
         return *read_backbone(source, local), read_projection(source, local)
@@ -80,6 +86,11 @@ def load_pretrained(
     if limit is not None and max_tokens > limit:
         raise ValueError(f"encoder.max_tokens={max_tokens} is more than the {limit} that {source} supports")
     return backbone, tokenizer, projection
+
+
+def _has_tokenizer(folder: Path) -> bool:
+    """Whether a folder holds the words of a tokenizer, in one of the formats of transformers."""
+    return any((folder / file).is_file() for file in TOKENIZER_FILES) or any(folder.glob("*.model"))
 
 
 def problem_of(error: Exception) -> str:

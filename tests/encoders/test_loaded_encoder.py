@@ -80,8 +80,17 @@ def test_a_missing_model_is_named_with_what_to_do(tmp_path, inside):
     if inside == "tokenizer only":
         folder.mkdir()
         (folder / "config.json").write_text('{"model_type": "bert"}')
+        (folder / "vocab.txt").write_text("[UNK]\n")
     told = rf"cannot load {folder}: .*set encoder.model=<folder>" if folder.is_dir() else "there is no such folder"
     with pytest.raises(ValueError, match=f"encoder=mine: .*{told}"):
+        load_encoder("mine", str(folder), "cls", 4, 8)
+
+
+def test_a_folder_without_a_tokenizer_is_refused(tmp_path):
+    folder = save_small_model(tmp_path, "bert")
+    for file in ("tokenizer.json", "vocab.txt"):
+        (folder / file).unlink(missing_ok=True)
+    with pytest.raises(ValueError, match=r"^encoder=mine: .* has no tokenizer: save it there with tokenizer.save_pre"):
         load_encoder("mine", str(folder), "cls", 4, 8)
 
 
