@@ -118,7 +118,8 @@ def test_sigterm_ends_the_process(tmp_path, hub, monkeypatch):
     monkeypatch.setenv("GITHUB_WEBHOOK_SECRET", SECRET)
     monkeypatch.setenv("GITHUB_TOKEN", "t0ken")
     times = ["webhook.timeout_s=600", "webhook.deadline_s=600"]  # a tenth of them is waited for the end
-    with served(tmp_path, *times, f"webhook.api_url={hub.url}", f"webhook.repository={REPOSITORY}") as service:
+    github = [f"webhook.api_url={hub.url}", f"webhook.repository={REPOSITORY}", "webhook.suggest=comment"]
+    with served(tmp_path, *times, *github) as service:
         for number in range(100, 145):
             deliver(f"http://127.0.0.1:{service.port}", number)
         until(lambda: hub.asked)
