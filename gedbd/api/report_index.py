@@ -94,6 +94,7 @@ class Index:
         encoder: AnyEncoder | None = None,
         *,
         backtest: "BacktestResult | str | Path | None" = None,
+        replace: bool = False,
     ) -> "Index":
         """Brings the index in a folder to the state of a corpus, and opens it; it is created if absent.
 
@@ -106,21 +107,28 @@ class Index:
             backtest: A result of ``backtest``, or the folder that it or ``gedbd backtest`` left: its encoder, ranker,
                 probabilities and threshold. Without one, the ranker that comes with gedbd is used, and
                 ``suggest_from`` is None.
+            replace: Whether stored reports that the corpus lacks are deleted also if they are most of the index, as
+                when it is the index of another tracker.
 
         Raises:
-            ValueError: If the folder or an option does not fit.
+            ValueError: If most stored reports would be deleted without ``replace``, or the folder or an option does not fit.
             OSError: If it cannot be written.
         """
-        from gedbd.triage.index_building import store_corpus, store_shared_corpus
+        from gedbd.triage.index_building import MostDeletedError, store_corpus, store_shared_corpus
 
         with long_call():
             if not is_server(path) and Path(path).exists() and not Path(path).is_dir():
                 raise ValueError(f"{path} is a file: give a new or existing folder")
             model = index_model(encoder, backtest)
-            if is_server(path):
-                changes = store_shared_corpus(path, corpus, model)
-            else:
-                changes = store_corpus(Path(path), corpus, model, log.warning)
+            try:
+                if is_server(path):
+                    changes = store_shared_corpus(path, corpus, model, replace)
+                else:
+                    changes = store_corpus(Path(path), corpus, model, log.warning, replace)
+            except MostDeletedError as error:
+                raise ValueError(
+                    f"{error}: for another tracker, give another path; to go on, set replace=True"
+                ) from error
         given = None if model.given is None else model.given.given
         index = cls(path, given, cache_dir=model.cache_dir)
         index.changes = changes

@@ -15,7 +15,7 @@ from gedbd.io.console import QUIET, is_quiet, open_console, print_line, verbosit
 from gedbd.io.locks import sole_process
 from gedbd.triage.storage.index_folder import FILE, SYNC_LOCK, TRACKER
 
-INDEX_OPTIONS = ("dataset", "encoder", "text", "backend", "run", "cache_dir")
+INDEX_OPTIONS = ("dataset", "encoder", "text", "backend", "run", "cache_dir", "replace")
 
 
 @command("sync", with_remembered_options)
@@ -37,7 +37,7 @@ def main(cfg: DictConfig) -> None:
 def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
     """Fetches, then updates the index; returns numbers of reports."""
     from gedbd.corpora.clients.tracker_fetch import fetch_tracker
-    from gedbd.triage.index_building import update_index
+    from gedbd.triage.index_building import MostDeletedError, update_index
 
     console = open_console(quiet=is_quiet())
     repository = opened_repository(cfg)
@@ -49,7 +49,10 @@ def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
     cfg.dataset.name = cfg.dataset.name or str(cfg.project).rpartition("/")[2]
     options = {name: cfg.get(name) for name in INDEX_OPTIONS}
     before = _marked(folder)
-    changes = update_index(OmegaConf.create({**options, "out": str(folder), "store": None, "replace": False}), console)
+    try:
+        changes = update_index(OmegaConf.create({**options, "out": str(folder), "store": None}), console)
+    except MostDeletedError as error:
+        raise ValueError(f"{error}: for another tracker, give another index=; to go on, set replace=true") from error
     counts = {
         "new": changes.added,
         "changed": changes.updated,

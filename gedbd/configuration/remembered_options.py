@@ -20,7 +20,7 @@ from gedbd.io.files import cache_folder, read_object, write_text
 FILE = "sync.json"
 KEY = "sync.key"
 KEY_BYTES = 32
-OF_ONE_CALL = {"index", "json", "quiet"}
+OF_ONE_CALL = {"index", "json", "quiet", "replace"}
 INDEX = "index="
 REPOSITORY_PATHS = ("repo", "locate_run")
 

@@ -62,6 +62,10 @@ UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
 log = logging.getLogger("gedbd")
 
 
+class MostDeletedError(ValueError):
+    """A corpus lacks most of the stored reports, as that of another tracker does; nothing was changed."""
+
+
 class IndexModel(NamedTuple):
     """What an index is built with.
 
@@ -81,7 +85,7 @@ class IndexModel(NamedTuple):
 
 
 def store_corpus(
-    out: Path, corpus: Corpus, index_model: IndexModel, tell: Callable[[str], None], replace: bool = True
+    out: Path, corpus: Corpus, index_model: IndexModel, tell: Callable[[str], None], replace: bool
 ) -> Changes:
     """Brings an index to the state of a corpus; with another model than before, every report is encoded again.
 
@@ -93,7 +97,8 @@ def store_corpus(
         replace: Whether the corpus may be of another tracker, see ``check_same_tracker``.
 
     Raises:
-        ValueError: If another process is storing a corpus in this index, or the corpus seems to be another tracker's.
+        MostDeletedError: If the corpus seems to be another tracker's.
+        ValueError: If another process is storing a corpus in this index.
     """
     out.mkdir(0o700, parents=True, exist_ok=True)
     with (
@@ -108,7 +113,7 @@ def store_corpus(
     return changes
 
 
-def store_shared_corpus(url: str, corpus: Corpus, index_model: IndexModel, replace: bool = True) -> Changes:
+def store_shared_corpus(url: str, corpus: Corpus, index_model: IndexModel, replace: bool) -> Changes:
     """Does so with an index on a server.
 
     Args:
@@ -118,8 +123,8 @@ def store_shared_corpus(url: str, corpus: Corpus, index_model: IndexModel, repla
         replace: See ``store_corpus``.
 
     Raises:
-        ValueError: If the server cannot be used, another process is storing a corpus in this index, or the corpus seems
-            to be another tracker's.
+        MostDeletedError: See ``store_corpus``.
+        ValueError: If the server cannot be used, or another process is storing a corpus in this index.
     """
     with closing(PostgresStore(url, timeout_s=UPDATE_TIMEOUT_S)) as store, store.sole_builder():
         changes = _update_store(store, corpus, index_model, replace)
@@ -128,13 +133,12 @@ def store_shared_corpus(url: str, corpus: Corpus, index_model: IndexModel, repla
 
 
 def check_same_tracker(store: ReportStore, corpus: Corpus) -> None:
-    """Raises ValueError if most stored reports are not in the corpus: it seems to be another tracker's, or a part."""
+    """Raises MostDeletedError if most stored reports are not in the corpus: it seems to be another tracker's, or a part."""
     stored = Contents.of(store).reports.keys()
     missing = len(stored - set(corpus.reports["id"]))
     if missing >= MIN_MISSING and missing > MAX_MISSING * len(stored):
-        raise ValueError(
-            f"{store.path}: {missing:,} of its {len(stored):,} reports are not in {corpus.name} and would be deleted:"
-            " for another tracker, give another out=; to go on, set replace=true"
+        raise MostDeletedError(
+            f"{store.path}: {missing:,} of its {len(stored):,} reports are not in {corpus.name} and would be deleted"
         )
 
 
@@ -237,6 +241,10 @@ def update_index(cfg: DictConfig, console: Console) -> Changes:
     Args:
         cfg: The composed configuration of ``conf/index.yaml``.
         console: Where warnings are printed.
+
+    Raises:
+        MostDeletedError: If the corpus seems to be another tracker's.
+        ValueError: If an option does not fit, or another process is storing a corpus in this index.
     """
     tested, matching, weights = chosen_model(cfg)
     out = Path("" if cfg.store else cfg.out)

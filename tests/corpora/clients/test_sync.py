@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import sys
 from contextlib import closing
@@ -57,8 +58,9 @@ def stored():
 
 
 def test_new_changed_and_duplicate_reports_are_counted_without_further_options(call, first, github):
-    told = call(*first, "quiet=true")
+    told = call(*first, "quiet=true", "replace=true")
     assert told == "mine: 7 new, 0 changed, 0 removed, 0 marked as duplicates; 7 reports\n"
+    assert "replace" not in (Path("mine") / remembered_options.FILE).read_text()
     assert call("index=mine", "-q") == "mine: 0 new, 0 changed, 0 removed, 0 marked as duplicates; 7 reports\n"
     late = "2099-01-01T00:00:00Z"
     github.issues[1] |= {"body": "It flickers when resized.", "updated_at": late}
@@ -68,6 +70,20 @@ def test_new_changed_and_duplicate_reports_are_counted_without_further_options(c
     counts = {"new": 1, "changed": 2, "removed": 0, "marked_as_duplicates": 1, "reports": 8}
     assert json.loads(call("--index=mine", "--json")) == {"index": "mine"} | counts
     assert stored() == {str(number) for number in range(1, 9)}
+
+
+def test_an_index_of_another_tracker_is_replaced_only_if_asked(call, first, github, monkeypatch):
+    monkeypatch.setattr(index_building, "MIN_MISSING", 4)
+    call(*first, "quiet=true")
+    for issue in github.issues:
+        issue |= {"number": 100 + issue["number"]}
+    shutil.rmtree(Path("mine") / TRACKER)
+    with pytest.raises(
+        CommandError, match=r"7 of its 7 reports are not .* another index=; to go on, set replace=true$"
+    ):
+        call("index=mine")
+    told = call("index=mine", "replace=true", "-q")
+    assert told == "mine: 7 new, 0 changed, 7 removed, 0 marked as duplicates; 7 reports\n"
 
 
 def test_new_reports_are_located(call, first, github, tmp_path):
