@@ -31,7 +31,7 @@ def load_corpus(
         source: A file, a folder of pages, or a table. ``"demo"`` is the corpus that comes with gedbd, and the name of
             another file in ``conf/dataset/`` that needs no path, such as ``"eclipse"``, reads a downloaded one.
         format: ``csv``, ``github``, ``gitlab``, ``jira``, ``bugzilla`` or another file in ``conf/dataset/``; None
-            recognizes it by the file.
+            recognizes it by the file as ``dataset=auto`` does, also the names of a CSV file's columns.
         columns: Of a CSV file or table: the column of each field that is called otherwise than in
             ``conf/dataset/csv.yaml``, such as ``{"title": "Summary"}``; None as the column if there is none. In a
             table, a column may also bear the field's own name, such as ``title``.
@@ -62,8 +62,14 @@ def load_corpus(
         if format is not None:
             raise ValueError(f"format={format!r} applies to files only: leave it out for a table")
         return _of_table(source, given)
+    if "dataset" in given:
+        raise ValueError(f"dataset={given['dataset']!r} is an option of commands: in Python, give it as format=")
     with plain_errors():
-        name = _format_of(str(source)) if format is None else format
+        name = format
+        if name is None:
+            name, found = _format_of(str(source), columns or {})
+            if found:
+                given["columns"] = found | dict(columns or {})
         words = [f"dataset={name}"]
         if name not in choices("dataset"):
             raise ValueError(f"format={name!r} is unknown: choose one of {', '.join(choices('dataset'))}")
@@ -106,29 +112,23 @@ def _path_word(name: str, source: str) -> list[str]:
     return [f"dataset.path='{quoted}'"]
 
 
-def _format_of(source: str) -> str:
-    """The format of a file or folder, from its name and its first record."""
+def _format_of(source: str, columns: Mapping[str, str | None]) -> tuple[str, dict[str, str | None]]:
+    """The format of a file or folder, and the columns of a CSV file, as ``dataset=auto`` recognises them.
+
+    Args:
+        source: The file or folder, or the name of a corpus.
+        columns: Columns that are known already.
+    """
     if source in choices("dataset") and not _has_path(source):
-        return source
-    from gedbd.corpora.readers.csv_file import is_of_jira, read_header
-    from gedbd.corpora.readers.export_pages import JSON_KINDS, kind_of, read_pages, read_records, recognise
+        return source, {}
+    from gedbd.corpora.readers.auto import recognised
 
     path = Path(source).expanduser()
     if not path.exists():
         own = [name for name in choices("dataset") if not _has_path(name)]
         raise ValueError(f"{source}: no such file or folder, and not one of the known corpora: {', '.join(own)}")
-    if path.is_file() and kind_of(path) == "csv":
-        return "jira" if is_of_jira(read_header(path)) else "csv"
-    if path.is_file() and kind_of(path) == "xml":
-        return "jira"
-    if path.is_file() and kind_of(path) not in JSON_KINDS:
-        # An archive without a second ending, such as reports.xz, is read as JSON where its format is not given.
-        raise ValueError(f"{source}: its format cannot be recognized from its name: set format=")
-    pages, _ = read_pages(path, JSON_KINDS)
-    found = next((recognise(record.record) for page in pages for record in read_records(page)), "")
-    if not found:
-        raise ValueError(f"{source}: its format cannot be recognized from its first record: set format=")
-    return found
+    name, cfg = recognised(path, {field: column for field, column in columns.items() if column is not None})
+    return name, {str(field): column for field, column in cfg.get("columns", {}).items()}
 
 
 def _set_options(dataset: Any, name: str, given: Mapping[str, Any]) -> None:

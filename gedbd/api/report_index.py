@@ -111,7 +111,8 @@ class Index:
                 when it is the index of another tracker.
 
         Raises:
-            ValueError: If most stored reports would be deleted without ``replace``, or the folder or an option does not fit.
+            ValueError: If the folder or an option does not fit, or most stored reports would be deleted without
+                ``replace``.
             OSError: If it cannot be written.
         """
         from gedbd.triage.index_building import MostDeletedError, store_corpus, store_shared_corpus

@@ -133,7 +133,7 @@ def store_shared_corpus(url: str, corpus: Corpus, index_model: IndexModel, repla
 
 
 def check_same_tracker(store: ReportStore, corpus: Corpus) -> None:
-    """Raises MostDeletedError if most stored reports are not in the corpus: it seems to be another tracker's, or a part."""
+    """Raises MostDeletedError if a corpus lacks most stored reports: it seems to be another tracker's, or a part."""
     stored = Contents.of(store).reports.keys()
     missing = len(stored - set(corpus.reports["id"]))
     if missing >= MIN_MISSING and missing > MAX_MISSING * len(stored):

@@ -8,7 +8,8 @@ import pytest
 
 import gedbd
 
-ISSUES = Path(__file__).parents[1] / "corpora" / "readers" / "issues.json"
+READERS = Path(__file__).parents[1] / "corpora" / "readers"
+ISSUES, FILES = READERS / "issues.json", READERS / "field_files"
 
 
 def test_the_format_is_recognized(tmp_path):
@@ -16,11 +17,20 @@ def test_the_format_is_recognized(tmp_path):
     (tmp_path / "bugs.csv").write_text("Issue_id,Title,Duplicated_issue\n1,Crash,\n2,Again,1\n")
     assert len(gedbd.load_corpus(tmp_path / "bugs.csv")) == 2
     (tmp_path / "odd.txt").write_text("?")
-    with pytest.raises(ValueError, match="its format cannot be recognized from its name: set format="):
+    with pytest.raises(ValueError, match=r"odd\.txt, row 1: no comma, semicolon, tab or pipe separates"):
         gedbd.load_corpus(tmp_path / "odd.txt")
     (tmp_path / "odd.json").write_text(json.dumps([{"a": 1}]))
     with pytest.raises(ValueError, match=r"odd\.json"):
         gedbd.load_corpus(tmp_path / "odd.json")
+
+
+@pytest.mark.parametrize("file", sorted(FILES.iterdir()), ids=lambda file: file.name)
+def test_the_format_is_that_of_the_command(file):
+    command = gedbd.load_corpus(file, "auto")
+    corpus = gedbd.load_corpus(file)
+    assert corpus.reports.equals(command.reports)
+    assert corpus.group.tolist() == command.group.tolist()
+    assert corpus.warnings == command.warnings[1:]  # the first one says the format
 
 
 def test_columns_and_options_are_those_of_the_command(tmp_path):
@@ -57,6 +67,7 @@ def test_a_table_is_read_as_a_file_would_be(demo):
         ("demo", {"columns": {"x": "y"}}, "^dataset.columns.x: no such field; the fields are id, title,"),
         ("demo", {"nonsense": 1}, "^unknown option nonsense of format='demo': choose name,"),
         ("demo", {"last_n": "2"}, "^last_n='2' must be a whole number, or None"),
+        (ISSUES, {"dataset": "jira"}, "^dataset='jira' is an option of commands: in Python, give it as format=$"),
         (pd.DataFrame({"id": ["1"]}), {}, r"^table, row 1: (no column|the column)"),
         (pd.DataFrame({"id": [], "title": []}), {}, "^table: the table is empty"),
         (pd.DataFrame({"id": ["1"]}), {"format": "csv"}, "^format='csv' applies to files only"),

@@ -11,7 +11,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.date_formats import find_format
 from gedbd.corpora.dates import ISO_FORMAT
 from gedbd.corpora.readers.bug_reports import RESOLVED_AT, ReportOptions, build_corpus, resolution_dates
-from gedbd.corpora.readers.csv_file import FIRST_RECORD, NOT_UTF8, read_table, take_columns
+from gedbd.corpora.readers.csv_file import FIRST_RECORD, NOT_UTF8, check_not_jira, read_table, take_columns
 from gedbd.corpora.readers.issue import DUPLICATE, NAMED_NOWHERE
 from gedbd.corpora.readers.rich_text import html_text
 from gedbd.corpora.readers.table_links import file_links, group_links, split_links
@@ -62,6 +62,8 @@ def read_csv(
     check_template(options.get("url_template"))
     file = locate(path)
     table, warnings = read_table(file, separator, encoding, [column for column in columns.values() if column])
+    if not {columns.get("id"), columns.get("title")} <= set(table.columns):
+        check_not_jira(table.columns, file)
     if any(NOT_UTF8 in warning for warning in warnings):
         warnings += (f"if {file.name} has an older encoding, set it, for example dataset.encoding=cp1252",)
     return _build(name or corpus_name(file), table, file, columns, warnings, **options)

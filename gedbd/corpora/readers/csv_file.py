@@ -172,6 +172,12 @@ def is_of_jira(header: Iterable[str]) -> bool:
     return {column.lower() for column in header} >= JIRA_COLUMNS
 
 
+def check_not_jira(header: Iterable[str], path: Path) -> None:
+    """Raises ValueError if the columns of a file that cannot be read otherwise are those of Jira's CSV export."""
+    if is_of_jira(header):
+        raise ValueError(f"{path}: this looks like a jira export: set dataset=jira")
+
+
 def read_rows(stream: IO[bytes], path: Path, dialect: Dialect) -> tuple[pd.DataFrame, list[Place]]:
     """Read the records below the header.
 
@@ -189,9 +195,8 @@ def read_rows(stream: IO[bytes], path: Path, dialect: Dialect) -> tuple[pd.DataF
     if header[0].startswith(("{", "[")):
         raise ValueError(f"{path}: looks like JSON, not CSV: set dataset= to github, gitlab, jira or bugzilla")
     doubled = [column for column, count in Counter(header).items() if count > 1]
-    if doubled and is_of_jira(header):
-        raise ValueError(f"{path}: this looks like a jira export: set dataset=jira")
     if doubled:
+        check_not_jira(header, path)
         raise ValueError(f"{path}, row 1: the column {doubled[0]!r} occurs twice; rename one of them")
     tables: list[pd.DataFrame] = []
     row = FIRST_RECORD

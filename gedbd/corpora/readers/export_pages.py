@@ -9,7 +9,7 @@ from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gedbd.corpora.readers.csv_file import open_packed
+from gedbd.corpora.readers.csv_file import check_not_jira, open_packed, read_header
 from gedbd.corpora.readers.json_values import Record
 from gedbd.io.unpacking import UnpackLimit
 
@@ -73,6 +73,9 @@ def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[ExportPage], 
         if others:
             warnings = (f"other files in {path.name}: {len(others):,}, ignored (first: {others[0]})",)
     elif kind_of(path) not in kinds:
+        if kind_of(path) == "csv":
+            check_not_jira(read_header(path), path)
+            raise ValueError(f"{path}: this looks like a CSV file: set dataset=csv")
         raise ValueError(
             f"{path}: its name must end in .{', .'.join(kinds)}, followed by .gz, .xz or .zip if it is packed"
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
+from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
 from gedbd.configuration.locations import CONF_DIR
@@ -70,6 +71,17 @@ def test_what_jira_s_repeated_columns_say():
     reports = read(FILES / "jira_repeated_columns.csv").reports
     assert reports["id"].tolist() == ["AB-1", "AB-2", "AB-3"]
     assert [f"{date:%dT%H:%M}" for date in reports["created_at"]] == ["01T09:05", "02T09:05", "03T13:05"]
+
+
+def test_an_export_of_jira_s_that_is_read_as_a_table_is_recognised(tmp_path):
+    plain = written(tmp_path, "plain.csv", "Summary,Issue key\nSlow,AB-1\n")
+    for file in (FILES / "jira_repeated_columns.csv", plain):
+        with pytest.raises(
+            InstantiationException, match=f"{file.name}: this looks like a jira export: set dataset=jira"
+        ):
+            read(file, "dataset=csv")
+    named = ("dataset.columns.id=Issue key", "dataset.columns.title=Summary", "dataset.columns.duplicate=null")
+    assert read(plain, "dataset=csv", *named).reports["id"].tolist() == ["AB-1"]
 
 
 def test_what_other_files_say():
