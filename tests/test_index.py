@@ -202,6 +202,10 @@ def test_without_a_backtest_the_default_model_searches_and_suggests_nothing(run)
         (["run=tested"], "out= is required, "),
         (["run=nowhere", "out=new"], "nowhere: no such folder; give a folder written by gedbd backtest"),
         (["run=cache", "out=new"], "cache is not a finished backtest: it has no matching.json; run gedbd backtest"),
+        (
+            ["run=.", "out=new"],
+            r"^error: \. is not a finished .*; give a backtest below it; the newest of \d+ is run=\w+$",
+        ),
         (["run=older", "out=new"], "^error: older was written by an older version of gedbd: run gedbd backtest again"),
         (["run=gone", "out=new"], "nowhere is not a run folder"),
         (["run=tested", "out=file.txt"], "out=file.txt is a file: give a new or existing folder"),

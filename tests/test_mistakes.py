@@ -49,7 +49,13 @@ def refuse(tmp_path, monkeypatch, capsys):
         ("train", "trainer.max_epoch=1", "unknown option trainer.max_epoch: did you mean trainer.max_epochs?"),
         ("train", "dataset=githb", "dataset=githb is unknown: did you mean github? Choose one of askubuntu, auto"),
         ("compare", "run=a against=b out=t.tex", "out=t.tex: the table is written as CSV: choose a name"),
-        ("describe", "issues.json", "issues.json is no option=value: a file of reports is dataset.path=issues.json;"),
+        ("describe", "issues.json", "issues.json is no option=value: write dataset.path=issues.json"),
+        ("serve", "my-index", "my-index is no option=value: write index=my-index"),
+        (
+            "describe",
+            "dataset.path=/ dataset.columns.id=Issue key",
+            "key is no option=value: if it is a part of the value before it, write 'dataset.columns.id=Issue key' in",
+        ),
         ("train", "ranking.parts=[val", "ranking.parts=[val cannot be parsed as option=value: close all brackets"),
         ("train", "optimizer.lr=1,2", "optimizer.lr=1,2 has several values: add -m to run each of them"),
         (

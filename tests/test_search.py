@@ -135,6 +135,16 @@ def test_filters(answers, search):
     assert {match["best"]["created_at"][:4] for match in answer["matches"]} == {"2023"}
     assert "no candidates: the filters exclude every stored report" in search("crash", "created_from=2099-01-01")
     assert answers("crash", "component=12")[0]["matches"] == []
+    told = search("crash", "component=OMP")
+    assert (
+        "component=OMP: no stored report has this component; it must be the whole value, such as 'compose', '" in told
+    )
+    assert "component=" not in search("crash", "component=Compose", "created_from=2099-01-01")
+
+
+def test_an_id_in_place_of_a_text_is_told(search):
+    assert "2395 is the id of a stored report: search compares texts, not ids; give its words\n" in search("2395")
+    assert "is the id of" not in search("crash")
 
 
 @pytest.mark.slow  # tests/triage/test_report_encoder.py compares the backends
@@ -156,7 +166,10 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search):
     [
         (["crash"], "index= is required, "),
         (["index=stored"], "give exactly one of: a text in quotes, file=report.txt, file=issue.json, or file=-"),
-        (["index=nowhere", "crash"], "nowhere: no index.sqlite there; build an index with .* out=nowhere"),
+        (
+            ["index=nowhere", "crash"],
+            "nowhere: no index.sqlite there; build an index with gedbd index dataset.path=bugs.csv out=nowhere",
+        ),
         (["index=stored", "crash", "file=report.txt"], "give exactly one of"),
         (["index=cut", "crash"], "index.sqlite is empty because building it was interrupted: build it again"),
         (["index=strange", "crash"], "index.sqlite is not an index"),

@@ -9,7 +9,7 @@ from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.positional import literal_text, option_names
 from gedbd.io.command_output import write_json_line
-from gedbd.io.console import open_console
+from gedbd.io.console import open_console, print_line
 from gedbd.triage.storage.index_folder import check_index
 
 NAMES = option_names(Path(CONF_DIR) / "search.yaml")
@@ -23,7 +23,7 @@ def main(cfg: DictConfig) -> None:
     elif not OmegaConf.is_missing(cfg, "index"):
         raise ValueError("index=, store=: an index is in a folder or on a server; leave one of the two out")
     with gc_paused():
-        from gedbd.triage.answer import as_json, print_matches, read_queries
+        from gedbd.triage.answer import MAX_COMPONENTS, as_json, print_matches, read_queries, unknown_component
         from gedbd.triage.bug_report import Filters
         from gedbd.triage.stored_index import StoredIndex, open_index
 
@@ -36,12 +36,18 @@ def main(cfg: DictConfig) -> None:
         else:
             index = open_index(cfg.index, cfg.cache_dir, cfg.get("backend"))
     console = open_console()
+    if not cfg.json and cfg.query is not None and index.get(str(cfg.query)) is not None:
+        print_line(console, f"{cfg.query} is the id of a stored report: search compares texts, not ids; give its words")
     for report in queries:
         matches = index.search(report, cfg.top_k, filters)
         if cfg.json:
             write_json_line(as_json(report, matches, index.target))
         else:
             print_matches(console, report, matches, index.target)
+            if filters.component is not None and not matches:
+                known = index.components_like(filters.component, MAX_COMPONENTS)
+                for line in unknown_component(filters.component, known):
+                    print_line(console, line)
     index.close()
 
 

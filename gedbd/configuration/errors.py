@@ -63,10 +63,7 @@ def composition_line(error: Exception, words: Sequence[str], names: Sequence[str
         return _unknown_choice(error.missing_cfg_file, error.options or ())
     if isinstance(error, OverrideParseException):
         if "=" not in str(error.override):
-            return (
-                f"{error.override} is no option=value: a file of reports is dataset.path={error.override}; put quotes"
-                " around an option whose value has blanks, such as 'dataset.columns.id=Issue key'"
-            )
+            return _not_an_option(str(error.override), words, names)
         return (
             f"{error.override} cannot be parsed as option=value: close all brackets and quotes, and write a value with"
             " special characters as 'option=\"value\"'"
@@ -80,6 +77,16 @@ def composition_line(error: Exception, words: Sequence[str], names: Sequence[str
         return f"{several[1]} has several values: add -m to run each of them, or write a list as [1,2]"
     cause = f" {first_line(error.__cause__)}" if error.__cause__ else ""
     return f"{first}{cause} (in {' '.join(words)})"
+
+
+def _not_an_option(word: str, words: Sequence[str], names: Sequence[str]) -> str:
+    """The message for a word without ``=``: a path, or the end of a value with a blank."""
+    before = words[words.index(word) - 1] if word in words[1:] else ""
+    if "=" in before and not Path(word).exists():
+        return f"{word} is no option=value: if it is a part of the value before it, write '{before} {word}' in quotes"
+    path = next((name for name in ("dataset.path", "index") if name in names), None)
+    cure = f"write {path}={word}" if path else "--help lists the options"
+    return f"{word} is no option=value: {cure}"
 
 
 def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:

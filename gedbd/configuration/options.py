@@ -64,11 +64,11 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
     if not flags <= PLAIN_FLAGS:
         return CheckedOptions([], None)
     with initialize_config_dir(conf_dir, version_base="1.3"):
-        first_job = next(_jobs(words))
+        first_job = next(_jobs(config_name, words))
         first = _compose(config_name, first_job)
         # Some experiments set the mode themselves.
         multirun = bool(flags & {"-m", "--multirun"}) or first.hydra.mode == RunMode.MULTIRUN
-        for job in _jobs(words) if multirun else [words]:
+        for job in _jobs(config_name, words) if multirun else [words]:
             cfg = first if job == first_job else _compose(config_name, job)
             swept = (cfg.hydra.sweeper.get("params") or {}) if multirun else {}
             _check_missing(cfg, Path(conf_dir), config_name, swept)
@@ -144,7 +144,7 @@ def delete_unused(folder: Path, above: Sequence[Path]) -> None:
         path.rmdir()
 
 
-def _jobs(words: list[str]) -> Iterator[list[str]]:
+def _jobs(config_name: str, words: list[str]) -> Iterator[list[str]]:
     """Options of single runs in which every value of a sweep occurs once.
 
     ``a=1,2 b=3,4`` gives ``a=1 b=3``, ``a=2 b=3`` and ``a=1 b=4``: values are checked one by one, so that not every
@@ -153,7 +153,7 @@ def _jobs(words: list[str]) -> Iterator[list[str]]:
     try:
         overrides = OverridesParser.create().parse_overrides(words)
     except HydraException as error:
-        raise ValueError(composition_line(error, words, [])) from error
+        raise ValueError(composition_line(error, words, _names(config_name))) from error
     alternatives = []
     for override in overrides:
         if override.is_choice_sweep():
@@ -174,10 +174,13 @@ def _compose(config_name: str, words: list[str]) -> DictConfig:
     try:
         return compose(config_name, words, return_hydra_config=True)
     except (HydraException, ValueError) as error:
-        # The defaults alone compose, and hold the names to suggest.
-        known = compose(config_name, return_hydra_config=True)
-        names = [*map(str, known.hydra.runtime.choices), *dotted_names(plain_options(known))]
-        raise ValueError(composition_line(error, words, names)) from error
+        raise ValueError(composition_line(error, words, _names(config_name))) from error
+
+
+def _names(config_name: str) -> list[str]:
+    """Names of a command's groups and options; the defaults alone compose, whatever the command line is."""
+    known = compose(config_name, return_hydra_config=True)
+    return [*map(str, known.hydra.runtime.choices), *dotted_names(plain_options(known))]
 
 
 def _check_searchpath(words: list[str]) -> None:

@@ -27,6 +27,7 @@ EXPECTED = 'give a text, or a line such as {"title": "Crash", "description": "..
 FIELD_NAMES = tuple(field.name for field in fields(Report))
 NOTHING_SHARED = "found nothing that the two reports share"
 MAX_NAMED = 5  # further members of a group
+MAX_COMPONENTS = 5  # that are named where a filter matches none
 
 
 def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
@@ -126,6 +127,20 @@ def print_matches(console: Console, report: Report, matches: Sequence[Match], ta
         print_line(console, f"{target.statement} Check each match yourself.")
     elif any(match.probability >= target.suggest_from for match in matches):
         print_line(console, f"Suggested from a probability of {target.suggest_from:.0%}. {target.statement}")
+
+
+def unknown_component(component: str, known: Sequence[str]) -> list[str]:
+    """The line that says, if no report passes a filter, that no component is called so; none if one is.
+
+    Args:
+        component: The filter.
+        known: Stored components, the most similar first.
+    """
+    if component.strip().lower() in [one.strip().lower() for one in known]:
+        return []
+    named = ", ".join(map(repr, known))
+    some = f"it must be the whole value, such as {named}" if known else "no report has one"
+    return [f"component={component}: no stored report has this component; {some}"]
 
 
 def print_urls(console: Console, matches: Sequence[Match]) -> None:

@@ -294,10 +294,7 @@ def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder; give a folder written by gedbd backtest")
     if not (folder / MATCHING).is_file():
-        raise ValueError(
-            f"{folder} is not a finished backtest: it has no {MATCHING}; run gedbd backtest run={folder}"
-            " and give the folder that it writes"
-        )
+        raise ValueError(f"{folder} is not a finished backtest: it has no {MATCHING}; {_cure(folder)}")
     cfg = read_saved(folder)
     keep_local(cfg, str(folder / CONFIG))
     weights = None
@@ -307,3 +304,12 @@ def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
         _, weights = find_run(Path(cfg.run), cfg.get("weights", "best"))
     text = (folder / MATCHING).read_text(encoding="utf-8", errors="replace")
     return cfg, TriageModel.from_json(text, str(folder)), weights
+
+
+def _cure(folder: Path) -> str:
+    """What to do with a folder that is not a finished backtest."""
+    below = sorted(folder.rglob(MATCHING), key=lambda file: file.stat().st_mtime)
+    if below:
+        return f"give a backtest below it; the newest of {len(below):,} is run={below[-1].parent}"
+    run = f" run={folder}" if (folder / CONFIG).is_file() else ""
+    return f"run gedbd backtest{run} and give the folder that it writes"

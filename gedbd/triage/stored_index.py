@@ -114,6 +114,15 @@ class StoredIndex:
         """Stored reports by id; unknown ids are left out."""
         return self._current.latest().reader.reports([without_surrogates(one) for one in ids])
 
+    def components_like(self, name: str, limit: int) -> list[str]:
+        """Components of stored reports: first those whose name contains a text, then the others, the most common first.
+
+        Args:
+            name: The text, in upper or lower case.
+            limit: How many there are at most.
+        """
+        return self._current.latest().reader.components_like(name, limit)
+
     def known_duplicates(self, ids: Sequence[str]) -> dict[str, set[str]]:
         """The ids of the other stored reports in the group of each report, by its id; none if it is not stored."""
         memory = self._current.latest().memory

@@ -196,6 +196,14 @@ class PostgresStore:
         """See ``ReportStore``."""
         return dict(self._read("SELECT issue_id, url FROM reports WHERE url <> '' AND issue_id = ANY(%s)", list(ids)))
 
+    def components_like(self, name: str, limit: int) -> list[str]:
+        """See ``StoredIndex``."""
+        select = (
+            "SELECT component FROM reports WHERE component <> '' GROUP BY component"
+            " ORDER BY position(lower(%s) IN lower(component)) = 0, count(*) DESC, component LIMIT %s"
+        )
+        return [component for (component,) in self._read(select, name, limit)]
+
     def known_duplicates(self, ids: Sequence[str]) -> dict[str, set[str]]:
         """See ``StoredIndex``."""
         found: dict[str, set[str]] = {one: set() for one in ids}

@@ -109,6 +109,10 @@ class SharedIndex(StoredIndex):
         """See ``StoredIndex``."""
         return self._shared.reports(ids)
 
+    def components_like(self, name: str, limit: int) -> list[str]:
+        """See ``StoredIndex``."""
+        return self._shared.components_like(name, limit)
+
     def known_duplicates(self, ids: Sequence[str]) -> dict[str, set[str]]:
         """See ``StoredIndex``."""
         return self._shared.known_duplicates(ids)

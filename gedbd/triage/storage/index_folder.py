@@ -14,4 +14,7 @@ SYNC_LOCK = "sync.lock"  # held while gedbd sync runs
 def check_index(folder: Path) -> None:
     """Raises ValueError if a folder holds no index."""
     if not (folder / FILE).is_file():
-        raise ValueError(f"{folder}: no {FILE} there; build an index with gedbd index run=BACKTEST out={folder}")
+        raise ValueError(
+            f"{folder}: no {FILE} there; build an index with gedbd index dataset.path=bugs.csv out={folder},"
+            " or with run=BACKTEST instead of dataset.path="
+        )

@@ -248,6 +248,14 @@ class IndexStore(SqliteFile):
         """See ``ReportStore``."""
         return dict(self.select(f"SELECT issue_id, url FROM reports WHERE url != '' AND issue_id IN {MARKS}", ids))
 
+    def components_like(self, name: str, limit: int) -> list[str]:
+        """See ``StoredIndex``."""
+        query = (
+            "SELECT component FROM reports WHERE component != '' GROUP BY component"
+            " ORDER BY instr(lower(component), lower(?)) = 0, count(*) DESC, component LIMIT ?"
+        )
+        return [component for (component,) in self.query(query, name, limit)]
+
     def write_not_encoded(self, reports: Iterable[Report]) -> None:
         """See ``ReportStore``."""
         values = ((report.url, written_date(report.resolved_at), report.issue_id) for report in reports)

@@ -46,6 +46,12 @@ def both(tmp_path, url, reader):
         index.close()
 
 
+def test_components_are_named_from_the_most_similar(both):
+    expected, found = (index.components_like("NE", 2) for index in both)
+    assert expected == found
+    assert "ne" in expected[0].lower()
+
+
 def assert_same(both, top_k=50):
     """The two indexes hold the same and answer the same."""
     file, shared = both
