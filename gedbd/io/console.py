@@ -14,11 +14,11 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, ProgressColumn, Task
+    from rich.progress import Progress, ProgressColumn, Task, TaskID
 
 T = TypeVar("T")
 
@@ -38,6 +38,8 @@ UNIMPORTANT_WARNINGS = (
     ".*exists and is not empty.*",
     r".*module\(s\) in eval mode at the start of training.*",  # momentum twins stay in it
 )
+MIN_ANNOUNCED_ITEMS = 100
+MIN_ANNOUNCED_BYTES = 10_000_000
 UNWRAPPED_WIDTH = 10_000  # columns where the output is no terminal: programs read lines
 
 # A joiner belongs to the spelling of Persian and Indic words and of emojis; beside Latin, Greek and Cyrillic letters it
@@ -288,9 +290,25 @@ def verbosity(level: str | None) -> Iterator[None]:
             os.environ[VARIABLE] = before
 
 
+def announce(line: str) -> None:
+    """Prints that a long part of the work begins, where no progress bar can show it: the output is no terminal.
+
+    It goes to standard error: programs read standard output.
+    """
+    if not (is_quiet() or open_console().is_terminal) and is_first_process():
+        print_line(open_console(stderr=True), line)
+
+
 @contextmanager
-def stage(name: str) -> Iterator[None]:
-    """Logs the beginning of a part of a command's work and how long it took; with ``-v`` the lines are printed."""
+def stage(name: str, is_long: bool = False) -> Iterator[None]:
+    """Logs the beginning of a part of a command's work and how long it took; with ``-v`` the lines are printed.
+
+    Args:
+        name: Of the part.
+        is_long: Whether it takes minutes without a progress bar, so that its beginning is announced.
+    """
+    if is_long:
+        announce(f"{name} ...")
     started = time.perf_counter()
     LOG.debug("%s ...", name)
     yield
@@ -353,11 +371,16 @@ def track(
     console: "Console | None" = None,
     disable: bool = False,
 ) -> Iterable[T]:
-    """The elements of a sequence, with a progress bar; see ``rich.progress.track``."""
+    """The elements of a sequence, with a progress bar; see ``rich.progress.track``.
+
+    Where the output is no terminal, a line says that they begin.
+    """
     from rich import progress
     from rich.markup import escape
 
     hidden = disable or is_quiet()
+    if not hidden:
+        announce(f"{description} ...")
     return progress.track(
         sequence, escape(printable(description)), total=total, transient=transient, console=console, disable=hidden
     )
@@ -367,11 +390,12 @@ def byte_progress(transient: bool = False) -> "Progress":
     """A bar with the bytes done, their rate and the remaining time.
 
     Args:
-        transient: The bar vanishes at the end, and does not appear where the output is no terminal.
+        transient: The bar vanishes at the end, and does not appear where the output is no terminal: a line does.
     """
     from rich.progress import DownloadColumn, TransferSpeedColumn
 
-    return _progress(transient, False, DownloadColumn(), TransferSpeedColumn())
+    columns = (DownloadColumn(), TransferSpeedColumn())
+    return _progress("bytes", MIN_ANNOUNCED_BYTES, transient, False, columns)
 
 
 def item_progress(unit: str, transient: bool = True, disable: bool = False) -> "Progress":
@@ -379,7 +403,7 @@ def item_progress(unit: str, transient: bool = True, disable: bool = False) -> "
 
     Args:
         unit: What is counted, such as ``commits``.
-        transient: The bar vanishes at the end, and does not appear where the output is no terminal.
+        transient: The bar vanishes at the end, and does not appear where the output is no terminal: a line does.
         disable: Shows nothing.
     """
     from rich.progress import MofNCompleteColumn, ProgressColumn
@@ -393,18 +417,42 @@ def item_progress(unit: str, transient: bool = True, disable: bool = False) -> "
                 return Text("")
             return Text(f"{task.speed:,.{0 if task.speed >= 10 else 2}f} {unit}/s")
 
-    return _progress(transient, disable, MofNCompleteColumn(), RateColumn())
+    return _progress(unit, MIN_ANNOUNCED_ITEMS, transient, disable, (MofNCompleteColumn(), RateColumn()))
 
 
-def _progress(transient: bool, disable: bool, *columns: "ProgressColumn") -> "Progress":
-    """A bar with a description, some columns and the remaining time."""
+def _progress(
+    unit: str, min_announced: int, transient: bool, disable: bool, columns: Sequence["ProgressColumn"]
+) -> "Progress":
+    """A bar with a description, some columns and the remaining time.
+
+    Where the output is no terminal, a line says what begins, if it is at least ``min_announced`` of the unit or nobody
+    knows how much.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    class AnnouncedProgress(Progress):
+        """A progress display that announces its tasks."""
+
+        def add_task(
+            self,
+            description: str,
+            start: bool = True,
+            total: float | None = 100.0,
+            completed: int = 0,
+            visible: bool = True,
+            **fields: Any,
+        ) -> "TaskID":
+            if not disable and total is None:
+                announce(f"{description} ...")
+            elif not disable and total is not None and total >= min_announced:
+                announce(f"{description}: {total:,.0f} {unit} ...")
+            return super().add_task(description, start, total, completed, visible, **fields)
 
     description = TextColumn("{task.description}", markup=False)
     console = Console()
     hidden = disable or is_quiet() or (transient and not console.is_terminal)
-    return Progress(
+    return AnnouncedProgress(
         description,
         BarColumn(),
         *columns,

@@ -7,7 +7,18 @@ import sys
 
 import pytest
 
-from gedbd.io.console import VARIABLE, is_quiet, is_verbose, stage, take_flags, verbosity
+import gedbd.io.console
+from gedbd.io.console import (
+    VARIABLE,
+    byte_progress,
+    is_quiet,
+    is_verbose,
+    item_progress,
+    stage,
+    take_flags,
+    track,
+    verbosity,
+)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +64,41 @@ def test_stages_and_logs_of_libraries_are_printed_on_request(monkeypatch, capsys
     assert lines[:2] == ["DEBUG gedbd.stages: count ...", "INFO library: of a library"]
     assert lines[2].startswith("DEBUG gedbd.stages: count: 0.0")
     assert len(lines) == 3
+
+
+def work() -> None:
+    """Work of several kinds, of which the short ones need no line."""
+    with item_progress("reports") as progress:
+        list(progress.track(range(1500), description="replay"))
+        list(progress.track(range(99), description="few"))
+    with item_progress("reports", disable=True) as progress:
+        list(progress.track(range(1500), description="disabled"))
+    with byte_progress(transient=True) as progress:
+        progress.add_task("small", total=10)
+        progress.add_task("unknown size", total=None)
+    list(track(range(3), "pairs", transient=True))
+    list(track(range(3), "disabled", transient=True, disable=True))
+    with stage("short"), stage("measure", is_long=True):
+        pass
+
+
+def test_outside_a_terminal_long_work_is_announced_on_standard_error(monkeypatch, capsys):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    work()
+    told = capsys.readouterr()
+    assert told.out.strip() == ""
+    assert told.err.splitlines() == ["replay: 1,500 reports ...", "unknown size ...", "pairs ...", "measure ..."]
+
+
+@pytest.mark.parametrize("name", [VARIABLE, "RANK", "terminal"])
+def test_nothing_is_announced_with_q_by_further_processes_and_beside_a_bar(monkeypatch, capsys, name):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    if name == "terminal":
+        monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes the output for a terminal
+    else:
+        monkeypatch.setenv(name, {VARIABLE: "quiet", "RANK": "1"}[name])
+    gedbd.io.console.announce("replay")
+    assert capsys.readouterr().err == ""
 
 
 def test_a_command_takes_the_flags(tmp_path):

@@ -73,7 +73,7 @@ class Backtest:
         return self.tables["probabilities"].to_dict("records")[-1]
 
 
-@stage("measure")
+@stage("measure", is_long=True)
 def measure(
     replayed: pd.DataFrame,
     corpus: Corpus,

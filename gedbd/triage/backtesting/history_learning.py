@@ -93,8 +93,10 @@ def learn(
         labelled = history.duplicates[parts[history.duplicates] == part]
         examples += histories[part].replay(labelled, "learn to rank")
     options = options.without_seen(corpus.reports).settled(examples)
-    rankers = [fit_ranker([one for one in examples if fold[one.row] != number], options) for number in range(NUM_FOLDS)]
-    ranker = fit_ranker(examples, options)
+    with stage("train rankers", is_long=True):
+        folded = [[one for one in examples if fold[one.row] != number] for number in range(NUM_FOLDS)]
+        rankers = [fit_ranker(some, options) for some in folded]
+        ranker = fit_ranker(examples, options)
     is_duplicate = corpus.group < np.arange(len(corpus))
     tables = []
     for number in (TRAIN, VAL, TEST):
