@@ -8,6 +8,7 @@ help:     ## list the commands
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): *[^#]*## */make \1\t/' | expand -t 20
 
 install: .venv/installed  ## set up .venv with the pinned packages of all commands
+	@echo "next: source .venv/bin/activate"
 
 .venv/installed: pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv .venv
@@ -20,7 +21,7 @@ install: .venv/installed  ## set up .venv with the pinned packages of all comman
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: install  ## train on the bundled corpus and show the results
+demo: .venv/installed  ## train on the bundled corpus and show the results
 	$(BIN)/python -m gedbd.train experiment=demo
 
 # Tests start many processes: bytecode is kept even where it is not wanted otherwise, for each to compile nothing again.
@@ -47,7 +48,7 @@ check: .venv/dev-installed  ## format, lint and types
 	$(BIN)/ruff check
 	$(BIN)/mypy
 
-sensitivity: install  ## sweep lambda, margin, d, D and epochs on the bundled corpus
+sensitivity: .venv/installed  ## sweep lambda, margin, d, D and epochs on the bundled corpus
 	$(BIN)/python -m gedbd.train experiment=sensitivity dataset=demo encoder=tiny hydra.sweep.dir=outputs/sensitivity
 
 # Beside the paper's loop and other libraries: CORPUS=reports.csv SECTIONS=graph FILL=page.md
@@ -56,7 +57,7 @@ bench: .venv/dev-installed  ## measure speed (CORPUS=, SECTIONS=, FILL=)
 	$(BIN)/python benchmarks --corpus '$(CORPUS)' --fill '$(FILL)' $(SECTIONS)
 
 # RECORDS="EARLIER.json LATER.json" names two others.
-bench-compare: install  ## compare the two newest records of make bench (RECORDS=)
+bench-compare: .venv/installed  ## compare the two newest records of make bench (RECORDS=)
 	$(BIN)/python benchmarks/compare.py $(RECORDS)
 
 # The site can be read from the file system too. Every warning is an error.
@@ -71,7 +72,7 @@ docs-serve: .venv/docs-installed  ## show the manual at http://127.0.0.1:8000 as
 	@touch $@
 
 # twine checks what package indexes show of them.
-dist: install  ## build wheel and source archive into dist/
+dist: .venv/installed  ## build wheel and source archive into dist/
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,release]'
 	rm -rf dist
 	$(BIN)/python -m build

@@ -70,6 +70,7 @@ def test_a_backtest_leaves_tables_and_a_page(finished):
     assert (folder / "targets.md").read_text().startswith("| demo: newest 85 reports, 39 duplicates; target |")
     page = (folder / "report.html").read_text()
     assert all(title in page for title in ("Which precision targets are met?", "Right and wrong suggestions"))
+    assert "run gedbd backtest with text=fields text.cleaning.boilerplate=mark" in page
     assert "85 reports were replayed in chronological order, 39 of them" in " ".join(told.split())
     assert "probabilities on test, without unknown matches: calibration error 0." in told
     assert "\n  gedbd index run=out out=my-index\n" in told

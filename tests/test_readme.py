@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 from importlib import import_module
 from pathlib import Path
 
@@ -116,3 +117,8 @@ def test_make_targets_exist():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
     assert {"help", "install", "demo", "test", "check", "bench", "clean"} <= targets
     assert set(re.findall(r"^make ([\w-]+)", BLOCKS, flags=re.MULTILINE)) <= targets
+
+
+def test_make_install_ends_by_saying_how_to_activate_the_environment():
+    told = subprocess.run(["make", "-n", "install"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert told.splitlines()[-1] == 'echo "next: source .venv/bin/activate"'

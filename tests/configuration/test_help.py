@@ -77,3 +77,7 @@ def test_help_shows_comments_sections_and_plain_defaults():
 def test_positional_paths_become_an_option():
     assert positional_list(["a b", "out=x", "c"], "paths") == ["out=x", "paths=['a b','c']"]
     assert positional_list(["--help"], "paths") == ["--help"]
+
+
+def test_the_help_names_all_exports_of_jira_that_are_read():
+    assert "the XML or CSV export of a search" in " ".join(command_help(CONF, "index").split())

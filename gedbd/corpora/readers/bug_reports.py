@@ -125,10 +125,10 @@ def leave_out(template: Set[str], reports: pd.DataFrame) -> tuple[pd.DataFrame, 
     shorter = [without_template(text, template) for text in reports["description"]]
     changed = reports["description"] != shorter
     example = max(sorted(template), key=len)[:60]
-    warning = (
-        f"different lines of the tracker's template: {len(template):,}, such as '{example}'; left out of"
-        f" {changed.sum():,} descriptions (dataset.keep_template=true keeps them)"
-    )
+    named = f"{len(template):,} lines of the tracker's issue template, such as '{example}', are"
+    if len(template) == 1:
+        named = f"1 line of the tracker's issue template, '{example}', is"
+    warning = f"{named} left out of {changed.sum():,} descriptions; dataset.keep_template=true keeps such lines"
     return reports.assign(description=shorter), [warning]
 
 

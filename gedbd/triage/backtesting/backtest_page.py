@@ -40,7 +40,8 @@ COVERAGE_TEXT = (
 )
 HUBS_TEXT = (
     "Hubs: groups that are the best match of several reports but rarely the right one, such as empty templates and"
-    " vague titles. If their probabilities are high, cleaning (text=fields text.cleaning.boilerplate=mark) may help."
+    " vague titles. If their probabilities are high, run gedbd backtest with text=fields"
+    " text.cleaning.boilerplate=mark, which cleans the texts, and compare the two pages."
 )
 UNKNOWN_TEXT = (
     "Best matches that are not marked as duplicates but may well be: the report has exactly the same title as its"
