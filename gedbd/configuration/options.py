@@ -204,13 +204,15 @@ def without_hydra(cfg: DictConfig) -> DictConfig:
 def _check_job(cfg: DictConfig, conf_dir: str, config_name: str, words: list[str]) -> None:
     """Raises ValueError if an option of a single run is read by nothing, or has a value or a file that does not fit."""
     choices = tuple(word for word in words if _is_choice(word, cfg.hydra.runtime.choices, Path(conf_dir)))
+    # Hydra adds an option or a group of any name with +, whether or not something reads it.
+    if any(word.startswith("+") for word in words):
+        own = _defaults(conf_dir, config_name, tuple(word for word in choices if not word.startswith("+")))
+        added = {word.lstrip("+").partition("=")[0].partition(".")[0] for word in words if word.startswith("+")}
+        unused = sorted(name for name in added if name in cfg and name not in own)
+        if unused:
+            raise ValueError(f"+{unused[0]}: this command does not use the section {unused[0]}: leave it out")
     if len(choices) < len(words):
-        defaults = _defaults(conf_dir, config_name, choices)
-        # Hydra adds an option of any name with +, whether or not something reads it.
-        added = sorted(map(str, cfg.keys() - defaults.keys() - {"hydra"}))
-        if added:
-            raise ValueError(f"+{added[0]}: this command does not use the section {added[0]}: leave it out")
-        check_types(cfg, defaults)
+        check_types(cfg, _defaults(conf_dir, config_name, choices))
     check_values(cfg)
     _check_files(cfg)
 
