@@ -28,14 +28,14 @@ def main(cfg: DictConfig) -> None:
     if cfg.forget is not None:
         _forget(cfg)
         return
-    from gedbd.triage.index_building import MostDeletedError, update_index
+    from gedbd.triage.index_building import OtherTrackerError, update_index
 
     check_run_options(cfg)
     repository = opened_repository(cfg)
     console, started = open_console(), time.perf_counter()
     try:
         changes = update_index(cfg, console)
-    except MostDeletedError as error:
+    except OtherTrackerError as error:
         option = "store" if cfg.store else "out"
         raise ValueError(f"{error}: for another tracker, give another {option}=; to go on, set replace=true") from error
     where, option = (server_of(cfg.store), "store=...") if cfg.store else (cfg.out, f"index={cfg.out}")

@@ -28,6 +28,7 @@ from gedbd.retrieval.reports.report_features import TERMS_VERSION
 from gedbd.text.cleaning import shared_lines
 from gedbd.text.templates import Text
 from gedbd.text.tokens import poorly_covered
+from gedbd.triage.bug_report import Report, report_from_row
 from gedbd.triage.shared_store.postgres_store import PostgresStore
 from gedbd.triage.storage.compaction import compact
 from gedbd.triage.storage.index_folder import FILE, LOCK
@@ -56,14 +57,14 @@ UNREADABLE = (
     "%s: the encoder does not know the script of many reports: of the tokens of a sample of %d, %s are unknown and %s"
     " single letters: choose a multilingual encoder, such as encoder=multilingual_e5_small"
 )
-MIN_MISSING = 10  # stored reports that a corpus lacks: fewer are not asked about
+MIN_MISSING = 10  # stored reports that a corpus lacks, or has as others: fewer are not asked about
 MAX_MISSING = 0.5  # share of the stored reports
 UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
 log = logging.getLogger("gedbd")
 
 
-class MostDeletedError(ValueError):
-    """A corpus lacks most of the stored reports, as that of another tracker does; nothing was changed."""
+class OtherTrackerError(ValueError):
+    """A corpus has few of the stored reports, as that of another tracker does; nothing was changed."""
 
 
 class IndexModel(NamedTuple):
@@ -97,7 +98,7 @@ def store_corpus(
         replace: Whether the corpus may be of another tracker, see ``check_same_tracker``.
 
     Raises:
-        MostDeletedError: If the corpus seems to be another tracker's.
+        OtherTrackerError: If the corpus seems to be another tracker's.
         ValueError: If another process is storing a corpus in this index.
     """
     out.mkdir(0o700, parents=True, exist_ok=True)
@@ -123,7 +124,7 @@ def store_shared_corpus(url: str, corpus: Corpus, index_model: IndexModel, repla
         replace: See ``store_corpus``.
 
     Raises:
-        MostDeletedError: See ``store_corpus``.
+        OtherTrackerError: See ``store_corpus``.
         ValueError: If the server cannot be used, or another process is storing a corpus in this index.
     """
     with closing(PostgresStore(url, timeout_s=UPDATE_TIMEOUT_S)) as store, store.sole_builder():
@@ -133,13 +134,30 @@ def store_shared_corpus(url: str, corpus: Corpus, index_model: IndexModel, repla
 
 
 def check_same_tracker(store: ReportStore, corpus: Corpus) -> None:
-    """Raises MostDeletedError if a corpus lacks most stored reports: it seems to be another tracker's, or a part."""
+    """Raises OtherTrackerError if a corpus lacks most stored reports, or has others by their ids."""
     stored = Contents.of(store).reports.keys()
-    missing = len(stored - set(corpus.reports["id"]))
+    shared = sorted(stored & set(corpus.reports["id"]))
+    missing = len(stored) - len(shared)
     if missing >= MIN_MISSING and missing > MAX_MISSING * len(stored):
-        raise MostDeletedError(
+        raise OtherTrackerError(
             f"{store.path}: {missing:,} of its {len(stored):,} reports are not in {corpus.name} and would be deleted"
         )
+    # Trackers number their reports from 1, so a larger one has all ids of a smaller one.
+    sample = shared[:: -(-len(shared) // MAX_SAMPLED)] if shared else []
+    rows = corpus.reports[corpus.reports["id"].isin(set(sample))]
+    now = {report.issue_id: report for report in map(report_from_row, rows.itertuples(index=False))}
+    before = store.reports(sample)
+    others = [one for one in before if _are_different(before[one], now[one])]
+    if len(others) >= MIN_MISSING and len(others) > MAX_MISSING * len(before):
+        raise OtherTrackerError(
+            f"{store.path}: {len(others):,} of {len(before):,} reports that were compared have another title and date"
+            f" in {corpus.name}, for example {others[0]}, and would be replaced"
+        )
+
+
+def _are_different(one: Report, other: Report) -> bool:
+    """Whether two reports of the same id have neither the title nor the date in common: a tracker changes one."""
+    return one.title != other.title and (one.created_at is None or one.created_at != other.created_at)
 
 
 def _update_store(store: ReportStore, corpus: Corpus, index_model: IndexModel, replace: bool) -> Changes:
@@ -243,7 +261,7 @@ def update_index(cfg: DictConfig, console: Console) -> Changes:
         console: Where warnings are printed.
 
     Raises:
-        MostDeletedError: If the corpus seems to be another tracker's.
+        OtherTrackerError: If the corpus seems to be another tracker's.
         ValueError: If an option does not fit, or another process is storing a corpus in this index.
     """
     tested, matching, weights = chosen_model(cfg)

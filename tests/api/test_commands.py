@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -81,3 +81,9 @@ def test_a_search_is_that_of_the_command(command, demo, capsys):
     line = r"425 of its 425 reports are not in table and would be deleted: .* give another path; .* set replace=True$"
     with pytest.raises(ValueError, match=line):
         gedbd.Index.build(other, "built", "tiny")
+    numbered = demo.reports.assign(title="other " + demo.reports["title"])[["id", "title", "created_at"]]
+    with pytest.raises(ValueError, match=r"142 of 142 reports that were compared have another title and date"):
+        later = numbered.assign(created_at=numbered["created_at"] + timedelta(days=1))
+        gedbd.Index.build(gedbd.load_corpus(later, columns={}), "built", "tiny")
+    with gedbd.Index.build(gedbd.load_corpus(numbered, columns={}), "built", "tiny") as index:
+        assert index.changes.updated == len(demo)  # titles of the same reports were mended
