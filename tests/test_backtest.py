@@ -109,6 +109,16 @@ def test_tables_and_page_link_the_reports_and_a_file_gets_the_table_of_targets(f
     assert filled == f"Before.\n<!-- backtest: demo -->\n{table}<!-- end -->\nAfter.\n"
 
 
+def test_a_backtest_learns_from_the_verdicts_on_an_earlier_one(run_command, tmp_path):
+    rows = ["report,suggested,verdict", "1012,1001,accept", "2688,1001,accept", "1019,1006,reject"]
+    (tmp_path / "mine.csv").write_text("\n".join(rows))
+    told = run_command("backtest", "dataset=demo", "encoder=tiny", "max_replayed=40", "verdicts=mine.csv")
+    counted = "3 verdicts, 2 of them accepted; 1 accepted pairs are learnt from, 1 not since they are in the test part"
+    assert counted in " ".join(told.split())
+    reports = pd.read_parquet(next(tmp_path.rglob("reports.parquet"))).set_index("id")
+    assert reports.loc["1012", "group"] == reports.loc["1001", "group"] != reports.loc["2688", "group"]
+
+
 def test_a_file_without_a_place_for_the_table_is_refused(run, tmp_path):
     (tmp_path / "numbers.md").write_text("no place")
     with pytest.raises(SystemExit, match=r"^error: the file to fill has no <!-- backtest: demo -->"):
@@ -124,6 +134,7 @@ def test_a_file_without_a_place_for_the_table_is_refused(run, tmp_path):
         (["dataset=demo", "target_precision=1"], "target_precision=1 must be above 0 and below 1"),
         (["dataset=demo", "target_precision=high"], "target_precision=high must be a number"),
         (["dataset=demo", "fill=nowhere.md"], "fill=nowhere.md: no such file"),
+        (["dataset=demo", "verdicts=nowhere.csv"], "verdicts=nowhere.csv: no such file; give judgements.csv of an"),
         (["dataset=demo", "run=nowhere"], "nowhere is not a run folder"),
         (["dataset=csv", "dataset.path=nowhere.csv"], "nowhere.csv: no such file"),
         (["dataset=demo", "split.test_from=0.999"], "part test of demo has no duplicate pair"),

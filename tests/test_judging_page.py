@@ -63,7 +63,8 @@ def test_verdicts_are_given_by_keyboard_kept_and_downloaded(browser, written, tm
     page.keyboard.press("Enter")
     expect(first).to_have_attribute("aria-pressed", "true")
     assert states(page)[0] == states(page)[3] == "verdict: duplicate"
-    page.keyboard.press("Tab")  # to the other button of the row
+    page.keyboard.press("Tab")  # to the other buttons of the row
+    page.keyboard.press("Tab")
     page.keyboard.press("Tab")  # to the first one of the next
     page.keyboard.press("Tab")
     page.keyboard.press("Space")

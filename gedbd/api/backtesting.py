@@ -134,6 +134,7 @@ def backtest(
         from gedbd.io.console import silence_library_logs
         from gedbd.triage.backtesting.backtest_run import check_backtest, measure_history
         from gedbd.triage.backtesting.history_learning import run_weights
+        from gedbd.triage.backtesting.judgements import with_accepted
 
         cfg = command_options("backtest", [*words, f"seed={seed}", *option_words(options)])
         chosen = as_encoder(encoder or "minilm")
@@ -151,9 +152,13 @@ def backtest(
             if chosen._run is not None:
                 check_corpus(chosen._run, prepared.corpus)
             warnings = list(prepared.warnings)
-            encode = partial(_encode, cfg, prepared.corpus, chosen)
-            measured = measure_history(cfg, prepared.corpus, prepared.parts, weights, encode, warnings.append)
-        return BacktestResult(prepared.corpus, chosen, tuple(warnings), measured, cfg)
+            corpus = prepared.corpus
+            if cfg.verdicts:
+                corpus, text = with_accepted(corpus, prepared.parts, Path(cfg.verdicts))
+                warnings.append(text)
+            encode = partial(_encode, cfg, corpus, chosen)
+            measured = measure_history(cfg, corpus, prepared.parts, weights, encode, warnings.append)
+        return BacktestResult(corpus, chosen, tuple(warnings), measured, cfg)
 
 
 def _encode(cfg: DictConfig, corpus: Corpus, encoder: Encoder, weights: Path | None) -> "EncodedCorpus":

@@ -18,7 +18,14 @@ from starlette.responses import JSONResponse, Response
 
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.middleware import RequestGuard
-from gedbd.service.routes import Service, locate_router, public_router, router, suggestions_router
+from gedbd.service.routes import (
+    Service,
+    locate_router,
+    public_router,
+    router,
+    suggestions_router,
+    without_repository_router,
+)
 from gedbd.service.schemas import ONE_REPORT, REPORT_LIST
 from gedbd.service.service_metrics import Metrics, MetricsMiddleware
 from gedbd.service.suspects import SuspectFinder
@@ -95,6 +102,8 @@ def create_app(
     app.include_router(public_router)
     if suspects is not None:
         app.include_router(locate_router, dependencies=documented)
+    else:
+        app.include_router(without_repository_router)
     app.include_router(pages_router)
     if webhook is not None:
         app.include_router(suggestions_router, dependencies=documented)

@@ -59,6 +59,7 @@ ERROR_RESPONSES: Responses = {
     status: {"model": ErrorResponse, "description": description} for status, description in ERRORS.items()
 }
 locate_router = APIRouter(responses=ERROR_RESPONSES)
+without_repository_router = APIRouter()
 suggestions_router = APIRouter(responses=ERROR_RESPONSES)
 NO_REPORT: Responses = {404: {"model": ErrorResponse, "description": "No such report"}}
 NO_FEEDBACK: Responses = {404: {"model": ErrorResponse, "description": "No feedback on these reports"}}
@@ -272,6 +273,12 @@ async def locate(query: LocateRequest, service: ServiceDependency) -> LocateResp
     finder = service.suspects
     assert finder is not None  # the route is there only with a repository
     return await service.searches.run(finder.find, query.to_report(), query.top_k, query.top_commits)
+
+
+@without_repository_router.post("/api/locate", include_in_schema=False)
+async def refuse_to_locate() -> None:
+    """Says why there is nothing here."""
+    raise HTTPException(404, "the service knows no repository: start it with gedbd serve repo=FOLDER")
 
 
 @suggestions_router.get("/api/suggestions")

@@ -78,7 +78,9 @@ def test_health_tells_whether_there_is_a_repository(client, client_of):
     assert client.get("/api/health").json()["locates"] is True
     without = client_of()
     assert without.get("/api/health").json()["locates"] is False
-    assert without.post("/api/locate", json=REPORT).status_code == 404
+    refused = without.post("/api/locate", json=REPORT)
+    assert refused.status_code == 404
+    assert "repo=" in refused.json()["detail"]
     assert "/api/locate" in client.get("/openapi.json").json()["paths"]
     assert "/api/locate" not in without.get("/openapi.json").json()["paths"]
 

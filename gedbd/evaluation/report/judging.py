@@ -12,9 +12,10 @@ from pathlib import Path
 
 ACCEPT = "accept"
 REJECT = "reject"
+UNCLEAR = "unclear"
 PAIR = ("report", "suggested")  # columns with the ids
 VERDICT = "verdict"  # the column that gets the buttons
-VERDICT_TEXTS = {ACCEPT: "duplicate", REJECT: "not a duplicate"}
+VERDICT_TEXTS = {ACCEPT: "duplicate", REJECT: "not a duplicate", UNCLEAR: "unclear"}
 SCRIPT = Path(__file__).with_name("judge.js")
 
 
@@ -25,7 +26,7 @@ class Verdict:
     Attributes:
         report: Id of the new report.
         suggested: Id of the report that was suggested.
-        verdict: ``accept``: they are duplicates; ``reject``: they are not.
+        verdict: ``accept``: they are duplicates; ``reject``: they are not; ``unclear``: nobody can tell.
         date: When, in UTC, as 2026-11-23T09:30:00.000Z; empty if unknown.
     """
 

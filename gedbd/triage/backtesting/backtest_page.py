@@ -55,7 +55,7 @@ EXAMPLES_TEXT = (
     " verdict, say which are duplicates, for the right ones too: if only wrong ones get a verdict, the precision can"
     " only rise. Then download judgements.csv (at the end of the page), put it into the folder of this page and run"
     " {command}: the first table then shows the precision with verdicts next to the one as marked. Without JavaScript,"
-    " write accept or reject in the column verdict of to_judge.csv in that folder and run the same command."
+    " write accept, reject or unclear in the column verdict of to_judge.csv in that folder and run the same command."
 )
 VERDICTS_TEXT = (
     "A suggestion with a verdict is right if it was accepted; all others count as marked, unknown ones not at all."

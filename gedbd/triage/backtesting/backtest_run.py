@@ -40,7 +40,7 @@ from gedbd.triage.backtesting.backtest_page import (
     unknown_sentence,
 )
 from gedbd.triage.backtesting.history_learning import RunWeights, learn
-from gedbd.triage.backtesting.judgements import JUDGEMENTS, TO_JUDGE, read_judgements
+from gedbd.triage.backtesting.judgements import JUDGEMENTS, TO_JUDGE, read_judgements, with_accepted
 from gedbd.triage.backtesting.suggestions import keep_suggestions, to_judge
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ def check_backtest(cfg: DictConfig) -> None:
         raise ValueError("a backtest replays reports in chronological order: set split=time")
     if cfg.weights not in ("best", "refit"):
         raise ValueError(f"weights={cfg.weights} is unknown: choose best or refit")
+    if cfg.verdicts and not Path(cfg.verdicts).is_file():
+        raise ValueError(f"verdicts={cfg.verdicts}: no such file; give judgements.csv of an earlier backtest")
     if cfg.fill and not Path(cfg.fill).is_file():
         raise ValueError(f"fill={cfg.fill}: no such file")
 
@@ -113,6 +115,9 @@ def run_backtest(
     def tell(warning: str) -> None:
         print_line(console, f"{corpus.name}: {warning}")
 
+    if cfg.verdicts:
+        corpus, text = with_accepted(corpus, parts, Path(cfg.verdicts))
+        print_line(console, text)
     steps = (
         f"encodes {len(corpus):,} reports, trains rankers, then replays up to {cfg.max_replayed:,} reports of each part"
     )

@@ -3,7 +3,7 @@
 import csv
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,9 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.csv_file import HEAD_BYTES, find_dialect
-from gedbd.evaluation.report.judging import ACCEPT, PAIR, REJECT, VERDICT, Verdict
+from gedbd.corpora.relevance import Groups
+from gedbd.corpora.splits import TEST
+from gedbd.evaluation.report.judging import ACCEPT, PAIR, REJECT, UNCLEAR, VERDICT, VERDICT_TEXTS, Verdict
 from gedbd.io.table_files import plain_cell
 from gedbd.triage.backtesting.suggestions import Suggestions, shares
 
@@ -70,7 +72,7 @@ def joined(first: Judgements, second: Judgements) -> Judgements:
     """The verdicts of two people. A pair on which they disagree has none.
 
     A sentence says how often they agree, and how much more often than by chance: Cohen's kappa (1960), 1 for always, 0
-    for as often as two people would who say accept and reject as often as these, but at random.
+    for as often as two people would who give each verdict as often as these, but at random.
     """
     both = [pair for pair in first.verdicts if pair in second.verdicts]
     said = [(first.verdicts[pair].verdict, second.verdicts[pair].verdict) for pair in both]
@@ -89,8 +91,8 @@ def joined(first: Judgements, second: Judgements) -> Judgements:
 
 def _kappa(said: Sequence[tuple[str, str]], agreed: float) -> str:
     """Cohen's kappa as text; empty if both say the same of all pairs, which leaves nothing to agree on."""
-    shares = np.mean([[mine == ACCEPT, theirs == ACCEPT] for mine, theirs in said], axis=0)
-    by_chance = float(shares.prod() + (1 - shares).prod())
+    given = np.array(said)
+    by_chance = float(sum((given == verdict).mean(axis=0).prod() for verdict in VERDICT_TEXTS))
     return "" if by_chance == 1 else f", kappa {(agreed - by_chance) / (1 - by_chance):.2f}"
 
 
@@ -99,7 +101,7 @@ def _with_any(found: Judgements) -> Judgements:
     if not found.verdicts:
         raise ValueError(
             f"{found.file} holds no verdict: give verdicts on the page and put the downloaded {JUDGEMENTS} into the"
-            f" run folder, or fill the column verdict of {TO_JUDGE} with {ACCEPT} or {REJECT}"
+            f" run folder, or fill the column verdict of {TO_JUDGE} with {ACCEPT}, {REJECT} or {UNCLEAR}"
         )
     return found
 
@@ -107,12 +109,12 @@ def _with_any(found: Judgements) -> Judgements:
 def read_judgements(file: Path) -> Judgements:
     """Reads verdicts from a CSV file.
 
-    Its columns are ``report``, ``suggested``, ``verdict`` (``accept``: they are duplicates, ``reject``: they are not,
-    empty: no verdict) and, not needed, ``date``; others are not read. Separator and encoding are detected, as
-    spreadsheet programs change them. Only ids are compared: damaged characters in titles do no harm.
+    Its columns are ``report``, ``suggested``, ``verdict`` (see ``Verdict``; empty: no verdict) and, not needed,
+    ``date``; others are not read. Separator and encoding are detected, as spreadsheet programs change them. Only ids
+    are compared: damaged characters in titles do no harm.
 
     Raises:
-        ValueError: If a column is missing, a verdict is another word, or a pair has both verdicts; names the line.
+        ValueError: If a column is missing, a verdict is another word, or a pair has two verdicts; names the line.
     """
     with file.open("rb") as stream:
         head = stream.read(HEAD_BYTES)
@@ -148,8 +150,8 @@ def _add_row(
     report, suggested, word, date = ((row.get(name) or "").strip() for name in (*COLUMNS, "date"))
     if not word:
         return
-    if word.lower() not in (ACCEPT, REJECT):
-        raise ValueError(f"{where}: the verdict is {word!r}: write {ACCEPT}, {REJECT} or nothing")
+    if word.lower() not in VERDICT_TEXTS:
+        raise ValueError(f"{where}: the verdict is {word!r}: write {', '.join(VERDICT_TEXTS)} or nothing")
     pair = (plain_cell(report), plain_cell(suggested))
     verdict = Verdict(*pair, word.lower(), date if ISO_TIME.fullmatch(date) else "")
     before = verdicts.setdefault(pair, verdict)
@@ -170,7 +172,7 @@ def verdicts_of(judgements: Judgements, found: Suggestions, corpus: Corpus) -> t
         corpus: The reports.
 
     Returns:
-        ``(B,)`` 1 for accept, 0 for reject, NaN without a verdict; and what was left out, in sentences.
+        ``(B,)`` 1 for accept, 0 for reject, NaN if unclear or without a verdict; and what was left out, in sentences.
 
     Raises:
         ValueError: If no verdict is on one of these matches.
@@ -190,9 +192,46 @@ def verdicts_of(judgements: Judgements, found: Suggestions, corpus: Corpus) -> t
         warnings += (
             f"verdicts on pairs that are not suggestions of this backtest: {len(unknown):,}, left out ({first})",
         )
-    values = {ACCEPT: 1.0, REJECT: 0.0}
+    unclear = sum(judgements.verdicts[pair].verdict == UNCLEAR for pair in judgements.verdicts.keys() & known)
+    if unclear:
+        warnings += (f"verdicts that are {UNCLEAR}: {unclear:,}, which count as marked",)
+    values = {ACCEPT: 1.0, REJECT: 0.0, UNCLEAR: np.nan}
     given = [judgements.verdicts.get(pair) for pair in pairs]
     return np.array([np.nan if one is None else values[one.verdict] for one in given]), warnings
+
+
+def with_accepted(corpus: Corpus, parts: np.ndarray, file: Path) -> tuple[Corpus, str]:
+    """Joins the groups of reports that people have accepted as duplicates, for a backtest to learn from them.
+
+    The test part stays as it is marked: people mostly judge suggestions that count as wrong, so with their verdicts its
+    precision could only rise.
+
+    Args:
+        corpus: N reports.
+        parts: ``(N,)`` the part of each.
+        file: The verdicts, see ``read_judgements``.
+
+    Returns:
+        The corpus, and a sentence that says how many pairs were joined and why others were not.
+
+    Raises:
+        ValueError: If the file holds no verdict, or is wrong.
+    """
+    given = _with_any(read_judgements(file)).verdicts
+    accepted = [pair for pair, one in given.items() if one.verdict == ACCEPT]
+    rows = {issue_id: row for row, issue_id in enumerate(corpus.reports["id"])}
+    known = [(rows[one], rows[other]) for one, other in accepted if one in rows and other in rows]
+    learnt = [pair for pair in known if parts[max(pair)] != TEST]
+    group = corpus.group.copy()
+    for pair in learnt:
+        numbers = group[list(pair)]
+        group[np.isin(group, numbers)] = numbers.min()
+    text = (
+        f"{file}: {len(given):,} verdicts, {len(accepted):,} of them accepted; {len(learnt):,} accepted pairs are"
+        f" learnt from, {len(known) - len(learnt):,} not since they are in the test part,"
+        f" {len(accepted) - len(known):,} not since a report is unknown"
+    )
+    return replace(corpus, relevance=Groups(group)), text
 
 
 def with_judgements(targets: pd.DataFrame, found: Suggestions, verdict: np.ndarray) -> pd.DataFrame:

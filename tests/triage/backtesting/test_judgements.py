@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.evaluation.report.judging import Verdict
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.triage.backtesting.backtest_judging import verdict_texts
@@ -14,6 +15,7 @@ from gedbd.triage.backtesting.judgements import (
     joined_groups,
     read_judgements,
     verdicts_of,
+    with_accepted,
     with_judgements,
 )
 from gedbd.triage.backtesting.suggestions import Suggestions
@@ -73,7 +75,7 @@ def test_a_file_that_a_spreadsheet_has_saved_is_read(tmp_path, separator, encodi
             "report,suggested\n1,2\n",
             r"judgements.csv, row 1: there is no column 'verdict'; required columns: report, suggested",
         ),
-        (f"{HEAD}1,2,yes,\n", r"judgements.csv, row 2: the verdict is 'yes': write accept, reject or nothing"),
+        (f"{HEAD}1,2,yes,\n", r"judgements.csv, row 2: the verdict is 'yes': write accept, reject, unclear or nothing"),
         (
             f"{HEAD}1,2,accept,\n3,2,reject,\n1,2,reject,\n",
             r"row 4: reject for report 1 and 2, but row 2 has accept: keep one of them",
@@ -123,6 +125,9 @@ def test_the_verdicts_of_two_people_are_joined_with_their_agreement(tmp_path):
     same = joined(first, first)
     assert same.verdicts == first.verdicts
     assert "(100%, kappa 1.00)" in same.warnings[0]
+    unsure = read_judgements(write(tmp_path, f"{HEAD}1,0,Unclear,\n2,0,accept,\n3,0,reject,\n4,0,reject,\n", "e.csv"))
+    # 3 of 4 agree; by chance 1/2 * 1/4 + 1/2 * 1/2 + 0 * 1/4 = 3/8 would: kappa (3/4 - 3/8) / (5/8).
+    assert "(75%, kappa 0.60); on 1" in joined(first, unsure).warnings[0]
     alone = read_judgements(write(tmp_path, f"{HEAD}9,0,accept,\n", "c.csv"))
     assert joined(first, alone).warnings == (
         "a.csv and c.csv have no pair in common: nothing is known of their agreement",
@@ -142,6 +147,19 @@ def test_verdicts_on_other_pairs_are_counted_and_left_out(tmp_path, found, make_
     )
     with pytest.raises(ValueError, match="none of its pairs is a suggestion of this backtest; does the file belong to"):
         verdicts_of(read_judgements(write(tmp_path, f"{HEAD}99,77,accept,\n")), found, corpus)
+
+
+def test_accepted_pairs_before_the_test_part_are_learnt(tmp_path, make_corpus):
+    corpus = make_corpus(GROUP)  # reports 1000 to 1007; 3 is a duplicate of 0
+    parts = np.array([TRAIN] * 5 + [VAL, TEST, TEST])
+    rows = "1004,1001,accept,\n1005,1003,accept,\n1002,1001,reject,\n1007,1002,accept,\n99,1000,accept,\n"
+    learnt, text = with_accepted(corpus, parts, write(tmp_path, HEAD + rows))
+    np.testing.assert_array_equal(learnt.group, [0, 1, 2, 0, 1, 0, 6, 7])
+    np.testing.assert_array_equal(corpus.group, GROUP)
+    assert "5 verdicts, 4 of them accepted; 2 accepted pairs are learnt from, 1 not since they are in the test" in text
+    assert text.endswith("1 not since a report is unknown")
+    with pytest.raises(ValueError, match="holds no verdict"):
+        with_accepted(corpus, parts, write(tmp_path, HEAD, "empty.csv"))
 
 
 def test_accepted_counts_as_right_rejected_as_wrong_and_the_rest_as_marked(found):
