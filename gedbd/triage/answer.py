@@ -201,15 +201,16 @@ def _verdict(match: Match) -> str:
 
 
 def _explain(match: Match) -> str:
+    """Reasons, shared words, equal fields, and the most similar sentence that is not the title, which stands above."""
     explanation = match.explanation
     lines = [f"because: {', '.join(explanation.reasons)}"] if explanation.reasons else []
     if explanation.terms:
-        lines.append(", ".join(explanation.terms))
+        lines.append(f"shared words: {', '.join(explanation.terms)}")
     if explanation.fields:
         lines.append("same " + ", ".join(f"{name} {value}" for name, value in explanation.fields.items()))
-    if explanation.sentences:
-        _, stored, _ = explanation.sentences[0]
-        lines.append(f'"{cut_cells(stored, 160)}"')
+    quotes = [stored for _, stored, _ in explanation.sentences if stored != match.best.title]
+    if quotes:
+        lines.append(f'"{cut_cells(quotes[0], 160)}"')
     return "\n".join(lines) or NOTHING_SHARED
 
 

@@ -50,7 +50,7 @@ def test_what_is_no_web_address_never_reaches_the_terminal():
 
 
 def test_a_match_without_anything_in_common_says_so():
-    assert "share" not in shown(MATCH)
+    assert "nothing" not in shown(MATCH)
     nothing = replace(MATCH, explanation=Explanation((), {}, ()))
     assert "found nothing that the two reports share" in " ".join(shown(nothing).split())
 

@@ -12,7 +12,7 @@ import pandas as pd
 from rich.console import Console
 
 from gedbd.corpora.urls import with_urls
-from gedbd.evaluation.report.judging import VERDICT, Judging
+from gedbd.evaluation.report.judging import UNCLEAR, VERDICT, Judging
 from gedbd.evaluation.report.report_page import write_report
 from gedbd.evaluation.report.section import Section
 from gedbd.io.command_output import print_table, record
@@ -81,11 +81,12 @@ def record_verdicts(folder: Path, file: Path) -> list[str]:
     Raises:
         ValueError: If the file is wrong, or none of its pairs are two reports of the index.
     """
-    judgements = read_judgements(file)
+    given = read_judgements(file).verdicts
+    clear = {pair: one for pair, one in given.items() if one.verdict != UNCLEAR}
     with closing(IndexStore(folder / FILE, create=False)) as store:
-        named = sorted({one for pair in judgements.verdicts for one in pair})
+        named = sorted({one for pair in clear for one in pair})
         stored = store.reports(named)
-    known = {pair: one for pair, one in judgements.verdicts.items() if stored.keys() >= set(pair)}
+    known = {pair: one for pair, one in clear.items() if stored.keys() >= set(pair)}
     if not known:
         raise ValueError(f"file={file}: it has no verdict on two reports of {folder}; is it of another index?")
     with closing(FeedbackStore(folder)) as feedback:
@@ -94,10 +95,10 @@ def record_verdicts(folder: Path, file: Path) -> list[str]:
             for (report, suggested), one in known.items()
         ]
     said = [f"verdicts: {sum(added):,} recorded, {len(added) - sum(added):,} known already"]
-    if len(known) < len(judgements.verdicts):
-        said.append(
-            f"verdicts on reports that are not in the index: {len(judgements.verdicts) - len(known):,}, left out"
-        )
+    if len(known) < len(clear):
+        said.append(f"verdicts on reports that are not in the index: {len(clear) - len(known):,}, left out")
+    if len(clear) < len(given):
+        said.append(f"verdicts that are {UNCLEAR}: {len(given) - len(clear):,}, not recorded")
     return said
 
 

@@ -55,11 +55,12 @@ def test_table_page_and_document_agree(run, tmp_path):
 
 def test_verdicts_of_the_page_become_feedback_and_change_the_groups(run, tmp_path):
     first, other = (one["id"] for one in document(run, "threshold=0.3")["clusters"][-1]["reports"][:2])
-    rows = [(other, first, "reject"), ("99", "98", "accept")]
+    rows = [(other, first, "reject"), ("99", "98", "accept"), ("97", first, "unclear")]
     (tmp_path / "judgements.csv").write_text(HEAD + "".join(f"{','.join(row)},\n" for row in rows))
     told = " ".join(run("threshold=0.3", "file=judgements.csv").split())
     assert "verdicts: 1 recorded, 0 known already" in told
     assert "not in the index: 1, left out" in told
+    assert "unclear: 1, not recorded" in told
     assert "pairs that people have rejected, left out: 1" in told
     table = feedback_table(tmp_path / "my-index")
     assert table[["issue_id", "candidate", "verdict", "source"]].to_numpy().tolist() == [
@@ -94,7 +95,7 @@ def test_the_page_goes_when_a_report_is_forgotten(run, tmp_path):
         (["file=absent.csv"], "error: file=absent.csv: no such file"),
         (["file=empty.csv"], "error: file=empty.csv: it has no verdict on two reports of my-index"),
         (["file=other.csv"], "error: file=other.csv: it has no verdict on two reports of my-index"),
-        (["file=maybe.csv"], "row 2: the verdict is 'maybe': write accept, reject or nothing"),
+        (["file=maybe.csv"], "row 2: the verdict is 'maybe': write accept, reject, unclear or nothing"),
         (["file=columns.csv"], "columns.csv"),
         (["theshold=0.5"], "error: "),
     ],
