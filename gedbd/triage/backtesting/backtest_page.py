@@ -270,7 +270,7 @@ def sections(
     examples_text = EXAMPLES_TEXT.format(command=command)
     with_people = []
     if verdicts:
-        text = " ".join([VERDICTS_TEXT, *texts])
+        text = " ".join([VERDICTS_TEXT, *(f"{one[0].upper()}{one[1:].removesuffix('.')}." for one in texts)])
         with_people = [Section("With verdicts", text, [readable_verdicts(tables["verdicts"])])]
     return [
         Section("Which precision targets are met?", TARGETS_TEXT, [readable(tables["targets"])]),
