@@ -4,6 +4,7 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import TypedDict, Unpack
 
+import numpy as np
 import pandas as pd
 
 from gedbd.corpora.chronology import check_ids, in_chronological_order
@@ -36,6 +37,7 @@ DOCUMENT_FIELDS = (*BUG_FIELDS, "labels")
 # When a report was last resolved or closed, UTC, ``NaT`` if it is open or the tracker does not say. The table of
 # documents has this column if any report has such a date.
 RESOLVED_AT = "resolved_at"
+MIN_COMPARED = 20  # reports whose titles are longer than their descriptions: fewer may be so by chance
 LONG_DESCRIPTION = 100_000
 
 
@@ -153,15 +155,20 @@ def early_warnings(reports: pd.DataFrame) -> list[str]:
 
 
 def text_warnings(reports: pd.DataFrame, columns: Mapping[str, str | None]) -> list[str]:
-    """Count the reports whose text is empty or very long; all of them are kept."""
+    """Count the reports whose text is empty or very long, which are kept, and notice swapped columns."""
     empty = {field: reports[field].str.strip() == "" for field in ("title", "description") if columns.get(field)}
     remarks = {f"with an empty {field}": rows for field, rows in empty.items()}
     if len(empty) == 2:
         remarks["with neither title nor description"] = empty["title"] & empty["description"]
     longer = reports["description"].str.len() > LONG_DESCRIPTION
     remarks[f"with a description of more than {LONG_DESCRIPTION:,} characters"] = longer
-    return [
+    counted = [
         f"reports {remark}: {rows.sum():,}, kept (first: row {rows.idxmax()})"
         for remark, rows in remarks.items()
         if rows.any()
     ]
+    texts = reports.loc[~empty["title"] & ~empty["description"], list(empty)] if len(empty) == 2 else reports[[]]
+    if len(texts) >= MIN_COMPARED and np.diff(texts.map(len).median())[0] < 0:
+        both = f"titles (column {columns['title']!r}) are longer than descriptions ({columns['description']!r})"
+        counted.append(f"most {both}: are the two columns swapped?")
+    return counted

@@ -134,8 +134,15 @@ def test_what_is_wrong_is_named_with_its_place_or_option(tmp_path, content, colu
             COLUMNS,
             ["reports with a description of more than 100,000 characters: 1, kept (first: row 3)"],
         ),
+        (
+            HEADER
+            + "".join(f"{n},It crashes as soon as I paste,Crash,2024-01-01,1\n" for n in range(2, 22))
+            + "1,a,b,2023-01-01,\n",
+            COLUMNS,
+            ["most titles (column 'Summary') are longer than descriptions ('Body'): are the two columns swapped?"],
+        ),
     ],
-    ids=["columns", "duplicates", "empty", "long"],
+    ids=["columns", "duplicates", "empty", "long", "swapped"],
 )
 def test_what_is_missing_or_odd_is_kept_and_counted(tmp_path, content, columns, warnings):
     corpus = read_csv(None, write(tmp_path, content), columns)
