@@ -168,7 +168,7 @@ class FoldSplit(SharedPart):
 
 @dataclass(frozen=True)
 class PairSplit:
-    """The paper's split: pairs are shuffled and cut regardless of their documents.
+    """The split of the authors' code: pairs are shuffled and cut regardless of their documents.
 
     It leaks: a document occurs in pairs of several parts.
 

@@ -124,8 +124,8 @@ def compare_methods(
 def compare_network(predictions: Mapping[str, Prediction], data: AnchorData) -> pd.DataFrame:
     """The methods with the tag network against those without it, ``text_network_NAME`` against ``text_NAME``.
 
-    The paper calls its Mann-Whitney U test a test of the two rankings. The ranks of two complete rankings are the same
-    numbers, so that their test always gives p = 1. It is done on the predicted times instead: p tells whether one
+    The paper does not say what its Mann-Whitney U test compares. The ranks of two complete rankings are the same
+    numbers, so that their test would always give p = 1. It is done on the predicted times: p tells whether one
     method tends to predict longer times, not whether it ranks better. That is what the interval of the difference in
     rho tells, a paired bootstrap over duplicate groups.
     """

@@ -12,8 +12,8 @@ SAMPLED_PAIRS = 20_000
 def reduce_titles(vectors: np.ndarray, fit_rows: np.ndarray, pca_dim: int) -> Tensor:
     """Projects title vectors on their first principal components and scales them to unit length.
 
-    The paper reduces bert-base-uncased vectors of the titles of *all* reports to 10 dimensions, and does not say how it
-    pools them (``dense_bert``: [CLS]); here the components are learnt on training rows only.
+    The paper reduces bert-base-uncased vectors of the titles to 10 dimensions. It says neither how it pools them
+    (``dense_bert``: [CLS]) nor on which reports the components are learnt: here on training rows only.
 
     Args:
         vectors: ``(N, hidden)`` title vectors from a frozen encoder.

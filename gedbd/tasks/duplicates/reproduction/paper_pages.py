@@ -31,8 +31,9 @@ TITLES = {
 }
 HEADINGS = {"average_precision": "AP", "precision": "P", "recall": "R", "f1": "F1", "relative": "rel."}
 PAPER = (
-    'Columns "paper ..." are the numbers of Bayramoğlu et al., measured on the training files of Eclipse Platform and'
-    " Thunderbird in bughub, with 50,000 pairs each, split as pairs, on an A100 with 80 GB. Empty: not in the paper."
+    'Columns "paper ..." are the numbers of Bayramoğlu et al., measured on Eclipse Platform and Thunderbird on an A100'
+    " with 80 GB. By its authors' code, 50,000 pairs of each were split at random; the paper states neither. Empty: not"
+    " in the paper."
 )
 NO_PAPER = (
     "The paper names these options as future work (section 6) and has no numbers. Intervals (95%) are Student's t over"
