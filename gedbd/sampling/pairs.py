@@ -121,9 +121,9 @@ class PairSampler:
     its two reports, drawn at random, with a report of another group. Random negatives are drawn across all groups.
     Every pair belongs to one part of the split and occurs once.
 
-    The paper's text gives each *report* anchor negatives in proportion to its positives; here, as many. Its sets hold a duplicate pair in
-    both directions, so that is ``negatives_per_positive=1`` here, where a pair occurs once. Its authors' code reads
-    50,000 pairs; by Figure 2, most likely all positives, and random negatives.
+    The paper's text gives each *report* anchor negatives in proportion to its positives; here, as many. Its sets hold a
+    duplicate pair in both directions, so that is ``negatives_per_positive=1`` here, where a pair occurs once. Its
+    authors' code reads 50,000 pairs: by Figure 2, most likely all positives, and random negatives.
 
     Args:
         negatives_per_positive: Anchor negatives for each positive pair.
