@@ -23,7 +23,7 @@ def main(cfg: DictConfig) -> None:
 
         reports = read_queries(cfg.query, cfg.file)
         limits = AnswerLimits(cfg.top_k, cfg.max_places, cfg.top_commits, cfg.max_hunks)
-        shown = Shown(limits, read_moment(cfg.before, "before"), cfg.json)
+        shown = Shown(limits, read_moment(cfg.before, "before"), cfg.details, cfg.json)
         index = open_configured(cfg)
     answer(index, reports, shown)
 

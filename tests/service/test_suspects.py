@@ -12,7 +12,7 @@ from gedbd.service.app import create_app
 from gedbd.service.suspects import SuspectFinder, open_suspects
 from gedbd.triage.locating.backtesting.locating_tables import HIT_RATE, HitRate
 from gedbd.triage.locating.repository_index import Located, Update
-from gedbd.triage.locating.tracker_ranker import NOT_MEASURED, TrackerRanker, fixes_as_json
+from gedbd.triage.locating.tracker_ranker import DEFAULT_MEASURED, TrackerRanker, fixes_as_json
 
 NUM_BUGS = 4
 REPORT = {
@@ -49,7 +49,7 @@ def test_the_inducing_commit_is_found_with_its_lines(client, repo):
     found = answer.json()
     assert found["repository"] == "project.git"
     assert (found["commit"], found["num_commits"], found["num_ranked"]) == (repo[1][-1], 12, 12)
-    assert (found["statement"], found["problem"]) == (NOT_MEASURED, "")
+    assert (found["statement"], found["problem"]) == (DEFAULT_MEASURED, "")
     assert [change["rank"] for change in found["changes"]] == list(range(1, len(found["changes"]) + 1))
     inducing = next(change for change in found["changes"] if change["id"] == repo[1][4])
     assert (inducing["title"], inducing["created_at"][:10]) == (f"Simplify {NAMES[1]}Reader", "2021-02-01")

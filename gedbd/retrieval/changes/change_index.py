@@ -130,6 +130,12 @@ class ChangeIndex:
             found.append(len(np.union1d(in_diffs, in_messages)))
         return np.array(found, dtype=np.int64)
 
+    def file_frequency(self, words: np.ndarray, before: int) -> np.ndarray:
+        """How many paths have each of some words in what the first ``before`` commits changed, ``(W,) -> (W,)``."""
+        num_rows = self.num_rows(before)
+        rows = [self.row_words.find(word, num_rows)[0] for word in words.tolist()]
+        return np.array([len(np.unique(self.table.row_path[found])) for found in rows], dtype=np.int64)
+
     @cached_property
     def row_words(self) -> WordCounts:
         """Words of the diffs by file row, counted as in ``ChangeTable.row_words``."""

@@ -17,20 +17,24 @@ from rich.text import Text
 from gedbd.configuration.command import INTERRUPTED_STATUS
 from gedbd.corpora.repository.attributes import BINARY, GENERATED, LINKS, SUBMODULES, VENDORED
 from gedbd.io.command_output import write_json_line
-from gedbd.io.console import open_console, print_line, printable, stage, wrap_cells
+from gedbd.io.console import open_console, print_hanging, print_line, printable, stage
 from gedbd.triage.bug_report import Report
 from gedbd.triage.locating.hunks import MatchedHunk, MatchedLine
 from gedbd.triage.locating.indexing import IndexLimits
 from gedbd.triage.locating.located import LocatedChange
-from gedbd.triage.locating.located_files import LocatedPlace
+from gedbd.triage.locating.located_files import LocatedFile, LocatedPlace
 from gedbd.triage.locating.locating_queries import query_of
+from gedbd.triage.locating.place_commits import PlaceCommit
 from gedbd.triage.locating.repository_index import AnswerLimits, Located, RepositoryIndex, open_repository
+from gedbd.triage.locating.sections import declared_name
 from gedbd.triage.locating.tracker_ranker import TrackerRanker
 
 SHORT_ID = 10
 INDENT = "    "
 SHOWN_BEFORE = 12  # characters before the first shared word of a line that is cut at its beginning
 CUT = "..."
+PLACE_WIDTH = 32  # columns of a place before its last commit
+MIN_REASON_WIDTH = 20  # columns that reasons need beside a path
 SIGN_STYLES = {"+": "green", "-": "red", " ": ""}
 HIT_STYLE = "bold reverse"
 
@@ -41,16 +45,18 @@ class Shown(NamedTuple):
     Attributes:
         limits: How much.
         before: Only what was there before this moment, UTC; None for the report's date.
+        details: Also all reasons, lines of code and last commits; programs get them anyway.
         json: A JSON object a line for programs, in the place of text for people.
     """
 
     limits: AnswerLimits
     before: datetime | None
+    details: bool
     json: bool
 
 
 def answer(index: RepositoryIndex, reports: Iterable[Report], shown: Shown) -> None:
-    """Brings the index up to date and prints the answer for each report; warnings go to standard error.
+    """Brings the index up to date and prints the answer for each report, and after it warnings to standard error.
 
     Args:
         index: The index.
@@ -71,17 +77,19 @@ def _answer(index: RepositoryIndex, reports: Iterable[Report], shown: Shown) -> 
     console = open_console()
     notices = open_console(stderr=True)
     with redirect_stdout(sys.stderr):  # progress bars
-        update = index.update()
-    print_notices(notices, update.warnings)
+        warnings = index.update().warnings
     for report in reports:
         query = query_of(report, shown.before)
         located = index.locate(query, shown.limits)
         facts = index.facts(query) | {"statement": index.ranker.statement}
-        print_notices(notices, located.warnings)
         if shown.json:
             write_json_line(as_json(report, located, facts))
         else:
-            print_located(console, report, located, facts)
+            print_located(console, report, located, facts, shown.details)
+        warnings += located.warnings
+        if warnings:
+            print_notices(notices, [f"note: {'; '.join(warnings)}"])
+        warnings = ()  # those about the index are said once
 
 
 def as_json(report: Report, located: Located, facts: dict[str, Any]) -> str:
@@ -104,30 +112,33 @@ def as_json(report: Report, located: Located, facts: dict[str, Any]) -> str:
     return json.dumps({"query": query, **facts, **files, "changes": changes}, default=datetime.isoformat)
 
 
-def print_located(console: Console, report: Report, located: Located, facts: dict[str, Any]) -> None:
-    """Prints a block for each file, then one for each commit that may have induced the bug.
+def print_located(
+    console: Console, report: Report, located: Located, facts: dict[str, Any], details: bool = False
+) -> None:
+    """Prints a line for each file, its best places below it, and a line for each commit that may have induced the bug.
 
     Args:
-        console: Where to print.
+        console: Where to print; in a terminal, lines are cut at its width.
         report: What was asked for.
         located: The answer.
         facts: See ``RepositoryIndex.facts``; ``statement`` says what was measured.
+        details: Also print all reasons, lines of code and last commits.
     """
-    _print_wrapped(console, Text(), printable(f"{report.issue_id} {report.title}".strip()[:200]))
-    for file in located.files:
+    _print_line(console, Text(printable(f"{report.issue_id} {report.title}".strip()[:200])))
+    if not details:
         console.print()
-        console.print(Text(f"{file.rank:3} ", style="bold").append(printable(file.path), style="cyan"), soft_wrap=True)
-        _print_wrapped(console, Text(INDENT), printable("; ".join(file.explanation)))
-        for place in file.places:
-            _print_place(console, place)
+    for file in located.files:
+        _print_file(console, file, details)
     if not located.files:
-        _print_wrapped(console, Text(), _why_no_file(located, facts))
+        print_line(console, _why_no_file(located, facts))
     if located.changes:
         console.print()
         console.print(Text("Commits that may have induced it", style="bold"))
-        _print_changes(console, located.changes)
+    for change in located.changes:
+        _print_change(console, change, details)
     console.print()
-    print_line(console, _closing_line(located, facts))
+    print_line(console, _ranked_line(located, facts))
+    print_line(console, f"{_reading_advice(located)}{facts['statement']}")
 
 
 def _why_no_file(located: Located, facts: dict[str, Any]) -> str:
@@ -140,15 +151,24 @@ def _why_no_file(located: Located, facts: dict[str, Any]) -> str:
     return "no source file shares a word with the report, so none is listed"
 
 
-def _closing_line(located: Located, facts: dict[str, Any]) -> str:
-    """How much was ranked and left out, and how often that is right."""
-    said = f"{facts['num_ranked']:,} of the {facts['num_commits']:,} commits up to {facts['commit'][:SHORT_ID]}"
+def _ranked_line(located: Located, facts: dict[str, Any]) -> str:
+    """How much was ranked and left out."""
+    said = f"{facts['num_ranked']:,} of {facts['num_commits']:,} commits"
     if located.commit:
-        said = f"{located.num_files:,} source files of {located.commit[:SHORT_ID]} and {said}"
+        said = f"{located.num_files:,} source files of {located.commit[:SHORT_ID]}, {said}"
     left_out = [_skipped(count, reason) for reason, count in sorted(located.skipped_files.items())]
     if facts["num_merges"]:
         left_out.append(f"merges ({facts['num_merges']:,})")
-    return f"{said} were ranked{', without ' if left_out else ''}{', '.join(left_out)}. {facts['statement']}"
+    return f"Ranked: {said}{'; without ' if left_out else ''}{', '.join(left_out)}."
+
+
+def _reading_advice(located: Located) -> str:
+    """What to read first; empty if there is no file."""
+    if not located.files:
+        return ""
+    first = located.files[0]
+    start = f":{first.places[0].start}" if first.places else ""
+    return f"Read {first.path}{start} first. "
 
 
 def _skipped(count: int, reason: str) -> str:
@@ -160,32 +180,57 @@ def _skipped(count: int, reason: str) -> str:
     return f"{reason} ({count:,})"
 
 
-def _print_place(console: Console, place: LocatedPlace) -> None:
-    """Prints where a place is and its name, the lines that match, and its last commits."""
-    head = Text(INDENT) + Text.assemble((printable(place.path), "cyan"), f":{place.start}-{place.end}")
-    console.print(head, soft_wrap=True)  # whole, to be copied
+def _print_file(console: Console, file: LocatedFile, details: bool) -> None:
+    """Prints rank, path and reasons, and a line for each place."""
+    if details:
+        console.print()
+    head = Text(f"{file.rank:3} ", style="bold").append(printable(file.path), style="cyan")
+    if details:
+        console.print(head, soft_wrap=True)  # whole, to be copied
+        print_hanging(console, INDENT, "; ".join(file.explanation))
+    else:
+        without_counts = (reason.partition(" (")[0] for reason in file.explanation)
+        reasons = Text(printable("; ".join(without_counts)))
+        if console.width - head.cell_len < MIN_REASON_WIDTH:
+            console.print(head, soft_wrap=True)
+            head = Text(INDENT[2:])
+        _print_line(console, Text.assemble(head, "  ", reasons))
+    for place in file.places:
+        _print_place(console, place, details)
+
+
+def _print_place(console: Console, place: LocatedPlace, details: bool) -> None:
+    """Prints where a place is, its name and its last commit; as details, the lines that match and further commits."""
+    name = printable(declared_name(place.name) or place.name.strip())
+    where = Text(f"{INDENT}{place.start}-{place.end} {name}", style="bold" if details else "")
+    where.truncate(PLACE_WIDTH, overflow="ellipsis", pad=bool(place.commits))
+    commits = [_commit_text(commit) for commit in place.commits] or [Text()]
+    _print_line(console, where.append_text(commits[0]))
+    if not details:
+        return
     shown = {line.number for line in place.lines}
-    if place.name and place.header not in shown:
-        number = f"{place.header:6}" if place.header else "    in"
-        _print_line(console, Text(f"{INDENT}{number}   {printable(place.name.strip())}", style="bold"))
+    if place.header and place.header not in shown:
+        _print_line(console, Text(f"{INDENT}{place.header:6}   {printable(place.name.strip())}"))
     _print_lines(console, place.lines)
     if place.num_left_out:
         print_line(console, f"{INDENT}       lines that the stack trace names too: {place.num_left_out:,}")
-    for commit in place.commits:
-        line = Text(f"{INDENT}   last ").append(commit.id[:SHORT_ID], style="yellow")
-        _print_line(console, line.append(f" {commit.created_at:%Y-%m-%d}  {printable(commit.title)}", style="not bold"))
+    for commit in commits[1:]:
+        _print_line(console, Text(" " * PLACE_WIDTH).append_text(commit))
 
 
-def _print_changes(console: Console, changes: Sequence[LocatedChange]) -> None:
-    """Prints a block for each commit: rank, id, date and title; reasons; the lines that match."""
-    for change in changes:
+def _commit_text(commit: PlaceCommit | LocatedChange) -> Text:
+    """Id, date and title of a commit."""
+    text = Text(" ").append(commit.id[:SHORT_ID], style="yellow")
+    return text.append(f" {commit.created_at:%Y-%m-%d} {printable(commit.title or '(no message)')}", style="not bold")
+
+
+def _print_change(console: Console, change: LocatedChange, details: bool) -> None:
+    """Prints rank, id, date and title of a commit; as details, its reasons and the lines that match."""
+    if details:
         console.print()
-        head = Text(f"{change.rank:3} ", style="bold")
-        head.append(change.id[:SHORT_ID], style="yellow")
-        head.append(f"  {change.created_at:%Y-%m-%d}  ")
-        _print_wrapped(console, head, printable(change.title or "(no message)"))
-        reasons = printable("; ".join(change.explanation))
-        _print_wrapped(console, Text(INDENT), reasons)
+    _print_line(console, Text(f"{change.rank:3}", style="bold").append_text(_commit_text(change)))
+    if details:
+        print_hanging(console, INDENT, "; ".join(change.explanation))
         for hunk in change.hunks:
             _print_hunk(console, hunk)
 
@@ -230,16 +275,6 @@ def _line_text(line: MatchedLine, left_out: int, width: int) -> Text:
         left_out = max(0, first[0] - SHOWN_BEFORE)
         head.append(CUT)
     return head + text[left_out:]
-
-
-def _print_wrapped(console: Console, head: Text, text: str) -> None:
-    """Prints a text behind a head; in a terminal, lines break between words, and further ones are indented as far."""
-    lines = [text]
-    if console.is_terminal:
-        lines = wrap_cells(text, console.width - head.cell_len) or [""]
-    for place, line in enumerate(lines):
-        start = Text(" " * head.cell_len, style=head.style) if place else head.copy()
-        console.print(start.append(line), soft_wrap=True)
 
 
 def _print_line(console: Console, text: Text) -> None:

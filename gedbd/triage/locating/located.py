@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,8 +19,10 @@ from gedbd.retrieval.changes.change_ranker import Suspect
 from gedbd.text.words import WORD
 from gedbd.triage.locating.hunks import MatchedHunk, match_hunks, placed_words
 
-MAX_NAMED = 5  # words or files that a reason names
+MAX_NAMED = 4  # words or files that a reason names
 MAX_FAMILIES = 3
+GENERIC_SHARE = 0.1  # of the commits or files, from which a word of theirs is generic
+MIN_GENERIC = 5  # commits or files: in a young project, one commit may be a tenth of all
 MIN_SHARE = 0.1  # of all positive contributions, from which a family of features is a reason
 # What families of features are about, by the beginnings of their names; the first that fits counts. They claim nothing:
 # a ranker may prefer a commit for what it lacks too, such as earlier bugs.
@@ -74,12 +77,25 @@ class LocatedChange:
         return self.message.strip().partition("\n")[0].strip()
 
 
+class QueryWords(NamedTuple):
+    """The words of a report that commits before it have.
+
+    Attributes:
+        weights: The words, lower case, each with log(1 + N / n) for n of N commits.
+        generic: Those of them that say little, so that no reason names them: a tenth or more of the commits, or of the
+            files that these changed, has them.
+    """
+
+    weights: dict[str, float]
+    generic: frozenset[str] = frozenset()
+
+
 def read_changes(
     git: Git,
     history: ChangeHistory,
     query: ChangeQuery,
     suspects: Sequence[Suspect],
-    weights: Mapping[str, float],
+    words: QueryWords,
     limits: Limits,
     max_hunks: int,
 ) -> tuple[LocatedChange, ...]:
@@ -90,7 +106,7 @@ def read_changes(
         history: The commits.
         query: The report.
         suspects: The suspects.
-        weights: See ``word_weights``.
+        words: See ``query_words``.
         limits: How much of a commit is read.
         max_hunks: How many matching hunks of each are given.
 
@@ -112,26 +128,31 @@ def read_changes(
                 created_at=commit.created_at,
                 message=commit.message,
                 num_files=len(commit.files),
-                explanation=reasons(commit, query, weights, suspect.contributions),
+                explanation=reasons(commit, query, words, suspect.contributions),
                 contributions=dict(suspect.contributions),
-                hunks=match_hunks(commit, weights, max_hunks),
+                hunks=match_hunks(commit, words.weights, max_hunks),
             )
         )
     return tuple(located)
 
 
-def word_weights(history: ChangeHistory, query: ChangeQuery) -> dict[str, float]:
-    """The words of a report that commits before it have, each with log(1 + N / n) for n of N commits."""
+def query_words(history: ChangeHistory, query: ChangeQuery) -> QueryWords:
+    """The words of a report that commits before it have in message or diff."""
     identifiers = set(WORD.findall(f"{query.title}\n{query.description}"))  # a log repeats its words
     words = sorted({word.word for identifier in identifiers for word in placed_words(identifier)})
     num_before = history.num_before(query.created_at)
     numbers = np.array([text[0] for text in history.vocabulary([[word] for word in words], learn=False)], dtype="i4")
     frequencies = history.index.frequency(numbers, num_before)
-    return {
+    weights = {
         word: float(np.log1p(num_before / frequency))
         for word, frequency in zip(words, frequencies.tolist(), strict=True)
         if frequency > 0
     }
+    num_files = history.index.num_paths(history.index.num_rows(num_before))
+    in_commits = frequencies >= max(MIN_GENERIC, GENERIC_SHARE * num_before)
+    in_files = history.index.file_frequency(numbers, num_before) >= max(MIN_GENERIC, GENERIC_SHARE * num_files)
+    generic = (word for word, is_generic in zip(words, in_commits | in_files, strict=True) if is_generic)
+    return QueryWords(weights, frozenset(generic))
 
 
 def _moment(date: np.datetime64) -> datetime:
@@ -151,24 +172,24 @@ def _first_parents(git: Git, ids: Sequence[str]) -> dict[str, str]:
 
 
 def reasons(
-    commit: Commit, query: ChangeQuery, weights: Mapping[str, float], contributions: Mapping[str, float]
+    commit: Commit, query: ChangeQuery, words: QueryWords, contributions: Mapping[str, float]
 ) -> tuple[str, ...]:
     """Why a commit is suspect, one reason each.
 
     Args:
         commit: The commit.
         query: The report.
-        weights: The words of the report, lower case, with their weights.
+        words: The words of the report.
         contributions: What the features add to its score, by name.
     """
     found = []
-    names = _named_files(commit, query, weights)
+    names = _named_files(commit, query, words.weights)
     if names:
-        found.append(f"changes {listed(names)}, named in the report")
-    in_message = {word.word for word in placed_words(commit.message)} & set(weights)
+        found.append(f"changes {', '.join(names[:MAX_NAMED])}, named in the report")
+    in_message = {word.word for word in placed_words(commit.message)} & (words.weights.keys() - words.generic)
     if in_message:
-        rarest = sorted(in_message, key=lambda word: (-weights[word], word))
-        found.append(f"the message mentions {listed(rarest)}")
+        rarest = sorted(in_message, key=lambda word: (-words.weights[word], word))
+        found.append(f"the message mentions {', '.join(rarest[:MAX_NAMED])}")
     if query.created_at is not None:
         days = (query.created_at.to_pydatetime() - commit.created_at).days
         found.append(f"{days:,} days earlier")
@@ -208,9 +229,3 @@ def _named_files(commit: Commit, query: ChangeQuery, weights: Mapping[str, float
         if path.stem.lower() in weights and (looks_like_code or path.name.lower() in text):
             named.add(path.stem)
     return sorted(named, key=lambda stem: (-weights[stem.lower()], stem))
-
-
-def listed(words: Sequence[str]) -> str:
-    """The first words of a list, and how many more there are."""
-    more = f" and {len(words) - MAX_NAMED:,} more" if len(words) > MAX_NAMED else ""
-    return ", ".join(words[:MAX_NAMED]) + more

@@ -1,7 +1,7 @@
 """Files that a report may be about, with what people need to judge them: reasons, places, the last commits of these."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from gedbd.retrieval.changes.file_features import MAX_COMMIT_FILES, days_before
 from gedbd.retrieval.changes.known_fixes import MAX_SIMILAR
 from gedbd.retrieval.changes.report_words import CODE_LIKE
 from gedbd.text.stack_traces import find_frames
-from gedbd.triage.locating.located import listed
+from gedbd.triage.locating.located import MAX_NAMED, QueryWords
 from gedbd.triage.locating.place_commits import PlaceCommit, last_commits
 from gedbd.triage.locating.places import FileMatch, FramePlace, MatchedPlace, find_places, frames_in
 
@@ -114,7 +114,7 @@ def commit_before(git: Git, commit: str, history: ChangeHistory, query: ChangeQu
 
 
 def read_files(
-    git: Git, commit: str, ranked: RankedFiles, weights: Mapping[str, float], max_places: int
+    git: Git, commit: str, ranked: RankedFiles, words: QueryWords, max_places: int
 ) -> tuple[LocatedFile, ...]:
     """Reads the files of a commit and finds what they share with the report.
 
@@ -122,7 +122,7 @@ def read_files(
         git: The repository.
         commit: The id of the commit that has the files.
         ranked: The files.
-        weights: The words of the report, lower case, with their weights.
+        words: The words of the report.
         max_places: How many places of a file.
 
     Raises:
@@ -130,10 +130,10 @@ def read_files(
     """
     paths = [ranked.history.table.paths[file.path] for file in ranked.found]
     frames = find_frames(f"{ranked.query.title}\n{ranked.query.description}")
-    matches = find_places(git, commit, paths, weights, max_places, frames, MAX_PLACED_FILES)
+    matches = find_places(git, commit, paths, words.weights, max_places, frames, MAX_PLACED_FILES)
     shown = [place for match in matches.values() for place in match.places]
     commits = dict(zip(shown, last_commits(git, commit, shown), strict=True))
-    reasons = _Reasons(ranked, paths, matches, frames_in(frames, paths))
+    reasons = _Reasons(ranked, paths, matches, frames_in(frames, paths), words.generic)
     return tuple(
         LocatedFile(
             path=path,
@@ -159,6 +159,7 @@ class _Reasons:
         paths: Their paths.
         matches: What they share with the report.
         frames: The frames of stack traces in them.
+        generic: Words that no reason names.
     """
 
     def __init__(
@@ -167,6 +168,7 @@ class _Reasons:
         paths: Sequence[str],
         matches: Mapping[str, FileMatch],
         frames: Mapping[str, Sequence[FramePlace]],
+        generic: Set[str],
     ) -> None:
         history = ranked.history
         before = history.num_before(ranked.query.created_at)
@@ -174,6 +176,7 @@ class _Reasons:
         self._paths = paths
         self._matches = matches
         self._frames = frames
+        self._generic = generic
         self._text = f"{ranked.query.title}\n{ranked.query.description}"
         self._numbers = history.table.numbers
         self._days = days_before(history, ranked.query, before)
@@ -205,8 +208,8 @@ class _Reasons:
         return f"in a stack trace (frame {frames[0].number:,})" if frames else ""
 
     def _words(self, place: int) -> str:
-        terms = self._matches[self._paths[place]].terms
-        return f"its words fit: {listed(terms)}" if terms else ""
+        terms = [term for term in self._matches[self._paths[place]].terms if term not in self._generic]
+        return f"words: {', '.join(terms[:MAX_NAMED])}" if terms else ""
 
     def _similar_fixes(self, place: int) -> str:
         path = self._found[place].path

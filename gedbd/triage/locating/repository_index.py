@@ -24,9 +24,9 @@ from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.change_ranker import default_ranker
 from gedbd.retrieval.changes.query_features import query_features
 from gedbd.triage.locating.indexing import IndexLimits, bring_up_to
-from gedbd.triage.locating.located import LocatedChange, read_changes, word_weights
+from gedbd.triage.locating.located import LocatedChange, query_words, read_changes
 from gedbd.triage.locating.located_files import LocatedFile, RankedFiles, commit_before, read_files
-from gedbd.triage.locating.tracker_ranker import TrackerRanker
+from gedbd.triage.locating.tracker_ranker import DEFAULT_MEASURED, TrackerRanker
 
 SCHEMA = 4  # to be raised when the arrays or what they are made from change
 HEADER = "header"
@@ -155,7 +155,7 @@ class AnswerLimits(NamedTuple):
         max_hunks: Matching hunks of each commit.
     """
 
-    top_k: int = 10
+    top_k: int = 5
     max_places: int = 2
     top_commits: int = 5
     max_hunks: int = 1
@@ -217,7 +217,7 @@ def open_repository(
     git = Git(path)
     limits = IndexLimits() if limits is None else limits
     folder = default_folder(cache_dir, git, revision) if index is None else Path(index).expanduser()
-    ranker = TrackerRanker(default_ranker()) if ranker is None else ranker
+    ranker = TrackerRanker(default_ranker(), statement=DEFAULT_MEASURED) if ranker is None else ranker
     return RepositoryIndex(git, folder, revision, ranker, limits)
 
 
@@ -354,16 +354,16 @@ class RepositoryIndex:
             suspects = ranker.find_in(features, limits.top_commits) if limits.top_commits else []
             existing = history.index.existing(history.index.num_rows(features.num_commits))
             is_candidate = existing & (history.index.is_source & allowed)[: len(existing)]
-        weights = word_weights(history, query)
+        words = query_words(history, query)
         ranked = RankedFiles(history, query, num_similar, found)
         reading = self.limits.reading()
         return Located(
-            files=read_files(self.git, commit, ranked, weights, limits.max_places),
-            changes=read_changes(self.git, history, query, suspects, weights, reading, limits.max_hunks),
+            files=read_files(self.git, commit, ranked, words, limits.max_places),
+            changes=read_changes(self.git, history, query, suspects, words, reading, limits.max_hunks),
             commit=commit,
             num_files=int(np.count_nonzero(is_candidate)),
             skipped_files=sources.skipped,
-            warnings=() if weights else (NO_SHARED_WORD,),
+            warnings=() if words.weights else (NO_SHARED_WORD,),
         )
 
     def _sources_at(self, commit: str) -> _Sources:

@@ -1,16 +1,19 @@
 """The fixed reports that a ranker of a tracker reads."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from gedbd import retrieval
 from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
 from gedbd.retrieval.changes.change_ranker import default_ranker
 from gedbd.retrieval.changes.known_fixes import KnownFix, KnownFixes
 from gedbd.triage.locating.repository_index import OTHER_HISTORY
-from gedbd.triage.locating.tracker_ranker import TrackerRanker, fixes_as_json, read_fixes
+from gedbd.triage.locating.tracker_ranker import DEFAULT_MEASURED, TrackerRanker, fixes_as_json, read_fixes
 
 FIX = KnownFix("alpha breaks", "in Alpha", pd.Timestamp("2020-02-01", tz="UTC"), ("c2",))
 
@@ -27,6 +30,14 @@ def make_history(count):
     history = ChangeHistory()
     history.add(table, files)
     return history
+
+
+def test_the_default_ranker_is_said_to_be_as_good_as_its_card_says():
+    card = (Path(retrieval.__file__).parent / "changes" / "default_ranker.md").read_text(encoding="utf-8")
+    of_files, _, _ = card.partition("Commits are ranked")
+    rows = re.findall(r"^\| \w+ \| \w+ \| \d.*$", of_files, flags=re.MULTILINE)
+    hits = [float(row.split(" | ")[7]) for row in rows]
+    assert [f"{hit:.0%}" for hit in hits] == re.findall(r"\d+%", DEFAULT_MEASURED)
 
 
 def test_fixes_are_stored_to_the_letter():
