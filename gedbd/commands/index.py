@@ -23,7 +23,7 @@ MAX_SHOWN_TITLE = 80  # characters
 @command("index")
 def main(cfg: DictConfig) -> None:
     """Adds, updates and deletes reports until the index holds those of the tracker, and prints how many."""
-    if cfg.store and not OmegaConf.is_missing(cfg, "out"):
+    if cfg.store and not OmegaConf.is_missing(cfg, "out") and cfg.out is not None:
         raise ValueError("out=, store=: an index is in a folder or on a server; leave one of the two out")
     if cfg.forget is not None:
         _forget(cfg)
