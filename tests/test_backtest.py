@@ -137,7 +137,7 @@ def test_a_file_without_a_place_for_the_table_is_refused(run, tmp_path):
         (["dataset=demo", "verdicts=nowhere.csv"], "verdicts=nowhere.csv: no such file; give judgements.csv of an"),
         (["dataset=demo", "run=nowhere"], "nowhere is not a run folder"),
         (["dataset=csv", "dataset.path=nowhere.csv"], "nowhere.csv: no such file"),
-        (["dataset=demo", "split.test_from=0.999"], "part test of demo has no duplicate pair"),
+        (["dataset=demo", "split.test_from=0.999"], "part test of demo has none of its"),
     ],
 )
 def test_mistakes_are_told_in_one_line(run, options, message):

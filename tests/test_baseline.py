@@ -163,7 +163,7 @@ FURTHER_MISTAKES = [
     (["name=bm25", "ranking.window_days=0.001"], "excludes the groups of all"),
     (["name=bm25", "ranking.parts=[tset]"], "tset is unknown: choose train, val, test"),
     (["name=bm25", "labels.fraction=0"], "labels.fraction=0 must be above 0"),
-    (["name=bm25", "split.test_from=0.999"], "part test of demo has no duplicate pair"),
+    (["name=bm25", "split.test_from=0.999"], "part test of demo has none of its"),
 ]
 
 

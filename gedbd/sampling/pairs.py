@@ -276,6 +276,8 @@ def _require_positives(pairs: pd.DataFrame, corpus: Corpus, split: Split) -> Non
     found = pairs[pairs["label"] == 1]["part"]
     for number, name in enumerate(PARTS):
         if not (found == number).any():
+            bounds = ", ".join(f"split.{option}={value}" for option, value in vars(split).items())
             raise ValueError(
-                f"part {name} of {corpus.name} has no duplicate pair under {split}: move the boundaries of the split"
+                f"part {name} of {corpus.name} has none of its {len(found):,} duplicate pairs: move the boundaries of"
+                f" the parts ({bounds}); to search it all the same, run gedbd index without run="
             )
