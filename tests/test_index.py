@@ -76,6 +76,10 @@ def test_an_index_follows_its_tracker(run, update):
     assert update("followed", "run=tested") == (425, 0, 0, 0)
     assert update("followed", "run=tested") == (0, 0, 425, 0)
     assert update("followed", "run=tested", *demo()) == (0, 0, 425, 0)
+    with pytest.raises(
+        SystemExit, match=r"the ranker and the probabilities of a backtest, .*; to go on, set replace=true"
+    ):
+        update("followed", "dataset=demo", "encoder=tiny")
     changes = {"1001": ("Title", "Zebra stripes on the toolbar"), "1006": None, "1077": ("Status", "REOPENED")}
     assert update("followed", "run=tested", *demo(**changes)) == (0, 2, 422, 1)
     index = opened("followed")

@@ -115,7 +115,7 @@ class Index:
                 ``replace``.
             OSError: If it cannot be written.
         """
-        from gedbd.triage.index_building import OtherTrackerError, store_corpus, store_shared_corpus
+        from gedbd.triage.index_building import ReplacesIndexError, store_corpus, store_shared_corpus
 
         with long_call():
             if not is_server(path) and Path(path).exists() and not Path(path).is_dir():
@@ -126,9 +126,9 @@ class Index:
                     changes = store_shared_corpus(path, corpus, model, replace)
                 else:
                     changes = store_corpus(Path(path), corpus, model, log.warning, replace)
-            except OtherTrackerError as error:
+            except ReplacesIndexError as error:
                 raise ValueError(
-                    f"{error}: for another tracker, give another path; to go on, set replace=True"
+                    f"{error}; for another tracker, give another path; to go on, set replace=True"
                 ) from error
         given = None if model.given is None else model.given.given
         index = cls(path, given, cache_dir=model.cache_dir)

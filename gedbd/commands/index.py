@@ -28,16 +28,16 @@ def main(cfg: DictConfig) -> None:
     if cfg.forget is not None:
         _forget(cfg)
         return
-    from gedbd.triage.index_building import OtherTrackerError, update_index
+    from gedbd.triage.index_building import ReplacesIndexError, update_index
 
     check_run_options(cfg)
     repository = opened_repository(cfg)
     console, started = open_console(), time.perf_counter()
     try:
         changes = update_index(cfg, console)
-    except OtherTrackerError as error:
+    except ReplacesIndexError as error:
         option = "store" if cfg.store else "out"
-        raise ValueError(f"{error}: for another tracker, give another {option}=; to go on, set replace=true") from error
+        raise ValueError(f"{error}; for another tracker, give another {option}=; to go on, set replace=true") from error
     where, option = (server_of(cfg.store), "store=...") if cfg.store else (cfg.out, f"index={cfg.out}")
     counts = changes._asdict()
     kept = counts.pop("kept")

@@ -37,7 +37,7 @@ def main(cfg: DictConfig) -> None:
 def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
     """Fetches, then updates the index; returns numbers of reports."""
     from gedbd.corpora.clients.tracker_fetch import fetch_tracker
-    from gedbd.triage.index_building import OtherTrackerError, update_index
+    from gedbd.triage.index_building import ReplacesIndexError, update_index
 
     console = open_console(quiet=is_quiet())
     repository = opened_repository(cfg)
@@ -51,8 +51,8 @@ def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
     before = _marked(folder)
     try:
         changes = update_index(OmegaConf.create({**options, "out": str(folder), "store": None}), console)
-    except OtherTrackerError as error:
-        raise ValueError(f"{error}: for another tracker, give another index=; to go on, set replace=true") from error
+    except ReplacesIndexError as error:
+        raise ValueError(f"{error}; for another tracker, give another index=; to go on, set replace=true") from error
     counts = {
         "new": changes.added,
         "changed": changes.updated,

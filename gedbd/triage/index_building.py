@@ -63,8 +63,8 @@ UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
 log = logging.getLogger("gedbd")
 
 
-class OtherTrackerError(ValueError):
-    """A corpus has few of the stored reports, as that of another tracker does; nothing was changed."""
+class ReplacesIndexError(ValueError):
+    """An update would delete most of an index, or what a backtest has measured for it; nothing was changed."""
 
 
 class IndexModel(NamedTuple):
@@ -98,7 +98,7 @@ def store_corpus(
         replace: Whether the corpus may be of another tracker, see ``check_same_tracker``.
 
     Raises:
-        OtherTrackerError: If the corpus seems to be another tracker's.
+        ReplacesIndexError: If the corpus seems to be another tracker's.
         ValueError: If another process is storing a corpus in this index.
     """
     out.mkdir(0o700, parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ def store_shared_corpus(url: str, corpus: Corpus, index_model: IndexModel, repla
         replace: See ``store_corpus``.
 
     Raises:
-        OtherTrackerError: See ``store_corpus``.
+        ReplacesIndexError: See ``store_corpus``.
         ValueError: If the server cannot be used, or another process is storing a corpus in this index.
     """
     with closing(PostgresStore(url, timeout_s=UPDATE_TIMEOUT_S)) as store, store.sole_builder():
@@ -134,12 +134,12 @@ def store_shared_corpus(url: str, corpus: Corpus, index_model: IndexModel, repla
 
 
 def check_same_tracker(store: ReportStore, corpus: Corpus) -> None:
-    """Raises OtherTrackerError if a corpus lacks most stored reports, or has others by their ids."""
+    """Raises ReplacesIndexError if a corpus lacks most stored reports, or has others by their ids."""
     stored = Contents.of(store).reports.keys()
     shared = sorted(stored & set(corpus.reports["id"]))
     missing = len(stored) - len(shared)
     if missing >= MIN_MISSING and missing > MAX_MISSING * len(stored):
-        raise OtherTrackerError(
+        raise ReplacesIndexError(
             f"{store.path}: {missing:,} of its {len(stored):,} reports are not in {corpus.name} and would be deleted"
         )
     # Trackers number their reports from 1, so a larger one has all ids of a smaller one.
@@ -149,9 +149,19 @@ def check_same_tracker(store: ReportStore, corpus: Corpus) -> None:
     before = store.reports(sample)
     others = [one for one in before if _are_different(before[one], now[one])]
     if len(others) >= MIN_MISSING and len(others) > MAX_MISSING * len(before):
-        raise OtherTrackerError(
+        raise ReplacesIndexError(
             f"{store.path}: {len(others):,} of {len(before):,} reports that were compared have another title and date"
             f" in {corpus.name}, for example {others[0]}, and would be replaced"
+        )
+
+
+def check_same_measurement(store: ReportStore, matching: TriageModel) -> None:
+    """Raises ReplacesIndexError if the index has what a backtest measured, and a model without one would replace it."""
+    stored = "{}" if store.is_empty else store.about().get("matching", "{}")
+    if not matching.targets and json.loads(stored).get("targets"):
+        raise ReplacesIndexError(
+            f"{store.path} has the ranker and the probabilities of a backtest, which this update would replace by"
+            " others that were not measured; to keep them, give that backtest again"
         )
 
 
@@ -163,6 +173,7 @@ def _are_different(one: Report, other: Report) -> bool:
 def _update_store(store: ReportStore, corpus: Corpus, index_model: IndexModel, replace: bool) -> Changes:
     if not replace:
         check_same_tracker(store, corpus)
+        check_same_measurement(store, index_model.matching)
     settings = index_model.settings.copy()
     # The index stores a reference instead of this machine's folder, and can be opened on another one.
     if "cache_dir" in settings.backend:
@@ -261,7 +272,7 @@ def update_index(cfg: DictConfig, console: Console) -> Changes:
         console: Where warnings are printed.
 
     Raises:
-        OtherTrackerError: If the corpus seems to be another tracker's.
+        ReplacesIndexError: If the corpus seems to be another tracker's.
         ValueError: If an option does not fit, or another process is storing a corpus in this index.
     """
     tested, matching, weights = chosen_model(cfg)

@@ -67,7 +67,9 @@ def test_a_year_without_documents_dates_or_duplicates_is_refused_in_one_line(dat
     with pytest.raises(ValueError, match="split=year needs creation dates, and small has none"):
         split_corpus(YearSplit(2014), make_corpus([0, 0]))
     alone = replace(dated, relevance=Groups(np.array([0, 1, 1, 3, 1, 5, 6])))
-    with pytest.raises(ValueError, match=r"part train of small has none of its \d+ duplicate pairs: .* \(split.year=2014"):
+    with pytest.raises(
+        ValueError, match=r"part train of small has none of its \d+ duplicate pairs: .* \(split.year=2014"
+    ):
         PairSampler().sample(alone, YearSplit(2014))
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-import numpy as np
 import pandas as pd
 
 from gedbd.corpora.chronology import check_ids, in_chronological_order
@@ -167,8 +166,10 @@ def text_warnings(reports: pd.DataFrame, columns: Mapping[str, str | None]) -> l
         for remark, rows in remarks.items()
         if rows.any()
     ]
-    texts = reports.loc[~empty["title"] & ~empty["description"], list(empty)] if len(empty) == 2 else reports[[]]
-    if len(texts) >= MIN_COMPARED and np.diff(texts.map(len).median())[0] < 0:
+    if len(empty) < 2:
+        return counted
+    texts = reports.loc[~empty["title"] & ~empty["description"], ["title", "description"]].map(len)
+    if len(texts) >= MIN_COMPARED and texts["title"].median() > texts["description"].median():
         both = f"titles (column {columns['title']!r}) are longer than descriptions ({columns['description']!r})"
         counted.append(f"most {both}: are the two columns swapped?")
     return counted
