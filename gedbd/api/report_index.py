@@ -175,7 +175,7 @@ class Index:
             query: A text, whose first line is the title; a ``Report``; or a dictionary of its fields, such as
                 ``{"title": "Crash", "description": "...", "component": "Editor"}``.
             top_k: Number of groups, at most 50.
-            component: Only reports of this component.
+            component: Only reports of this component, alone or among others.
             created_from: Only reports created at this moment or later, such as ``2024-01-31``.
             created_before: Only reports created before this moment.
 

@@ -17,7 +17,7 @@ from rich.text import Text
 from gedbd.corpora.urls import web_url
 from gedbd.io.console import cut_cells, print_line, printable
 from gedbd.triage.backtesting.thresholds import NOT_MEASURED, TargetResult
-from gedbd.triage.bug_report import DATES, Match, Report, check_report, read_moment
+from gedbd.triage.bug_report import DATES, Match, Report, check_report, has_component, read_moment
 
 JSON_LINES = (".jsonl", ".ndjson")
 ISSUES = ".json"
@@ -136,10 +136,10 @@ def unknown_component(component: str, known: Sequence[str]) -> list[str]:
         component: The filter.
         known: Stored components, the most similar first.
     """
-    if component.strip().lower() in [one.strip().lower() for one in known]:
+    if any(has_component(one, component) for one in known):
         return []
     named = ", ".join(map(repr, known))
-    some = f"it must be the whole value, such as {named}" if known else "no report has one"
+    some = f"it must be the whole name, such as {named}" if known else "no report has one"
     return [f"component={component}: no stored report has this component; {some}"]
 
 

@@ -78,7 +78,7 @@ class Filters:
     Attributes:
         created_from: Created at this moment or later, UTC.
         created_before: Created before this moment, UTC.
-        component: Of this component, in upper or lower case.
+        component: Of this component, alone or among others, in upper or lower case.
 
     Raises:
         ValueError: If a date is out of range.
@@ -144,6 +144,17 @@ class Match:
     explanation: Explanation
     urls: dict[str, str] = field(default_factory=dict)
     similarity: float = 0.0
+
+
+def plain_component(name: str) -> str:
+    """The component of a report, of which upper and lower case are the same."""
+    return name.strip().lower()
+
+
+def has_component(value: str, name: str) -> bool:
+    """Whether the component of a report, of which there may be several ("ui, net"), is or includes one of this name."""
+    # A name may have a comma itself, so the value is not split.
+    return f", {plain_component(name)}, " in f", {plain_component(value)}, "
 
 
 def check_report(report: Report) -> None:

@@ -13,7 +13,7 @@ from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import ERROR_MARK, IDENTIFIER_MARK, ReportFeatures, days_of
 from gedbd.retrieval.reports.term_index import SharedTerms
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.triage.bug_report import Filters, Match, Report, as_table
+from gedbd.triage.bug_report import Filters, Match, Report, as_table, has_component
 from gedbd.triage.explanation import SharedLine, explain, reasons
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.state import SearchState
@@ -143,6 +143,8 @@ def _allowed(index: InMemoryIndex, count: int, report: Report, filters: Filters)
         if moment is not None:
             allowed &= keep(day, days_of(pd.Series(pd.to_datetime([moment], utc=True)))[0])
     if filters.component is not None:
-        code = index.encoder.categories["component"](pd.Series([filters.component]), learn=False)[0]
-        allowed &= index.store["component"][:count] == code
+        encode = index.encoder.categories["component"]
+        named = [one for one in encode.values if has_component(one, filters.component)]
+        # The filter itself too: an empty one is that of reports without a component.
+        allowed &= np.isin(index.store["component"][:count], encode([filters.component, *named], learn=False))
     return None if allowed.all() else allowed

@@ -166,6 +166,10 @@ def test_filters_by_date_and_component(index):
         Filters(until, since),
     )
     assert [index.search(query, 50, filters) for filters in nothing] == [[], [], []]
+    index.add([some_report(11, component="UI parts, Network, net "), some_report(12, component="Draw, Net")])
+    for name, ids in {"NET": {"11", "12"}, "ui parts": {"11"}, "draw, net": {"12"}, "work": set(), "ui": set()}.items():
+        two = Filters(some_report(11).created_at, some_report(13).created_at, name)
+        assert {match.best.issue_id for match in index.search(query, 50, two)} == ids
     sixth = some_report(6).created_at.astimezone(timezone(timedelta(hours=5)))
     met = [found(index, query, top_k=50, filters=Filters(sixth + timedelta(hours=more))) for more in (0, 1)]
     assert set(met[0]) - set(met[1]) == {"6"}

@@ -16,7 +16,7 @@ from gedbd.corpora.relevance import find_groups
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, StoreUnavailable
 from gedbd.retrieval.reports.feature_store import MEAN_STEP, UNIT, whole_numbers
 from gedbd.retrieval.reports.report_features import TERM_KINDS, days_of, terms_of
-from gedbd.triage.bug_report import DATES, FIELDS, Report, as_table
+from gedbd.triage.bug_report import DATES, FIELDS, Report, as_table, plain_component
 from gedbd.triage.shared_store import tables
 from gedbd.triage.shared_store.connections import ServerConnections
 from gedbd.triage.shared_store.stored_terms import (
@@ -421,11 +421,6 @@ def _fields(report: Report) -> list[Any]:
     values = {name: getattr(report, name) for name in FIELDS}
     plain = [written_date(value) if name in DATES else value for name, value in values.items()]
     return [*plain, report.content_hash]
-
-
-def plain_component(name: str) -> str:
-    """The component of a report, of which upper and lower case are the same."""
-    return name.strip().lower()
 
 
 def _or_none(day: float) -> float | None:

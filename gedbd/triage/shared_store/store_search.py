@@ -20,9 +20,10 @@ from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS, FeatureE
 from gedbd.retrieval.reports.rough_scores import RoughScores
 from gedbd.retrieval.reports.term_index import TermIndex, TermQuery
 from gedbd.retrieval.reports.vector_table import VectorTable
-from gedbd.triage.bug_report import Filters, Report, as_table
-from gedbd.triage.shared_store.postgres_store import PostgresStore, plain_component, read_vectors
+from gedbd.triage.bug_report import Filters, Report, as_table, plain_component
+from gedbd.triage.shared_store.postgres_store import PostgresStore, read_vectors
 from gedbd.triage.shared_store.stored_terms import BLOCK, LIST, POSTING, HashedVocabulary, of_kind
+from gedbd.triage.shared_store.tables import COMPONENTS
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.rows import TERM_COLUMNS
 from gedbd.triage.storage.string_table import Ids
@@ -59,7 +60,8 @@ class ServerSearch:
             if moment is not None:
                 parts.append((f"day {sign} %s", float(days_of(pd.Series(pd.to_datetime([moment], utc=True)))[0])))
         if filters.component is not None:
-            parts.append(("plain_component = %s", plain_component(filters.component)))
+            named = self.query(COMPONENTS, f", {plain_component(filters.component)}, ")
+            parts.append(("plain_component = ANY(%s)", [one for (one,) in named]))
         self._condition = " AND ".join(text for text, _ in parts) or "true"
         self._values = [value for _, value in parts]
 

@@ -62,6 +62,12 @@ WITH RECURSIVE reached(id) AS (
         SELECT report FROM links WHERE duplicate = reached.id
     ) other ON true
 ) SELECT report, duplicate FROM links WHERE report IN (SELECT id FROM reached)"""
+# The components with a text between commas. The index gives each at once, without reading all reports.
+COMPONENTS = """
+WITH RECURSIVE named(one) AS (
+    SELECT min(plain_component) FROM reports UNION ALL
+    SELECT (SELECT min(plain_component) FROM reports WHERE plain_component > one) FROM named WHERE one IS NOT NULL
+) SELECT one FROM named WHERE position(%s IN ', ' || one || ', ') > 0"""
 ADD_POSTINGS = """
 INSERT INTO postings SELECT * FROM fresh_postings
 ON CONFLICT (term, block) DO UPDATE SET docs = postings.docs || excluded.docs"""

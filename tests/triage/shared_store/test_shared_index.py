@@ -52,6 +52,19 @@ def test_components_are_named_from_the_most_similar(both):
     assert "ne" in expected[0].lower()
 
 
+def test_a_component_among_others_passes_the_filter(both):
+    added = [some_report(70, component="UI parts, Net"), some_report(71, component="net, UI parts, more")]
+    for index in both:
+        index.add(added)
+        for name, ids in {"ui PARTS ": {"70", "71"}, "more": {"71"}, "parts": set(), "net, ui parts": {"71"}}.items():
+            found = index.search(some_report(70, issue_id=""), 50, Filters(component=name))
+            assert {match.best.issue_id for match in found} == ids
+    net = Filters(component="net")
+    expected, found = ([one.members for one in index.search(Report("crash"), 50, net)] for index in both)
+    assert expected == found
+    assert {("70",), ("71",)} < set(found)
+
+
 def assert_same(both, top_k=50):
     """The two indexes hold the same and answer the same."""
     file, shared = both

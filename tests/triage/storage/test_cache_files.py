@@ -71,7 +71,7 @@ def change(index, generator):
     number = generator.randrange(COUNT)
     kind = generator.choice(["add", "replace", "delete", "again", "link", "unlink", "resolve"])
     if kind == "add":
-        index.add([some_report(number + 100, issue_id=f"new{generator.random()}", component="a new one")])
+        index.add([some_report(number + 100, issue_id=f"new{generator.random()}", component="Net, a new one")])
     elif kind == "replace":
         index.add([some_report(number, description="Something else altogether: error: cannot openFolder.")])
     elif kind == "resolve":
