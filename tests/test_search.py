@@ -136,9 +136,7 @@ def test_filters(answers, search):
     assert "no candidates: the filters exclude every stored report" in search("crash", "created_from=2099-01-01")
     assert answers("crash", "component=12")[0]["matches"] == []
     told = search("crash", "component=OMP")
-    assert (
-        "component=OMP: no stored report has this component; it must be the whole name, such as 'compose', '" in told
-    )
+    assert "component=OMP: no stored report has this component; it must be the whole name, such as 'compose', '" in told
     assert "component=" not in search("crash", "component=Compose", "created_from=2099-01-01")
 
 
