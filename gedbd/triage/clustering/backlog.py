@@ -25,6 +25,7 @@ from gedbd.triage.storage.string_table import Ids
 from gedbd.triage.triage_model import TriageModel
 
 READ_AT_ONCE = 5_000  # reports, whose texts are in memory meanwhile
+NUM_CLOSEST = 3  # pairs that are named where there is no cluster
 OPEN_STATES = ("open", "unknown")
 
 
@@ -87,12 +88,14 @@ class Clusters(NamedTuple):
         num_rejected: Number of pairs at or above the threshold that people have rejected.
         num_apart: Number of pairs at or above the threshold that are in no cluster, because further reports of one
             of the two are not alike with the other.
+        closest: Where there is no cluster, the most probable pairs below the threshold.
     """
 
     found: list[Cluster]
     num_closed: int
     num_rejected: int
     num_apart: int
+    closest: tuple[Cluster, ...] = ()
 
 
 @stage("read the index")
@@ -168,12 +171,31 @@ def find_clusters(backlog: Backlog, threshold: float) -> Clusters:
     Reports that are marked as duplicates of each other count as one, whose probability with another is that of its
     most probable pair.
     """
-    pairs = find_likely_pairs(backlog.history, backlog.open_rows.tolist(), backlog.model, threshold)
-    return cluster_pairs(backlog, pairs)
+    pairs = find_likely_pairs(backlog.history, backlog.open_rows.tolist(), backlog.model, 0.0)
+    clusters = cluster_pairs(backlog, pairs.take(pairs.probability >= threshold))
+    if clusters.found:
+        return clusters
+    probability, _, _ = _open_pairs(backlog, pairs)
+    likely = [pair for pair, value in probability.items() if value > 0]
+    closest = sorted(likely, key=lambda pair: (-probability[pair], pair))[:NUM_CLOSEST]
+    members = _open_members(backlog)
+    two = tuple(_cluster([members[number] for number in pair], pair, probability) for pair in closest)
+    return clusters._replace(closest=two)
 
 
 def cluster_pairs(backlog: Backlog, pairs: LikelyPairs) -> Clusters:
     """The clusters of some pairs of open reports and earlier ones."""
+    probability, num_closed, num_rejected = _open_pairs(backlog, pairs)
+    clusters = complete_link(list(probability), list(probability.values()))
+    members = _open_members(backlog)
+    found = [_cluster([members[number] for number in one], one, probability) for one in clusters]
+    found.sort(key=lambda one: (-one.size, -one.lowest, one.rows))
+    together = sum(len(one) * (len(one) - 1) // 2 for one in clusters)
+    return Clusters(found, num_closed, num_rejected, len(probability) - together)
+
+
+def _open_pairs(backlog: Backlog, pairs: LikelyPairs) -> tuple[dict[tuple[int, int], float], int, int]:
+    """The probability of each pair of open groups, and the numbers of pairs with closed groups and of rejected ones."""
     group = backlog.group
     is_open = np.zeros(len(group), dtype=bool)
     is_open[group[backlog.open_rows]] = True
@@ -187,15 +209,15 @@ def cluster_pairs(backlog: Backlog, pairs: LikelyPairs) -> Clusters:
             rejected.add(pair)
         elif ends[0] != ends[1]:
             probability[pair] = max(value, probability.get(pair, 0.0))
-    clusters = complete_link(list(probability), list(probability.values()))
-    # The open reports of each group, the oldest first.
+    return probability, int(to_closed.sum()), len(rejected)
+
+
+def _open_members(backlog: Backlog) -> dict[int, list[int]]:
+    """The open reports of each group, the oldest first."""
     members: dict[int, list[int]] = {}
     for row in backlog.open_rows.tolist():
-        members.setdefault(int(group[row]), []).append(row)
-    found = [_cluster([members[number] for number in one], one, probability) for one in clusters]
-    found.sort(key=lambda one: (-one.size, -one.lowest, one.rows))
-    together = sum(len(one) * (len(one) - 1) // 2 for one in clusters)
-    return Clusters(found, int(to_closed.sum()), len(rejected), len(probability) - together)
+        members.setdefault(int(backlog.group[row]), []).append(row)
+    return members
 
 
 def _cluster(

@@ -1,5 +1,6 @@
 """The clusters of an index: records verdicts, finds the clusters, and shows them on a page and in the terminal."""
 
+import math
 import os
 import shlex
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ from gedbd.triage.storage.index_store import IndexStore
 
 SOURCE = "web"  # the verdicts come from a page
 SHOWN = ("group", "open reports", "probability", "report", "title of report", "suggested", "title of suggested")
-PRINTED = ("group", "probability", "report", "suggested", "title of report")
+PRINTED = ("group", "probability", "report", "title of report", "suggested", "title of suggested")
 CLUSTERS_TEXT = (
     "Groups of open reports that are probably the same, the largest first. Each row is a report and the oldest one of"
     " its group, with the probability that the two belong together; every other pair of the group has at least the"
@@ -63,6 +64,9 @@ def run_clusters(folder: Path, threshold: float, top_k: int, file: Path | None, 
     page = write_page(folder, backlog, table, summary, threshold)
     if listed:
         print_table(console, table[list(PRINTED)], f"{backlog.name}: groups of open reports")
+    elif clusters.closest:
+        closest = pairs_table(backlog, clusters.closest)
+        print_table(console, closest[list(PRINTED[1:])], f"{backlog.name}: the most probable pairs of open reports")
     for line in (*said, *summary_of(backlog, clusters, threshold), *left_out(backlog, clusters)):
         print_line(console, line)
     if len(clusters.found) > len(listed):
@@ -70,9 +74,13 @@ def run_clusters(folder: Path, threshold: float, top_k: int, file: Path | None, 
     print_path(console, "page:", page)
     counts = {"pairs_with_closed": clusters.num_closed, "pairs_rejected": clusters.num_rejected}
     counts |= {"pairs_in_no_group": clusters.num_apart, "unknown_state": backlog.num_unknown}
+    lists = {
+        "clusters": [plain_cluster(backlog, one) for one in clusters.found],
+        "closest_pairs": [plain_cluster(backlog, one) for one in clusters.closest],
+    }
     about = {"index": folder, "page": page, "threshold": threshold, "measured": measured_on(backlog)}
     totals = {"reports": len(backlog.reports), "open_reports": len(backlog.open_rows)}
-    record(**about, **totals, **counts, clusters=[plain_cluster(backlog, one) for one in clusters.found])
+    record(**about, **totals, **counts, **lists)
 
 
 def record_verdicts(folder: Path, file: Path) -> list[str]:
@@ -134,12 +142,22 @@ def summary_of(backlog: Backlog, clusters: Clusters, threshold: float) -> list[s
     in_groups = sum(one.size for one in clusters.found)
     said = [
         f"{len(backlog.open_rows):,} of {len(backlog.reports):,} reports are open; {in_groups:,} of them are in"
-        f" {len(clusters.found):,} groups, in which every two reports belong together with a probability of"
-        f" {threshold:.0%} or more."
+        f" {len(clusters.found):,} group{'' if len(clusters.found) == 1 else 's'}, in which every two reports belong"
+        f" together with a probability of {100 * threshold:g}% or more."
     ]
+    if clusters.closest:
+        said.append(closest_line(clusters.closest, backlog.model.has_default_confidence))
     if backlog.model.has_default_confidence:
         said.append(UNMEASURED)
     return said
+
+
+def closest_line(closest: Sequence[Cluster], is_unmeasured: bool) -> str:
+    """The threshold that includes the most probable pairs, two digits of it, rounded down."""
+    lowest = min(one.lowest for one in closest)
+    unit = 10.0 ** (math.floor(math.log10(lowest)) - 1)
+    chosen = " The default, 0.3, was chosen on two large trackers." if is_unmeasured else ""
+    return f"threshold={math.floor(lowest / unit) * unit:.2g} includes the most probable pairs.{chosen}"
 
 
 def left_out(backlog: Backlog, clusters: Clusters) -> list[str]:

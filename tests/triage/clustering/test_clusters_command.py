@@ -1,6 +1,7 @@
 """The command that groups the open reports of an index: table, page, JSON and verdicts."""
 
 import json
+import re
 from contextlib import closing
 from dataclasses import replace
 
@@ -10,6 +11,8 @@ from small_tracker import as_corpus, fill, some_report
 
 from gedbd.sampling.feedback_labels import feedback_table
 from gedbd.service.forgetting import forget_reports
+from gedbd.triage.clustering.backlog import Cluster
+from gedbd.triage.clustering.clusters_run import closest_line
 from gedbd.triage.storage.index_folder import CLUSTERS, FILE
 from gedbd.triage.storage.index_store import IndexStore
 
@@ -75,6 +78,51 @@ def test_no_group_is_said_and_still_a_page(run, tmp_path):
     told = " ".join(run("threshold=1").split())
     assert "0 of them are in 0 groups" in told
     assert "Groups" in (tmp_path / "my-index" / CLUSTERS / "report.html").read_text()
+
+
+def test_without_a_group_the_most_probable_pairs_are_named_with_the_threshold_that_finds_them(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    told = run("threshold=1")
+    closest = document(run, "threshold=1")["closest_pairs"]
+    assert len(closest) == 3
+    for one in closest:
+        for report in one["reports"]:
+            assert report["id"] in told
+            assert " ".join(report["title"].split()[:3]) in told
+        assert f"{one['lowest_probability']:.3f}" in told
+    assert "two large trackers" not in told  # the probabilities are those of this one
+    (option,) = re.findall(r"(threshold=\S+) includes the most probable pairs", told)
+    assert (
+        0.9 * closest[-1]["lowest_probability"] < float(option.partition("=")[2]) <= closest[-1]["lowest_probability"]
+    )
+    found = document(run, option)
+    assert not found["closest_pairs"]
+    pairs = [{report["id"] for report in one["reports"]} for one in found["clusters"]]
+    assert any({report["id"] for report in closest[0]["reports"]} <= pair for pair in pairs)
+
+
+def test_the_default_threshold_is_called_that_of_other_trackers_without_a_backtest():
+    pairs = [Cluster((0, 1), (0, 0), (0.0304,), 0.0304), Cluster((2, 3), (0, 0), (0.3,), 0.3)]
+    assert closest_line(pairs, True) == (
+        "threshold=0.03 includes the most probable pairs. The default, 0.3, was chosen on two large trackers."
+    )
+
+
+def test_rows_name_both_titles_and_the_summary_counts_one_group(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    found = document(run, "threshold=0.001")["clusters"]
+    told = run("threshold=0.001")
+    assert "a probability of 0.1% or more" in " ".join(told.split())
+    first, second = found[-1]["reports"][:2]
+    (row,) = [line for line in told.splitlines() if f" {second['id']} " in line and f" {first['id']} " in line]
+    assert first["title"][:20] in row
+    assert second["title"][:20] in row
+
+
+def test_a_single_group_is_one(tmp_path, reader, run_command):
+    (tmp_path / "small").mkdir()
+    fill(tmp_path / "small", as_corpus([some_report(1), some_report(81)]), reader)
+    assert "2 of them are in 1 group, in" in " ".join(run_command("clusters", "index=small", "threshold=0.01").split())
 
 
 def test_the_page_goes_when_a_report_is_forgotten(run, tmp_path):
