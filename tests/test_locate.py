@@ -288,3 +288,11 @@ print(*{{name.partition(".")[0] for name in sys.modules}})
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     imported = set(done.stdout.splitlines()[-1].split())
     assert not imported & {"torch", "transformers", "lightgbm", "faiss", "sklearn", "lightning", "matplotlib"}
+
+
+@pytest.mark.parametrize("word", ["CSV-325", "#7", "12"])
+def test_a_word_that_looks_like_an_id_gets_a_hint(run, capsys, word):
+    run(word, "json=true")
+    assert f"note: {word} looks like an id, but locate compares the words" in " ".join(capsys.readouterr().err.split())
+    run("UTF-x crash", "json=true")
+    assert "looks like an id" not in capsys.readouterr().err

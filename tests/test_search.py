@@ -12,6 +12,7 @@ from hydra import compose, initialize_config_dir
 from run_commands import commands_in
 
 from gedbd.configuration.command import CONF_DIR
+from gedbd.configuration.errors import CommandError
 from gedbd.configuration.positional import literal_text, option_names
 from gedbd.triage.answer import read_queries
 from gedbd.triage.bug_report import Report
@@ -140,9 +141,25 @@ def test_filters(answers, search):
     assert "component=" not in search("crash", "component=Compose", "created_from=2099-01-01")
 
 
-def test_an_id_in_place_of_a_text_is_told(search):
-    assert "2395 is the id of a stored report: search compares texts, not ids; give its words\n" in search("2395")
-    assert "is the id of" not in search("crash")
+@pytest.mark.parametrize("more", [[], ["json=true"]])
+def test_an_id_in_place_of_a_text_is_refused_with_the_option_for_it(run, capsys, more):
+    with pytest.raises(CommandError, match=r"^error: 2395 is the id of a stored report, .*: write id=2395$") as refused:
+        run("search", "index=stored", "2395", *more)
+    assert refused.value.status == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_a_stored_report_is_found_by_its_id_and_left_out_of_its_matches(answers, search):
+    (found,) = answers("id=2395", "top_k=50")
+    assert found["query"]["issue_id"] == "2395"
+    assert found["query"]["description"]
+    line = json.dumps({name: found["query"][name] for name in found["query"] if found["query"][name]})
+    Path("stored.jsonl").write_text(line)
+    assert answers("file=stored.jsonl", "top_k=50") == [found]
+    assert "2395" not in [match["best"]["issue_id"] for match in found["matches"]]
+    dates = [match["best"]["created_at"] for match in found["matches"]]
+    assert min(dates) < found["query"]["created_at"] < max(dates)
+    assert search("id=2395").startswith(found["query"]["title"])
 
 
 @pytest.mark.slow  # tests/triage/test_report_encoder.py compares the backends
@@ -174,6 +191,8 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search):
         (["index=stored", "crash", "top_k=51"], "top_k=51 must be "),
         (["index=stored", "crash", "created_from=yesterday"], "created_from=yesterday is not a date: write 2024-01-31"),
         (["index=stored", "crash", "created_before=2024-02-30"], "created_before=2024-02-30 is not a date"),
+        (["index=stored", "id=99999"], "report '99999' is not in the index: check the id, or search by a text"),
+        (["index=stored", "id=2395", "crash"], "id= searches for the report that is stored under it: leave the text"),
         (["index=stored", "  "], "the report has neither a title nor a description"),
         (["index=stored", "query="], "the report has neither a title nor a description"),
         (["index=stored", "file=nowhere.txt"], "file=nowhere.txt: no such file"),

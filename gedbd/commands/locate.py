@@ -1,5 +1,6 @@
 """Find the files of a repository that a report is about, and the commits that may have induced its bug."""
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -8,13 +9,18 @@ from omegaconf import DictConfig
 from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.positional import literal_text, option_names
+from gedbd.io.console import open_console, print_line
 
+LIKE_AN_ID = re.compile(r"#?\d+|[A-Z][A-Z0-9_]+-\d+")
 NAMES = option_names(Path(CONF_DIR) / "locate.yaml")
 
 
 @command("locate", partial(literal_text, option="query", names=NAMES))
 def main(cfg: DictConfig) -> None:
     """Brings the index of the repository up to date, and prints the files and suspect commits of each report."""
+    if cfg.query is not None and LIKE_AN_ID.fullmatch(str(cfg.query).strip()):
+        hint = f"note: {cfg.query} looks like an id, but locate compares the words of a report: give its text, or file="
+        print_line(open_console(stderr=True), hint)
     with gc_paused():
         from gedbd.triage.answer import read_queries
         from gedbd.triage.bug_report import read_moment

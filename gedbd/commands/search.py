@@ -5,7 +5,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
-from gedbd.configuration.command import command, gc_paused
+from gedbd.configuration.command import USAGE_STATUS, command, gc_paused, mistakes_in_one_line
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.positional import literal_text, option_names
 from gedbd.io.command_output import write_json_line
@@ -22,12 +22,14 @@ def main(cfg: DictConfig) -> None:
         check_index(Path(cfg.index))
     elif not OmegaConf.is_missing(cfg, "index"):
         raise ValueError("index=, store=: an index is in a folder or on a server; leave one of the two out")
+    if cfg.id is not None and (cfg.query, cfg.file) != (None, None):
+        raise ValueError("id= searches for the report that is stored under it: leave the text and file= out")
     with gc_paused():
         from gedbd.triage.answer import MAX_COMPONENTS, as_json, print_matches, read_queries, unknown_component
         from gedbd.triage.bug_report import Filters
-        from gedbd.triage.stored_index import StoredIndex, open_index
+        from gedbd.triage.stored_index import StoredIndex, open_index, stored_report
 
-        queries = read_queries(cfg.query, cfg.file)
+        queries = read_queries(cfg.query, cfg.file) if cfg.id is None else iter(())
         filters = Filters.of_texts(cfg.created_from, cfg.created_before, cfg.component)
         if cfg.store:
             from gedbd.triage.shared_store.shared_index import open_shared_index
@@ -36,8 +38,13 @@ def main(cfg: DictConfig) -> None:
         else:
             index = open_index(cfg.index, cfg.cache_dir, cfg.get("backend"))
     console = open_console()
-    if not cfg.json and cfg.query is not None and index.get(str(cfg.query)) is not None:
-        print_line(console, f"{cfg.query} is the id of a stored report: search compares texts, not ids; give its words")
+    if cfg.id is not None:
+        queries = iter([stored_report(index, str(cfg.id))])
+    elif cfg.query is not None and index.get(str(cfg.query).strip()) is not None:
+        with mistakes_in_one_line(cfg, USAGE_STATUS):
+            raise ValueError(
+                f"{cfg.query} is the id of a stored report, and a text is compared by its words: write id={cfg.query}"
+            )
     for report in queries:
         matches = index.search(report, cfg.top_k, filters)
         if cfg.json:

@@ -29,7 +29,7 @@ from gedbd.triage.explanation import explain
 from gedbd.triage.report_state import State, state_of
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.index_folder import FILE
-from gedbd.triage.stored_index import StoredIndex
+from gedbd.triage.stored_index import StoredIndex, stored_report
 
 MAX_SHOWN_TITLE = 160  # characters
 MAX_SHOWN_DESCRIPTION = 4_000
@@ -238,15 +238,6 @@ def explain_pair(index: StoredIndex, asked: ExplainInput) -> ExplainAnswer:
             for mine, theirs, shared in why.sentences
         ],
     )
-
-
-def stored_report(index: StoredIndex, issue_id: str) -> Report:
-    """An indexed report. Raises ValueError if there is none."""
-    report = index.get(issue_id.strip())
-    if report is None:
-        shown = cut(issue_id, MAX_SHOWN_TITLE)
-        raise ValueError(f"report {shown!r} is not in the index: check the id, or search by a text")
-    return report
 
 
 def index_fields(index: StoredIndex) -> dict[str, Any]:

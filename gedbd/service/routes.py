@@ -43,7 +43,7 @@ from gedbd.service.webhook.receiver import Webhook
 from gedbd.service.webhook.suggestion_log import count_outcomes
 from gedbd.triage.bug_report import Filters, Match, Report, check_report
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
-from gedbd.triage.stored_index import StoredIndex
+from gedbd.triage.stored_index import StoredIndex, stored_report
 
 ERRORS = {
     400: "The request is malformed",
@@ -94,7 +94,9 @@ class Service:
         return [self.index.target.statement, *suspects]
 
     def search(self, report: Report, top_k: int, filters: Filters) -> list[Match]:
-        """Searches, and records how long that takes."""
+        """Searches, and records how long that takes; a report of an id alone is the one that is stored under it."""
+        if report.issue_id and report == Report(issue_id=report.issue_id):
+            report = stored_report(self.index, report.issue_id)
         check_report(report)
         with self.metrics.search.time():
             return self.index.search(report, top_k, filters)
@@ -184,7 +186,10 @@ ReportOrList = Annotated[
 
 @router.post("/api/search")
 async def search(query: SearchRequest, service: ServiceDependency) -> SearchResponse:
-    """Finds the duplicate groups that a report may belong to, the best first, and explains each match."""
+    """Finds the duplicate groups that a report may belong to, the best first, and explains each match.
+
+    `issue_id` without any other field of a report stands for the stored report, which is left out of its own matches.
+    """
     matches = await service.searches.run(service.search, query.to_report(), query.top_k, query.filters.to_filters())
     index = service.index
     target = index.target  # read once: an index that is replaced meanwhile may bring another one

@@ -14,10 +14,19 @@ from omegaconf import DictConfig
 from gedbd.corpora.issue_template import without_template
 from gedbd.corpora.urls import fill_template
 from gedbd.encoders.given_encoder import GivenEncoder
-from gedbd.io.console import stage
+from gedbd.io.console import printable_line, stage
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.triage.backtesting.thresholds import TargetResult
-from gedbd.triage.bug_report import Filters, Match, Report, as_table, check_report, check_top_k, without_surrogates
+from gedbd.triage.bug_report import (
+    MAX_QUOTED_LENGTH,
+    Filters,
+    Match,
+    Report,
+    as_table,
+    check_report,
+    check_top_k,
+    without_surrogates,
+)
 from gedbd.triage.index_search import find_matches
 from gedbd.triage.storage.cache_files import MIN_REPORTS, remove_outdated
 from gedbd.triage.storage.compaction import Compaction, is_due
@@ -340,6 +349,15 @@ class Changed(NamedTuple):
         """What ``StoredIndex.add`` says of each report."""
         said = {report.issue_id: "unchanged" for report in given}
         return said | {one: "updated" if one in self.stored else "added" for one in self.reports}
+
+
+def stored_report(index: StoredIndex, issue_id: str) -> Report:
+    """A stored report. Raises ValueError if there is none."""
+    report = index.get(issue_id.strip())
+    if report is None:
+        shown = printable_line(issue_id)[:MAX_QUOTED_LENGTH]
+        raise ValueError(f"report {shown!r} is not in the index: check the id, or search by a text")
+    return report
 
 
 def check_stored(reports: Sequence[Report]) -> None:

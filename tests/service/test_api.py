@@ -48,6 +48,19 @@ def test_filters_and_the_own_id_narrow_the_search(client_of):
     assert [each["best"]["issue_id"] for each in own["matches"]] == ["12"]
 
 
+def test_an_id_alone_searches_for_the_stored_report(client_of, index):
+    client, stored = client_of(), index.get("15")
+    by_id = client.post("/api/search", json={"issue_id": "15", "top_k": 3}).json()
+    by_text = {"issue_id": "15", "title": stored.title, "description": stored.description}
+    assert by_id.get("matches"), by_id
+    assert by_id == client.post("/api/search", json=by_text | {"component": stored.component, "top_k": 3}).json()
+    assert "15" not in [each["best"]["issue_id"] for each in by_id["matches"]]
+    for asked, said in {"99": "report '99' is not in the index", "15": "neither a title nor a description"}.items():
+        answer = client.post("/api/search", json={"issue_id": asked} | ({"os": "all"} if asked == "15" else {}))
+        assert answer.status_code == 422
+        assert said in answer.json()["detail"]
+
+
 @pytest.mark.parametrize("target", TARGETS[1:])
 def test_unless_the_target_was_met_nothing_is_suggested(client_of, index, target):
     index.target = target
