@@ -5,6 +5,7 @@ import json
 import random
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,31 @@ def test_lines_from_standard_input(said):
     assert (versioned.title, versioned.resolved_at) == (lines[1]["title"], None)
     assert described.description == "half ? of a character, and an emoji \U0001f600"
     assert odd.title == "odd byte �"
+
+
+def test_issues_and_reports_are_read_alike_from_every_route(tmp_path, said):
+    issue = {"number": 7, "title": "Crash", "body": "It ends.", "createdAt": "2024-01-01T10:00:00Z"}
+    stored = {"issue_id": "7", "title": "Crash", "description": "It ends.", "created_at": "2024-01-01T10:00:00Z"}
+    stored |= {"component": "", "url": "", "resolved_at": None}  # as the API gives it
+    expected = Report("Crash", "It ends.", "7", datetime(2024, 1, 1, 10, tzinfo=UTC))
+    for written in (issue, stored, [issue, stored]):
+        text = json.dumps(written)
+        for name in ("one.json", "one.jsonl", "ONE.JSONL"):
+            (tmp_path / name).write_text(text)
+            assert set(read_queries(None, str(tmp_path / name))) == {expected}
+        said(text.encode())
+        assert set(read_queries(None, "-")) == {expected}
+    said(b'{"number": 1, "title": "x", "pull_request": {"url": ""}}')
+    with pytest.raises(ValueError, match=r"^standard input, line 1: an issue is expected; these are pull requests"):
+        list(read_queries(None, "-"))
+
+
+def test_a_table_is_not_read_as_a_text(tmp_path):
+    (tmp_path / "bugs.CSV").write_text("id,title\n1,Crash\n")
+    with pytest.raises(
+        ValueError, match=r"bugs.CSV: a table is not read: write each report as a JSON object with title"
+    ):
+        read_queries(None, str(tmp_path / "bugs.CSV"))
 
 
 def test_a_file_of_lines(tmp_path):

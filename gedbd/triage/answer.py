@@ -21,6 +21,7 @@ from gedbd.triage.bug_report import DATES, Match, Report, check_report, has_comp
 
 JSON_LINES = (".jsonl", ".ndjson")
 ISSUES = ".json"
+TABLES = (".csv", ".tsv", ".xlsx")
 LIKELY = 0.05  # the probabilities of an answer are shown if one of them is this high
 PROBABLE = 0.5  # from this probability the best match is named in a sentence
 EXPECTED = 'give a text, or a line such as {"title": "Crash", "description": "..."} for each report'
@@ -35,8 +36,8 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
 
     Args:
         text: The report; its first line is the title.
-        file: A file with such a text. ``.json``: issues as their tracker gives them, see ``read_issues``. ``.jsonl`` or
-            ``-`` (standard input): one JSON object a line.
+        file: A file with such a text. ``.json``: reports, or issues as their tracker gives them, see ``read_issues``.
+            ``.jsonl`` or ``-`` (standard input): one of them, or a list, a line.
 
     Raises:
         ValueError: If neither or both are given, the file is missing or has no report, or a line is invalid; names
@@ -56,10 +57,15 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
         return iter(read_issues(file))
     if not path.is_file():
         raise ValueError(f"file={file}: no such file")
+    if path.suffix.lower() in TABLES:
+        raise ValueError(
+            f"file={file}: a table is not read: write each report as a JSON object with title and description, one a"
+            " line, in a .jsonl file"
+        )
     content = path.read_text(encoding="utf-8-sig", errors="replace")
     if not content.strip():
         raise ValueError(f"file={file} is empty: {EXPECTED}")
-    if path.suffix in JSON_LINES:
+    if path.suffix.lower() in JSON_LINES:
         return _read_lines(content.split("\n"), file)
     return iter([report_from_text(content)])
 
@@ -222,15 +228,27 @@ def report_from_text(text: str) -> Report:
     return report
 
 
+def _report_of(value: Any) -> Report:
+    """The report of an object with the fields of a report, or of an issue as its tracker gives it."""
+    if isinstance(value, dict) and not value.keys() <= set(FIELD_NAMES):
+        from gedbd.corpora.readers.export_pages import recognise
+        from gedbd.triage.issue_file import report_of_issue
+
+        if recognise(value):
+            return report_of_issue(value)
+    return report_from_json(value)
+
+
 def _read_lines(lines: Iterable[str], source: str) -> Iterator[Report]:
     is_empty = True
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                report = report_from_json(json.loads(line))
+                parsed = json.loads(line)
+                reports = [_report_of(one) for one in (parsed if isinstance(parsed, list) else [parsed])]
             except (ValueError, RecursionError) as error:  # json.JSONDecodeError is a ValueError
                 raise ValueError(f"{source}, line {number}: {error}") from error
-            is_empty = False
-            yield report
+            is_empty &= not reports
+            yield from reports
     if is_empty:
         raise ValueError(f"{source} is empty: {EXPECTED}")
