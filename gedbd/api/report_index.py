@@ -15,8 +15,8 @@ from gedbd.api.encoder import AnyEncoder, as_encoder
 from gedbd.configuration.saved_options import saved_options
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.given_encoder import is_given
-from gedbd.triage.answer import report_from_json, report_from_text
-from gedbd.triage.bug_report import Filters, Match, Report, read_moment
+from gedbd.triage.answer import report_from_text
+from gedbd.triage.bug_report import Filters, Match, Report, read_moment, report_from_json
 from gedbd.triage.shared_store.connections import is_server, server_of
 
 if TYPE_CHECKING:

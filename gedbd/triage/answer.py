@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from rich.text import Text
 from gedbd.corpora.urls import web_url
 from gedbd.io.console import cut_cells, print_line, printable
 from gedbd.triage.backtesting.thresholds import NOT_MEASURED, TargetResult
-from gedbd.triage.bug_report import DATES, Match, Report, check_report, has_component, read_moment
+from gedbd.triage.bug_report import FIELD_NAMES, Match, Report, check_report, has_component, report_from_json
 
 JSON_LINES = (".jsonl", ".ndjson")
 ISSUES = ".json"
@@ -25,7 +25,6 @@ TABLES = (".csv", ".tsv", ".xlsx")
 LIKELY = 0.05  # the probabilities of an answer are shown if one of them is this high
 PROBABLE = 0.5  # from this probability the best match is named in a sentence
 EXPECTED = 'give a text, or a line such as {"title": "Crash", "description": "..."} for each report'
-FIELD_NAMES = tuple(field.name for field in fields(Report))
 NOTHING_SHARED = "found nothing that the two reports share"
 MAX_NAMED = 5  # further members of a group
 MAX_COMPONENTS = 5  # that are named where a filter matches none
@@ -68,27 +67,6 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
     if path.suffix.lower() in JSON_LINES:
         return _read_lines(content.split("\n"), file)
     return iter([report_from_text(content)])
-
-
-def report_from_json(plain: Any) -> Report:
-    """A report from a JSON object.
-
-    Raises:
-        ValueError: If it is not an object, has an unknown field, or a value is invalid.
-    """
-    if not isinstance(plain, dict):
-        raise ValueError("expected an object with title and description")
-    unknown = [name for name in plain if name not in FIELD_NAMES]
-    if unknown:
-        raise ValueError(f"{unknown[0]!r} is not a field of a report: choose from {', '.join(FIELD_NAMES)}")
-    wrong = [name for name, value in plain.items() if not isinstance(value, str | int | float | None)]
-    if wrong:
-        raise ValueError(f"{wrong[0]} must be a text")
-    values: dict[str, Any] = {name: str(value) for name, value in plain.items() if value is not None}
-    values |= {name: read_moment(plain.get(name), name) for name in DATES}
-    report = Report(**values)
-    check_report(report)
-    return report
 
 
 def as_json(report: Report, matches: Sequence[Match], target: TargetResult) -> str:

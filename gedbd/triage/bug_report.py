@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -69,6 +69,9 @@ class Report:
         values["created_at"] = self.created_at.isoformat() if self.created_at else ""
         text = json.dumps(list(values.values()))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+FIELD_NAMES = tuple(one.name for one in fields(Report))  # as in JSON
 
 
 @dataclass(frozen=True)
@@ -210,6 +213,27 @@ def read_moment(text: str | None, name: str) -> datetime | None:
         raise ValueError(f"{shown}: {error}") from error
     except ValueError as error:
         raise ValueError(f"{shown} is not a date: write {EXPECTED}") from error
+
+
+def report_from_json(plain: Any) -> Report:
+    """A report from a JSON object.
+
+    Raises:
+        ValueError: If it is not an object, has an unknown field, or a value is invalid.
+    """
+    if not isinstance(plain, dict):
+        raise ValueError("expected an object with title and description")
+    unknown = [name for name in plain if name not in FIELD_NAMES]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is not a field of a report: choose from {', '.join(FIELD_NAMES)}")
+    wrong = [name for name, value in plain.items() if not isinstance(value, str | int | float | None)]
+    if wrong:
+        raise ValueError(f"{wrong[0]} must be a text")
+    values: dict[str, Any] = {name: str(value) for name, value in plain.items() if value is not None}
+    values |= {name: read_moment(plain.get(name), name) for name in DATES}
+    report = Report(**values)
+    check_report(report)
+    return report
 
 
 def as_table(reports: list[Report]) -> pd.DataFrame:

@@ -16,8 +16,7 @@ from gedbd.corpora.readers.export_pages import (
 )
 from gedbd.corpora.readers.issue import Issue, reset_to_creation
 from gedbd.corpora.readers.json_values import Record
-from gedbd.triage.answer import FIELD_NAMES, report_from_json
-from gedbd.triage.bug_report import Report, check_report
+from gedbd.triage.bug_report import FIELD_NAMES, Report, check_report, report_from_json
 
 FIELDS = ("title", "description", "product", "component", "version", "os", "priority")
 MAX_KEYS = 8  # that a message names
