@@ -47,6 +47,11 @@ def refuse(tmp_path, monkeypatch, capsys):
         ("train", "seed=${sed}", "seed=${sed}: Interpolation key 'sed' not found"),
         ("train", "ckpt_path=no.ckpt", "ckpt_path=no.ckpt: no such file"),
         ("train", "trainer.max_epoch=1", "unknown option trainer.max_epoch: did you mean trainer.max_epochs?"),
+        (
+            "train",
+            "dataset=demo dataset.as_created=true",
+            "unknown option dataset.as_created: only other choices of dataset= have it: leave it out",
+        ),
         ("train", "dataset=githb", "dataset=githb is unknown: did you mean github? Choose one of askubuntu, auto"),
         ("compare", "run=a against=b out=t.tex", "out=t.tex: the table is written as CSV: choose a name"),
         ("describe", "issues.json", "issues.json is no option=value: write dataset.path=issues.json"),

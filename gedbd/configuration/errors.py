@@ -197,6 +197,8 @@ def _unknown_choice(missing: str, options: Sequence[str]) -> str:
 
 def _unknown_option(option: str, names: Sequence[str]) -> str:
     """The message, with the option of the same last name, or the most similar one."""
+    if option in names:
+        return f"unknown option {option}: only other choices of {option.partition('.')[0]}= have it: leave it out"
     last = option.rpartition(".")[2]  # max_epochs may be a part of trainer.max_epochs
     same = [name for name in names if name.rpartition(".")[2] == last]
     near = same or get_close_matches(option, names, n=1)

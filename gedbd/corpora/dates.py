@@ -104,6 +104,19 @@ def check_year(year: int) -> None:
         raise OutOfRangeError(f"the year must lie between {MIN_YEAR} and {MAX_YEAR}")
 
 
+def check_format(date_format: str) -> None:
+    """Raises ValueError if a format is no text, or ``mixed``, which guesses each date on its own."""
+    if not isinstance(date_format, str):  # such as null on the command line
+        given = "null" if date_format is None else date_format
+        raise ValueError(
+            f"dataset.date_format={given} must be a format such as '%d.%m.%Y %H:%M'; leave it out for ISO 8601"
+        )
+    if date_format == "mixed":
+        raise ValueError(
+            "dataset.date_format=mixed guesses, and may take words for dates: set the exact format of the dates"
+        )
+
+
 def parse_dates(texts: pd.Series, date_format: str = ISO_FORMAT) -> tuple[pd.Series, pd.Series]:
     """Read a column of dates.
 
@@ -116,17 +129,9 @@ def parse_dates(texts: pd.Series, date_format: str = ISO_FORMAT) -> tuple[pd.Ser
         out of range.
 
     Raises:
-        ValueError: The format is no text, or ``mixed``, which guesses each date on its own.
+        ValueError: See ``check_format``.
     """
-    if not isinstance(date_format, str):  # such as null on the command line
-        given = "null" if date_format is None else date_format
-        raise ValueError(
-            f"dataset.date_format={given} must be a format such as '%d.%m.%Y %H:%M'; leave it out for ISO 8601"
-        )
-    if date_format == "mixed":
-        raise ValueError(
-            "dataset.date_format=mixed guesses, and may take words for dates: set the exact format of the dates"
-        )
+    check_format(date_format)
     dates: list[datetime | None] = []
     outside: list[bool] = []
     for text in texts:

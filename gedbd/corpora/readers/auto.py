@@ -71,9 +71,10 @@ def read_auto(
     given = {field: column for field, column in (columns or {}).items() if column is not None}
     dataset, cfg = recognised(place, given)
     asked = {key: value for key, value in of_tables.items() if value is not None}
-    unread = [*(f"columns.{field}" for field in given), *asked]
+    unread = [*(f"columns.{field}" for field in given), *(option for option in asked if option not in cfg)]
     if unread and "columns" not in cfg:
-        raise ValueError(f"dataset.{unread[0]}= is for CSV files; {place} is read as dataset={dataset}: leave it out")
+        cure = "leave it out, or set dataset=csv" if kind_of(place) == "csv" else "leave it out"
+        raise ValueError(f"dataset.{unread[0]}= is for CSV files; {place} is read as dataset={dataset}: {cure}")
     if given:
         cfg.columns.update(given)
     shared = {"last_n": last_n, "image_dir": image_dir, "url_template": url_template, "keep_template": keep_template}

@@ -61,7 +61,8 @@ def read_csv(
     """
     check_template(options.get("url_template"))
     file = locate(path)
-    table, warnings = read_table(file, separator, encoding, [column for column in columns.values() if column])
+    wanted = [column for column in columns.values() if column]
+    table, warnings = read_table(file, separator, encoding, wanted, may_repeat=True)
     if not {columns.get("id"), columns.get("title")} <= set(table.columns):
         check_not_jira(table.columns, file)
     if any(NOT_UTF8 in warning for warning in warnings):

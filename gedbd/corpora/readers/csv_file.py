@@ -49,12 +49,18 @@ NOT_UNPACKED = {".7z", ".br", ".bz2", ".lz4", ".lzma", ".rar", ".tar", ".tbz2", 
 FIRST_RECORD = 2
 PART_ROWS = 10_000
 SEPARATOR_LINE = re.compile(r"sep=(.)\s*", re.IGNORECASE)  # Excel's first line, which is no row
+# Fields that may have several values, each in a column of the same name, and what then separates them.
+SEVERAL_VALUES = {"component": ", ", "version": ", ", "attachments": ";", "labels": ";", "duplicate": ";"}
 RARELY_READ = ("labels", RESOLVED_AT)  # the tasks that read them say so where they are empty
 Place = tuple[int, str]  # row and column
 
 
 def read_table(
-    path: Path, separator: str | None = ",", encoding: str | None = None, wanted: Collection[str] = ()
+    path: Path,
+    separator: str | None = ",",
+    encoding: str | None = None,
+    wanted: Collection[str] = (),
+    may_repeat: bool = False,
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Read a CSV file with a header; all values are text, and an empty field is an empty text.
 
@@ -63,6 +69,7 @@ def read_table(
         separator: See ``find_dialect``.
         encoding: See ``find_dialect``.
         wanted: See ``find_dialect``.
+        may_repeat: Whether several columns may have the same name, as they then have in the table.
 
     Returns:
         The table, indexed by row, and warnings about the detected format and about replaced bytes.
@@ -75,13 +82,13 @@ def read_table(
     with open_packed(path, path.suffix) as stream:
         dialect = find_dialect(stream.read(HEAD_BYTES), path, separator, encoding, wanted)
         stream.seek(0)
-        table, replaced = read_rows(stream, path, dialect)
+        table, replaced = read_rows(stream, path, dialect, may_repeat)
     recognised = recognise_encoding(path) if replaced and encoding is None else ""
     if recognised:
         told = f"{path.name} is not UTF-8 and is read as {recognised}: if letters are wrong, set dataset.encoding="
         dialect = dialect._replace(encoding=recognised, warnings=(*dialect.warnings, told))
         with open_packed(path, path.suffix) as stream:
-            table, replaced = read_rows(stream, path, dialect)
+            table, replaced = read_rows(stream, path, dialect, may_repeat)
     if not replaced:
         return table, dialect.warnings
     num_rows = len({row for row, _ in replaced})
@@ -95,11 +102,19 @@ def read_table(
 
 
 def read_header(path: Path) -> list[str]:
-    """The names of a file's columns; see ``read_table``."""
+    """The names of a file's columns; see ``read_table``. Raises ValueError if the file is empty."""
     with open_packed(path, path.suffix) as stream:
         head = stream.read(HEAD_BYTES)
     dialect = find_dialect(head, path, None, None, ())
-    return [column.strip() for column in next(read_records(BytesIO(head), path, dialect), [])]
+    return header_of(read_records(BytesIO(head), path, dialect), path)
+
+
+def header_of(records: Iterator[list[str]], path: Path) -> list[str]:
+    """The names in the first record. Raises ValueError if there is none."""
+    header = [column.strip() for column in next(records, [])]
+    if not header:
+        raise ValueError(f"{path}: the file is empty; it needs a header and one row per report")
+    return header
 
 
 @contextmanager
@@ -178,7 +193,9 @@ def check_not_jira(header: Iterable[str], path: Path) -> None:
         raise ValueError(f"{path}: this looks like a jira export: set dataset=jira")
 
 
-def read_rows(stream: IO[bytes], path: Path, dialect: Dialect) -> tuple[pd.DataFrame, list[Place]]:
+def read_rows(
+    stream: IO[bytes], path: Path, dialect: Dialect, may_repeat: bool = False
+) -> tuple[pd.DataFrame, list[Place]]:
     """Read the records below the header.
 
     Returns:
@@ -188,16 +205,13 @@ def read_rows(stream: IO[bytes], path: Path, dialect: Dialect) -> tuple[pd.DataF
         ValueError: See ``read_table``.
     """
     records = read_records(stream, path, dialect)
-    header = [column.strip() for column in next(records, [])]
-    if not header:
-        raise ValueError(f"{path}: the file is empty; it needs a header and one row per report")
+    header = header_of(records, path)
     replaced = replace_bytes([header], header, 1)
     if header[0].startswith(("{", "[")):
         raise ValueError(f"{path}: looks like JSON, not CSV: set dataset= to github, gitlab, jira or bugzilla")
     doubled = [column for column, count in Counter(header).items() if count > 1]
-    if doubled:
-        check_not_jira(header, path)
-        raise ValueError(f"{path}, row 1: the column {doubled[0]!r} occurs twice; rename one of them")
+    if doubled and not may_repeat:
+        raise _repeated(path, doubled[0])
     tables: list[pd.DataFrame] = []
     row = FIRST_RECORD
     # Parts become tables one by one: the lists of all records would take many times the memory of the file.
@@ -298,7 +312,8 @@ def take_columns(
         The columns, and a warning about optional ones that the file does not have.
 
     Raises:
-        ValueError: A field is unknown; ``id``, ``title`` or a named ``duplicate`` column is not in the file.
+        ValueError: A field is unknown; ``id``, ``title`` or a named ``duplicate`` column is not in the file; the column
+            of a field with a single value occurs twice.
     """
     fields = (*DOCUMENT_FIELDS, RESOLVED_AT, "duplicate", "group")
     unknown = [field for field in columns if field not in fields]
@@ -317,10 +332,25 @@ def take_columns(
             f"Set dataset.columns.{field} to one of them{none}"
         )
     present = [field for field in fields if columns.get(field) and field not in absent]
-    taken = dict.fromkeys(fields, "") | {field: table[columns[field]] for field in present}
+    taken = dict.fromkeys(fields, "") | {field: _values(table, str(columns[field]), field, path) for field in present}
     told = [field for field in absent if field not in RARELY_READ and not (field == "duplicate" and has_group)]
     warning = f"columns not in {path.name}, left empty: {', '.join(str(columns[field]) for field in told)}"
     return pd.DataFrame(taken, index=table.index, dtype=str), (warning,) if told else ()
+
+
+def _values(table: pd.DataFrame, column: str, field: str, path: Path) -> pd.Series:
+    """``(N,)`` values of a field: those of its column, or of all columns of that name where it may have several."""
+    found = table.loc[:, table.columns == column]
+    if found.shape[1] == 1:
+        return found[column]
+    if field not in SEVERAL_VALUES:
+        raise _repeated(path, column)
+    between = SEVERAL_VALUES[field]
+    return pd.Series([between.join(filter(None, row)) for row in found.to_numpy()], index=table.index, dtype=str)
+
+
+def _repeated(path: Path, column: str) -> ValueError:
+    return ValueError(f"{path}, row 1: the column {column!r} occurs twice; rename one of them")
 
 
 def find_dialect(

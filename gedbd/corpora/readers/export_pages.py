@@ -180,6 +180,11 @@ def unwrap(value: Any, path: Path) -> Iterator[Any]:
     elif not isinstance(value, dict) or recognise(value):
         yield value
     else:
+        if is_webhook_event(value):
+            raise ValueError(
+                f"{path}: this looks like a webhook event, not an export; its keys are {_keys_of(value)}: export the"
+                " issues"
+            )
         message = error_message(value)
         if message:
             raise ValueError(
@@ -187,9 +192,7 @@ def unwrap(value: Any, path: Path) -> Iterator[Any]:
             )
         inner = next((key for key in WRAPPERS if isinstance(value.get(key), list | dict)), None)
         if inner is None:
-            raise ValueError(
-                f"{path}: the object has no list of issues; its keys are {', '.join(list(value)[:8]) or 'none'}"
-            )
+            raise ValueError(f"{path}: the object has no list of issues; its keys are {_keys_of(value)}")
         listed = value[inner]
         if inner in {"issues", "bugs"} and isinstance(listed, dict) and not {"nodes", "edges"} & set(listed):
             # Bugzilla gives the comments of several bugs by number.
@@ -197,6 +200,15 @@ def unwrap(value: Any, path: Path) -> Iterator[Any]:
                 raise ValueError(f"{path}: {inner!r} is an object; a list of issues is expected")
             listed = [{"id": number, "comments": one["comments"]} for number, one in listed.items()]
         yield from unwrap(listed, path)
+
+
+def is_webhook_event(value: Record) -> bool:
+    """Whether this is what GitHub, GitLab or Jira sends to a webhook."""
+    return {"action", "issue"} <= set(value) or "object_kind" in value or "webhookEvent" in value
+
+
+def _keys_of(value: Record) -> str:
+    return ", ".join(list(value)[:8]) or "none"
 
 
 def is_table(value: Record) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Unpack
 
 from gedbd.corpora.corpus import Corpus
@@ -51,6 +52,7 @@ ODD_NAMES = "with an image whose name holds a semicolon, which is dropped"
 def read_jira(
     name: str | None,
     path: str,
+    date_format: str | None = None,
     **options: Unpack[ExportOptions],
 ) -> Corpus:
     """Read the issues of one or more projects; the images of an issue are in a folder named by its key.
@@ -58,19 +60,23 @@ def read_jira(
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
         path: A file (``.json``, one issue per line, ``.xml`` or ``.csv``), plain or packed, or a folder of such pages.
+        date_format: Of a CSV page, see ``read_rows``.
         options: See ``ExportOptions``. The history of an issue is in its changelog.
 
     Raises:
         ValueError: The export is malformed. The message names file and record.
     """
     kinds = (*JSON_KINDS, "xml", "csv")
-    return read_tracker("jira", parse_issue, COLUMNS, path, name, kinds=kinds, split=records_of, **options)
+    split = partial(records_of, date_format=date_format)
+    return read_tracker("jira", parse_issue, COLUMNS, path, name, kinds=kinds, split=split, **options)
 
 
-def records_of(page: ExportPage) -> Iterator[ExportRecord]:
+def records_of(page: ExportPage, date_format: str | None = None) -> Iterator[ExportRecord]:
     """The issues of a JSON, XML or CSV page."""
     if kind_of(page.path) == "csv":
-        return read_rows(page)
+        return read_rows(page, date_format)
+    if date_format is not None:
+        raise ValueError(f"{page.path}: dataset.date_format= is for CSV files: leave it out")
     return read_items(page) if page.text.lstrip("\ufeff \t\r\n").startswith("<") else read_records(page)
 
 

@@ -2,12 +2,12 @@
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
+from gedbd.corpora.date_formats import find_format
+from gedbd.corpora.dates import ISO_FORMAT, OutOfRangeError, check_format, parse_date
 from gedbd.corpora.readers.export_pages import ExportPage, ExportRecord
 
 # Key of REST to the names of the column, in versions of Jira from 5 to the cloud, lower-cased.
@@ -28,30 +28,45 @@ SEVERAL = {
     "versions": ("affects version/s", "affects versions"),
     "labels": ("labels",),
 }
-DATES = ("created", "updated", "resolutiondate")
+DATE_COLUMNS = ("created", "updated", "resolved")
+OUT_OF_RANGE = "0001-01-01"  # stands for every date out of range, which are counted later
 KEY = ("issue key", "key")
 LINK = re.compile(r"(?:inward|outward) issue link \((.+)\)")
-# 01/Jan/24 9:05 AM and its relatives; dates in ISO 8601 stay as they are.
-FORMATS = tuple(f"%d/%b/{year} {time}" for year in ("%y", "%Y") for time in ("%I:%M %p", "%H:%M", "%I:%M:%S %p"))
+# 01/Jan/24 9:05 AM and its relatives.
+TIMES = (" %I:%M %p", " %H:%M", " %I:%M:%S %p", "")
+FORMATS = tuple(f"%d/%b/{year}{time}" for year in ("%y", "%Y") for time in TIMES)
+EXPECTED = "27/Nov/24 9:15 AM or 2024-01-31T09:30:00Z; other formats: dataset.date_format=, such as '%d.%m.%Y %H:%M'"
 UNRESOLVED = "unresolved"  # written where there is no resolution
 
 
-def read_rows(page: ExportPage) -> Iterator[ExportRecord]:
+def read_rows(page: ExportPage, date_format: str | None = None) -> Iterator[ExportRecord]:
     """Yield the issues of a CSV page as REST gives them, without a history.
 
+    Args:
+        page: The page.
+        date_format: As in ``datetime.strptime``, of the dates that are not in a format of Jira's; ``None`` recognises
+            it.
+
     Raises:
-        ValueError: There is no column of keys, or a row does not fit the header.
+        ValueError: There is no column of keys, a row does not fit the header, or a date cannot be read.
     """
     first = page.text.lstrip("\ufeff").partition("\n")[0]
     separator = max(",;\t", key=first.count)
     csv.field_size_limit(2**31 - 1)
     try:
-        header, *rows = filter(None, csv.reader(StringIO(page.text.lstrip("\ufeff"), newline=""), delimiter=separator))
+        rows = list(filter(None, csv.reader(StringIO(page.text.lstrip("\ufeff"), newline=""), delimiter=separator)))
     except (csv.Error, ValueError) as error:
         raise ValueError(f"{page.path}: not readable as CSV ({error}); export the issues again") from error
-    columns = [column.strip().lower() for column in header]
+    if not rows:
+        raise ValueError(f"{page.path}: the file is empty; export the issues again")
+    columns = [column.strip().lower() for column in rows.pop(0)]
     if not set(KEY) & set(columns):
         raise ValueError(f"{page.path}, row 1: no column 'Issue key': for another tracker's CSV set dataset=csv")
+    dated = [position for position, column in enumerate(columns) if column in DATE_COLUMNS]
+    try:
+        formats = formats_of((row[position] for row in rows for position in dated if position < len(row)), date_format)
+    except ValueError as error:
+        raise ValueError(f"{page.path}: {error}") from error
     for number, row in enumerate(rows, start=2):
         if len(row) != len(columns):
             raise ValueError(f"{page.path}, row {number}: {len(row)} fields under a header of {len(columns)}")
@@ -59,22 +74,39 @@ def read_rows(page: ExportPage) -> Iterator[ExportRecord]:
         for column, value in zip(columns, row, strict=True):
             if value.strip():
                 values.setdefault(column, []).append(value)
-        yield ExportRecord(f"{page.path}, row {number}", record_of(values))
+        place = f"{page.path}, row {number}"
+        for column in values.keys() & DATE_COLUMNS:
+            written = values[column][0]
+            values[column] = [iso_date(written, formats)]
+            if not values[column][0]:
+                raise ValueError(f"{place}: {column!r}: unreadable date {written[:40]!r}; expected: {EXPECTED}")
+        yield ExportRecord(place, record_of(values, formats))
 
 
-def record_of(values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """A record of REST from the values of each column."""
+def formats_of(dates: Iterable[str], date_format: str | None) -> tuple[str, ...]:
+    """The given format, ISO 8601 and Jira's own formats; without a given one, also that of all dates in none of these.
+
+    Raises:
+        ValueError: The given format is none, or it cannot be told whether days or months come first.
+    """
+    if date_format is not None:
+        check_format(date_format)
+        return (date_format, ISO_FORMAT, *FORMATS)
+    known = (ISO_FORMAT, *FORMATS)
+    return (*known, find_format(date for date in dict.fromkeys(dates) if not iso_date(date, known)))
+
+
+def record_of(values: Mapping[str, Sequence[str]], formats: Sequence[str]) -> dict[str, Any]:
+    """A record of REST from the values of each column; the formats are those of the dates in comments."""
     fields: dict[str, Any] = {}
     for key, names in SINGLE.items():
         found = _all(values, names)
         fields[key] = found[0] if found else None
-    for key in DATES:
-        fields[key] = iso_date(fields[key] or "")
     if (fields["resolution"] or "").lower() == UNRESOLVED:
         fields["resolution"] = None
     fields |= {key: _all(values, names) for key, names in SEVERAL.items()}
     fields["attachment"] = [{"filename": _last(value)} for value in _all(values, ("attachment", "attachments"))]
-    fields["comment"] = {"comments": [comment_of(value) for value in _all(values, ("comment", "comments"))]}
+    fields["comment"] = {"comments": [comment_of(one, formats) for one in _all(values, ("comment", "comments"))]}
     fields["issuelinks"] = [
         {"type": {"name": kind[1]}, "outwardIssue": {"key": key.strip()}}
         for column, keys in values.items()
@@ -84,20 +116,24 @@ def record_of(values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     return {"key": "".join(_all(values, KEY)[:1]).strip(), "fields": fields}
 
 
-def iso_date(written: str) -> str:
-    """A date of Jira's in ISO 8601, or what was written, for messages."""
-    for form in FORMATS:
-        with suppress(ValueError):
-            return datetime.strptime(written.strip(), form).isoformat()
-    return written
+def iso_date(written: str, formats: Sequence[str]) -> str:
+    """A date in ISO 8601, as the first format that fits reads it; empty if none does."""
+    for form in formats:
+        try:
+            return parse_date(written, form).isoformat()
+        except OutOfRangeError:
+            return OUT_OF_RANGE
+        except ValueError:
+            pass  # in another format
+    return ""
 
 
-def comment_of(value: str) -> dict[str, Any]:
+def comment_of(value: str, formats: Sequence[str]) -> dict[str, Any]:
     """A comment: ``date;author;text``, or its text alone."""
     written, _, rest = value.partition(";")
     author, found, body = rest.partition(";")
-    created = iso_date(written)
-    if not found or created == written:
+    created = iso_date(written, formats)
+    if not found or not created:
         return {"body": value}
     return {"body": body, "author": {"name": author}, "created": created}
 

@@ -23,6 +23,19 @@ Parse = Callable[[Record], Issue | str]  # the issue, or what kind of other reco
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
+class ExportRow(int):
+    """The number of a record through all pages, which messages show as its number on its page.
+
+    Attributes:
+        shown: ``49``, or with several pages ``49 of issues-2.csv``.
+    """
+
+    shown: str
+
+    def __str__(self) -> str:
+        return self.shown
+
+
 class ExportOptions(ReportOptions, total=False):
     """The options that the readers of all trackers share; ``image_dir`` is by default the folder of the export.
 
@@ -199,7 +212,7 @@ def history_warnings(issues: Mapping[int, Issue], tracker: str) -> list[str]:
 
 
 def table_of(issues: Mapping[int, Issue]) -> pd.DataFrame:
-    """The reports as ``build_corpus`` takes them, indexed by number of the record."""
+    """The reports as ``build_corpus`` takes them, indexed by ``ExportRow``."""
     rows = [
         {field: ", ".join(issue.values.get(field, ())) for field in BUG_FIELDS}
         | {
@@ -210,9 +223,22 @@ def table_of(issues: Mapping[int, Issue]) -> pd.DataFrame:
         }
         for issue in issues.values()
     ]
-    resolved_at = pd.Series([issue.resolved_at for issue in issues.values()], index=list(issues), dtype=object)
-    table = pd.DataFrame(rows, index=list(issues), dtype=str)
+    index = pd.Index(rows_of(issues), dtype=object)
+    resolved_at = pd.Series([issue.resolved_at for issue in issues.values()], index=index, dtype=object)
+    table = pd.DataFrame(rows, index=index, dtype=str)
     return table.assign(**{RESOLVED_AT: pd.to_datetime(resolved_at, utc=True)})
+
+
+def rows_of(issues: Mapping[int, Issue]) -> list[ExportRow]:
+    """The row of each issue, for messages."""
+    places = [issue.place.rpartition(", ") for issue in issues.values()]  # of "pages/issues-2.csv, row 49"
+    has_pages = len({file for file, _, _ in places}) > 1
+    rows = []
+    for number, (file, _, place) in zip(issues, places, strict=True):
+        row = ExportRow(number)
+        row.shown = place.rpartition(" ")[2] + (f" of {Path(file).name}" if has_pages else "")
+        rows.append(row)
+    return rows
 
 
 def links_of(issues: Iterable[Issue]) -> pd.DataFrame:

@@ -84,6 +84,109 @@ def test_an_export_of_jira_s_that_is_read_as_a_table_is_recognised(tmp_path):
     assert read(plain, "dataset=csv", *named).reports["id"].tolist() == ["AB-1"]
 
 
+def jira_rows(*dates: str) -> str:
+    return "Issue key,Summary,Created\n" + "".join(f"AB-{n},Slow,{date}\n" for n, date in enumerate(dates, start=1))
+
+
+@pytest.mark.parametrize("dataset", ["auto", "jira"])
+@pytest.mark.parametrize(
+    ("dates", "options", "day"),
+    [
+        (["27.11.2024 10:15", "2024-11-27T10:15:00"], [], "27T10:15"),
+        (["01/12/24 16:26", "27/11/24 10:15"], [], "01T16:26"),
+        (["11/27/2024 9:15 PM"], [], "27T21:15"),
+        (["27/Nov/24", "27/Nov/24 9:15 AM"], [], "27T00:00"),
+        (["01/09/11 16:26"], ["dataset.date_format='%m/%d/%y %H:%M'"], "09T16:26"),
+        (["2024/2/1"], ["dataset.date_format='%Y/%d/%m'"], "02T00:00"),  # not as in ISO 8601
+    ],
+)
+def test_dates_of_a_csv_of_jira(tmp_path, dataset, dates, options, day):
+    path = written(tmp_path, "bugs.csv", jira_rows(*dates))
+    reports = read(path, f"dataset={dataset}", *options).reports.set_index("id")
+    assert f"{reports['created_at']['AB-1']:%dT%H:%M}" == day
+
+
+@pytest.mark.parametrize(
+    ("date", "options", "message"),
+    [
+        (
+            "01/09/11 16:26",
+            [],
+            r"bugs\.csv: dates such as .* set dataset\.date_format='%d/%m/%y %H:%M' or .*'%m/%d/%y %H:%M'",
+        ),
+        (
+            "28/Okt/24 9:15 PM",
+            [],
+            r"row 2: 'created': unreadable date '28/Okt/24 9:15 PM'; expected: 27/Nov/24 9:15 AM or 2024-01-31T09:30"
+            r":00Z; other formats: dataset\.date_format=",
+        ),
+        ("27/Nov/24", ["dataset.date_format=mixed"], r"bugs\.csv: dataset\.date_format=mixed guesses"),
+    ],
+)
+def test_dates_of_a_csv_of_jira_that_are_asked_for(tmp_path, date, options, message):
+    with pytest.raises(InstantiationException, match=message):
+        read(written(tmp_path, "bugs.csv", jira_rows(date)), *options)
+
+
+def test_a_date_format_is_refused_for_other_pages_of_jira(tmp_path):
+    page = lines(tmp_path, "bugs.json", {"key": "AB-1", "fields": {"summary": "Slow"}})
+    with pytest.raises(
+        InstantiationException, match=r"bugs\.json: dataset\.date_format= is for CSV files: leave it out"
+    ):
+        read(page, "dataset=jira", "dataset.date_format=%d")
+
+
+def test_named_columns_of_which_some_occur_twice(tmp_path):
+    header = "Schlüssel,Titel,Bereich,Bereich,Externe (Duplicate),Externe (Duplicate),Kommentar,Kommentar"
+    path = written(tmp_path, "bugs.csv", f"{header}\nAB-1,a,map,print,,,x,y\nAB-2,b,,map,AB-1,,,\nAB-3,c,,,,AB-2,,\n")
+    named = ("id='Schlüssel'", "title=Titel", "component=Bereich", "duplicate='Externe (Duplicate)'")
+    options = ("dataset=csv", *(f"dataset.columns.{one}" for one in named))
+    corpus = read(path, *options)
+    assert corpus.reports["component"].tolist() == ["map, print", "map", ""]
+    assert corpus.group.tolist() == [0, 0, 0]
+    with pytest.raises(
+        InstantiationException, match=r"bugs\.csv, row 1: the column 'Kommentar' occurs twice; rename one"
+    ):
+        read(path, *options, "dataset.columns.description=Kommentar")
+    jira = FILES / "jira_repeated_columns.csv"
+    with pytest.raises(InstantiationException, match="is read as dataset=jira: leave it out, or set dataset=csv"):
+        read(jira, "dataset.columns.id=Issue key")
+    keys = ("id='Issue key'", "title=Summary", "created_at=Created", "duplicate='Inward issue link (Duplicate)'")
+    corpus = read(jira, "dataset=csv", *(f"dataset.columns.{one}" for one in keys))
+    assert corpus.group.tolist() == [0, 0, 0]
+
+
+def test_warnings_name_the_row_of_a_csv_of_jira_and_its_page(tmp_path):
+    second = "Issue key,Summary,Outward issue link (Duplicate)\nAB-2,Slow,\nAB-3,Slow,AB-9\n"
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    written(pages, "1.csv", jira_rows("27/Nov/24"))
+    page = written(pages, "2.csv", second)
+    for place, row in ((page, "row 3"), (pages, "row 3 of 2.csv")):
+        warnings = read(place).warnings
+        assert any(warning.endswith(f"(first: report AB-3 names AB-9, {row})") for warning in warnings)
+
+
+@pytest.mark.parametrize("dataset", ["auto", "csv", "jira"])
+def test_an_empty_file_is_told(tmp_path, dataset):
+    with pytest.raises(InstantiationException, match=r"bugs\.csv: the file is empty"):
+        read(written(tmp_path, "bugs.csv", ""), f"dataset={dataset}")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"action": "opened", "issue": {"number": 1}, "repository": {"full_name": "o/r"}},
+        {"object_kind": "issue", "project": {"id": 1}, "object_attributes": {"iid": 1}},
+        {"timestamp": 1, "webhookEvent": "jira:issue_created", "issue": {"key": "AB-1"}},
+    ],
+)
+def test_an_event_of_a_webhook_is_told(tmp_path, event):
+    message = f"this looks like a webhook event, not an export; its keys are {', '.join(event)}: export the issues"
+    with pytest.raises(InstantiationException, match=message):
+        read(lines(tmp_path, "event.json", event))
+
+
 def test_what_other_files_say():
     assert read(FILES / "bugzilla_two_files").reports["description"][0] == "One hour in summer."
     assert read(FILES / "cp1252.csv").reports["title"].tolist() == ["Menü ist leer", "Leeres Menü"]
