@@ -105,6 +105,18 @@ def test_a_template_given_to_the_index_alone_links_the_reports_of_its_backtest(u
     assert opened("addressed").get("1001").url == "https://bugs.example.org/show_bug.cgi?id=1001"
 
 
+def test_an_index_keeps_its_template_until_another_is_given(update):
+    table = demo()
+    template = "dataset.url_template='https://{}.example.org/{{issue_id}}'"
+    assert update("linking", "run=tested", *table, template.format("bugs")) == (425, 0, 0, 0)
+    assert update("linking", "run=tested", *table) == (0, 0, 425, 0)
+    assert opened("linking").get("1001").url == "https://bugs.example.org/1001"
+    assert update("linking", "run=tested", *table, template.format("issues")) == (0, 425, 0, 0)
+    assert opened("linking").get("1001").url == "https://issues.example.org/1001"
+    assert update("linking", "run=tested", *table, "replace=true") == (0, 425, 0, 0)
+    assert opened("linking").get("1001").url == ""
+
+
 def test_links_of_triagers_stay_and_those_of_the_tracker_follow_it(update):
     update("linked", "run=tested", *demo())
     index = opened("linked")

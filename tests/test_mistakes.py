@@ -48,9 +48,9 @@ def refuse(tmp_path, monkeypatch, capsys):
         ("train", "ckpt_path=no.ckpt", "ckpt_path=no.ckpt: no such file"),
         ("train", "trainer.max_epoch=1", "unknown option trainer.max_epoch: did you mean trainer.max_epochs?"),
         (
-            "train",
-            "dataset=demo dataset.as_created=true",
-            "unknown option dataset.as_created: only other choices of dataset= have it: leave it out",
+            "describe",
+            "dataset=github dataset.path=a.json dataset.html=true",
+            "unknown option dataset.html: only other choices of dataset= have it: leave it out",
         ),
         ("train", "dataset=githb", "dataset=githb is unknown: did you mean github? Choose one of askubuntu, auto"),
         ("compare", "run=a against=b out=t.tex", "out=t.tex: the table is written as CSV: choose a name"),

@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,6 +20,7 @@ from gedbd.configuration.allowed_targets import keep_local
 from gedbd.configuration.resolvers import encoding_precision
 from gedbd.configuration.saved_options import CONFIG, read_saved
 from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.urls import report_urls
 from gedbd.encoders.given_encoder import GivenEncoder
 from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.corpus_reading import read_corpus
@@ -165,6 +167,16 @@ def check_same_measurement(store: ReportStore, matching: TriageModel) -> None:
         )
 
 
+def with_stored_template(corpus: Corpus, store: ReportStore) -> Corpus:
+    """A corpus without a template of addresses with that of the index, if it has one."""
+    template = "" if store.is_empty else store.fact("url_template")
+    if corpus.url_template or not template:
+        return corpus
+    urls, _ = report_urls(corpus.reports, template)
+    documents = replace(corpus.documents, table=corpus.reports.assign(url=urls))
+    return replace(corpus, documents=documents, url_template=template)
+
+
 def _are_different(one: Report, other: Report) -> bool:
     """Whether two reports of the same id have neither the title nor the date in common: a tracker changes one."""
     return one.title != other.title and (one.created_at is None or one.created_at != other.created_at)
@@ -174,6 +186,7 @@ def _update_store(store: ReportStore, corpus: Corpus, index_model: IndexModel, r
     if not replace:
         check_same_tracker(store, corpus)
         check_same_measurement(store, index_model.matching)
+        corpus = with_stored_template(corpus, store)
     settings = index_model.settings.copy()
     # The index stores a reference instead of this machine's folder, and can be opened on another one.
     if "cache_dir" in settings.backend:
