@@ -53,7 +53,11 @@ def refuse(tmp_path, monkeypatch, capsys):
             "unknown option dataset.html: only other choices of dataset= have it: leave it out",
         ),
         ("train", "dataset=githb", "dataset=githb is unknown: did you mean github? Choose one of askubuntu, auto"),
-        ("compare", "run=a against=b out=t.tex", "out=t.tex: the table is written as CSV: choose a name"),
+        ("compare", "run=a against=b out=t.md", "out=t.md: the table is written as CSV or LaTeX: choose a name"),
+        ("compare", "a b c", "c is one too many: give a value for each of run= and against="),
+        ("compare", "a", "against= is required, for example: gedbd compare run="),
+        ("compare", "run=[a,3] b", "run=['a', 3] must be a path, or a list of paths"),
+        ("evaluate", "run=[a,b]", "run=['a', 'b'] must be a path"),
         ("describe", "issues.json", "issues.json is no option=value: write dataset.path=issues.json"),
         ("serve", "my-index", "my-index is no option=value: write index=my-index"),
         (

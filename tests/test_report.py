@@ -160,6 +160,17 @@ def test_compare_matches_seeds(runs, call, capsys):
     assert len(table.loc["mrr", "by_seed"].split()) == 2
 
 
+def test_compare_takes_words_and_lists_of_folders_and_writes_latex(runs, call):
+    call(gedbd.commands.compare, "all/1", "all/0", "out=whole.tex")
+    seeds = [f"{side}=[all/{number}/seed_0,all/{number}/seed_1]" for side, number in (("run", 1), ("against", 0))]
+    call(gedbd.commands.compare, *seeds, "out=listed.tex")
+    text = (runs / "whole.tex").read_text()
+    assert text == (runs / "listed.tex").read_text()
+    assert text.startswith("\\begin{tabular}")
+    assert "difference 95\\%" in text
+    assert "rr@10 & " in text
+
+
 def test_compare_takes_other_methods(runs, call):
     options = ["method=frozen", "against_method=frozen", "out=same.csv"]
     call(gedbd.commands.compare, "run=grid/0", "against=grid/1", *options)

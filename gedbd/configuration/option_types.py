@@ -127,6 +127,8 @@ PATHS = (
     "text.captions",
 )
 
+SIDES = ("run", "against")  # of a comparison: each may be a list of paths
+
 
 def plain_options(cfg: DictConfig) -> dict[str, Any]:
     """The unresolved options of a command, without Hydra's own."""
@@ -173,8 +175,12 @@ def check_values(cfg: DictConfig) -> None:
             if problem:
                 raise ValueError(f"{key}={shown(value)} must be {problem}")
         elif key in PATHS and not isinstance(_known(cfg, key), str | None):
+            paths = _known(cfg, key) if key in SIDES and set(SIDES) <= set(cfg) else None
+            if OmegaConf.is_list(paths) and len(paths) and all(isinstance(path, str) for path in paths):
+                continue
             value = shown(_known(cfg, key))
-            raise ValueError(f"{key}={value} must be a path: write ./{value} if that is its name")
+            cure = ", or a list of paths" if OmegaConf.is_list(paths) else f": write ./{value} if that is its name"
+            raise ValueError(f"{key}={value} must be a path{cure}")
 
 
 def shown(value: Any) -> str:

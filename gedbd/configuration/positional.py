@@ -81,6 +81,31 @@ def positional_list(arguments: Sequence[str], option: str) -> list[str]:
     return options + ([f"{option}=[{quoted}]"] if values else [])
 
 
+def positional_options(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
+    """Arguments for Hydra, in which the positional arguments are the options that are not given, in their order.
+
+    ``["a b", "c", "out=x"]`` becomes ``["run='a b'", "against='c'", "out=x"]`` for the options ``run`` and ``against``.
+
+    Args:
+        arguments: The command line; what is neither ``name=value`` nor a flag is positional.
+        options: The options that take the positional arguments.
+
+    Raises:
+        ValueError: If there are more positional arguments than options.
+    """
+    if set(COMPLETION_FLAGS) & set(arguments):
+        return list(arguments)
+    words = list(arguments)
+    left = [option for option in options if not any(word.startswith(f"{option}=") for word in words)]
+    places = [place for place, word in enumerate(words) if "=" not in word and not word.startswith("-")]
+    if len(places) > len(left):
+        free = " and ".join(f"{option}=" for option in options)
+        raise ValueError(f"{words[places[len(left)]]} is one too many: give a value for each of {free}")
+    for option, place in zip(left, places, strict=False):
+        words[place] = f"{option}={quoted_text(words[place])}"
+    return words
+
+
 def path_and_flags(arguments: Sequence[str], option: str, flags: Sequence[str]) -> list[str]:
     """Arguments for Hydra, in which one option holds the positional argument, and flags with values are options.
 

@@ -101,21 +101,40 @@ def readable(table: pd.DataFrame) -> pd.DataFrame:
 
 def _match(first: list[Run], second: list[Run]) -> dict[Key, tuple[Run, Run]]:
     """Runs with the same seed and year, in the order of their seeds and years."""
-    first_of = _by_key(first)
-    second_of = _by_key(second)
+    first_of = _by_key(first, "run")
+    second_of = _by_key(second, "against")
     if first_of.keys() != second_of.keys():
         what = "seeds" if {key.seed for key in first_of} != {key.seed for key in second_of} else "years"
         place = Key._fields.index(what.removesuffix("s"))
         shown = [sorted({key[place] for key in found}) for found in (first_of, second_of)]
-        raise ValueError(f"the runs have different {what}: {shown[0]} and {shown[1]}")
+        shared = sorted(first_of.keys() & second_of.keys())
+        sides = {"run": first_of, "against": second_of}
+        lists = [f"{option}={_folder_list([runs[key] for key in shared])}" for option, runs in sides.items()]
+        cure = (
+            f"to compare the shared ones alone, give {' '.join(lists)}"
+            if shared
+            else f"train both with the same {what}"
+        )
+        raise ValueError(f"the runs have different {what}: {shown[0]} and {shown[1]}: {cure}")
     return {key: (first_of[key], second_of[key]) for key in sorted(first_of)}
 
 
-def _by_key(runs: list[Run]) -> dict[Key, Run]:
-    by_key = {Key(int(run.config.seed), run.year or 0): run for run in runs}
-    if len(by_key) != len(runs):
-        raise ValueError(f"{runs[0].folder.parent} has several runs with the same seed: give a folder with one setting")
+def _by_key(runs: list[Run], option: str) -> dict[Key, Run]:
+    by_key: dict[Key, Run] = {}
+    for run in runs:
+        other = by_key.setdefault(Key(int(run.config.seed), run.year or 0), run)
+        if other is not run:
+            raise ValueError(
+                f"{other.folder} and {run.folder} have the same seed, {run.config.seed}: give the runs of one setting,"
+                f" one a seed, as {option}=[FOLDER,FOLDER]"
+            )
     return by_key
+
+
+def _folder_list(runs: list[Run]) -> str:
+    """The folders of runs as they are written on the command line."""
+    folders = [str(run.folder) for run in runs]
+    return folders[0] if len(folders) == 1 else f"[{','.join(folders)}]"
 
 
 def _predictions(run: Run, method: str | None) -> pd.DataFrame:

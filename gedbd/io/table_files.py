@@ -23,6 +23,18 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
         safe_cells(table).to_csv(unfinished, index=False)
 
 
+def write_latex(path: Path, table: pd.DataFrame) -> None:
+    """Replaces a LaTeX file as a whole by a table for the package booktabs, with three decimals."""
+    with replacing(path) as unfinished:
+        unfinished.write_text(latex(table), encoding="utf-8")
+
+
+def latex(table: pd.DataFrame) -> str:
+    """A table in LaTeX, for the package booktabs, without its index; texts are escaped."""
+    escaped = table.to_latex(index=False, escape=True, float_format="%.3f", na_rep="")
+    return escaped.replace("<", "$<$")  # pandas leaves it, and LaTeX's default font has another sign in its place
+
+
 def write_parquet(path: Path, table: pd.DataFrame) -> None:
     """Replaces a Parquet file as a whole, without the table's index."""
     with replacing(path) as unfinished:

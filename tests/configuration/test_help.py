@@ -10,7 +10,7 @@ import gedbd.commands.search
 from gedbd.__main__ import command_names, config_name
 from gedbd.configuration.help import command_help, first_example
 from gedbd.configuration.locations import CONF_DIR
-from gedbd.configuration.positional import positional_list
+from gedbd.configuration.positional import positional_list, positional_options
 
 CONF = Path(CONF_DIR)
 
@@ -77,6 +77,9 @@ def test_help_shows_comments_sections_and_plain_defaults():
 def test_positional_paths_become_an_option():
     assert positional_list(["a b", "out=x", "c"], "paths") == ["out=x", "paths=['a b','c']"]
     assert positional_list(["--help"], "paths") == ["--help"]
+    both = ("run", "against")
+    assert positional_options(["a b", "-q", "c"], both) == ["run='a b'", "-q", "against='c'"]
+    assert positional_options(["a", "run=b"], both) == ["against='a'", "run=b"]
 
 
 def test_the_help_names_all_exports_of_jira_that_are_read():

@@ -216,12 +216,13 @@ def test_numbers_are_those_that_the_runs_report(make_corpus, tmp_path):
 def test_runs_that_cannot_be_matched_are_refused(pair_of_runs, tmp_path):
     first, second = pair_of_runs
     third = leave(tmp_path / "c", second.predictions, seed=1)
-    several = f"{first.folder.parent} has several runs with the same seed: give a folder with one setting"
+    several = f"{first.folder} and {second.folder} have the same seed, 0: give the runs of one setting, one a seed, as "
+    shared = f"to compare the shared ones alone, give run={first.folder} against={second.folder}$"
     for one, two, message in (
-        ([first], [third], r"the runs have different seeds: \[0\] and \[1\]"),
-        ([third, first], [second], r"the runs have different seeds: \[0, 1\] and \[0\]"),
-        ([first, second], [second], several),
-        ([first], [first, second], several),
+        ([first], [third], r"the runs have different seeds: \[0\] and \[1\]: train both with the same seeds$"),
+        ([third, first], [second], rf"the runs have different seeds: \[0, 1\] and \[0\]: {shared}"),
+        ([first, second], [second], rf"{several}run=\[FOLDER,FOLDER\]$"),
+        ([first], [first, second], rf"{several}against=\[FOLDER,FOLDER\]$"),
     ):
         with pytest.raises(ValueError, match=message):
             compare_runs(one, two)
