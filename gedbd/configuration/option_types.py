@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 from typing import Any, NamedTuple
 
-from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError
 
 COMPUTED = re.compile(r"\$\{(?!oc\.)[\w.]+:")  # a resolver of Hydra or gedbd: hydra, auto_precision, ...
@@ -175,11 +175,12 @@ def check_values(cfg: DictConfig) -> None:
             if problem:
                 raise ValueError(f"{key}={shown(value)} must be {problem}")
         elif key in PATHS and not isinstance(_known(cfg, key), str | None):
-            paths = _known(cfg, key) if key in SIDES and set(SIDES) <= set(cfg) else None
-            if OmegaConf.is_list(paths) and len(paths) and all(isinstance(path, str) for path in paths):
+            may_be_list = key in SIDES and set(SIDES) <= set(cfg)
+            paths = _known(cfg, key)
+            if may_be_list and isinstance(paths, ListConfig) and {type(path) for path in paths} == {str}:
                 continue
-            value = shown(_known(cfg, key))
-            cure = ", or a list of paths" if OmegaConf.is_list(paths) else f": write ./{value} if that is its name"
+            value = shown(paths)
+            cure = ", or a list of paths" if may_be_list else f": write ./{value} if that is its name"
             raise ValueError(f"{key}={value} must be a path{cure}")
 
 
