@@ -222,7 +222,6 @@ def test_sweep_gives_a_folder_a_run_and_a_summary(run, tmp_path, capsys):
 
 MISTAKES = [
     (["split.val_from=0.9"], "leaves a part empty"),
-    (["+trainer.limit_val_batches=1"], "reports were not encoded"),
     (["monitor=val/auc"], "monitor=val/auc is not logged: choose one of val/loss, val/precision"),
     (["graph.pca_dim=0"], "graph.pca_dim=0 must lie between 1 and"),
     (["dataset=eclipse", "data_dir=nowhere"], "gedbd download dataset=eclipse data_dir=nowhere"),

@@ -26,7 +26,7 @@ from gedbd.configuration.latest_run import with_latest_run
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.option_types import check_values
 from gedbd.configuration.options import check_command_line, delete_unused, without_hydra
-from gedbd.configuration.positional import MULTIRUN_FLAGS, check_flags, flags_anywhere, gnu_options
+from gedbd.configuration.positional import MULTIRUN_FLAGS, check_config_flags, check_flags, flags_anywhere, gnu_options
 from gedbd.configuration.resolvers import is_own, own_folders, register_resolvers
 from gedbd.io.command_output import json_output
 from gedbd.io.console import SEPARATOR, print_help, printable, stage, take_flags, verbosity
@@ -94,6 +94,7 @@ def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[
                 names = option_words(Path(CONF_DIR), config_name)
                 options = flags_anywhere(gnu_options(read_arguments(words), names))
                 check_flags(options)
+                check_config_flags(options, Path(CONF_DIR))
             with verbosity(level):
                 with mistakes_in_one_line(status=USAGE_STATUS), stage("check the options"):
                     # Hydra reads ``sys.argv`` itself, and Lightning starts further processes with it.

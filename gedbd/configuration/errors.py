@@ -14,6 +14,8 @@ from hydra.errors import InstantiationException, MissingConfigException, Overrid
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue
 
+from gedbd.configuration.help import NOT_CHOICES
+from gedbd.configuration.locations import CONF_DIR
 from gedbd.io.sqlite_file import StoreUnavailable
 
 CALL = re.compile(r"call to target '(?P<target>.+?)'(?:.*full_key: (?P<key>\S+))?", re.DOTALL)
@@ -33,6 +35,14 @@ CURES = {
 }
 EXAMPLES = {"dataset.path": "bugs.csv", "text.captions": "captions.csv", "tracker.base_url": "https://bugs.example.org"}
 TEMPORARY = "TMPDIR"  # the environment variable
+# What says that nothing is chosen, where a group has another word for it.
+NO_CHOICE = ("none", "null", "false", "off")
+WITHOUT = {
+    "callbacks": "callbacks=none switches early stopping off",
+    "debug": "leave debug= out for a whole run",
+    "experiment": "leave experiment= out for the defaults",
+    "logger": "logger=csv, the default, only writes metrics.csv to the run folder",
+}
 FILE_OPTIONS = ("out", "fill")  # temporary files are written to the same folder
 PLACE_OPTIONS = ("out", "fill", "cache_dir", "data_dir")
 
@@ -71,7 +81,9 @@ def composition_line(error: Exception, words: Sequence[str], names: Sequence[str
     first = first_line(error)
     refused = re.match(r"Could not (?:override|delete from config\.) '(.+?)'", first)
     if refused:
-        return _unknown_option(refused[1], names)
+        return _unknown_option(refused[1], words, names)
+    if first.startswith("Config group override must be"):
+        return _no_text(words) or first
     several = re.match(r"Ambiguous value for argument '(.+)'", first)
     if several:
         return f"{several[1]} has several values: add -m to run each of them, or write a list as [1,2]"
@@ -187,18 +199,42 @@ def _full(places: Mapping[str, Path]) -> list[str]:
 
 
 def _unknown_choice(missing: str, options: Sequence[str]) -> str:
-    group, _, choice = missing.rpartition("/")
-    if not options:
+    # A choice may hold slashes, as names of models do; Hydra's own groups do as well.
+    group, _, choice = missing.rpartition("/") if missing.startswith("hydra/") else missing.partition("/")
+    choices = [option for option in options if (group, option) not in NOT_CHOICES]
+    if not choices:
         return f"{group}={choice}: {missing}.yaml does not exist"
-    near = get_close_matches(choice, options, n=1)
-    hint = f"did you mean {near[0]}? Choose" if near else "choose"
-    return f"{group}={choice} is unknown: {hint} one of {', '.join(options)}"
+    near = get_close_matches(choice, choices, n=1)
+    hints = [f"did you mean {near[0]}?"] if near else []
+    if choice in NO_CHOICE and group in WITHOUT:
+        hints = [f"{WITHOUT[group]}."]
+    if group == "encoder":
+        hints.append(f"for a folder, or a model of the hub: encoder=bert encoder.model={choice}.")
+    first, *others = [*hints, f"choose one of {', '.join(choices)}"]
+    return " ".join([f"{group}={choice} is unknown: {first}", *(other[0].upper() + other[1:] for other in others)])
 
 
-def _unknown_option(option: str, names: Sequence[str]) -> str:
+def _no_text(words: Sequence[str]) -> str | None:
+    """The message for ``logger=false`` and ``logger=null``, which are no names of files; None without such a word."""
+    for word in words:
+        group, _, choice = word.partition("=")
+        files = Path(CONF_DIR, group).glob("*.yaml")
+        if choice.lower() in NO_CHOICE and (options := sorted(file.stem for file in files)):
+            return _unknown_choice(f"{group}/{choice.lower()}", options)
+    return None
+
+
+def _unknown_option(option: str, words: Sequence[str], names: Sequence[str]) -> str:
     """The message, with the option of the same last name, or the most similar one."""
-    if option in names:
-        return f"unknown option {option}: only other choices of {option.partition('.')[0]}= have it: leave it out"
+    if option in names:  # the names are those of the default choices
+        group = option.partition(".")[0]
+        chosen = next((word for word in words if word.startswith(f"{group}=")), f"the chosen {group}")
+        return f"{chosen} has no option {option}: leave it out, or choose another {group}="
+    if option.startswith("trainer.") and "trainer.max_epochs" in names:
+        from gedbd.configuration.trainer_options import unknown_option
+
+        given = next((word for word in words if word.startswith(f"{option}=")), f"{option}=")
+        return unknown_option(given, names)
     last = option.rpartition(".")[2]  # max_epochs may be a part of trainer.max_epochs
     same = [name for name in names if name.rpartition(".")[2] == last]
     near = same or get_close_matches(option, names, n=1)
@@ -245,6 +281,8 @@ def import_line(option: str, target: str, cause: BaseException | None) -> str:
     top = target.partition(".")[0]
     missing = cause.name if isinstance(cause, ModuleNotFoundError) else None
     if missing == top:
+        if Path(top).is_dir() or Path(f"{top}.py").is_file():
+            return f"cannot import {top}: {option}; begin with PYTHONPATH=. to import from the current folder"
         return f"cannot import {top}: {option}; put its folder on PYTHONPATH"
     if missing and f"{target}.".startswith(f"{missing}."):  # gedbd.losses has no module gedbd.losses.hinge
         module, _, name = missing.rpartition(".")

@@ -180,7 +180,8 @@ def check_values(cfg: DictConfig) -> None:
             if may_be_list and isinstance(paths, ListConfig) and {type(path) for path in paths} == {str}:
                 continue
             value = shown(paths)
-            cure = ", or a list of paths" if may_be_list else f": write ./{value} if that is its name"
+            is_list = may_be_list and isinstance(paths, ListConfig)
+            cure = ", or a list of paths" if is_list else f": write ./{value} if that is its name"
             raise ValueError(f"{key}={value} must be a path{cure}")
 
 

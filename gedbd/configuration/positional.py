@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
 
 from omegaconf import OmegaConf
@@ -27,6 +28,8 @@ HYDRA_VALUES = (
 )
 HYDRA_SHORT = ("-c", "-p", "-r", "-m", "-sc", "-i")
 CONFIG_DIR_FLAGS = ("--config-dir", "-cd")
+PATH_FLAGS = ("--config-path", "-cp")
+NAME_FLAGS = ("--config-name", "-cn")
 SEARCHPATH = "hydra.searchpath="
 SPECIAL = re.compile(r"(?<!\\)(\\*+)('|\$\{|\Z)")
 
@@ -215,6 +218,28 @@ def check_flags(arguments: Sequence[str]) -> None:
         is_long = len(flag) > len("--") and any(one.startswith(flag) for one in known)
         if word.startswith("-") and not is_long and (word.startswith("--") or not word.startswith(HYDRA_SHORT)):
             raise ValueError(f"unknown flag {word}: options are written name=value; --help lists them and the flags")
+
+
+def check_config_flags(arguments: Sequence[str], conf: Path) -> None:
+    """Raises ValueError if a flag of Hydra names a configuration that does not exist, for which Hydra prints its usage.
+
+    Args:
+        arguments: The command line.
+        conf: Folder of the configuration, if the command line names no other one.
+    """
+    following = dict(pairwise(arguments))
+    given = {}
+    for word in arguments:
+        flag, equals, value = word.partition("=")
+        given[flag] = value if equals else following.get(word, "")
+    folder, name = (next((given[flag] for flag in flags if flag in given), None) for flags in (PATH_FLAGS, NAME_FLAGS))
+    place = conf if folder is None else Path(folder)
+    wanted = place if name is None else place / f"{name.removesuffix('.yaml')}.yaml"
+    if not wanted.exists():
+        raise ValueError(
+            f"{wanted} does not exist: leave {NAME_FLAGS[0]} and {PATH_FLAGS[0]} out; {CONFIG_DIR_FLAGS[0]} FOLDER adds"
+            " your own files, which group=NAME chooses, such as experiment=NAME"
+        )
 
 
 def option_names(config_file: Path) -> set[str]:

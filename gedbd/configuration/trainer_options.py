@@ -1,5 +1,8 @@
 """Which options of Lightning's Trainer a run refuses, and what says the same."""
 
+import inspect
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from omegaconf import DictConfig
@@ -25,6 +28,39 @@ UNUSED: dict[str, tuple[Any, ...]] = {  # values that ask for nothing
     "use_distributed_sampler": (False,),
 }
 AT_LEAST_ONE = ("limit_train_batches", "limit_val_batches", "limit_test_batches", "max_steps")
+
+
+def unknown_option(word: str, names: Sequence[str]) -> str:
+    """The message for an option of the section ``trainer`` that its file does not list.
+
+    Args:
+        word: The option with its value.
+        names: Dotted names of the options that are listed.
+    """
+    name = word.partition("=")[0].removeprefix("trainer.")
+    if name in REFUSED:
+        return f"trainer.{name}= cannot be set: {REFUSED[name]}"
+    from pytorch_lightning import Trainer
+
+    parameters = list(inspect.signature(Trainer).parameters)
+    if name in parameters:
+        return f"trainer.{name}= is an argument of Lightning's Trainer that conf/trainer does not list: write +{word}"
+    near = get_close_matches(name, parameters, n=1)
+    sign = "" if near and f"trainer.{near[0]}" in names else "+"
+    hint = f"did you mean {sign}trainer.{near[0]}?" if near else "--help lists the options"
+    return f"unknown option trainer.{name}: {hint} (to add an argument of Lightning's Trainer: +trainer.NAME=)"
+
+
+def check_whole_evaluation(trainer: DictConfig) -> None:
+    """Raises ValueError if a part of the validation or test batches is left out, where all reports are ranked."""
+    for name in ("limit_val_batches", "limit_test_batches"):
+        value = trainer.get(name)
+        # Of Lightning's two meanings, 1.0 is all batches, and 1 is one batch.
+        if value is not None and not (isinstance(value, float) and value == 1):
+            raise ValueError(
+                f"trainer.{name}={value} cannot be set: evaluation needs the vectors of all reports; to train on fewer"
+                " batches, choose debug=limit or set +trainer.limit_train_batches="
+            )
 
 
 def check_trainer(trainer: DictConfig) -> None:

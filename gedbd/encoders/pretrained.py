@@ -129,8 +129,9 @@ def local_first(section: str, name: str, source: str, read: Callable[[bool], Loa
             " torchvision must be built for the installed torch"
         ) from error
     except Exception as error:  # any type: damaged files make transformers and tokenizers raise whatever they meet
+        what = source if Path(source).is_dir() or _is_path(source) else f"{source}, which is not a folder here"
         raise ValueError(
-            f"{section}={name}: cannot load {source}: {problem_of(error)}. Without access to the hub, download it"
+            f"{section}={name}: cannot load {what}: {problem_of(error)}. Without access to the hub, download it"
             f" elsewhere and set {section}.model=<folder>."
         ) from error
 
@@ -156,8 +157,8 @@ def check_hub(section: str, name: str, model: str) -> None:
     folder = model.rpartition("/")[2]
     ready = f"; without a download: encoder={' or '.join(encoders_at_hand())}" if section == "encoder" else ""
     raise _NoHubError(
-        f"{section}={name}: {model} is not on this machine, and {reason}: run `hf download {model} --local-dir"
-        f" {folder}` elsewhere, copy the folder, and set {section}.model=./{folder}{ready}"
+        f"{section}={name}: {model} is not on this machine, neither a folder nor a download, and {reason}: run `hf"
+        f" download {model} --local-dir {folder}` elsewhere, copy the folder, and set {section}.model=./{folder}{ready}"
     )
 
 

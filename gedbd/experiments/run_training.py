@@ -20,6 +20,7 @@ from pytorch_lightning.loggers import CSVLogger, Logger
 from pytorch_lightning.profilers import Profiler
 from rich.console import Console
 
+from gedbd.configuration.trainer_options import check_whole_evaluation
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
 from gedbd.experiments.callbacks import (
@@ -226,6 +227,7 @@ def train_system(
         ValueError: If options contradict each other.
     """
     check_ranking(cfg.ranking)
+    check_whole_evaluation(cfg.trainer)
     on_top: tuple[str, ...] = ()
     if cfg.ranking.ranker:
         from gedbd.retrieval.reports.report_training import METRICS

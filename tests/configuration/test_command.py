@@ -162,6 +162,17 @@ def test_what_cannot_be_created_is_told_in_one_line(target, message, tmp_path, m
     assert "\n" not in raised.value.code
 
 
+def test_a_module_in_the_current_folder_is_said_to_need_pythonpath(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("lies_here.py").touch()
+    cfg = OmegaConf.create({"loss": {"_target_": "lies_here.Loss"}})
+    message = (
+        r"^error: cannot import lies_here: loss\._target_=lies_here\.Loss; begin with PYTHONPATH=\. to import from"
+    )
+    with pytest.raises(SystemExit, match=message):
+        command("describe")(lambda cfg: instantiate(cfg.loss))(cfg)
+
+
 def test_a_class_that_cannot_be_looked_up_is_told_in_one_line():
     message = "^error: cannot import absent: _target_=absent.Task; put its folder on PYTHONPATH$"
     with pytest.raises(SystemExit, match=message):

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from gedbd.configuration.latest_run import with_latest_run
-from gedbd.configuration.positional import check_flags, gnu_options, literal_text
+from gedbd.configuration.positional import check_config_flags, check_flags, gnu_options, literal_text
 from gedbd.evaluation.run_folders import MATCHING, PREDICTIONS
 from gedbd.triage.locating.tracker_ranker import RANKER
 
@@ -50,6 +50,19 @@ def test_text_with_hyphens_stays_text():
     assert literal_text(words, "query", NAMES) == ["index=i", "json=true", "query='app --index=x --version'"]
     with pytest.raises(ValueError, match="could be a flag or part of the text"):
         literal_text(["--crash", "index=i"], "query", NAMES)
+
+
+def test_a_configuration_that_does_not_exist_is_told(tmp_path):
+    (tmp_path / "train.yaml").touch()
+    for known in (["--config-name", "train"], ["-cn=train.yaml"], ["-cp", str(tmp_path), "-cn", "train"], ["seed=1"]):
+        check_config_flags(known, tmp_path)
+    for unknown, missing in (
+        (["--config-name", "foo"], tmp_path / "foo.yaml"),
+        (["-cp", "nowhere", "-cn", "train"], "nowhere/train.yaml"),
+        (["--config-path=nowhere", "seed=1"], "nowhere"),
+    ):
+        with pytest.raises(ValueError, match=f"^{missing} does not exist: leave --config-name and --config-path out; "):
+            check_config_flags(unknown, tmp_path)
 
 
 def test_flags_of_hydra_are_left_to_it_and_others_are_refused():

@@ -202,7 +202,8 @@ def test_without_a_hub_a_model_is_refused_at_once(monkeypatch, offline):
         raise OSError("no files")
 
     why = "HF_HUB_OFFLINE is set" if offline else r"http://127\.0\.0\.1:9 cannot be reached"
-    told = rf"^encoder=roberta: FacebookAI/roberta-base is not on this machine, and {why}: run `hf download"
+    told = r"^encoder=roberta: FacebookAI/roberta-base is not on this machine, neither a folder nor a download, and "
+    told += rf"{why}: run `hf download"
     told += r" FacebookAI/roberta-base --local-dir roberta-base` elsewhere, copy the folder, and set encoder\.model="
     told += r"\./roberta-base; without a download: encoder=minilm or tiny$"
     with pytest.raises(ValueError, match=told):

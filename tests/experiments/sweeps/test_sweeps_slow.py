@@ -97,11 +97,11 @@ def test_ctrl_c_ends_a_sweep_whose_jobs_have_processes_of_their_own(start, tmp_p
 @pytest.mark.slow
 def test_a_failing_job_of_two_processes_does_not_end_the_sweep(start, tmp_path):
     ddp = ["trainer=ddp", "trainer.devices=2", "trainer.max_epochs=1", "ranking.parts=[]", "graph=none"]
-    process = start("-m", *TINY, *ddp, "+trainer.limit_val_batches=1,2", "hydra.sweep.dir=sweep")
+    process = start("-m", *TINY, *ddp, "optimizer.lr=1e38,1e-5", "hydra.sweep.dir=sweep")
     told = process.communicate(timeout=600)[0]
     assert process.returncode == 1, told
     assert states(tmp_path / "sweep") == [FAILED, FINISHED]
-    assert "failed: sweep/0: reports were not encoded" in told
+    assert "is not finite" in told
 
 
 @pytest.mark.slow
