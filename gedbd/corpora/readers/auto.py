@@ -141,9 +141,10 @@ def _table_of(place: Path, header: list[str], given: Mapping[str, str]) -> tuple
             cfg.columns[field] = usual[str(field)]  # a table without duplicates is one too
     lacking = [field for field in ("id", "title") if given.get(field, cfg.columns[field]) not in held]
     if lacking:
+        options = " and ".join(f"dataset.columns.{field}=" for field in lacking)
         raise ValueError(
-            f"{place}: no column is named like {lacking[0]}; the columns are {', '.join(header)[:300]}: set"
-            f" dataset.columns.{lacking[0]}= to one of them"
+            f"{place}: no column is named like {' or '.join(lacking)}; the columns are {', '.join(header)[:300]}: set"
+            f" {options} to one of them"
         )
     return best, cfg
 

@@ -324,17 +324,20 @@ def take_columns(
     has_group = columns.get("group") in table.columns
     needed += [field for field in ("duplicate", "group") if field in absent and not has_group]
     if needed:
-        field = needed[0]
-        what = f"no column {columns[field]!r}" if columns.get(field) else "no column is named"
-        none = ", or null if the tracker records no duplicates" if field in {"duplicate", "group"} else ""
-        raise ValueError(
-            f"{path}, row 1: {what} for {field}; the columns are {', '.join(table.columns)}. "
-            f"Set dataset.columns.{field} to one of them{none}"
-        )
+        named = [f"no column {columns[field]!r}" if columns.get(field) else "no column is named" for field in needed]
+        lacking = ", ".join(f"{what} for {field}" for what, field in zip(named, needed, strict=True))
+        options = ", ".join(f"dataset.columns.{field}" for field in needed)
+        to = "to one of them" if len(needed) == 1 else "to one of them each"
+        if {"duplicate", "group"} & set(needed):
+            to += ", or null if the tracker records no duplicates"
+        raise ValueError(f"{path}, row 1: {lacking}; the columns are {', '.join(table.columns)}. Set {options} {to}")
     present = [field for field in fields if columns.get(field) and field not in absent]
     taken = dict.fromkeys(fields, "") | {field: _values(table, str(columns[field]), field, path) for field in present}
     told = [field for field in absent if field not in RARELY_READ and not (field == "duplicate" and has_group)]
     warning = f"columns not in {path.name}, left empty: {', '.join(str(columns[field]) for field in told)}"
+    unread = [str(column) for column in table.columns if column not in columns.values()]
+    if unread:
+        warning += f"; its columns that are not read: {', '.join(unread)[:MAX_SHOWN_CHARACTERS]}"
     return pd.DataFrame(taken, index=table.index, dtype=str), (warning,) if told else ()
 
 

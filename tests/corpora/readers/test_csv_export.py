@@ -81,6 +81,14 @@ def test_the_name_comes_from_the_file_or_its_folder(tmp_path, file, name):
         ("Key,Summary,X\n1,a,\n", {}, {}, r"no column 'Dup' for duplicate; .* or null if the tracker records no"),
         ("Key,Summary,Dup\n1,a,\n", {"title": None}, {}, "no column is named for title"),
         (
+            "Nr,Text,When\n1,a,b\n",
+            {},
+            {},
+            "no column 'Key' for id, no column 'Summary' for title, no column 'Dup' for duplicate; the columns are Nr,"
+            " Text, When. Set dataset.columns.id, dataset.columns.title, dataset.columns.duplicate to one of them each,"
+            " or null if the tracker records no duplicates$",
+        ),
+        (
             "Key,Summary,Dup\n1,a,\n",
             {"titel": "x"},
             {},
@@ -90,7 +98,7 @@ def test_the_name_comes_from_the_file_or_its_folder(tmp_path, file, name):
             HEADER + '1,a,"two\nlines",2024-01-01,\n2,b,c,yesterday,\n',
             *({}, {}, r"tracker.csv, row 3, column 'Filed': unreadable date 'yesterday' .*: dataset.date_format"),
         ),
-        ("Nr;Text;When\n1;a;b\n", {}, {}, "no column 'Key' for id; the columns are Nr, Text, When"),
+        ("Nr;Text;When\n1;a;b\n", {}, {}, "no column 'Key' for id, .*; the columns are Nr, Text, When"),
         (
             "Key Summary Body\n1 a b\n",
             {},
@@ -115,6 +123,11 @@ def test_what_is_wrong_is_named_with_its_place_or_option(tmp_path, content, colu
     ("content", "columns", "warnings"),
     [
         ("Key,Summary,Dup\n1,a,2\n2,b,\n", COLUMNS, ["columns not in tracker.csv, left empty: Body, Filed"]),
+        (
+            "Key,Summary,Dup,Text,Who\n1,a,2,x,y\n2,b,,x,y\n",
+            COLUMNS,
+            ["columns not in tracker.csv, left empty: Body, Filed; its columns that are not read: Text, Who"],
+        ),
         (
             "Key,Summary\n1,a\n2,b\n",
             {"id": "Key", "title": "Summary"},
@@ -142,7 +155,7 @@ def test_what_is_wrong_is_named_with_its_place_or_option(tmp_path, content, colu
             ["most titles (column 'Summary') are longer than descriptions ('Body'): are the two columns swapped?"],
         ),
     ],
-    ids=["columns", "duplicates", "empty", "long", "swapped"],
+    ids=["columns", "unread columns", "duplicates", "empty", "long", "swapped"],
 )
 def test_what_is_missing_or_odd_is_kept_and_counted(tmp_path, content, columns, warnings):
     corpus = read_csv(None, write(tmp_path, content), columns)
