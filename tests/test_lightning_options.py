@@ -41,6 +41,11 @@ class Noted(Callback):
 
     def on_train_start(self, trainer, pl_module):
         open("noted.txt", "a").write(self.word)
+
+
+class Falling(Callback):
+    def on_validation_epoch_end(self, trainer, pl_module):
+        self.log("val/mine", -float(trainer.current_epoch))
 """
 
 
@@ -199,6 +204,19 @@ def test_learning_rates_are_logged_without_a_logger(type_in: Any) -> None:
 def test_a_training_that_ends_within_an_epoch_is_validated(type_in: Any) -> None:
     type_in(*SMALL, "+trainer.max_steps=1", "loss.margin=0.1")
     assert pd.read_csv("run/metrics.csv")["val/f1"].notna().tolist() == [True]
+
+
+def test_a_metric_of_an_own_callback_chooses_the_best_epoch(type_in: Any) -> None:
+    own = "+callbacks.mine={_target_: own_callbacks.Falling}"
+    type_in(*SMALL, own, "monitor=val/mine", "trainer.max_epochs=4", "patience=1")
+    assert pd.read_csv("run/metrics.csv")["val/mine"].tolist() == [0, -1]
+    assert torch.load("run/checkpoints/best.ckpt", weights_only=True)["epoch"] == 0
+    with pytest.raises(SystemExit, match=r"^error: .*monitor='val/other'.* could not find the monitored key in the re"):
+        type_in(*SMALL, own, "monitor=val/other", "hydra.run.dir=other")
+    with pytest.raises(
+        SystemExit, match=r"^error: monitor=val/mine is not logged: .*; val/NAME of your own needs \+call"
+    ):
+        type_in(*SMALL, "monitor=val/mine", "hydra.run.dir=third")
 
 
 def test_early_stopping_waits_for_a_validation(type_in: Any) -> None:

@@ -254,14 +254,28 @@ def direction(monitor: str) -> str:
     return "min" if monitor.endswith("loss") else "max"
 
 
-def check_monitor(monitor: str, ranked: Sequence[str]) -> None:
-    """Raises ValueError if a metric is not logged; ``ranked`` are the metrics of the validation queries."""
+def check_monitor(monitor: str, ranked: Sequence[str], may_log_more: bool = False) -> None:
+    """Raises ValueError if a metric is not logged.
+
+    Args:
+        monitor: The metric.
+        ranked: The metrics of the validation queries.
+        may_log_more: Whether a callback or task of the user may log further ones; Lightning says if it does not.
+    """
     names = [f"val/{name}" for name in ("loss", *METRICS, *ranked)]
-    if monitor not in names:
+    if monitor not in names and not (may_log_more and monitor.startswith("val/")):
         raise ValueError(
             f"monitor={monitor} is not logged: choose one of {', '.join(names)}; for more, see protocol=,"
-            " ranking.top_k, ranking.parts and the split"
+            " ranking.top_k, ranking.parts and the split; val/NAME of your own needs +callbacks.mine._target_= that"
+            " logs it"
         )
+
+
+def may_be_own(cfg: DictConfig) -> bool:
+    """Whether ``monitor`` may be a metric that a callback or task of the user logs, which gedbd does not know."""
+    sections = {name: OmegaConf.to_container(cfg[name]) for name in ("callbacks", "task") if cfg.get(name)}
+    packages = {target.partition(".")[0] for target in named_targets(sections)}
+    return str(cfg.monitor).startswith("val/") and not packages <= {"gedbd", "pytorch_lightning"}
 
 
 class ResumableEarlyStopping(EarlyStopping):
@@ -276,7 +290,8 @@ class ResumableEarlyStopping(EarlyStopping):
     """
 
     def __init__(self, monitor: str, patience: int, min_delta: float = 0.0) -> None:
-        super().__init__(monitor, min_delta, patience, mode=direction(monitor))
+        # Where the metric is not logged, the checkpoint of the best epoch ends the training with its name.
+        super().__init__(monitor, min_delta, patience, mode=direction(monitor), strict=False)
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         """Looks after validation if not every epoch is validated."""

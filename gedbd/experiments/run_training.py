@@ -31,6 +31,7 @@ from gedbd.experiments.callbacks import (
     check_monitor,
     configured_callbacks,
     direction,
+    may_be_own,
     training_callbacks,
 )
 from gedbd.experiments.checkpoint import check_continues, readable_checkpoint, save_run, save_whole, trained_epochs
@@ -234,12 +235,13 @@ def train_system(
 
         on_top = METRICS
     # Once before the data is read, and again when it is known what there is to rank.
-    check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, cfg.ranking.protocols), *on_top))
+    may_log_more = bool(given.callbacks) or may_be_own(cfg)
+    check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, cfg.ranking.protocols), *on_top), may_log_more)
     callbacks = [*training_callbacks(cfg, folder, console), *given.callbacks]
     if cfg.task.get("refit"):
         check_last_training(configured_callbacks(cfg.callbacks, folder))
     setup = task.build(cfg, console)
-    check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, setup.ranked_protocols), *on_top))
+    check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, setup.ranked_protocols), *on_top), may_log_more)
     with trained(setup.system, setup.data, setup.corpus, cfg, folder, callbacks, console, given.loggers) as training:
         if training.is_first:
             result = task.result(setup)

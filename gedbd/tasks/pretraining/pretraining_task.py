@@ -20,7 +20,7 @@ from gedbd.encoders.code.code_tokens import add_code_tokens
 from gedbd.encoders.code.untrained_encoder import UntrainedEncoder
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.pretrained import max_positions
-from gedbd.experiments.callbacks import training_callbacks
+from gedbd.experiments.callbacks import may_be_own, training_callbacks
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.experiments.prepare import set_matmul_precision
 from gedbd.experiments.run_training import trained, value_of_best
@@ -83,7 +83,7 @@ class PretrainingTask:
         set_matmul_precision(cfg.matmul_precision)
         logged = [f"{name}_{what}" for name in self.weights for what in ("loss", "accuracy")]
         names = [f"val/{name}" for name in ("loss", "mean_accuracy", *logged)]
-        if cfg.monitor not in names:
+        if cfg.monitor not in names and not may_be_own(cfg):
             raise ValueError(f"monitor={cfg.monitor} is not logged: choose one of {', '.join(names)}")
         callbacks = training_callbacks(cfg, folder, console, COMPARED)
         seed_everything(cfg.seed, verbose=False)
