@@ -1,5 +1,6 @@
 """Figures as files: SVG and PNG beside each other, the same bytes each time, with what the figure is about above it."""
 
+import logging
 from pathlib import Path
 from typing import IO
 
@@ -25,6 +26,7 @@ DUPLICATE = BLUE
 OTHER = VERMILION
 DPI = 120
 SUBJECT_SIZE = 8  # points
+logging.getLogger("fontTools.subset").setLevel(logging.WARNING)  # it logs each table of a PDF file's fonts
 SUFFIXES = (".svg", ".png")
 
 
@@ -44,7 +46,7 @@ def save_figure(figure: Figure, stem: Path, dpi: float = DPI) -> list[Path]:
 
 
 def write_figure(figure: Figure, file: Path | IO[bytes], kind: str, salt: str, dpi: float = DPI) -> None:
-    """Writes a figure as ``png`` or ``svg``, without a date; texts with ``$`` are no formulas.
+    """Writes a figure as ``png``, ``svg`` or ``pdf``, without a date; texts with ``$`` are no formulas.
 
     Args:
         figure: The figure.
@@ -53,9 +55,10 @@ def write_figure(figure: Figure, file: Path | IO[bytes], kind: str, salt: str, d
         salt: From it the parts of an SVG get their names, the same ones each time.
         dpi: Pixels per inch of a PNG file.
     """
-    metadata = {"Date": None} if kind == "svg" else None
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     _show_texts_as_they_are(figure)
-    with rc_context({"svg.hashsalt": salt}):
+    # Type 42: publishers refuse the fonts of type 3 that matplotlib embeds otherwise.
+    with rc_context({"svg.hashsalt": salt, "pdf.fonttype": 42}):
         figure.savefig(file, format=kind, dpi=dpi, metadata=metadata)
 
 

@@ -29,9 +29,14 @@ def write_latex(path: Path, table: pd.DataFrame) -> None:
         unfinished.write_text(latex(table), encoding="utf-8")
 
 
-def latex(table: pd.DataFrame) -> str:
-    """A table in LaTeX, for the package booktabs, without its index; texts are escaped."""
-    escaped = table.to_latex(index=False, escape=True, float_format="%.3f", na_rep="")
+def latex(table: pd.DataFrame, alignment: str | None = None) -> str:
+    """A table in LaTeX, for the package booktabs, without its index; texts are escaped.
+
+    Args:
+        table: The table; numbers get three decimals.
+        alignment: A letter for each column, ``l`` or ``r``; None aligns numbers to the right.
+    """
+    escaped = table.to_latex(index=False, escape=True, float_format="%.3f", na_rep="", column_format=alignment)
     return escaped.replace("<", "$<$")  # pandas leaves it, and LaTeX's default font has another sign in its place
 
 

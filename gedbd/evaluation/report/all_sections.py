@@ -180,7 +180,7 @@ def report_runs(paths: list[Path], folder: Path, fill: Path | None, title: str, 
     Args:
         paths: Folders that hold runs, at any depth.
         folder: Where ``report.html`` and ``report.md`` go; created if absent.
-        fill: A Markdown file whose marked tables are replaced, see ``fill_tables``.
+        fill: A Markdown or LaTeX file whose marked tables are replaced, see ``fill_tables``.
         title: The page's title.
         command: The command line that wrote the page, to show on it.
     """
@@ -190,7 +190,7 @@ def report_runs(paths: list[Path], folder: Path, fill: Path | None, title: str, 
     settings = group_settings(runs)
     sections = make_sections(settings)
     if fill:
-        write_text(fill, fill_tables(fill.read_text(), sections))
+        write_text(fill, fill_tables(fill.read_text(), sections, in_latex=fill.suffix == ".tex"))
     folder.mkdir(parents=True, exist_ok=True)
     summary = summarise(settings, len(unfinished), len(own_pages), len(outdated))
     page = write_report(

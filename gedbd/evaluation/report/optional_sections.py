@@ -162,7 +162,7 @@ def task_figures(settings: list[Setting]) -> list[Section]:
 
 
 def training(settings: list[Setting]) -> Section | None:
-    """Minutes of an epoch, absolute and relative to a base setting of the same corpus; None without any training.
+    """Median minutes of an epoch, absolute and relative to a base setting of the same corpus.
 
     The base setting of a corpus is its first one of text alone, or, without any, its first one.
     """
@@ -170,23 +170,25 @@ def training(settings: list[Setting]) -> Section | None:
         return None
     bases: dict[str, Setting] = {}
     for setting in sorted(settings, key=lambda setting: setting.methods[0] != TEXT):
-        if np.isfinite(minutes_per_epoch(setting)):
+        if len(_epoch_minutes(setting)):
             bases.setdefault(setting.corpus, setting)
     rows = []
     figures = []
     shown, notice = first_of([setting for setting in settings if _epochs(setting)])
     for setting in settings:
-        minutes = minutes_per_epoch(setting)
+        minutes = _epoch_minutes(setting)
         base = bases.get(setting.corpus)
-        relative = float("nan") if base is None else minutes / minutes_per_epoch(base)
+        # Of few short epochs, the mean would follow the first, which warms up.
+        median = float(np.median(minutes)) if len(minutes) else float("nan")
+        relative = float("nan") if base is None else median / float(np.median(_epoch_minutes(base)))
         about = {"model": setting.label, "corpus": setting.corpus}
-        rows.append(about | {"minutes per epoch": minutes, "relative": relative})
+        rows.append(about | {"minutes per epoch": median, "epochs": len(minutes), "relative": relative})
     for number, setting in enumerate(shown):
         caption = f"Loss and F1 by epoch: {setting.label}, {setting.corpus}"
         figure = name_subject(training_curves(_epochs(setting)), f"{setting.corpus}: {setting.label}")
         figures.append((f"training_{number}", caption, figure))
     named = "; ".join(f"in {corpus} to {base.label}" for corpus, base in bases.items())
-    text = f"Time of an epoch, relative (the paper's Table 4) {named}. " if bases else ""
+    text = f"Median time of an epoch, relative (the paper's Table 4) {named}. " if bases else ""
     text += f"Loss and F1 by epoch (its Figures 3 and 4).{notice}"
     return Section("Training", text, [pd.DataFrame(rows)], figures)
 
@@ -196,10 +198,9 @@ def _epochs(setting: Setting) -> list[pd.DataFrame]:
     return [run.epochs for run in setting.runs if run.epochs is not None]
 
 
-def minutes_per_epoch(setting: Setting) -> float:
-    """Mean over the epochs of all runs; NaN if they recorded no time."""
-    seconds = [table["train/seconds"].mean() for table in _epochs(setting)]
-    return float(np.mean(seconds)) / 60 if seconds else float("nan")
+def _epoch_minutes(setting: Setting) -> np.ndarray:
+    """The minutes of every epoch of its runs."""
+    return np.concatenate([np.empty(0), *(table["train/seconds"].dropna() / 60 for table in _epochs(setting))])
 
 
 def walk_forward(corpus: str, settings: list[Setting]) -> Section | None:

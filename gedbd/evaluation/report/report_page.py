@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pandas as pd
 from jinja2 import Environment, PackageLoader
 from matplotlib.figure import Figure
 
@@ -21,6 +22,7 @@ from gedbd.evaluation.report.judging import PAIR, Judging
 from gedbd.evaluation.report.section import Cell, FormattedTable, Section, show
 from gedbd.io.console import LINK_SIGNS, code_block, escape_markdown, printable, stage
 from gedbd.io.files import replacing, write_text
+from gedbd.io.table_files import latex
 
 DPI = 150  # of the PNG files, for sharp lines on dense screens
 SHOWN_DPI = 100  # on the page
@@ -32,12 +34,13 @@ URL_CHARACTERS = ":/?#@!$&*+,;=%~[]"  # may stay in an address; others, such as 
 
 @dataclass(frozen=True)
 class Picture:
-    """A rendered figure: name of its file, caption, PNG data, and SVG data unless it was a finished file."""
+    """A rendered figure: name of its file, caption, PNG data, and SVG and PDF data unless it was a finished file."""
 
     name: str
     caption: str
     png: bytes
     svg: bytes = b""
+    pdf: bytes = b""
 
     @property
     def data(self) -> str:
@@ -104,7 +107,7 @@ def write_report(
     write_text(page, render(title=title, summary=summary, sections=shown, judging=judging, **header))
     (folder / "report_figures").mkdir(exist_ok=True)
     for picture in (picture for section in shown for picture in section.pictures):
-        for suffix, content in ((".png", picture.png), (".svg", picture.svg)):
+        for suffix, content in ((".png", picture.png), (".svg", picture.svg), (".pdf", picture.pdf)):
             if content:
                 with replacing(folder / "report_figures" / f"{picture.name}{suffix}") as unfinished:
                     unfinished.write_bytes(content)
@@ -120,7 +123,8 @@ def _has_content(section: Section) -> bool:
 def _picture(name: str, caption: str, figure: Figure | Path, subject: str) -> Picture:
     if not isinstance(figure, Path):
         name_subject(figure, subject)
-    return Picture(name, caption, to_png(figure), to_svg(figure, name))
+    pdf = b"" if isinstance(figure, Path) else _written(figure, "pdf", name)
+    return Picture(name, caption, to_png(figure), to_svg(figure, name), pdf)
 
 
 def _shown_section(section: Section, subject: str) -> ShownSection:
@@ -150,8 +154,14 @@ def _markdown_page(title: str, summary: str, sections: list[ShownSection], heade
     return "\n".join([*lines, *([escape_markdown(header["left_out"]), ""] if header["left_out"] else [])])
 
 
-def fill_tables(text: str, sections: list[Section]) -> str:
-    """Puts tables into Markdown, each between ``<!-- report: <section> -->`` and ``<!-- end -->``.
+def fill_tables(text: str, sections: list[Section], in_latex: bool = False) -> str:
+    """Puts tables into a document, each between two marks.
+
+    Args:
+        text: Markdown, with the marks ``<!-- report: <section> -->`` and ``<!-- end -->``; or LaTeX, with the lines
+            ``% report: <section>`` and ``% end``.
+        sections: The sections of the report.
+        in_latex: Whether the text is LaTeX.
 
     Raises:
         ValueError: If the text names a section that the report does not have.
@@ -161,10 +171,20 @@ def fill_tables(text: str, sections: list[Section]) -> str:
     def filled(match: re.Match[str]) -> str:
         if match[1] not in tables:
             raise ValueError(f"the report has no section {match[1]}; choose from {', '.join(tables)}")
+        if in_latex:
+            return f"% report: {match[1]}\n{chr(10).join(map(_latex, tables[match[1]]))}% end"
         lines = [line for table in tables[match[1]] for line in (*markdown(show(table)), "")]
         return "\n".join([f"<!-- report: {match[1]} -->", *lines, "<!-- end -->"])
 
-    return re.sub(r"<!-- report: (.*?) -->.*?<!-- end -->", filled, text, flags=re.DOTALL)
+    marked = r"^% report: ([^\n]*)\n.*?^% end$" if in_latex else r"<!-- report: (.*?) -->.*?<!-- end -->"
+    return re.sub(marked, filled, text, flags=re.DOTALL | re.MULTILINE)
+
+
+def _latex(table: pd.DataFrame) -> str:
+    """A table in LaTeX, with the cells of the page."""
+    shown = show(table)
+    cells = pd.DataFrame([[cell.text for cell in row] for row in shown.rows], columns=shown.header)
+    return latex(cells, "".join("r" if number else "l" for number in shown.numeric))
 
 
 def markdown(table: FormattedTable) -> list[str]:

@@ -44,12 +44,22 @@ def test_each_corpus_has_its_own_base_of_the_time_of_an_epoch(leave):
     table = section.tables[0]
     assert table["corpus"].tolist() == ["one", "one", "two", "two", "three", "four"]
     assert table["minutes per epoch"].tolist()[:5] == pytest.approx([1, 0.5, 10, 15, 0.1])
+    assert table["epochs"].tolist() == [2, 2, 2, 2, 2, 0]
     assert table["relative"].tolist()[:5] == pytest.approx([2, 1, 1, 1.5, 1])
     assert pd.isna(table["relative"].iloc[5])
     bases = "in one to tiny, text alone; in two to tiny, text alone; in three to tiny, text + graph."
     assert bases in section.text
     assert [caption.rpartition(", ")[2] for caption in captions(section)] == ["one", "one", "two", "two", "three"]
     assert training([]) is None
+
+
+def test_a_slow_first_epoch_does_not_count_as_the_time_of_an_epoch(leave):
+    run = leave("a", seconds=60)
+    seconds = pd.Series([600, 60, 66], name="train/seconds")
+    table = pd.concat([seconds, pd.DataFrame({"epoch": range(3), "train/loss": 0.5, "val/loss": 0.5})], axis=1)
+    table.assign(**{"train/f1": 0.5, "val/f1": 0.5}).to_csv(run.folder / "metrics.csv", index=False)
+    row = training(group_settings([run])).tables[0].iloc[0]
+    assert (row["minutes per epoch"], row["epochs"]) == (pytest.approx(1.1), 3)
 
 
 @pytest.fixture

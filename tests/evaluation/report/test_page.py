@@ -95,11 +95,28 @@ def test_page_escapes_what_reports_say_and_figures_have_a_size(tmp_path):
     assert 'alt="a &#34;figure&#34; &lt;x&gt;"' in text
     assert 'width="400" height="300"' in text
     assert re.findall(r'<section id="(.*?)">', text) == ["a-b-c"]
-    assert (tmp_path / "report_figures" / "one.png").is_file()
+    assert {path.suffix for path in (tmp_path / "report_figures").glob("one.*")} == {".png", ".svg", ".pdf"}
+    pdf = (tmp_path / "report_figures" / "one.pdf").read_bytes()
+    assert pdf.startswith(b"%PDF-")
+    assert b"CreationDate" not in pdf
     assert '![a "figure" &lt;x>](report_figures/one.png)' in (tmp_path / "report.md").read_text()
     assert "Made" not in text  # without date or steps
     assert "Next" not in text
     assert slug("Ranking: xamarin, newest 12,000") == "ranking-xamarin-newest-12-000"
+
+
+def test_tables_in_latex_are_replaced():
+    text = "before\n% report: A & B\nstale\n% end\nafter % end\n"
+    table = pd.DataFrame({"model_name": ["a & b", "c"], "f1": [0.25, 0.5], "p_value": [0.0002, 0.5]})
+    filled = fill_tables(text, [Section("A & B", "", [table])], in_latex=True)
+    assert filled.splitlines() == [
+        *("before", "% report: A & B", r"\begin{tabular}{lrr}", r"\toprule"),
+        *(r"model name & F1 & p value \\", r"\midrule", r"a \& b & 0.250 & $<$0.001 \\", r"c & 0.500 & 0.500 \\"),
+        *(r"\bottomrule", r"\end{tabular}", "% end", "after % end"),
+    ]
+    assert fill_tables(filled, [Section("A & B", "", [table])], in_latex=True) == filled
+    with pytest.raises(ValueError, match="the report has no section A & B"):
+        fill_tables(text, [], in_latex=True)
 
 
 def test_tables_in_markdown_are_replaced():

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 
 from gedbd.evaluation.display_names import TEXT, TEXT_GRAPH, display_name
 from gedbd.evaluation.figure_files import colour
-from gedbd.evaluation.report.optional_sections import minutes_per_epoch
 from gedbd.evaluation.report.run_settings import Setting
 from gedbd.io.files import locate
 from gedbd.io.table_files import read_csv
@@ -52,6 +51,12 @@ def table4(settings: Sequence[Setting]) -> pd.DataFrame:
         return [{"minutes": minutes[id(setting)], "relative": relative}]
 
     return _beside(settings, "table4", rows, ("minutes", "relative"))
+
+
+def minutes_per_epoch(setting: Setting) -> float:
+    """Mean over the epochs of all runs; NaN if they recorded no time."""
+    seconds = [run.epochs["train/seconds"].mean() for run in setting.runs if run.epochs is not None]
+    return float(np.mean(seconds)) / 60 if seconds else float("nan")
 
 
 def figures34(settings: Sequence[Setting]) -> pd.DataFrame:
