@@ -41,7 +41,7 @@ WITHOUT = {
     "callbacks": "callbacks=none switches early stopping off",
     "debug": "leave debug= out for a whole run",
     "experiment": "leave experiment= out for the defaults",
-    "logger": "logger=csv, the default, only writes metrics.csv to the run folder",
+    "logger": "logger=csv, the default, is none: a run only writes its metrics.csv",
 }
 FILE_OPTIONS = ("out", "fill")  # temporary files are written to the same folder
 PLACE_OPTIONS = ("out", "fill", "cache_dir", "data_dir")

@@ -168,6 +168,7 @@ def test_rows_get_hidden_buttons_and_text_of_a_tracker_is_no_part_of_the_program
     buttons = [
         '<button type="button" value="accept" hidden>duplicate</button>',
         '<button type="button" value="reject" hidden>not a duplicate</button>',
+        '<button type="button" value="unclear" hidden>unclear</button>',
     ]
     assert [re.findall("<button.*?</button>", cell) for cell in marked] == [buttons] * 2
     assert 'data-report="3" data-suggested="1"' in marked[0]
