@@ -46,7 +46,11 @@ def refuse(tmp_path, monkeypatch, capsys):
         ("train", "optimizer.lr=abc", "optimizer.lr=abc must be a number"),
         ("train", "logger=null", "logger=null is unknown: logger=csv, the default, is none: a run only writes"),
         ("train", "logger=none", "logger=none is unknown: logger=csv, the default, is none: a run only writes"),
-        ("train", "-m logger=csv,false", "logger=false is unknown: logger=csv, the default, is none: a run only writes"),
+        (
+            "train",
+            "-m logger=csv,false",
+            "logger=false is unknown: logger=csv, the default, is none: a run only writes",
+        ),
         ("train", "debug=null", "debug=null is unknown: leave debug= out for a whole run. Choose one of fdr, limit,"),
         ("train", "text=false", "text=false is unknown: choose one of fields, title_description"),
         ("train", "graph=gat", "graph=gat is unknown: choose one of dense, dense_bert, dense_unweighted, identifiers,"),
