@@ -71,7 +71,7 @@ def refuse(tmp_path, monkeypatch, capsys):
         (
             "describe",
             "dataset=github dataset.path=a.json dataset.html=true",
-            "unknown option dataset.html: only other choices of dataset= have it: leave it out",
+            "dataset=github has no option dataset.html: leave it out, or choose another dataset=",
         ),
         ("train", "dataset=githb", "dataset=githb is unknown: did you mean github? Choose one of askubuntu, auto"),
         ("compare", "run=a against=b out=t.md", "out=t.md: the table is written as CSV or LaTeX: choose a name"),
