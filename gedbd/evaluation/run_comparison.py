@@ -33,8 +33,8 @@ def compare_runs(
 ) -> pd.DataFrame:
     """The differences of F1 and of the ranking metrics, with intervals and p values.
 
-    Runs are matched by their seed and, with ``split=year``, by the year they test. The pairs of all runs are pooled;
-    the value of a query is its mean over the seeds. So the interval is over test reports, while ``by_seed`` shows the
+    Runs are matched by their seed and, with ``split=year``, by the year they test. F1 is the mean over the runs; the
+    value of a query is its mean over the seeds. So the interval is over test reports, while ``by_seed`` shows the
     variation between seeds and ``by_year`` that between years.
 
     Args:
@@ -52,10 +52,11 @@ def compare_runs(
         ValueError: If seeds, years, pairs or queries differ, or a method is unknown.
     """
     matched = _match(first, second)
-    pairs = {}
+    pairs: dict[Key, pd.DataFrame] = {}
     for key, (a, b) in matched.items():
         names = (str(a.folder), str(b.folder))
-        pairs[key] = join_results(names, _predictions(a, method), _predictions(b, against_method))
+        joined = join_results(names, _predictions(a, method), _predictions(b, against_method))
+        pairs[key] = joined.assign(run=len(pairs))
     rows = [_row("f1", pairs, _compare_pairs)]
     for protocol in first[0].protocols:
         if any(run.queries_of(protocol) is None for run in (*first, *second)):
@@ -197,7 +198,7 @@ def _row(
 
 
 def _compare_pairs(table: pd.DataFrame) -> Comparison:
-    values = (table[name].to_numpy() for name in ("value_a", "value_b", "label", "group"))
+    values = (table[name].to_numpy() for name in ("value_a", "value_b", "label", "group", "run"))
     return compare_f1(*values)
 
 

@@ -3,7 +3,7 @@
 Queries and pairs of one duplicate group are not independent, so whole groups are resampled (a cluster bootstrap).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,10 +42,14 @@ def mean_interval(values: np.ndarray, cluster: np.ndarray) -> tuple[float, float
     return _interval((total, size), lambda t, n, axis=-1: t.sum(axis=axis) / n.sum(axis=axis))
 
 
-def f1_interval(predicted: np.ndarray, labels: np.ndarray, cluster: np.ndarray) -> tuple[float, float]:
-    """Percentile interval of F1, ``(P,) bool, (P,), (P,) -> (low, high)``."""
-    counts = tuple(_pair_counts(predicted, labels, cluster))
-    return _interval(counts, lambda hits, predicted, positive, axis=-1: _f1(hits, predicted, positive))
+def f1_interval(
+    predicted: np.ndarray, labels: np.ndarray, cluster: np.ndarray, run: np.ndarray | None = None
+) -> tuple[float, float]:
+    """Percentile interval of F1, ``(P,) bool, (P,), (P,) -> (low, high)``; with ``run``, of its mean over the runs.
+
+    A group is resampled in all runs at once: the interval is over test reports, not over runs.
+    """
+    return _interval(_pair_counts(predicted, labels, cluster, run), lambda *counts, axis=-1: _mean_f1(counts))
 
 
 def ratio_intervals(
@@ -121,20 +125,20 @@ def compare_means(first: np.ndarray, second: np.ndarray, cluster: np.ndarray) ->
     return Comparison(float(first.mean()), float(second.mean()), difference, low, high, signed_rank(first, second))
 
 
-def compare_f1(first: np.ndarray, second: np.ndarray, labels: np.ndarray, cluster: np.ndarray) -> Comparison:
-    """Paired comparison of F1 of two predictions of the same pairs, ``(P,)`` bool.
+def compare_f1(
+    first: np.ndarray, second: np.ndarray, labels: np.ndarray, cluster: np.ndarray, run: np.ndarray | None = None
+) -> Comparison:
+    """Paired comparison of F1 of two predictions of the same pairs, ``(P,)`` bool; of its means over several runs.
 
     There is no p value: F1 is not a mean over pairs, so that no value of single pairs could be tested in its place.
     A test of whether each pair is predicted right would be one of accuracy, which may rise while F1 falls.
     """
-    first_counts = _pair_counts(first, labels, cluster)
-    second_counts = _pair_counts(second, labels, cluster)
+    both = [_pair_counts(predicted, labels, cluster, run) for predicted in (first, second)]
+    size = len(both[0])
     low, high = _interval(
-        (*first_counts, *second_counts), lambda a, b, c, d, e, f, axis=-1: _f1(a, b, c) - _f1(d, e, f)
+        (*both[0], *both[1]), lambda *counts, axis=-1: _mean_f1(counts[:size]) - _mean_f1(counts[size:])
     )
-    # [None]: one sample, where the bootstrap has many
-    first_f1 = float(_f1(*(part[None] for part in first_counts))[0])
-    second_f1 = float(_f1(*(part[None] for part in second_counts))[0])
+    first_f1, second_f1 = (float(_mean_f1(counts)) for counts in both)
     return Comparison(first_f1, second_f1, first_f1 - second_f1, low, high, p_value=None)
 
 
@@ -187,10 +191,19 @@ def mann_whitney(first: np.ndarray, second: np.ndarray) -> float:
     return float(mannwhitneyu(first, second, method="asymptotic").pvalue)
 
 
-def _pair_counts(predicted: np.ndarray, labels: np.ndarray, cluster: np.ndarray) -> list[np.ndarray]:
-    """Numbers of true positives, predicted positives and positives in each cluster."""
+def _pair_counts(
+    predicted: np.ndarray, labels: np.ndarray, cluster: np.ndarray, run: np.ndarray | None
+) -> tuple[np.ndarray, ...]:
+    """Numbers of true positives, predicted positives and positives in each cluster, run by run."""
     positive = labels == 1
-    return [_sums(values.astype(float), cluster) for values in (predicted & positive, predicted, positive)]
+    runs = [np.ones(len(labels), dtype=bool)] if run is None else [run == one for one in np.unique(run)]
+    counted = [own & values for own in runs for values in (predicted & positive, predicted, positive)]
+    return tuple(_sums(values.astype(float), cluster) for values in counted)
+
+
+def _mean_f1(counts: Sequence[np.ndarray]) -> np.ndarray:
+    """F1 of each run from what ``_pair_counts`` returns, and its mean over the runs."""
+    return np.asarray(np.mean([_f1(*counts[place : place + 3]) for place in range(0, len(counts), 3)], axis=0))
 
 
 def _f1(hits: np.ndarray, predicted: np.ndarray, positive: np.ndarray) -> np.ndarray:

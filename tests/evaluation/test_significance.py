@@ -170,6 +170,22 @@ def test_differences_of_f1_are_those_of_scikit_learn(seed):
     assert result.p_value is None
 
 
+def test_f1_of_several_runs_is_its_mean_over_them():
+    generator = np.random.default_rng(0)
+    first, labels, cluster = verdicts(generator, 30)
+    second, run = generator.random(120) < 0.4, generator.integers(0, 3, size=120)
+    result = compare_f1(first, second, labels, cluster, run)
+    for value, predicted in ((result.first, first), (result.second, second)):
+        single = [f1_score(labels[run == one], predicted[run == one]) for one in range(3)]
+        assert value == pytest.approx(np.mean(single))
+    assert result.low < result.difference < result.high
+    ends = f1_interval(first, labels, cluster, run)
+    assert ends[0] < result.first < ends[1]
+    # The same pairs in two runs: as often resampled, so nothing changes.
+    twice = [np.tile(values, 2) for values in (first, labels, cluster)]
+    assert f1_interval(*twice, np.repeat([0, 1], 120)) == f1_interval(first, labels, cluster)
+
+
 def test_f1_is_paired():
     """Two verdicts that differ in one pair differ little, however wide the interval of each."""
     first, labels, cluster = verdicts(np.random.default_rng(0), 60)

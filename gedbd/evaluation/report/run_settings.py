@@ -78,7 +78,7 @@ class Setting:
         return list(self.runs[0].results["method"][:-1])  # the last row is always_duplicate
 
     def pair_metrics(self, method: str) -> dict[str, float]:
-        """Means over seeds of the metrics on pairs, and F1's interval over the pairs of all seeds."""
+        """Means over seeds of the metrics on pairs, and the interval of the mean of F1 over duplicate groups."""
         rows = [run.results[run.results["method"] == method].iloc[0] for run in self.runs]
         values = {name: float(np.mean([row[name] for row in rows])) for name in rows[0].index if name != "method"}
         low, high = f1_interval(*self._predictions(method))
@@ -126,8 +126,8 @@ class Setting:
     def _test_key(self) -> frozenset[tuple[str, Any]]:
         return setting_key({name: value for name, value in self.counted.items() if name.split(".")[0] in TEST_OPTIONS})
 
-    def _predictions(self, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Predictions, labels and groups of the reported pairs, all seeds together."""
+    def _predictions(self, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Predictions, labels, groups and run of the reported pairs, all seeds together."""
         predicted = []
         label = []
         group = []
@@ -138,7 +138,8 @@ class Setting:
             predicted.append(scores >= np.asarray(threshold, dtype=scores.dtype))
             label.append(table["label"].to_numpy())
             group.append(table["group"].to_numpy(dtype=str))
-        return np.concatenate(predicted), np.concatenate(label), np.concatenate(group)
+        number = np.repeat(np.arange(len(label)), [len(one) for one in label])
+        return np.concatenate(predicted), np.concatenate(label), np.concatenate(group), number
 
 
 def ranked_protocols(settings: Iterable[Setting]) -> list[str]:

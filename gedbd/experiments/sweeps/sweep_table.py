@@ -126,11 +126,13 @@ def _short_names(options: list[str]) -> dict[str, str]:
 
 
 def job_results(folder: Path) -> dict[str, Any]:
-    """Test results of a finished job's first method; means over its seeds, if it has several."""
+    """Test results of a finished job's first method; means over its seeds, without intervals, if it has several."""
     if (folder / "seeds.csv").is_file():
         seeds = read_csv(folder / "seeds.csv", "seed")
         first = seeds[seeds["method"] == seeds["method"][0]]
-        return {str(name): value for name, value in first.mean(numeric_only=True).drop("seed").items()}
+        # The mean of the ends of intervals is no end of an interval.
+        means = first.mean(numeric_only=True).drop("seed").filter(regex="(?<!_low)(?<!_high)$")
+        return {str(name): value for name, value in means.items()}
     tables = [folder / name for name in ("results.csv", "ranking.csv") if (folder / name).is_file()]
     rows = [read_csv(table).iloc[0].drop(["method"]) for table in tables]
     return {str(name): value for row in rows for name, value in row.items()}
