@@ -46,6 +46,12 @@ class Noted(Callback):
 class Falling(Callback):
     def on_validation_epoch_end(self, trainer, pl_module):
         self.log("val/mine", -float(trainer.current_epoch))
+
+
+class FallingAtTheEnd(Callback):
+    def on_train_epoch_end(self, trainer, pl_module):
+        assert trainer.callback_metrics["val/f1"] >= 0
+        self.log("val/mine", -float(trainer.current_epoch))
 """
 
 
@@ -206,8 +212,9 @@ def test_a_training_that_ends_within_an_epoch_is_validated(type_in: Any) -> None
     assert pd.read_csv("run/metrics.csv")["val/f1"].notna().tolist() == [True]
 
 
-def test_a_metric_of_an_own_callback_chooses_the_best_epoch(type_in: Any) -> None:
-    own = "+callbacks.mine={_target_: own_callbacks.Falling}"
+@pytest.mark.parametrize("name", ["Falling", "FallingAtTheEnd"])
+def test_a_metric_of_an_own_callback_chooses_the_best_epoch(type_in: Any, name: str) -> None:
+    own = f"+callbacks.mine={{_target_: own_callbacks.{name}}}"
     type_in(*SMALL, own, "monitor=val/mine", "trainer.max_epochs=4", "patience=1")
     assert pd.read_csv("run/metrics.csv")["val/mine"].tolist() == [0, -1]
     assert torch.load("run/checkpoints/best.ckpt", weights_only=True)["epoch"] == 0
@@ -225,6 +232,11 @@ def test_early_stopping_waits_for_a_validation(type_in: Any) -> None:
     # With the same weights, the second validation is not better than the first.
     assert epochs["val/f1"].notna().tolist() == [False, True, False, True]
     assert torch.load("run/checkpoints/best.ckpt", weights_only=True)["epoch"] == 1
+
+
+def test_a_small_share_of_the_batches_is_at_least_one(type_in: Any) -> None:
+    type_in(*SMALL, "debug=limit", "trainer.max_epochs=1", "batch_size=32")
+    assert torch.load("run/checkpoints/last.ckpt", weights_only=True)["global_step"] == 1
 
 
 def test_overfitting_trains_on_the_same_batches(type_in: Any) -> None:

@@ -213,9 +213,11 @@ def training_callbacks(cfg: DictConfig, folder: Path, console: Console, compared
         save_on_train_epoch_end=at_epoch_end,
     )
     table = EpochTable(folder / "metrics.csv")
-    # Lightning calls callbacks in this order, but all Checkpoint subclasses after the others.
+    # Lightning calls callbacks in this order, but all Checkpoint subclasses after the others. Early stopping reads what
+    # the other ones log.
+    configured = configured_callbacks(cfg.callbacks, folder_of_weights)
     return [
-        *configured_callbacks(cfg.callbacks, folder_of_weights),
+        *sorted(configured, key=lambda callback: isinstance(callback, EarlyStopping)),
         table,
         *pruning_callbacks(compared),
         best,
@@ -316,6 +318,21 @@ class LastStepValidation(Callback):
         """Asks for the end: Lightning validates before an end that was asked for."""
         if trainer.global_step == trainer.max_steps:
             trainer.should_stop = True
+
+
+class AtLeastOneBatch(Callback):
+    """Trains on one batch an epoch where ``trainer.limit_train_batches`` is a fraction that leaves none.
+
+    Lightning refuses such a fraction, once the batches are counted.
+    """
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Counts the batches before Lightning does."""
+        share = trainer.limit_train_batches
+        if isinstance(share, float) and share < 1:
+            data: Any = trainer.datamodule  # type: ignore[attr-defined]
+            if share * len(data.train_dataloader()) < 1:
+                trainer.limit_train_batches = 1
 
 
 class SameBatches(Callback):

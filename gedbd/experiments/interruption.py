@@ -20,7 +20,7 @@ from gedbd.experiments.distributed import is_first
 from gedbd.experiments.sweeps.jobs import JOB_FOLDER, quoted
 
 # Options that a run's folder does not say, or is not trusted to say: code, addresses and files beside those of conf/.
-NOT_SAVED = re.compile(r"-|.*(_target_|address|base_url|searchpath)=|.*=pkg://")
+NOT_SAVED = re.compile(r"-|.*(_target_|address|base_url|searchpath)(=|:)|.*=pkg://")
 CALL_OPTION = re.compile(r"(cache_dir|json)=|\+*logger\b")  # belongs to this call, not to the run
 PLAIN_VALUE = re.compile(r"[\w./:@%+-]+")  # what Hydra reads without quotes
 
@@ -102,4 +102,7 @@ def _option(key: str, value: Path) -> str:
 
 
 def _command(words: list[str]) -> str:
-    return shlex.join(["gedbd", "train", *words])
+    """The command line, with the folders of Python modules where it may name code of one's own."""
+    path = os.environ.get("PYTHONPATH")
+    before = f"PYTHONPATH={shlex.quote(path)} " if path and any(NOT_SAVED.match(word) for word in words) else ""
+    return before + shlex.join(["gedbd", "train", *words])

@@ -24,6 +24,7 @@ from gedbd.configuration.trainer_options import check_whole_evaluation
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
 from gedbd.experiments.callbacks import (
+    AtLeastOneBatch,
     AveragedWeights,
     EpochProgressBar,
     FiniteValues,
@@ -96,7 +97,7 @@ def trained(
         trainer: pl.Trainer = instantiate(
             cfg.trainer,
             logger=[*loggers, *steps],
-            callbacks=[FiniteValues(), TerminationHandler(), LastStepValidation(), *callbacks, *progress],
+            callbacks=[AtLeastOneBatch(), FiniteValues(), TerminationHandler(), LastStepValidation(), *callbacks, *progress],
             default_root_dir=folder,
             num_sanity_val_steps=0,  # the threshold would be chosen on a part of the pairs
             use_distributed_sampler=False,  # the batch samplers share out batches themselves
@@ -172,7 +173,7 @@ def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console:
             cfg.trainer,
             max_epochs=epochs,
             logger=steps_logger(callbacks, kept),
-            callbacks=[FiniteValues(), TerminationHandler(), *callbacks, last],
+            callbacks=[AtLeastOneBatch(), FiniteValues(), TerminationHandler(), *callbacks, last],
             default_root_dir=folder,
             limit_val_batches=0,
             use_distributed_sampler=False,  # the batch samplers share out batches themselves

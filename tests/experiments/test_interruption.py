@@ -27,9 +27,14 @@ def test_a_run_with_a_checkpoint_continues_from_it(folder):
 
 
 @pytest.mark.parametrize(
-    "needed", ["loss._target_=hinge.HingeLoss", "backend.address=10.0.0.1:6379", "dataset.path=pkg://mine/bugs.csv"]
+    "needed",
+    [
+        *("loss._target_=hinge.HingeLoss", "+callbacks.mine={_target_: mine.Noted}"),
+        *("backend.address=10.0.0.1:6379", "dataset.path=pkg://mine/bugs.csv"),
+    ],
 )
-def test_what_the_folder_does_not_say_is_repeated(folder, needed):
+def test_what_the_folder_does_not_say_is_repeated(folder, needed, monkeypatch):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     (folder / "checkpoints" / "last.ckpt").touch()
     _, command = continuation_message([*GIVEN, "cache_dir=cache"], folder).splitlines()
     assert shlex.split(command) == ["gedbd", "train", "cache_dir=cache", CONTINUED]
@@ -37,6 +42,15 @@ def test_what_the_folder_does_not_say_is_repeated(folder, needed):
     assert shlex.split(command) == ["gedbd", "train", *GIVEN[:2], needed, CONTINUED]
     _, command = continuation_message(["--config-dir", "mine", "loss=hinge"], folder).splitlines()
     assert shlex.split(command) == ["gedbd", "train", "--config-dir", "mine", "loss=hinge", CONTINUED]
+
+
+def test_code_of_ones_own_is_found_again(folder, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "my code:.")
+    (folder / "checkpoints" / "last.ckpt").touch()
+    _, command = continuation_message(["loss._target_=hinge.HingeLoss"], folder).splitlines()
+    assert command.startswith("  PYTHONPATH='my code:.' gedbd train loss._target_=hinge.HingeLoss ")
+    _, command = continuation_message(GIVEN, folder).splitlines()
+    assert shlex.split(command) == ["gedbd", "train", CONTINUED]
 
 
 def test_a_run_without_one_starts_again(folder):

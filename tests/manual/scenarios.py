@@ -120,6 +120,7 @@ SCENARIOS = {
         options={
             "gedbd train": SHORT,
             "python -m gedbd.train": SHORT,
+            "PYTHONPATH=. gedbd train": SHORT,
             "gedbd train encoder=roberta": f"dataset=demo {SMALL_ROBERTA}",
             "gedbd train pairs=grouped": "dataset=demo",
             "gedbd train -m fusion.lambda_text=0.3,0.5,0.7": "graph.pca_dim=5",
