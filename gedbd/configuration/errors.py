@@ -41,7 +41,7 @@ WITHOUT = {
     "callbacks": "callbacks=none switches early stopping off",
     "debug": "leave debug= out for a whole run",
     "experiment": "leave experiment= out for the defaults",
-    "logger": "logger=csv, the default, is none: a run only writes its metrics.csv",
+    "logger": "leave logger= out; without it a run writes only metrics.csv (logger=csv)",
 }
 FILE_OPTIONS = ("out", "fill")  # temporary files are written to the same folder
 PLACE_OPTIONS = ("out", "fill", "cache_dir", "data_dir")
@@ -210,7 +210,8 @@ def _unknown_choice(missing: str, options: Sequence[str]) -> str:
         hints = [f"{WITHOUT[group]}."]
     if group == "encoder":
         hints.append(f"for a folder, or a model of the hub: encoder=bert encoder.model={choice}.")
-    first, *others = [*hints, f"choose one of {', '.join(choices)}"]
+    own = "" if hints or choice in NO_CHOICE else "; files of your own need --config-dir FOLDER"
+    first, *others = [*hints, f"choose one of {', '.join(choices)}{own}"]
     return " ".join([f"{group}={choice} is unknown: {first}", *(other[0].upper() + other[1:] for other in others)])
 
 

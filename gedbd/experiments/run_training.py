@@ -97,7 +97,14 @@ def trained(
         trainer: pl.Trainer = instantiate(
             cfg.trainer,
             logger=[*loggers, *steps],
-            callbacks=[AtLeastOneBatch(), FiniteValues(), TerminationHandler(), LastStepValidation(), *callbacks, *progress],
+            callbacks=[
+                AtLeastOneBatch(),
+                FiniteValues(),
+                TerminationHandler(),
+                LastStepValidation(),
+                *callbacks,
+                *progress,
+            ],
             default_root_dir=folder,
             num_sanity_val_steps=0,  # the threshold would be chosen on a part of the pairs
             use_distributed_sampler=False,  # the batch samplers share out batches themselves

@@ -182,7 +182,7 @@ def training(settings: list[Setting]) -> Section | None:
         median = float(np.median(minutes)) if len(minutes) else float("nan")
         relative = float("nan") if base is None else median / float(np.median(_epoch_minutes(base)))
         about = {"model": setting.label, "corpus": setting.corpus}
-        rows.append(about | {"minutes per epoch": median, "epochs": len(minutes), "relative": relative})
+        rows.append(about | {"minutes per epoch": median, "epochs of all seeds": len(minutes), "relative": relative})
     for number, setting in enumerate(shown):
         caption = f"Loss and F1 by epoch: {setting.label}, {setting.corpus}"
         figure = name_subject(training_curves(_epochs(setting)), f"{setting.corpus}: {setting.label}")

@@ -103,6 +103,7 @@ def test_each_seed_is_a_run_and_is_resumed(run):
     run(gedbd.train, *options)
     again = offline_runs(folder / "seed_1")
     assert [found.id for found in again] == [first[1].id] * 2
+    assert len(list(folder.glob("seed_*/wandb/offline-run-*"))) == 3  # as the manual says
     assert len(offline_runs(folder / "seed_0")) == 1
 
 
