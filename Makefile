@@ -1,5 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
+# setuptools warns about every editable install, in a box.
+PIP_INSTALL := PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-all attack browser soak check sensitivity bench bench-compare docs docs-serve dist clean
@@ -12,13 +14,13 @@ install: .venv/installed  ## set up .venv with the pinned packages of all comman
 
 .venv/installed: pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt pip setuptools
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[commands]'
+	$(PIP_INSTALL) pip setuptools
+	$(PIP_INSTALL) torch
+	$(PIP_INSTALL) --editable '.[commands]'
 	@touch $@
 
 .venv/dev-installed: .venv/installed
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(PIP_INSTALL) --editable '.[dev]'
 	@touch $@
 
 demo: .venv/installed  ## train on the bundled corpus and show the results
@@ -53,7 +55,7 @@ sensitivity: .venv/installed  ## sweep lambda, margin, d, D and epochs on the bu
 
 # Beside the paper's loop and other libraries: CORPUS=reports.csv SECTIONS=graph FILL=page.md
 bench: .venv/dev-installed  ## measure speed (CORPUS=, SECTIONS=, FILL=)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
+	$(PIP_INSTALL) --editable '.[dev,bench]'
 	$(BIN)/python benchmarks --corpus '$(CORPUS)' --fill '$(FILL)' $(SECTIONS)
 
 # RECORDS="EARLIER.json LATER.json" names two others.
@@ -68,12 +70,12 @@ docs-serve: .venv/docs-installed  ## show the manual at http://127.0.0.1:8000 as
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
 
 .venv/docs-installed: .venv/dev-installed
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs]'
+	$(PIP_INSTALL) --editable '.[dev,docs]'
 	@touch $@
 
 # twine checks what package indexes show of them.
 dist: .venv/installed  ## build wheel and source archive into dist/
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,release]'
+	$(PIP_INSTALL) --editable '.[dev,release]'
 	rm -rf dist
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*

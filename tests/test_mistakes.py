@@ -52,6 +52,11 @@ def refuse(tmp_path, monkeypatch, capsys):
             "logger=false is unknown: leave logger= out; without it a run writes only",
         ),
         ("train", "debug=null", "debug=null is unknown: leave debug= out for a whole run. Choose one of fdr, limit,"),
+        (
+            "train",
+            "debug=short",
+            "debug=short is unknown: choose one of fdr, limit, overfit, profiler; files of your own need --config-dir",
+        ),
         ("train", "text=false", "text=false is unknown: choose one of fields, title_description"),
         ("train", "graph=gat", "graph=gat is unknown: choose one of dense, dense_bert, dense_unweighted, identifiers,"),
         (

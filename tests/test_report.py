@@ -165,8 +165,11 @@ def test_compare_takes_words_and_lists_of_folders_and_writes_latex(runs, call):
     seeds = [f"{side}=[all/{number}/seed_0,all/{number}/seed_1]" for side, number in (("run", 1), ("against", 0))]
     call(gedbd.commands.compare, *seeds, "out=listed.tex")
     text = (runs / "whole.tex").read_text()
-    assert text == (runs / "listed.tex").read_text()
-    assert text.startswith("\\begin{tabular}")
+    comment, _, table = text.partition("\n")
+    assert comment == "% all/1 minus all/0"
+    assert table == (runs / "listed.tex").read_text().partition("\n")[2]
+    assert table.startswith("\\begin{tabular}")
+    assert "& by seed" in table
     assert "difference 95\\%" in text
     assert "rr@10 & " in text
 

@@ -39,7 +39,8 @@ def main(cfg: DictConfig) -> None:
     print_line(console, TESTS)
     record(run=run, against=against, comparison=table)
     if cfg.out and Path(cfg.out).suffix == ".tex":
-        write_latex(Path(cfg.out), shown)
+        names = shown.rename(columns=lambda name: name.replace("_", " "))
+        write_latex(Path(cfg.out), names, f"{run} minus {against}")
     elif cfg.out:
         write_csv(Path(cfg.out), table)
 

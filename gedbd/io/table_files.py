@@ -23,10 +23,10 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
         safe_cells(table).to_csv(unfinished, index=False)
 
 
-def write_latex(path: Path, table: pd.DataFrame) -> None:
-    """Replaces a LaTeX file as a whole by a table for the package booktabs, with three decimals."""
+def write_latex(path: Path, table: pd.DataFrame, comment: str) -> None:
+    """Replaces a LaTeX file as a whole by a comment of one line and a table for booktabs, with three decimals."""
     with replacing(path) as unfinished:
-        unfinished.write_text(latex(table), encoding="utf-8")
+        unfinished.write_text(f"% {' '.join(comment.splitlines())}\n{latex(table)}", encoding="utf-8")
 
 
 def latex(table: pd.DataFrame, alignment: str | None = None) -> str:

@@ -44,7 +44,7 @@ def test_each_corpus_has_its_own_base_of_the_time_of_an_epoch(leave):
     table = section.tables[0]
     assert table["corpus"].tolist() == ["one", "one", "two", "two", "three", "four"]
     assert table["minutes per epoch"].tolist()[:5] == pytest.approx([1, 0.5, 10, 15, 0.1])
-    assert table["epochs"].tolist() == [2, 2, 2, 2, 2, 0]
+    assert table["epochs of all seeds"].tolist() == [2, 2, 2, 2, 2, 0]
     assert table["relative"].tolist()[:5] == pytest.approx([2, 1, 1, 1.5, 1])
     assert pd.isna(table["relative"].iloc[5])
     bases = "in one to tiny, text alone; in two to tiny, text alone; in three to tiny, text + graph."
