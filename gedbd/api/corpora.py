@@ -90,13 +90,9 @@ def _read(dataset: Any) -> Corpus:
 
 def _has_path(name: str) -> bool:
     """Whether a file in ``conf/dataset`` needs the path of an export."""
-    return "path: ???" in _text_of(name)
+    from gedbd.corpora.readers.auto import dataset_file
 
-
-def _text_of(name: str) -> str:
-    from gedbd.configuration.locations import CONF_DIR
-
-    return (Path(CONF_DIR) / "dataset" / f"{name}.yaml").read_text(encoding="utf-8")
+    return OmegaConf.is_missing(dataset_file(name), "path")
 
 
 def _path_word(name: str, source: str) -> list[str]:
@@ -142,9 +138,10 @@ def _set_options(dataset: Any, name: str, given: Mapping[str, Any]) -> None:
 
 def _of_table(table: "pd.DataFrame", given: dict[str, Any]) -> Corpus:
     """A corpus of a table in memory, by the columns of ``conf/dataset/csv.yaml`` or the fields' own names."""
+    from gedbd.corpora.readers.auto import dataset_file
     from gedbd.corpora.readers.csv_export import read_frame
 
-    usual: Any = OmegaConf.to_container(OmegaConf.create(_text_of("csv")).columns)
+    usual: Any = OmegaConf.to_container(dataset_file("csv").columns)
     columns: dict[str, str | None] = {field: field if field in table else column for field, column in usual.items()}
     columns = {field: column if column in table else None for field, column in columns.items()}
     columns |= given.pop("columns", {})

@@ -238,8 +238,8 @@ def _check_unread(
     options = plain_options(cfg)
     defaults = plain_options(compose(kept))
     for name in unread:
-        # An experiment, or a group such as pairs, sets further sections.
-        if options[name] != defaults.get(name):
+        # An experiment, or a group such as pairs, sets further sections. What a sweep changes in a job was not given.
+        if options[name] != defaults.get(name) != plain_options(compose(list(given)))[name]:
             raise ValueError(f"{chosen} does not use the section {name}: leave {_setter(name, given, compose)} out")
 
 

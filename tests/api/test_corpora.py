@@ -1,12 +1,15 @@
 """Corpora by the API: formats, options, tables and mistakes."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from omegaconf import OmegaConf
 
 import gedbd
+from gedbd.configuration.locations import CONF_DIR
 
 READERS = Path(__file__).parents[1] / "corpora" / "readers"
 ISSUES, FILES = READERS / "issues.json", READERS / "field_files"
@@ -31,6 +34,20 @@ def test_the_format_is_that_of_the_command(file):
     assert corpus.reports.equals(command.reports)
     assert corpus.group.tolist() == command.group.tolist()
     assert corpus.warnings == command.warnings[1:]  # the first one says the format
+
+
+def test_a_format_may_inherit_the_options_of_another(tmp_path, monkeypatch):
+    conf = shutil.copytree(CONF_DIR, tmp_path / "conf")
+    monkeypatch.setattr("gedbd.api.calls.CONF_DIR", str(conf))
+    monkeypatch.setattr("gedbd.corpora.readers.auto.CONF_DIR", str(conf))
+    columns = {"id": "Nr", "title": "Titel", "description": "Text", "created_at": "Datum", "duplicate": "Doppelt"}
+    OmegaConf.save({"defaults": ["csv"], "columns": columns}, conf / "dataset" / "meldungen.yaml")
+    file = tmp_path / "m.csv"
+    file.write_text("Nr;Titel;Text;Datum;Doppelt\n1;Absturz;Beim Start;2026-01-02;\n2;Wieder;;2026-01-03;1\n")
+    for corpus in (gedbd.load_corpus(file, "meldungen"), gedbd.load_corpus(file), gedbd.load_corpus(file, "auto")):
+        assert list(corpus.reports["description"]) == ["Beim Start", ""]
+        assert corpus.group[0] == corpus.group[1]
+    assert corpus.warnings[0] == "m.csv is read as dataset=meldungen"
 
 
 def test_columns_and_options_are_those_of_the_command(tmp_path):

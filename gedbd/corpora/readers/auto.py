@@ -111,7 +111,7 @@ def recognised(place: Path, given: Mapping[str, str]) -> tuple[str, DictConfig]:
         raise ValueError(
             f"{place}: the format is not recognised: set dataset= to github, gitlab, jira, bugzilla or csv"
         )
-    return tracker, _format(tracker)
+    return tracker, dataset_file(tracker)
 
 
 def _tracker_of(place: Path) -> str:
@@ -133,7 +133,7 @@ def _table_of(place: Path, header: list[str], given: Mapping[str, str]) -> tuple
         matched = sum(column in held for column in cfg.columns.values() if column)
         if {cfg.columns.id, cfg.columns.title} <= held and matched > most:
             best, most = name, matched
-    cfg = _format(best)
+    cfg = dataset_file(best)
     lower = {column.lower(): column for column in header}
     usual = {field: next((lower[name] for name in names if name in lower), None) for field, names in SYNONYMS.items()}
     for field, column in cfg.columns.items():
@@ -152,12 +152,19 @@ def _table_of(place: Path, header: list[str], given: Mapping[str, str]) -> tuple
 def _tables() -> Iterator[tuple[str, DictConfig]]:
     """The formats of tables in the folder of configurations."""
     for file in sorted(Path(CONF_DIR, "dataset").glob("*.yaml")):
-        cfg = _format(file.stem)
+        cfg = dataset_file(file.stem)
         if "columns" in cfg and OmegaConf.is_missing(cfg, "path"):
             yield file.stem, cfg
 
 
-def _format(name: str) -> DictConfig:
+def dataset_file(name: str) -> DictConfig:
+    """The options in a file of ``conf/dataset``, with those of the files that its defaults name, as Hydra merges them.
+
+    Files of other groups in the defaults are left out.
+    """
     cfg: Any = OmegaConf.load(Path(CONF_DIR, "dataset", f"{name}.yaml"))
-    assert isinstance(cfg, DictConfig)
-    return cfg
+    files = [file for file in cfg.pop("defaults", ()) if isinstance(file, str)]
+    if "_self_" not in files:
+        files.append("_self_")
+    merged: Any = OmegaConf.merge(*(cfg if file == "_self_" else dataset_file(file) for file in files))
+    return merged
