@@ -157,7 +157,7 @@ def flags_anywhere(arguments: Sequence[str]) -> list[str]:
         arguments: The command line.
 
     Raises:
-        ValueError: If the flag has no folder, or both are given.
+        ValueError: If the flag has no folder or one that does not exist, or both are given.
     """
     others = []
     folders = []
@@ -170,6 +170,8 @@ def flags_anywhere(arguments: Sequence[str]) -> list[str]:
             if not folder:
                 raise ValueError(f"{flag} needs a folder: {flag}=FOLDER")
             folders.append(Path(folder).expanduser().absolute())
+            if not folders[-1].is_dir():
+                raise ValueError(f"{flag}={folder}: no such folder; give one that holds groups, as conf/ does")
         elif word not in MULTIRUN_FLAGS:
             others.append(word)
     if folders and any(word.startswith(SEARCHPATH) for word in others):

@@ -202,7 +202,8 @@ def find_runs(paths: list[Path]) -> FoundRuns:
         scored = [folder for folder in folders if (folder / PREDICTIONS).is_file()]
         if not scored and not own:
             raise ValueError(
-                f"{path} has no finished run: resume an interrupted one with ckpt_path=<run>/checkpoints/last.ckpt"
+                f"{path} has no run with {PREDICTIONS}, which this command reads: its task writes none, or the run is"
+                " unfinished, and ckpt_path=<run>/checkpoints/last.ckpt resumes it"
             )
         with_page += own
         for folder in scored:

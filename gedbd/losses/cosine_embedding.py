@@ -11,12 +11,17 @@ class CosineEmbeddingLoss(nn.Module):
 
     Args:
         margin: Similarity up to which a non-duplicate costs nothing, -1 to 1.
+
+    Raises:
+        ValueError: If the margin is out of range.
     """
 
     reads = frozenset({"pairs"})
 
     def __init__(self, margin: float) -> None:
         super().__init__()
+        if not -1 <= margin <= 1:
+            raise ValueError(f"loss.margin={margin} must be from -1 to 1")
         self.margin = margin
 
     def forward(self, z: Tensor, step: StepLabels) -> Tensor:

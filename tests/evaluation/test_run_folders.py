@@ -101,7 +101,7 @@ def test_a_folder_without_a_finished_run_is_refused(tmp_path):
     leave(tmp_path / "done", settings())
     leave(tmp_path / "open" / "0", settings(), finished=False)
     (tmp_path / "empty").mkdir()
-    unfinished = "{} has no finished run: resume an interrupted one with ckpt_path="
+    unfinished = "{} has no run with predictions.parquet, which this command reads: its task writes none, or the run is"
     absent = "{}: no such folder; give a run folder, a sweep, or a folder that contains them"
     for name, message in {"open": unfinished, "empty": unfinished, "walk": absent, "done/config.yaml": absent}.items():
         with pytest.raises(ValueError, match=message.format(tmp_path / name)):

@@ -1,4 +1,4 @@
-from math import exp, log
+from math import exp, log, nan
 
 import pytest
 import torch
@@ -31,6 +31,12 @@ Z = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.0, 2.0], [-3.0, 0.0]])
 def test_a_pair_by_hand(pair, label, margin, expected):
     loss = CosineEmbeddingLoss(margin)(Z, StepLabels(NO_GROUPS, torch.tensor(pair)[:, None], torch.tensor([label])))
     assert loss.item() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("margin", [5.0, -1.1, nan])
+def test_a_margin_that_is_no_cosine_is_refused(margin):
+    with pytest.raises(ValueError, match=rf"^loss\.margin={margin} must be from -1 to 1$"):
+        CosineEmbeddingLoss(margin)
 
 
 def test_the_mean_over_pairs():

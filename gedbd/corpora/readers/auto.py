@@ -166,5 +166,6 @@ def dataset_file(name: str) -> DictConfig:
     files = [file for file in cfg.pop("defaults", ()) if isinstance(file, str)]
     if "_self_" not in files:
         files.append("_self_")
-    merged: Any = OmegaConf.merge(*(cfg if file == "_self_" else dataset_file(file) for file in files))
+    merged = OmegaConf.merge(*(cfg if file == "_self_" else dataset_file(file) for file in files))
+    assert isinstance(merged, DictConfig)
     return merged
