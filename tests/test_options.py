@@ -51,7 +51,8 @@ ELSEWHERE |= {
     ("graph", "dense_unweighted"),
     ("pairs", "shuffled"),
 }  # in the paper's experiments
-ELSEWHERE |= {("dataset", "java_sources"), ("split", "file")}  # source code has no duplicates to train on
+# Source code has no duplicates to train on, nor have published reports with their fixes.
+ELSEWHERE |= {("dataset", "java_sources"), ("dataset", "bug_localization"), ("split", "file")}
 FILES = {path.relative_to(CONF_DIR).as_posix(): path for path in sorted(Path(CONF_DIR).rglob("*.yaml"))}
 OPTIONS = [
     pytest.param(group, path.stem)
@@ -76,6 +77,7 @@ TOGETHER = [
 ]
 UNRANKED = "monitor=val/average_precision"  # as these steps rank nothing
 NEEDED = {
+    "before_2020": ["split.test_from=2024-01-01"],  # the bundled reports are later
     "fields": ["encoder.max_tokens=128"],
     "openvino_int8": ["graph=none"],
     "questions": [UNRANKED],
@@ -178,6 +180,27 @@ def export(name: str, folder: Path) -> list[str]:
     return [f"dataset.path={path}"]
 
 
+def documents(folder: Path) -> list[str]:
+    """Lays the bundled reports as Perceval fetches them from Jira."""
+    path = Path(export("jira", folder)[0].removeprefix("dataset.path="))
+    fetched = {"backend_name": "Jira", "origin": "https://b.org"}
+    pages = [json.dumps(fetched | {"data": json.loads(line)}) for line in path.read_text().splitlines()]
+    path.write_text("\n".join(pages))
+    return [f"dataset.path={path}"]
+
+
+def table(name: str, folder: Path) -> list[str]:
+    """Lays the bundled reports as the CSV export of a tracker, with their duplicates in a second file."""
+    columns = OmegaConf.load(FILES[f"dataset/{name}.yaml"]).columns
+    reports = pd.read_csv(DEMO, dtype=str)
+    kept = {"id": "Issue_id", "title": "Title", "description": "Description", "created_at": "Created_time"}
+    renamed = reports[list(kept.values())].rename(columns={own: columns[field] for field, own in kept.items()})
+    renamed.to_csv(folder / "table.csv", index=False)
+    links = reports[["Issue_id", "Duplicated_issue"]].dropna()
+    links.to_csv(folder / "links.csv", index=False)
+    return [f"dataset.path={folder / 'table.csv'}", f"dataset.links={folder / 'links.csv'}"]
+
+
 def dump(name: str, folder: Path) -> list[str]:
     """Lays the bundled reports as a dump of Stack Exchange."""
     place = folder / "askubuntu"
@@ -232,8 +255,12 @@ def test_option_takes_a_step(step, taken, tmp_path, group, option):
     if group == "encoder" and option == "minilm":
         pd.read_csv(DEMO, dtype=str).head(200).to_csv(tmp_path / "fewer.csv", index=False)
         more = ["encoder.max_tokens=16", "graph=none", "dataset=csv", f"dataset.path={tmp_path}/fewer.csv"]
-    if group == "dataset" and option == "csv":
+    if group == "dataset" and option in ("csv", "auto"):
         more = [f"dataset.path={DEMO}"]
+    elif group == "dataset" and option in ("azure", "linear", "redmine"):
+        more = table(option, tmp_path)
+    elif group == "dataset" and option == "perceval":
+        more = documents(tmp_path)
     elif group == "dataset" and option in TRACKERS:
         more = export(option, tmp_path)
     elif group == "dataset" and option.endswith("_labels"):
