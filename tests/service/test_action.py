@@ -204,7 +204,10 @@ def write_event(folder, hub):
 @pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(("hub", "met"), [((400,), True), ((400, 321), False)], indirect=["hub"])
 def test_the_bot_says_only_what_its_backtest_measured(hub, met, tmp_path, monkeypatch, capsys):
-    """From a tracker's export to a comment; where people stop marking duplicates, the target is missed."""
+    """From a tracker's export to a comment.
+
+    Where people stop marking duplicates, matches of the same title are unknown, and too few others are left to tell.
+    """
     monkeypatch.chdir(tmp_path)
     for name, value in (("GEDBD_CACHE", "cache"), ("GITHUB_TOKEN", "t0ken"), ("GITHUB_API_URL", hub.url)):
         monkeypatch.setenv(name, value)
@@ -231,11 +234,9 @@ def test_the_bot_says_only_what_its_backtest_measured(hub, met, tmp_path, monkey
     told = " ".join(capsys.readouterr().out.split())
     (row,) = pd.read_csv("backtest/targets.csv").query("target == 0.6").to_dict("records")
     days = "2020-12-14 to 2021-03-09"  # issues 321 to 400
-    assert row["status"] == ("met" if met else "missed")
+    assert row["status"] == ("met" if met else "inconclusive")
     figure = f"Of {row['suggestions']} such suggestions on this tracker's reports from {days}, {row['right']} ("
-    reason = (
-        "Nothing is suggested automatically: the backtest missed the target that 60% of the suggestions are right. "
-    )
+    reason = f"Nothing is suggested automatically: {REASONS['inconclusive'].format(target=0.6)}. "
     posted = hub.posted.get(f"{ISSUES}/999/comments", [])
     if met:
         (text,) = posted
