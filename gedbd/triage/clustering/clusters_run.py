@@ -139,12 +139,14 @@ def measured_on(backlog: Backlog) -> str:
 
 def summary_of(backlog: Backlog, clusters: Clusters, threshold: float) -> list[str]:
     """The result in sentences."""
-    in_groups = sum(one.size for one in clusters.found)
-    said = [
-        f"{len(backlog.open_rows):,} of {len(backlog.reports):,} reports are open; {in_groups:,} of them are in"
-        f" {len(clusters.found):,} group{'' if len(clusters.found) == 1 else 's'}, in which every two reports belong"
-        f" together with a probability of {100 * threshold:g}% or more."
-    ]
+    together = f"belong together with a probability of {100 * threshold:g}% or more"
+    opened = f"{len(backlog.open_rows):,} of {len(backlog.reports):,} reports are open"
+    if clusters.found:
+        in_groups = sum(one.size for one in clusters.found)
+        groups = "1 group" if len(clusters.found) == 1 else f"{len(clusters.found):,} groups"
+        said = [f"{opened}; {in_groups:,} of them are in {groups}, in which every two reports {together}."]
+    else:
+        said = [f"{opened}; no two of them {together}."]
     if clusters.closest:
         said.append(closest_line(clusters.closest, backlog.model.has_default_confidence))
     if backlog.model.has_default_confidence:

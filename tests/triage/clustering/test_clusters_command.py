@@ -76,7 +76,7 @@ def test_verdicts_of_the_page_become_feedback_and_change_the_groups(run, tmp_pat
 
 def test_no_group_is_said_and_still_a_page(run, tmp_path):
     told = " ".join(run("threshold=1").split())
-    assert "0 of them are in 0 groups" in told
+    assert "no two of them belong together" in told
     assert "Groups" in (tmp_path / "my-index" / CLUSTERS / "report.html").read_text()
 
 
@@ -168,7 +168,7 @@ def test_a_pair_of_a_report_with_itself_is_refused(run, tmp_path):
 def test_an_index_of_one_report(tmp_path, reader, run_command):
     (tmp_path / "small").mkdir()
     fill(tmp_path / "small", as_corpus([some_report(1)]), reader)
-    assert "0 of them are in 0 groups" in " ".join(run_command("clusters", "index=small").split())
+    assert "no two of them belong together" in " ".join(run_command("clusters", "index=small").split())
     with closing(IndexStore(tmp_path / "small" / FILE)) as store, store.transaction():
         store.delete(["1"])
     assert "0 of 0 reports are open" in " ".join(run_command("clusters", "index=small").split())
