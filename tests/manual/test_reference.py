@@ -24,6 +24,8 @@ from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS
 from gedbd.evaluation.run_folders import CAPTIONS, MATCHING, OWN_PAGE, PREDICTIONS, PROTOCOLS, TSNE
 from gedbd.experiments.run_results import PREDICTION_COLUMNS
 from gedbd.experiments.sweeps import job_status
+from gedbd.retrieval.reports.feature_store import FeatureStore
+from gedbd.retrieval.reports.term_index import TermIndex
 from gedbd.service.webhook.database import SCHEMA as WEBHOOK_SCHEMA
 from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import SCHEMA as FEEDBACK_SCHEMA
@@ -31,6 +33,7 @@ from gedbd.triage.storage import cache_files
 from gedbd.triage.storage import index_store as index_schema
 from gedbd.triage.storage.rows import StoredReport
 from gedbd.triage.storage.stored_model import REQUIRED
+from gedbd.triage.storage.string_table import as_arrays
 
 ROOT = Path(__file__).parents[2]
 RUN_FOLDER = (ROOT / "docs" / "reference" / "run_folder.md").read_text()
@@ -159,10 +162,13 @@ def test_the_page_of_index_files_names_every_table(schema):
                 assert columns <= named(INDEX_FILE), table
 
 
-def test_the_page_of_index_files_names_facts_formats_and_arrays(tmp_path):
+def test_the_page_of_index_files_names_facts_and_formats():
     assert set(REQUIRED) | {"model", "boilerplate", "calibration", "url_template"} <= named(INDEX_FILE)
     assert f"number {index_schema.FORMAT}," in INDEX_FILE
-    assert f"| `format` | {cache_files.FORMAT}," in INDEX_FILE
+    assert f"`format`, {cache_files.FORMAT}," in INDEX_FILE
+
+
+def test_docstrings_name_facts_and_arrays_of_the_files_beside_an_index(tmp_path):
     terms = np.array([0, 1], dtype=np.int32)
     report = StoredReport(Report(title="a b", issue_id="1"), np.array([1.0, 0.0], dtype=np.float32), (terms,) * 4)
     with closing(index_schema.IndexStore(tmp_path / "index.sqlite")) as store:
@@ -172,7 +178,9 @@ def test_the_page_of_index_files_names_facts_formats_and_arrays(tmp_path):
             store.add([report])
         cache_files.write_cache(store)
         files = cache_files.read_cache(store)
-    assert set(files.facts) <= named(INDEX_FILE)
-    kinds = "|".join(cache_files.TERM_KINDS)
-    arrays = {re.sub(rf"^(?:{kinds}) ", "", name) for name in files.arrays}
-    assert arrays <= named(INDEX_FILE)
+    described = (cache_files.CacheFiles, FeatureStore.of_arrays, TermIndex.of_arrays, as_arrays)
+    text = " ".join(where.__doc__ or "" for where in described)
+    quoted = {name.partition(" (")[0] for name in re.findall(r"``([^`]+)``", text)}
+    assert set(files.facts) <= quoted | {"arrays", "format"}
+    kinds = "|".join((*cache_files.TERM_KINDS, "field", "ids", "terms"))
+    assert {re.sub(rf"^(?:{kinds}) ", "", name) for name in files.arrays} <= quoted | set(cache_files.FIELDS)

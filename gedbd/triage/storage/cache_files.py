@@ -43,7 +43,7 @@ class CacheFiles(NamedTuple):
             change that they have; ``means`` of ``FeatureStore.of_arrays``; ``values``: those of each field, in the
             order of their codes; ``undated`` and ``unclear`` of ``InMemoryIndex``.
         arrays: Those of ``FeatureStore.of_arrays``; ``keys (N,)`` and ``group (N,)`` of the reports; the ids and the
-            terms, each as a ``StringTable``.
+            terms, each as a ``StringTable``; for each kind of terms ``list sizes (N,)``, whose sums are its starts.
     """
 
     facts: dict[str, Any]
