@@ -16,10 +16,6 @@ NOT_RUN = {
         "pip install 'gedbd[postgres]'",
     ),
     "runs these tests and the checks beside them": ("make test", "make test-all", "make attack", "make check"),
-    "needs Perceval, which is no part of the project, or what it writes": (
-        "perceval redmine https://redmine.example.org --json-line -o issues.jsonl",
-        "gedbd describe dataset=perceval dataset.path=issues.jsonl",
-    ),
     "needs the network: to download the project's code or its build tools": (
         "git clone https://github.com/OWNER/gedbd && cd gedbd",
         "make dist",
