@@ -157,7 +157,7 @@ SCENARIOS = {
         options={"gedbd train": SHORT, "gedbd dashboard project=gedbd": "out=dashboard.json"},
     ),
     "docs/guides/large.md": Scenario(
-        options={"torchrun": SHORT_DDP, "gedbd train": SHORT},
+        options={"torchrun": SHORT_DDP},
     ),
     "docs/guides/screenshots.md": Scenario(
         files=(prepared.screenshots,),
