@@ -41,7 +41,8 @@ def test_the_tables_as_json(finished, capsys, same_rows):
     val, test, corpus = read_suggestions(folder, "demo")
     matching = TriageModel.from_json((folder / "matching.json").read_text(), "here")
     threshold = matching.target.threshold
-    tables = {"targets": pd.read_csv(folder / "targets.csv")} | tables_of(test, corpus, threshold, 50)
+    kept = {name: pd.read_csv(folder / f"{name}.csv") for name in ("targets", "lists")}
+    tables = kept | tables_of(test, corpus, threshold, 50)
     with json_output(True):
         record_backtest(folder, "demo", folder / "report.html", Backtest(matching, pd.DataFrame(), val, test, tables))
     document = json.loads(capsys.readouterr().out)

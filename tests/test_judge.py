@@ -41,7 +41,7 @@ def backtest():
     found = Suggestions.of(pd.DataFrame(rows), GROUP)
     targets = targets_table(found, found, (0.5, 0.95), 0.9)
     matching = TriageModel(RANKER, CONFIDENCE, target_results(targets, (None, None)), 0.5)
-    tables = {"targets": targets} | tables_of(found, corpus(), 0.9, 50)
+    tables = {"targets": targets, "lists": targets} | tables_of(found, corpus(), 0.9, 50)
     return Backtest(matching, found.best, found, found, tables)
 
 

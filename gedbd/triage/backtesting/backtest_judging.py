@@ -18,15 +18,10 @@ from gedbd.triage.backtesting.judgements import find_judgements, joined, verdict
 from gedbd.triage.backtesting.suggestions import REPORTS, SUGGESTIONS, read_suggestions
 from gedbd.triage.triage_model import TriageModel
 
+LISTS = "lists.csv"
 NUMBERS = (
     *("target", "threshold", "suggestions", "right", "precision", "precision_low", "precision_high", "coverage"),
-    *(
-        "suggestion_rate",
-        "validation_suggestions",
-        "validation_precision",
-        "unknown",
-        "precision_as_marked",
-    ),
+    *("suggestion_rate", "validation_suggestions", "validation_precision", "unknown", "precision_as_marked"),
 )
 MEASURED = ["threshold", "suggestions", "right", "precision", "precision_low", "precision_high"]
 # Columns that an earlier run of this command has added.
@@ -75,7 +70,7 @@ def check_folder(folder: Path) -> None:
         raise ValueError(f"{folder}: no such folder; give a folder written by gedbd backtest")
     if not (folder / MATCHING).is_file():
         raise ValueError(f"{folder} is not a finished backtest: it has no {MATCHING}")
-    missing = [name for name in (PAGE, SUGGESTIONS, REPORTS) if not (folder / name).is_file()]
+    missing = [name for name in (PAGE, SUGGESTIONS, REPORTS, LISTS) if not (folder / name).is_file()]
     if missing:
         raise ValueError(
             f"{folder} has no {missing[0]} because it was written by an older version of gedbd: run"
@@ -93,7 +88,8 @@ def read_backtest(folder: Path, facts: PageFacts) -> tuple[Backtest, Corpus]:
     val, test, corpus = read_suggestions(folder, facts.name)
     targets = read_csv(folder / "targets.csv", *NUMBERS)
     kept = targets.loc[:, ~targets.columns.str.match(OF_VERDICTS)]
-    tables = {"targets": kept} | tables_of(test, corpus, matching.target.threshold, facts.max_examples)
+    lists = read_csv(folder / LISTS, *NUMBERS)
+    tables = {"targets": kept, "lists": lists} | tables_of(test, corpus, matching.target.threshold, facts.max_examples)
     return Backtest(matching, pd.DataFrame(), val, test, tables), corpus
 
 

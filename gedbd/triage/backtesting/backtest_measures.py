@@ -30,7 +30,7 @@ from gedbd.triage.backtesting.thresholds import (
     duplicates_needed,
     target_status,
 )
-from gedbd.triage.confidence import NUM_BINS, calibration_error
+from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_BINS, calibration_error
 from gedbd.triage.triage_model import TriageModel
 
 GRID = np.round(np.arange(0.01, 1.0, 0.01), 2)
@@ -48,8 +48,8 @@ class Backtest:
         replayed: See ``LearntHistory``; empty for a backtest that was read from its folder.
         val: Best matches of the validation part.
         test: Best matches of the test part.
-        tables: By name: ``targets``, ``search``, ``thresholds``, ``reliability``, ``hubs``, ``unknown``, ``right``,
-            ``wrong``, ``probabilities``.
+        tables: By name: ``targets``, ``lists`` (the same for ``Suggestions.lists``), ``search``, ``thresholds``,
+            ``reliability``, ``hubs``, ``unknown``, ``right``, ``wrong``, ``probabilities``.
     """
 
     matching: TriageModel
@@ -95,12 +95,20 @@ def measure(
         max_examples: Number of right and of wrong suggestions that are listed at most.
     """
     confidence, of_val = learn_probability(replayed, ranker, seed)
-    val = Suggestions.of_part(replayed, of_val, corpus, "val")
-    test = Suggestions.of_part(replayed, confidence, corpus, "test")
+    val_matches = replayed[replayed["part"] == "val"].assign(probability=of_val)
+    test_matches = replayed[replayed["part"] == "test"]
+    of_test = confidence(test_matches[list(CONFIDENCE_FEATURES)].to_numpy())
+    test_matches = test_matches.assign(probability=of_test)
+    val = Suggestions.of_part(val_matches, corpus)
+    test = Suggestions.of_part(test_matches, corpus)
+    val_lists = Suggestions.lists(val_matches, corpus.group)
+    test_lists = Suggestions.lists(test_matches, corpus.group)
     others = [target for target in TARGETS if not isclose(target, target_precision)]
-    targets = targets_table(val, test, sorted([*others, target_precision]), confidence_level)
+    measured = sorted([*others, target_precision])
+    targets = targets_table(val, test, measured, confidence_level)
+    lists = targets_table(val_lists, test_lists, measured, confidence_level)
     matching = TriageModel(ranker, confidence, target_results(targets, period(test, corpus)), target_precision)
-    tables = {"targets": targets} | tables_of(test, corpus, matching.target.threshold, max_examples)
+    tables = {"targets": targets, "lists": lists} | tables_of(test, corpus, matching.target.threshold, max_examples)
     return Backtest(matching, replayed, val, test, tables)
 
 

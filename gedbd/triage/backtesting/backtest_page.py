@@ -29,6 +29,10 @@ TARGETS_TEXT = (
     " the whole interval is at or above it, missed if the whole interval is below it, and inconclusive otherwise. An"
     " index makes automatic suggestions only if its target was met."
 )
+LISTS_TEXT = (
+    "The same for lists of the three best matches: a list is right if one of the three is, and the threshold is one for"
+    " the sum of their probabilities. Lists change nothing that is suggested automatically."
+)
 SEARCH_TEXT = (
     "The share of the duplicates among the newest reports for which a search would have listed the right match among"
     " the first results. Brackets hold 95% intervals."
@@ -275,6 +279,7 @@ def sections(
     return [
         Section("Which precision targets are met?", TARGETS_TEXT, [readable(tables["targets"])]),
         *with_people,
+        Section("What would lists of three gain?", LISTS_TEXT, [readable(tables["lists"])]),
         Section("Does a search find the duplicate?", SEARCH_TEXT, [readable_search(tables["search"])]),
         coverage_section(backtest),
         calibration_section(backtest),

@@ -53,7 +53,7 @@ class LearntProbability(NamedTuple):
 
     Attributes:
         confidence: For reports that it was not trained on.
-        val: ``(B,)`` of the best matches of the replayed validation part, each by the trees of the other folds.
+        val: ``(B,)`` of all replayed matches of the validation part, each by the trees of the other folds.
     """
 
     confidence: MatchProbability
@@ -133,7 +133,7 @@ def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -
     features = older[list(CONFIDENCE_FEATURES)].to_numpy()
     matches = Matches(features, *(older[name].to_numpy() for name in ("right", "weight", "fold")))
     is_known = ~older["unknown"].to_numpy()
-    of_val = (older["part"] == PARTS[VAL]).to_numpy() & matches.is_best
+    of_val = (older["part"] == PARTS[VAL]).to_numpy()
     known = matches.take(is_known)
     best = known.take(known.is_best)
     if best.right.sum() < MIN_RIGHT and is_default(ranker):

@@ -12,12 +12,13 @@ from gedbd.evaluation.report.judging import PAIR, VERDICT
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.io.table_files import read_parquet, write_parquet
 from gedbd.triage.backtesting.unknown_matches import unknown_reasons
-from gedbd.triage.confidence import CONFIDENCE_FEATURES, MatchProbability
 
 SUGGESTIONS = "suggestions.parquet"
 REPORTS = "reports.parquet"
 KEPT_PARTS = ("val", "test")
 RANKS = (1, 5, 10)
+LIST_LENGTH = 3
+UNKNOWN_LIST = "one of the list is unknown"
 
 
 @dataclass(frozen=True)
@@ -43,18 +44,31 @@ class Suggestions:
         return cls(best, int((group[best["query"]] < best["query"]).sum()), group)
 
     @classmethod
-    def of_part(
-        cls, replayed: pd.DataFrame, confidence: MatchProbability | np.ndarray, corpus: Corpus, part: str
-    ) -> "Suggestions":
-        """The best matches of a part, with their probabilities: what gives them, or the probabilities themselves."""
-        mine = replayed[(replayed["part"] == part) & (replayed["place"] == 1)]
-        if isinstance(confidence, np.ndarray):
-            probability = confidence
-        else:
-            probability = confidence(mine[list(CONFIDENCE_FEATURES)].to_numpy())
+    def of_part(cls, matches: pd.DataFrame, corpus: Corpus) -> "Suggestions":
+        """The best matches of a part; ``matches`` are its replayed ones with their ``probability``."""
+        mine = matches[matches["place"] == 1]
         best = mine[["query", "candidate", "right", "rank"]].reset_index(drop=True)
-        best = best.assign(unknown=unknown_reasons(best, corpus), probability=probability)
+        best = best.assign(unknown=unknown_reasons(best, corpus), probability=mine["probability"].to_numpy())
         return cls.of(best, corpus.group)
+
+    @classmethod
+    def lists(cls, matches: pd.DataFrame, group: np.ndarray) -> "Suggestions":
+        """Lists of the best matches instead of best matches alone: right if one of them is.
+
+        The probability that one is right is the sum of theirs, as at most one group is the right one. A list without a
+        right match is unknown if one of its matches is.
+
+        Args:
+            matches: See ``of_part``.
+            group: ``(N,)`` group of every report.
+        """
+        listed = matches[matches["place"] <= LIST_LENGTH].groupby("query")
+        best = listed[["candidate", "rank"]].first()
+        right = listed["right"].any()
+        is_unknown = listed["unknown"].any() & ~right
+        probability = listed["probability"].sum().clip(upper=1)
+        best = best.assign(right=right, unknown=np.where(is_unknown, UNKNOWN_LIST, ""), probability=probability)
+        return cls.of(best.reset_index(), group)
 
     @property
     def is_known(self) -> np.ndarray:

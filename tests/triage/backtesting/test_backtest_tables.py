@@ -31,7 +31,7 @@ from gedbd.triage.backtesting.backtest_page import (
 )
 from gedbd.triage.backtesting.suggestions import MAX_ROWS, Suggestions, examples, hubs, right_and_wrong, search_table
 from gedbd.triage.backtesting.thresholds import TargetResult
-from gedbd.triage.confidence import CONFIDENCE_FEATURES, calibration_error
+from gedbd.triage.confidence import calibration_error
 from gedbd.triage.triage_model import TriageModel
 
 GROUP = np.array([0, 1, 2, 0, 1, 5, 2, 7, 0])
@@ -45,11 +45,20 @@ ROWS = [  # query, candidate, right, probability
 ]
 
 
-class Score:
-    """The score as the probability."""
-
-    def __call__(self, features):
-        return features[:, 0]
+COLUMNS = ("query", "place", "candidate", "right", "rank", "unknown", "probability")
+MATCHES = pd.DataFrame(
+    [
+        (4, 1, 0, False, 2, False, 0.25),
+        (4, 2, 1, True, 2, True, 0.125),
+        (6, 1, 0, False, 4, False, 0.5),
+        (6, 2, 1, False, 4, True, 0.25),
+        (6, 3, 3, False, 4, False, 0.125),
+        (6, 4, 4, True, 4, False, 0.0625),
+        (8, 1, 3, True, 1, False, 0.75),
+        (8, 2, 0, False, 1, False, 0.5),
+    ],
+    columns=list(COLUMNS),
+)
 
 
 def found(rows, group=GROUP):
@@ -61,25 +70,29 @@ def found(rows, group=GROUP):
 
 def backtest(val, test, corpus, target):
     """A backtest with one precision target."""
-    tables = {"targets": targets_table(val, test, TARGETS, 0.9)} | tables_of(test, corpus, target.threshold)
+    targets = targets_table(val, test, TARGETS, 0.9)
+    tables = {"targets": targets, "lists": targets} | tables_of(test, corpus, target.threshold)
     matching = TriageModel(RANKER, CONFIDENCE, (target,), target.target_precision)
     return Backtest(matching, pd.DataFrame(), val, test, tables)
 
 
 def test_suggestions_are_the_best_matches_of_a_part(make_corpus):
-    replayed = pd.DataFrame(0.0, index=range(4), columns=list(CONFIDENCE_FEATURES))
-    replayed["score"] = [0.25, 0.1, 0.75, 0.5]
-    replayed = replayed.assign(
-        query=[4, 4, 8, 3],
-        candidate=[0, 1, 3, 0],
-        place=[1, 2, 1, 1],
-        right=[False, True, True, True],
-        rank=[2, 2, 1, 1],
-    ).assign(part=["test", "test", "test", "val"])
-    mine = Suggestions.of_part(replayed, Score(), make_corpus(GROUP), "test")
-    assert mine.best.values.tolist() == [[4, 0, False, 2, "", 0.25], [8, 3, True, 1, "", 0.75]]
-    assert mine.duplicates == 2
-    assert Suggestions.of_part(replayed, Score(), make_corpus(GROUP), "train").best.empty
+    mine = Suggestions.of_part(MATCHES, make_corpus(GROUP))
+    assert mine.best.values.tolist() == [
+        [4, 0, False, 2, "", 0.25],
+        [6, 0, False, 4, "", 0.5],
+        [8, 3, True, 1, "", 0.75],
+    ]
+    assert Suggestions.of_part(MATCHES[:0], make_corpus(GROUP)).best.empty
+
+
+def test_a_list_is_right_if_one_of_its_three_matches_is():
+    lists = Suggestions.lists(MATCHES, GROUP)
+    # 4: 0.25 + 0.125, the second is right; 6: 0.5 + 0.25 + 0.125 without the fourth, one is unknown; 8: at most 1
+    assert lists.best["query"].tolist() == [4, 6, 8]
+    assert lists.best["probability"].tolist() == [0.375, 0.875, 1.0]
+    assert lists.best["right"].tolist() == [True, False, True]
+    assert lists.is_known.tolist() == [True, False, True]
 
 
 def test_what_a_search_finds_by_hand():
@@ -248,6 +261,7 @@ def test_all_tables_and_a_page(make_corpus, threshold):
     page = sections(made, 20, "judge")
     assert [section.title for section in page] == [
         "Which precision targets are met?",
+        "What would lists of three gain?",
         "Does a search find the duplicate?",
         "Precision and coverage",
         "Are the probabilities calibrated?",
@@ -255,8 +269,8 @@ def test_all_tables_and_a_page(make_corpus, threshold):
         "Unknown matches",
         "Right and wrong suggestions",
     ]
-    assert "error on test is 0.583" in page[3].text
-    assert set(page[2].tables[0]["threshold"]) == set(np.round(np.arange(1, 10) / 10, 1)) | {threshold} - {None}
+    assert "error on test is 0.583" in page[4].text
+    assert set(page[3].tables[0]["threshold"]) == set(np.round(np.arange(1, 10) / 10, 1)) | {threshold} - {None}
     assert next_step(made.matching, "outputs/run") == (
         "Build an index to search; nothing is suggested automatically:",
         "gedbd index run=outputs/run out=my-index",

@@ -220,11 +220,10 @@ def test_few_right_matches_of_the_default_ranker_keep_its_probabilities():
     corpus = Corpus.of_table("small", reports, group_of(5, 80))
     parts = np.repeat([0, 1, 2], [40, 20, 20])
     learnt = learn(corpus, parts, {TEST: vectors}, 80, RankerOptions(base="default"))
-    best = learnt.replayed[learnt.replayed["place"] == 1]
     default = default_confidence()
     confidence, of_val = learn_probability(learnt.replayed.assign(right=False), learnt.ranker, 0)
     assert np.array_equal(confidence.knots, default.knots)
-    features = best.loc[best["part"] == "val", list(CONFIDENCE_FEATURES)].to_numpy()
+    features = learnt.replayed.loc[learnt.replayed["part"] == "val", list(CONFIDENCE_FEATURES)].to_numpy()
     assert np.array_equal(of_val, confidence(features))
     assert (of_val < default(features)).all()  # nothing was right here
     many = pd.concat([learnt.replayed] * MIN_RIGHT)
@@ -239,9 +238,9 @@ def test_nothing_is_learnt_from_unknown_matches():
     found = learn_probability(table.assign(unknown=is_unknown), RANKER, 0)
     dropped = learn_probability(table[~is_unknown].assign(unknown=False), RANKER, 0)
     assert found.confidence.as_dict() == dropped.confidence.as_dict()
-    best = table[(table["part"] == "val") & (table["place"] == 1)]
-    assert len(found.val) == len(best)
-    known = ~is_unknown[best.index].to_numpy()
+    of_val = table[table["part"] == "val"]
+    assert len(found.val) == len(of_val)
+    known = ~is_unknown[of_val.index].to_numpy()
     assert np.array_equal(found.val[known], dropped.val)
-    features = best.loc[~known, list(CONFIDENCE_FEATURES)].to_numpy()
+    features = of_val.loc[~known, list(CONFIDENCE_FEATURES)].to_numpy()
     assert np.array_equal(found.val[~known], found.confidence(features))
