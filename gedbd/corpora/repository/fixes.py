@@ -133,11 +133,9 @@ class TableFixes:
     Args:
         table: ``bug_id`` and ``fix_commit``, a whole id or the beginning of one; text.
         report_ids: N ids.
-        warnings: What reading the table found unusual.
     """
 
-    def __init__(self, table: pd.DataFrame, report_ids: Iterable[str], warnings: tuple[str, ...] = ()) -> None:
-        self._warnings = warnings
+    def __init__(self, table: pd.DataFrame, report_ids: Iterable[str]) -> None:
         rows = {id_: row for row, id_ in enumerate(report_ids)}
         reports = table["bug_id"].str.strip().map(rows)
         self._num_unknown = int(reports.isna().sum())
@@ -167,4 +165,4 @@ class TableFixes:
         warnings = [
             f"fixes of the table that name {what}: {count:,}, dropped" for what, count in counts.items() if count
         ]
-        return Fixes({id_: sorted(rows) for id_, rows in fixed.items()}, (*self._warnings, *warnings))
+        return Fixes({id_: sorted(rows) for id_, rows in fixed.items()}, tuple(warnings))
