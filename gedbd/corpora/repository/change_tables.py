@@ -54,13 +54,17 @@ class TableBuilder:
             self._counts[f"commits whose files repeat only {MAX_REPEATED_CHARS:,} characters of a long message"] += 1
         added = 0
         removed = 0
-        parts = _Parts(self.max_diff_chars)
+        diffs: list[str] = []
+        num_chars = 0
         for change in files:
             signs = Counter(line[:1] for hunk in change.hunks for line in hunk.lines)
             added += signs["+"]
             removed += signs["-"]
-            parts.add(self._add_file(f"{commit.id}:{change.path}", repeated, change, row))
-        diff = self._cut("commits", parts.text)
+            whole = self._add_file(f"{commit.id}:{change.path}", repeated, change, row)
+            if num_chars <= self.max_diff_chars:  # one character more shows that the limit was exceeded
+                diffs.append(whole[: self.max_diff_chars + 1])
+                num_chars += len(whole) + 1
+        diff = self._cut("commits", "\n".join(diffs))
         paths = "\n".join(change.path for change in files)
         numbers = (len(commit.parents) > 1, len(files), added, removed, commit.is_cut)
         self._commits.append(
@@ -102,23 +106,6 @@ class TableBuilder:
         warnings = tuple(f"{what}: {count:,}" for what, count in self._counts.items() if count)
         documents = [Documents(self.name, table) for table in (commits, files, hunks)]
         return ChangeTables(documents[0], documents[1], documents[2], warnings)
-
-
-class _Parts:
-    """Joins texts until one character more than the limit is there, which shows that it was exceeded."""
-
-    def __init__(self, limit: int) -> None:
-        self._left = limit + 1
-        self._kept: list[str] = []
-
-    def add(self, text: str) -> None:
-        if self._left > 0:
-            self._kept.append(text[: self._left])
-            self._left -= len(text) + 1  # one for the line break between two texts
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self._kept)
 
 
 def change_tables(name: str, commits: Iterable[Commit], max_diff_chars: int) -> ChangeTables:
