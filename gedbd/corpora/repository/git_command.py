@@ -85,10 +85,8 @@ class Git:
         done = self._process("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         if done.returncode == 0:
             return done.stdout.split()[-1].decode("ascii")
-        if (
-            not self.run("for-each-ref", "--count=1")
-            and not self._process("rev-parse", "-q", "--verify", "HEAD").stdout
-        ):
+        has_references = self.run("for-each-ref", "--count=1")
+        if not has_references and not self._process("rev-parse", "-q", "--verify", "HEAD").stdout:
             raise ValueError(f"{self.path}: the repository has no commits")
         branches = self.run("for-each-ref", "--count=5", "--format=%(refname:short)", "--sort=-creatordate")
         named = ", ".join(branches.decode("utf-8", "replace").split("\n")[:-1])
@@ -140,10 +138,18 @@ class Git:
                 env=self._variables() | ({} if index is None else {"GIT_INDEX_FILE": index}),
             ) as process:
                 assert process.stdout is not None
-                timer = _Timer(process, seconds)
+                is_over = threading.Event()
+
+                def end() -> None:
+                    is_over.set()
+                    process.kill()
+
+                timer = threading.Timer(max(seconds or 0.0, 0.0), end)
+                if seconds is not None:
+                    timer.start()
                 try:
                     yield process.stdout
-                    failed = not process.stdout.closed and process.wait() != 0 and not timer.has_ended
+                    failed = not process.stdout.closed and process.wait() != 0 and not is_over.is_set()
                 finally:
                     timer.cancel()
                     process.kill()
@@ -173,30 +179,6 @@ class Git:
         is_missing = any(map(MISSING.search, lines)) and not any(map(BROKEN.search, lines))
         kind = MissingObjectError if is_missing else ValueError
         return kind(f"{self.path}: git {arguments[0]!s} failed: {told}{advice}")
-
-
-class _Timer:
-    """Ends a process after some time, if there is a limit.
-
-    Attributes:
-        has_ended: Whether it did.
-    """
-
-    def __init__(self, process: subprocess.Popen[bytes], seconds: float | None) -> None:
-        self.has_ended = False
-        self._process = process
-        self._thread = None if seconds is None else threading.Timer(max(seconds, 0.0), self._end)
-        if self._thread is not None:
-            self._thread.start()
-
-    def _end(self) -> None:
-        self.has_ended = True
-        self._process.kill()
-
-    def cancel(self) -> None:
-        """Leaves the process alone from now on."""
-        if self._thread is not None:
-            self._thread.cancel()
 
 
 def _command(arguments: tuple[str | bytes, ...]) -> list[str | bytes]:

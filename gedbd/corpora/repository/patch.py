@@ -5,10 +5,10 @@ from collections.abc import Iterable
 
 from gedbd.corpora.repository.commits import NO_LIMITS, FileChange, Hunk, Limits
 from gedbd.corpora.repository.git_command import unquote
+from gedbd.corpora.repository.objects import SUBMODULE_MODE
 
 FILE_HEADER = "diff --git "
 HUNK_HEADER = re.compile(r"@@ -(\d{1,18})(?:,(\d{1,18}))? \+(\d{1,18})(?:,(\d{1,18}))? @@ ?(.*)", re.DOTALL)
-SUBMODULE_MODE = "160000"
 MODES = {"new file mode ": "A", "deleted file mode ": "D", "old mode ": "M", "new mode ": "M"}
 NAMES = {"rename from ": "R", "rename to ": "R", "copy from ": "C", "copy to ": "C"}
 
