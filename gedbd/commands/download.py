@@ -32,11 +32,7 @@ def _archive(dataset: DictConfig) -> list[str]:
 def _tables(dataset: DictConfig) -> list[str]:
     from gedbd.corpora.file_download import fetch_tables
 
-    rows = {
-        dataset.file: dataset.rows.reports,
-        "train.csv": dataset.rows.train,
-        "test.csv": dataset.rows.test,
-    }
+    rows = {dataset.file: dataset.rows.reports, "train.csv": dataset.rows.train, "test.csv": dataset.rows.test}
     folder = Path(dataset.data_dir) / dataset.folder
     return fetch_tables(f"{dataset.base_url}/{dataset.folder}", folder, rows)
 

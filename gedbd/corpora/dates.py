@@ -28,8 +28,7 @@ ZONE = r"(?:[Zz]|(?P<sign>[+-])(?P<offset_hours>\d\d)(?::?(?P<offset_minutes>\d\
 ISO = re.compile(rf"{DAY}(?:[Tt ]\s?{TIME}\s?{ZONE}?)?", re.ASCII)
 # 2024-01-31T09:30:00 with or without a fraction of a second, in a year that is in range; no leap second.
 PLAIN = re.compile(
-    r"(?:19[7-9]|20\d|21\d)\d-\d\d-\d\d[T ](?:[01]\d|2[0-3]):\d\d:[0-5]\d(?:\.(?:\d{3}|\d{6}))?",
-    re.ASCII,
+    r"(?:19[7-9]|20\d|21\d)\d-\d\d-\d\d[T ](?:[01]\d|2[0-3]):\d\d:[0-5]\d(?:\.(?:\d{3}|\d{6}))?", re.ASCII
 )
 # A day whose year may be out of range and whose other parts need not be valid: 0000-00-00, +275760-09-13.
 ANY_YEAR = re.compile(r"(?P<year>[+-]?\d{4,9})-\d\d-\d\d(?:[Tt ][\d:.,+\-Zz ]*)?", re.ASCII)

@@ -43,12 +43,7 @@ def save_run(folder: Path, cfg: DictConfig, corpus: Corpus | ChangeCorpus) -> No
     folder.mkdir(0o700, parents=True, exist_ok=True)
     write_text(folder / CONFIG, OmegaConf.to_yaml(OmegaConf.create(saved_options(cfg))))
     packages = {name: version(name) for name in PACKAGES}
-    about = {
-        "schema": SCHEMA,
-        "corpus": corpus.fingerprint,
-        "packages": packages,
-        "folder": str(folder.absolute()),
-    }
+    about = {"schema": SCHEMA, "corpus": corpus.fingerprint, "packages": packages, "folder": str(folder.absolute())}
     write_text(folder / VERSIONS, json.dumps(about, indent=2) + "\n")
 
 

@@ -44,12 +44,10 @@ class Bugzilla(Tracker):
             if ids and min(ids) <= above:
                 raise http.unexpected(answer, f"only ids above {above}")
             cursor = {"above": max(ids)} if ids else None
-            linked = [bug | {"web_url": self._page(number)} for bug, number in zip(bugs, ids, strict=True)]
+            # Responses do not hold the address of a bug's page: their "url" is a field that the reporter fills in.
+            page = f"{self.base_url.rstrip('/')}/show_bug.cgi?id="
+            linked = [bug | {"web_url": f"{page}{number}"} for bug, number in zip(bugs, ids, strict=True)]
             yield Page(with_comments(client, linked, ids), cursor, "issues", len(bugs), None)
-
-    def _page(self, number: int) -> str:
-        """Address of a bug's page. Responses do not hold it: their ``url`` is a field that the reporter fills in."""
-        return f"{self.base_url.rstrip('/')}/show_bug.cgi?id={number}"
 
     def _query(self, scope: Scope, above: int) -> dict[str, Any]:
         query = {"product": scope.project, "include_fields": "_default,duplicates", "order": "bug_id"}

@@ -43,12 +43,7 @@ KEYWORD = re.compile(r"[^,\s]+")  # of "crash, regression"
 MARKED = re.compile(r"\*\*\* (this bug|bug \d+) has been marked as a duplicate of", re.IGNORECASE)
 
 
-def read_bugzilla(
-    name: str | None,
-    path: str,
-    base_url: str | None = None,
-    **options: Unpack[ExportOptions],
-) -> Corpus:
+def read_bugzilla(name: str | None, path: str, base_url: str | None = None, **options: Unpack[ExportOptions]) -> Corpus:
     """Read the bugs of one Bugzilla; the description of a bug is its first comment.
 
     Args:

@@ -71,10 +71,7 @@ def read_csv(
 
 
 def read_frame(
-    frame: pd.DataFrame,
-    columns: Mapping[str, str | None],
-    name: str = "table",
-    **options: Unpack[TableOptions],
+    frame: pd.DataFrame, columns: Mapping[str, str | None], name: str = "table", **options: Unpack[TableOptions]
 ) -> Corpus:
     """Read a table in memory as if it were in a CSV file; missing values are empty, dates may be dates.
 

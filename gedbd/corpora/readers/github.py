@@ -19,16 +19,7 @@ from gedbd.corpora.readers.issue import (
     list_changes,
     make_issue,
 )
-from gedbd.corpora.readers.json_values import (
-    Record,
-    moment,
-    names,
-    needed_text,
-    number_of,
-    part,
-    parts,
-    text,
-)
+from gedbd.corpora.readers.json_values import Record, moment, names, needed_text, number_of, part, parts, text
 from gedbd.corpora.readers.rich_text import shown_markdown
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 

@@ -27,11 +27,7 @@ Found = tuple[list[JavaMethod], list[str]]  # methods, and warnings about what w
 
 
 def read_java_sources(
-    name: str | None,
-    path: str,
-    skip_folders: Sequence[str] = (),
-    max_file_kb: int = 1000,
-    max_method_lines: int = 1000,
+    name: str | None, path: str, skip_folders: Sequence[str] = (), max_file_kb: int = 1000, max_method_lines: int = 1000
 ) -> Corpus:
     """Reads methods and constructors with their bodies, in the order of files and lines.
 

@@ -49,12 +49,7 @@ CUT_OFF = "whose changelog or comments are truncated in the export"
 ODD_NAMES = "with an image whose name holds a semicolon, which is dropped"
 
 
-def read_jira(
-    name: str | None,
-    path: str,
-    date_format: str | None = None,
-    **options: Unpack[ExportOptions],
-) -> Corpus:
+def read_jira(name: str | None, path: str, date_format: str | None = None, **options: Unpack[ExportOptions]) -> Corpus:
     """Read the issues of one or more projects; the images of an issue are in a folder named by its key.
 
     Args:

@@ -99,11 +99,7 @@ def read_tracker(
 
 
 def gather(
-    tracker: str,
-    found: Iterable[ExportRecord],
-    parse: Parse,
-    path: Path,
-    repositories: Sequence[str] | None = None,
+    tracker: str, found: Iterable[ExportRecord], parse: Parse, path: Path, repositories: Sequence[str] | None = None
 ) -> tuple[dict[int, Issue], list[str]]:
     """Each issue of all pages once, by number of its record, and warnings about dropped records.
 

@@ -238,10 +238,7 @@ def read_commits(git: Git, wanted: Sequence[WalkedCommit], limits: Limits) -> Ge
     pairs = (f"{commit.id} {commit.first_parent}".rstrip() for commit in wanted)
     ids = (commit.id for commit in wanted)
     before: ReadCommit | None = None
-    with (
-        git.stream("cat-file", "--batch", "--buffer", asked=ids) as objects,
-        git.stream(*DIFF, asked=pairs) as patches,
-    ):
+    with git.stream("cat-file", "--batch", "--buffer", asked=ids) as objects, git.stream(*DIFF, asked=pairs) as patches:
         # Where git fails in the middle of a diff, the context raises before that commit is yielded.
         for commit, diff in zip(wanted, _read_diffs(patches, limits), strict=False):
             if before is not None:
