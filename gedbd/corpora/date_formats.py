@@ -1,6 +1,6 @@
 """Recognises in which format a column of dates is written."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from itertools import product
 
@@ -13,6 +13,7 @@ OTHERS = ("%d.%m.%Y", "%d.%m.%y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %
 TWELVE_HOURS = (" %I:%M %p", " %I:%M:%S %p", ", %I:%M %p", ", %I:%M:%S %p")
 TIMES = ("", " %H:%M", " %H:%M:%S", ", %H:%M", ", %H:%M:%S", " %H:%M:%S %z", *TWELVE_HOURS)
 MAILS = ("%a, %d %b %Y %H:%M:%S %z", "%a %b %d %H:%M:%S %Y")
+FORMATS = (*(day + time for day, time in product((*DAY_FIRST, *MONTH_FIRST, *OTHERS), TIMES)), *MAILS)
 
 
 def find_format(texts: Iterable[str]) -> str:
@@ -30,7 +31,7 @@ def find_format(texts: Iterable[str]) -> str:
     written = list(dict.fromkeys(text.strip() for text in texts if text.strip()))[:MAX_READ]
     if not written or any(_reads(text, ISO_FORMAT) for text in written):
         return ISO_FORMAT
-    found = [form for form in _formats() if all(_reads(text, form) for text in written)]
+    found = [form for form in FORMATS if all(_reads(text, form) for text in written)]
     if not found:
         return ISO_FORMAT
     # Accounts in US English write months first, and few others count twelve hours.
@@ -43,11 +44,6 @@ def find_format(texts: Iterable[str]) -> str:
             f"{found[0]!r} or dataset.date_format={found[1]!r}"
         )
     return found[0]
-
-
-def _formats() -> Sequence[str]:
-    days = (*DAY_FIRST, *MONTH_FIRST, *OTHERS)
-    return [*("".join(parts) for parts in product(days, TIMES)), *MAILS]
 
 
 def _reads(text: str, form: str) -> bool:

@@ -81,7 +81,7 @@ class GitLab(Tracker):
         return {"url": self._first(path, scope, last), "read": 0, "had": cursor["had"] + cursor["read"]}
 
     def _with_notes(self, client: Client, path: str, issue: Record, answer: Answer) -> Record:
-        """The issue with its notes if it is closed and they are scope."""
+        """The issue with its notes if it is closed and they are wanted."""
         if not self.comments or issue.get("state") != "closed":
             return issue
         notes: list[Record] = []

@@ -180,7 +180,7 @@ def unwrap(value: Any, path: Path) -> Iterator[Any]:
     elif not isinstance(value, dict) or recognise(value):
         yield value
     else:
-        if is_webhook_event(value):
+        if {"action", "issue"} <= set(value) or "object_kind" in value or "webhookEvent" in value:
             raise ValueError(
                 f"{path}: this looks like a webhook event, not an export; its keys are {_keys_of(value)}: export the"
                 " issues"
@@ -200,11 +200,6 @@ def unwrap(value: Any, path: Path) -> Iterator[Any]:
                 raise ValueError(f"{path}: {inner!r} is an object; a list of issues is expected")
             listed = [{"id": number, "comments": one["comments"]} for number, one in listed.items()]
         yield from unwrap(listed, path)
-
-
-def is_webhook_event(value: Record) -> bool:
-    """Whether this is what GitHub, GitLab or Jira sends to a webhook."""
-    return {"action", "issue"} <= set(value) or "object_kind" in value or "webhookEvent" in value
 
 
 def _keys_of(value: Record) -> str:
