@@ -142,11 +142,7 @@ class History:
         return len(self.walked)
 
     def __iter__(self) -> Iterator[Commit]:
-        """The commits.
-
-        Raises:
-            ValueError: An object is damaged, or the cache cannot be used.
-        """
+        """The commits. Raises ValueError if an object is damaged, or the cache cannot be used."""
         self._losses = Losses()
         self.missing = set()
         self._cache_warnings = ()
@@ -227,11 +223,7 @@ class History:
 
 
 def read_commits(git: Git, wanted: Sequence[WalkedCommit], limits: Limits) -> Generator[ReadCommit, None, None]:
-    """The commits in the given order.
-
-    Raises:
-        ValueError: An object is missing or damaged.
-    """
+    """The commits in the given order. Raises ValueError if an object is missing or damaged."""
     if not wanted:
         return
     # "ID PARENT" compares a commit with this parent only.

@@ -93,11 +93,7 @@ class Git:
         raise ValueError(f"{self.path}: revision {revision} is not a commit; the newest references are {named}")
 
     def run(self, *arguments: str | bytes) -> bytes:
-        """The output of a command, whole.
-
-        Raises:
-            ValueError: The command failed; ``MissingObjectError`` if an object is missing.
-        """
+        """The output of a command. Raises ValueError if it fails, ``MissingObjectError`` if an object is missing."""
         done = self._process(*arguments)
         if done.returncode != 0:
             raise self._failure(arguments, done.stderr)
@@ -140,11 +136,11 @@ class Git:
                 assert process.stdout is not None
                 is_over = threading.Event()
 
-                def end() -> None:
+                def stop() -> None:
                     is_over.set()
                     process.kill()
 
-                timer = threading.Timer(max(seconds or 0.0, 0.0), end)
+                timer = threading.Timer(max(seconds or 0.0, 0.0), stop)
                 if seconds is not None:
                     timer.start()
                 try:
@@ -203,11 +199,7 @@ def _check_version() -> None:
 
 
 def _find(path: Path) -> Path:
-    """The folder of a repository's objects.
-
-    Raises:
-        ValueError: There is none, or Git does not trust its owner.
-    """
+    """The folder of a repository's objects."""
     if not path.exists():
         raise ValueError(f"{path}: no such folder; give the folder of a repository")
     if not path.is_dir():

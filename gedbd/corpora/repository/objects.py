@@ -32,20 +32,12 @@ class TreeEntry(NamedTuple):
 
 
 def list_tree(git: Git, commit: str) -> list[TreeEntry]:
-    """All entries of a commit's tree, by path.
-
-    Raises:
-        ValueError: There is no such commit; ``MissingObjectError`` if one of its trees is missing.
-    """
+    """All entries of a commit's tree, by path. Raises ValueError, or ``MissingObjectError`` if a tree is missing."""
     return list(_entries(git.run("ls-tree", "-r", "-z", "--full-tree", git.resolve(commit))))
 
 
 def find_entries(git: Git, commit: str, paths: Sequence[str]) -> list[TreeEntry]:
-    """The entries of some paths, by path; those that the tree lacks, and folders, are left out.
-
-    Raises:
-        ValueError: See ``list_tree``.
-    """
+    """The entries of some paths, see ``list_tree``; those that the tree lacks, and folders, are left out."""
     if not paths:
         return []
     names = [name for path in paths for name in encoded_paths(path)]
@@ -97,11 +89,7 @@ def present_objects(git: Git, ids: Iterable[str]) -> set[str]:
 
 
 def read_blobs(git: Git, ids: Sequence[str]) -> Generator[bytes, None, None]:
-    """The contents of blobs in the given order.
-
-    Raises:
-        ValueError: An object is damaged; ``MissingObjectError`` if one is missing.
-    """
+    """The contents of blobs in the given order. Raises ``MissingObjectError`` if one is missing."""
     with git.stream("cat-file", "--batch", "--buffer", asked=ids) as objects:
         for id_ in ids:
             head = objects.readline().split()
