@@ -243,11 +243,7 @@ def _changed(values: dict[str, Any], defaults: dict[str, Any], above: str = "") 
 
 
 def _resolve(cfg: DictConfig, key: str, written: Any) -> Any:
-    """An option's value; None for a value that Hydra or a resolver sets later.
-
-    Raises:
-        ValueError: If it refers to an option or variable that does not exist.
-    """
+    """An option's value; None for a value that Hydra or a resolver sets later."""
     if written == MISSING or _is_computed(written):
         return None
     try:

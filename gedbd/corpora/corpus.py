@@ -81,11 +81,7 @@ class Corpus:
 
 
 def keep_last(corpus: Corpus, count: int) -> Corpus:
-    """The reports created last; a group that loses members keeps the others.
-
-    Raises:
-        ValueError: If ``count`` is not above 0.
-    """
+    """The reports created last; a group that loses members keeps the others. Raises ValueError for a count below 1."""
     if count < 1:
         raise ValueError(f"dataset.last_n={count} must be 1 or more, or null for all reports")
     if count >= len(corpus):

@@ -106,12 +106,7 @@ def _version() -> str:
 
 
 def _read(path: Path) -> Corpus:
-    """Maps a file.
-
-    Raises:
-        OSError: If it cannot be read.
-        ValueError: If it is damaged.
-    """
+    """Maps a file. Raises OSError if it cannot be read, ValueError if it is damaged."""
     with pa.memory_map(str(path)) as source:
         whole = source.read_buffer()
     size = len(whole) - CHECKSUM_BYTES
@@ -134,12 +129,7 @@ def _read(path: Path) -> Corpus:
 
 
 def _store(path: Path, corpus: Corpus) -> None:
-    """Writes a file and reads it back.
-
-    Raises:
-        OSError: If it cannot be written.
-        _NotStoredError: If the file does not hold the same corpus.
-    """
+    """Writes a file, and raises ``_NotStoredError`` if reading it back does not give the same corpus."""
     try:
         content = _content(corpus)
     except (pa.ArrowException, UnicodeEncodeError) as error:  # lone surrogates, or values of several types

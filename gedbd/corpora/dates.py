@@ -86,11 +86,7 @@ def parse_mail_date(text: str) -> datetime:
 
 
 def check_range(moment: datetime) -> datetime:
-    """Convert a moment to UTC; one without a time zone is in UTC already.
-
-    Raises:
-        OutOfRangeError: The moment is out of range.
-    """
+    """Convert a moment to UTC, in which one without a time zone is. Raises OutOfRangeError if it is out of range."""
     check_year(moment.year)
     utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     check_year(utc.year)

@@ -174,11 +174,7 @@ def request(url: str, headers: Mapping[str, str]) -> requests.Response:
 
 
 def resumes(response: requests.Response, have: int, validator: str) -> bool:
-    """Whether the response is usable: the whole file, or the rest of the same version of the file.
-
-    Raises:
-        ValueError: The server refuses.
-    """
+    """Whether the response is usable: the whole file, or the rest of its same version. Raises ValueError if refused."""
     if have and response.status_code == requests.codes.requested_range_not_satisfiable:
         return response.headers.get("Content-Range") == f"bytes */{have}"
     if not response.ok:

@@ -114,11 +114,7 @@ class Client:
             return self._get(url)
 
     def _checked(self, address: str, params: Mapping[str, Any] | None = None) -> str:
-        """The address in the form in which it is requested.
-
-        Raises:
-            ValueError: It is not an address, or that of another server than ``base_url``.
-        """
+        """The address in the form in which it is requested. Raises ValueError if it is none of this server."""
         try:
             url = str(requests.Request("GET", address, params=dict(params or {})).prepare().url)
             origin(url)
@@ -252,11 +248,7 @@ class TrackedAdapter(HTTPAdapter):
 
 
 def check_base(base_url: str) -> str:
-    """The address without a trailing slash.
-
-    Raises:
-        ValueError: It is not an http or https address.
-    """
+    """The address without a trailing slash. Raises ValueError if it is not an http or https address."""
     wrong = f"tracker.base_url={shown_url(base_url)} must be an address such as https://bugs.example.org"
     try:
         parts = urlsplit(base_url)
@@ -271,11 +263,7 @@ def check_base(base_url: str) -> str:
 
 
 def bounded(response: requests.Response) -> bytes:
-    """The unpacked body of a response.
-
-    Raises:
-        ValueError: It is larger than ``MAX_BYTES``.
-    """
+    """The unpacked body of a response. Raises ValueError if it is larger than ``MAX_BYTES``."""
     # A small packed response can unpack to any size, so the bytes are counted while they arrive.
     body = bytearray()
     for chunk in response.iter_content(CHUNK_BYTES):
@@ -389,11 +377,7 @@ def _reset(text: str, clock: float) -> float | None:
 
 
 def records(answer: Answer, *path: str, key: str) -> list[Record]:
-    """The list of objects under ``path``, each of which must have ``key``.
-
-    Raises:
-        ValueError: There is no such list.
-    """
+    """The list of objects under ``path``, each with ``key``. Raises ValueError if there is no such list."""
     found = answer.content
     for name in path:
         found = found.get(name) if isinstance(found, dict) else None
@@ -403,11 +387,7 @@ def records(answer: Answer, *path: str, key: str) -> list[Record]:
 
 
 def text(record: Record, key: str, answer: Answer) -> str:
-    """The value of a field that must hold text.
-
-    Raises:
-        ValueError: It holds something else.
-    """
+    """The text in a field. Raises ValueError if it holds something else."""
     value = record.get(key)
     if not isinstance(value, str):
         raise unexpected(answer, f"text under {key!r}")
@@ -415,11 +395,7 @@ def text(record: Record, key: str, answer: Answer) -> str:
 
 
 def number(record: Record, key: str, answer: Answer) -> int:
-    """The value of a field that must hold an id: a whole number from 0 to 2^63 - 1, as SQLite can store.
-
-    Raises:
-        ValueError: It holds something else.
-    """
+    """The id in a field, from 0 to 2^63 - 1, as SQLite can store. Raises ValueError if it holds something else."""
     value = record.get(key)
     if type(value) is not int or not 0 <= value < 1 << 63:
         raise unexpected(answer, f"a whole number under {key!r}")
@@ -427,11 +403,7 @@ def number(record: Record, key: str, answer: Answer) -> int:
 
 
 def identifier(record: Record, key: str, answer: Answer) -> str | int:
-    """The value of a field that must hold an id: text, or a number as ``number`` takes it.
-
-    Raises:
-        ValueError: It holds something else.
-    """
+    """The id in a field: text, or else see ``number``."""
     value = record.get(key)
     return value if isinstance(value, str) and value else number(record, key, answer)
 

@@ -30,11 +30,7 @@ class PageList:
         self._repeated_pages = 0
 
     def get(self, address: str, params: Mapping[str, Any] | None = None) -> Answer:
-        """Request a page of the list.
-
-        Raises:
-            ValueError: The page was read before, there are more than ``MAX_PAGES``, or the request fails.
-        """
+        """Request a page of the list. Raises ValueError if it was read before, or is beyond ``MAX_PAGES``."""
         answer = self._client.get(address, params)
         if answer.url in self._visited:
             raise ValueError(f"{shown_url(answer.url)}: the pagination links back to this page, which was already read")

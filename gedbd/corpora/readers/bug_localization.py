@@ -132,11 +132,7 @@ def _fixes(reports: Mapping[str, PublishedReport]) -> pd.DataFrame:
 
 
 def _published(file: Path) -> tuple[list[PublishedReport], tuple[str, ...]]:
-    """The reports of a file, and warnings.
-
-    Raises:
-        ValueError: See ``read_bug_localization``.
-    """
+    """The reports of a file, and warnings."""
     with open_packed(file, file.suffix, KINDS) as stream:
         head = stream.read(HEAD_BYTES)
     beginning = head.decode(json.detect_encoding(head), "replace").lstrip("\ufeff \t\r\n")
@@ -282,11 +278,7 @@ def _of_instance(place: str, row: int, record: Record) -> PublishedReport:
 
 
 def _iso_date(place: str, column: str, written: str) -> str:
-    """A date in ISO 8601; one out of range as it is written, which the reader of all dates counts.
-
-    Raises:
-        ValueError: The date cannot be read.
-    """
+    """A date in ISO 8601; one out of range as it is written, which the reader of all dates counts."""
     if not written.strip():
         return ""
     try:

@@ -84,11 +84,7 @@ def read_bughub(
 
 
 def read_labels(name: str, data_dir: str, folder: str, part: str, url_template: str | None = None) -> Corpus:
-    """Read one label file (``train`` or ``test``) as a corpus of reports without text and dates.
-
-    Raises:
-        ValueError: The file is missing or malformed.
-    """
+    """Read one label file, ``train`` or ``test``, as a corpus of reports without text and dates."""
     path = find_labels(Path(data_dir) / folder, part)
     reports = label_rows(path).reindex(columns=[*BUG_FIELDS, "duplicate"], fill_value="")
     links = split_links(reports["id"], reports["duplicate"])
@@ -129,11 +125,7 @@ def find_reports(place: Path, file: str) -> Path | None:
 
 
 def find_labels(place: Path, part: str) -> Path:
-    """The label file of ``part``.
-
-    Raises:
-        ValueError: There is none.
-    """
+    """The label file of ``part``. Raises ValueError if there is none."""
     path = find_table(place, part)
     if path is None:
         raise ValueError(
@@ -169,11 +161,7 @@ def read_subset(place: Path, subset: str) -> pd.DataFrame | None:
 
 
 def label_rows(path: Path) -> pd.DataFrame:
-    """``id`` and ``duplicate`` of one label file, indexed by row.
-
-    Raises:
-        ValueError: A column is missing, or the file is malformed.
-    """
+    """``id`` and ``duplicate`` of one label file, indexed by row. Raises ValueError if it is malformed."""
     table, _ = read_table(path)
     missing = [column for column in LABEL_COLUMNS.values() if column not in table.columns]
     if missing:

@@ -196,14 +196,7 @@ def check_not_jira(header: Iterable[str], path: Path) -> None:
 def read_rows(
     stream: IO[bytes], path: Path, dialect: Dialect, may_repeat: bool = False
 ) -> tuple[pd.DataFrame, list[Place]]:
-    """Read the records below the header.
-
-    Returns:
-        The table, indexed by row, and the places of replaced bytes.
-
-    Raises:
-        ValueError: See ``read_table``.
-    """
+    """The table of the records below the header, indexed by row, and the places of replaced bytes."""
     records = read_records(stream, path, dialect)
     header = header_of(records, path)
     replaced = replace_bytes([header], header, 1)
@@ -396,11 +389,7 @@ def find_dialect(
 
 
 def _first_lines(head: bytes, path: Path, encoding: str) -> tuple[str, str]:
-    """The first two lines that are not empty, empty where there are none.
-
-    Raises:
-        ValueError: The encoding is unknown, or is not that of the file.
-    """
+    """The first two lines that are not empty, empty where there are none."""
     try:
         # An incremental decoder accepts a head that ends in the middle of a character.
         decoder = codecs.getincrementaldecoder(encoding)("surrogateescape" if is_bytewise(encoding) else "strict")
@@ -421,11 +410,7 @@ def is_bytewise(encoding: str) -> bool:
 
 
 def _detect_separator(header: str, path: Path, wanted: Collection[str]) -> str:
-    """Name of the separator of a header.
-
-    Raises:
-        ValueError: It cannot be detected.
-    """
+    """Name of the separator of a header. Raises ValueError if it cannot be detected."""
     if not header or header.strip() in wanted:
         return "comma"  # a single column has no separator
     columns: dict[str, list[str]] = {}
@@ -433,9 +418,8 @@ def _detect_separator(header: str, path: Path, wanted: Collection[str]) -> str:
         with suppress(csv.Error):
             columns[name] = next(csv.reader([header], delimiter=separator))
     matches = {name: len({column.strip() for column in some} & set(wanted)) for name, some in columns.items()}
-    best = max(
-        matches, key=lambda name: matches[name], default="comma"
-    )  # the first of several equal ones: comma before semicolon
+    # The first of several equal ones: comma before semicolon.
+    best = max(matches, key=lambda name: matches[name], default="comma")
     if matches.get(best):
         return best
     several = [name for name, some in columns.items() if len(some) > 1]

@@ -15,11 +15,7 @@ OUT_OF_RANGE = "0000-00-00"  # counts as a date out of range when the record is 
 
 
 def read_items(page: ExportPage) -> Iterator[ExportRecord]:
-    """Yield the issues of an XML page.
-
-    Raises:
-        ValueError: The file is not XML, is cut off, has a document type or an unreadable date.
-    """
+    """Yield the issues of an XML page. Raises ValueError if it is not XML, is cut off or has an unreadable date."""
     if page.text.lstrip("\ufeff \t\r\n").lower().startswith(("<!doctype html", "<html")):
         raise ValueError(f"{page.path}: this is a web page, maybe a login page; export the search as XML from Jira")
     root = parse_safely(page)
@@ -37,11 +33,7 @@ def read_items(page: ExportPage) -> Iterator[ExportRecord]:
 
 
 def parse_safely(page: ExportPage) -> Element:
-    """Parse XML without document type and entities.
-
-    Raises:
-        ValueError: The page is malformed. The message names line and column.
-    """
+    """Parse XML without document type and entities. Raises ValueError, with line and column, if it is malformed."""
     parser = safe_parser(page.path, separator="}")
     builder = TreeBuilder()
     parser.buffer_text = True
@@ -118,11 +110,7 @@ def said(item: Element, tag: str) -> str:
 
 
 def iso_date(item: Element, tag: str) -> str:
-    """Convert a date such as ``Wed, 31 Jan 2024 09:30:00 +0000`` to ISO 8601.
-
-    Raises:
-        ValueError: The date has another format.
-    """
+    """Convert ``Wed, 31 Jan 2024 09:30:00 +0000`` to ISO 8601. Raises ValueError for another format."""
     written = said(item, tag)
     try:
         return parse_mail_date(written).isoformat() if written else ""

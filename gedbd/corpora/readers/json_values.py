@@ -24,11 +24,7 @@ def refuse(key: str, value: Any, expected: str) -> ValueError:
 
 
 def typed(record: Record, key: str, kind: type[T]) -> T:
-    """The value under ``key``, an empty one for null or a missing key.
-
-    Raises:
-        ValueError: The value has another type.
-    """
+    """The value under ``key``, an empty one for null or a missing key. Raises ValueError for another type."""
     value = record.get(key)
     if value is None:
         return kind()
@@ -57,22 +53,14 @@ def parts(record: Record, key: str) -> list[Record]:
 
 
 def needed_text(record: Record, key: str, advice: str) -> str:
-    """The text under ``key``, which must exist.
-
-    Raises:
-        ValueError: The key is missing. The message ends with ``advice``.
-    """
+    """The text under ``key``. Raises ValueError, with ``advice``, if it is missing."""
     if key not in record:
         raise ValueError(f"the issue has no {key!r}; {advice}")
     return text(record, key)
 
 
 def number_of(record: Record, key: str) -> str:
-    """The id under ``key``, a whole number or a text of digits.
-
-    Raises:
-        ValueError: There is no such id.
-    """
+    """The id under ``key``, a whole number or a text of digits. Raises ValueError if there is none."""
     value = record.get(key)
     if value is None or value == "":
         raise ValueError(f"the issue has no {key!r}, which identifies it")
@@ -83,11 +71,7 @@ def number_of(record: Record, key: str) -> str:
 
 
 def names(record: Record, key: str) -> tuple[str, ...]:
-    """The names under ``key``: texts, or objects with a ``name``, in a list or alone.
-
-    Raises:
-        ValueError: A value is neither.
-    """
+    """The names under ``key``: texts, or objects with a ``name``, in a list or alone; ValueError for others."""
     value = record.get(key)
     listed = value if isinstance(value, list) else [value]
     objects = [item if isinstance(item, dict) else {"name": item} for item in listed]
@@ -95,11 +79,7 @@ def names(record: Record, key: str) -> tuple[str, ...]:
 
 
 def moment(record: Record, key: str) -> datetime | None:
-    """The date under ``key`` in UTC, ``None`` if it is missing or out of range (see ``gedbd.corpora.dates``).
-
-    Raises:
-        ValueError: The date is unreadable.
-    """
+    """The date under ``key`` in UTC, ``None`` if missing or out of range. Raises ValueError if it is unreadable."""
     written = text(record, key).strip()
     if not written:
         return None

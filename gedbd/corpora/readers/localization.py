@@ -72,11 +72,7 @@ def read_localization(path: str, name: str | None = None, max_diff_chars: int = 
 
 
 def find_file(folder: Path, name: str) -> Path:
-    """The file of a folder, plain or packed.
-
-    Raises:
-        ValueError: There is none.
-    """
+    """The file of a folder, plain or packed. Raises ValueError if there is none."""
     for ending in ENDINGS:
         if (folder / f"{name}{ending}").is_file():
             return folder / f"{name}{ending}"

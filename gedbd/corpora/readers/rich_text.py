@@ -133,11 +133,7 @@ class _TextReader:
 
 
 def document_text(node: Any, depth: int = 0) -> str:
-    """The text of a document in the Atlassian Document Format of Jira Cloud.
-
-    Raises:
-        ValueError: The document is nested too deep, or a node is malformed.
-    """
+    """The text of a document in Jira Cloud's Atlassian Document Format. Raises ValueError if it is damaged."""
     if not isinstance(node, Mapping) or depth > MAX_DOCUMENT_DEPTH:
         raise ValueError("the document in the Atlassian Document Format is damaged")
     kind = node.get("type")

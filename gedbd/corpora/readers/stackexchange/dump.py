@@ -84,11 +84,7 @@ class Dump:
         return None
 
     def needed(self, name: str) -> Path:
-        """Like ``find``, for a file that must exist.
-
-        Raises:
-            ValueError: It does not exist.
-        """
+        """Like ``find``, for a file that must exist. Raises ValueError if it does not."""
         found = self.find(name)
         if found is None:
             raise ValueError(
@@ -102,16 +98,12 @@ class Dump:
         if not self.path.is_dir():
             return None
         there = {file.name.lower(): file for file in self.path.iterdir() if file.is_file()}
-        found = [there[f"{name.lower()}{ending}"] for ending in ENDINGS if f"{name.lower()}{ending}" in there]
-        return found[0] if found else None
+        names = (f"{name.lower()}{ending}" for ending in ENDINGS)
+        return next((there[name] for name in names if name in there), None)
 
 
 def _archives(path: Path) -> list[Path]:
-    """The archives of one site: the given one and those beside it that hold other files of its site.
-
-    Raises:
-        ValueError: A folder holds archives of several sites.
-    """
+    """The archives of one site: the given one and those beside it that hold other files of its site."""
     folder = path if path.is_dir() else path.parent
     found = sorted(file for file in folder.iterdir() if file.suffix.lower() == SUFFIX and file.is_file())
     if path.is_file():
