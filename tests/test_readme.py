@@ -14,8 +14,9 @@ from omegaconf import OmegaConf
 
 import gedbd
 from gedbd.__main__ import command_names, config_name, module_of
+from gedbd.configuration.help import option_words
 from gedbd.configuration.locations import CONF_DIR
-from gedbd.configuration.positional import literal_text, option_names, path_and_flags, positional_list
+from gedbd.configuration.positional import literal_text, path_and_flags, positional_list
 from gedbd.evaluation.report.report_page import fill_tables
 from gedbd.evaluation.report.section import Section
 
@@ -44,7 +45,7 @@ def test_command_composes(command):
     options = positional_list(options, "paths") if name == "report" else options
     options = path_and_flags(options, "path", ("method", "line", "out")) if name == "flow-graph" else options
     if name in ("locate", "search"):
-        options = literal_text(options, "query", option_names(Path(CONF_DIR) / f"{name}.yaml"))
+        options = literal_text(options, "query", option_words(Path(CONF_DIR), name))
     # Of a sweep's values the first one; "callbacks=[a,b]" is one value.
     plain = [option for option in options if option != "-m" and "interval(" not in option]
     single = [option if "=[" in option else option.split(",")[0] for option in plain]

@@ -14,7 +14,8 @@ from run_commands import commands_in
 
 from gedbd.configuration.command import CONF_DIR
 from gedbd.configuration.errors import CommandError
-from gedbd.configuration.positional import literal_text, option_names
+from gedbd.configuration.help import option_words
+from gedbd.configuration.positional import literal_text
 from gedbd.triage.answer import read_queries
 from gedbd.triage.bug_report import Report
 
@@ -28,7 +29,7 @@ sys.argv = ["search", "index=stored", "json=true", "crash when I paste"]
 runpy.run_module("gedbd.commands.search", run_name="__main__", alter_sys=True)
 print(*{name.partition(".")[0] for name in sys.modules})
 """
-NAMES = option_names(Path(CONF_DIR) / "search.yaml")
+NAMES = option_words(Path(CONF_DIR), "search")
 
 
 @pytest.fixture(scope="module")

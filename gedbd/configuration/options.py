@@ -21,7 +21,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf, flag_override
 from gedbd.configuration.errors import composition_line, os_error_line
 from gedbd.configuration.help import first_example
 from gedbd.configuration.option_types import check_types, check_values, dotted_names, plain_options
-from gedbd.configuration.positional import SEARCHPATH
+from gedbd.configuration.positional import SEARCHPATH, option_of
 from gedbd.configuration.resolvers import register_resolvers
 from gedbd.io.files import IN_PACKAGE
 from gedbd.io.locks import OWNER, RUN_LOCK
@@ -207,7 +207,7 @@ def _check_job(cfg: DictConfig, conf_dir: str, config_name: str, words: list[str
     # Hydra adds an option or a group of any name with +, whether or not something reads it.
     if any(word.startswith("+") for word in words):
         own = _defaults(conf_dir, config_name, tuple(word for word in choices if not word.startswith("+")))
-        added = {word.lstrip("+").partition("=")[0].partition(".")[0] for word in words if word.startswith("+")}
+        added = {option_of(word).partition(".")[0] for word in words if word.startswith("+")}
         unused = sorted(name for name in added if name in cfg and name not in own)
         if unused:
             raise ValueError(f"+{unused[0]}: this command does not use the section {unused[0]}: leave it out")
@@ -243,7 +243,7 @@ def _check_files(cfg: DictConfig) -> None:
 
 def _is_choice(word: str, choices: DictConfig, conf: Path) -> bool:
     """Whether an option names a file of a group, such as ``encoder=tiny``, or where such files are searched."""
-    key = word.partition("=")[0].lstrip("+~")
+    key = option_of(word)
     # A list of choices, such as logger=[csv,wandb], is not among the choices that Hydra names.
     is_group = key in choices or (conf / key).is_dir()
     return is_group or "@" in key or "/" in key or word.startswith(SEARCHPATH)

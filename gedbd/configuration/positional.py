@@ -6,8 +6,6 @@ from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 
-from omegaconf import OmegaConf
-
 FLAGS = ("-h", "--help")
 COMPLETION_FLAGS = ("-sc", "--shell-completion")
 HYDRA_OPTION = re.compile(r"[~+]{0,2}[A-Za-z_][\w./@-]*=")
@@ -80,7 +78,7 @@ def positional_list(arguments: Sequence[str], option: str) -> list[str]:
         return list(arguments)
     values = [word for word in arguments if "=" not in word and not word.startswith("-")]
     options = [word for word in arguments if word not in values]
-    quoted = ",".join("'" + value.replace("'", "\\'") + "'" for value in values)
+    quoted = ",".join(map(quoted_text, values))
     return options + ([f"{option}=[{quoted}]"] if values else [])
 
 
@@ -244,12 +242,9 @@ def check_config_flags(arguments: Sequence[str], conf: Path) -> None:
         )
 
 
-def option_names(config_file: Path) -> set[str]:
-    """The names of a command's own options and groups, without Hydra's."""
-    content = OmegaConf.load(config_file)
-    groups = [str(name) for entry in content.defaults if OmegaConf.is_dict(entry) for name in entry]
-    names = {str(name) for name in content} | {name for name in groups if not name.startswith("override ")}
-    return names - {"defaults", "hydra"}
+def option_of(word: str) -> str:
+    """Name of the option that a word of the command line sets: ``optimizer.lr`` for ``+optimizer.lr=1``."""
+    return word.partition("=")[0].lstrip("+~")
 
 
 def _is_option(word: str, option: str, names: Collection[str]) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gedbd.configuration.help import option_words
 from gedbd.configuration.locations import CONF_DIR
-from gedbd.configuration.positional import COMPLETION_FLAGS, gnu_options, quoted_text
+from gedbd.configuration.positional import COMPLETION_FLAGS, gnu_options, option_of, quoted_text
 from gedbd.configuration.saved_options import PATHS
 from gedbd.io.files import cache_folder, read_object, write_text
 
@@ -39,7 +39,7 @@ def with_remembered_options(arguments: Sequence[str]) -> list[str]:
     if not folders or set(words) & set(COMPLETION_FLAGS):
         return words
     file = Path(folders[-1]).expanduser() / FILE
-    given = {_name(word) for word in words}
+    given = set(map(option_of, words))
     if not file.is_file() or "project" in given:  # with a project, the command line is a first one
         return words
     content = read_object(file, "options", "signature")
@@ -48,17 +48,13 @@ def with_remembered_options(arguments: Sequence[str]) -> list[str]:
             f"{file} was not written by this user on this machine, so its options are not used: give tracker= and"
             " project= again, or set GEDBD_CACHE= to the folder of that call"
         )
-    return [word for word in content["options"] if _name(word) not in given] + words
+    return [word for word in content["options"] if option_of(word) not in given] + words
 
 
 def remember_options(folder: Path, words: Sequence[str]) -> None:
     """Writes the options of a call beside an index; paths become absolute, since cron calls from another folder."""
-    options = [_with_absolute_path(word) for word in words if _name(word) not in OF_ONE_CALL]
+    options = [_with_absolute_path(word) for word in words if option_of(word) not in OF_ONE_CALL]
     write_text(folder / FILE, json.dumps({"options": options, "signature": _signature(options)}, indent=2) + "\n")
-
-
-def _name(word: str) -> str:
-    return word.partition("=")[0].lstrip("+~")
 
 
 def _with_absolute_path(word: str) -> str:

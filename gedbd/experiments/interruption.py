@@ -16,8 +16,9 @@ from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 from pytorch_lightning.callbacks import Callback
 
 from gedbd.configuration.command import exit_status, raise_terminated
+from gedbd.configuration.positional import quoted_text
 from gedbd.experiments.distributed import is_first
-from gedbd.experiments.sweeps.jobs import JOB_FOLDER, quoted
+from gedbd.experiments.sweeps.jobs import JOB_FOLDER
 
 # Options that a run's folder does not say, or is not trusted to say: code, addresses and files beside those of conf/.
 NOT_SAVED = re.compile(r"-|.*(_target_|address|base_url|searchpath)(=|:)|.*=pkg://")
@@ -98,7 +99,7 @@ def continuation_message(arguments: list[str], folder: Path, several: str | None
 
 def _option(key: str, value: Path) -> str:
     text = str(value)
-    return f"{key}={text}" if PLAIN_VALUE.fullmatch(text) else f"{key}={quoted(text)}"
+    return f"{key}={text}" if PLAIN_VALUE.fullmatch(text) else f"{key}={quoted_text(text)}"
 
 
 def _command(words: list[str]) -> str:

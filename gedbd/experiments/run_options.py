@@ -10,6 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.allowed_targets import check_models, named_addresses, named_targets, use_own_caches
 from gedbd.configuration.option_types import plain_options, shown
+from gedbd.configuration.positional import option_of
 from gedbd.configuration.saved_options import CONFIG, read_saved, saved_options
 from gedbd.io.checksums import check_whole
 
@@ -60,11 +61,11 @@ def resumed_options(
         resumed[key] = saved[key]
     # Values that follow another option were not given by the user, so they are not compared.
     following = set(_interpolated(plain_options(cfg)))
-    words = [(word, word.partition("=")[0].lstrip("+~")) for word in given]
+    words = [(word, option_of(word)) for word in given]
     if any(option == "debug" for _, option in words):
         raise ValueError("debug= is for new runs: leave it out, or set the options of its file one by one")
     for _, option in words:
-        section = (option.partition("@")[2] or option).partition(".")[0]
+        section = _section(option)
         if section not in MAY_DIFFER:
             _check_equal(now, saved, _keys(option, now), following)
         elif option in choices:
@@ -113,9 +114,8 @@ def _run_options(cfg: DictConfig) -> DictConfig:
 def _keys(option: str, now: DictConfig) -> list[str]:
     """The options that an option of the command line sets: with ``experiment=`` all that must not differ."""
     name = option.partition("@")[2] or option
-    if name.partition(".")[0] in now:
-        return SECTIONS.get(name, [name])
-    return SECTIONS.get(name, [str(key) for key in now if key not in MAY_DIFFER])
+    whole = [str(key) for key in now if key not in MAY_DIFFER]
+    return SECTIONS.get(name, [name] if name.partition(".")[0] in now else whole)
 
 
 def _interpolated(options: dict[str, Any], above: str = "") -> Iterator[str]:
@@ -259,5 +259,5 @@ def _setter(section: str, given: Sequence[str], compose: Callable[[list[str]], D
 
 def _section(word: str) -> str:
     """``graph`` for ``graph=knn``, ``graph.pca_dim=5`` and ``+encoder@graph.titles=bert``."""
-    option = word.partition("=")[0].lstrip("+~")
+    option = option_of(word)
     return (option.partition("@")[2] or option).partition(".")[0]

@@ -13,9 +13,10 @@ from omegaconf import OmegaConf
 from refusals import refuses
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.configuration.positional import literal_text, option_names
+from gedbd.configuration.help import option_words
+from gedbd.configuration.positional import literal_text
 
-NAMES = option_names(Path(CONF_DIR) / "search.yaml")
+NAMES = option_words(Path(CONF_DIR), "search")
 PARSER = OverridesParser.create()
 HOSTILE = [
     "+hydra.callbacks.a={_target_:os.system,command:touch /tmp/taken}",

@@ -26,6 +26,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from gedbd.configuration.command import Terminated, exit_status, sigterm_as_interrupt
 from gedbd.configuration.errors import error_line, written_places
+from gedbd.configuration.positional import quoted_text
 from gedbd.experiments.sweeps.job_status import (
     FAILED,
     FINISHED,
@@ -150,7 +151,12 @@ def _run_process(module: str, folder: Path, log: BinaryIO | None) -> int:
     """
     hydra = HydraConfig.get()
     command = [sys.executable, "-m", module, f"--config-name={hydra.job.config_name}"]
-    command += [*hydra.overrides.hydra, *hydra.overrides.task, "hydra.mode=RUN", f"hydra.run.dir={quoted(folder)}"]
+    command += [
+        *hydra.overrides.hydra,
+        *hydra.overrides.task,
+        "hydra.mode=RUN",
+        f"hydra.run.dir={quoted_text(str(folder))}",
+    ]
     command += ["hydra.output_subdir=null", *(f"~hydra.callbacks.{name}" for name in hydra.callbacks)]
     environment = os.environ | {JOB_FOLDER: str(folder)}
     if ATTEMPT in environment:
@@ -223,8 +229,3 @@ def _fingerprint(cfg: DictConfig) -> str:
         if list(settings.get("callbacks") or ()) == ["early_stopping"]:  # what versions without this section did
             settings.pop("callbacks")
     return sha256(OmegaConf.to_yaml(settings, resolve=True).encode()).hexdigest()[:16]
-
-
-def quoted(text: object) -> str:
-    """A value in quotes for Hydra's command line."""
-    return "'" + str(text).replace("'", "\\'") + "'"

@@ -16,8 +16,8 @@ from hydra.types import HydraContext, TaskFunction
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
+from gedbd.configuration.positional import quoted_text
 from gedbd.experiments.sweeps.job_status import FINISHED, PRUNED, read_status
-from gedbd.experiments.sweeps.jobs import quoted
 from gedbd.io.console import open_console, print_line
 
 if TYPE_CHECKING:
@@ -93,8 +93,8 @@ class OptunaSweeper(Sweeper):
             )
         assert self.config is not None
         folder = Path(self.config.hydra.sweep.dir)
-        study = self._open_study(folder, sorted(arguments))
         storage = f"sqlite:///{folder.resolve()}/{STUDY_FILE}"
+        study = self._open_study(folder, storage, sorted(arguments))
         ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED))
         begun = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
         # Trials that a kill left running are launched again under their old numbers; failed ones as new trials.
@@ -109,7 +109,7 @@ class OptunaSweeper(Sweeper):
                 [
                     *fixed,
                     *(f"{key}={value}" for key, value in trial.params.items()),
-                    f"+hydra.job.env_set.{TRIAL}={quoted(f'{trial.trial_id}@{storage}')}",
+                    f"+hydra.job.env_set.{TRIAL}={quoted_text(f'{trial.trial_id}@{storage}')}",
                 ]
                 for trial in batch
             ]
@@ -121,18 +121,13 @@ class OptunaSweeper(Sweeper):
             options = " ".join(f"{key}={value}" for key, value in study.best_params.items())
             print_line(open_console(), f"best of {len(study.trials)} trials: {study.best_value:.3f} with {options}")
 
-    def _open_study(self, folder: Path, arguments: list[str]) -> "Study":
-        """The study in the sweep's folder, made if there is none.
-
-        Raises:
-            ValueError: If the study was made with other options.
-        """
+    def _open_study(self, folder: Path, storage: str, arguments: list[str]) -> "Study":
+        """The study in the sweep's folder, made if there is none. Raises ValueError if it has other options."""
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         folder.mkdir(parents=True, exist_ok=True)
         OmegaConf.save(self.config, folder / "multirun.yaml")
-        storage = f"sqlite:///{folder.resolve()}/{STUDY_FILE}"
         study = optuna.create_study(storage=storage, study_name=STUDY, direction=self.direction, load_if_exists=True)
         if study.user_attrs.get("options", arguments) != arguments:
             raise ValueError(f"{folder} holds a search with other options: set another hydra.sweep.dir")

@@ -12,8 +12,9 @@ from hydra.experimental.callback import Callback
 from hydra.types import RunMode
 from omegaconf import DictConfig, open_dict, read_write
 
+from gedbd.configuration.positional import quoted_text
 from gedbd.experiments.sweeps.job_status import FAILED, FINISHED, PRUNED, JobStatus, read_jobs, read_status
-from gedbd.experiments.sweeps.jobs import LOG_FILE, quoted
+from gedbd.experiments.sweeps.jobs import LOG_FILE
 from gedbd.io.command_output import finish_document, print_table, record
 from gedbd.io.console import is_first_process, is_quiet, open_console, print_detail, print_line, print_path, say_once
 from gedbd.io.table_files import read_csv, write_csv
@@ -40,7 +41,7 @@ class SweepTable(Callback):
         # Each job composes its configuration again, and a name with the time would differ.
         with read_write(config.hydra), open_dict(config.hydra):
             config.hydra.sweep.dir = folder
-            config.hydra.overrides.hydra.append(f"hydra.sweep.dir={quoted(folder)}")
+            config.hydra.overrides.hydra.append(f"hydra.sweep.dir={quoted_text(folder)}")
         if not is_first_process():
             return
         self._find_jobs(config)

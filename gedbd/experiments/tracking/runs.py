@@ -14,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger, WandbLogger
 
 from gedbd.configuration.allowed_targets import check_plain
+from gedbd.configuration.positional import option_of
 from gedbd.experiments.distributed import is_first
 from gedbd.experiments.sweeps.jobs import JOB_FOLDER, Pruned
 from gedbd.io.files import corpus_name, read_object, write_text
@@ -92,7 +93,7 @@ def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> WandbLabels:
     job = HydraConfig.get()
     above = Path(job.runtime.output_dir)
     of_several = folder.resolve() != above.resolve()
-    options = [option for option in map(str, job.overrides.task) if _key(option).partition(".")[0] not in UNNAMED]
+    options = [option for option in map(str, job.overrides.task) if option_of(option).partition(".")[0] not in UNNAMED]
     group = None
     if JOB_FOLDER in os.environ:
         sweep = above.parent
@@ -102,7 +103,7 @@ def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> WandbLabels:
         group = above.name
         options = []
     if of_several:
-        options = [*(option for option in options if _key(option) != "seed"), f"seed={cfg.seed}"]
+        options = [*(option for option in options if option_of(option) != "seed"), f"seed={cfg.seed}"]
     corpus = str(cfg.dataset.name or corpus_name(Path(cfg.dataset.path)))
     tags = [corpus] if job_type == "train" else [corpus, str(cfg.name)]
     chosen = {key: job.runtime.choices.get(key) for key in TAGGED}
@@ -157,7 +158,8 @@ def _wandb_run(logger: DictConfig, folder: Path, labels: WandbLabels, resumed: b
     try:
         yield _open_wandb(logger, folder, labels, resumed)
     except BaseException as error:
-        wandb.finish(exit_code=_exit_code(error))
+        failed = INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+        wandb.finish(exit_code=0 if isinstance(error, Pruned) else failed)
         raise
     wandb.finish()
 
@@ -203,19 +205,8 @@ def read_stored(path: Path) -> dict[str, str | None]:
     return found
 
 
-def _exit_code(error: BaseException) -> int:
-    """The exit code of a W&B run that ends with an exception."""
-    if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED
-    return 0 if isinstance(error, Pruned) else 1
-
-
 def _is_wandb(logger: DictConfig) -> bool:
     return str(logger.get("_target_")).endswith(".WandbLogger")
-
-
-def _key(option: str) -> str:
-    return option.partition("=")[0].lstrip("+~")
 
 
 def _varied(options: list[str], sweep: Path) -> list[str]:

@@ -10,9 +10,9 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
+from gedbd.configuration.positional import quoted_text
 from gedbd.evaluation.run_folders import OWN_PAGE
 from gedbd.experiments.checkpoint import readable_checkpoint
-from gedbd.experiments.sweeps.jobs import quoted
 from gedbd.experiments.training_task import Task
 
 FOLDER = "pretraining"
@@ -56,7 +56,9 @@ class FirstPretraining:
         """
         own = folder / FOLDER
         if not (own / OWN_PAGE).is_file():
-            given = compose("train", overrides=[*self.groups, f"dataset.path={quoted(Path(self.methods).absolute())}"])
+            given = compose(
+                "train", overrides=[*self.groups, f"dataset.path={quoted_text(str(Path(self.methods).absolute()))}"]
+            )
             composed = OmegaConf.merge(given, dict(self.options), dict(self.rows[self.row]))
             assert isinstance(composed, DictConfig)
             for name in ("accelerator", "devices", "precision", "enable_progress_bar"):
