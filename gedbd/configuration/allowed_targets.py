@@ -182,14 +182,13 @@ def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
     Raises:
         ValueError: If they are damaged, or name code that a file may not name.
     """
-    damaged = f"{source}: its settings are damaged; build the index again in another folder"
     try:
         plain = json.loads(text)
         use_own_caches(plain, cache_dir)
         check_options(plain, source)
         settings: DictConfig = OmegaConf.create(plain)
     except (json.JSONDecodeError, RecursionError) as error:  # nested lists of a damaged file exceed the recursion limit
-        raise ValueError(damaged) from error
+        raise ValueError(f"{source}: its settings are damaged; build the index again in another folder") from error
     missing = [name for name in ("encoder", "text", "backend") if not isinstance(plain.get(name), dict)]
     if missing:
         raise ValueError(

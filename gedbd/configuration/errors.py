@@ -260,7 +260,12 @@ def creation_line(error: InstantiationException, cause_line: str | None) -> str:
     if cause is None:
         key = KEY.search(str(error))
         return f"{key[1]}: {first_line(error)}" if key else first_line(error)
-    return _refused_argument(error, cause) or _with_place(error, cause_line) or _failed_call(error, cause)
+    named = CALL.search(str(error))
+    if named is None:
+        return _with_place(error, cause_line) or f"{first_line(error)} {_named(cause)}; {TRACEBACK}"
+    section = f"{named['key']}: " if named["key"] else ""
+    failed = f"{section}{named['target']} fails: {_named(cause)}; {TRACEBACK}"
+    return _refused_argument(named, cause) or _with_place(error, cause_line) or failed
 
 
 def lookup_line(error: ImportError) -> str | None:
@@ -291,11 +296,8 @@ def import_line(option: str, target: str, cause: BaseException | None) -> str:
     return f"cannot import {option}: {_named(cause)}"
 
 
-def _refused_argument(error: InstantiationException, cause: BaseException) -> str | None:
+def _refused_argument(named: re.Match[str], cause: BaseException) -> str | None:
     """The message for an option that a class refuses, such as one added to Lightning's Trainer."""
-    named = CALL.search(str(error))
-    if named is None:
-        return None
     section = f"{named['key']}." if named["key"] else ""
     unknown = re.search(r"unexpected keyword argument '(.+?)'", str(cause))
     if isinstance(cause, TypeError) and unknown:
@@ -317,15 +319,6 @@ def _with_place(error: InstantiationException, line: str | None) -> str | None:
     if section is None or line is None:
         return line
     return re.sub(r"^(?=[a-z_]+=)|(?<![\w/.])dataset\.(?=\w)", f"{section[1]}.", line)
-
-
-def _failed_call(error: InstantiationException, cause: BaseException) -> str:
-    """The message for a call that failed for a reason that gedbd does not know."""
-    named = CALL.search(str(error))
-    if named is None:
-        return f"{first_line(error)} {_named(cause)}; {TRACEBACK}"
-    section = f"{named['key']}: " if named["key"] else ""
-    return f"{section}{named['target']} fails: {_named(cause)}; {TRACEBACK}"
 
 
 def _named(error: BaseException | None) -> str:

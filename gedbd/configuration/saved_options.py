@@ -87,10 +87,11 @@ def read_saved(folder: Path, also: Set[str] = frozenset(), left_out: Sequence[st
         check_values(cfg)
     except ValueError as error:
         raise ValueError(f"{file} is damaged: {error}") from error
-    stored_in = _stored_in(folder)
+    recorded = read_object(folder / VERSIONS).get("folder")  # the path of the folder when it was written
+    stored_in = recorded if isinstance(recorded, str) else ""
 
     def find(path: Path) -> str:
-        if stored_in is None or path.exists() or not path.is_absolute():
+        if not stored_in or path.exists() or not path.is_absolute():
             return str(path)
         moved = Path(os.path.normpath(folder.absolute() / os.path.relpath(path, stored_in)))
         return str(moved if moved.exists() else path)
@@ -140,13 +141,6 @@ def read_config(folder: Path) -> DictConfig:
         return OmegaConf.create(options)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, OmegaConfBaseException) as error:
         raise ValueError(f"{file} is damaged: {type(error).__name__}") from error
-
-
-def _stored_in(folder: Path) -> Path | None:
-    """Path of a run folder when it was written; None if it was not recorded."""
-    file = folder / VERSIONS
-    recorded = read_object(file).get("folder") if file.is_file() else None
-    return Path(recorded) if isinstance(recorded, str) and recorded else None
 
 
 def _with_paths(options: Any, change: Callable[[Path], str]) -> Any:
