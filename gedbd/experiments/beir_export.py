@@ -8,13 +8,8 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from gedbd.configuration.saved_options import NOT_ENCODING, read_saved
 from gedbd.corpora.splits import PARTS, TEST, VAL
-from gedbd.evaluation.run_folders import Run
-from gedbd.experiments.checkpoint import check_corpus
-from gedbd.experiments.corpus_reading import read_corpus
-from gedbd.experiments.pairs_export import check_has_queries, query_tables
-from gedbd.experiments.prepare import prepare_corpus
+from gedbd.experiments.pairs_export import query_tables, read_drawn
 from gedbd.io.console import print_line, stage
 from gedbd.io.files import whole_folder, write_text
 
@@ -71,12 +66,7 @@ def export_beir(folder: Path, out: Path, protocol: str | None, console: Console)
     Raises:
         ValueError: If the run is of another kind, its corpus has changed, or it has no such protocol.
     """
-    saved = read_saved(folder, left_out=NOT_ENCODING)
-    run = Run(folder)
-    check_has_queries(run, saved)
-    corpus = read_corpus(saved.dataset)
-    check_corpus(folder, corpus)
-    prepared = prepare_corpus(saved, corpus)
+    run, prepared = read_drawn(folder)
     reports = prepared.corpus.reports
     tables = query_tables(prepared, reports["id"].to_numpy(dtype=object))
     if "queries" not in tables:

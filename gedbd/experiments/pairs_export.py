@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from hydra.utils import get_class
-from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.configuration.saved_options import NOT_ENCODING, read_saved
@@ -74,12 +73,7 @@ def export_pairs(folder: Path, out: Path, console: Console) -> None:
     Raises:
         ValueError: If the run is unfinished or of another kind, its corpus has changed, or other pairs are drawn now.
     """
-    saved = read_saved(folder, left_out=NOT_ENCODING)
-    run = Run(folder)
-    _check_has_pairs(run, saved)
-    corpus = read_corpus(saved.dataset)
-    check_corpus(folder, corpus)
-    prepared = prepare_corpus(saved, corpus)
+    run, prepared = read_drawn(folder, needs_scores=True)
     ids = prepared.corpus.reports["id"].to_numpy(dtype=object)
     pairs = pd.DataFrame(
         {
@@ -107,20 +101,25 @@ def export_pairs(folder: Path, out: Path, console: Console) -> None:
     print_line(console, ", ".join(f"{name} {len(table):,}" for name, table in tables.items()))
 
 
-def check_has_queries(run: Run, saved: DictConfig) -> None:
-    """Raises ValueError unless a run has the options from which ``prepare_corpus`` draws pairs and queries."""
+def read_drawn(folder: Path, needs_scores: bool = False) -> tuple[Run, PreparedData]:
+    """A run, and the reports, pairs and queries that its options draw.
+
+    Args:
+        folder: The run folder.
+        needs_scores: Whether the run must be finished and have scored pairs.
+
+    Raises:
+        ValueError: If the run draws no pairs, has scored none that are needed, or its corpus has changed.
+    """
+    saved = read_saved(folder, left_out=NOT_ENCODING)
     absent = [name for name in SECTIONS if name not in saved]
     if absent:
-        raise ValueError(
-            f"run={run.folder}: it has drawn no pairs (no section {absent[0]}): give a run of another task"
-        )
-
-
-def _check_has_pairs(run: Run, saved: DictConfig) -> None:
-    """Raises ValueError unless a run is finished and has scored pairs that ``prepare_corpus`` draws."""
-    check_has_queries(run, saved)
-    if not (run.folder / PREDICTIONS).is_file():
-        raise ValueError(f"run={run.folder} has scored no pairs: finish it, or give a run of task=duplicates")
+        raise ValueError(f"run={folder}: it has drawn no pairs (no section {absent[0]}): give a run of another task")
+    if needs_scores and not (folder / PREDICTIONS).is_file():
+        raise ValueError(f"run={folder} has scored no pairs: finish it, or give a run of task=duplicates")
+    corpus = read_corpus(saved.dataset)
+    check_corpus(folder, corpus)
+    return Run(folder), prepare_corpus(saved, corpus)
 
 
 def _reports(prepared: PreparedData) -> pd.DataFrame:
