@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytorch_lightning as pl
 from hydra.utils import instantiate
@@ -91,30 +91,18 @@ def trained(
     """
     with open_loggers(cfg, folder, "train") as configured, keyboard_interrupts():
         loggers = [*configured, *more_loggers]
-        shows_progress = cfg.trainer.get("enable_progress_bar", True) and not (console.quiet or is_quiet())
-        progress = [EpochProgressBar()] if shows_progress else []
-        steps = [] if loggers else steps_logger(callbacks, folder)
-        trainer: pl.Trainer = instantiate(
-            cfg.trainer,
-            logger=[*loggers, *steps],
-            callbacks=[
-                AtLeastOneBatch(),
-                FiniteValues(),
-                TerminationHandler(),
-                LastStepValidation(),
-                *callbacks,
-                *progress,
-            ],
+        trainer = make_trainer(
+            cfg,
+            folder,
+            console,
+            [LastStepValidation(), *callbacks],
+            bar=EpochProgressBar(),
+            logger=loggers or steps_logger(callbacks, folder),
             default_root_dir=folder,
             num_sanity_val_steps=0,  # the threshold would be chosen on a part of the pairs
-            use_distributed_sampler=False,  # the batch samplers share out batches themselves
-            enable_progress_bar=shows_progress,
         )
         for line in waiting_lines(trainer, sys.argv[1:], folder):
             print(line, flush=True)
-        save_whole(trainer)
-        if cfg.trainer.get("profiler"):
-            place_profile(trainer, folder)
         if cfg.ckpt_path:
             check_continues(Path(cfg.ckpt_path), system, corpus)
         if trainer.is_global_zero:
@@ -176,19 +164,16 @@ def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console:
     configured = configured_callbacks(cfg.callbacks, kept / "checkpoints")
     callbacks = [callback for callback in configured if not isinstance(callback, EarlyStopping)]
     with keyboard_interrupts():
-        trainer: pl.Trainer = instantiate(
-            cfg.trainer,
+        trainer = make_trainer(
+            cfg,
+            kept,
+            console,
+            [*callbacks, last],
             max_epochs=epochs,
             logger=steps_logger(callbacks, kept),
-            callbacks=[AtLeastOneBatch(), FiniteValues(), TerminationHandler(), *callbacks, last],
             default_root_dir=folder,
             limit_val_batches=0,
-            use_distributed_sampler=False,  # the batch samplers share out batches themselves
-            enable_progress_bar=cfg.trainer.get("enable_progress_bar", True) and not (console.quiet or is_quiet()),
         )
-        save_whole(trainer)
-        if cfg.trainer.get("profiler"):
-            place_profile(trainer, kept)
         with all_end_together(trainer):
             trainer.fit(setup.system, setup.data, ckpt_path=readable_checkpoint(kept))
             trainer.save_checkpoint(weights, weights_only=True)
@@ -200,12 +185,40 @@ def steps_logger(callbacks: Sequence[Callback], folder: Path) -> list[Logger]:
     return [CSVLogger(folder, name="", version="steps")] if needs_logger else []
 
 
-def place_profile(trainer: pl.Trainer, folder: Path) -> None:
-    """Lets a profiler write ``fit-profile.txt`` into a folder, unless its options name another place."""
-    # Without a folder and a name, Lightning's profilers write to its log, which is not shown.
-    profiler: Profiler = trainer.profiler  # type: ignore[attr-defined]
-    profiler.dirpath = profiler.dirpath or folder
-    profiler.filename = profiler.filename or "profile"
+def make_trainer(
+    cfg: DictConfig,
+    folder: Path,
+    console: Console,
+    callbacks: Sequence[Callback],
+    bar: Callback | None = None,
+    **options: Any,
+) -> pl.Trainer:
+    """The configured trainer, with the callbacks that every training has.
+
+    Args:
+        cfg: The composed configuration of ``conf/train.yaml``.
+        folder: Where a profiler writes ``fit-profile.txt``, unless its options name another place.
+        console: A quiet one shows no progress.
+        callbacks: Further callbacks.
+        bar: The progress bar; None for Lightning's own.
+        options: Further arguments of the trainer.
+    """
+    shows_progress = cfg.trainer.get("enable_progress_bar", True) and not (console.quiet or is_quiet())
+    bars = [bar] if bar is not None and shows_progress else []
+    trainer: pl.Trainer = instantiate(
+        cfg.trainer,
+        callbacks=[AtLeastOneBatch(), FiniteValues(), TerminationHandler(), *callbacks, *bars],
+        use_distributed_sampler=False,  # the batch samplers share out batches themselves
+        enable_progress_bar=shows_progress,
+        **options,
+    )
+    save_whole(trainer)
+    if cfg.trainer.get("profiler"):
+        # Without a folder and a name, Lightning's profilers write to its log, which is not shown.
+        profiler: Profiler = trainer.profiler  # type: ignore[attr-defined]
+        profiler.dirpath = profiler.dirpath or folder
+        profiler.filename = profiler.filename or "profile"
+    return trainer
 
 
 def check_last_training(callbacks: Sequence[Callback]) -> None:
