@@ -12,29 +12,20 @@ def main(cfg: DictConfig) -> None:
     """Downloads the files of a corpus, and prints where they are."""
     dataset = cfg.dataset
     if "rows" in dataset:
-        lines = _tables(dataset)
+        from gedbd.corpora.file_download import fetch_tables
+
+        rows = {dataset.file: dataset.rows.reports, "train.csv": dataset.rows.train, "test.csv": dataset.rows.test}
+        lines = fetch_tables(f"{dataset.base_url}/{dataset.folder}", Path(dataset.data_dir) / dataset.folder, rows)
     elif "file" in dataset:
-        lines = _archive(dataset)
+        from gedbd.corpora.file_download import fetch_file
+        from gedbd.corpora.readers.stackexchange.dump import check_archive
+
+        target = Path(dataset.data_dir) / dataset.folder / dataset.file
+        lines = [fetch_file(f"{dataset.base_url}/{dataset.file}", target, check_archive)]
     else:
         raise ValueError("this dataset has no public address; choose one that has, such as dataset=eclipse")
     for line in lines:
         print(line)
-
-
-def _archive(dataset: DictConfig) -> list[str]:
-    from gedbd.corpora.file_download import fetch_file
-    from gedbd.corpora.readers.stackexchange.dump import check_archive
-
-    target = Path(dataset.data_dir) / dataset.folder / dataset.file
-    return [fetch_file(f"{dataset.base_url}/{dataset.file}", target, check_archive)]
-
-
-def _tables(dataset: DictConfig) -> list[str]:
-    from gedbd.corpora.file_download import fetch_tables
-
-    rows = {dataset.file: dataset.rows.reports, "train.csv": dataset.rows.train, "test.csv": dataset.rows.test}
-    folder = Path(dataset.data_dir) / dataset.folder
-    return fetch_tables(f"{dataset.base_url}/{dataset.folder}", folder, rows)
 
 
 if __name__ == "__main__":

@@ -216,10 +216,11 @@ def training_callbacks(cfg: DictConfig, folder: Path, console: Console, compared
     # Lightning calls callbacks in this order, but all Checkpoint subclasses after the others. Early stopping reads what
     # the other ones log.
     configured = configured_callbacks(cfg.callbacks, folder_of_weights)
+    trial_id, _, storage = os.environ.get(TRIAL, "").partition("@")  # of a job that is a trial
     return [
         *sorted(configured, key=lambda callback: isinstance(callback, EarlyStopping)),
         table,
-        *pruning_callbacks(compared),
+        *([EpochPruning(int(trial_id), storage, compared)] if storage else []),
         best,
         checkpoint("last", save_on_train_epoch_end=True),
         EpochLine(table, cfg.monitor, console),
@@ -445,12 +446,6 @@ class EpochPruning(Checkpoint):
             return False
         trial.report(value, epoch)
         return trial.should_prune()
-
-
-def pruning_callbacks(metric: str) -> list[EpochPruning]:
-    """The pruning callback of a job that is a trial, by a metric of validation; an empty list for other jobs."""
-    trial_id, _, storage = os.environ.get(TRIAL, "").partition("@")
-    return [EpochPruning(int(trial_id), storage, metric)] if storage else []
 
 
 class EpochProgressBar(RichProgressBar):

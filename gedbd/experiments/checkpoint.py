@@ -193,11 +193,7 @@ class WholeCheckpointIO(TorchCheckpointIO):
     """
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None) -> None:
-        """Replaces a checkpoint.
-
-        Raises:
-            OSError: If the disk is full or fails; the previous checkpoint then still exists.
-        """
+        """Replaces a checkpoint. Raises OSError if the disk is full or fails; the previous one then still exists."""
         if storage_options is not None:
             raise TypeError("storage_options is not supported: checkpoints are local files")
         path = Path(path)

@@ -3,6 +3,7 @@
 import inspect
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hydra.utils import get_method, instantiate
 from omegaconf import DictConfig, OmegaConf
@@ -39,11 +40,8 @@ def read_corpus(dataset: DictConfig, cache_dir: str | None = None) -> Corpus:
         raise _is_history(dataset)
     export = Path(str(dataset.get("path"))).expanduser()
     if cache_dir is not None and dataset["_target_"] in OF_ONE_FILE and export.is_file():
-        options = OmegaConf.to_container(dataset, resolve=True)
-        assert isinstance(options, dict)
-        return cached_corpus(
-            partial(instantiate, dataset), {str(key): options[key] for key in options}, export, cache_dir
-        )
+        options: Any = OmegaConf.to_container(dataset, resolve=True)
+        return cached_corpus(partial(instantiate, dataset), options, export, cache_dir)
     corpus: Corpus | ChangeCorpus = instantiate(dataset)
     if isinstance(corpus, ChangeCorpus):
         raise _is_history(dataset)

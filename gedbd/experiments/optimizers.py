@@ -7,11 +7,10 @@ from torch import nn
 from torch.optim import Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-MakeScheduler = Callable[[Optimizer, Callable[[], int]], LambdaLR]
+# Builds an optimizer of pretrained and untrained parameters; ``conf/optimizer`` sets everything else.
 MakeOptimizer = Callable[[list[nn.Parameter], list[nn.Parameter]], Optimizer]
-
-
-"""Builds an optimizer of pretrained and untrained parameters; ``conf/optimizer`` sets everything else."""
+# Builds the scheduler of an optimizer; the second argument returns the number of steps of the whole run.
+MakeScheduler = Callable[[Optimizer, Callable[[], int]], LambdaLR]
 
 
 def adamw(
@@ -50,9 +49,6 @@ def adam(
         weight_decay: Weight of the penalty on squared weights.
     """
     return Adam([*pretrained, *untrained], lr=lr, eps=eps, weight_decay=weight_decay)
-
-
-"""Builds the scheduler of an optimizer; the second argument returns the number of steps of the whole run."""
 
 
 def constant(optimizer: Optimizer, total_steps: Callable[[], int], warmup_steps: int) -> LambdaLR:

@@ -90,7 +90,8 @@ def check_ranking(ranking: DictConfig) -> None:
     if unknown:
         raise ValueError(f"ranking.parts={list(ranking.parts)}: {unknown[0]} is unknown: choose {', '.join(PARTS)}")
     protocols = ranking.protocols
-    if not OmegaConf.is_dict(protocols) or not all(_is_finder(finder) for finder in protocols.values()):
+    finders = protocols.values() if OmegaConf.is_dict(protocols) else [None]
+    if not all(OmegaConf.is_dict(finder) and "_target_" in finder for finder in finders):
         raise ValueError(f"ranking.protocols={protocols} must name a _target_ for each protocol: choose protocol=...")
     top_k = list(ranking.top_k)
     if not top_k or top_k != sorted({k for k in top_k if isinstance(k, int) and k > 0}):
@@ -106,10 +107,6 @@ def ranks_later(finder: DictConfig) -> bool:
     found = get_method(finder["_target_"])
     # A finder is a class method of its ranking task, or a function.
     return bool(getattr(getattr(found, "__self__", found), "ranks_later", False))
-
-
-def _is_finder(finder: object) -> bool:
-    return isinstance(finder, DictConfig) and "_target_" in finder
 
 
 def ranking_queries(

@@ -12,7 +12,6 @@ from pytorch_lightning.loggers import Logger, WandbLogger
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 
-from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.urls import URL_OF, with_urls
 from gedbd.evaluation.conclusions import verdict_on_pairs, verdict_on_queries
 from gedbd.evaluation.display_names import display_name, with_display_names
@@ -77,9 +76,13 @@ def report(
     figures = result_figures(result, derived.predictions, folder / "metrics.csv", model)
     write_results(folder, result, derived, figures)
     show_results(console, result, derived)
-    record_results(folder, result, derived)
+    about = {"folder": folder, "corpus": result.corpus.name, "part": result.part}
+    record(**about, **derived.tables, leak=derived.audit)
     print_path(console, "predictions, tables and figures:", folder)
-    log_results(loggers, folder, derived, list(figures))
+    log_files(loggers, folder, derived.tables, figures)
+    for logger in loggers:
+        if isinstance(logger, WandbLogger):
+            logger.log_metrics({f"leak/{name}": value for name, value in derived.audit.items()})
     return derived.tables
 
 
@@ -140,12 +143,6 @@ def write_results(folder: Path, result: EvaluationResult, derived: ResultTables,
     write_parquet(folder / PREDICTIONS, derived.predictions[columns])
 
 
-def record_results(folder: Path, result: EvaluationResult, derived: ResultTables) -> None:
-    """Adds a result to the JSON document of the command: the tables of the CSV files, and the leak audit."""
-    about = {"folder": folder, "corpus": result.corpus.name, "part": result.part}
-    record(**about, **derived.tables, leak=derived.audit)
-
-
 def show_results(console: Console, result: EvaluationResult, derived: ResultTables) -> None:
     """Prints the tables of a result and its leak audit."""
     tables = derived.tables
@@ -167,14 +164,6 @@ def show_results(console: Console, result: EvaluationResult, derived: ResultTabl
     warning = leak_warning(derived.audit)
     if warning:
         print_line(console, warning, style="bold red")
-
-
-def log_results(loggers: list[Logger], folder: Path, derived: ResultTables, figures: list[str]) -> None:
-    """Logs figures, tables and the leak audit to Weights & Biases, if it is among the loggers."""
-    log_files(loggers, folder, derived.tables, figures)
-    for logger in loggers:
-        if isinstance(logger, WandbLogger):
-            logger.log_metrics({f"leak/{name}": value for name, value in derived.audit.items()})
 
 
 def show_verdict(console: Console, result: EvaluationResult, tables: dict[str, pd.DataFrame]) -> None:
@@ -212,14 +201,11 @@ def with_intervals(frame: pd.DataFrame, decimals: int = 2) -> pd.DataFrame:
 
 def _with_groups(result: EvaluationResult) -> pd.DataFrame:
     """Scored pairs with the prediction and the later report's duplicate group."""
+    ids = result.corpus.reports["id"].to_numpy(dtype=object)
     return result.predictions.assign(
         predicted=(result.predictions["score"] >= result.threshold).astype(int),
-        group=_ids(result.corpus)[result.corpus.group[result.predictions["later"]]],
+        group=ids[result.corpus.group[result.predictions["later"]]],
     )
-
-
-def _ids(corpus: Corpus) -> np.ndarray:
-    return corpus.reports["id"].to_numpy(dtype=object)
 
 
 def print_example_pairs(console: Console, examples: pd.DataFrame) -> None:
@@ -246,8 +232,8 @@ def print_example_pairs(console: Console, examples: pd.DataFrame) -> None:
 
 def write_rankings(folder: Path, result: EvaluationResult) -> None:
     """Writes ``queries.parquet``, TREC files of the rankings, and the words about each protocol."""
-    ids = result.corpus.reports["id"].to_numpy(dtype=object)
     document_ids = result.corpus.reports["id"]
+    ids = document_ids.to_numpy(dtype=object)
     frames = []
     (folder / "trec").mkdir(exist_ok=True)
     write_guide(folder / "trec")
@@ -268,10 +254,5 @@ def write_rankings(folder: Path, result: EvaluationResult) -> None:
             )
             frames.append(named)
     write_parquet(folder / "queries.parquet", pd.concat(frames, ignore_index=True))
-    _write_protocols(folder, result)
-
-
-def _write_protocols(folder: Path, result: EvaluationResult) -> None:
-    """Writes ``protocols.json``: what reports call each protocol, and what its queries were ranked against."""
     words = {name: {**asdict(task.words), "against": task.against} for name, task in result.queries.items()}
     write_text(folder / PROTOCOLS, json.dumps(words, indent=2) + "\n")
