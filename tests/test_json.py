@@ -3,7 +3,6 @@
 import json
 import sys
 from importlib.resources import files
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -85,6 +84,6 @@ def test_tables_of_a_sweep(told, small, tmp_path, same_rows):
     ["backtest", "baseline", "compare", "describe", "evaluate", "flow_graph", "judge", "locate_backtest", "train"],
 )
 def test_every_command_with_a_table_documents_its_fields(command):
-    (option,) = [one for one in read_command(Path(CONF_DIR), command).options if one.name == "json"]
+    (option,) = [one for one in read_command(command).options if one.name == "json"]
     assert option.value == "false"
     assert option.comment.startswith("print one JSON document to standard output")

@@ -45,7 +45,7 @@ def test_command_composes(command):
     options = positional_list(options, "paths") if name == "report" else options
     options = path_and_flags(options, "path", ("method", "line", "out")) if name == "flow-graph" else options
     if name in ("locate", "search"):
-        options = literal_text(options, "query", option_words(Path(CONF_DIR), name))
+        options = literal_text(options, "query", option_words(name))
     # Of a sweep's values the first one; "callbacks=[a,b]" is one value.
     plain = [option for option in options if option != "-m" and "interval(" not in option]
     single = [option if "=[" in option else option.split(",")[0] for option in plain]

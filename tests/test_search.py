@@ -29,7 +29,7 @@ sys.argv = ["search", "index=stored", "json=true", "crash when I paste"]
 runpy.run_module("gedbd.commands.search", run_name="__main__", alter_sys=True)
 print(*{name.partition(".")[0] for name in sys.modules})
 """
-NAMES = option_words(Path(CONF_DIR), "search")
+NAMES = option_words("search")
 
 
 @pytest.fixture(scope="module")

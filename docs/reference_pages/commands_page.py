@@ -6,7 +6,7 @@ from gedbd.__main__ import command_names, config_name, module_of
 from gedbd.configuration.help import UNREAD, read_command
 from reference_pages.docstrings import ROOT
 from reference_pages.markdown import code, code_block, paragraphs, prose, table
-from reference_pages.option_files import CONF, Option, all_options, option_files
+from reference_pages.option_files import Option, all_options, option_files
 from reference_pages.options_page import anchor, option_table
 
 INTRODUCTION = """
@@ -57,7 +57,7 @@ def purpose(command: str) -> str:
 
 def _command(name: str) -> list[str]:
     """The section of a command."""
-    command = read_command(CONF, config_name(name))
+    command = read_command(config_name(name))
     unread = UNREAD.get(config_name(name), set())
     lines = [f"## `gedbd {name}`", "", *paragraphs([command.about]), *code_block(command.examples)]
     lines += option_table([one for one in command_options(name) if one.name.partition(".")[0] not in unread])

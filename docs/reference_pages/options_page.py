@@ -7,7 +7,6 @@ from gedbd.configuration.help import NOT_CHOICES, read_command
 from reference_pages.groups import GROUPS
 from reference_pages.markdown import code, code_block, paragraphs, prose, table
 from reference_pages.option_files import (
-    CONF,
     Option,
     OptionFile,
     all_options,
@@ -76,7 +75,7 @@ def _defaults(group: str) -> list[str]:
 @cache
 def _groups_of(command: str) -> dict[str, str | None]:
     """The default choice of each group of a command."""
-    return read_command(CONF, command).groups
+    return read_command(command).groups
 
 
 def _about(file: OptionFile) -> str:

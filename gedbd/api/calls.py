@@ -35,7 +35,7 @@ def command_options(command: str, words: Sequence[str], cache_dir: str | Path | 
     Raises:
         ValueError: If an option is unknown, or its value does not fit.
     """
-    cfg = compose_options(CONF_DIR, command, words)
+    cfg = compose_options(command, words)
     if cache_dir is not None:
         cfg.cache_dir = str(cache_dir)
     return cfg

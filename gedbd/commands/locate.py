@@ -2,18 +2,16 @@
 
 import re
 from functools import partial
-from pathlib import Path
 
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.help import option_words
-from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.positional import literal_text
 from gedbd.io.console import open_console, print_line
 
 LIKE_AN_ID = re.compile(r"#?\d+|[A-Z][A-Z0-9_]+-\d+")
-NAMES = option_words(Path(CONF_DIR), "locate")
+NAMES = option_words("locate")
 
 
 @command("locate", partial(literal_text, option="query", names=NAMES))

@@ -84,14 +84,14 @@ def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[
             logging.getLogger(LOOKUP_LOGGER).setLevel(logging.CRITICAL)
             flags = set(takewhile(SEPARATOR.__ne__, sys.argv[1:]))
             if HELP_FLAGS & flags:
-                print_help(command_help(Path(CONF_DIR), config_name))
+                print_help(command_help(config_name))
                 return None
             if VERSION_FLAG in flags:
                 print(f"gedbd {__version__}")
                 return None
             with mistakes_in_one_line(status=USAGE_STATUS):
                 words, level = take_flags(sys.argv[1:])
-                names = option_words(Path(CONF_DIR), config_name)
+                names = option_words(config_name)
                 options = flags_anywhere(gnu_options(read_arguments(words), names))
                 check_flags(options)
                 check_config_flags(options, Path(CONF_DIR))
@@ -99,7 +99,7 @@ def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[
                 with mistakes_in_one_line(status=USAGE_STATUS), stage("check the options"):
                     # Hydra reads ``sys.argv`` itself, and Lightning starts further processes with it.
                     sys.argv[1:] = with_latest_run(config_name, options) if "run" in names else options
-                    checked = check_command_line(CONF_DIR, config_name, sys.argv[1:])
+                    checked = check_command_line(config_name, sys.argv[1:])
                 json = asks_json(sys.argv[1:])
                 if json and any(flag in sys.argv[1:] for flag in MULTIRUN_FLAGS):
                     # It is no option of a job: the same sweep goes on with it and without it.

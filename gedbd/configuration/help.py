@@ -11,6 +11,8 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
+from gedbd.configuration.locations import CONF_DIR
+
 WIDTH = 80
 NAME_WIDTH = 28
 CHOICE_WIDTH = 22
@@ -57,14 +59,9 @@ class CommandFile:
     options: list[Option] = field(default_factory=list)
 
 
-def command_help(conf: Path, name: str) -> str:
-    """The help text of a command, at most 80 columns wide.
-
-    Args:
-        conf: Folder of the configuration.
-        name: The command, such as ``train``.
-    """
-    command = read_command(conf, name)
+def command_help(name: str) -> str:
+    """The help text of a command, such as ``train``, at most 80 columns wide."""
+    command = read_command(name)
     unread = UNREAD.get(name, set())
     lines = [command.about, "", *(f"  {example}" for example in command.examples)]
     lines += ["", "Options, given as option=value, with their defaults; ??? means required:"]
@@ -75,7 +72,7 @@ def command_help(conf: Path, name: str) -> str:
     groups = []
     for group, default in command.groups.items():
         if group not in unread:
-            groups += _group_lines(conf, name, group, default)
+            groups += _group_lines(name, group, default)
     if groups:
         lines += ["", "Groups, given as group=choice; * marks the default:", *groups]
     lines += [
@@ -87,27 +84,27 @@ def command_help(conf: Path, name: str) -> str:
     return "\n".join(piece for line in lines for piece in _wrap(line))
 
 
-def option_words(conf: Path, name: str) -> set[str]:
+def option_words(name: str) -> set[str]:
     """The first parts of the names of a command's options, and its groups: ``dataset`` of ``dataset.path``."""
-    command = read_command(conf, name)
+    command = read_command(name)
     return {*command.groups, *(option.name.partition(".")[0] for option in command.options)}
 
 
-def first_example(conf: Path, name: str) -> str:
+def first_example(name: str) -> str:
     """The first example in a command's file; empty if there is none."""
-    return next(iter(read_command(conf, name).examples), "")
+    return next(iter(read_command(name).examples), "")
 
 
-def read_command(conf: Path, name: str) -> CommandFile:
-    """Reads a command's file and the files that its defaults include."""
-    path = conf / f"{name}.yaml"
+def read_command(name: str) -> CommandFile:
+    """Reads a command's file in ``conf/`` and the files that its defaults include."""
+    path = Path(CONF_DIR, f"{name}.yaml")
     command = CommandFile()
     content = OmegaConf.load(path)
     assert isinstance(content, DictConfig)
     for entry in content.defaults:
         if isinstance(entry, str):
             if entry != "_self_":
-                included = read_command(conf, entry)
+                included = read_command(entry)
                 command.groups |= included.groups
                 command.options += included.options
             continue
@@ -159,10 +156,10 @@ def options_of(lines: list[str], max_depth: int = MAX_DEPTH) -> list[Option]:
     return found
 
 
-def _group_lines(conf: Path, command: str, group: str, default: str | None) -> list[str]:
+def _group_lines(command: str, group: str, default: str | None) -> list[str]:
     """The choices of a group with the first sentence of their comments."""
     lines = []
-    for path in sorted((conf / group).glob("*.yaml")):
+    for path in sorted(Path(CONF_DIR, group).glob("*.yaml")):
         text = path.read_text(encoding="utf-8")
         if (group, path.stem) in NOT_CHOICES or not _serves(command, group, text):
             continue

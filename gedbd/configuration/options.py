@@ -20,6 +20,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf, flag_override
 
 from gedbd.configuration.errors import composition_line, os_error_line
 from gedbd.configuration.help import first_example
+from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.option_types import check_types, check_values, dotted_names, plain_options
 from gedbd.configuration.positional import SEARCHPATH, option_of
 from gedbd.configuration.resolvers import register_resolvers
@@ -45,14 +46,13 @@ class CheckedOptions(NamedTuple):
     composed: DictConfig | None
 
 
-def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]) -> CheckedOptions:
+def check_command_line(config_name: str, arguments: Sequence[str]) -> CheckedOptions:
     """Checks the options of a command.
 
     A command line with other flags than ``-m``, such as ``--cfg``, is not checked: Hydra handles it.
 
     Args:
-        conf_dir: Folder of the configuration.
-        config_name: File in it to start from, without its suffix.
+        config_name: File in ``conf/`` to start from, without its suffix.
         arguments: The command line.
 
     Raises:
@@ -63,7 +63,7 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
     flags = set(arguments) - set(words)
     if not flags <= PLAIN_FLAGS:
         return CheckedOptions([], None)
-    with initialize_config_dir(conf_dir, version_base="1.3"):
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
         first_job = next(_jobs(config_name, words))
         first = _compose(config_name, first_job)
         # Some experiments set the mode themselves.
@@ -71,8 +71,8 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
         for job in _jobs(config_name, words) if multirun else [words]:
             cfg = first if job == first_job else _compose(config_name, job)
             swept = (cfg.hydra.sweeper.get("params") or {}) if multirun else {}
-            _check_missing(cfg, Path(conf_dir), config_name, swept)
-            _check_job(cfg, conf_dir, config_name, job)
+            _check_missing(cfg, config_name, swept)
+            _check_job(cfg, config_name, job)
     if cfg.hydra.output_subdir is None:  # the command writes no run folder
         is_plain = not multirun and not any(word.lstrip("+~").startswith("hydra") for word in words)
         return CheckedOptions([], cfg if is_plain else None)
@@ -82,12 +82,11 @@ def check_command_line(conf_dir: str, config_name: str, arguments: Sequence[str]
     return CheckedOptions([] if multirun else [path for path in (folder, *folder.parents) if not path.exists()], None)
 
 
-def compose_options(conf_dir: str, config_name: str, words: Sequence[str]) -> DictConfig:
+def compose_options(config_name: str, words: Sequence[str]) -> DictConfig:
     """The checked options of a command that is called from Python, without Hydra's own.
 
     Args:
-        conf_dir: Folder of the configuration.
-        config_name: File in it to start from, without its suffix.
+        config_name: File in ``conf/`` to start from, without its suffix.
         words: Options, as on the command line.
 
     Raises:
@@ -95,10 +94,10 @@ def compose_options(conf_dir: str, config_name: str, words: Sequence[str]) -> Di
     """
     register_resolvers()
     job = list(words)
-    with initialize_config_dir(conf_dir, version_base="1.3"):
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
         cfg = _compose(config_name, job)
-        _check_missing(cfg, Path(conf_dir), config_name, ())
-        _check_job(cfg, conf_dir, config_name, job)
+        _check_missing(cfg, config_name, ())
+        _check_job(cfg, config_name, job)
     return without_hydra(cfg)
 
 
@@ -145,10 +144,9 @@ def delete_unused(folder: Path, above: Sequence[Path]) -> None:
 
 
 def _jobs(config_name: str, words: list[str]) -> Iterator[list[str]]:
-    """Options of single runs in which every value of a sweep occurs once.
+    """Options of single runs in which every value of a sweep occurs once, so that not every combination is composed.
 
-    ``a=1,2 b=3,4`` gives ``a=1 b=3``, ``a=2 b=3`` and ``a=1 b=4``: values are checked one by one, so that not every
-    combination has to be composed.
+    ``a=1,2 b=3,4`` gives ``a=1 b=3``, ``a=2 b=3`` and ``a=1 b=4``.
     """
     try:
         overrides = OverridesParser.create().parse_overrides(words)
@@ -201,34 +199,34 @@ def without_hydra(cfg: DictConfig) -> DictConfig:
     return cfg
 
 
-def _check_job(cfg: DictConfig, conf_dir: str, config_name: str, words: list[str]) -> None:
+def _check_job(cfg: DictConfig, config_name: str, words: list[str]) -> None:
     """Raises ValueError if an option of a single run is read by nothing, or has a value or a file that does not fit."""
-    choices = tuple(word for word in words if _is_choice(word, cfg.hydra.runtime.choices, Path(conf_dir)))
+    choices = tuple(word for word in words if _is_choice(word, cfg.hydra.runtime.choices))
     # Hydra adds an option or a group of any name with +, whether or not something reads it.
     if any(word.startswith("+") for word in words):
-        own = _defaults(conf_dir, config_name, tuple(word for word in choices if not word.startswith("+")))
+        own = _defaults(config_name, tuple(word for word in choices if not word.startswith("+")))
         added = {option_of(word).partition(".")[0] for word in words if word.startswith("+")}
         unused = sorted(name for name in added if name in cfg and name not in own)
         if unused:
             raise ValueError(f"+{unused[0]}: this command does not use the section {unused[0]}: leave it out")
     if len(choices) < len(words):
-        check_types(cfg, _defaults(conf_dir, config_name, choices))
+        check_types(cfg, _defaults(config_name, choices))
     check_values(cfg)
     _check_files(cfg)
 
 
 @lru_cache(maxsize=32)  # most jobs of a sweep choose the same files of groups
-def _defaults(conf_dir: str, config_name: str, choices: tuple[str, ...]) -> DictConfig:
-    """The options of a command, whose configuration is in a folder, with the choices of groups alone."""
+def _defaults(config_name: str, choices: tuple[str, ...]) -> DictConfig:
+    """The options of a command with the choices of groups alone."""
     return compose(config_name, list(choices))
 
 
-def _check_missing(cfg: DictConfig, conf: Path, config_name: str, swept: Container[str]) -> None:
+def _check_missing(cfg: DictConfig, config_name: str, swept: Container[str]) -> None:
     """Raises ValueError if an option that the command needs is missing."""
     replaced = REPLACED_BY_STORE if cfg.get("store") else ()
     for name, value in plain_options(cfg).items():
         if value == MISSING and name not in swept and name not in replaced:
-            raise ValueError(f"{name}= is required, for example: {first_example(conf, config_name)}")
+            raise ValueError(f"{name}= is required, for example: {first_example(config_name)}")
 
 
 def _check_files(cfg: DictConfig) -> None:
@@ -241,9 +239,9 @@ def _check_files(cfg: DictConfig) -> None:
         raise ValueError(f"ckpt_path={path}: no such file; give checkpoints/last.ckpt of a run folder")
 
 
-def _is_choice(word: str, choices: DictConfig, conf: Path) -> bool:
+def _is_choice(word: str, choices: DictConfig) -> bool:
     """Whether an option names a file of a group, such as ``encoder=tiny``, or where such files are searched."""
     key = option_of(word)
     # A list of choices, such as logger=[csv,wandb], is not among the choices that Hydra names.
-    is_group = key in choices or (conf / key).is_dir()
+    is_group = key in choices or Path(CONF_DIR, key).is_dir()
     return is_group or "@" in key or "/" in key or word.startswith(SEARCHPATH)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gedbd.configuration.help import option_words
-from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.positional import COMPLETION_FLAGS, gnu_options, option_of, quoted_text
 from gedbd.configuration.saved_options import PATHS
 from gedbd.io.files import cache_folder, read_object, write_text
@@ -34,7 +33,7 @@ def with_remembered_options(arguments: Sequence[str]) -> list[str]:
     Raises:
         ValueError: If the file is damaged or not from this user, and the command line does not name the project.
     """
-    words = gnu_options(arguments, option_words(Path(CONF_DIR), "sync"))
+    words = gnu_options(arguments, option_words("sync"))
     folders = [word.removeprefix(INDEX).strip("'\"") for word in words if word.startswith(INDEX)]
     if not folders or set(words) & set(COMPLETION_FLAGS):
         return words

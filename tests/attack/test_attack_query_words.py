@@ -4,7 +4,6 @@ import random
 import re
 import runpy
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +11,10 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 from refusals import refuses
 
-from gedbd.configuration.command import CONF_DIR
 from gedbd.configuration.help import option_words
 from gedbd.configuration.positional import literal_text
 
-NAMES = option_words(Path(CONF_DIR), "search")
+NAMES = option_words("search")
 PARSER = OverridesParser.create()
 HOSTILE = [
     "+hydra.callbacks.a={_target_:os.system,command:touch /tmp/taken}",

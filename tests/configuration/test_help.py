@@ -2,17 +2,13 @@
 
 import re
 import sys
-from pathlib import Path
 
 import pytest
 
 import gedbd.commands.search
 from gedbd.__main__ import command_names, config_name
 from gedbd.configuration.help import command_help, first_example
-from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.positional import positional_list, positional_options
-
-CONF = Path(CONF_DIR)
 
 
 def groups_of(text: str) -> dict[str, set[str]]:
@@ -28,12 +24,12 @@ def groups_of(text: str) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("command", command_names())
 def test_help_begins_with_a_purpose_and_an_example_and_fits_a_terminal(command):
-    text = command_help(CONF, config_name(command))
+    text = command_help(config_name(command))
     purpose, blank, example, *_ = re.sub(r"\.\n\n", ".\n\n", text).partition("\n\n")
     assert purpose.endswith(".")
     assert blank == "\n\n"
     assert example.startswith(f"  gedbd {command} ")
-    assert first_example(CONF, config_name(command)).startswith(f"gedbd {command} ")
+    assert first_example(config_name(command)).startswith(f"gedbd {command} ")
     assert max(map(len, text.splitlines())) <= 80
 
 
@@ -43,35 +39,35 @@ def test_help_offers_what_serves_the_command(capsys, monkeypatch):
     text = capsys.readouterr().out
     assert set(groups_of(text)) == {"backend"}
     assert "  query=null " in text
-    assert not groups_of(command_help(CONF, "compare"))
+    assert not groups_of(command_help("compare"))
 
 
 def test_help_hides_what_a_command_composes_but_does_not_read():
-    text = command_help(CONF, "backtest")
+    text = command_help("backtest")
     assert "protocol" not in groups_of(text)
     assert "ranking." not in text
-    assert {"eclipse", "firefox"} <= groups_of(command_help(CONF, "download"))["dataset"]
-    assert not {"csv", "demo", "github"} & groups_of(command_help(CONF, "download"))["dataset"]
+    assert {"eclipse", "firefox"} <= groups_of(command_help("download"))["dataset"]
+    assert not {"csv", "demo", "github"} & groups_of(command_help("download"))["dataset"]
 
 
 def test_help_tells_experiments_of_training_from_those_of_baselines():
-    train, baseline = (groups_of(command_help(CONF, name)) for name in ("train", "baseline"))
+    train, baseline = (groups_of(command_help(name)) for name in ("train", "baseline"))
     assert {"paper_text", "paper_code", "ours", "table5", "sensitivity", "sbert", "supcon_paper"} <= train["experiment"]
     assert baseline["experiment"] == {"cqa_retrieval", "leak", "ranking", "sbert_frozen", "sbert_frozen_screenshots"}
     assert "trainer" not in baseline
     assert {"eclipse", "demo", "github"} <= train["dataset"]
     assert not {"common", "titles"} & set(train["graph"])
-    assert "experiment" not in groups_of(command_help(CONF, "backtest"))
+    assert "experiment" not in groups_of(command_help("backtest"))
 
 
 def test_help_shows_comments_sections_and_plain_defaults():
-    text = command_help(CONF, "train")
+    text = command_help("train")
     assert "  compile=false                 torch.compile the encoder\n" in text
     assert "    adamw *               AdamW with two learning rates: one for pretrained" in text
     assert "  cache_dir=~/.cache/gedbd      cache of vectors" in text
     assert "  labels.*  " in text
     assert "    minilm *              all-MiniLM-L6-v2: small" in text
-    assert "  baselines.tfidf.*             cosine of TF-IDF vectors\n" in command_help(CONF, "baseline")
+    assert "  baselines.tfidf.*             cosine of TF-IDF vectors\n" in command_help("baseline")
 
 
 def test_positional_paths_become_an_option():
@@ -83,4 +79,4 @@ def test_positional_paths_become_an_option():
 
 
 def test_the_help_names_all_exports_of_jira_that_are_read():
-    assert "the XML or CSV export of a search" in " ".join(command_help(CONF, "index").split())
+    assert "the XML or CSV export of a search" in " ".join(command_help("index").split())

@@ -92,7 +92,7 @@ def test_all_commands_are_on_their_page():
     page = commands_page()
     for command in command_names():
         assert f"\n## `gedbd {command}`\n" in page
-        assert all(f"\n{example}\n" in page for example in read_command(CONF, config_name(command)).examples)
+        assert all(f"\n{example}\n" in page for example in read_command(config_name(command)).examples)
         assert command == "judge" or command_options(command)
 
 
