@@ -45,24 +45,16 @@ SYNONYMS = {
 def read_auto(
     name: str | None,
     path: str,
-    last_n: int | None = None,
-    image_dir: str | None = None,
-    url_template: str | None = None,
-    keep_template: bool | None = None,
     columns: Mapping[str, str | None] | None = None,
-    **of_tables: Any,
+    **further: Any,
 ) -> Corpus:
     """Read a file or folder in any format that gedbd knows; the first warning says which one it was taken for.
 
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
         path: The file or folder.
-        last_n: See ``ReportOptions``; likewise ``image_dir``, ``url_template`` and ``keep_template``.
-        image_dir: See there.
-        url_template: See there.
-        keep_template: See there.
         columns: Field to column of a CSV file, where it is not recognised.
-        of_tables: Further options of ``read_csv``; ``None`` takes those of the format.
+        further: ``ReportOptions``, and further options of ``read_csv``; ``None`` takes those of the format.
 
     Raises:
         ValueError: The format is not recognised, an option does not go with it, or the export is malformed.
@@ -70,15 +62,13 @@ def read_auto(
     place = locate(path) if path.startswith(IN_PACKAGE) else Path(path).expanduser()
     given = {field: column for field, column in (columns or {}).items() if column is not None}
     dataset, cfg = recognised(place, given)
-    asked = {key: value for key, value in of_tables.items() if value is not None}
+    asked = {key: value for key, value in further.items() if value is not None}
     unread = [*(f"columns.{field}" for field in given), *(option for option in asked if option not in cfg)]
     if unread and "columns" not in cfg:
         cure = "leave it out, or set dataset=csv" if kind_of(place) == "csv" else "leave it out"
         raise ValueError(f"dataset.{unread[0]}= is for CSV files; {place} is read as dataset={dataset}: {cure}")
     if given:
         cfg.columns.update(given)
-    shared = {"last_n": last_n, "image_dir": image_dir, "url_template": url_template, "keep_template": keep_template}
-    asked |= {key: value for key, value in shared.items() if value is not None}
     cfg.update({"name": name, "path": path} | asked)
     options: dict[str, Any] = dict(OmegaConf.to_container(cfg))  # type: ignore[arg-type]
     read: Callable[..., Corpus] = get_method(options.pop("_target_"))

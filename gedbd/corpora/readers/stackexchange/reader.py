@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -88,17 +89,7 @@ def read_stackexchange(
     return replace(corpus, documents=replace(corpus.documents, table=table))
 
 
-def read_published(
-    name: str,
-    data_dir: str,
-    folder: str,
-    file: str,
-    base_url: str,
-    last_n: int | None = None,
-    url_template: str | None = None,
-    post_history: bool = True,
-    code_blocks: bool = False,
-) -> Corpus:
+def read_published(name: str, data_dir: str, folder: str, file: str, base_url: str, **options: Any) -> Corpus:
     """Read the archive of a site that ``gedbd download`` has fetched, or the files of it in the same folder.
 
     Args:
@@ -107,10 +98,7 @@ def read_published(
         folder: Folder of this corpus.
         file: Name of the published archive.
         base_url: Public address of the folder with the archive.
-        last_n: See ``read_stackexchange``.
-        url_template: See ``read_stackexchange``.
-        post_history: See ``read_stackexchange``.
-        code_blocks: See ``read_stackexchange``.
+        options: Further options of ``read_stackexchange``.
 
     Raises:
         ValueError: A file is missing or malformed.
@@ -123,7 +111,7 @@ def read_published(
             f"{place / file}: no such file; fetch {shown_url(base_url)}/{file} with: "
             f"gedbd download dataset={name} data_dir={data_dir}"
         )
-    return read_stackexchange(name, str(place), last_n, url_template, post_history, code_blocks)
+    return read_stackexchange(name, str(place), **options)
 
 
 def _read_questions(dump: Dump, code_blocks: bool) -> tuple[Posts, tuple[str, ...]]:
