@@ -85,8 +85,7 @@ class TimeSplit(LaterPart):
                 f"split=time cuts the {len(documents)} reports of {documents.name} at rows {val} and {test}, which"
                 f" leaves a part empty: change split.val_from ({self.val_from}) or split.test_from ({self.test_from})"
             )
-        rows = np.arange(len(documents))
-        return ((rows >= val).astype(np.int8) + (rows >= test)).astype(np.int8)
+        return np.digitize(np.arange(len(documents)), [val, test]).astype(np.int8)
 
 
 def _row_of(documents: Documents, moment: float | str, option: str) -> int:
@@ -221,9 +220,8 @@ def _cut(count: int, val: float, test: float, rng: np.random.Generator) -> np.nd
     place = np.empty(count, dtype=np.int64)
     place[rng.permutation(count)] = np.arange(count)
     # With 10 items, val=0.2 and test=0.2: places 0 to 5 are training, 6 and 7 validation, 8 and 9 test.
-    val_from = round(count * (1 - val - test))
-    test_from = round(count * (1 - test))
-    return ((place >= val_from).astype(np.int8) + (place >= test_from)).astype(np.int8)
+    bounds = [round(count * (1 - val - test)), round(count * (1 - test))]
+    return np.digitize(place, bounds).astype(np.int8)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ HISTORY = {
     COLUMNS[field]: field for field in ("title", "description", "product", "os", "priority", "status", "resolution")
 }
 # Fields with several values, whose changes name the single value that was added or removed.
-SEVERAL = {"component": "component", "version": "version"}
+SEVERAL = ("component", "version")
 # Keys are upper case, also where the rest of a pattern ignores case: (?-i:...).
 KEY = re.compile(r"[A-Z][A-Z0-9_]*-\d+")
 REFERENCES = References(
@@ -158,6 +158,6 @@ def changes_of(histories: Iterable[Record]) -> Iterator[FieldChange]:
             if name in HISTORY:
                 yield FieldChange(when, HISTORY[name], before, after)
             elif name in SEVERAL:
-                yield FieldChange(when, SEVERAL[name], before, after, whole=False)
+                yield FieldChange(when, name, before, after, whole=False)
             elif name == "labels":  # which have no blanks
                 yield from list_changes(when, "labels", before.split(), after.split())
