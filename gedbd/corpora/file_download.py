@@ -197,9 +197,20 @@ def receive(response: requests.Response, part: Path, have: int) -> None:
     start = have if response.status_code == requests.codes.partial_content else 0
     length = response.headers.get("Content-Length", "")
     total = start + int(length) if LENGTH.fullmatch(length) else None
+    size = start
     try:
-        size = write_chunks(response, part, start, total)
-    except requests.RequestException:
+        check_size(response, total or 0)
+        check_space(part.parent, (total or start) - start)
+        with part.open("ab" if start else "wb") as out, byte_progress() as progress:
+            validator_file(part).write_text(validator_of(response))
+            task = progress.add_task(part.stem, total=total, completed=start)
+            for chunk in response.iter_content(CHUNK_BYTES):
+                size += len(chunk)
+                check_size(response, size)
+                check_space(part.parent, len(chunk))
+                out.write(chunk)
+                progress.advance(task, len(chunk))
+    except requests.RequestException:  # an OSError too, after which the bytes received so far stay
         raise
     except (ValueError, OSError):
         discard(part)
@@ -207,27 +218,6 @@ def receive(response: requests.Response, part: Path, have: int) -> None:
     if total is not None and size != total:
         url = shown_url(response.url)
         raise ValueError(f"{url}: received {size:,} of {total:,} bytes; run the same command to continue")
-
-
-def write_chunks(response: requests.Response, part: Path, start: int, total: int | None) -> int:
-    """Write the body of a response after the first ``start`` bytes, and return the size of the file.
-
-    Raises:
-        ValueError: The file is too large for the limit or the disk.
-    """
-    check_size(response, total or 0)
-    check_space(part.parent, (total or start) - start)
-    size = start
-    with part.open("ab" if start else "wb") as out, byte_progress() as progress:
-        validator_file(part).write_text(validator_of(response))
-        task = progress.add_task(part.stem, total=total, completed=start)
-        for chunk in response.iter_content(CHUNK_BYTES):
-            size += len(chunk)
-            check_size(response, size)
-            check_space(part.parent, len(chunk))
-            out.write(chunk)
-            progress.advance(task, len(chunk))
-    return size
 
 
 def check_size(response: requests.Response, size: int) -> None:
