@@ -99,17 +99,13 @@ def _reason(entry: TreeEntry, size: int | None, said: Mapping[str, str]) -> str:
         return {LINK_MODE: LINKS, SUBMODULE_MODE: SUBMODULES}.get(entry.mode, "of an unknown kind")
     if size is None:
         return MISSING
-    reason = _said(said) or _by_name(entry.path, said)
-    return reason or (LARGE if size > MAX_BYTES else "")
-
-
-def _said(said: Mapping[str, str]) -> str:
-    """What attributes leave a file out for; empty if nothing."""
     if said.get("linguist-vendored") in YES:
         return VENDORED
     if said.get("linguist-generated") in YES:
         return GENERATED
-    return BINARY if said.get("binary") in YES or said.get("diff") in NO else ""
+    if said.get("binary") in YES or said.get("diff") in NO:
+        return BINARY
+    return _by_name(entry.path, said) or (LARGE if size > MAX_BYTES else "")
 
 
 def _by_name(path: str, said: Mapping[str, str]) -> str:
