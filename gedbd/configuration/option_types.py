@@ -174,13 +174,12 @@ def check_values(cfg: DictConfig) -> None:
             problem = None if value is None or value == NO_LIMIT.get(key) else BOUNDS[key].problem(value)
             if problem:
                 raise ValueError(f"{key}={shown(value)} must be {problem}")
-        elif key in PATHS and not isinstance(_known(cfg, key), str | None):
-            may_be_list = key in SIDES and set(SIDES) <= set(cfg)
+        elif key in PATHS:
             paths = _known(cfg, key)
-            if may_be_list and isinstance(paths, ListConfig) and {type(path) for path in paths} == {str}:
+            is_list = isinstance(paths, ListConfig) and key in SIDES and set(SIDES) <= set(cfg)
+            if isinstance(paths, str | None) or (is_list and {type(path) for path in paths} == {str}):
                 continue
             value = shown(paths)
-            is_list = may_be_list and isinstance(paths, ListConfig)
             cure = ", or a list of paths" if is_list else f": write ./{value} if that is its name"
             raise ValueError(f"{key}={value} must be a path{cure}")
 

@@ -23,18 +23,8 @@ TRAINING_ONLY = ("callbacks", "logger")
 NOT_ENCODING = (*TRAINING_ONLY, "loss")
 NEEDED = ("dataset", "encoder", "split", "text")
 PATHS = (
-    *(
-        "cache_dir",
-        "captions",
-        "change_encoder",
-        "checkpoint",
-        "ckpt_path",
-        "data_dir",
-        "feedback",
-        "image_dir",
-        "val_checkpoint",
-    ),
-    *("path", "report_encoder", "run"),
+    *("cache_dir", "captions", "change_encoder", "checkpoint", "ckpt_path", "data_dir", "feedback", "image_dir"),
+    *("path", "report_encoder", "run", "val_checkpoint"),
 )
 
 

@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from gedbd.configuration.allowed_targets import keep_local
+from gedbd.configuration.errors import first_line
 from gedbd.configuration.saved_options import (
     CONFIG,
     NOT_ENCODING,
@@ -57,9 +58,7 @@ def readable_checkpoint(folder: Path) -> str | None:
         # mmap reads the structure of the archive, not the weights, which the checksum has covered.
         torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except (OSError, EOFError, RuntimeError, UnpicklingError, ValueError) as error:
-        print_line(
-            open_console(), f"{path} cannot be read, so this run starts over: {str(error).partition(chr(10))[0]}"
-        )
+        print_line(open_console(), f"{path} cannot be read, so this run starts over: {first_line(error)}")
         return None
     return str(path)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from gedbd.corpora.date_formats import find_format
 from gedbd.corpora.dates import ISO_FORMAT, OutOfRangeError, check_format, parse_date
+from gedbd.corpora.readers.csv_file import MAX_FIELD_CHARACTERS
 from gedbd.corpora.readers.export_pages import ExportPage, ExportRecord
 
 # Key of REST to the names of the column, in versions of Jira from 5 to the cloud, lower-cased.
@@ -50,11 +51,11 @@ def read_rows(page: ExportPage, date_format: str | None = None) -> Iterator[Expo
     Raises:
         ValueError: There is no column of keys, a row does not fit the header, or a date cannot be read.
     """
-    first = page.text.lstrip("\ufeff").partition("\n")[0]
-    separator = max(",;\t", key=first.count)
-    csv.field_size_limit(2**31 - 1)
+    text = page.text.lstrip("\ufeff")
+    separator = max(",;\t", key=text.partition("\n")[0].count)
+    csv.field_size_limit(MAX_FIELD_CHARACTERS)
     try:
-        rows = list(filter(None, csv.reader(StringIO(page.text.lstrip("\ufeff"), newline=""), delimiter=separator)))
+        rows = list(filter(None, csv.reader(StringIO(text, newline=""), delimiter=separator)))
     except (csv.Error, ValueError) as error:
         raise ValueError(f"{page.path}: not readable as CSV ({error}); export the issues again") from error
     if not rows:

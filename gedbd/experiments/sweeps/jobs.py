@@ -25,7 +25,7 @@ from hydra.utils import get_original_cwd
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from gedbd.configuration.command import Terminated, exit_status, sigterm_as_interrupt
-from gedbd.configuration.errors import error_line, written_places
+from gedbd.configuration.errors import error_line, first_line, written_places
 from gedbd.configuration.positional import quoted_text
 from gedbd.experiments.sweeps.job_status import (
     FAILED,
@@ -144,10 +144,7 @@ def _run_as_process(module: str, folder: Path, before: JobStatus) -> JobStatus:
 def _run_process(module: str, folder: Path, log: BinaryIO | None) -> int:
     """Runs the command of a job and returns its exit status; after Ctrl-C or SIGTERM, waits for its end.
 
-    Args:
-        module: The module of the command.
-        folder: The job's folder.
-        log: Where its output goes; None for that of this process.
+    Its output goes to ``log``; None for that of this process.
     """
     hydra = HydraConfig.get()
     command = [sys.executable, "-m", module, f"--config-name={hydra.job.config_name}"]
@@ -198,7 +195,7 @@ def _record(task: Task, cfg: DictConfig, folder: Path) -> float:
             traceback.print_exc()
             places = {"hydra.sweep.dir": folder.parent} | written_places(cfg, run_folder=None)
             # In one line, also where the error is not of a kind that the user can correct.
-            reason = error_line(error, places) or f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            reason = error_line(error, places) or f"{type(error).__name__}: {first_line(error)}"
             status = replace(running, state=FAILED, reason=reason)
         except BaseException:
             write_status(folder, replace(running, state=INTERRUPTED))

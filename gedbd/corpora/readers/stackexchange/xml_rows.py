@@ -46,12 +46,7 @@ def read_rows(path: Path, root: str, limit: UnpackLimit) -> Generator[Attributes
 
 
 class _Rows:
-    """Parses a file chunk by chunk.
-
-    Args:
-        path: The file, for messages.
-        root: Name of the outermost element.
-    """
+    """Parses a file chunk by chunk; ``root`` is the name of its outermost element."""
 
     def __init__(self, path: Path, root: str) -> None:
         self._path = path
