@@ -91,7 +91,7 @@ def check_ranking(ranking: DictConfig) -> None:
         raise ValueError(f"ranking.parts={list(ranking.parts)}: {unknown[0]} is unknown: choose {', '.join(PARTS)}")
     protocols = ranking.protocols
     finders = protocols.values() if OmegaConf.is_dict(protocols) else [None]
-    if not all(OmegaConf.is_dict(finder) and "_target_" in finder for finder in finders):
+    if not all(isinstance(finder, DictConfig) and "_target_" in finder for finder in finders):
         raise ValueError(f"ranking.protocols={protocols} must name a _target_ for each protocol: choose protocol=...")
     top_k = list(ranking.top_k)
     if not top_k or top_k != sorted({k for k in top_k if isinstance(k, int) and k > 0}):
