@@ -29,7 +29,7 @@ from gedbd.corpora.readers.jira_xml import parse_safely, said
 from gedbd.corpora.readers.json_values import Record, text
 from gedbd.corpora.readers.localization import read_reports
 from gedbd.corpora.repository.patch import FILE_HEADER, parse_patch
-from gedbd.io.files import corpus_name
+from gedbd.io.files import corpus_name, locate
 from gedbd.io.unpacking import UnpackLimit
 
 KINDS = ("xml", "csv", "txt", "tsv", "json", "jsonl")  # of the file in a zip archive
@@ -93,9 +93,7 @@ def read_bug_localization(path: str, name: str | None = None) -> FixedReports:
     Raises:
         ValueError: The file has none of the formats, is damaged, or has a wrong row; names file and row.
     """
-    file = Path(path).expanduser()
-    if not file.is_file():
-        raise ValueError(f"{file}: no such file; set dataset.path= to an existing one")
+    file = locate(path)
     published, told = _published(file)
     reports: dict[str, PublishedReport] = {}
     for report in published:

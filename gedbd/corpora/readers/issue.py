@@ -45,7 +45,7 @@ class FieldChange(NamedTuple):
 
     Attributes:
         when: UTC.
-        field: As in ``gedbd.corpora.fields.FIELDS``.
+        field: Its name in the table of documents.
         before: The removed value, empty for none.
         after: The added value, empty for none.
         whole: Whether the field has a single value, which was replaced; else one of several was removed or added.

@@ -89,8 +89,9 @@ def read_tracker(
     warnings += (*dropped, *date_warnings, *remark_warnings(issues))
     links = links_of(issues.values())
     if as_created:
-        warnings += tuple(history_warnings(issues, tracker))
-        issues = {row: reset_to_creation(issue) for row, issue in issues.items()}
+        created = {row: reset_to_creation(issue) for row, issue in issues.items()}
+        warnings += tuple(history_warnings(issues, created, tracker))
+        issues = created
     title = name or corpus_name(place)
     folder = place if place.is_dir() else place.parent
     return build_corpus(
@@ -194,7 +195,7 @@ def remark_warnings(issues: Mapping[int, Issue]) -> list[str]:
     return [f"issues {remark}: {count:,} (first: {first[remark]})" for remark, count in counts.items()]
 
 
-def history_warnings(issues: Mapping[int, Issue], tracker: str) -> list[str]:
+def history_warnings(issues: Mapping[int, Issue], created: Mapping[int, Issue], tracker: str) -> list[str]:
     """Warnings that count the issues that were reset to their creation, and those without a history."""
     without = sum(issue.changes is None for issue in issues.values())
     if without == len(issues):
@@ -202,7 +203,7 @@ def history_warnings(issues: Mapping[int, Issue], tracker: str) -> list[str]:
         if tracker == "github":
             advice = f" (gh cannot export it; {advice[2:]}"
         return [f"the export has no history, so titles and fields are those at export time{advice}"]
-    changed = sum(reset_to_creation(issue).values != issue.values for issue in issues.values())
+    changed = sum(created[row].values != issue.values for row, issue in issues.items())
     warnings = [f"issues with title or fields reset to those at creation: {changed:,}"]
     return warnings + ([f"issues without a history: {without:,}, used as exported"] if without else [])
 
