@@ -187,6 +187,7 @@ def check(option):
         ("seed=${oc.env:NO_SEED}", r"seed=\$\{oc.env:NO_SEED\}: KeyError"),
         ("seed=${pairs.seed}", "Recursive interpolation"),
         ("index=3", "index=3 must be a path: write ./3 if that is its name"),
+        ("against=3", "against=3 must be a path: write ./3 if that is its name"),
         ("run=[a]", r"run=\['a'\] must be a path"),
     ],
 )

@@ -9,6 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from gedbd.api.calls import choices, command_options, plain_errors
 from gedbd.configuration.option_types import check_values
+from gedbd.configuration.positional import quoted_text
 from gedbd.corpora.corpus import Corpus, keep_last
 
 if TYPE_CHECKING:
@@ -103,9 +104,7 @@ def _path_word(name: str, source: str) -> list[str]:
         return []
     if not Path(source).expanduser().exists():
         raise ValueError(f"{source}: no such file or folder")
-    # In quotes, as a path may hold what Hydra takes for syntax.
-    quoted = source.replace("\\", "\\\\").replace("'", "\\'")
-    return [f"dataset.path='{quoted}'"]
+    return [f"dataset.path={quoted_text(source)}"]
 
 
 def _format_of(source: str, columns: Mapping[str, str | None]) -> tuple[str, dict[str, str | None]]:

@@ -114,6 +114,7 @@ NULLABLE = (
 FRACTIONAL = ("*timeout_s", "max_wait_s", "max_megabytes", "max_megapixels", "trainer.limit_*", "graph.rule.power")
 ANY_TYPE = ("split.*_from", "trainer.devices")
 PATHS = (
+    "against",
     "ckpt_path",
     "dataset.fixes",
     "dataset.path",
@@ -124,7 +125,9 @@ PATHS = (
     "pairs.feedback",
     "path",
     "run",
+    "second",
     "text.captions",
+    "verdicts",
 )
 
 SIDES = ("run", "against")  # of a comparison: each may be a list of paths

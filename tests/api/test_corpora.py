@@ -38,8 +38,8 @@ def test_the_format_is_that_of_the_command(file):
 
 def test_a_format_may_inherit_the_options_of_another(tmp_path, monkeypatch):
     conf = shutil.copytree(CONF_DIR, tmp_path / "conf")
-    monkeypatch.setattr("gedbd.api.calls.CONF_DIR", str(conf))
-    monkeypatch.setattr("gedbd.corpora.readers.auto.CONF_DIR", str(conf))
+    for module in ("api.calls", "configuration.options", "corpora.readers.auto"):
+        monkeypatch.setattr(f"gedbd.{module}.CONF_DIR", str(conf))
     columns = {"id": "Nr", "title": "Titel", "description": "Text", "created_at": "Datum", "duplicate": "Doppelt"}
     OmegaConf.save({"defaults": ["csv"], "columns": columns}, conf / "dataset" / "meldungen.yaml")
     file = tmp_path / "m.csv"
