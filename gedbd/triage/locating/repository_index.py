@@ -125,10 +125,10 @@ SNAPSHOT = "index.npz"
 CHECKPOINT = "unfinished.npz"
 LOCK = "index.lock"
 NO_SHARED_WORD = "no commit shares a word with the report, so the order means little"
-OTHER_HISTORY = "none of the reports that the ranker learnt from refers to a commit of this repository: it was"
-
-
-" trained on another one"
+OTHER_HISTORY = (
+    "none of the reports that the ranker learnt from refers to a commit of this repository: it was trained on another"
+    " one"
+)
 
 
 class Update(NamedTuple):
