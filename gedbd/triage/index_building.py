@@ -40,6 +40,7 @@ from gedbd.triage.storage.stored_model import (
     check_model,
     encoder_folder,
     fitted,
+    load_encoder,
     model_key,
     query_encoder,
     with_stored_boilerplate,
@@ -196,7 +197,7 @@ def _update_store(store: ReportStore, corpus: Corpus, index_model: IndexModel, r
     silence_library_logs()
     model = _build_model(plain, index_model.matching, index_model.weights, corpus, store)
     given = index_model.given
-    load = cache(partial(_load_encoder, settings, model))
+    load = cache(partial(load_encoder, settings, model.weights, cache_dir=settings.cache_dir))
     encode = _corpus_encoder(load if given is None else lambda: given, settings.text, model, store.path)
     changes = synchronise(store, corpus, model, encode)
     if given is None:  # searches find it converted
@@ -230,15 +231,6 @@ def _build_model(
     if cleaning.get("boilerplate", "keep") != "keep":
         lines = shared_lines(list(corpus.reports["description"]))
     return Model(about | {"boilerplate": json.dumps(sorted(lines))}, state)
-
-
-def _load_encoder(settings: DictConfig, model: Model) -> "LoadedEncoder":
-    """The encoder of an index with its weights."""
-    backend = instantiate(settings.backend)
-    encoder: LoadedEncoder = instantiate(settings.encoder, backend=backend, cache_dir=settings.cache_dir)
-    if model.weights:
-        encoder.load_weights(io.BytesIO(model.weights))
-    return encoder
 
 
 def _corpus_encoder(

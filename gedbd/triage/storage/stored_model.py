@@ -120,11 +120,6 @@ def load_model(
         _check_backend(settings.backend, backend)
         settings.backend = backend
     settings.cache_dir = cache_dir
-    if given is not None:
-        if not is_given(settings.encoder):
-            raise ValueError(f"{source} sets the encoder: leave encoder= out")
-        given.check(settings.encoder, source)
-        return _report_encoder(given, settings, about, store.path), matching
 
     def load() -> "LoadedEncoder":
         if find_spec("torch") is None:
@@ -133,16 +128,33 @@ def load_model(
                 " gedbd with all its packages, or search the index once where it was built"
             )
         silence_library_logs()
-        encoder: LoadedEncoder = instantiate(settings.encoder, backend=instantiate(settings.backend))
-        if weights:
-            encoder.load_weights(io.BytesIO(weights))
-        return encoder
+        return load_encoder(settings, weights)
 
-    folder = encoder_folder(store, cache_dir)
-    if is_given(settings.encoder):
-        return _report_encoder(load(), settings, about, store.path), matching
-    encoder = query_encoder(settings.backend, folder, about["model"], load, read_only)
-    return _report_encoder(encoder, settings, about, store.path), matching
+    encoder: LoadedEncoder | QueryEncoder | GivenEncoder
+    if given is not None:
+        if not is_given(settings.encoder):
+            raise ValueError(f"{source} sets the encoder: leave encoder= out")
+        given.check(settings.encoder, source)
+        encoder = given
+    elif is_given(settings.encoder):
+        encoder = load()
+    else:
+        folder = encoder_folder(store, cache_dir)
+        encoder = query_encoder(settings.backend, folder, about["model"], load, read_only)
+    text = with_stored_boilerplate(instantiate(settings.text), about, store.path)
+    if isinstance(text, FieldTemplate):
+        text.captions = None  # the images of a new report have no captions yet
+    encoder.calibration = fitted(store.path, about, "calibration") if encoder.backend.calibrated else None
+    encoder.prepare()  # what the backend refuses is reported when the index is opened, not with the first query
+    return ReportEncoder(encoder, text), matching
+
+
+def load_encoder(settings: DictConfig, weights: bytes, **options: Any) -> "LoadedEncoder":
+    """The encoder of some settings with the weights that ``torch.save`` wrote, if there are any."""
+    encoder: LoadedEncoder = instantiate(settings.encoder, backend=instantiate(settings.backend), **options)
+    if weights:
+        encoder.load_weights(io.BytesIO(weights))
+    return encoder
 
 
 def encoder_folder(store: ReportStore, cache_dir: str) -> Path:
@@ -173,17 +185,6 @@ def query_encoder(
     encoder = load()
     encoder.model.eval()
     return encoder
-
-
-def _report_encoder(
-    encoder: "LoadedEncoder | QueryEncoder | GivenEncoder", settings: Any, about: dict[str, str], path: Path | str
-) -> ReportEncoder:
-    text = with_stored_boilerplate(instantiate(settings.text), about, path)
-    if isinstance(text, FieldTemplate):
-        text.captions = None  # the images of a new report have no captions yet
-    encoder.calibration = fitted(path, about, "calibration") if encoder.backend.calibrated else None
-    encoder.prepare()  # what the backend refuses is reported when the index is opened, not with the first query
-    return ReportEncoder(encoder, text)
 
 
 def _check_backend(stored: DictConfig, asked: DictConfig) -> None:
