@@ -29,7 +29,7 @@ from gedbd.triage.shared_store.stored_terms import (
     term_list,
 )
 from gedbd.triage.storage.report_store import forget_in
-from gedbd.triage.storage.rows import TERM_COLUMNS, Version, report_from_values, written_date
+from gedbd.triage.storage.rows import TERM_COLUMNS, Version, report_from_values, report_values, written_date
 
 MIN_NEAREST = 100_000  # reports from which on vectors get an index; comparing fewer with a query takes 50 ms
 MAX_NEAREST_DIM = 4000  # of pgvector's indexes
@@ -268,19 +268,14 @@ class PostgresStore:
         lists = {kind: list(map(term_list, texts[kind])) for kind in TERM_KINDS}
         lengths = {kind: list(map(len, texts[kind])) for kind in TERM_KINDS}
         own_lengths = list(zip(*lengths.values(), strict=True))
-        rows = zip(
-            *(keys, map(_fields, reports), zip(*(days_of(table[name]).tolist() for name in DATES), strict=True)),
-            *(own_lengths, zip(*lists.values(), strict=True)),
-            strict=True,
+        days = zip(*(map(_or_none, days_of(table[name]).tolist()) for name in DATES), strict=True)
+        rows = (
+            (key, *report_values(report), key, plain_component(report.component), *own_days, list(sizes), *own_lists)
+            for key, report, own_days, sizes, own_lists in zip(
+                keys, reports, days, own_lengths, zip(*lists.values(), strict=True), strict=True
+            )
         )
-        self.server.copy(
-            "reports",
-            REPORT_TYPES,
-            (
-                (key, *fields, key, plain_component(fields[COMPONENT]), *map(_or_none, days), list(sizes), *texts)
-                for key, fields, days, sizes, texts in rows
-            ),
-        )
+        self.server.copy("reports", REPORT_TYPES, rows)
         head = np.array((matrix.shape[1], 0), dtype=VECTOR_HEAD).tobytes()
         sent = (head + vector.tobytes() for vector in matrix.astype(">f4"))
         self.server.copy("vectors", ("int4", "bytea"), zip(keys, sent, strict=True))
@@ -411,16 +406,6 @@ class PostgresStore:
                 changed[key] = group
         update = "UPDATE reports SET grp = new.grp FROM unnest(%s::int[], %s::int[]) AS new (key, grp)"
         self.server.query(f"{update} WHERE reports.key = new.key", list(changed), list(changed.values()))
-
-
-COMPONENT = FIELDS.index("component")
-
-
-def _fields(report: Report) -> list[Any]:
-    """The fields of a report in order, and its content hash."""
-    values = {name: getattr(report, name) for name in FIELDS}
-    plain = [written_date(value) if name in DATES else value for name, value in values.items()]
-    return [*plain, report.content_hash]
 
 
 def _or_none(day: float) -> float | None:

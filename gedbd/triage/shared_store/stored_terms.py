@@ -23,6 +23,10 @@ MOST = np.iinfo(np.uint16).max
 class HashedVocabulary(Vocabulary):
     """Numbers of terms that are hashes: all words have one. It names the terms that it has numbered."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._named: dict[int, str] = {}
+
     def __getitem__(self, number: int) -> str:
         return self._named[number]
 
@@ -31,10 +35,6 @@ class HashedVocabulary(Vocabulary):
         if not learn:
             self._named |= {_hashed(word): word for text in texts for word in text}
         return [np.fromiter(map(_hashed, text), dtype=np.int64, count=len(text)) for text in texts]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._named: dict[int, str] = {}
 
 
 @lru_cache(maxsize=1 << 18)

@@ -29,7 +29,7 @@ from gedbd.triage.storage.rows import (
     damaged,
     not_an_index,
     report_from_values,
-    row_values,
+    report_values,
     written_date,
 )
 
@@ -189,7 +189,10 @@ class IndexStore(SqliteFile):
         self.write_all(
             f"INSERT INTO reports ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
             f" ON CONFLICT (issue_id) DO UPDATE SET {update}",
-            (row_values(one) for one in reports),
+            (
+                [*report_values(one.report), one.vector.tobytes(), *map(np.ndarray.tobytes, one.terms)]
+                for one in reports
+            ),
         )
 
     def write_reports(self, reports: Sequence[Report], vectors: Sequence[np.ndarray]) -> None:

@@ -78,13 +78,11 @@ class FeatureRow(NamedTuple):
     errors: bytes
 
 
-def row_values(one: StoredReport) -> list[object]:
-    """The values of a row: the fields of a report in order, its content hash, and its features."""
-    report = one.report
+def report_values(report: Report) -> list[object]:
+    """The fields of a report in order, and its content hash, as they are written."""
     fields = {name: getattr(report, name) for name in FIELDS}
     fields |= {name: written_date(fields[name]) for name in DATES}
-    features = [part.tobytes() for part in (one.vector, *one.terms)]
-    return [*fields.values(), report.content_hash, *features]
+    return [*fields.values(), report.content_hash]
 
 
 def report_from_values(values: tuple[Any, ...]) -> Report:
