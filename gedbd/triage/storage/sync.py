@@ -89,14 +89,22 @@ def synchronise(store: ReportStore, corpus: Corpus, model: Model, encode: Encode
     """
     before = Contents.of(store)
     is_new_model = before.model != _identity(model.about)
-    reports = _reports_by_id(corpus)
+    reports = {one.issue_id: one for one in map(report_from_row, corpus.reports.itertuples(index=False))}
     known = {} if is_new_model else before.reports
+    hashes = {one: version.content for one, version in known.items()}
+    fresh = [one for one, report in reports.items() if hashes.get(one) != report.content_hash]
     vectors = EncodedReports(encode)
-    fresh = _encode_fresh(corpus, reports, known, vectors)  # takes long: before the store is locked
+    # Takes long: before the store is locked.
+    vectors.add([reports[one] for one in fresh], corpus.reports[corpus.reports["id"].isin(set(fresh))])
     if is_new_model:
         _encode_later(store, before, vectors, MAX_ROUNDS)
     with store.transaction():
-        kept = _changed(before, _contents_of_same_model(store, before))
+        now = Contents.of(store)
+        if now.model != before.model:
+            raise ValueError(
+                f"another process replaced the model of {store.path} in the meantime: run this command again"
+            )
+        kept = _changed(before, now)
         later = _encode_later(store, before, vectors, 1) if is_new_model else {}
         own = [one for one in fresh if one not in kept or one in later]  # in the order of the corpus
         written = {one: later.get(one, reports[one]) for one in own} | later
@@ -107,7 +115,10 @@ def synchronise(store: ReportStore, corpus: Corpus, model: Model, encode: Encode
         store.delete(gone)
         store.write_reports(list(written.values()), [vectors[report] for report in written.values()])
         store.write_not_encoded(rewritten)
-        _write_corpus(store, corpus)
+        template = json.dumps(corpus.documents.template)
+        store.write_about({"url_template": corpus.url_template or "", "template": template})
+        store.clear_links(EXPORT)
+        store.write_links(_links(corpus))
     own_ids = written.keys() - later.keys()
     added = len(own_ids - known.keys())
     updated = len(own_ids & known.keys()) + len(rewritten)
@@ -119,7 +130,7 @@ def _identity(about: dict[str, str]) -> tuple[str | None, ...]:
 
 
 class EncodedReports:
-    """EncodedReports of reports by their content hash; each is computed once.
+    """Vectors of reports by their content hash; each is computed once.
 
     Args:
         encode: See ``synchronise``.
@@ -152,28 +163,6 @@ class EncodedReports:
         return self._vectors[report.content_hash]
 
 
-def _contents_of_same_model(store: ReportStore, before: Contents) -> Contents:
-    now = Contents.of(store)
-    if now.model != before.model:
-        raise ValueError(f"another process replaced the model of {store.path} in the meantime: run this command again")
-    return now
-
-
-def _encode_fresh(
-    corpus: Corpus, reports: dict[str, Report], known: dict[str, Version], vectors: EncodedReports
-) -> list[str]:
-    """Encodes the reports of a corpus whose content is new; returns their ids."""
-    hashes = {one: version.content for one, version in known.items()}
-    fresh = [one for one, report in reports.items() if hashes.get(one) != report.content_hash]
-    vectors.add([reports[one] for one in fresh], corpus.reports[corpus.reports["id"].isin(set(fresh))])
-    return fresh
-
-
-def _reports_by_id(corpus: Corpus) -> dict[str, Report]:
-    reports = map(report_from_row, corpus.reports.itertuples(index=False))
-    return {report.issue_id: report for report in reports}
-
-
 def _changed(before: Contents, now: Contents) -> set[str]:
     """Ids of reports that other processes have added, changed or deleted."""
     either = before.reports.keys() | now.reports.keys()
@@ -198,14 +187,6 @@ def _changed_besides(reports: dict[str, Report], before: Contents, others: Set[s
     """Stored reports that have another address or date of resolution now; these are not encoded, so vectors stay."""
     stored = before.reports.keys() & reports.keys() - others
     return [reports[one] for one in stored if not before.reports[one].has_rest_of(reports[one])]
-
-
-def _write_corpus(store: ReportStore, corpus: Corpus) -> None:
-    """Writes the links and the templates of a corpus; links from other sources stay."""
-    template = json.dumps(corpus.documents.template)
-    store.write_about({"url_template": corpus.url_template or "", "template": template})
-    store.clear_links(EXPORT)
-    store.write_links(_links(corpus))
 
 
 def _links(corpus: Corpus) -> list[tuple[str, str, str]]:
