@@ -18,7 +18,7 @@ from gedbd.sampling.feedback_labels import FEEDBACK_FILE, feedback_table
 from gedbd.triage.clustering.complete_link import complete_link
 from gedbd.triage.clustering.likely_pairs import LikelyPairs, find_likely_pairs
 from gedbd.triage.report_state import state_of
-from gedbd.triage.storage.in_memory import StoredLinks, features_of, find_known_groups
+from gedbd.triage.storage.in_memory import features_of, find_known_groups
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.string_table import Ids
@@ -120,8 +120,11 @@ def read_backlog(folder: Path) -> Backlog:
         links = store.links()
         facts = _facts_of(store, ids)
     accepted, rejected = _verdicts(folder)
+    links += [(one, other, "feedback") for one, other in accepted]
+    rows_of_ids = Ids()
+    rows_of_ids.add(ids)
     # Reports that are deleted from the index still connect others.
-    group = _groups(links, accepted, ids)
+    group = find_known_groups(links, rows_of_ids).group
     row_of = {one: row for row, one in enumerate(ids)}
     known = [(row_of[one], row_of[other]) for one, other in rejected if one in row_of and other in row_of]
     apart = {(int(min(group[[*pair]])), int(max(group[[*pair]]))) for pair in known}
@@ -157,13 +160,6 @@ def _verdicts(folder: Path) -> tuple[list[tuple[str, str]], list[tuple[str, str]
     return found[0], found[1]
 
 
-def _groups(links: StoredLinks, accepted: Sequence[tuple[str, str]], ids: list[str]) -> np.ndarray:
-    """``(N,)`` the lowest row of the reports that links and accepted pairs connect."""
-    rows = Ids()
-    rows.add(ids)
-    return find_known_groups([*links, *((one, other, "feedback") for one, other in accepted)], rows).group
-
-
 @stage("find the clusters")
 def find_clusters(backlog: Backlog, threshold: float) -> Clusters:
     """Clusters of open reports, every two of which are a pair with at least this probability.
@@ -179,8 +175,7 @@ def find_clusters(backlog: Backlog, threshold: float) -> Clusters:
     likely = [pair for pair, value in probability.items() if value > 0]
     closest = sorted(likely, key=lambda pair: (-probability[pair], pair))[:NUM_CLOSEST]
     members = _open_members(backlog)
-    two = tuple(_cluster([members[number] for number in pair], pair, probability) for pair in closest)
-    return clusters._replace(closest=two)
+    return clusters._replace(closest=tuple(_cluster(members, pair, probability) for pair in closest))
 
 
 def cluster_pairs(backlog: Backlog, pairs: LikelyPairs) -> Clusters:
@@ -188,7 +183,7 @@ def cluster_pairs(backlog: Backlog, pairs: LikelyPairs) -> Clusters:
     probability, num_closed, num_rejected = _open_pairs(backlog, pairs)
     clusters = complete_link(list(probability), list(probability.values()))
     members = _open_members(backlog)
-    found = [_cluster([members[number] for number in one], one, probability) for one in clusters]
+    found = [_cluster(members, one, probability) for one in clusters]
     found.sort(key=lambda one: (-one.size, -one.lowest, one.rows))
     together = sum(len(one) * (len(one) - 1) // 2 for one in clusters)
     return Clusters(found, num_closed, num_rejected, len(probability) - together)
@@ -221,12 +216,11 @@ def _open_members(backlog: Backlog) -> dict[int, list[int]]:
 
 
 def _cluster(
-    members: Sequence[Sequence[int]], numbers: Sequence[int], probability: Mapping[tuple[int, int], float]
+    members: Mapping[int, list[int]], groups: Sequence[int], probability: Mapping[tuple[int, int], float]
 ) -> Cluster:
-    """The cluster of some groups, each of which has a number and open reports."""
-    ordered = sorted(zip(members, numbers, strict=True))
-    first = ordered[0][1]
-    with_first = [probability[min(first, number), max(first, number)] for _, number in ordered[1:]]
-    lowest = min(probability[pair] for pair in combinations(sorted(numbers), 2))
-    rows = tuple(own[0] for own, _ in ordered)
-    return Cluster(rows, tuple(len(own) - 1 for own, _ in ordered), tuple(with_first), lowest)
+    """The cluster of some groups, of which ``members`` are the open reports."""
+    first, *others = sorted(groups, key=members.__getitem__)  # the oldest open report first
+    with_first = [probability[min(first, other), max(first, other)] for other in others]
+    lowest = min(probability[pair] for pair in combinations(sorted(groups), 2))
+    own = [members[group] for group in (first, *others)]
+    return Cluster(tuple(rows[0] for rows in own), tuple(len(rows) - 1 for rows in own), tuple(with_first), lowest)

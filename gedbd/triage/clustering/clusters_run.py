@@ -60,27 +60,32 @@ def run_clusters(folder: Path, threshold: float, top_k: int, file: Path | None, 
     clusters = find_clusters(backlog, threshold)
     listed = clusters.found[:top_k]
     table = pairs_table(backlog, listed)
-    summary = " ".join(summary_of(backlog, clusters, threshold))
-    page = write_page(folder, backlog, table, summary, threshold)
+    summary = summary_of(backlog, clusters, threshold)
+    page = write_page(folder, backlog, table, " ".join(summary), threshold)
     if listed:
         print_table(console, table[list(PRINTED)], f"{backlog.name}: groups of open reports")
     elif clusters.closest:
         closest = pairs_table(backlog, clusters.closest)
         print_table(console, closest[list(PRINTED[1:])], f"{backlog.name}: the most probable pairs of open reports")
-    for line in (*said, *summary_of(backlog, clusters, threshold), *left_out(backlog, clusters)):
+    for line in (*said, *summary, *left_out(backlog, clusters)):
         print_line(console, line)
     if len(clusters.found) > len(listed):
         print_line(console, f"listed: the first {len(listed):,} groups; top_k= sets how many")
     print_path(console, "page:", page)
-    counts = {"pairs_with_closed": clusters.num_closed, "pairs_rejected": clusters.num_rejected}
-    counts |= {"pairs_in_no_group": clusters.num_apart, "unknown_state": backlog.num_unknown}
-    lists = {
-        "clusters": [plain_cluster(backlog, one) for one in clusters.found],
-        "closest_pairs": [plain_cluster(backlog, one) for one in clusters.closest],
-    }
-    about = {"index": folder, "page": page, "threshold": threshold, "measured": measured_on(backlog)}
-    totals = {"reports": len(backlog.reports), "open_reports": len(backlog.open_rows)}
-    record(**about, **totals, **counts, **lists)
+    record(
+        index=folder,
+        page=page,
+        threshold=threshold,
+        measured="other trackers" if backlog.model.has_default_confidence else "this tracker",
+        reports=len(backlog.reports),
+        open_reports=len(backlog.open_rows),
+        pairs_with_closed=clusters.num_closed,
+        pairs_rejected=clusters.num_rejected,
+        pairs_in_no_group=clusters.num_apart,
+        unknown_state=backlog.num_unknown,
+        clusters=[plain_cluster(backlog, one) for one in clusters.found],
+        closest_pairs=[plain_cluster(backlog, one) for one in clusters.closest],
+    )
 
 
 def record_verdicts(folder: Path, file: Path) -> list[str]:
@@ -130,11 +135,6 @@ def plain_cluster(backlog: Backlog, cluster: Cluster) -> dict[str, Any]:
         facts = {name: found[name] or None for name in ("id", "title", "url", "created_at")}
         reports.append(facts | {"marked_duplicates": marked, "probability_with_first": probability})
     return {"open_reports": cluster.size, "lowest_probability": cluster.lowest, "reports": reports}
-
-
-def measured_on(backlog: Backlog) -> str:
-    """Whose history the probabilities were learnt from."""
-    return "other trackers" if backlog.model.has_default_confidence else "this tracker"
 
 
 def summary_of(backlog: Backlog, clusters: Clusters, threshold: float) -> list[str]:
