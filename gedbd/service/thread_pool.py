@@ -30,6 +30,9 @@ class BoundedThreadPool:
         waiting: Number of calls that may wait for a thread.
         timeout_s: How long a call waits for its result, in seconds.
         name: What the calls are, as in the names of the settings.
+
+    Attributes:
+        unfinished: The calls that run or wait for a thread.
     """
 
     def __init__(self, at_once: int, waiting: int, timeout_s: float, name: str = "searches") -> None:
@@ -40,19 +43,14 @@ class BoundedThreadPool:
         self.closing = False
         self.threads = ThreadPoolExecutor(at_once, thread_name_prefix=f"gedbd-{name}")
 
-    @property
-    def slots_in_use(self) -> int:
-        """Number of calls that run or wait for a thread."""
-        return len(self.unfinished)
-
-    async def run(self, work: Callable[..., T], *args: Any, **named: Any) -> T:
+    async def run(self, work: Callable[..., T], *args: Any) -> T:
         """Returns the result of a call.
 
         Raises:
             HTTPException: 503 if the queue is full, the call times out or the service shuts down; 422 with the message
                 of a ValueError.
         """
-        future = self._submit(work, args, named)
+        future = self._submit(work, args)
         waiter = asyncio.wrap_future(future)
         try:
             await asyncio.wait({waiter}, timeout=self.timeout_s)
@@ -68,13 +66,13 @@ class BoundedThreadPool:
             future.cancel()  # no effect once it runs: only a call that still waits for a thread is dropped
             waiter.cancel()
 
-    def _submit(self, work: Callable[..., T], args: tuple[Any, ...], named: dict[str, Any]) -> "Future[T]":
+    def _submit(self, work: Callable[..., T], args: tuple[Any, ...]) -> "Future[T]":
         with self.lock:
             if self.closing:
                 raise HTTPException(503, SHUTTING_DOWN, {"Retry-After": "5"})
             if len(self.unfinished) >= self.capacity:
                 raise HTTPException(503, "too many requests are waiting: try again in a moment", {"Retry-After": "1"})
-            future = self.threads.submit(work, *args, **named)
+            future = self.threads.submit(work, *args)
             self.unfinished.add(future)
         # Outside of the lock: a future that is done already calls it at once.
         future.add_done_callback(self._release)

@@ -58,7 +58,7 @@ def test_a_locked_index_keeps_nothing_waiting_but_changes(listening, tmp_path):
             lines = [changing.enter_context(connect(port)) for _ in range(6)]
             for line in lines:
                 line.sendall(post(b"/api/reports", ADD))
-            until(lambda: app.state.service.changes.slots_in_use == len(lines))
+            until(lambda: len(app.state.service.changes.unfinished) == len(lines))
             # The lock is held until all of these are answered.
             assert health(port) == 200
             for request in (get(b"/"), get(b"/page/app.js"), get(b"/metrics"), post(b"/api/search", SEARCH)):
