@@ -194,7 +194,7 @@ def get_report(index: StoredIndex, asked: GetInput) -> ReportAnswer:
     report = stored_report(index, asked.id)
     description = printable(report.description, keep="\n")
     return ReportAnswer(
-        **report_fields(report, known_members(index.memory, report.issue_id)),
+        **report_fields(report, index.memory.group_ids(report.issue_id)),
         untrusted_text=True,
         description=description[:MAX_SHOWN_DESCRIPTION],
         omitted_characters=max(len(description) - MAX_SHOWN_DESCRIPTION, 0),
@@ -225,7 +225,7 @@ def explain_pair(index: StoredIndex, asked: ExplainInput) -> ExplainAnswer:
         untrusted_text=True,
         id_a=first.issue_id,
         id_b=second.issue_id,
-        known_duplicates=second.issue_id in known_members(memory, first.issue_id),
+        known_duplicates=second.issue_id in memory.group_ids(first.issue_id),
         rank=places[0] + 1 if places else None,
         probability=None if found is None else round(found.probability, 4),
         score=None if found is None else round(found.score, 4),
@@ -289,12 +289,6 @@ def cut(text: str, length: int) -> str:
     """The beginning of a text in one line without control characters; an ellipsis stands for the rest."""
     line = printable_line(text)
     return line if len(line) <= length else f"{line[: length - 1]}\u2026"
-
-
-def known_members(memory: InMemoryIndex, issue_id: str) -> list[str]:
-    """The ids of a report and its known duplicates, the oldest first; none if it is not stored."""
-    row = memory.ids.row(issue_id)
-    return [] if row is None else [memory.ids[one] for one in memory.members(memory.groups, row)]
 
 
 def cosine(memory: InMemoryIndex, first: str, second: str) -> float:

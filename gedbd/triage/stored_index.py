@@ -135,13 +135,7 @@ class StoredIndex:
     def known_duplicates(self, ids: Sequence[str]) -> dict[str, set[str]]:
         """The ids of the other stored reports in the group of each report, by its id; none if it is not stored."""
         memory = self._current.latest().memory
-        groups = memory.groups
-        found: dict[str, set[str]] = {}
-        for one in ids:
-            row = memory.ids.row(one)
-            members = [] if row is None else [memory.ids[other] for other in memory.members(groups, row)]
-            found[one] = set(members) - {one}
-        return found
+        return {one: set(memory.group_ids(one)) - {one} for one in ids}
 
     @property
     def memory(self) -> InMemoryIndex:

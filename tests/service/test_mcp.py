@@ -29,7 +29,6 @@ from gedbd.service.mcp_answers import (
     FindInput,
     MatchAnswer,
     find_duplicates,
-    known_members,
 )
 from gedbd.service.mcp_server import TOOLS
 from gedbd.triage.bug_report import Report
@@ -151,7 +150,7 @@ def test_answers_fit_the_schemas_of_their_tools(client):
 
 def test_known_duplicates_are_found_as_the_search_finds_them(client, index):
     memory = index.memory
-    groups = [known_members(memory, memory.ids[row]) for row in range(len(memory))]
+    groups = [memory.group_ids(memory.ids[row]) for row in range(len(memory))]
     pairs = [(memory.ids[row], set(group)) for row, group in enumerate(groups) if group[0] != memory.ids[row]]
     num_found = 0
     for issue_id, group in pairs[-NUM_DUPLICATES:]:
@@ -171,7 +170,7 @@ def test_a_match_names_the_report_that_it_is_known_to_duplicate(client, index):
     asked = {"title": report.title, "description": report.description, "top_k": 1}
     answer = client.call("find_duplicates", **asked).structured_content
     (match,) = answer["matches"]
-    oldest = known_members(index.memory, "1102")[0]
+    oldest = index.memory.group_ids("1102")[0]
     assert (match["id"], match["duplicate_of"]) == ("1102", oldest)
     assert answer["nothing_likely"] is (match["probability"] < 0.05)
     assert oldest in match["known_duplicates"]
@@ -206,7 +205,7 @@ def test_hostile_text_is_returned_as_data(client):
 
 
 def test_two_reports_are_compared(client, index):
-    first, second = known_members(index.memory, "1102")[:2]
+    first, second = index.memory.group_ids("1102")[:2]
     answer = client.call("explain", id_a=second, id_b=first).structured_content
     matches = index.search(index.get(second), 50)
     places = [place for place, match in enumerate(matches) if first in match.members]

@@ -152,6 +152,11 @@ class InMemoryIndex:
             rows = rows[np.argsort(days, kind="stable")]
         return list(rows.tolist())
 
+    def group_ids(self, issue_id: str) -> list[str]:
+        """The ids of a report and its known duplicates, the oldest first; none if it is not stored."""
+        row = self.ids.row(issue_id)
+        return [] if row is None else [self.ids[one] for one in self.members(self.groups, row)]
+
     def rarity(self, words: Sequence[str], count: int) -> np.ndarray:
         """log(N / reports with the word); 0 for stop words, common words and unknown ones.
 
