@@ -295,9 +295,10 @@ class Webhook:
             reason = f"shadow mode: #{best.issue_id} would be suggested, with a probability of {best.probability:.0%}"
         elif found.named:
             reason = "there is no token to post it with"
-        named = [{"issue": one.issue_id, **one._asdict()} for one in found.named]
-        for one in named:
-            del one["issue_id"]
+        named = [
+            {"issue": one.issue_id, "probability": one.probability, "state": one.state, "reasons": one.reasons}
+            for one in found.named
+        ]
         moment = datetime.now(UTC).isoformat(timespec="seconds")
         self.record.add(SuggestionEntry(report.issue_id, moment, self.suggest, named, found.body, found.reason))
         if reason:
