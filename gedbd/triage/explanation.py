@@ -63,16 +63,18 @@ def explain(
     mine = _split_sentences(query)
     asked = set().union(*mine.values()) - stop_words()
     # Sentences that share no word with the query are left out, so that their words need not be looked up.
-    texts = [_sentences_with(asked, _split_sentences(report)) for report in candidates]
+    texts = []
+    for report in candidates:
+        theirs = _split_sentences(report)
+        texts.append({sentence: own for sentence, own in theirs.items() if not own.isdisjoint(asked)})
     words = sorted(asked.union(*(sentence for text in texts for sentence in text.values())) - stop_words())
     weights = {word: weight for word, weight in zip(words, rarity(words).tolist(), strict=True) if weight > 0}
     own = _WeightedSentences(mine, weights, weights.keys())
-    others = [_WeightedSentences(text, weights, own.words) for text in texts]
     explanations = []
-    for candidate, sentences in zip(candidates, others, strict=True):
-        terms = own.shared_terms(sentences)
-        pairs = own.similar_sentences(sentences)
-        explanations.append(Explanation(terms, equal_fields(query, candidate), pairs))
+    for candidate, text in zip(candidates, texts, strict=True):
+        other = _WeightedSentences(text, weights, own.words)
+        fields = equal_fields(query, candidate)
+        explanations.append(Explanation(own.shared_terms(other), fields, own.similar_sentences(other)))
     return explanations
 
 
@@ -147,13 +149,15 @@ class _WeightedSentences:
             if similarity >= MIN_SIMILARITY:
                 similar.append((-similarity, mine, theirs))  # the most similar pair is sorted first
         found: list[tuple[str, str, float]] = []
-        used: set[tuple[int, int]] = set()
+        used_mine: set[int] = set()
+        used_theirs: set[int] = set()
         for negative, mine, theirs in sorted(similar):
             if len(found) == MAX_PAIRS:
                 break
-            is_used = any(mine == first or theirs == second for first, second in used)
+            is_used = mine in used_mine or theirs in used_theirs
             if not is_used and _says_something(self.text[mine]) and _says_something(other.text[theirs]):
-                used.add((mine, theirs))
+                used_mine.add(mine)
+                used_theirs.add(theirs)
                 found.append((self.text[mine], other.text[theirs], round(min(-negative, 1.0), 3)))
         return tuple(found)
 
@@ -171,11 +175,6 @@ def _split_sentences(report: Report) -> dict[str, set[str]]:
     stripped = [part.strip() for part in (report.title, *body)]
     sentences = [part for part in stripped if part]
     return {part: set(find_words(part)) for part in sentences[:MAX_SENTENCES]}
-
-
-def _sentences_with(words: Set[str], text: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """The sentences that have any of some words."""
-    return {sentence: own for sentence, own in text.items() if not own.isdisjoint(words)}
 
 
 class SharedLine(NamedTuple):
