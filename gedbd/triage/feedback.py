@@ -143,9 +143,8 @@ class FeedbackStore:
         report = event.report
         moment = datetime.now(UTC).isoformat(timespec="milliseconds")
         described = (moment, event.subject, report.issue_id, report.title, report.description, event.candidate)
-        names = ", ".join(COLUMNS)
         marks = ", ".join("?" * len(COLUMNS))
-        query = f"INSERT INTO events ({names}) VALUES ({marks})"
+        query = f"INSERT INTO events ({', '.join(COLUMNS)}) VALUES ({marks})"
         self.file.query(query, *described, event.verdict, event.who, event.source)
 
     def _latest(self, event: FeedbackEvent) -> tuple[str, str]:
