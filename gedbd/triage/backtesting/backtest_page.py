@@ -270,6 +270,11 @@ def sections(
         texts: Sentences about these.
     """
     tables = backtest.tables
+    chosen = backtest.matching.target.threshold
+    curve = precision_and_coverage(tables["thresholds"], chosen)
+    figures = [("precision_and_coverage", "Precision and coverage at every threshold", curve)]
+    unknown_text = f"{UNKNOWN_TEXT} {unknown_sentence(backtest)}".rstrip()
+    unknown = with_verdicts(tables["unknown"].head(max_examples), verdicts)
     listed = with_verdicts(right_and_wrong(tables["right"], tables["wrong"], "suggestion", by="probability"), verdicts)
     examples_text = EXAMPLES_TEXT.format(command=command)
     with_people = []
@@ -281,10 +286,10 @@ def sections(
         *with_people,
         Section("What would lists of three gain?", LISTS_TEXT, [readable(tables["lists"])]),
         Section("Does a search find the duplicate?", SEARCH_TEXT, [readable_search(tables["search"])]),
-        coverage_section(backtest),
+        Section("Precision and coverage", COVERAGE_TEXT, [some_thresholds(tables["thresholds"], chosen)], figures),
         calibration_section(backtest),
         Section("Hubs", HUBS_TEXT, [tables["hubs"]]),
-        unknown_section(backtest, max_examples, verdicts),
+        Section("Unknown matches", unknown_text, [unknown], asks_verdicts=True),
         Section("Right and wrong suggestions", examples_text, [listed], asks_verdicts=True),
     ]
 
@@ -302,27 +307,10 @@ def calibration_section(backtest: Backtest) -> Section:
     return Section("Are the probabilities calibrated?", text, [backtest.tables["probabilities"], table], figures)
 
 
-def coverage_section(backtest: Backtest) -> Section:
-    """Precision and coverage at some thresholds, with a figure of all."""
-    chosen = backtest.matching.target.threshold
-    thresholds = backtest.tables["thresholds"]
-    shown = some_thresholds(thresholds, chosen)
-    curve = precision_and_coverage(thresholds, chosen)
-    figures = [("precision_and_coverage", "Precision and coverage at every threshold", curve)]
-    return Section("Precision and coverage", COVERAGE_TEXT, [shown], figures)
-
-
 def some_thresholds(thresholds: pd.DataFrame, chosen: float | None) -> pd.DataFrame:
     """The rows of ``at_thresholds`` with suggestions, at 0.1, 0.2, ... and the chosen threshold."""
     steps = thresholds["threshold"].isin(STEPS) | (thresholds["threshold"] == chosen)
     return thresholds[steps & (thresholds["suggestions"] > 0)].reset_index(drop=True)
-
-
-def unknown_section(backtest: Backtest, max_examples: int, verdicts: Sequence[Verdict]) -> Section:
-    """The best matches of which it is unknown whether they are wrong."""
-    shown = backtest.tables["unknown"].head(max_examples)
-    text = f"{UNKNOWN_TEXT} {unknown_sentence(backtest)}".rstrip()
-    return Section("Unknown matches", text, [with_verdicts(shown, verdicts)], asks_verdicts=True)
 
 
 def unknown_sentence(backtest: Backtest) -> str:

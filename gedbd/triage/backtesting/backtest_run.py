@@ -297,6 +297,7 @@ def write_page(
     """
     shown = os.path.relpath(folder)
     command = f"gedbd judge run={shown}"
+    encoder = read_config(folder).encoder.name if (folder / CONFIG).is_file() else ""
     page = sections(backtest, facts.max_examples, command, verdicts, texts)
     judging = Judging(f"gedbd {facts.name} {facts.date}", JUDGEMENTS, shown, command, verdicts)
     has_pairs = any(len(table) for section in page if section.asks_verdicts for table in section.tables)
@@ -309,10 +310,5 @@ def write_page(
         date=datetime.fromisoformat(facts.date),
         next_steps=[next_step(backtest.matching, shown)],
         judging=judging if has_pairs else None,
-        subject=f"{facts.name}: {_encoder_of(folder)}".removesuffix(": "),
+        subject=f"{facts.name}: {encoder}".removesuffix(": "),
     )
-
-
-def _encoder_of(folder: Path) -> str:
-    """Name of the encoder of a backtest; empty if its options are not there."""
-    return str(read_config(folder).encoder.name) if (folder / CONFIG).is_file() else ""

@@ -62,10 +62,10 @@ def find_judgements(folder: Path, file: Path | None) -> Judgements:
         return _with_any(read_judgements(by_hand))
     found = _with_any(read_judgements(downloaded))
     ignored = len(read_judgements(by_hand).verdicts) if by_hand.is_file() else 0
-    if not ignored:
-        return found
-    warning = f"verdicts in {TO_JUDGE} ignored because the folder has a {JUDGEMENTS}: {ignored:,}"
-    return Judgements(found.file, found.verdicts, found.lines, (*found.warnings, warning))
+    if ignored:
+        warning = f"verdicts in {TO_JUDGE} ignored because the folder has a {JUDGEMENTS}: {ignored:,}"
+        found = replace(found, warnings=(warning,))
+    return found
 
 
 def joined(first: Judgements, second: Judgements) -> Judgements:
