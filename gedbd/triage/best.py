@@ -83,8 +83,9 @@ class BestTask:
         prepared = prepare_data(cfg, console)
         check_corpus(folder, prepared.corpus)
         frozen = self._frozen_value(tested, prepared, folder)
-        said = f"MRR of a ranker on validation: {frozen:.3f} before the encoder's training, {tuned:.3f} after"
-        print_line(console, said)
+        print_line(
+            console, f"MRR of a ranker on validation: {frozen:.3f} before the encoder's training, {tuned:.3f} after"
+        )
         weights = None
         if tuned > frozen:
             tested.run = str(folder)
@@ -95,15 +96,7 @@ class BestTask:
         if not (folder / "backtest" / MATCHING).is_file():
             command = ["train", *HydraConfig.get().overrides.task]
             with recorded_part("backtests"):
-                run_backtest(
-                    tested,
-                    prepared.corpus,
-                    prepared.parts,
-                    weights,
-                    folder / "backtest",
-                    command,
-                    console,
-                )
+                run_backtest(tested, prepared.corpus, prepared.parts, weights, folder / "backtest", command, console)
         return max(tuned, frozen)
 
     def build(self, cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")) -> TrainingSetup:
@@ -167,10 +160,8 @@ def _continued(cfg: DictConfig, folder: Path) -> DictConfig:
         ValueError: If that checkpoint's run had other options.
     """
     continued = cfg.copy()
-    if _is_trained(folder):
-        continued.ckpt_path = str(folder / "checkpoints" / "best.ckpt")
-    else:
-        continued.ckpt_path = cfg.ckpt_path or readable_checkpoint(folder)
+    best = str(folder / "checkpoints" / "best.ckpt")
+    continued.ckpt_path = best if _is_trained(folder) else cfg.ckpt_path or readable_checkpoint(folder)
     if continued.ckpt_path:
         check_resumable(continued)
     return continued
