@@ -66,30 +66,26 @@ def answer(index: RepositoryIndex, reports: Iterable[Report], shown: Shown) -> N
     Raises:
         SystemExit: With status 130, on Ctrl-C.
     """
+    console = open_console()
+    notices = open_console(stderr=True)
     try:
-        _answer(index, reports, shown)
+        with redirect_stdout(sys.stderr):  # progress bars
+            warnings = index.update().warnings
+        for report in reports:
+            query = query_of(report, shown.before)
+            located = index.locate(query, shown.limits)
+            facts = index.facts(query) | {"statement": index.ranker.statement}
+            if shown.json:
+                write_json_line(as_json(report, located, facts))
+            else:
+                print_located(console, report, located, facts, shown.details)
+            warnings += located.warnings
+            if warnings:
+                print_notices(notices, [f"note: {'; '.join(warnings)}"])
+            warnings = ()  # those about the index are said once
     except KeyboardInterrupt:
         print("\ninterrupted; what was indexed is kept, and the same command continues from there", flush=True)
         raise SystemExit(INTERRUPTED_STATUS) from None
-
-
-def _answer(index: RepositoryIndex, reports: Iterable[Report], shown: Shown) -> None:
-    console = open_console()
-    notices = open_console(stderr=True)
-    with redirect_stdout(sys.stderr):  # progress bars
-        warnings = index.update().warnings
-    for report in reports:
-        query = query_of(report, shown.before)
-        located = index.locate(query, shown.limits)
-        facts = index.facts(query) | {"statement": index.ranker.statement}
-        if shown.json:
-            write_json_line(as_json(report, located, facts))
-        else:
-            print_located(console, report, located, facts, shown.details)
-        warnings += located.warnings
-        if warnings:
-            print_notices(notices, [f"note: {'; '.join(warnings)}"])
-        warnings = ()  # those about the index are said once
 
 
 def as_json(report: Report, located: Located, facts: dict[str, Any]) -> str:

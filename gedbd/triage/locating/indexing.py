@@ -89,7 +89,11 @@ def bring_up_to(
     history.leave_out(stays)
     last_checkpoint = time.monotonic()
     for batch in _batches(history):
-        _add(reached, batch, limits)
+        builder = TableBuilder("", limits.max_diff_chars)
+        for added in batch:
+            builder.add(added)
+        tables = builder.tables()
+        reached.add(tables.commits.table, tables.files.table)
         if checkpoint is not None and time.monotonic() - last_checkpoint >= CHECKPOINT_S:
             checkpoint(reached)
             last_checkpoint = time.monotonic()
@@ -99,29 +103,16 @@ def bring_up_to(
     return Indexed(reached, len(history) - num_missing, len(removed), len(merges), num_missing, history.warnings)
 
 
-def _add(history: ChangeHistory, batch: Sequence[Commit], limits: IndexLimits) -> None:
-    """Adds commits to a history."""
-    builder = TableBuilder("", limits.max_diff_chars)
-    for commit in batch:
-        builder.add(commit)
-    tables = builder.tables()
-    history.add(tables.commits.table, tables.files.table)
-
-
 def _batches(history: History) -> Iterator[Sequence[Commit]]:
     """Commits in groups that fit into memory."""
     batch: list[Commit] = []
     num_chars = 0
     for commit in history:
         batch.append(commit)
-        num_chars += _num_chars(commit)
+        num_chars += sum(len(line) for change in commit.files for hunk in change.hunks for line in hunk.lines)
         if len(batch) >= MAX_BATCH_COMMITS or num_chars >= MAX_BATCH_CHARS:
             yield batch
             batch = []
             num_chars = 0
     if batch:
         yield batch
-
-
-def _num_chars(commit: Commit) -> int:
-    return sum(len(line) for change in commit.files for hunk in change.hunks for line in hunk.lines)

@@ -271,14 +271,7 @@ class RepositoryIndex:
         limits: How much of a commit is indexed.
     """
 
-    def __init__(
-        self,
-        git: Git,
-        folder: Path,
-        revision: str,
-        ranker: TrackerRanker,
-        limits: IndexLimits,
-    ) -> None:
+    def __init__(self, git: Git, folder: Path, revision: str, ranker: TrackerRanker, limits: IndexLimits) -> None:
         self.git = git
         self.folder = folder
         self.revision = revision

@@ -18,12 +18,7 @@ from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.text.code_words import CodeWords
 from gedbd.triage.backtesting.history_learning import evenly_spaced
 from gedbd.triage.backtesting.thresholds import INCONCLUSIVE, target_status
-from gedbd.triage.locating.backtesting.file_replay import (
-    file_counts,
-    file_reports,
-    file_tables,
-    replay_files,
-)
+from gedbd.triage.locating.backtesting.file_replay import file_counts, file_reports, file_tables, replay_files
 from gedbd.triage.locating.backtesting.labelled_reports import LabelledReports, labelled_reports, with_all_links
 from gedbd.triage.locating.backtesting.locating_tables import (
     NEAR,

@@ -47,8 +47,8 @@ def metrics(replayed: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
     for system, mine in replayed.groupby("system", sort=False):
         cluster = group[mine["report"]]
         shares: dict[str, float] = {}
-        for name, (share, low, high) in zip(_names(TOP_K), _hits(mine, TOP_K, cluster), strict=True):
-            shares |= {name: share, f"{name}_low": low, f"{name}_high": high}
+        for k, (share, low, high) in zip(TOP_K, _hits(mine, TOP_K, cluster), strict=True):
+            shares |= {f"hit@{k}": share, f"hit@{k}_low": low, f"hit@{k}_high": high}
         means: dict[str, float] = {}
         for name, values in _per_report(mine).items():
             low, high = mean_interval(values, cluster)
@@ -157,10 +157,6 @@ def most_certain(
         "title of report": reports["title"].to_numpy(),
     }
     return with_urls(pd.DataFrame(own | columns(chosen)), corpus.reports.reports)
-
-
-def _names(top_k: Sequence[int]) -> list[str]:
-    return [f"hit@{k}" for k in top_k]
 
 
 def _hits(mine: pd.DataFrame, top_k: Sequence[int], cluster: np.ndarray) -> list[tuple[float, float, float]]:
