@@ -96,7 +96,7 @@ def store_corpus(
     Args:
         out: The folder of the index, made if absent.
         corpus: All reports.
-        index_model: LoadedEncoder and triage model.
+        index_model: See ``IndexModel``.
         tell: Receives warnings.
         replace: Whether the corpus may be of another tracker, see ``check_same_tracker``.
 
@@ -123,7 +123,7 @@ def store_shared_corpus(url: str, corpus: Corpus, index_model: IndexModel, repla
     Args:
         url: The address, ``postgresql://user@host:port/database``.
         corpus: All reports.
-        index_model: LoadedEncoder and triage model.
+        index_model: See ``IndexModel``.
         replace: See ``store_corpus``.
 
     Raises:

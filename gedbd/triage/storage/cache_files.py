@@ -270,9 +270,9 @@ def _with_changes(index: InMemoryIndex, files: CacheFiles, store: IndexStore, ch
     if is_deleted.any():
         index.store = index.store.without(is_deleted)
         index.ids = index.ids.without(is_deleted)
-    if new:
-        index = index.with_added([rows[place].issue_id for place in new], features.take(new), [])
     new_ids = [rows[place].issue_id for place in new]
+    if new:
+        index = index.with_added(new_ids, features.take(new), [])
     if is_deleted.any() or store.has_links_since(files.facts["change"]) or store.links_if_any_names(new_ids):
         index = index.regrouped(store.links())
     index.undated = _replaced(files.facts["undated"], undated, rows)
