@@ -134,7 +134,8 @@ class IndexUpdater:
         if has_unread_phrase(text):
             log.warning("comment %s on issue %s is not read: %s", comment.id, number, UNREAD)
             return None, UNREAD
-        named = named_duplicate(text, event.repository.full_name, self._host(event))
+        host = web_host(event.issue.html_url or "") or web_host(self.api_url)
+        named = named_duplicate(text, event.repository.full_name, host)
         if named is None:
             return None, "the comment names no duplicate"
         if named == number:
@@ -144,10 +145,6 @@ class IndexUpdater:
         if self.index.get(number) is None and self.history.is_outdated(f"issue {number}", event.issue.updated_at):
             return None, f"#{number} was deleted"
         return named, ""
-
-    def _host(self, event: Event) -> str:
-        """Host of the repository's pages."""
-        return web_host(event.issue.html_url or "") or web_host(self.api_url)
 
     def _link(self, event: Event, comment: IssueComment, named: str) -> EventResult:
         number = str(event.issue.number)
