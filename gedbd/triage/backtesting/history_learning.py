@@ -1,7 +1,7 @@
 """Learns from a tracker's history what a backtest measures: a ranker, and the probability of a match."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -196,30 +196,20 @@ def replay(history: ReportHistory, rows: np.ndarray, rankers: Sequence[ReportRan
         (both are of one group), ``rank`` (place of the query's first right candidate, 0 if none is right), and
         ``CONFIDENCE_FEATURES``.
     """
-    best = _BestGroups(dict(zip(rows.tolist(), rankers, strict=True)))
+    best = partial(_best_groups, dict(zip(rows.tolist(), rankers, strict=True)))
     blocks = [np.empty((0, len(COLUMNS))), *history.replay_with(best, rows.tolist(), label)]
     table = pd.DataFrame(np.concatenate(blocks), columns=list(COLUMNS))
     return table.astype({"query": np.int64, "candidate": np.int64, "place": np.int64, "right": bool, "rank": np.int64})
 
 
-@dataclass(frozen=True)
-class _BestGroups:
-    """Ranks the candidates of a report.
-
-    Attributes:
-        rankers: The ranker of each report by its row.
-    """
-
-    rankers: Mapping[int, ReportRanker]
-
-    def __call__(self, one: Replayed) -> np.ndarray:
-        """The ``COLUMNS`` of the best candidates, ``(C, F)``."""
-        scores = self.rankers[one.row].scores(one.features)
-        order = np.argsort(-scores, kind="stable")
-        # A member of the right group counts as right: a triager links the report to the whole group.
-        right = one.right[order]
-        rank = int(right.argmax()) + 1 if right.any() else 0
-        order = order[:NUM_COMPARED]
-        columns = [np.full(len(order), one.row), one.best[order], right[:NUM_COMPARED]]
-        features = confidence_features(one.features[order], scores[order])
-        return np.column_stack([*columns, np.full(len(order), rank), features])
+def _best_groups(rankers: Mapping[int, ReportRanker], one: Replayed) -> np.ndarray:
+    """The ``COLUMNS`` of the best candidates of a report, ``(C, F)``; ``rankers`` has its ranker by its row."""
+    scores = rankers[one.row].scores(one.features)
+    order = np.argsort(-scores, kind="stable")
+    # A member of the right group counts as right: a triager links the report to the whole group.
+    right = one.right[order]
+    rank = int(right.argmax()) + 1 if right.any() else 0
+    order = order[:NUM_COMPARED]
+    columns = [np.full(len(order), one.row), one.best[order], right[:NUM_COMPARED]]
+    features = confidence_features(one.features[order], scores[order])
+    return np.column_stack([*columns, np.full(len(order), rank), features])

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
@@ -12,11 +13,10 @@ import pandas as pd
 
 from gedbd.io.console import stage
 from gedbd.retrieval.reports.report_features import FeatureEncoder
-from gedbd.retrieval.reports.report_history import ReportHistory
+from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.sampling.feedback_labels import FEEDBACK_FILE, feedback_table
 from gedbd.triage.clustering.complete_link import complete_link
-from gedbd.triage.clustering.likely_pairs import LikelyPairs, find_likely_pairs
 from gedbd.triage.report_state import state_of
 from gedbd.triage.storage.in_memory import features_of, find_known_groups
 from gedbd.triage.storage.index_folder import FILE
@@ -25,6 +25,7 @@ from gedbd.triage.storage.string_table import Ids
 from gedbd.triage.triage_model import TriageModel
 
 READ_AT_ONCE = 5_000  # reports, whose texts are in memory meanwhile
+MAX_CANDIDATES = 10  # of a report
 NUM_CLOSEST = 3  # pairs that are named where there is no cluster
 OPEN_STATES = ("open", "unknown")
 
@@ -55,6 +56,24 @@ class Backlog:
     def open_rows(self) -> np.ndarray:
         """Rows of the open reports, ascending."""
         return np.flatnonzero(self.reports["is_open"].to_numpy())
+
+
+class LikelyPairs(NamedTuple):
+    """P pairs of a report and an earlier one.
+
+    Attributes:
+        later: ``(P,)`` rows of the later reports.
+        earlier: ``(P,)`` rows of the earlier reports; of a group of known duplicates, the most similar one.
+        probability: ``(P,)`` that the later report belongs to the group of the earlier one.
+    """
+
+    later: np.ndarray
+    earlier: np.ndarray
+    probability: np.ndarray
+
+    def take(self, chosen: np.ndarray) -> "LikelyPairs":
+        """Some of the pairs, by their places or a mask."""
+        return LikelyPairs(*(values[chosen] for values in self))
 
 
 class Cluster(NamedTuple):
@@ -158,6 +177,31 @@ def _verdicts(folder: Path) -> tuple[list[tuple[str, str]], list[tuple[str, str]
         chosen = named[named["verdict"] == verdict]
         found.append(list(zip(chosen["issue_id"], chosen["candidate"], strict=True)))
     return found[0], found[1]
+
+
+def find_likely_pairs(history: ReportHistory, rows: Sequence[int], model: TriageModel, least: float) -> LikelyPairs:
+    """Pairs of reports and their best candidates, the groups of duplicates that are known before them.
+
+    The probability of a pair is calibrated for a report that has just come in. So a report is compared with those
+    before it only: reports that came in later, which a search of today finds too, never were its candidates in the
+    backtest that the probability was learnt on.
+
+    Args:
+        history: All reports in the order of time.
+        rows: The reports, ascending.
+        model: Ranks candidates.
+        least: Pairs of a lower probability are left out.
+    """
+    found = [np.empty((0, 3)), *history.replay_with(partial(_best_pairs, model, least), rows, "compare reports")]
+    table = np.concatenate(found)
+    return LikelyPairs(table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2])
+
+
+def _best_pairs(model: TriageModel, least: float, one: Replayed) -> np.ndarray:
+    """The pairs of a report as rows: later report, earlier report, probability."""
+    best = model.best(one.features, MAX_CANDIDATES)
+    table = np.column_stack([np.full(len(best.place), one.row), one.best[best.place], best.probability])
+    return table[best.probability >= least]
 
 
 @stage("find the clusters")

@@ -8,8 +8,14 @@ import pytest
 from small_tracker import as_corpus, fill, open_folder, some_report
 
 from gedbd.triage.bug_report import Report
-from gedbd.triage.clustering.backlog import cluster_pairs, find_clusters, read_backlog
-from gedbd.triage.clustering.likely_pairs import MAX_CANDIDATES, LikelyPairs, find_likely_pairs
+from gedbd.triage.clustering.backlog import (
+    MAX_CANDIDATES,
+    LikelyPairs,
+    cluster_pairs,
+    find_clusters,
+    find_likely_pairs,
+    read_backlog,
+)
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
