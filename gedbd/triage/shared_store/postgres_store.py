@@ -233,6 +233,7 @@ class PostgresStore:
         another size.
         """
         query = self.server.query
+        touched = self._changing().touched
         had_tables = not self.is_empty
         if had_tables:
             query(f"ALTER SCHEMA {tables.NAME} RENAME TO {tables.FORMER}")
@@ -240,8 +241,8 @@ class PostgresStore:
             query(statement)
         if had_tables:
             links = query(f"INSERT INTO links SELECT * FROM {tables.FORMER}.links RETURNING report, duplicate")
-            self._changing().touched |= set(chain.from_iterable(links))
-        vars(self._changing()).update(vars(Totals(touched=self._changing().touched)))
+            touched |= set(chain.from_iterable(links))
+        self._totals = Totals(touched=touched)
         self.write_about(values)
         for start in range(0, len(weights), CHUNK_BYTES):
             query("INSERT INTO weights (data) VALUES (%s)", weights[start : start + CHUNK_BYTES])
