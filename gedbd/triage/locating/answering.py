@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict
 from datetime import datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from omegaconf import DictConfig
@@ -25,9 +24,8 @@ from gedbd.triage.locating.located import LocatedChange
 from gedbd.triage.locating.located_files import LocatedFile, LocatedPlace
 from gedbd.triage.locating.locating_queries import query_of
 from gedbd.triage.locating.place_commits import PlaceCommit
-from gedbd.triage.locating.repository_index import AnswerLimits, Located, RepositoryIndex, open_repository
+from gedbd.triage.locating.repository_index import AnswerLimits, Located, RepositoryIndex, open_if_given
 from gedbd.triage.locating.sections import declared_name
-from gedbd.triage.locating.tracker_ranker import TrackerRanker
 
 SHORT_ID = 10
 INDENT = "    "
@@ -289,15 +287,11 @@ def open_configured(cfg: DictConfig) -> RepositoryIndex:
         cfg: The composed configuration of ``conf/locate.yaml``.
 
     Raises:
-        ValueError: See ``open_repository`` and ``TrackerRanker.read``.
+        ValueError: If an option is missing; see also ``open_if_given``.
     """
     if cfg.repo is None or cfg.revision is None:
         raise ValueError("repo= and revision= are required: repo=. revision=HEAD is the last commit of this folder")
-    return open_repository(
-        cfg.repo,
-        cfg.cache_dir,
-        index=cfg.index,
-        revision=str(cfg.revision),
-        ranker=None if cfg.run is None else TrackerRanker.read(Path(cfg.run).expanduser()),
-        limits=IndexLimits(cfg.max_files, cfg.max_diff_chars, cfg.merges),
-    )
+    limits = IndexLimits(cfg.max_files, cfg.max_diff_chars, cfg.merges)
+    index = open_if_given(cfg.repo, cfg.run, cfg.cache_dir, str(cfg.revision), cfg.index, limits)
+    assert index is not None
+    return index
