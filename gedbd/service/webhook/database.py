@@ -147,9 +147,7 @@ class Inbox:
     def first(self) -> Delivery | None:
         """The delivery that has waited longest."""
         rows = self.file.query("SELECT number, delivery, kind, event FROM inbox ORDER BY number LIMIT 1")
-        if not rows:
-            return None
-        return Delivery(*rows[0])
+        return Delivery(*rows[0]) if rows else None
 
     def remove(self, delivery: Delivery, remember: bool) -> None:
         """Removes a processed delivery.
