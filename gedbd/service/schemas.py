@@ -15,6 +15,13 @@ from gedbd.triage.bug_report import MAX_DESCRIPTION_LENGTH, MAX_TITLE_LENGTH, MA
 MAX_MESSAGE_LENGTH = 2_000
 MAX_LINE_LENGTH = 400
 OPTIONAL = f"{ID_PATTERN}|^$"
+NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and unpaired surrogates
+EXCERPT_LENGTH = 400
+MAX_REPORTS = 100
+MAX_SUGGESTIONS = 1_000
+# The two bodies of POST /api/reports; the blanks keep them apart from names of fields.
+ONE_REPORT = "one report"
+REPORT_LIST = "list of reports"
 
 
 def storable(value: object) -> object:
@@ -53,13 +60,6 @@ def utc_date(moment: object) -> datetime:
 Date = Annotated[datetime, BeforeValidator(utc_date)]
 IssueId = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_ID_LENGTH, pattern=ID_PATTERN)]
 OptionalId = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_ID_LENGTH, pattern=OPTIONAL)]
-NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and unpaired surrogates
-EXCERPT_LENGTH = 400
-MAX_REPORTS = 100
-MAX_SUGGESTIONS = 1_000
-# The two bodies of POST /api/reports; the blanks keep them apart from names of fields.
-ONE_REPORT = "one report"
-REPORT_LIST = "list of reports"
 
 
 class RequestBody(BaseModel):

@@ -12,6 +12,12 @@ from typing import NamedTuple
 from gedbd.io.sqlite_file import Database
 
 MAX_WAITING = 5000
+FIRST_WAIT_S = 10.0
+MAX_WAIT_S = 3600.0
+MAX_TRIES = 33  # waits double from 10 s up to an hour, so the last try is made after 24 hours
+MAX_REQUESTED_WAIT_S = 6 * 3600.0
+JITTER = 0.2
+RESULT_WAIT_S = 60.0  # until GitHub shows a comment that it creates although its answer did not arrive
 WEBHOOK_FILE = "webhook.sqlite"
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS deliveries (delivery TEXT PRIMARY KEY, moment TEXT NOT NULL);
@@ -234,14 +240,6 @@ class EventHistory:
         query = f"SELECT count(*) FROM comment_links WHERE {one_way} OR {one_way}"
         ((count,),) = self.file.query(query, report, duplicate, duplicate, report)
         return int(count)
-
-
-FIRST_WAIT_S = 10.0
-MAX_WAIT_S = 3600.0
-MAX_TRIES = 33  # waits double from 10 s up to an hour, so the last try is made after 24 hours
-MAX_REQUESTED_WAIT_S = 6 * 3600.0
-JITTER = 0.2
-RESULT_WAIT_S = 60.0  # until GitHub shows a comment that it creates although its answer did not arrive
 
 
 class OutboxComment(NamedTuple):

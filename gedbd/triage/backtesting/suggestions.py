@@ -19,6 +19,7 @@ KEPT_PARTS = ("val", "test")
 RANKS = (1, 5, 10)
 LIST_LENGTH = 3
 UNKNOWN_LIST = "one of the list is unknown"
+MAX_ROWS = 20
 
 
 @dataclass(frozen=True)
@@ -155,9 +156,6 @@ def _read(path: Path, *columns: str) -> pd.DataFrame:
     if missing:
         raise ValueError(f"{path} is damaged: it has no column {missing[0]!r}; run gedbd backtest again")
     return table
-
-
-MAX_ROWS = 20
 
 
 def hubs(found: Suggestions, corpus: Corpus) -> pd.DataFrame:

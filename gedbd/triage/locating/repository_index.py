@@ -30,6 +30,14 @@ from gedbd.triage.locating.tracker_ranker import DEFAULT_MEASURED, TrackerRanker
 
 SCHEMA = 4  # to be raised when the arrays or what they are made from change
 HEADER = "header"
+SNAPSHOT = "index.npz"
+CHECKPOINT = "unfinished.npz"
+LOCK = "index.lock"
+NO_SHARED_WORD = "no commit shares a word with the report, so the order means little"
+OTHER_HISTORY = (
+    "none of the reports that the ranker learnt from refers to a commit of this repository: it was trained on another"
+    " one"
+)
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, IndexError, TypeError, NotImplementedError)
 
 
@@ -119,16 +127,6 @@ def _opened(file: Path) -> Iterator[np.lib.npyio.NpzFile]:
 
 def _header(stored: np.lib.npyio.NpzFile) -> Header:
     return Header(**json.loads(stored[HEADER].tobytes()))
-
-
-SNAPSHOT = "index.npz"
-CHECKPOINT = "unfinished.npz"
-LOCK = "index.lock"
-NO_SHARED_WORD = "no commit shares a word with the report, so the order means little"
-OTHER_HISTORY = (
-    "none of the reports that the ranker learnt from refers to a commit of this repository: it was trained on another"
-    " one"
-)
 
 
 class Update(NamedTuple):
