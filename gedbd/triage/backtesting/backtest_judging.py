@@ -102,7 +102,8 @@ def verdict_texts(targets: pd.DataFrame, verdict: np.ndarray, marked: np.ndarray
         marked: ``(B,)`` whether each best match is marked as a duplicate.
         target_precision: The precision target of the index.
     """
-    accepted, rejected = verdict == 1, verdict == 0
+    accepted = verdict == 1
+    rejected = verdict == 0
     counts = [int((said & kind).sum()) for kind in (~marked, marked) for said in (accepted, rejected)]
     texts = [
         f"Verdicts on {sum(counts):,} best matches. Not marked as duplicates: {counts[0]:,} accepted, {counts[1]:,}"

@@ -221,7 +221,8 @@ def probability_table(found: Suggestions) -> pd.DataFrame:
 
     rows = []
     for counted, some in ((AS_MARKED, found), (WITHOUT_UNKNOWN, found.known)):
-        probability, right = some.best["probability"].to_numpy(), some.best["right"].to_numpy()
+        probability = some.best["probability"].to_numpy()
+        right = some.best["right"].to_numpy()
         average = average_precision_score(right, probability) if right.any() else np.nan
         error = calibration_error(probability, right)
         rows.append((counted, len(right), int(right.sum()), float(average), error))

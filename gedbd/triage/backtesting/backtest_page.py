@@ -208,7 +208,8 @@ def fill_targets(text: str, name: str, table: str) -> str:
     Raises:
         ValueError: If the text has no such comments.
     """
-    start, end = f"<!-- backtest: {name} -->", "<!-- end -->"
+    start = f"<!-- backtest: {name} -->"
+    end = "<!-- end -->"
     before, found, rest = text.partition(start)
     _, closed, after = rest.partition(end)
     if not (found and closed):

@@ -7,7 +7,9 @@ from gedbd.triage.backtesting.thresholds import duplicates_needed
 
 LOWEST_TARGET = 0.5  # precision of suggestions
 CONFIDENCE = 0.9
-VALIDATION, TEST = 0.6, 0.8  # where these parts of a history begin
+# Where these parts of a history begin.
+VALIDATION = 0.6
+TEST = 0.8
 
 
 def verdict(corpus: Corpus) -> str:

@@ -23,7 +23,8 @@ def unknown_reasons(matches: pd.DataFrame, corpus: Corpus) -> np.ndarray:
         white space do not count, and an empty title is like no other; empty for a match that is right, or wrong.
     """
     reports = corpus.reports
-    query, candidate = matches["query"].to_numpy(), matches["candidate"].to_numpy()
+    query = matches["query"].to_numpy()
+    candidate = matches["candidate"].to_numpy()
     titles = reports["title"].str.casefold().str.split().str.join(" ").to_numpy()
     same = (titles[query] == titles[candidate]) & (titles[query] != "")
     closed = reports["resolution"].str.contains(DUPLICATE, case=False, regex=False).to_numpy(dtype=bool)

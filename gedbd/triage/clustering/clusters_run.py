@@ -118,7 +118,8 @@ def record_verdicts(folder: Path, file: Path) -> list[str]:
 def pairs_table(backlog: Backlog, clusters: Sequence[Cluster]) -> pd.DataFrame:
     """A row for each report of a cluster but the oldest, with the oldest; the columns ``SHOWN`` and addresses."""
     rows = []
-    ids, titles = backlog.reports["id"].tolist(), backlog.reports["title"].tolist()
+    ids = backlog.reports["id"].tolist()
+    titles = backlog.reports["title"].tolist()
     for number, one in enumerate(clusters, start=1):
         first, *others = one.rows
         for row, probability in zip(others, one.probability, strict=True):

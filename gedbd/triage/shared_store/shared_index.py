@@ -125,7 +125,8 @@ class SharedIndex(StoredIndex):
         """See ``StoredIndex``."""
         check_report(report)
         check_top_k(top_k)
-        report, filters = storable(report), storable(filters)
+        report = storable(report)
+        filters = storable(filters)
         with self._shared.snapshot():
             report = as_stored(report, template_of(self._shared))
             model = self._latest_model()
@@ -148,7 +149,8 @@ class SharedIndex(StoredIndex):
                 latest = self._latest_model()
                 now = changed_reports(self._shared, given, fields)
                 if latest is not model or now.reports != changed.reports:
-                    changed, vectors = now, latest.vectors(now)
+                    changed = now
+                    vectors = latest.vectors(now)
                 self._shared.write_reports(list(changed.reports.values()), vectors)
         return changed.said(given)
 

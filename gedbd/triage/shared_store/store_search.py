@@ -98,7 +98,8 @@ class ServerSearch:
             best = np.argsort(-scores, kind="stable")[:MAX_FILTERED]
             allowed = f"SELECT key FROM reports WHERE key = ANY(%s) AND {self._condition}"
             is_allowed = np.isin(keys, self._keys(allowed, keys[best].tolist(), *self._values))
-            keys, scores = keys[is_allowed], scores[is_allowed]
+            keys = keys[is_allowed]
+            scores = scores[is_allowed]
         wanted = _number(kind) * (1 if len(read) == len(rarest) else SPARE)
         if len(keys) > wanted:
             keys = keys[scores >= np.partition(scores, -wanted)[-wanted] * (1 - ROUNDING)]
@@ -140,14 +141,16 @@ class FoundTerms(TermIndex):
 
     def __init__(self, search: ServerSearch, kind: str, rows: Sequence[tuple[Any, ...]]) -> None:
         super().__init__()
-        self._search, self._kind = search, kind
+        self._search = search
+        self._kind = kind
         place = TERM_KINDS.index(kind)
         written = [row[FIRST_TERMS + place] for row in rows]
         joined = np.frombuffer(b"".join(written), dtype=LIST)
         starts = np.cumsum([0, *(len(one) // LIST.itemsize for one in written)])
         self.lists = TermLists(starts, np.ascontiguousarray(joined["term"]), joined["count"].astype(np.float32))
         lengths = np.array([row[FIRST_TERMS - 1][place] for row in rows], dtype=np.float32)
-        num_texts, num_terms = search.totals.count, float(search.totals.lengths[place])
+        num_texts = search.totals.count
+        num_terms = float(search.totals.lengths[place])
         self._state = self._state._replace(lengths=lengths, num_texts=num_texts, num_terms=num_terms)
 
     def frequency(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
@@ -187,7 +190,8 @@ class FoundReports(FeatureStore):
         codes: dict[str, np.ndarray],
     ) -> None:
         super().__init__(len(search.totals.vector_sum))
-        self._search, self._component = search, component
+        self._search = search
+        self._component = component
         self._keys = np.array([row[0] for row in rows], dtype=np.int64)
         if rows:
             self.vectors = VectorTable(read_vectors([row[-1] for row in rows]))

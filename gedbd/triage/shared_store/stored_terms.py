@@ -51,7 +51,8 @@ def term_list(numbers: np.ndarray) -> np.ndarray:
     """The distinct terms of a text, ascending, and their counts, ``(T,)`` of ``LIST``."""
     terms, counts = np.unique(numbers, return_counts=True)
     found = np.empty(len(terms), dtype=LIST)
-    found["term"], found["count"] = terms, counts
+    found["term"] = terms
+    found["count"] = counts
     return found
 
 
@@ -73,7 +74,8 @@ def postings_rows(
         docs["count"] = joined["count"].clip(max=MOST)
         docs["length"] = np.repeat(np.asarray(lengths[kind]).clip(max=MOST), sizes)
         order = np.argsort(joined["term"], kind="stable")  # the keys of each term stay ascending
-        terms, docs = of_kind(joined["term"][order], kind), docs[order]
+        terms = of_kind(joined["term"][order], kind)
+        docs = docs[order]
         blocks = docs["key"] // BLOCK
         is_first = (np.diff(terms, prepend=-1) != 0) | (np.diff(blocks, prepend=-1) != 0)
         starts = np.flatnonzero(is_first)

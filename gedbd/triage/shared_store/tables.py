@@ -8,7 +8,8 @@ FORMER = "gedbd_former"  # of the tables of another model while it is replaced
 FORMAT = 1
 # Locks of the whole database. A writer takes the first one before it locks any table, so that no two wait for each
 # other; gedbd index holds the second one.
-WRITER, CORPUS = 0x6764_6264, 0x6764_6265
+WRITER = 0x6764_6264
+CORPUS = 0x6764_6265
 PATH = f"SET LOCAL search_path = {NAME}, public"
 TIMEOUT = "SET LOCAL lock_timeout = {}"
 BEGIN_READING = (

@@ -263,7 +263,8 @@ def _with_changes(index: InMemoryIndex, files: CacheFiles, store: IndexStore, ch
     features = features_of(rows, index.encoder, index.store.vectors.dim, store.path)
     undated, unclear = unusable_dates(rows)
     is_old = np.isin(found, keys)
-    old, new = np.flatnonzero(is_old).tolist(), np.flatnonzero(~is_old).tolist()
+    old = np.flatnonzero(is_old).tolist()
+    new = np.flatnonzero(~is_old).tolist()
     if old:
         index.store = index.store.replaced(np.searchsorted(keys, found[is_old]).tolist(), features.take(old))
     is_deleted = np.isin(keys, np.setdiff1d(changed, found))

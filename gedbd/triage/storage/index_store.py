@@ -223,7 +223,8 @@ class IndexStore(SqliteFile):
         """The numbers of the terms that no report has."""
         named = self.query("SELECT number FROM terms WHERE term != ''")
         is_used = np.zeros(1 + max((number for (number,) in named), default=0), dtype=bool)
-        columns, key = ", ".join(TERM_COLUMNS), -1
+        columns = ", ".join(TERM_COLUMNS)
+        key = -1
         while True:
             query = f"SELECT row, {columns} FROM reports WHERE row > ? ORDER BY row LIMIT {MAX_READ}"
             rows = self.query(query, key)

@@ -44,7 +44,8 @@ class StringTable:
         places = self._hashes.searchsorted(wanted)
         # The string with this hash, if there is one, or else any: the bytes decide.
         numbers = self._order.take(places, mode="clip")
-        starts, ends = self._starts.take(numbers), self._starts.take(numbers + 1)
+        starts = self._starts.take(numbers)
+        ends = self._starts.take(numbers + 1)
         found: list[int | None] = []
         for text, number, start, end in zip(encoded, numbers.tolist(), starts.tolist(), ends.tolist(), strict=True):
             found.append(number if self._memory[start:end] == text else None)

@@ -241,7 +241,8 @@ def find_share(kind: type[Share], corpus: ChangeCorpus, replayed: pd.DataFrame, 
     if not len(mine):
         return kind(name, target, INCONCLUSIVE)
     measured = metrics(mine, corpus.reports.group).iloc[0]
-    low, high = float(measured[f"hit@{TOP}_low"]), float(measured[f"hit@{TOP}_high"])
+    low = float(measured[f"hit@{TOP}_low"])
+    high = float(measured[f"hit@{TOP}_high"])
     created_at = corpus.reports.reports["created_at"].iloc[mine["report"]]
     return kind(
         name,
