@@ -222,7 +222,8 @@ class SuggestionResponse(BaseModel):
     issue: CleanText
     moment: CleanText = Field(description="When the report was compared, UTC")
     mode: CleanText = Field(description="shadow: nothing was written; comment or native: it was posted")
-    named: list[NamedReportResponse] = Field(description="The most likely first; the outcome is that of the first")
+    named: list[NamedReportResponse] = Field(description="The most likely first")
+    is_list: bool = Field(description="Whether one of all that are named is to be right, instead of the first")
     outcome: CleanText
     proposal: CleanText = Field(description="What became of the proposal to close the report; empty if there was none")
 

@@ -99,6 +99,16 @@ class StoredIndex:
         return self.matching.target
 
     @property
+    def list_targets(self) -> tuple[TargetResult, ...]:
+        """The results for lists of the best matches, see ``TargetResult.list_length``."""
+        return self.matching.list_targets
+
+    @property
+    def list_target(self) -> TargetResult:
+        """The result for lists and the precision target of the index."""
+        return self.matching.list_target
+
+    @property
     def encode(self) -> EncodeReports:
         """Encodes reports as the stored ones were encoded."""
         return self._current.state.encode

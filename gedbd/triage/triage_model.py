@@ -39,12 +39,14 @@ class TriageModel:
         targets: The results for all precision targets that the backtest measured, the lowest target first;
             empty without a backtest.
         target_precision: The precision target that applies unless another is asked for.
+        list_targets: As ``targets``, for lists of the best matches; empty also if an older backtest measured none.
     """
 
     ranker: ReportRanker
     confidence: MatchProbability
     targets: tuple[TargetResult, ...]
     target_precision: float
+    list_targets: tuple[TargetResult, ...] = ()
 
     @property
     def target(self) -> TargetResult:
@@ -52,6 +54,13 @@ class TriageModel:
         if not self.targets:
             return TargetResult(self.target_precision, None, NOT_MEASURED)
         return find_target(self.targets, self.target_precision, "target_precision")
+
+    @property
+    def list_target(self) -> TargetResult:
+        """The same for lists."""
+        if not self.list_targets:
+            return TargetResult(self.target_precision, None, NOT_MEASURED)
+        return find_target(self.list_targets, self.target_precision, "target_precision")
 
     def best(self, features: np.ndarray, top_k: int) -> BestCandidates:
         """The best ``max(top_k, NUM_COMPARED)`` candidates of a query, or all of them; ``features`` are ``(C, F)``."""
@@ -71,6 +80,7 @@ class TriageModel:
             "ranker": self.ranker.to_text(),
             "confidence": self.confidence.as_dict(),
             "targets": [asdict(target) for target in self.targets],
+            "list_targets": [asdict(target) for target in self.list_targets],
             "target_precision": self.target_precision,
         }
         return json.dumps(plain, indent=1)
@@ -83,12 +93,15 @@ class TriageModel:
             ValueError: If it is damaged, or another version of gedbd wrote it; names the source.
         """
         try:
-            plain = json.loads(text)
+            plain = {"list_targets": []} | json.loads(text)
             if plain.keys() != {field.name for field in fields(cls)}:
                 raise ValueError(OLDER)
-            targets = tuple(TargetResult(**target) for target in plain["targets"])
+            targets, list_targets = (
+                tuple(TargetResult(**target) for target in plain[key]) for key in ("targets", "list_targets")
+            )
             ranker = ReportRanker.from_text(plain["ranker"])
-            return cls(ranker, MatchProbability.from_dict(plain["confidence"]), targets, plain["target_precision"])
+            confidence = MatchProbability.from_dict(plain["confidence"])
+            return cls(ranker, confidence, targets, plain["target_precision"], list_targets)
         except json.JSONDecodeError as error:
             raise ValueError(f"{source}: {MATCHING} is damaged: it is not JSON ({error})") from error
         except ValueError as error:

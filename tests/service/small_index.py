@@ -16,6 +16,10 @@ MET = TargetResult(0.5, 0.6, "met", 30, 22, 22 / 30, 0.56, 0.89, "2024-01-02", "
 MISSED = TargetResult(0.8, 0.7, "missed", 26, 13, 0.5, 0.31, 0.69, "2024-01-02", "2024-02-28")
 INCONCLUSIVE = TargetResult(0.7, 0.65, "inconclusive", 30, 22, 22 / 30, 0.56, 0.89, "2024-01-02", "2024-02-28")
 TARGETS = (MET, INCONCLUSIVE, MISSED, TargetResult(0.9, None, "no threshold"))
+LIST_TARGETS = (
+    replace(MET, threshold=0.9, list_length=3),
+    TargetResult(0.7, None, "no threshold", list_length=3),
+)
 FIGURE = (
     "Of 30 such suggestions on this tracker's reports from 2024-01-02 to 2024-02-28,"
     " 22 (73%, 95% interval 56% to 89%) were right."
@@ -59,6 +63,8 @@ class SmallIndex:
         self.folder, self.name = folder, "small"
         self.targets: tuple[TargetResult, ...] = TARGETS
         self.target = TARGETS[0]
+        self.list_targets: tuple[TargetResult, ...] = LIST_TARGETS
+        self.list_target = LIST_TARGETS[0]
         self.lock = threading.RLock()
         self.reports = {report.issue_id: report for report in reports}
         self.links = {("12", "15")} if {"12", "15"} <= set(self.reports) else set()

@@ -25,8 +25,11 @@ function show(answer) {
   $("suggestions-table").tBodies[0].replaceChildren(...answer.suggestions.map(row));
 }
 
-function row({ issue, moment, named: [best], outcome, proposal }) {
+function row({ issue, moment, named, is_list, outcome, proposal }) {
+  const measured = is_list ? named : named.slice(0, 1);
+  const ids = measured.map((one) => `#${one.issue}`).join(", ");
+  const probability = measured.reduce((sum, one) => sum + one.probability, 0);
   const result = proposal ? `${outcome}; proposal ${proposal}` : outcome;
-  const cells = [`#${issue}`, moment.slice(0, 10), `#${best.issue}`, percent(best.probability), result];
+  const cells = [`#${issue}`, moment.slice(0, 10), ids, percent(probability), result];
   return make("tr", {}, ...cells.map((text) => make("td", {}, text)));
 }

@@ -43,7 +43,7 @@ from gedbd.service.webhook.native_proposals import (
 from gedbd.service.webhook.payloads import Event
 from gedbd.service.webhook.suggestion import Suggestion, suggest_duplicates
 from gedbd.service.webhook.suggestion_log import LOG_FILE, SuggestionEntry, SuggestionLog
-from gedbd.triage.backtesting.thresholds import TargetResult, find_target, met_targets
+from gedbd.triage.backtesting.thresholds import LIST_LENGTH, TargetResult, find_target, met_targets
 from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.stored_index import StoredIndex
@@ -79,6 +79,7 @@ class Webhook:
         suggest: "shadow" records suggestions and writes nothing to GitHub, "comment" posts them as comments, and
             "native" also proposes to close the issue as a duplicate.
         log_file: The file that records suggestions; None for one in the index folder.
+        lists: Whether the three best matches are suggested together, by the targets that were measured for lists.
 
     Attributes:
         turn: Held while an event is processed.
@@ -100,11 +101,16 @@ class Webhook:
         max_waiting: int = MAX_WAITING,
         suggest: str = SHADOW,
         log_file: Path | None = None,
+        lists: bool = False,
     ) -> None:
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository or "", re.ASCII):
             raise ValueError(f"webhook.repository={repository} must be owner/name, as GitHub spells it")
         if suggest not in MODES:
             raise ValueError(f"webhook.suggest={suggest} is unknown: choose {', '.join(MODES)}")
+        if lists and suggest == NATIVE:
+            raise ValueError("webhook.lists=true: a proposal to close names one issue; set webhook.suggest=comment")
+        if lists and suggestions != LIST_LENGTH:
+            raise ValueError(f"webhook.lists=true names {LIST_LENGTH} issues: leave webhook.suggestions at that")
         self.index = index
         self.repository = str(repository)
         self.suggest = suggest
@@ -112,10 +118,11 @@ class Webhook:
         self.secret = secret
         self.target_precision = target_precision
         self.suggestions = suggestions
+        self.lists = lists
         if self.target.suggest_from is None:
             # Not the statement of the target: the command prints it, or gives it as the reason for no comment.
             reason = "the webhook posts no comments, since its precision target was not met"
-            log.warning("%s: %s. %s", index.name, reason, met_targets(index.targets))
+            log.warning("%s: %s. %s", index.name, reason, met_targets(index.targets, index.list_targets))
         self.feedback = FeedbackStore(index.folder)
         self.file = WebhookFile(index.folder)
         self.inbox = Inbox(self.file, max_waiting)
@@ -142,8 +149,9 @@ class Webhook:
         """The target in use, read from the index each time. Raises ValueError if the backtest did not measure it."""
         wanted = self.target_precision
         if wanted is None:
-            return self.index.target
-        return find_target(self.index.targets, wanted, "webhook.target_precision")
+            return self.index.list_target if self.lists else self.index.target
+        measured = self.index.list_targets if self.lists else self.index.targets
+        return find_target(measured, wanted, "webhook.target_precision")
 
     def how_to_write(self, how: str = "set webhook.suggest=comment") -> str:
         """In shadow mode a line that says so and how to switch writing on, else nothing."""
@@ -291,8 +299,7 @@ class Webhook:
         if found.named and self.poster is not None:
             self._send(report, found)
         elif found.named and self.suggest == SHADOW:
-            best = found.named[0]
-            reason = f"shadow mode: #{best.issue_id} would be suggested, with a probability of {best.probability:.0%}"
+            reason = f"shadow mode: {found.in_words}"
         elif found.named:
             reason = "there is no token to post it with"
         named = [
@@ -300,7 +307,8 @@ class Webhook:
             for one in found.named
         ]
         moment = datetime.now(UTC).isoformat(timespec="seconds")
-        self.record.add(SuggestionEntry(report.issue_id, moment, self.suggest, named, found.body, found.reason))
+        entry = SuggestionEntry(report.issue_id, moment, self.suggest, named, found.body, found.reason)
+        self.record.add(replace(entry, is_list=found.is_list))
         if reason:
             log.info("no comment on issue %s: %s", report.issue_id, reason)
         return reason

@@ -113,4 +113,5 @@ def build_webhook(options: Any, index: StoredIndex, secret: str) -> Webhook:
         options.max_waiting,
         options.suggest,
         Path(options.log_file).expanduser() if options.log_file else None,
+        options.lists,
     )

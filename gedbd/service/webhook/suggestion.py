@@ -1,6 +1,7 @@
 """What is said of a new report: a comment that names its likely duplicates, or the reason why there is none."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from gedbd.io.console import escape_markdown, printable_line
@@ -40,12 +41,25 @@ class Suggestion(NamedTuple):
         body: The comment; empty if there is none.
         reason: Why there is none; empty if there is one.
         evidence: How often such suggestions were right, in one sentence.
+        is_list: Whether any of the reports may be the right one, instead of the first.
     """
 
     named: tuple[NamedReport, ...]
     body: str
     reason: str
     evidence: str = ""
+    is_list: bool = False
+
+    @property
+    def in_words(self) -> str:
+        """What is suggested, and with which probability."""
+        if not self.is_list:
+            return (
+                f"#{self.named[0].issue_id} would be suggested, with a probability of {self.named[0].probability:.0%}"
+            )
+        ids = ", ".join(f"#{one.issue_id}" for one in self.named)
+        probability = sum(one.probability for one in self.named)
+        return f"{ids} would be suggested; the probability that one of them is right is {probability:.0%}"
 
 
 def suggest_duplicates(
@@ -57,12 +71,13 @@ def suggest_duplicates(
 ) -> Suggestion:
     """The comment on a new report, if the precision target was met and the best match reaches its threshold.
 
-    Of each group, the comment names the original, never a report that is closed as a duplicate.
+    For a target of lists, the best matches must reach it together. Of each group, the comment names the original, never
+    a report that is closed as a duplicate.
 
     Args:
         index: The stored reports.
         report: The new report.
-        max_named: Maximum number of reports that the comment names.
+        max_named: Maximum number of reports that the comment names, without a list.
         target: What the backtest measured for the precision target.
         called_duplicates: Which of some reports comments call duplicates of others.
     """
@@ -70,27 +85,37 @@ def suggest_duplicates(
     if threshold is None:
         return Suggestion((), "", target.statement)
     matches = index.search(report, MAX_SEARCHED)
-    if not matches or matches[0].probability < threshold:
-        return Suggestion((), "", f"the best match is below the threshold {threshold:.3f}")
-    likely = [match for match in matches if match.probability >= threshold]
+    measured = matches[: target.list_length]
+    is_list = target.list_length > 1
+    if not matches or sum(match.probability for match in measured) < threshold:
+        below = f"the best {target.list_length} matches together are" if is_list else "the best match is"
+        return Suggestion((), "", f"{below} below the threshold {threshold:.3f}")
+    likely = measured if is_list else [match for match in matches if match.probability >= threshold]
     found = _named_reports(index, report, likely, called_duplicates)
-    # The backtest measured best matches only: where that one cannot be named, no other replaces it.
-    best = next(found)
-    if isinstance(best, str):
-        return Suggestion((), "", best)
-    others = [one for one in found if isinstance(one, NamedReport)]
-    named = (best, *others[: max_named - 1])
-    return Suggestion(named, comment_text(named, target.evidence), "", target.evidence)
+    # The backtest measured these only: where one of them cannot be named, no other replaces it.
+    first = list(islice(found, len(measured)))
+    reason = next((one for one in first if isinstance(one, str)), None)
+    if reason is not None:
+        return Suggestion((), "", reason)
+    named = [one for one in (*first, *found) if isinstance(one, NamedReport)]
+    named = named if is_list else named[:max_named]
+    return Suggestion(tuple(named), comment_text(named, target.evidence, is_list), "", target.evidence, is_list)
 
 
-def comment_text(named: Sequence[NamedReport], evidence: str) -> str:
+def comment_text(named: Sequence[NamedReport], evidence: str, is_list: bool = False) -> str:
     """The text of a comment in Markdown, with the hidden marker."""
     best, *others = map(_described, named)
-    also = "\n".join(["Also possible:", *(f"- {one}" for one in others), "", ""]) if others else ""
-    return (
-        f"{MARKER}\nThis may be a duplicate of {best}. {escape_markdown(evidence)}\n\n"
-        f"{also}Nothing was closed or labelled: that decision is left to a person."
-    )
+    evidence = escape_markdown(evidence)
+    if is_list:
+        text = f"This may be a duplicate of one of these issues:\n{_bullets([best, *others])}\n{evidence}\n\n"
+    else:
+        also = f"Also possible:\n{_bullets(others)}\n" if others else ""
+        text = f"This may be a duplicate of {best}. {evidence}\n\n{also}"
+    return f"{MARKER}\n{text}Nothing was closed or labelled: that decision is left to a person."
+
+
+def _bullets(lines: Sequence[str]) -> str:
+    return "".join(f"- {line}\n" for line in lines)
 
 
 def _described(named: NamedReport) -> str:
@@ -103,18 +128,19 @@ def _named_reports(
     index: StoredIndex, report: Report, likely: Sequence[Match], called_duplicates: FindCalledDuplicates
 ) -> Iterator[NamedReport | str]:
     """The report to name of each match, or the reason why there is none."""
-    for match in likely:
+    for place, match in enumerate(likely):
+        which = "best match" if place == 0 else f"match at place {place + 1}"
         first = match.master.issue_id
         if report.issue_id in match.members:
-            yield f"the best match, {first}, is already linked"
+            yield f"the {which}, {first}, is already linked"
             continue
         stored = index.get_many(match.members)
         group = [stored[one] for one in match.members if one in stored]
         original = original_of(group, called_duplicates(match.members))
         if original is None:
-            yield f"the best match, {first}, is closed as a duplicate, and the index does not hold the original"
+            yield f"the {which}, {first}, is closed as a duplicate, and the index does not hold the original"
         elif not (original.issue_id.isascii() and original.issue_id.isdecimal()):
-            yield f"the best match, {first}, has no number"
+            yield f"the {which}, {first}, has no number"
         else:
             why = match.explanation.reasons or match.explanation.terms[:MAX_TERMS]
             reasons = printable_line(", ".join(why))[:MAX_REASONS]

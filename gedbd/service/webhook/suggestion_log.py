@@ -50,6 +50,7 @@ class SuggestionEntry:
         outcome: With a suggestion "right", "wrong" or "not yet known"; without one "missed" if the report was marked as
             a duplicate later, else "no duplicate known".
         proposal: What became of a proposal to close the report, see ``gedbd.service.webhook.native_proposals``.
+        is_list: Whether the suggestion is right if any of the named reports is, instead of the first.
     """
 
     issue: str
@@ -60,11 +61,12 @@ class SuggestionEntry:
     reason: str = ""
     outcome: str = UNKNOWN
     proposal: str = ""
+    is_list: bool = False
 
     @property
-    def best(self) -> str:
-        """Id of the first report that is named; empty if nothing was suggested."""
-        return str(self.named[0]["issue"]) if self.named else ""
+    def measured(self) -> list[dict[str, Any]]:
+        """Those named reports by which the outcome is decided: the first, or all of a list."""
+        return self.named if self.is_list else self.named[:1]
 
     def names(self, issue_id: str) -> bool:
         """Whether the entry is about a report, or names it."""
@@ -184,24 +186,27 @@ def with_outcomes(
 
     A suggestion is right if the best of its reports is in the group of the new report, or somebody accepted the pair.
     It is wrong if somebody rejected the pair, or if the new report is in another group or closed for another reason
-    than as a duplicate.
+    than as a duplicate. A list is right if that holds for one of its reports, and wrong if somebody rejected all pairs.
     """
     duplicates = index.known_duplicates([one.issue for one in entries])
     stored = index.get_many([one.issue for one in entries if one.named])
     judged = []
     for entry in entries:
         others = duplicates[entry.issue]
-        if not entry.named:
+        ids = {str(one["issue"]) for one in entry.measured}
+        if not ids:
             outcome = MISSED if others else NOTHING
-        elif entry.best in others:
+        elif ids & others:
             outcome = RIGHT
         else:
             report = stored.get(entry.issue)
-            verdict = feedback.verdict(entry.issue, entry.best)
-            is_other = bool(others)
+            verdicts = {feedback.verdict(entry.issue, one) for one in ids}
+            is_wrong = bool(others) or verdicts == {"reject"}
             if report is not None and not is_closed_as_duplicate(report):
-                is_other |= state_of(report) in ("fixed", "closed")
-            outcome = {"accept": RIGHT, "reject": WRONG}.get(verdict, WRONG if is_other else UNKNOWN)
+                is_wrong |= state_of(report) in ("fixed", "closed")
+            outcome = WRONG if is_wrong else UNKNOWN
+            if "accept" in verdicts:
+                outcome = RIGHT
         judged.append(replace(entry, outcome=outcome))
     return judged
 
@@ -231,7 +236,8 @@ def summary_text(entries: Sequence[SuggestionEntry], result: str, how_to_write: 
     if shown:
         lines += ["| issue | compared on | suggested | probability | outcome |", "|---|---|---|---|---|"]
     for one in shown:
-        named = f"#{one.best} | {float(one.named[0]['probability']):.0%}"
+        ids = ", ".join(f"#{named['issue']}" for named in one.measured)
+        named = f"{ids} | {sum(float(named['probability']) for named in one.measured):.0%}"
         lines.append(
             f"| #{escape_markdown(one.issue)} | {escape_markdown(one.moment[:10])} | {named} | {one.outcome} |"
         )

@@ -23,6 +23,7 @@ from gedbd.triage.backtesting.suggestions import (
     unknown_table,
 )
 from gedbd.triage.backtesting.thresholds import (
+    LIST_LENGTH,
     NO_THRESHOLD,
     TOO_FEW,
     TargetResult,
@@ -107,7 +108,9 @@ def measure(
     measured = sorted([*others, target_precision])
     targets = targets_table(val, test, measured, confidence_level)
     lists = targets_table(val_lists, test_lists, measured, confidence_level)
-    matching = TriageModel(ranker, confidence, target_results(targets, period(test, corpus)), target_precision)
+    days = period(test, corpus)
+    of_lists = target_results(lists, days, LIST_LENGTH)
+    matching = TriageModel(ranker, confidence, target_results(targets, days), target_precision, of_lists)
     tables = {"targets": targets, "lists": lists} | tables_of(test, corpus, matching.target.threshold, max_examples)
     return Backtest(matching, replayed, val, test, tables)
 
@@ -179,7 +182,9 @@ def targets_table(
     return pd.concat([first, on_test.drop(columns="threshold")], axis=1).assign(status=statuses)
 
 
-def target_results(table: pd.DataFrame, days: tuple[str | None, str | None]) -> tuple[TargetResult, ...]:
+def target_results(
+    table: pd.DataFrame, days: tuple[str | None, str | None], list_length: int = 1
+) -> tuple[TargetResult, ...]:
     """The rows of ``targets_table`` as an index stores them; ``days`` are the first and the last day of test."""
     first, last = days
     return tuple(
@@ -195,6 +200,7 @@ def target_results(table: pd.DataFrame, days: tuple[str | None, str | None]) -> 
             precision_high=_number(row["precision_high"]),
             first=first,
             last=last,
+            list_length=list_length,
         )
         for row in table.to_dict("records")
     )

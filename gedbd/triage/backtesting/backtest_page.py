@@ -31,7 +31,7 @@ TARGETS_TEXT = (
 )
 LISTS_TEXT = (
     "The same for lists of the three best matches: a list is right if one of the three is, and the threshold is one for"
-    " the sum of their probabilities. Lists change nothing that is suggested automatically."
+    " the sum of their probabilities. Only comments on GitHub suggest lists, and only with webhook.lists=true."
 )
 SEARCH_TEXT = (
     "The share of the duplicates among the newest reports for which a search would have listed the right match among"
@@ -104,7 +104,8 @@ def summary(backtest: Backtest) -> str:
             f"For a target of {target.target_precision:.0%}, the threshold is {target.threshold:.3f}, chosen on the"
             f" {len(val.best):,} reports before them."
         )
-    return " ".join([*sentences, target.statement, met_targets(backtest.matching.targets)])
+    met = met_targets(backtest.matching.targets, backtest.matching.list_targets)
+    return " ".join([*sentences, target.statement, met])
 
 
 def search_sentence(search: pd.DataFrame) -> str:

@@ -11,13 +11,13 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.report.judging import PAIR, VERDICT
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.io.table_files import read_parquet, write_parquet
+from gedbd.triage.backtesting.thresholds import LIST_LENGTH
 from gedbd.triage.backtesting.unknown_matches import unknown_reasons
 
 SUGGESTIONS = "suggestions.parquet"
 REPORTS = "reports.parquet"
 KEPT_PARTS = ("val", "test")
 RANKS = (1, 5, 10)
-LIST_LENGTH = 3
 UNKNOWN_LIST = "one of the list is unknown"
 MAX_ROWS = 20
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from gedbd.evaluation.significance import lower_bound
 
+LIST_LENGTH = 3
 MIN_SUGGESTIONS = 10
 GROWTH = 1.1
 # The precision above the target with which the first threshold is to pass. On the validation parts of Xamarin's and
@@ -48,6 +49,8 @@ class TargetResult:
         first: Day of the first test report, as 2024-01-31; None for a corpus without dates.
         last: Day of the last test report.
         unknown: Number of suggestions of which nobody knows whether they are wrong.
+        list_length: Number of best matches that a suggestion names: it is right if one of them is, and its probability
+            is the sum of theirs.
     """
 
     target_precision: float
@@ -61,10 +64,11 @@ class TargetResult:
     first: str | None = None
     last: str | None = None
     unknown: int = 0
+    list_length: int = 1
 
     @property
     def suggest_from(self) -> float | None:
-        """The probability from which a match may be suggested automatically; None unless the target was met."""
+        """The probability from which something may be suggested automatically; None unless the target was met."""
         return self.threshold if self.status == MET else None
 
     @property
@@ -75,14 +79,17 @@ class TargetResult:
         reports = "this tracker's newest reports"
         if self.first is not None:
             reports = f"this tracker's reports from {self.first} to {self.last}"
+        kind = "suggestions" if self.list_length == 1 else f"lists of {self.list_length}"
         if not self.suggestions:
-            return f"There were no such suggestions on {reports}."
+            return f"There were no such {kind} on {reports}."
         interval = f"95% interval {self.precision_low:.0%} to {self.precision_high:.0%}"
-        were = "was" if self.right == 1 else "were"
+        were_right = "was right" if self.right == 1 else "were right"
+        if self.list_length > 1:
+            were_right = "named a duplicate"
         more = f"; {self.unknown:,} more are not counted, as nobody knows whether they are" if self.unknown else ""
         return (
-            f"Of {self.suggestions:,} such suggestions on {reports}, {self.right:,} ({self.precision:.0%}, {interval})"
-            f" {were} right{more}."
+            f"Of {self.suggestions:,} such {kind} on {reports}, {self.right:,} ({self.precision:.0%}, {interval})"
+            f" {were_right}{more}."
         )
 
     @property
@@ -130,10 +137,14 @@ def find_target(targets: Sequence[TargetResult], wanted: float, option: str) -> 
     )
 
 
-def met_targets(targets: Sequence[TargetResult]) -> str:
-    """Which targets were met, in a sentence."""
-    met = [f"{target.target_precision:g}" for target in targets if target.status == MET]
-    return f"Targets met: {', '.join(met) or 'none'}."
+def met_targets(targets: Sequence[TargetResult], of_lists: Sequence[TargetResult] = ()) -> str:
+    """Which targets were met, by best matches and by lists, in a sentence."""
+    by_best, by_lists = (
+        ", ".join(f"{target.target_precision:g}" for target in results if target.status == MET)
+        for results in (targets, of_lists)
+    )
+    more = f"; by lists of {of_lists[0].list_length}: {by_lists}" if by_lists else ""
+    return f"Targets met: {by_best or 'none'}{more}."
 
 
 def choose_threshold(
