@@ -56,6 +56,10 @@ def test_a_backtest_leaves_tables_and_a_page(finished):
     folder, told = finished
     matching = TriageModel.from_json((folder / "matching.json").read_text(), "here")
     assert (matching.target_precision, len(matching.targets)) == (0.3, 6)
+    assert {one.list_length for one in matching.list_targets} == {3}
+    lists = pd.read_csv(folder / "lists.csv")
+    assert [one.suggestions for one in matching.list_targets] == lists["suggestions"].tolist()
+    assert [one.status for one in matching.list_targets] == lists["status"].tolist()
     assert (matching.target.first, matching.target.last) == ("2024-05-27", "2024-12-11")
     replayed = pd.read_parquet(folder / "matches.parquet")
     assert (replayed["candidate"] < replayed["query"]).all()

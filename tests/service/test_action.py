@@ -82,15 +82,16 @@ def test_nothing_is_pasted_into_a_shell():
 
 def test_its_command_composes():
     line = COMPARE["run"]
-    given = {"$INDEX": "my index=1", "$GITHUB_EVENT_PATH": "/tmp/_x/event.json", "$SUGGEST": "native", "\\\n": ""}
-    for name, value in (given | {"${TARGET_PRECISION:-null}": "0.9"}).items():
+    given = {"$INDEX": "my index=1", "$GITHUB_EVENT_PATH": "/tmp/_x/event.json", "$SUGGEST": "comment", "\\\n": ""}
+    for name, value in (given | {"${TARGET_PRECISION:-null}": "0.9", "$LISTS": "true"}).items():
         line = line.replace(name, value)
     words = shlex.split(line)
     name, *options = words[words.index("gedbd") + 1 :]
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         cfg = compose(name, overrides=options)
     assert (cfg.index, cfg.event, cfg.webhook.target_precision) == ("my index=1", "/tmp/_x/event.json", 0.9)
-    assert (cfg.webhook.suggest, cfg.webhook.log_file) == ("native", "gedbd-suggestions/suggestions.jsonl")
+    assert (cfg.webhook.suggest, cfg.webhook.lists) == ("comment", True)
+    assert cfg.webhook.log_file == "gedbd-suggestions/suggestions.jsonl"
 
 
 def test_its_record_is_found_where_it_was_saved():

@@ -162,14 +162,23 @@ def test_what_was_learnt_survives_json():
         TargetResult(0.5, 0.1 + 0.2, "met", 30, 22, 22 / 30, 0.56, 0.89, "2017-03-01", "2018-02-01"),
         TargetResult(0.7, None, "no threshold"),
     )
-    matching = TriageModel(RANKER, learn_confidence(some(0), 0)[0], targets, 0.7)
+    of_lists = (TargetResult(0.7, 0.9, "met", 9, 8, 8 / 9, 0.7, 1.0, list_length=3),)
+    matching = TriageModel(RANKER, learn_confidence(some(0), 0)[0], targets, 0.7, of_lists)
     again = TriageModel.from_json(matching.as_json(), "here")
     assert (again.targets, again.target_precision, again.target) == (targets, 0.7, targets[1])
+    assert (again.list_targets, again.list_target) == (of_lists, of_lists[0])
     features = some(2).features
     assert (again.confidence(features) == matching.confidence(features)).all()
     scores = [model.ranker.scores(features[:, : len(FEATURES)]) for model in (again, matching)]
     assert (scores[0] == scores[1]).all()
     assert again.as_json() == matching.as_json()
+
+
+def test_a_model_of_a_backtest_that_measured_no_lists_is_read():
+    plain = json.loads(TriageModel(RANKER, learn_confidence(some(0), 0)[0], (), 0.7).as_json())
+    del plain["list_targets"]
+    again = TriageModel.from_json(json.dumps(plain), "here")
+    assert (again.list_targets, again.list_target.status) == ((), "not measured")
 
 
 def test_a_confidence_learns_when_the_best_match_is_right():

@@ -48,6 +48,15 @@ def test_a_target_that_was_met_is_told_by_its_figure_on_test():
     )
 
 
+def test_the_figure_of_lists_is_told_as_one():
+    of_lists = replace(MEASURED, list_length=3, first=None)
+    assert of_lists.statement == (
+        "Of 30 such lists of 3 on this tracker's newest reports, 22 (73%, 95% interval 56% to 89%) named a duplicate."
+    )
+    none = replace(of_lists, suggestions=0, status="inconclusive")
+    assert none.statement.endswith("There were no such lists of 3 on this tracker's newest reports.")
+
+
 @pytest.mark.parametrize(
     ("status", "reason"),
     [
@@ -82,6 +91,9 @@ def test_targets_are_looked_up():
         find_target(targets, 0.95, "x")
     assert met_targets(targets) == "Targets met: 0.5."
     assert met_targets(targets[1:]) == "Targets met: none."
+    of_lists = (replace(MEASURED, target_precision=0.6, list_length=3), replace(MEASURED, status="missed"))
+    assert met_targets(targets[1:], of_lists) == "Targets met: none; by lists of 3: 0.6."
+    assert met_targets(targets, of_lists[1:]) == "Targets met: 0.5."
 
 
 def best_matches(*runs):
