@@ -76,7 +76,8 @@ def test_nothing_is_suggested_unless_the_backtest_met_the_target(index, hub, hoo
         assert hook.post_comments() == []
     assert hub.asked == []
     assert caplog.messages == [
-        "small: the webhook posts no comments, since its precision target was not met. Targets met: 0.5; by lists of 3: 0.5.",
+        "small: the webhook posts no comments, since its precision target was not met."
+        " Targets met: 0.5; by lists of 3: 0.5.",
         f"no comment on issue 70: {target.statement}",
     ]
 
