@@ -53,8 +53,9 @@ def main(cfg: DictConfig) -> None:
             print_matches(console, report, matches, index.target)
             if filters.component is not None and not matches:
                 known = index.components_like(filters.component, MAX_COMPONENTS)
-                for line in unknown_component(filters.component, known):
-                    print_line(console, line)
+                problem = unknown_component(filters.component, known)
+                if problem:
+                    print_line(console, problem)
     index.close()
 
 

@@ -15,12 +15,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from gedbd.corpora.urls import web_url
 from gedbd.io.console import printable, printable_line
 from gedbd.retrieval.reports.report_features import EPOCH
-from gedbd.triage.answer import LIKELY, NOTHING_SHARED
+from gedbd.triage.answer import LIKELY, MAX_COMPONENTS, NOTHING_SHARED, unknown_component
 from gedbd.triage.bug_report import (
     MAX_DESCRIPTION_LENGTH,
     MAX_TITLE_LENGTH,
     MAX_TOP_K,
     Explanation,
+    Filters,
     Match,
     Report,
     check_report,
@@ -65,6 +66,7 @@ class FindInput(ToolInput):
     description: Description = Field("", description="What happened, error messages, steps; may be empty")
     id: ReportId | None = Field(None, description="Id of an indexed report, instead of a text")
     top_k: int = Field(TOP_K, ge=1, le=MAX_TOP_K, description="Number of matches")
+    component: str | None = Field(None, description="Search only the reports of this component; its whole name")
 
 
 class GetInput(ToolInput):
@@ -171,7 +173,7 @@ def find_duplicates(index: StoredIndex, asked: FindInput) -> FindAnswer:
     """Searches by text, or by the id of an indexed report, which is left out of its own matches.
 
     Raises:
-        ValueError: If the text is empty or too long, both are given, or the id is unknown.
+        ValueError: If the text is empty or too long, both are given, or the id or the component is unknown.
     """
     if asked.id is None:
         report = Report(title=asked.title.strip(), description=asked.description.strip())
@@ -180,7 +182,12 @@ def find_duplicates(index: StoredIndex, asked: FindInput) -> FindAnswer:
     else:
         report = stored_report(index, asked.id)
     check_report(report)
-    matches = index.search(report, asked.top_k)
+    matches = index.search(report, asked.top_k, Filters(component=asked.component))
+    if asked.component is not None and not matches:
+        known = index.components_like(asked.component, MAX_COMPONENTS)
+        problem = unknown_component(asked.component, known)
+        if problem:
+            raise ValueError(problem)
     return FindAnswer(
         **index_fields(index),
         untrusted_text=True,

@@ -113,18 +113,18 @@ def print_matches(console: Console, report: Report, matches: Sequence[Match], ta
         print_line(console, f"Suggested from a probability of {target.suggest_from:.0%}. {target.statement}")
 
 
-def unknown_component(component: str, known: Sequence[str]) -> list[str]:
-    """The line that says, if no report passes a filter, that no component is called so; none if one is.
+def unknown_component(component: str, known: Sequence[str]) -> str:
+    """The line that says, if no report passes a filter, that no component is called so; empty if one is.
 
     Args:
         component: The filter.
         known: Stored components, the most similar first.
     """
     if any(has_component(one, component) for one in known):
-        return []
+        return ""
     named = ", ".join(map(repr, known))
     some = f"it must be the whole name, such as {named}" if known else "no report has one"
-    return [f"component={component}: no stored report has this component; {some}"]
+    return f"component={component}: no stored report has this component; {some}"
 
 
 def print_urls(console: Console, matches: Sequence[Match]) -> None:

@@ -176,6 +176,14 @@ def test_a_match_names_the_report_that_it_is_known_to_duplicate(client, index):
     assert oldest in match["known_duplicates"]
 
 
+def test_a_search_within_one_component(client, index):
+    component = index.get("1102").component
+    matches = client.call("find_duplicates", title="Crash", component=component.lower()).structured_content["matches"]
+    found = [index.get(match["id"]).component for match in matches]
+    assert found == [component] * 5
+    assert len({index.get(one).component for one in index.memory.ids}) > 1
+
+
 def test_an_answer_says_what_was_measured_and_how_old_the_index_is(client, index):
     answer = client.call("find_duplicates", title="Crash").structured_content
     assert answer["measured"] == index.target.statement
@@ -228,6 +236,7 @@ def test_two_reports_are_compared(client, index):
         ("find_duplicates", {"description": "x" * 200_001}, "more than 200,000: shorten it"),
         ("find_duplicates", {"title": "x", "id": "1102"}, "search by a text or by an id"),
         ("find_duplicates", {"title": "x", "top_k": 51}, "top_k: input should be less than or equal to 50"),
+        ("find_duplicates", {"title": "x", "component": "edit"}, "component=edit: no stored report has this component"),
         ("find_duplicates", {"titel": "x"}, "titel: extra inputs are not permitted"),
         ("explain", {"id_a": "1102", "id_b": "1102"}, "give two reports"),
         ("explain", {"id_a": "1102", "id_b": "nothing"}, "report 'nothing' is not in the index"),
