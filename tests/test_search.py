@@ -77,7 +77,7 @@ def test_words_on_the_command_line(search):
 
 def test_an_answer_for_programs(answers):
     (answer,) = answers("Pasted screenshots are an empty frame in Outlook", "top_k=50")
-    assert set(answer) == {"query", "threshold", "target", "matches"}
+    assert set(answer) == {"query", "threshold", "target", "list_statement", "matches"}
     assert (answer["threshold"], answer["target"]["status"]) == (None, "not measured")
     assert answer["target"]["statement"].startswith("Nothing is suggested automatically: the probabilities were")
     assert len(answer["matches"]) == 50

@@ -198,6 +198,7 @@ async def search(query: SearchRequest, service: ServiceDependency) -> SearchResp
         reports=len(index),
         threshold=target.suggest_from,
         target=TargetResponse(**asdict(target), statement=target.statement),
+        list_statement=index.list_target.list_statement([match.probability for match in matches]),
         matches=[match_response(match, target.suggest_from) for match in matches],
     )
 

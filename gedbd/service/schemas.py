@@ -204,6 +204,7 @@ class SearchResponse(BaseModel):
     reports: int
     threshold: float | None
     target: TargetResponse
+    list_statement: str = Field(description="What was measured of lists such as the first three; empty if too unlikely")
     matches: list[MatchResponse]
 
 

@@ -69,23 +69,26 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
     return iter([report_from_text(content)])
 
 
-def as_json(report: Report, matches: Sequence[Match], target: TargetResult) -> str:
-    """One line of ASCII for programs: ``query``, ``threshold``, ``target`` and ``matches``.
+def as_json(report: Report, matches: Sequence[Match], target: TargetResult, of_lists: TargetResult) -> str:
+    """One line of ASCII for programs: ``query``, ``threshold``, ``target``, ``list_statement`` and ``matches``.
 
     ``threshold`` is the probability from which a match may be suggested automatically, null if none may be; ``target``
-    holds what the backtest measured, with ``statement`` in words.
+    holds what the backtest measured, with ``statement`` in words; ``list_statement`` what it measured of lists.
     """
     answer = {
         "query": asdict(report),
         "threshold": target.suggest_from,
         "target": asdict(target) | {"statement": target.statement},
+        "list_statement": of_lists.list_statement([match.probability for match in matches]),
         "matches": [asdict(match) for match in matches],
     }
     return json.dumps(answer, default=datetime.isoformat)
 
 
-def print_matches(console: Console, report: Report, matches: Sequence[Match], target: TargetResult) -> None:
-    """Prints a table, and below it what the backtest measured, if a match is suggested or none ever is.
+def print_matches(
+    console: Console, report: Report, matches: Sequence[Match], target: TargetResult, of_lists: TargetResult
+) -> None:
+    """Prints a table, and below it what the backtest measured, if something is suggested or nothing ever is.
 
     Ids are links in a terminal with styles; elsewhere the addresses follow below the table.
     """
@@ -107,6 +110,9 @@ def print_matches(console: Console, report: Report, matches: Sequence[Match], ta
     console.print(table if matches else "no candidates: the filters exclude every stored report", highlight=False)
     if console.color_system is None:  # no styles, so no links
         print_urls(console, matches)
+    of_list = of_lists.list_statement([match.probability for match in matches])
+    if of_list:
+        print_line(console, of_list)
     if target.suggest_from is None:
         print_line(console, f"{target.statement} Check each match yourself.")
     elif any(match.probability >= target.suggest_from for match in matches):

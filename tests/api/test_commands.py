@@ -20,7 +20,7 @@ def as_printed(text, index, **options):
     from gedbd.triage.answer import report_from_text
 
     matches = index.search(text, **options)
-    return json.loads(as_json(report_from_text(text), matches, index._stored.target))
+    return json.loads(as_json(report_from_text(text), matches, index._stored.target, index._stored.list_target))
 
 
 @pytest.mark.slow

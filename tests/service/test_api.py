@@ -31,6 +31,7 @@ def test_search_gives_groups_with_probability_and_reasons(client_of):
         **{"precision": 22 / 30, "precision_low": 0.56, "precision_high": 0.89},
         **{"first": "2024-01-02", "last": "2024-02-28", "statement": FIGURE},
     }
+    assert found["list_statement"] == ""  # one match is no list of three
     (match,) = found["matches"]
     assert (match["master"]["issue_id"], match["members"], match["suggested"]) == ("12", ["12", "15"], True)
     assert match["master"]["excerpt"].startswith("Sending a mail")

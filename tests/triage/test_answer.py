@@ -17,11 +17,12 @@ LINKED = some_report(3, url="https://b.org/3")
 MATCH = Match(LINKED, some_report(13), ("3", "7", "13"), 1.0, 0.9, WHY, {"3": LINKED.url, "7": "https://b.org/7"})
 QUERY = Report("crash")
 TARGET = TargetResult(0.7, 0.5, "met", 40, 36, 0.9, 0.76, 0.97)
+NO_LISTS = TargetResult(0.7, None, "no threshold", list_length=3)
 
 
 def shown(*matches: Match, **options) -> str:
     stream = io.StringIO()
-    print_matches(Console(file=stream, width=60, **options), QUERY, matches, TARGET)
+    print_matches(Console(file=stream, width=60, **options), QUERY, matches, TARGET, NO_LISTS)
     return stream.getvalue()
 
 
@@ -56,7 +57,7 @@ def test_a_match_without_anything_in_common_says_so():
 
 
 def test_programs_get_plain_addresses():
-    (match,) = json.loads(as_json(QUERY, [MATCH], TARGET))["matches"]
+    (match,) = json.loads(as_json(QUERY, [MATCH], TARGET, NO_LISTS))["matches"]
     assert match["master"]["url"] == "https://b.org/3"
     assert match["best"]["url"] == ""
     assert match["urls"] == {"3": "https://b.org/3", "7": "https://b.org/7"}
@@ -76,7 +77,7 @@ def test_percentages_are_left_out_where_all_say_that_nothing_is_likely():
 def test_a_title_alone_is_not_said_to_have_no_duplicate():
     stream = io.StringIO()
     unlikely = replace(MATCH, probability=0.01)
-    print_matches(Console(file=stream, width=100), Report("crash", "It stops."), [unlikely], TARGET)
+    print_matches(Console(file=stream, width=100), Report("crash", "It stops."), [unlikely], TARGET, NO_LISTS)
     assert "Nothing is likely to be a duplicate" in stream.getvalue()
     told = shown(unlikely)
     assert "Nothing is likely" not in told
@@ -86,7 +87,7 @@ def test_a_title_alone_is_not_said_to_have_no_duplicate():
 def test_probabilities_of_other_trackers_do_not_say_that_nothing_is_likely():
     stream = io.StringIO()
     target = TargetResult(0.7, None, "not measured")
-    print_matches(Console(file=stream, width=100), QUERY, [replace(MATCH, probability=0.01)], target)
+    print_matches(Console(file=stream, width=100), QUERY, [replace(MATCH, probability=0.01)], target, NO_LISTS)
     assert "very probability" not in stream.getvalue()
     assert "Nothing is likely" not in stream.getvalue()
     assert "Ordered by all that the reports share" in stream.getvalue()
@@ -99,5 +100,19 @@ def test_a_probable_match_is_named_in_a_sentence():
     assert "Probably the same as 3." in shown(MATCH)
     assert "Probably" not in shown(replace(MATCH, probability=0.49))
     stream = io.StringIO()
-    print_matches(Console(file=stream, width=100), QUERY, [MATCH], TargetResult(0.7, None, "not measured"))
+    print_matches(Console(file=stream, width=100), QUERY, [MATCH], TargetResult(0.7, None, "not measured"), NO_LISTS)
     assert "Probably" not in stream.getvalue()
+
+
+def test_a_list_that_reaches_its_threshold_is_told_with_its_figure():
+    missed = replace(TARGET, status="missed")
+    lists = replace(TARGET, threshold=0.7, list_length=3)
+    three = [replace(MATCH, probability=share) for share in (0.4, 0.2, 0.1)]
+    stream = io.StringIO()
+    print_matches(Console(file=stream, width=300), QUERY, three, missed, lists)
+    statement = f"One of the first 3 is right with a probability of 70%. {lists.evidence}"
+    assert f"{statement}\nNothing is suggested automatically" in stream.getvalue()
+    assert json.loads(as_json(QUERY, three, missed, lists))["list_statement"] == statement
+    assert json.loads(as_json(QUERY, three[:2], missed, lists))["list_statement"] == ""
+    assert json.loads(as_json(QUERY, three, missed, replace(lists, threshold=0.71)))["list_statement"] == ""
+    assert json.loads(as_json(QUERY, three, missed, NO_LISTS))["list_statement"] == ""

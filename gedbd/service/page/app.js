@@ -71,10 +71,11 @@ function showMatches(answer) {
   const unlikely = count && !isAnyLikely() ? ", none of them likely to be a duplicate; the closest first" : "";
   showStatus(`${count === 1 ? "1 candidate" : `${count} candidates`}${unlikely}`);
   $("threshold").hidden = !count;
-  $("threshold").textContent =
+  const measured =
     answer.threshold === null
       ? `${answer.target.statement} Check each candidate yourself.`
       : `Suggested from a probability of ${percent(answer.threshold)}. ${answer.target.statement}`;
+  $("threshold").textContent = [answer.list_statement, measured].filter(Boolean).join(" ");
 }
 
 function moveBy(step) {

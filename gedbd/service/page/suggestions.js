@@ -28,7 +28,7 @@ function show(answer) {
 function row({ issue, moment, named, is_list, outcome, proposal }) {
   const measured = is_list ? named : named.slice(0, 1);
   const ids = measured.map((one) => `#${one.issue}`).join(", ");
-  const probability = measured.reduce((sum, one) => sum + one.probability, 0);
+  const probability = Math.min(1, measured.reduce((sum, one) => sum + one.probability, 0));
   const result = proposal ? `${outcome}; proposal ${proposal}` : outcome;
   const cells = [`#${issue}`, moment.slice(0, 10), ids, percent(probability), result];
   return make("tr", {}, ...cells.map((text) => make("td", {}, text)));

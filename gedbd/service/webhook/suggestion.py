@@ -58,7 +58,7 @@ class Suggestion(NamedTuple):
                 f"#{self.named[0].issue_id} would be suggested, with a probability of {self.named[0].probability:.0%}"
             )
         ids = ", ".join(f"#{one.issue_id}" for one in self.named)
-        probability = sum(one.probability for one in self.named)
+        probability = min(sum(one.probability for one in self.named), 1)
         return f"{ids} would be suggested; the probability that one of them is right is {probability:.0%}"
 
 
@@ -85,15 +85,16 @@ def suggest_duplicates(
     if threshold is None:
         return Suggestion((), "", target.statement)
     matches = index.search(report, MAX_SEARCHED)
-    measured = matches[: target.list_length]
     is_list = target.list_length > 1
-    if not matches or sum(match.probability for match in measured) < threshold:
+    if not target.is_reached([match.probability for match in matches]):
         below = f"the best {target.list_length} matches together are" if is_list else "the best match is"
         return Suggestion((), "", f"{below} below the threshold {threshold:.3f}")
-    likely = measured if is_list else [match for match in matches if match.probability >= threshold]
+    likely = (
+        matches[: target.list_length] if is_list else [match for match in matches if match.probability >= threshold]
+    )
     found = _named_reports(index, report, likely, called_duplicates)
     # The backtest measured these only: where one of them cannot be named, no other replaces it.
-    first = list(islice(found, len(measured)))
+    first = list(islice(found, target.list_length))
     reason = next((one for one in first if isinstance(one, str)), None)
     if reason is not None:
         return Suggestion((), "", reason)

@@ -237,7 +237,7 @@ def summary_text(entries: Sequence[SuggestionEntry], result: str, how_to_write: 
         lines += ["| issue | compared on | suggested | probability | outcome |", "|---|---|---|---|---|"]
     for one in shown:
         ids = ", ".join(f"#{named['issue']}" for named in one.measured)
-        named = f"{ids} | {sum(float(named['probability']) for named in one.measured):.0%}"
+        named = f"{ids} | {min(sum(float(named['probability']) for named in one.measured), 1):.0%}"
         lines.append(
             f"| #{escape_markdown(one.issue)} | {escape_markdown(one.moment[:10])} | {named} | {one.outcome} |"
         )

@@ -71,6 +71,18 @@ class TargetResult:
         """The probability from which something may be suggested automatically; None unless the target was met."""
         return self.threshold if self.status == MET else None
 
+    def is_reached(self, probabilities: Sequence[float]) -> bool:
+        """Whether the best matches may be suggested automatically; the probabilities are those of all, in order."""
+        best = probabilities[: self.list_length]
+        return self.suggest_from is not None and len(best) == self.list_length and sum(best) >= self.suggest_from
+
+    def list_statement(self, probabilities: Sequence[float]) -> str:
+        """The probability of a list of the best matches and the measured precision; empty unless it is reached."""
+        if not self.is_reached(probabilities):
+            return ""
+        together = min(sum(probabilities[: self.list_length]), 1)
+        return f"One of the first {self.list_length} is right with a probability of {together:.0%}. {self.evidence}"
+
     @property
     def evidence(self) -> str:
         """The measured precision in one sentence; empty without a threshold."""
