@@ -31,7 +31,7 @@ TARGETS_TEXT = (
 )
 LISTS_TEXT = (
     "The same for lists of the three best matches: a list is right if one of the three is, and the threshold is one for"
-    " the sum of their probabilities. Only comments on GitHub suggest lists, and only with webhook.lists=true."
+    " the sum of their probabilities. Comments on GitHub name such lists with webhook.lists=true."
 )
 SEARCH_TEXT = (
     "The share of the duplicates among the newest reports for which a search would have listed the right match among"
