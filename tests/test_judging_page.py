@@ -124,3 +124,14 @@ def test_the_page_is_as_wide_as_the_window(browser, written, width):
     page.goto(written.as_uri())
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
     context.close()
+
+
+def test_on_paper_no_table_is_cut_and_nothing_is_to_be_pressed(browser, written):
+    page = browser.new_page(viewport={"width": 718, "height": 1000})  # A4 between Chromium's margins
+    page.goto(written.as_uri())
+    page.emulate_media(media="print")
+    widest = page.evaluate(
+        'Math.max(...[...document.querySelectorAll(".wide")].map(w => w.scrollWidth - w.clientWidth))'
+    )
+    assert widest == 0
+    assert page.locator("button:visible, #judging:visible").count() == 0
