@@ -121,7 +121,6 @@ SCENARIOS = {
         before=("gedbd baseline name=bm25 dataset=demo", "gedbd baseline name=fusion dataset=demo"),
         options={
             "gedbd train": SHORT,
-            "PYTHONPATH=. gedbd train": SHORT,
             "gedbd train encoder=roberta": f"dataset=demo {SMALL_ROBERTA}",
             "gedbd train pairs=grouped": "dataset=demo",
             "gedbd train -m fusion.lambda_text=0.3,0.5,0.7": "graph.pca_dim=5",
