@@ -15,19 +15,11 @@ from gedbd.retrieval.changes.known_fixes import KnownFixes
 from gedbd.retrieval.changes.query_features import query_features
 from gedbd.retrieval.changes.report_words import report_words
 from gedbd.triage.locating.backtesting.labelled_reports import LabelledReports
-from gedbd.triage.locating.backtesting.locating_tables import (
-    NEAR,
-    by_year,
-    differences,
-    hit_curve,
-    metrics,
-    most_certain,
-)
+from gedbd.triage.locating.backtesting.locating_tables import NEAR
 
 BM25_CHANGES = "BM25 over changes"
 RECENCY = "last changed"
 CONTROL = "another report's text"
-NAMING = {True: "name a file", False: "name no file"}
 COLUMNS = (
     "report",
     "system",
@@ -192,67 +184,3 @@ def names_file(history: ChangeHistory, query: ChangeQuery) -> bool:
     exists = existing_sources(history, before)
     found = named_paths(history.index, report, history.index.num_paths(history.index.num_rows(before)))
     return any(bool((scores[exists] > 0).any()) for scores in found.values())
-
-
-def file_tables(
-    corpus: ChangeCorpus, history: ChangeHistory, replayed: pd.DataFrame, system: str
-) -> dict[str, pd.DataFrame]:
-    """The tables about files, of all systems or of one.
-
-    Args:
-        corpus: Reports and commits.
-        history: The commits of the corpus, in its order.
-        replayed: See ``replay_files``, with a report at least.
-        system: The one.
-    """
-    assert corpus.reports is not None
-    group = corpus.reports.group
-    mine = replayed[replayed["system"] == system]
-    return {
-        "files_metrics": metrics(replayed, group),
-        "files_named": by_naming(replayed, group),
-        "files_differences": differences(replayed, system, group),
-        "files_curve": hit_curve(replayed, group),
-        "files_years": by_year(mine, corpus.reports),
-        "files_right": file_examples(mine, corpus, history, right=True),
-        "files_wrong": file_examples(mine, corpus, history, right=False),
-    }
-
-
-def by_naming(replayed: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
-    """The metrics apart for reports that name a file and those that do not, see ``names_file``."""
-    parts = []
-    for naming, words in NAMING.items():
-        mine = replayed[replayed["names_file"] == naming]
-        if len(mine):
-            parts.append(metrics(mine, group))
-            parts[-1].insert(0, "reports that", words)
-    return pd.concat(parts, ignore_index=True)
-
-
-def file_counts(reports: LabelledReports) -> dict[str, int]:
-    """How many reports there are, and why others are not tested for files."""
-    return {
-        "reports": reports.num_reports,
-        "with a known fix": reports.num_fixed,
-        "whose fix changed no earlier source file: not tested": reports.num_fixed - len(reports),
-        "whose fix changed an earlier source file": len(reports),
-    }
-
-
-def file_examples(mine: pd.DataFrame, corpus: ChangeCorpus, history: ChangeHistory, right: bool) -> pd.DataFrame:
-    """The most certain right or wrong first files of one system, see ``most_certain``.
-
-    Returns:
-        Also ``file``, ``fixed file`` (the best ranked one, empty if none was ranked) and its ``rank``.
-    """
-    paths = [*history.index.table.paths, ""]  # -1 is the last one
-
-    def columns(chosen: pd.DataFrame) -> dict[str, object]:
-        return {
-            "file": [paths[row] for row in chosen["first"]],
-            "fixed file": [paths[row] for row in chosen["found"]],
-            "rank": chosen["rank"].where(np.isfinite(chosen["rank"])).astype("Int64").to_numpy(),
-        }
-
-    return most_certain(mine[(mine["right"] == right) & (mine["first"] >= 0)], corpus, columns)

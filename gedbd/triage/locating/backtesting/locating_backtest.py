@@ -23,16 +23,10 @@ from gedbd.io.console import print_line, print_next_step, print_path
 from gedbd.io.files import write_text
 from gedbd.io.table_files import write_csv, write_parquet
 from gedbd.triage.backtesting.suggestions import right_and_wrong
+from gedbd.triage.locating.backtesting.commit_replay import BM25, NUM_FILES
 from gedbd.triage.locating.backtesting.file_replay import BM25_CHANGES, CONTROL, RECENCY
 from gedbd.triage.locating.backtesting.labelled_reports import read_changes, without_merges
-from gedbd.triage.locating.backtesting.locating_replay import (
-    BM25,
-    DEFAULT,
-    LEARNT,
-    NUM_FILES,
-    LocatingBacktest,
-    run_replay,
-)
+from gedbd.triage.locating.backtesting.locating_replay import DEFAULT, LEARNT, LocatingBacktest, run_replay
 from gedbd.triage.locating.backtesting.locating_tables import HIT_RATE, TOP
 from gedbd.triage.locating.tracker_ranker import FIXES, RANKER, fixes_as_json
 
@@ -142,8 +136,8 @@ def write_backtest(
     """
     for name, table in backtest.tables.items():
         write_csv(folder / f"{name}.csv", table)
-    write_parquet(folder / "files_replayed.parquet", backtest.files_replayed)
-    write_parquet(folder / "replayed.parquet", backtest.replayed)
+    write_parquet(folder / "files_replayed.parquet", backtest.files.ranks)
+    write_parquet(folder / "replayed.parquet", backtest.commits.ranks)
     write_text(folder / RANKER, backtest.ranker.to_text())
     write_text(folder / FIXES, fixes_as_json(backtest.fixes))
     write_text(folder / HIT_RATE, backtest.hit_rate.as_json())
@@ -163,33 +157,28 @@ def write_backtest(
 def summary(backtest: LocatingBacktest) -> str:
     """The result in a few sentences."""
     sentences = [backtest.hit_rate.statements]
-    files = backtest.hit_rate.files
-    learnt_about = {
-        "files": (files is not None and files.learnt, backtest.file_parts.num_labelled),
-        "commits": (backtest.hit_rate.learnt, backtest.parts.num_labelled),
+    measured = {
+        "files": (backtest.files, "a fixed file that existed before them"),
+        "commits": (backtest.commits, "an earlier inducing commit"),
     }
-    for what, (is_learnt, count) in learnt_about.items():
-        if is_learnt:
-            sentences.append(f"The ranker that {what} are measured with was trained on {count:,} older reports.")
-    if len(backtest.file_reports) and not learnt_about["files"][0]:
-        sentences.append(_too_few(len(backtest.file_reports), "a fixed file that existed before them"))
-    if len(backtest.labelled) and not backtest.hit_rate.learnt:
-        sentences.append(_too_few(len(backtest.labelled), "an earlier inducing commit"))
-    num_reports = backtest.labelled.num_reports
-    without_file = num_reports - len(backtest.file_reports)
-    without_commit = num_reports - len(backtest.labelled)
+    for what, (replayed, _) in measured.items():
+        if replayed.system == LEARNT:
+            count = f"{replayed.parts.num_labelled:,} older reports"
+            sentences.append(f"The ranker that {what} are measured with was trained on {count}.")
+    for replayed, answer in measured.values():
+        if len(replayed.reports) and replayed.system != LEARNT:
+            sentences.append(
+                f"The {len(replayed.reports):,} reports with {answer} are too few to learn from, so the default ranker"
+                " is measured on all of them, and used."
+            )
+    num_reports = backtest.commits.reports.num_reports
+    without_file = num_reports - len(backtest.files.reports)
+    without_commit = num_reports - len(backtest.commits.reports)
     sentences.append(
         f"{without_file:,} of {num_reports:,} reports have no such file, and {without_commit:,} of {num_reports:,}"
         " reports have no such commit and cannot be tested; the figures cover the others."
     )
     return " ".join(sentences)
-
-
-def _too_few(count: int, what: str) -> str:
-    return (
-        f"The {count:,} reports with {what} are too few to learn from, so the default ranker is measured on all of"
-        " them, and used."
-    )
 
 
 def next_step(folder: str, repo: str | None) -> tuple[str, str]:
@@ -203,14 +192,14 @@ def sections(backtest: LocatingBacktest) -> list[Section]:
     tables = backtest.tables
     found = []
     if "files_metrics" in tables:
-        found += _metric_sections(tables, "files_", FILES, FILES_TEXT, backtest.file_system)
+        found += _metric_sections(tables, "files_", FILES, FILES_TEXT, backtest.files.system)
         found.insert(1, Section("Reports that name a file, and others", NAMED_TEXT, [tables["files_named"]]))
     found.append(Section("Which reports are tested for files?", FILE_COUNTS_TEXT, [tables["files_counts"]]))
     if "files_metrics" in tables:
         listed = right_and_wrong(tables["files_right"], tables["files_wrong"], "first file", by="margin")
         found.append(Section("Right and wrong files", FILE_EXAMPLES_TEXT, [listed]))
     if "metrics" in tables:
-        found += _metric_sections(tables, "", COMMITS, METRICS_TEXT, backtest.system)
+        found += _metric_sections(tables, "", COMMITS, METRICS_TEXT, backtest.commits.system)
     found.append(Section("Which reports are tested for commits?", COUNTS_TEXT, [tables["counts"]]))
     if "metrics" in tables:
         listed = right_and_wrong(tables["right"], tables["wrong"], "suspicion", by="margin")
@@ -266,8 +255,8 @@ def print_tables(console: Console, backtest: LocatingBacktest) -> None:
     if "files_metrics" in tables:
         print_metrics(console, tables["files_metrics"], FILES)
         named = tables["files_named"]
-        mine = named[named["system"] == backtest.file_system].drop(columns="system")
-        print_table(console, _readable(mine), f"the {backtest.file_system} on reports that name a file, and others")
+        mine = named[named["system"] == backtest.files.system].drop(columns="system")
+        print_table(console, _readable(mine), f"the {backtest.files.system} on reports that name a file, and others")
     if "metrics" in tables:
         print_metrics(console, tables["metrics"], COMMITS)
 

@@ -14,6 +14,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.significance import compare_means, mean_interval, ratio_intervals
 from gedbd.io.files import read_object
+from gedbd.retrieval.changes.change_history import ChangeHistory
 from gedbd.triage.backtesting.thresholds import INCONCLUSIVE, MET, MISSED
 from gedbd.triage.locating.backtesting.labelled_reports import LabelledReports
 
@@ -30,6 +31,38 @@ CURVE_K = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
 MIN_YEAR_REPORTS = 10  # of the two largest years, for a table by year
 MAX_ROWS = 20
 SHORT_ID = 12
+NAMING = {True: "name a file", False: "name no file"}
+AnswerColumns = Callable[[pd.DataFrame], dict[str, object]]  # what is shown of the first answers of some rows
+
+
+def rank_tables(
+    corpus: ChangeCorpus, ranks: pd.DataFrame, system: str, columns: AnswerColumns
+) -> dict[str, pd.DataFrame]:
+    """The tables about the ranks of all systems, or of one.
+
+    Args:
+        corpus: Reports and commits.
+        ranks: A row for each report and system, with a report at least: ``report``, ``system``, ``rank``, ``first``
+            (the first answer, -1 for none), ``right`` (that answer is right), ``margin``, and of files
+            ``average_precision`` and ``names_file``.
+        system: The one.
+        columns: The columns of the examples that describe the first answer.
+    """
+    assert corpus.reports is not None
+    group = corpus.reports.group
+    mine = ranks[ranks["system"] == system]
+    answered = mine[mine["first"] >= 0]
+    tables = {
+        "metrics": metrics(ranks, group),
+        "differences": differences(ranks, system, group),
+        "curve": hit_curve(ranks, group),
+        "years": by_year(mine, corpus.reports),
+        "right": most_certain(answered[answered["right"]], corpus, columns),
+        "wrong": most_certain(answered[~answered["right"]], corpus, columns),
+    }
+    if "names_file" in ranks:
+        tables["named"] = by_naming(ranks, group)
+    return tables
 
 
 def metrics(replayed: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
@@ -111,38 +144,25 @@ def by_year(mine: pd.DataFrame, reports: Corpus) -> pd.DataFrame:
     return table if (table["reports"] >= MIN_YEAR_REPORTS).sum() >= 2 else table.iloc[:0]
 
 
-def commit_counts(labelled: LabelledReports) -> dict[str, int]:
-    """How many reports there are, and why others are not tested for commits."""
-    return {
-        "reports": labelled.num_reports,
-        "fixed by a commit": labelled.num_fixed,
-        "without an inducing commit before them: not tested": labelled.num_reports - len(labelled),
-        "of these, with later inducing commits only": labelled.num_unordered,
-        "with an inducing commit before them": len(labelled),
-    }
+def _hits(mine: pd.DataFrame, top_k: Sequence[int], cluster: np.ndarray) -> list[tuple[float, float, float]]:
+    """Share of reports with a right answer among the first k, and the ends of its interval, for each k."""
+    hits = (mine["rank"].to_numpy()[:, None] <= np.asarray(top_k)[None, :]).astype(float)
+    low, high = ratio_intervals(hits, np.ones_like(hits), cluster)
+    return [(float(share), float(low[place]), float(high[place])) for place, share in enumerate(hits.mean(axis=0))]
 
 
-def examples(mine: pd.DataFrame, corpus: ChangeCorpus, right: bool) -> pd.DataFrame:
-    """The most certain right or wrong first suspects of one system, see ``most_certain``.
-
-    Returns:
-        Also ``suspect`` (commit), ``message`` and ``rank`` of the first inducing commit.
-    """
-
-    def columns(chosen: pd.DataFrame) -> dict[str, object]:
-        commits = corpus.commits.table.iloc[chosen["first"]]
-        return {
-            "suspect": commits["id"].str.slice(0, SHORT_ID).to_numpy(),
-            "message": commits["title"].to_numpy(),
-            "rank": chosen["rank"].to_numpy(),
-        }
-
-    return most_certain(mine[mine["right"] == right], corpus, columns)
+def by_naming(ranks: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
+    """The metrics apart for reports that name a file and those that do not, see ``names_file``."""
+    parts = []
+    for naming, words in NAMING.items():
+        mine = ranks[ranks["names_file"] == naming]
+        if len(mine):
+            parts.append(metrics(mine, group))
+            parts[-1].insert(0, "reports that", words)
+    return pd.concat(parts, ignore_index=True)
 
 
-def most_certain(
-    mine: pd.DataFrame, corpus: ChangeCorpus, columns: Callable[[pd.DataFrame], dict[str, object]]
-) -> pd.DataFrame:
+def most_certain(mine: pd.DataFrame, corpus: ChangeCorpus, columns: AnswerColumns) -> pd.DataFrame:
     """Of some replayed reports at most ``MAX_ROWS``, those with the largest margin.
 
     Returns:
@@ -159,11 +179,45 @@ def most_certain(
     return with_urls(pd.DataFrame(own | columns(chosen)), corpus.reports.reports)
 
 
-def _hits(mine: pd.DataFrame, top_k: Sequence[int], cluster: np.ndarray) -> list[tuple[float, float, float]]:
-    """Share of reports with a right answer among the first k, and the ends of its interval, for each k."""
-    hits = (mine["rank"].to_numpy()[:, None] <= np.asarray(top_k)[None, :]).astype(float)
-    low, high = ratio_intervals(hits, np.ones_like(hits), cluster)
-    return [(float(share), float(low[place]), float(high[place])) for place, share in enumerate(hits.mean(axis=0))]
+def first_commits(corpus: ChangeCorpus, chosen: pd.DataFrame) -> dict[str, object]:
+    """``suspect`` (the first commit), its ``message``, and ``rank`` of the first inducing commit."""
+    commits = corpus.commits.table.iloc[chosen["first"]]
+    return {
+        "suspect": commits["id"].str.slice(0, SHORT_ID).to_numpy(),
+        "message": commits["title"].to_numpy(),
+        "rank": chosen["rank"].to_numpy(),
+    }
+
+
+def first_files(history: ChangeHistory, chosen: pd.DataFrame) -> dict[str, object]:
+    """``file`` (the first one), ``fixed file`` (the best ranked one, empty if none was ranked) and its ``rank``."""
+    paths = [*history.index.table.paths, ""]  # -1 is the last one
+    return {
+        "file": [paths[row] for row in chosen["first"]],
+        "fixed file": [paths[row] for row in chosen["found"]],
+        "rank": chosen["rank"].where(np.isfinite(chosen["rank"])).astype("Int64").to_numpy(),
+    }
+
+
+def commit_counts(labelled: LabelledReports) -> dict[str, int]:
+    """How many reports there are, and why others are not tested for commits."""
+    return {
+        "reports": labelled.num_reports,
+        "fixed by a commit": labelled.num_fixed,
+        "without an inducing commit before them: not tested": labelled.num_reports - len(labelled),
+        "of these, with later inducing commits only": labelled.num_unordered,
+        "with an inducing commit before them": len(labelled),
+    }
+
+
+def file_counts(labelled: LabelledReports) -> dict[str, int]:
+    """How many reports there are, and why others are not tested for files."""
+    return {
+        "reports": labelled.num_reports,
+        "with a known fix": labelled.num_fixed,
+        "whose fix changed no earlier source file: not tested": labelled.num_fixed - len(labelled),
+        "whose fix changed an earlier source file": len(labelled),
+    }
 
 
 @dataclass(frozen=True)

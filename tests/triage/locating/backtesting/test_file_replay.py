@@ -104,7 +104,7 @@ def test_the_older_half_teaches_what_was_known_before_the_newer_half(corpus):
 
 def test_the_ranks_are_those_worked_out_by_hand(corpus):
     found = run_replay(corpus, target=0.5, min_reports=20, max_replayed=100, max_learnt=100, seed=0)
-    recency = found.files_replayed[found.files_replayed["system"] == RECENCY].set_index("report")
+    recency = found.files.ranks[found.files.ranks["system"] == RECENCY].set_index("report")
     # Report 0 follows commits 0 to 2: gamma, beta, and of commit 0 alpha before its test.
     # Report 1 follows commit 3: alpha, its test, gamma, beta. Report 4: delta, the test, beta, gamma, alpha.
     assert recency["rank"].to_dict() == {0: 3, 1: 3, 4: 4}
@@ -120,7 +120,7 @@ def test_the_ranks_are_those_worked_out_by_hand(corpus):
     assert counts["whose fix changed no earlier source file: not tested"] == 2
     assert counts["tested"] == 3
     # None has an inducing commit, which is said, and the default ranker is measured and kept.
-    assert (found.hit_rate.share, found.hit_rate.files.reports, found.file_system) == (None, 3, DEFAULT)
+    assert (found.hit_rate.share, found.hit_rate.files.reports, found.files.system) == (None, 3, DEFAULT)
     assert "metrics" not in found.tables
     assert found.fixes == []
 
@@ -139,7 +139,7 @@ def test_the_control_reads_another_text_at_the_date_of_the_report(corpus):
             features = query_features(history, query, fixes)
             files = [file.path for file in default_ranker().find_files_in(features, 100)]
             ranks = [number for number, path in enumerate(files, start=1) if path in reports.right[place]]
-            replayed = found.files_replayed
+            replayed = found.files.ranks
             mine = replayed[(replayed["report"] == row) & (replayed["system"] == system)].iloc[0]
             assert mine["rank"] == min(ranks, default=np.inf)
             assert mine["first"] == files[0]

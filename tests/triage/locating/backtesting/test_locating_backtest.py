@@ -13,11 +13,11 @@ from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Links
 from gedbd.retrieval.changes.change_training import history_of
 from gedbd.triage.locating.backtesting import ranker_learning
+from gedbd.triage.locating.backtesting.commit_replay import rank_one
 from gedbd.triage.locating.backtesting.labelled_reports import labelled_reports, without_merges
 from gedbd.triage.locating.backtesting.locating_replay import (
     DEFAULT_LEARNT_FROM,
     default_has_learnt_from,
-    rank_one,
     run_replay,
     split,
 )
@@ -107,13 +107,13 @@ def test_the_older_half_is_learnt_from_as_far_as_it_was_known(corpus):
 
 def test_the_replay_gives_the_ranks_worked_out_by_hand(corpus):
     found = run_replay(corpus, target=0.5, min_reports=5, max_replayed=100, max_learnt=100, seed=0)
-    ranks = found.replayed.pivot(index="report", columns="system", values="rank")
+    ranks = found.commits.ranks.pivot(index="report", columns="system", values="rank")
     # Report 2 of 01-11 is after commits 0 to 2 with 1, 9 and 2 files: the inducing one, 2, has the second most.
     # Report 4 is after commits 0 to 3: of its inducing ones, 3 has the second most.
     assert ranks["number of changed files"].to_dict() == {0: 1, 1: 1, 2: 2, 4: 2}
     # The word of report 4 is in commits 0 and 3, which both induced it.
     assert ranks["BM25 over diffs"].to_dict() == {0: 1, 1: 1, 2: 1, 4: 1}
-    assert (found.hit_rate.hits, found.hit_rate.reports, found.system) == (4, 4, "default ranker")
+    assert (found.hit_rate.hits, found.hit_rate.reports, found.commits.system) == (4, 4, "default ranker")
     assert found.tables["right"]["report"].tolist()
     assert found.tables["years"].empty
 
