@@ -130,52 +130,55 @@ class Client:
             if isinstance(result, Answer):
                 return result
             reason = result.reason
-            if attempt + 1 == ATTEMPTS:
-                break
-            until = datetime.fromtimestamp(self._now() + result.seconds, UTC)
-            when = f"{until:%Y-%m-%d %H:%M:%S} UTC"
-            if result.seconds > self.max_wait_s:
-                raise ValueError(
-                    f"{reason}; run the same command again after {when} (in {duration(result.seconds)}), or allow a"
-                    f" longer wait than max_wait_s={self.max_wait_s:g}"
-                )
-            self.say(f"{reason}; waiting {duration(result.seconds)}, until {when}")
-            self._sleep(result.seconds)
+            if attempt + 1 < ATTEMPTS:
+                self._wait(result)
         raise ValueError(f"{reason}, {ATTEMPTS} times in a row; run the same command to continue from here")
 
+    def _wait(self, wait: Wait) -> None:
+        """Wait, and say so. Raises ValueError if it would take longer than ``max_wait_s``."""
+        until = datetime.fromtimestamp(self._now() + wait.seconds, UTC)
+        when = f"{until:%Y-%m-%d %H:%M:%S} UTC"
+        if wait.seconds > self.max_wait_s:
+            raise ValueError(
+                f"{wait.reason}; run the same command again after {when} (in {duration(wait.seconds)}), or allow a"
+                f" longer wait than max_wait_s={self.max_wait_s:g}"
+            )
+        self.say(f"{wait.reason}; waiting {duration(wait.seconds)}, until {when}")
+        self._sleep(wait.seconds)
+
     def _ask(self, url: str, attempt: int) -> Answer | Wait:
+        """Request an address once. Raises ValueError if another attempt would not help."""
+        backoff_s = min(2.0**attempt, self.max_wait_s)
         try:
             response, body = self._receive(url)
         except TEMPORARY_ERRORS as error:
             # The innermost cause comes last in the message of an error that wraps several others.
             cause = str(error).rpartition(": ")[2].rstrip("\"')")
-            return Wait(min(2.0**attempt, self.max_wait_s), f"{shown_url(url)}: the connection failed ({cause})")
+            return Wait(backoff_s, f"{shown_url(url)}: the connection failed ({cause})")
         except requests.RequestException as error:
             raise ValueError(f"{shown_url(url)}: the request failed ({type(error).__name__})") from error
         if self.started is None:
             # A server whose clock is ahead would let the next fetch miss what changes until then.
             self.started = min(self._now(), server_time(response.headers, self._now()))
-        if response.status_code < 300:
-            links = {name: urljoin(response.url, link["url"]) for name, link in response.links.items()}
-            try:
-                return Answer(json.loads(body), url, response.headers, links)
-            except (ValueError, RecursionError) as error:
-                kind = "a web page (a login page?)" if body.lstrip()[:1] == b"<" else "something else"
-                advice = "is tracker.base_url the address of the API?"
-                raise ValueError(f"{shown_url(url)}: expected JSON, received {kind}; {advice}") from error
-        said = server_message(body)
-        # A server may repeat the token in its message: as it was sent, "abc" of "Bearer abc", or decoded.
+        status = response.status_code
+        if status < 300:
+            return parse_answer(url, response, body)
+        said = self._without_secrets(server_message(body))
+        limit_s = limit_wait_s(status, response.headers, said, self._now())
+        if limit_s is not None:
+            advice = "" if self._secrets else f"; set {self.token} to raise it"
+            return Wait(limit_s, f"{self.base_url}: the rate limit is reached{advice}")
+        if status >= 500:
+            return Wait(backoff_s, f"{shown_url(url)}: the server returned {status}")
+        what = explain(status, self.token, bool(self._secrets), said)
+        raise RefusedError(f"{shown_url(url)}: {what}", status)
+
+    def _without_secrets(self, said: str) -> str:
+        """The server's message with ``***`` in place of the token."""
+        # A server may repeat it as it was sent, "abc" of "Bearer abc", or decoded.
         for secret in (*self._secrets.values(), read_secret(self.token) if self._secrets else ""):
             said = said.replace(secret.rpartition(" ")[2] or "\0", "***")
-        seconds = limit_wait_s(response.status_code, response.headers, said, self._now())
-        if seconds is not None:
-            advice = "" if self._secrets else f"; set {self.token} to raise it"
-            return Wait(seconds, f"{self.base_url}: the rate limit is reached{advice}")
-        if response.status_code >= 500:
-            reason = f"{shown_url(url)}: the server returned {response.status_code}"
-            return Wait(min(2.0**attempt, self.max_wait_s), reason)
-        what = explain(response.status_code, self.token, bool(self._secrets), said)
-        raise RefusedError(f"{shown_url(url)}: {what}", response.status_code)
+        return said
 
     def _receive(self, url: str) -> tuple[requests.Response, bytes]:
         """Request an address and follow its redirects."""
@@ -260,6 +263,17 @@ def check_base(base_url: str) -> str:
     if "@" in parts.netloc:
         raise ValueError("tracker.base_url holds a name or password: tokens are taken from the environment only")
     return base_url.rstrip("/")
+
+
+def parse_answer(url: str, response: requests.Response, body: bytes) -> Answer:
+    """The JSON of a response. Raises ValueError if it holds something else."""
+    links = {name: urljoin(response.url, link["url"]) for name, link in response.links.items()}
+    try:
+        return Answer(json.loads(body), url, response.headers, links)
+    except (ValueError, RecursionError) as error:
+        kind = "a web page (a login page?)" if body.lstrip()[:1] == b"<" else "something else"
+        advice = "is tracker.base_url the address of the API?"
+        raise ValueError(f"{shown_url(url)}: expected JSON, received {kind}; {advice}") from error
 
 
 def bounded(response: requests.Response) -> bytes:
