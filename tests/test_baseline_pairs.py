@@ -1,7 +1,6 @@
 """A cross-encoder and a language model in the learnt ranker, through the command, with a server on this machine."""
 
 import re
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pandas as pd
 import pytest
 from chat_server import KEY, Endpoint, Reply, running, told
 
-import gedbd.commands.baseline
+import gedbd
 from gedbd.corpora.relevance import find_groups
 
 DEMO = Path(gedbd.__file__).parent / "corpora" / "demo.csv"
@@ -46,13 +45,9 @@ def knowing_answer() -> Callable[[dict[str, Any]], Reply]:
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-
+def run(tmp_path, run_command):
     def through(*options: str, folder: str) -> pd.Series:
-        monkeypatch.setattr(sys, "argv", ["gedbd", *OPTIONS, *options, f"hydra.run.dir={folder}"])
-        gedbd.commands.baseline.main()
+        run_command("baseline", *OPTIONS, *options, f"hydra.run.dir={folder}")
         return pd.read_csv(tmp_path / folder / "ranking.csv").iloc[0]
 
     return through
@@ -74,7 +69,7 @@ def test_an_endpoint_that_fails_ends_the_command_in_one_line(run, server):
         run("llm=openai", folder="asked")
 
 
-def test_a_cross_encoder_is_trained_and_read(run, capsys):
+def test_a_cross_encoder_is_trained_and_read(run):
     small = ["cross.depth=3", "cross.max_tokens=32", "cross.max_queries=20", "baselines.boosted.kind=boosted"]
     found = run("cross=trained", *small, "baselines.boosted.num_seeds=1", folder="cross")
     assert 0 < found["rr@1"] <= found["rr@10"] <= found["reachable"] == 1

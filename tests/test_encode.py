@@ -8,25 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import gedbd.commands.encode
-import gedbd.train
-
 PREFIX = "encoder.prefix='query: '"
 DEMO = str(files("gedbd.corpora") / "demo.csv")
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    """Runs a command in this process, in a folder of its own."""
-    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-
-    def through(command, *options):
-        monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-        command.main()
-        return tmp_path
-
-    return through
 
 
 def cosines(file, pairs: pd.DataFrame) -> np.ndarray:
@@ -38,36 +21,34 @@ def cosines(file, pairs: pd.DataFrame) -> np.ndarray:
 
 
 @pytest.mark.slow
-def test_the_vectors_of_a_run_score_pairs_as_its_text_branch_does(run, capsys):
-    folder = run(gedbd.train, "encoder=tiny", "trainer=smoke", "optimizer.lr=1e-2", PREFIX, "hydra.run.dir=trained")
-    capsys.readouterr()
-    run(gedbd.commands.encode, "run=trained", "out=vectors.npz")
-    with np.load(folder / "vectors.npz") as found:
+def test_the_vectors_of_a_run_score_pairs_as_its_text_branch_does(run_command, tmp_path):
+    run_command("train", "encoder=tiny", "trainer=smoke", "optimizer.lr=1e-2", PREFIX, "hydra.run.dir=trained")
+    told = run_command("encode", "run=trained", "out=vectors.npz")
+    with np.load(tmp_path / "vectors.npz") as found:
         assert set(found) == {"id", "vectors"}
         assert sorted(found["id"]) == sorted(pd.read_csv(DEMO, dtype=str)["Issue_id"])
         assert found["vectors"].shape == (425, 16)
         assert found["vectors"].dtype == np.float32
         np.testing.assert_allclose(np.linalg.norm(found["vectors"], axis=1), 1, atol=1e-5)
-    pairs = pd.read_parquet(folder / "trained" / "predictions.parquet")
-    assert cosines(folder / "vectors.npz", pairs) == pytest.approx(pairs["score_text"].to_numpy(), abs=1e-5)
-    told = capsys.readouterr().out
+    pairs = pd.read_parquet(tmp_path / "trained" / "predictions.parquet")
+    assert cosines(tmp_path / "vectors.npz", pairs) == pytest.approx(pairs["score_text"].to_numpy(), abs=1e-5)
     assert "vectors.npz: 425 reports, 16 dimensions" in told
     assert "reports/s" in told
     other = pd.read_csv(DEMO).head(40).rename(columns={"Title": "Summary"})
-    other.to_csv(folder / "other.csv", index=False)
+    other.to_csv(tmp_path / "other.csv", index=False)
     more = ["dataset.path=other.csv", "dataset.columns.title=Summary", "backend=openvino"]
-    run(gedbd.commands.encode, "run=trained", "out=other.npz", *more)
-    with np.load(folder / "other.npz") as part, np.load(folder / "vectors.npz") as whole:
+    run_command("encode", "run=trained", "out=other.npz", *more)
+    with np.load(tmp_path / "other.npz") as part, np.load(tmp_path / "vectors.npz") as whole:
         rows = [list(whole["id"]).index(name) for name in part["id"]]
         assert len(rows) == 40
         np.testing.assert_allclose(part["vectors"], whole["vectors"][rows], atol=1e-5)
 
 
-def test_without_a_run_the_encoder_is_the_untrained_one(run):
-    folder = run(gedbd.commands.encode, "encoder=tiny", "dataset=demo", "out=vectors.npz")
-    with np.load(folder / "vectors.npz") as found:
+def test_without_a_run_the_encoder_is_the_untrained_one(run_command, tmp_path):
+    run_command("encode", "encoder=tiny", "dataset=demo", "out=vectors.npz")
+    with np.load(tmp_path / "vectors.npz") as found:
         assert found["vectors"].shape == (425, 32)
-    assert {path.name for path in folder.iterdir()} == {"cache", "vectors.npz"}
+    assert {path.name for path in tmp_path.iterdir()} == {"cache", "vectors.npz"}
 
 
 @pytest.mark.quick_cases(2)
@@ -83,14 +64,14 @@ def test_without_a_run_the_encoder_is_the_untrained_one(run):
         (["out=vectors.npz", "encoder=tiny", "dataset.path=none.csv"], "none.csv: no such file"),
     ],
 )
-def test_mistakes_are_told_in_one_line(run, options, message):
+def test_mistakes_are_told_in_one_line(run_command, options, message):
     Path("file").touch()
     with pytest.raises(SystemExit, match=message):
-        run(gedbd.commands.encode, *options)
+        run_command("encode", *options)
 
 
-def test_a_missing_backend_is_refused_before_anything_is_read(run, monkeypatch):
+def test_a_missing_backend_is_refused_before_anything_is_read(run_command, monkeypatch):
     monkeypatch.setitem(sys.modules, "openvino", None)
     Path("empty.csv").touch()  # reading it would fail with another message
     with pytest.raises(SystemExit, match=r"pip install 'gedbd\[openvino\]'"):
-        run(gedbd.commands.encode, "dataset=csv", "dataset.path=empty.csv", "backend=openvino", "out=vectors.npz")
+        run_command("encode", "dataset=csv", "dataset.path=empty.csv", "backend=openvino", "out=vectors.npz")

@@ -15,9 +15,8 @@ import pytest
 from hub_server import TOKEN, running
 from huggingface_hub import ModelCard
 from hydra.utils import instantiate
+from run_commands import commands_in
 
-import gedbd.commands.export
-import gedbd.train
 from gedbd.configuration.saved_options import SCHEMA
 from gedbd.corpora.splits import TEST, split_corpus
 from gedbd.encoders import export_formats
@@ -42,14 +41,7 @@ def home(tmp_path_factory):
     """A folder to work in, with a small corpus, and a way of running a command there."""
     folder = tmp_path_factory.mktemp("export")
     pd.read_csv(files("gedbd.corpora") / "demo.csv", dtype=str).head(200).to_csv(folder / "small.csv", index=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GEDBD_CACHE", str(folder / "cache"))
-        patch.chdir(folder)
-
-        def run(command, *options):
-            patch.setattr(sys, "argv", ["gedbd", *options])
-            command.main()
-
+    with commands_in(folder) as run:
         yield folder, run
 
 
@@ -59,21 +51,21 @@ TRAIN = ("dataset=csv", "dataset.path=small.csv", "encoder=tiny", "trainer=smoke
 @pytest.fixture(scope="module")
 def graph_run(home):
     """A small training with a graph."""
-    home[1](gedbd.train, *TRAIN, "optimizer.lr=1e-3", "hydra.run.dir=graph")
+    home[1]("train", *TRAIN, "optimizer.lr=1e-3", "hydra.run.dir=graph")
     return home[0] / "graph"
 
 
 @pytest.fixture(scope="module")
 def shared(home, graph_run):
     """The run with a graph as a folder of sentence-transformers."""
-    home[1](gedbd.commands.export, "run=graph", "out=shared")
+    home[1]("export", "run=graph", "out=shared")
     return home[0] / "shared"
 
 
 @pytest.fixture(scope="module")
 def onnx(home, graph_run):
     """The run with a graph as an ONNX model."""
-    home[1](gedbd.commands.export, "run=graph", "out=onnx", "format=onnx")
+    home[1]("export", "run=graph", "out=onnx", "format=onnx")
     return home[0] / "onnx"
 
 
@@ -112,14 +104,12 @@ def test_sentence_transformers_reads_the_text_branch_without_gedbd(home, graph_r
 
 
 @pytest.mark.slow  # a second training; what differs is tested in tests/encoders/test_export_formats.py
-def test_without_a_graph_too(home, capsys):
+def test_without_a_graph_too(home):
     folder, command = home
     options = ("graph=none", "encoder.pooling=cls", "encoder.prefix='query: '", "split=group")
-    command(gedbd.train, *TRAIN, *options, "hydra.run.dir=text")
+    command("train", *TRAIN, *options, "hydra.run.dir=text")
     (folder / "empty").mkdir()
-    capsys.readouterr()
-    command(gedbd.commands.export, "run=text", "out=empty", "checkpoint=best")
-    printed = capsys.readouterr().out
+    printed = command("export", "run=text", "out=empty", "checkpoint=best")
     assert re.search(r"sentence_transformers, \d\d\d texts .* largest difference \d.*:\s+empty", printed)
     check(folder / "text", read_sentence_transformers(folder / "empty", own_vectors(folder / "text")[1]))
 
@@ -190,7 +180,7 @@ def test_mistakes_are_told_in_one_line(home, graph_run, options, message):
     (folder / "changed" / "versions.json").write_text(f'{{"schema": {SCHEMA}, "corpus": "another"}}')
     (folder / "texts").touch()
     with pytest.raises(SystemExit, match=message):
-        command(gedbd.commands.export, *options)
+        command("export", *options)
     assert not (folder / "new").exists()
 
 
@@ -200,13 +190,13 @@ def test_a_missing_package_is_told_before_anything_is_read(home, monkeypatch, fo
     (home[0] / "empty_run").mkdir(exist_ok=True)
     (home[0] / "empty_run" / "config.yaml").touch()  # reading it would fail with another message
     with pytest.raises(SystemExit, match=rf"{package} is not installed: pip install 'gedbd\[export\]'"):
-        home[1](gedbd.commands.export, "run=empty_run", "out=new", f"format={form}")
+        home[1]("export", "run=empty_run", "out=new", f"format={form}")
 
 
 @pytest.fixture(scope="module")
 def pairs(home, graph_run):
     """The pairs and queries of the run with a graph."""
-    home[1](gedbd.commands.export, "run=graph", "to=pairs", "out=pairs")
+    home[1]("export", "run=graph", "to=pairs", "out=pairs")
     return home[0] / "pairs"
 
 
@@ -257,7 +247,7 @@ def test_vectors_rank_the_exported_queries_as_the_run_did(graph_run, pairs):
 @pytest.fixture(scope="module")
 def beir(home, graph_run):
     """The queries of the run with a graph in BEIR's format."""
-    home[1](gedbd.commands.export, "run=graph", "to=beir", "out=beir", "queries=earlier")
+    home[1]("export", "run=graph", "to=beir", "out=beir", "queries=earlier")
     return home[0] / "beir"
 
 
@@ -345,5 +335,5 @@ def test_a_model_that_differs_leaves_nothing(home, graph_run, monkeypatch):
     before = set(folder.iterdir())
     monkeypatch.setattr(export_formats, "TOLERANCE", 1e-12)
     with pytest.raises(SystemExit, match="differ from gedbd's by"):
-        command(gedbd.commands.export, "run=graph", "out=new")
+        command("export", "run=graph", "out=new")
     assert set(folder.iterdir()) == before

@@ -1,16 +1,12 @@
 """Runs that rank by both protocols, and the report over them."""
 
 import re
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from run_commands import commands_in
 
-import gedbd.commands.baseline
-import gedbd.commands.compare
-import gedbd.commands.report
-import gedbd.train
 from gedbd.io.files import locate
 
 pytestmark = pytest.mark.slow  # four runs; the ranking itself is tested in tests/retrieval/test_ranking.py
@@ -30,29 +26,17 @@ def runs(tmp_path_factory) -> Path:
     table.to_csv(folder / "captions.csv", index=False)
     data = ["dataset=csv", "dataset.path=reports.csv", "dataset.name=demo"]
     shots = "text.captions=null,captions.csv"
-    commands = [
-        (gedbd.commands.baseline, ["-m", "name=frozen", *OPTIONS, *data, shots, "hydra.sweep.dir=all/frozen"]),
-        (gedbd.train, [*TRAINED, *data, "graph=none", "monitor=val/pool_map@3", "hydra.run.dir=all/text"]),
-        (gedbd.train, [*TRAINED, *data, "text.captions=captions.csv", "hydra.run.dir=all/graph"]),
-    ]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GEDBD_CACHE", str(folder / "cache"))
-        patch.chdir(folder)
-        for command, options in commands:
-            patch.setattr(sys, "argv", ["gedbd", *options])
-            command.main()
+    with commands_in(folder) as run:
+        run("baseline", "-m", "name=frozen", *OPTIONS, *data, shots, "hydra.sweep.dir=all/frozen")
+        run("train", *TRAINED, *data, "graph=none", "monitor=val/pool_map@3", "hydra.run.dir=all/text")
+        run("train", *TRAINED, *data, "text.captions=captions.csv", "hydra.run.dir=all/graph")
     return folder
 
 
 @pytest.fixture
-def call(runs, monkeypatch):
-    def through(command, *options):
-        monkeypatch.setenv("GEDBD_CACHE", str(runs / "cache"))
-        monkeypatch.chdir(runs)
-        monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-        command.main()
-
-    return through
+def call(runs):
+    with commands_in(runs) as run:
+        yield run
 
 
 def test_both_rankings_are_left_with_the_ranks_that_were_asked_for(runs):
@@ -82,7 +66,7 @@ def test_metrics_of_the_pool_are_logged_by_epoch_and_can_choose_the_checkpoint(r
 
 
 def test_the_report_shows_the_configurations_and_both_rankings(runs, call):
-    call(gedbd.commands.report, "all", "out=page")
+    call("report", "all", "out=page")
     page = (runs / "page" / "report.html").read_text()
     headings = re.findall(r"<h2>(.*?)</h2>", page)
     assert headings[1:3] == ["Ranking: demo", "Ranking in the test pool: demo"]
@@ -99,7 +83,7 @@ def test_the_report_shows_the_configurations_and_both_rankings(runs, call):
 
 
 def test_runs_are_compared_by_both(runs, call):
-    call(gedbd.commands.compare, "run=all/text", "against=all/frozen/0", "out=compared.csv")
+    call("compare", "run=all/text", "against=all/frozen/0", "out=compared.csv")
     metrics = pd.read_csv(runs / "compared.csv")["metric"].tolist()
     assert metrics == ["f1"] + [
         f"{p}{m}" for p in ("", "pool_") for m in ("rr@3", "rr@10", "mrr", "map", "map@3", "map@10")
@@ -110,20 +94,20 @@ def test_runs_are_compared_by_both(runs, call):
 @pytest.mark.parametrize(
     ("command", "options", "message"),
     [
-        (gedbd.train, ["ranking.top_k=[5,1]"], r"ranking.top_k=\[5, 1\] must be one or more whole numbers above 0"),
-        (gedbd.train, ["ranking.top_k=[]"], r"ranking.top_k=\[\] must be"),
-        (gedbd.train, ["ranking.top_k=[0,1]"], r"ranking.top_k=\[0, 1\] must be"),
-        (gedbd.train, ["protocol=pool"], "protocol=pool"),
-        (gedbd.train, ["ranking.protocols=[pool]"], "Cannot merge DictConfig with ListConfig"),
-        (gedbd.train, ["monitor=val/pool_mrr"], "monitor=val/pool_mrr is not logged: choose one of val/loss"),
-        (gedbd.train, ["monitor=val/rr@3"], "monitor=val/rr@3 is not logged"),
-        (gedbd.train, ["loss=supervised_contrastive", "loss.temperature=0"], "loss.temperature=0 must be above 0"),
-        (gedbd.train, ["loss=multiple_negatives", "split=pair"], "loss read duplicate groups whole, test pairs too"),
-        (gedbd.train, ["pairs=pk", "batches.per_group=17"], "batches.per_group=17 must be 2 or more"),
-        (gedbd.train, ["text=fields"], "they take|take up to"),
-        (gedbd.commands.baseline, ["protocol=test_pool", "name=fusion"], "name=fusion scores earlier reports only"),
+        ("train", ["ranking.top_k=[5,1]"], r"ranking.top_k=\[5, 1\] must be one or more whole numbers above 0"),
+        ("train", ["ranking.top_k=[]"], r"ranking.top_k=\[\] must be"),
+        ("train", ["ranking.top_k=[0,1]"], r"ranking.top_k=\[0, 1\] must be"),
+        ("train", ["protocol=pool"], "protocol=pool"),
+        ("train", ["ranking.protocols=[pool]"], "Cannot merge DictConfig with ListConfig"),
+        ("train", ["monitor=val/pool_mrr"], "monitor=val/pool_mrr is not logged: choose one of val/loss"),
+        ("train", ["monitor=val/rr@3"], "monitor=val/rr@3 is not logged"),
+        ("train", ["loss=supervised_contrastive", "loss.temperature=0"], "loss.temperature=0 must be above 0"),
+        ("train", ["loss=multiple_negatives", "split=pair"], "loss read duplicate groups whole, test pairs too"),
+        ("train", ["pairs=pk", "batches.per_group=17"], "batches.per_group=17 must be 2 or more"),
+        ("train", ["text=fields"], "they take|take up to"),
+        ("baseline", ["protocol=test_pool", "name=fusion"], "name=fusion scores earlier reports only"),
     ],
 )
 def test_mistakes_are_told_in_one_line(call, command, options, message):
     with pytest.raises(SystemExit, match=message):
-        call(command, "encoder=tiny", *(["trainer=smoke"] if command is gedbd.train else []), *options)
+        call(command, "encoder=tiny", *(["trainer=smoke"] if command == "train" else []), *options)

@@ -2,16 +2,11 @@
 
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
-
-import gedbd.commands.baseline
-import gedbd.commands.compare
-import gedbd.commands.report
-import gedbd.train
+from run_commands import commands_in
 
 pytestmark = pytest.mark.slow  # eight trainings; tests/evaluation/report and tests/test_protocols.py are quick
 
@@ -22,40 +17,26 @@ TINY = ["encoder=tiny", "trainer=smoke", "trainer.enable_progress_bar=false"]
 def runs(tmp_path_factory) -> Path:
     """Two graphs with two seeds each, the same with few labels and one seed, a sweep, and two baselines."""
     folder = tmp_path_factory.mktemp("runs")
-    commands = [
-        (gedbd.train, ["-m", *TINY, "graph=none,dense", "seeds=2", "hydra.sweep.dir=all"]),
-        (gedbd.train, ["-m", *TINY, "graph=none,dense", "labels.fraction=0.1", "hydra.sweep.dir=few"]),
-        (gedbd.train, ["-m", *TINY, "fusion.lambda_text=0.3,0.7", "hydra.sweep.dir=grid"]),
-        (gedbd.commands.baseline, ["name=bm25", "hydra.run.dir=bm25"]),
-        (gedbd.commands.baseline, ["name=closure", "split=pair", "hydra.run.dir=closure"]),
-    ]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GEDBD_CACHE", str(folder / "cache"))
-        patch.chdir(folder)
-        for command, options in commands:
-            patch.setattr(sys, "argv", ["gedbd", *options])
-            command.main()
+    with commands_in(folder) as run:
+        run("train", "-m", *TINY, "graph=none,dense", "seeds=2", "hydra.sweep.dir=all")
+        run("train", "-m", *TINY, "graph=none,dense", "labels.fraction=0.1", "hydra.sweep.dir=few")
+        run("train", "-m", *TINY, "fusion.lambda_text=0.3,0.7", "hydra.sweep.dir=grid")
+        run("baseline", "name=bm25", "hydra.run.dir=bm25")
+        run("baseline", "name=closure", "split=pair", "hydra.run.dir=closure")
     return folder
 
 
 @pytest.fixture
-def call(runs, monkeypatch):
-    """Calls a command in the folder of the runs."""
-
-    def through(command, *options):
-        monkeypatch.chdir(runs)
-        monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-        command.main()
-
-    return through
+def call(runs):
+    """Calls a command in the folder of the runs; gives what it prints."""
+    with commands_in(runs) as run:
+        yield run
 
 
 @pytest.fixture(scope="module")
 def page(runs) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(runs)
-        patch.setattr(sys, "argv", ["gedbd", "all", "few", "grid", "bm25", "closure", "out=page"])
-        gedbd.commands.report.main()
+    with commands_in(runs) as run:
+        run("report", "all", "few", "grid", "bm25", "closure", "out=page")
     return runs / "page" / "report.html"
 
 
@@ -93,7 +74,7 @@ def test_numbers_are_those_of_the_run_folders(page, runs):
 
 
 def test_rows_with_equal_numbers_are_left_out_and_said(runs, call):
-    call(gedbd.commands.report, "paths=[grid]", "out=equal")
+    call("report", "paths=[grid]", "out=equal")
     text = (runs / "equal" / "report.md").read_text()
     pairs = text.split("## Pairs: demo")[1].split("##")[0]
     assert pairs.count("| frozen encoder of ") == 1
@@ -112,21 +93,20 @@ def test_markdown_says_the_same(page):
 def test_a_second_report_is_the_first(runs, call):
     pages = []
     for _ in range(2):
-        call(gedbd.commands.report, "paths=[grid/0]", "out=twice")
+        call("report", "paths=[grid/0]", "out=twice")
         text = (runs / "twice" / "report.html").read_text()
         pages.append(re.sub("<time.*?</time>", "", text))
     assert pages[0] == pages[1]
 
 
-def test_repeats_and_backtests_are_left_out_and_said(runs, call, capsys):
+def test_repeats_and_backtests_are_left_out_and_said(runs, call):
     shutil.copytree(runs / "grid" / "0", runs / "repeats" / "first")
     shutil.copytree(runs / "grid" / "0", runs / "repeats" / "second", copy_function=shutil.copyfile)
     (runs / "repeats" / "tested").mkdir()
     shutil.copy(runs / "grid" / "0" / "config.yaml", runs / "repeats" / "tested")
     (runs / "repeats" / "tested" / "matching.json").write_text("{}")
-    call(gedbd.commands.report, "paths=[repeats]")
+    printed = call("report", "paths=[repeats]")
     summary = "1 run in 1 setting. Left out: 1 repeated run; 1 run with a page of its own."
-    printed = capsys.readouterr().out
     assert "left out, repeated: repeats/first (seed 0 of tiny, text + graph; newer: repeats/second)" in printed
     assert summary in printed
     assert "not finished" not in printed
@@ -144,12 +124,11 @@ def test_repeats_and_backtests_are_left_out_and_said(runs, call, capsys):
 )
 def test_report_refuses(call, options, message):
     with pytest.raises(SystemExit, match=message):
-        call(gedbd.commands.report, *options)
+        call("report", *options)
 
 
-def test_compare_matches_seeds(runs, call, capsys):
-    call(gedbd.commands.compare, "run=all/1", "against=all/0", "out=difference.csv")
-    assert "2 seeds" in capsys.readouterr().out
+def test_compare_matches_seeds(runs, call):
+    assert "2 seeds" in call("compare", "run=all/1", "against=all/0", "out=difference.csv")
     table = pd.read_csv(runs / "difference.csv").set_index("metric")
     means = [
         pd.read_csv(runs / "all" / number / "seeds.csv").query(f"method == '{method}'")["mrr"].mean()
@@ -161,9 +140,9 @@ def test_compare_matches_seeds(runs, call, capsys):
 
 
 def test_compare_takes_words_and_lists_of_folders_and_writes_latex(runs, call):
-    call(gedbd.commands.compare, "all/1", "all/0", "out=whole.tex")
+    call("compare", "all/1", "all/0", "out=whole.tex")
     seeds = [f"{side}=[all/{number}/seed_0,all/{number}/seed_1]" for side, number in (("run", 1), ("against", 0))]
-    call(gedbd.commands.compare, *seeds, "out=listed.tex")
+    call("compare", *seeds, "out=listed.tex")
     text = (runs / "whole.tex").read_text()
     comment, _, table = text.partition("\n")
     assert comment == "% all/1 minus all/0"
@@ -176,7 +155,7 @@ def test_compare_takes_words_and_lists_of_folders_and_writes_latex(runs, call):
 
 def test_compare_takes_other_methods(runs, call):
     options = ["method=frozen", "against_method=frozen", "out=same.csv"]
-    call(gedbd.commands.compare, "run=grid/0", "against=grid/1", *options)
+    call("compare", "run=grid/0", "against=grid/1", *options)
     table = pd.read_csv(runs / "same.csv")
     assert (table["difference"] == 0).all()
     assert (table.set_index("metric")["p_value"].drop("f1") == 1).all()
@@ -191,4 +170,4 @@ def test_compare_takes_other_methods(runs, call):
 )
 def test_compare_refuses(call, options, message):
     with pytest.raises(SystemExit, match=message):
-        call(gedbd.commands.compare, *options)
+        call("compare", *options)

@@ -1,6 +1,6 @@
 """What the trainers for large GPUs and for several devices set, and what they leave to others."""
 
-import sys
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -10,7 +10,6 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from transformers import AutoModel, BertConfig, DistilBertConfig, ModernBertConfig, MPNetConfig
 
-import gedbd.train
 from gedbd.configuration.command import CONF_DIR
 from gedbd.experiments.distributed import FullyShardedStrategy, layers_of
 from gedbd.experiments.prepare import set_matmul_precision
@@ -63,16 +62,9 @@ def test_the_layers_of_a_transformer_are_found(config):
 
 
 @pytest.fixture
-def train(tmp_path, monkeypatch):
-    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-
-    def through(*options: str) -> None:
-        small = ["encoder=tiny", "ranking.parts=[]", "hydra.run.dir=run", "trainer.accelerator=cpu"]
-        monkeypatch.setattr(sys, "argv", ["gedbd", *small, *options])
-        gedbd.train.main()
-
-    yield through
+def train(run_command):
+    small = ["encoder=tiny", "ranking.parts=[]", "hydra.run.dir=run", "trainer.accelerator=cpu"]
+    yield partial(run_command, "train", *small)
     torch.set_float32_matmul_precision("highest")
 
 
