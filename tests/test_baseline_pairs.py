@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from chat_server import KEY, Endpoint, Reply, running, told
+from chat_server import KEY, Endpoint, Reply, endpoint, told
 
 import gedbd
 from gedbd.corpora.relevance import find_groups
@@ -22,10 +22,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def server(monkeypatch) -> Iterator[Endpoint]:
-    for server in running():
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        server.answer = knowing_answer()
+    with endpoint(monkeypatch, knowing_answer()) as server:
         yield server
 
 

@@ -4,11 +4,11 @@ import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import py7zr
 import pytest
 from hydra import compose, initialize_config_dir
+from local_server import running
 from omegaconf import DictConfig
 
 from gedbd.commands.download import main
@@ -70,12 +70,8 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[FileServer]:
-    with FileServer() as running:
-        thread = Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield running
-        running.shutdown()
-        thread.join()
+    with running(FileServer()) as server:
+        yield server
 
 
 def zipped(content: bytes) -> bytes:

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hub_server import TOKEN, running
+from hub_server import TOKEN, HubServer
 from huggingface_hub import ModelCard
 from hydra.utils import instantiate
+from local_server import running
 from run_commands import commands_in
 
 from gedbd.configuration.saved_options import SCHEMA
@@ -286,7 +287,7 @@ def test_the_candidates_of_a_query_came_in_before_it(beir, monkeypatch):
 @pytest.mark.slow  # three commands; tests/encoders/test_hub_repository.py is quick
 def test_a_run_on_the_hub_has_its_metrics_and_loads_by_its_name(home, graph_run, shared, tmp_path):
     folder = home[0]
-    for server in running():
+    with running(HubServer()) as server:
         place = {"HF_ENDPOINT": server.url, "HF_HOME": str(tmp_path), "HF_TOKEN": TOKEN}
 
         def gedbd(*words, environment=place):

@@ -1,6 +1,5 @@
 """Trainings of duplicate questions through the commands, and what they refuse."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +10,6 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from rich.console import Console
 
-import gedbd.commands.evaluate
-import gedbd.train
 from gedbd.configuration.command import CONF_DIR
 from gedbd.experiments.run_options import check_sections
 
@@ -73,19 +70,13 @@ def test_the_tag_network_is_read_and_drawn(export, tmp_path):
     assert (tmp_path / "run" / "figures" / "tag_network.png").is_file()
 
 
-def command(monkeypatch, module, *words: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["gedbd", *words])
-    module.main()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("negatives", ["buckets", "mined"])
-def test_a_resumed_run_equals_an_uninterrupted_one(export, tmp_path, monkeypatch, negatives):
-    monkeypatch.chdir(tmp_path)
+def test_a_resumed_run_equals_an_uninterrupted_one(export, tmp_path, run_command, negatives):
     words = [*options(export, tmp_path)[:-1], f"task.negatives={negatives}"]
-    command(monkeypatch, gedbd.train, *words, "trainer.max_epochs=4", "hydra.run.dir=whole")
-    command(monkeypatch, gedbd.train, *words, "trainer.max_epochs=2", "hydra.run.dir=half")
-    command(monkeypatch, gedbd.train, "ckpt_path=half/checkpoints/last.ckpt", "trainer.max_epochs=4")
+    run_command("train", *words, "trainer.max_epochs=4", "hydra.run.dir=whole")
+    run_command("train", *words, "trainer.max_epochs=2", "hydra.run.dir=half")
+    run_command("train", "ckpt_path=half/checkpoints/last.ckpt", "trainer.max_epochs=4")
     whole, half = (pd.read_csv(f"{name}/metrics.csv").drop(columns=TIMES) for name in ("whole", "half"))
     pd.testing.assert_frame_equal(whole, half)
     first, second = (torch.load(f"{name}/checkpoints/last.ckpt", weights_only=True) for name in ("whole", "half"))
@@ -94,10 +85,9 @@ def test_a_resumed_run_equals_an_uninterrupted_one(export, tmp_path, monkeypatch
 
 
 @pytest.mark.slow
-def test_a_run_is_evaluated_again_with_the_same_numbers(export, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    command(monkeypatch, gedbd.train, *options(export, tmp_path), "hydra.run.dir=run")
-    command(monkeypatch, gedbd.commands.evaluate, "run=run", f"cache_dir={tmp_path}")
+def test_a_run_is_evaluated_again_with_the_same_numbers(export, tmp_path, run_command):
+    run_command("train", *options(export, tmp_path), "hydra.run.dir=run")
+    run_command("evaluate", "run=run", f"cache_dir={tmp_path}")
     before = pd.read_csv("run/ranking.csv")
     pd.testing.assert_frame_equal(before, pd.read_csv("run/evaluation/test/ranking.csv"))
 

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,32 +9,21 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from run_commands import commands_in
 
-import gedbd.commands.evaluate
-import gedbd.train
+import gedbd
 
 TIMES = ["train/seconds", "train/reports_per_second"]
 TINY = ["encoder=tiny", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false", "batch_size=32"]
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    """Runs a command in this process, in a folder of its own; gives the run folder that was asked for."""
-    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
+def train(tmp_path, run_command):
+    """Trains in a folder of its own; gives the run folder that was asked for."""
 
-    def through(command, *options, folder="run"):
-        monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-        command.main()
-        return tmp_path / folder
-
-    return through
-
-
-@pytest.fixture
-def train(run):
     def through(*options, folder="run"):
-        return run(gedbd.train, *TINY, *options, f"hydra.run.dir={folder}", folder=folder)
+        run_command("train", *TINY, *options, f"hydra.run.dir={folder}")
+        return tmp_path / folder
 
     return through
 
@@ -46,11 +34,8 @@ def trained(tmp_path_factory):
 
     def through(*options: str) -> Path:
         folder = tmp_path_factory.mktemp("trained")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("GEDBD_CACHE", str(folder / "cache"))
-            patch.chdir(folder)
-            patch.setattr(sys, "argv", ["gedbd", *TINY, *options, "hydra.run.dir=run"])
-            gedbd.train.main()
+        with commands_in(folder) as run:
+            run("train", *TINY, *options, "hydra.run.dir=run")
         return folder / "run"
 
     return through
@@ -125,10 +110,10 @@ def test_threshold_is_chosen_on_validation_saved_and_used_at_test(first_epoch):
 
 
 @pytest.mark.no_cover
-def test_a_run_goes_on_with_its_own_options_and_equals_an_uninterrupted_one(run, whole, halted):
+def test_a_run_goes_on_with_its_own_options_and_equals_an_uninterrupted_one(run_command, whole, halted):
     for name in ("config.yaml", "versions.json"):
         shutil.copy(whole / name, halted)
-    run(gedbd.train, f"ckpt_path={halted}/checkpoints/last.ckpt")
+    run_command("train", f"ckpt_path={halted}/checkpoints/last.ckpt")
     check_equal_runs(whole, halted)
 
 
@@ -164,11 +149,10 @@ def test_resuming_with_other_options_is_refused(train, halted):
         train("ckpt_path=nowhere.ckpt")
 
 
-def test_evaluate_repeats_the_test_and_changes_nothing(run, halted, capsys, same_rows):
+def test_evaluate_repeats_the_test_and_changes_nothing(run_command, halted, same_rows):
     folder = halted
     before = {path: path.read_bytes() for path in (folder / "checkpoints").iterdir()}
-    run(gedbd.commands.evaluate, f"run={folder}", "part=test", "json=true")
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(run_command("evaluate", f"run={folder}", "part=test", "json=true"))
     assert list(told) == ["folder", "corpus", "part", "results", "ranking", "examples", "leak", "conclusions"]
     for name in ("results", "ranking"):
         same_rows(told[name], folder / "evaluation" / "test" / f"{name}.csv")
@@ -179,14 +163,14 @@ def test_evaluate_repeats_the_test_and_changes_nothing(run, halted, capsys, same
 
 
 @pytest.mark.slow  # evaluation of another part is tested above
-def test_evaluate_measures_training_pairs_too(run, halted):
-    run(gedbd.commands.evaluate, f"run={halted}", "part=train")
+def test_evaluate_measures_training_pairs_too(run_command, halted):
+    run_command("evaluate", f"run={halted}", "part=train")
     folder = halted / "evaluation" / "train"
     assert (folder / "figures" / "confusion_matrix.png").is_file()
     assert pd.read_parquet(folder / "predictions.parquet")["score_frozen"].notna().all()
 
 
-def test_evaluate_refuses(run, first_epoch):
+def test_evaluate_refuses(run_command, first_epoch):
     mistakes = {
         ("run=nowhere",): "nowhere is not a run folder",
         (f"run={first_epoch}", "part=tset"): "part=tset is unknown: choose train, val, test",
@@ -194,30 +178,30 @@ def test_evaluate_refuses(run, first_epoch):
     }
     for options, message in mistakes.items():
         with pytest.raises(SystemExit, match=message):
-            run(gedbd.commands.evaluate, *options)
+            run_command("evaluate", *options)
 
 
 @pytest.mark.slow
-def test_evaluate_refuses_a_changed_corpus(train, run, tmp_path):
-    source = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
+def test_evaluate_refuses_a_changed_corpus(train, run_command, tmp_path):
+    source = Path(gedbd.__file__).parent / "corpora" / "demo.csv"
     copy = tmp_path / "mine.csv"
     copy.write_bytes(source.read_bytes())
     folder = train("trainer=smoke", "dataset=csv", f"dataset.path={copy}")
     copy.write_bytes(source.read_bytes().replace(b"New mail sound", b"New mail chime"))
     with pytest.raises(SystemExit, match="the corpus mine has changed since the run was trained"):
-        run(gedbd.commands.evaluate, f"run={folder}")
+        run_command("evaluate", f"run={folder}")
 
 
 @pytest.mark.no_cover
 @pytest.mark.slow
-def test_sweep_gives_a_folder_a_run_and_a_summary(run, tmp_path, capsys):
+def test_sweep_gives_a_folder_a_run_and_a_summary(run_command, tmp_path):
     grid = ["fusion.lambda_text=0.3,0.7", "graph.pca_dim=5", "hydra.sweep.dir=sweep"]
-    run(gedbd.train, "-m", *TINY, "trainer=smoke", *grid)
+    told = run_command("train", "-m", *TINY, "trainer=smoke", *grid)
     summary = pd.read_csv(tmp_path / "sweep" / "summary.csv")
     assert summary[["fusion.lambda_text", "graph.pca_dim"]].to_numpy().tolist() == [[0.3, 5], [0.7, 5]]
     for number, f1 in enumerate(summary["f1"]):
         assert pd.read_csv(tmp_path / "sweep" / str(number) / "results.csv")["f1"][0] == f1
-    assert "2 of 2 runs" in capsys.readouterr().out
+    assert "2 of 2 runs" in told
 
 
 MISTAKES = [
@@ -244,7 +228,7 @@ def test_mistakes_are_told_in_one_line(train, options, message):
 
 
 @pytest.mark.slow
-def test_seeds_are_runs_of_their_own_and_go_on_where_they_stopped(train, two_seeds, capsys):
+def test_seeds_are_runs_of_their_own_and_go_on_where_they_stopped(train, run_command, two_seeds):
     folder = two_seeds
     first, second = (weights(folder / name)["encoder.projection.weight"] for name in ("seed_0", "seed_1"))
     assert not torch.equal(first, second)
@@ -255,8 +239,8 @@ def test_seeds_are_runs_of_their_own_and_go_on_where_they_stopped(train, two_see
     finished = (folder / "seed_0" / "results.csv").stat().st_mtime_ns
     for name in ("status.json", "results.csv"):  # as a kill leaves it that comes while results are written
         (folder / "seed_1" / name).unlink()
-    train("trainer=smoke", "seeds=2", "graph=none", folder=folder)
-    assert "over 2 seeds" in capsys.readouterr().out
+    told = run_command("train", *TINY, "trainer=smoke", "seeds=2", "graph=none", f"hydra.run.dir={folder}")
+    assert "over 2 seeds" in told
     assert (folder / "seed_0" / "results.csv").stat().st_mtime_ns == finished
     pd.testing.assert_frame_equal(pd.read_csv(folder / "seeds.csv"), seeds)
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from fixed_server import FixedServer
+from local_server import running
 from refusals import refuses
-from small_github import running
 
 import gedbd
 from gedbd.corpora.file_download import fetch_tables

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from fixed_server import FixedServer
-from small_github import running
+from local_server import running
 
 from gedbd.corpora.clients.github_client import GitHub
 from gedbd.corpora.clients.gitlab_client import GitLab

@@ -2,9 +2,13 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Lock, Semaphore, Thread
+from threading import Event, Lock, Semaphore
 from typing import Any, NamedTuple
+
+import pytest
+from local_server import running
 
 KEY = "s3cret-key"
 AT_ONCE = {"retry-after-ms": "1"}
@@ -37,6 +41,10 @@ class Endpoint(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/v1"
+
+    def shutdown(self) -> None:
+        self.silence.set()
+        super().shutdown()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -77,11 +85,11 @@ def refused(status: int, message: str, **more: str) -> Reply:
     return Reply({"error": {"message": message, **more}}, status, AT_ONCE)
 
 
-def running() -> Iterator[Endpoint]:
-    with Endpoint() as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005})
-        thread.start()
+@contextmanager
+def endpoint(patch: pytest.MonkeyPatch, answer: Callable[[dict[str, Any]], Reply]) -> Iterator[Endpoint]:
+    """An endpoint that the variables of the environment name."""
+    with running(Endpoint()) as server:
+        server.answer = answer
+        patch.setenv("OPENAI_API_KEY", KEY)
+        patch.setenv("OPENAI_BASE_URL", server.url)
         yield server
-        server.silence.set()
-        server.shutdown()
-        thread.join()

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from hub_server import TOKEN, HubServer, Repository, running
+from hub_server import TOKEN, HubServer, Repository
 from huggingface_hub import constants
+from local_server import running
 from small_models import save_small_model
 
 import gedbd
@@ -18,7 +19,7 @@ TEXTS = ["slow", "crash on start of the editor", "crash " * 40]
 @pytest.fixture
 def hub(monkeypatch, tmp_path):
     """A hub in place of the one on the internet, with a cache of its own."""
-    for server in running():
+    with running(HubServer()) as server:
         monkeypatch.setattr(constants, "ENDPOINT", server.url)
         monkeypatch.setattr(
             constants, "HUGGINGFACE_CO_URL_TEMPLATE", server.url + "/{repo_id}/resolve/{revision}/{filename}"

@@ -4,18 +4,19 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 import pandas as pd
 import pytest
 import qdrant_client
+from local_server import running
 from qdrant_client import QdrantClient, models
 
-import gedbd.commands.encode
+import gedbd
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.qdrant import POINTS_A_CALL, QdrantCollection
 
@@ -82,24 +83,15 @@ def corpus(make_corpus) -> Corpus:
 @pytest.fixture
 def server() -> Iterator[ThreadingHTTPServer]:
     """A server; ``held`` are its collections, ``key`` is what it asks for, if anything, ``calls`` what it was asked."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as serving:
-        serving.held, serving.key, serving.calls = QdrantClient(":memory:"), None, []
-        Thread(target=serving.serve_forever, daemon=True).start()
-        yield serving
-        serving.shutdown()
+    with running(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
+        server.held, server.key, server.calls = QdrantClient(":memory:"), None, []
+        yield server
 
 
 @pytest.fixture
-def encode(tmp_path, monkeypatch):
-    """Goes through the command with some options."""
-    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-
-    def through(*options):
-        monkeypatch.setattr(sys, "argv", ["gedbd", "dataset=demo", "encoder=tiny", *options])
-        gedbd.commands.encode.main()
-
-    return through
+def encode(run_command):
+    """Runs the command with some options."""
+    return partial(run_command, "encode", "dataset=demo", "encoder=tiny")
 
 
 def payloads(bugs: QdrantCollection) -> dict[str, tuple[dict, list[float], str]]:
@@ -175,11 +167,11 @@ def test_the_examples_of_the_manual(server, encode, monkeypatch, capsys):
     out = re.search(r"^gedbd encode .*(out=qdrant://\S*)", PAGE, flags=re.MULTILINE)[1]
     out = out.replace(":6333", f":{server.server_port}")
     for _ in range(2):
-        encode(out)
+        told = encode(out)
     assert server.held.count("bugs").count == len(DEMO)
     assert server.calls.count(("PUT",)) == 1
     assert server.calls.count(("PUT", "points")) == 2 * -(-len(DEMO) // POINTS_A_CALL)
-    assert f"{out.removeprefix('out=')}: 425 reports, 32 dimensions" in capsys.readouterr().out
+    assert f"{out.removeprefix('out=')}: 425 reports, 32 dimensions" in told
     with monkeypatch.context() as patch:
         patch.setattr(qdrant_client, "QdrantClient", lambda url: server.held)
         exec(re.search(r"```python\n(from qdrant_client.*?)```", PAGE, flags=re.DOTALL)[1], {})

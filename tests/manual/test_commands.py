@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chat_server import KEY, running, told
+from chat_server import endpoint, told
 from command_lines import ask_service, run_in_bash, run_line, with_options, with_run_folders
 from hydra import compose, initialize_config_dir
 from manual_lines import ALL_PAGES, PAGES, ROOT, blocks_of, lines_of
@@ -32,10 +32,7 @@ def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     monkeypatch.setenv("WANDB_MODE", "offline")
     for name in ("GEDBD_TOKEN", "GITHUB_TOKEN", "GITHUB_WEBHOOK_SECRET", "GITHUB_REPOSITORY"):
         monkeypatch.delenv(name, raising=False)
-    for server in running():
-        server.answer = lambda request: told("50")
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with endpoint(monkeypatch, lambda request: told("50")):
         yield
 
 

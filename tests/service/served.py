@@ -2,7 +2,6 @@
 
 import shutil
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,13 +10,13 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from local_server import running
 from raw_http import until
-from small_github import REPOSITORY, SmallGitHub, running
+from run_commands import commands_in
+from small_github import REPOSITORY, SmallGitHub
 from small_index import SmallIndex
 from webhook_events import SECRET, Sender
 
-import gedbd.commands.backtest
-import gedbd.commands.index
 from gedbd.service.app import Settings, create_app
 from gedbd.service.server import ConnectionLimits, build_server
 from gedbd.service.webhook.github_comments import CommentClient
@@ -98,15 +97,9 @@ def listening() -> Iterator[Callable[..., int]]:
 def stored_folder(tmp_path_factory) -> Path:
     """A folder with the demo corpus as the commands store it, and its cache; tests change copies of it."""
     folder = tmp_path_factory.mktemp("stored")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GEDBD_CACHE", str(folder / "cache"))
-        patch.chdir(folder)
-        for command, options in (
-            (gedbd.commands.backtest, ["dataset=demo", "encoder=tiny", "max_replayed=60", "hydra.run.dir=tested"]),
-            (gedbd.commands.index, ["run=tested", "out=index"]),
-        ):
-            patch.setattr(sys, "argv", ["gedbd", *options])
-            command.main()
+    with commands_in(folder) as run:
+        run("backtest", "dataset=demo", "encoder=tiny", "max_replayed=60", "hydra.run.dir=tested")
+        run("index", "run=tested", "out=index")
     return folder
 
 

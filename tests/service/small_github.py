@@ -3,10 +3,8 @@
 import json
 import random
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 REPOSITORY = "ann/mail"
@@ -186,19 +184,3 @@ class Answers(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         pass
-
-
-Server = TypeVar("Server", bound=ThreadingHTTPServer)
-
-
-@contextmanager
-def running(server: Server) -> Iterator[Server]:
-    """Runs a server in a thread of its own until the block ends."""
-    with server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()

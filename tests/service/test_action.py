@@ -15,9 +15,10 @@ import pandas as pd
 import pytest
 import yaml
 from hydra import compose, initialize_config_dir
+from local_server import running
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from small_github import ISSUES, REPOSITORY, SmallGitHub, running
+from small_github import ISSUES, REPOSITORY, SmallGitHub
 
 import gedbd.commands.backtest
 import gedbd.commands.index

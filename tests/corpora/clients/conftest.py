@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
+from local_server import running
 
 from gedbd.corpora.clients.bugzilla_client import Bugzilla
 from gedbd.corpora.clients.github_client import GitHub
@@ -71,15 +71,6 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-def running() -> Iterator[TrackerServer]:
-    with TrackerServer() as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005})
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
-
-
 @pytest.fixture(autouse=True)
 def _no_secrets(monkeypatch):
     for variable in VARIABLES:
@@ -88,12 +79,14 @@ def _no_secrets(monkeypatch):
 
 @pytest.fixture
 def server() -> Iterator[TrackerServer]:
-    yield from running()
+    with running(TrackerServer()) as server:
+        yield server
 
 
 @pytest.fixture
 def other_server() -> Iterator[TrackerServer]:
-    yield from running()
+    with running(TrackerServer()) as server:
+        yield server
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import json
 import os
 import shutil
 import signal
-import sys
 from contextlib import closing
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from threading import Event
@@ -14,7 +14,6 @@ import pytest
 from filelock import FileLock
 from small_repository import NAMES, make_repository
 
-from gedbd.commands import sync
 from gedbd.configuration import remembered_options
 from gedbd.configuration.command import IN_USE_STATUS
 from gedbd.configuration.errors import CommandError
@@ -26,18 +25,9 @@ from gedbd.triage.storage.index_store import IndexStore
 
 
 @pytest.fixture
-def call(tmp_path, monkeypatch, capsys):
+def call(run_command):
     """Runs the command in a folder; gives its standard output."""
-    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-
-    def through(*options):
-        monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-        capsys.readouterr()  # of a call that failed
-        sync.main()
-        return capsys.readouterr().out
-
-    return through
+    return partial(run_command, "sync")
 
 
 @pytest.fixture

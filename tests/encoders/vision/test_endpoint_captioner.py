@@ -10,7 +10,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from chat_server import AT_ONCE, KEY, Endpoint, Reply, refused, running, told
+from chat_server import AT_ONCE, KEY, Endpoint, Reply, endpoint, refused, told
+from local_server import running
 from PIL import Image
 
 import gedbd.commands.caption
@@ -45,16 +46,14 @@ def width(request: dict[str, Any]) -> str:
 
 @pytest.fixture
 def server(monkeypatch) -> Iterator[Endpoint]:
-    for server in running():
-        server.answer = lambda request: told(width(request))
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    with endpoint(monkeypatch, lambda request: told(width(request))) as server:
         yield server
 
 
 @pytest.fixture
 def other_server() -> Iterator[Endpoint]:
-    yield from running()
+    with running(Endpoint()) as server:
+        yield server
 
 
 def captioner(**changed: Any) -> EndpointCaptioner:

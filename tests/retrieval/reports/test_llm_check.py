@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chat_server import KEY, Endpoint, Reply, refused, running, told
+from chat_server import KEY, Endpoint, Reply, endpoint, refused, told
 
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.reports.llm_check import LlmCheck, load_llm_check
@@ -19,10 +19,7 @@ CANDIDATES = [ReportText(f"Report {number}", f"Text {number}") for number in (10
 
 @pytest.fixture
 def server(monkeypatch) -> Iterator[Endpoint]:
-    for server in running():
-        server.answer = lambda request: told(candidate_number(request))
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    with endpoint(monkeypatch, lambda request: told(candidate_number(request))) as server:
         yield server
 
 
