@@ -59,7 +59,8 @@ def test_a_run_without_one_starts_again(folder):
     assert shlex.split(command) == ["gedbd", "train", *GIVEN[:2]]
 
 
-def test_several_runs_continue_by_the_folder_above(folder, tmp_path):
+def test_several_runs_continue_by_the_folder_above(folder, tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     _, command = continuation_message(["-m", "seed=1,2", "hydra.sweep.dir=x"], folder, "hydra.sweep.dir").splitlines()
     assert shlex.split(command)[2:] == ["-m", "seed=1,2", "hydra.sweep.dir='outputs/lr=1 (a)'"]
     _, command = continuation_message(["seeds=2"], tmp_path / "plain", "hydra.run.dir").splitlines()
