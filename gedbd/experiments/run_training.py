@@ -1,8 +1,10 @@
 """Training of any system by Lightning: its trainer, loggers and checkpoints, and the end of an interrupted run."""
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,27 +25,20 @@ from rich.console import Console
 from gedbd.configuration.trainer_options import check_whole_evaluation
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
-from gedbd.experiments.callbacks import (
-    AtLeastOneBatch,
-    AveragedWeights,
-    EpochProgressBar,
-    FiniteValues,
-    LastStepValidation,
-    check_monitor,
-    configured_callbacks,
-    direction,
-    may_be_own,
-    training_callbacks,
-)
+from gedbd.experiments.callbacks import AtLeastOneBatch, AveragedWeights, LastStepValidation, configured_callbacks
 from gedbd.experiments.checkpoint import check_continues, readable_checkpoint, save_run, save_whole, trained_epochs
 from gedbd.experiments.distributed import all_end_together, is_first, waiting_lines
+from gedbd.experiments.finite_values import FiniteValues
 from gedbd.experiments.interruption import TerminationHandler, keyboard_interrupts
+from gedbd.experiments.monitor import check_monitor, direction, may_be_own, value_of_best
 from gedbd.experiments.prepare import check_ranking
 from gedbd.experiments.run_results import report, show_verdict
+from gedbd.experiments.sweeps.optuna_sweeper import TRIAL
+from gedbd.experiments.sweeps.pruning import EpochPruning
 from gedbd.experiments.tracking.runs import open_loggers
+from gedbd.experiments.training_progress import EpochLine, EpochProgressBar, EpochTable
 from gedbd.experiments.training_task import NO_OBJECTS, GivenObjects, SystemTask
 from gedbd.io.console import is_quiet, print_detail, print_path, stage
-from gedbd.io.table_files import read_csv
 from gedbd.retrieval.ranking_metrics import metric_names
 
 
@@ -120,17 +115,42 @@ def trained(
             trainer.strategy.barrier()  # the other processes read the files that the first one has written
 
 
-def value_of_best(folder: Path, monitor: str, metric: str) -> float:
-    """A metric of a run's best checkpoint, which is the epoch with the best value of ``monitor``."""
-    epochs = read_csv(folder / "metrics.csv", metric, monitor)
-    return float(epochs[metric][epochs_of_best(folder, monitor) - 1])
+def training_callbacks(cfg: DictConfig, folder: Path, console: Console, compared: str = "val/f1") -> list[Callback]:
+    """The configured callbacks, the epoch table, the best and the last checkpoint, and the epoch's line, in this order.
 
+    Args:
+        cfg: The composed configuration of ``conf/train.yaml``.
+        folder: The run folder.
+        console: Where the epochs' lines go.
+        compared: The metric by which Optuna prunes a trial: the higher, the better.
 
-def epochs_of_best(folder: Path, monitor: str) -> int:
-    """For how many epochs a run's best checkpoint was trained."""
-    values = read_csv(folder / "metrics.csv", monitor)[monitor]
-    best = values.argmin() if direction(monitor) == "min" else values.argmax()
-    return int(best) + 1
+    Raises:
+        ValueError: If an entry of ``callbacks`` is no callback.
+    """
+    folder_of_weights = folder / "checkpoints"
+    checkpoint = partial(ModelCheckpoint, folder_of_weights, enable_version_counter=False)
+    # Not every epoch has a value of the metric if not every epoch is validated.
+    at_epoch_end = True if cfg.trainer.get("check_val_every_n_epoch", 1) == 1 else None
+    best = checkpoint(
+        "best",
+        monitor=cfg.monitor,
+        mode=direction(cfg.monitor),
+        save_weights_only=True,
+        save_on_train_epoch_end=at_epoch_end,
+    )
+    table = EpochTable(folder / "metrics.csv")
+    # Lightning calls callbacks in this order, but all Checkpoint subclasses after the others. Early stopping reads what
+    # the other ones log.
+    configured = configured_callbacks(cfg.callbacks, folder_of_weights)
+    trial_id, _, storage = os.environ.get(TRIAL, "").partition("@")  # of a job that is a trial
+    return [
+        *sorted(configured, key=lambda callback: isinstance(callback, EarlyStopping)),
+        table,
+        *([EpochPruning(int(trial_id), storage, compared)] if storage else []),
+        best,
+        checkpoint("last", save_on_train_epoch_end=True),
+        EpochLine(table, cfg.monitor, console),
+    ]
 
 
 def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console: Console) -> None:
@@ -269,9 +289,4 @@ def train_system(
             tables = report(folder, result, console, training.loggers, cfg.encoder.name)
     if training.is_first:
         show_verdict(console, result, tables)
-    return best_f1(folder, cfg.monitor)
-
-
-def best_f1(folder: Path, monitor: str) -> float:
-    """Validation F1 of a run's best checkpoint."""
-    return value_of_best(folder, monitor, "val/f1")
+    return value_of_best(folder, cfg.monitor, "val/f1")

@@ -15,8 +15,8 @@ from scipy.stats import t
 from gedbd.configuration.saved_options import read_config
 from gedbd.experiments.checkpoint import readable_checkpoint
 from gedbd.experiments.distributed import is_first
+from gedbd.experiments.monitor import value_of_best
 from gedbd.experiments.run_options import check_resumable
-from gedbd.experiments.run_training import best_f1
 from gedbd.experiments.sweeps.job_status import FINISHED, JobStatus, read_status, write_status
 from gedbd.experiments.sweeps.sweep_table import SUMMARISED
 from gedbd.experiments.training_task import Task
@@ -106,7 +106,7 @@ def _on_validation(run: Path) -> dict[str, float]:
     """F1 of the best checkpoint; of a run that measures no F1, the value that its training returned."""
     epochs = run / "metrics.csv"
     if epochs.is_file() and "val/f1" in read_csv(epochs):
-        return {"val_f1": best_f1(run, read_config(run).monitor)}
+        return {"val_f1": value_of_best(run, read_config(run).monitor, "val/f1")}
     status = read_status(run)
     return {"val_value": float("nan") if status is None or status.value is None else status.value}
 

@@ -20,7 +20,7 @@ from gedbd.encoders.embedding_cache import cached_vectors
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import check_corpus
-from gedbd.experiments.run_training import best_f1
+from gedbd.experiments.monitor import value_of_best
 from gedbd.experiments.seeds import summarise_seeds
 from gedbd.experiments.sweeps.job_status import FINISHED, JobStatus, read_jobs, read_status, write_status
 from gedbd.experiments.sweeps.sweep_table import show_jobs
@@ -46,7 +46,7 @@ READERS = {
     "seeds": lambda run: summarise_seeds(run.parent, Console(quiet=True)),
     "status": read_status,
     "matching": lambda run: TriageModel.from_json((run / "matching.json").read_text(), "tested"),
-    **{f"best {name}": lambda run, name=name: best_f1(run, name) for name in ("val/f1", "val/loss")},
+    **{f"best {name}": lambda run, name=name: value_of_best(run, name, "val/f1") for name in ("val/f1", "val/loss")},
 }
 NO_OBJECT = ("", "{", "[]", "3", "{}")
 DAMAGE = [
@@ -88,7 +88,7 @@ def run(tmp_path):
 
 def test_what_is_whole_is_read(run):
     pd.testing.assert_frame_equal(Run(run).results, RESULTS)
-    assert best_f1(run, "val/f1") == 0.5
+    assert value_of_best(run, "val/f1", "val/f1") == 0.5
     assert len(summarise_seeds(run.parent, Console(quiet=True))) == 2
 
 

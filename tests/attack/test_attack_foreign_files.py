@@ -27,10 +27,10 @@ from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_sav
 from gedbd.encoders.loaded_encoder import load_encoder
 from gedbd.evaluation.run_folders import MATCHING as MATCHING_FILE
 from gedbd.evaluation.run_folders import Run
-from gedbd.experiments.callbacks import EpochPruning
 from gedbd.experiments.checkpoint import WholeCheckpointIO, find_run, save_run
 from gedbd.experiments.run_options import resumed_options
 from gedbd.experiments.sweeps.optuna_sweeper import STUDY
+from gedbd.experiments.sweeps.pruning import EpochPruning
 from gedbd.experiments.tracking.runs import read_stored
 from gedbd.service.app import create_app
 from gedbd.tasks.duplicates.reproduction.sensitivity_table import find_jobs

@@ -20,10 +20,10 @@ from gedbd.encoders.code.code_tokens import add_code_tokens
 from gedbd.encoders.code.untrained_encoder import UntrainedEncoder
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.pretrained import max_positions
-from gedbd.experiments.callbacks import may_be_own, training_callbacks
 from gedbd.experiments.corpus_reading import read_corpus
+from gedbd.experiments.monitor import may_be_own, value_of_best
 from gedbd.experiments.prepare import set_matmul_precision
-from gedbd.experiments.run_training import trained, value_of_best
+from gedbd.experiments.run_training import trained, training_callbacks
 from gedbd.experiments.training_task import TRAINING_SECTIONS
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.tasks.pretraining.masking import Shares, active_weights
