@@ -10,9 +10,9 @@ from importlib import import_module
 
 from gedbd import __version__
 from gedbd.configuration.locations import PACKAGE_DIR
+from gedbd.configuration.positional import COMPLETION_FLAGS
 from gedbd.io.console import print_help
 
-COMPLETION_FLAGS = ("-sc", "--shell-completion")
 WIDTH = 80
 NAME_WIDTH = 16
 TRAIN = "train"  # the one command beside the package: Lightning starts further processes by its module

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import gedbd.commands.flow_graph
-from gedbd.configuration.positional import path_and_flags
+from gedbd.configuration.positional import flag_values, positional_path
 
 SOURCE = """class Sorter {
     void sort() { }
@@ -87,12 +87,17 @@ def test_mistakes(run, tmp_path, words, message):
     assert [file.name for file in tmp_path.iterdir()] == ["Sorter.java"]
 
 
-def test_path_and_flags():
+def test_flags_have_values():
     flags = ("line", "method")
-    assert path_and_flags(["a b", "--line", "3", "out=x"], "path", flags) == ["line=3", "out=x", "path='a b'"]
-    assert path_and_flags(["it's.java", "--method=a$b"], "path", flags) == ["method='a$b'", r"path='it\'s.java'"]
-    assert path_and_flags(["-sc", "query=bash"], "path", flags) == ["-sc", "query=bash"]
+    assert flag_values(["a b", "--line", "3", "out=x"], flags) == ["a b", "line=3", "out=x"]
+    assert flag_values(["it's.java", "--method=a$b", "--out=x"], flags) == ["it's.java", "method='a$b'", "--out=x"]
+
+
+def test_the_path_is_an_option():
+    flags = ("line", "method")
+    assert positional_path(["it's.java", "line=3"], flags) == ["line=3", r"path='it\'s.java'"]
+    assert positional_path(["-sc", "query=bash"], flags) == ["-sc", "query=bash"]
     with pytest.raises(ValueError, match=r"give one path at a time: A.java B.java"):
-        path_and_flags(["A.java", "B.java"], "path", flags)
+        positional_path(["A.java", "B.java"], flags)
     with pytest.raises(ValueError, match=r"time: A.java f; --methud does not take a value; only --line, --method do"):
-        path_and_flags(["A.java", "--methud", "f"], "path", flags)
+        positional_path(["A.java", "--methud", "f"], flags)

@@ -14,9 +14,10 @@ from omegaconf import OmegaConf
 
 import gedbd
 from gedbd.__main__ import command_names, config_name, module_of
+from gedbd.commands.flow_graph import VALUE_FLAGS
 from gedbd.configuration.help import option_words
 from gedbd.configuration.locations import CONF_DIR
-from gedbd.configuration.positional import literal_text, path_and_flags, positional_list
+from gedbd.configuration.positional import flag_values, literal_text, positional_list, positional_path
 from gedbd.evaluation.report.report_page import fill_tables
 from gedbd.evaluation.report.section import Section
 
@@ -43,7 +44,8 @@ def test_command_composes(command):
     _, name, *options = shlex.split(command)
     assert callable(import_module(module_of(name)).main)
     options = positional_list(options, "paths") if name == "report" else options
-    options = path_and_flags(options, "path", ("method", "line", "out")) if name == "flow-graph" else options
+    if name == "flow-graph":
+        options = positional_path(flag_values(options, VALUE_FLAGS), VALUE_FLAGS)
     if name in ("locate", "search"):
         options = literal_text(options, "query", option_words(name))
     # Of a sweep's values the first one; "callbacks=[a,b]" is one value.

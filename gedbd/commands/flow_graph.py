@@ -6,12 +6,14 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
-from gedbd.configuration.positional import path_and_flags
+from gedbd.configuration.positional import positional_path
 from gedbd.io.command_output import record
 from gedbd.io.console import open_console, print_line, print_path
 
+VALUE_FLAGS = ("method", "line", "out")
 
-@command("flow_graph", partial(path_and_flags, option="path", flags=("method", "line", "out")))
+
+@command("flow_graph", partial(positional_path, value_flags=VALUE_FLAGS), VALUE_FLAGS)
 def main(cfg: DictConfig) -> None:
     """Finds the method, writes its figure as SVG and PNG, and prints its nodes and edges."""
     from gedbd.code.java_methods import AmbiguousMethodError, choose_method, read_source

@@ -26,7 +26,15 @@ from gedbd.configuration.latest_run import with_latest_run
 from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.option_types import check_values
 from gedbd.configuration.options import check_command_line, delete_unused, without_hydra
-from gedbd.configuration.positional import MULTIRUN_FLAGS, check_config_flags, check_flags, flags_anywhere, gnu_options
+from gedbd.configuration.positional import (
+    MULTIRUN_FLAGS,
+    check_config_flags,
+    check_flags,
+    flag_values,
+    gnu_options,
+    multirun_first,
+    searched_folders,
+)
 from gedbd.configuration.resolvers import is_own, own_folders, register_resolvers
 from gedbd.io.command_output import json_output
 from gedbd.io.console import SEPARATOR, print_help, printable, stage, take_flags, verbosity
@@ -50,7 +58,34 @@ Task = Callable[[DictConfig], Any]
 ReadArguments = Callable[[list[str]], list[str]]
 
 
-def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[[Task], Callable[..., Any]]:
+def options_for_hydra(
+    config_name: str, arguments: Sequence[str], read_arguments: ReadArguments = list, value_flags: Sequence[str] = ()
+) -> list[str]:
+    """The words of a command line as Hydra reads them, step by step.
+
+    Args:
+        config_name: See ``command``, as for the last two.
+        arguments: The command line without ``-q`` and ``-v``.
+        read_arguments: The step of the command itself.
+        value_flags: See ``flag_values``.
+
+    Raises:
+        ValueError: If a word is refused.
+    """
+    names = option_words(config_name)
+    words = flag_values(arguments, value_flags)  # --line 3 becomes line=3
+    words = gnu_options(words, names)  # --top-k=5 becomes top_k=5, and --json becomes json=true
+    words = read_arguments(words)  # texts and paths become options
+    words = searched_folders(words)  # --config-dir FOLDER becomes hydra.searchpath=
+    words = multirun_first(words)
+    check_flags(words)
+    check_config_flags(words, Path(CONF_DIR))
+    return with_latest_run(config_name, words) if "run" in names else words  # run=latest becomes run=FOLDER
+
+
+def command(
+    config_name: str, read_arguments: ReadArguments = list, value_flags: Sequence[str] = ()
+) -> Callable[[Task], Callable[..., Any]]:
     """Turns a function of the composed configuration into a command.
 
     Options are checked before Hydra creates the run folder and before the function imports anything large. A mistake of
@@ -59,7 +94,8 @@ def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[
 
     Args:
         config_name: File in ``conf/`` to start from, without its suffix.
-        read_arguments: Turns the command line into options, for a command that takes positional arguments.
+        read_arguments: Makes options of texts and paths, for a command that takes positional arguments.
+        value_flags: Options that may be written as ``--name value``.
     """
     register_resolvers()
 
@@ -90,15 +126,11 @@ def command(config_name: str, read_arguments: ReadArguments = list) -> Callable[
                 print(f"gedbd {__version__}")
                 return None
             with mistakes_in_one_line(status=USAGE_STATUS):
-                words, level = take_flags(sys.argv[1:])
-                names = option_words(config_name)
-                options = flags_anywhere(gnu_options(read_arguments(words), names))
-                check_flags(options)
-                check_config_flags(options, Path(CONF_DIR))
+                arguments, level = take_flags(sys.argv[1:])
             with verbosity(level):
                 with mistakes_in_one_line(status=USAGE_STATUS), stage("check the options"):
                     # Hydra reads ``sys.argv`` itself, and Lightning starts further processes with it.
-                    sys.argv[1:] = with_latest_run(config_name, options) if "run" in names else options
+                    sys.argv[1:] = options_for_hydra(config_name, arguments, read_arguments, value_flags)
                     checked = check_command_line(config_name, sys.argv[1:])
                 json = asks_json(sys.argv[1:])
                 if json and any(flag in sys.argv[1:] for flag in MULTIRUN_FLAGS):

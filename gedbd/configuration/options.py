@@ -64,12 +64,12 @@ def check_command_line(config_name: str, arguments: Sequence[str]) -> CheckedOpt
     if not flags <= PLAIN_FLAGS:
         return CheckedOptions([], None)
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        first_job = next(_jobs(config_name, words))
-        first = _compose(config_name, first_job)
+        jobs = list(_jobs(config_name, words))
+        first = _compose(config_name, jobs[0])
         # Some experiments set the mode themselves.
         multirun = bool(flags & {"-m", "--multirun"}) or first.hydra.mode == RunMode.MULTIRUN
-        for job in _jobs(config_name, words) if multirun else [words]:
-            cfg = first if job == first_job else _compose(config_name, job)
+        for job in jobs if multirun else [words]:
+            cfg = first if job == jobs[0] else _compose(config_name, job)
             swept = (cfg.hydra.sweeper.get("params") or {}) if multirun else {}
             _check_missing(cfg, config_name, swept)
             _check_job(cfg, config_name, job)

@@ -1,4 +1,8 @@
-"""Arguments that are no options: text, which Hydra must not read as options, paths, and folders of options."""
+"""What a command line may hold besides options of Hydra: flags, texts, paths, and folders of options.
+
+Each function is a step of ``gedbd.configuration.command.options_for_hydra``: it takes words and returns words, or
+refuses them.
+"""
 
 import re
 from collections.abc import Collection, Sequence
@@ -6,7 +10,6 @@ from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 
-FLAGS = ("-h", "--help")
 COMPLETION_FLAGS = ("-sc", "--shell-completion")
 HYDRA_OPTION = re.compile(r"[~+]{0,2}[A-Za-z_][\w./@-]*=")
 NAME_AND_VALUE = re.compile(r"([A-Za-z_][\w./@-]*)=(.*)", re.DOTALL)
@@ -32,150 +35,30 @@ SEARCHPATH = "hydra.searchpath="
 SPECIAL = re.compile(r"(?<!\\)(\\*+)('|\$\{|\Z)")
 
 
-def literal_text(arguments: Sequence[str], option: str, names: Collection[str]) -> list[str]:
-    """Arguments for Hydra, in which one option holds the literal text of the command line.
+def flag_values(arguments: Sequence[str], value_flags: Sequence[str]) -> list[str]:
+    """Arguments for Hydra, in which flags with a value are options.
 
-    Words after ``--`` are text, and so are words before it that look like neither options nor flags. Programs write
-    ``--`` before text from elsewhere. Without ``--``, a word is an option only if it is ``name=value`` with a name of
-    the command and without an interpolation. Other words are text. A word that could be either is refused.
+    ``["--line", "3", "--out=x"]`` becomes ``["line=3", "out='x'"]`` for the flags ``line`` and ``out``.
 
     Args:
         arguments: The command line.
-        option: The option that takes the text; a value given as ``option=`` is text too.
-        names: The first parts of the names of the command's options.
+        value_flags: Options that may be written as ``--name value`` or ``--name=value``.
 
     Raises:
-        ValueError: If a word could be an option or text, or a flag or text.
+        ValueError: If such a flag has no value.
     """
-    # The shell asks for completions with query=bash, which is not the option query.
-    if arguments and arguments[0] in COMPLETION_FLAGS:
-        return list(arguments)
-    words = gnu_options(arguments, names)
-    if "--" in words:
-        separator = words.index("--")
-        before = words[:separator]
-        options = [word for word in before if HYDRA_OPTION.match(word) or word.startswith("-")]
-        text = [word for word in before if word not in options] + words[separator + 1 :]
-    else:
-        options = [word for word in words if _is_option(word, option, names)]
-        text = [word for word in words if word not in options]
-    given = [word for word in options if word.startswith(f"{option}=")]
-    text += [word.removeprefix(f"{option}=") for word in given]
-    rest = [word for word in options if word not in given]
-    return rest + ([f"{option}={quoted_text(' '.join(text))}"] if text else [])
-
-
-def positional_list(arguments: Sequence[str], option: str) -> list[str]:
-    """Arguments for Hydra, in which one option holds a list of the positional arguments.
-
-    ``["a b", "out=x", "c"]`` becomes ``["out=x", "paths=['a b','c']"]`` for the option ``paths``.
-
-    Args:
-        arguments: The command line; what is neither ``name=value`` nor a flag is positional.
-        option: The option that takes the list.
-    """
-    if set(COMPLETION_FLAGS) & set(arguments):
-        return list(arguments)
-    values = [word for word in arguments if "=" not in word and not word.startswith("-")]
-    options = [word for word in arguments if word not in values]
-    quoted = ",".join(map(quoted_text, values))
-    return options + ([f"{option}=[{quoted}]"] if values else [])
-
-
-def positional_options(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
-    """Arguments for Hydra, in which the positional arguments are the options that are not given, in their order.
-
-    ``["a b", "c", "out=x"]`` becomes ``["run='a b'", "against='c'", "out=x"]`` for the options ``run`` and ``against``.
-
-    Args:
-        arguments: The command line; what is neither ``name=value`` nor a flag is positional.
-        options: The options that take the positional arguments.
-
-    Raises:
-        ValueError: If there are more positional arguments than options.
-    """
-    if set(COMPLETION_FLAGS) & set(arguments):
-        return list(arguments)
-    words = list(arguments)
-    left = [option for option in options if not any(word.startswith(f"{option}=") for word in words)]
-    places = [place for place, word in enumerate(words) if "=" not in word and not word.startswith("-")]
-    if len(places) > len(left):
-        free = " and ".join(f"{option}=" for option in options)
-        raise ValueError(f"{words[places[len(left)]]} is one too many: give a value for each of {free}")
-    for option, place in zip(left, places, strict=False):
-        words[place] = f"{option}={quoted_text(words[place])}"
-    return words
-
-
-def path_and_flags(arguments: Sequence[str], option: str, flags: Sequence[str]) -> list[str]:
-    """Arguments for Hydra, in which one option holds the positional argument, and flags with values are options.
-
-    ``["a b", "--line", "3", "--out=x"]`` becomes ``["path='a b'", "line=3", "out='x'"]`` for the option ``path`` and
-    the flags ``line`` and ``out``.
-
-    Args:
-        arguments: The command line; what is neither ``name=value`` nor a flag is positional.
-        option: The option that takes the positional argument.
-        flags: Options that may be written as ``--name value`` or ``--name=value``.
-
-    Raises:
-        ValueError: If a flag has no value, or there are several positional arguments.
-    """
-    if set(COMPLETION_FLAGS) & set(arguments):
-        return list(arguments)
     found = []
-    positional = []
     words = iter(arguments)
     for word in words:
         name, equals, value = word.removeprefix("--").partition("=")
-        if word.startswith("--") and name in flags:
-            value = value if equals else next(words, "")
-            if not value:
-                raise ValueError(f"{word} needs a value: {word.rstrip('=')} VALUE")
-            found.append(f"{name}={value}" if value.isdecimal() else f"{name}={quoted_text(value)}")
-        elif equals or word.startswith("-"):
+        if not word.startswith("--") or name not in value_flags:
             found.append(word)
-        else:
-            positional.append(word)
-    if len(positional) > 1:
-        others = [word for word in found if word.startswith("-")]
-        hint = (
-            f"; {others[0]} does not take a value; only {', '.join(f'--{flag}' for flag in flags)} do" if others else ""
-        )
-        raise ValueError(f"give one {option} at a time: {' '.join(positional)}{hint}")
-    return found + [f"{option}={quoted_text(word)}" for word in positional]
-
-
-def flags_anywhere(arguments: Sequence[str]) -> list[str]:
-    """Arguments for Hydra, in which ``-m`` comes first and each ``--config-dir FOLDER`` is in ``hydra.searchpath=``.
-
-    Hydra refuses flags between options. As an option, the folder is also known where defaults are composed again.
-
-    Args:
-        arguments: The command line.
-
-    Raises:
-        ValueError: If the flag has no folder or one that does not exist, or both are given.
-    """
-    others = []
-    folders = []
-    multirun = [word for word in arguments if word in MULTIRUN_FLAGS]
-    words = iter(arguments)
-    for word in words:
-        flag, equals, value = word.partition("=")
-        if flag in CONFIG_DIR_FLAGS:
-            folder = value if equals else next(words, "")
-            if not folder:
-                raise ValueError(f"{flag} needs a folder: {flag}=FOLDER")
-            folders.append(Path(folder).expanduser().absolute())
-            if not folders[-1].is_dir():
-                raise ValueError(f"{flag}={folder}: no such folder; give one that holds groups, as conf/ does")
-        elif word not in MULTIRUN_FLAGS:
-            others.append(word)
-    if folders and any(word.startswith(SEARCHPATH) for word in others):
-        raise ValueError(f"give all folders in one option: {SEARCHPATH}[file://FOLDER,file://FOLDER]")
-    entries = ",".join(quoted_text(f"file://{folder}") for folder in folders)
-    return multirun + others + ([f"{SEARCHPATH}[{entries}]"] if folders else [])
+            continue
+        value = value if equals else next(words, "")
+        if not value:
+            raise ValueError(f"{word} needs a value: {word.rstrip('=')} VALUE")
+        found.append(f"{name}={value}" if value.isdecimal() else f"{name}={quoted_text(value)}")
+    return found
 
 
 def gnu_options(arguments: Sequence[str], names: Collection[str]) -> list[str]:
@@ -203,11 +86,165 @@ def gnu_options(arguments: Sequence[str], names: Collection[str]) -> list[str]:
             continue
         if word != "--json" and match[2] is None:
             following = "".join(words[place + 1 : place + 2])
-            has_value = following and "=" not in following and not following.startswith("-")
-            value = following if has_value else "VALUE"
+            value = following if following and _is_positional(following) else "VALUE"
             raise ValueError(f"{word}: an option is written {name}=, such as {name}={value}")
         words[place] = f"{name}{match[2] or '=true'}"
     return words
+
+
+def literal_text(arguments: Sequence[str], option: str, names: Collection[str]) -> list[str]:
+    """Arguments for Hydra, in which one option holds the literal text of the command line.
+
+    Words after ``--`` are text, and so are words before it that look like neither options nor flags. Programs write
+    ``--`` before text from elsewhere. Without ``--``, a word is an option only if it is ``name=value`` with a name of
+    the command and without an interpolation. Other words are text. A word that could be either is refused.
+
+    Args:
+        arguments: The command line.
+        option: The option that takes the text; a value given as ``option=`` is text too.
+        names: The first parts of the names of the command's options.
+
+    Raises:
+        ValueError: If a word could be an option or text, or a flag or text.
+    """
+    words = list(arguments)
+    # The shell asks for completions with query=bash, which is not the option query.
+    if words and words[0] in COMPLETION_FLAGS:
+        return words
+    if "--" in words:
+        separator = words.index("--")
+        before = words[:separator]
+        options = [word for word in before if HYDRA_OPTION.match(word) or word.startswith("-")]
+        text = [word for word in before if word not in options] + words[separator + 1 :]
+    else:
+        options = [word for word in words if _is_option(word, option, names)]
+        text = [word for word in words if word not in options]
+    given = [word for word in options if word.startswith(f"{option}=")]
+    text += [word.removeprefix(f"{option}=") for word in given]
+    rest = [word for word in options if word not in given]
+    return rest + ([f"{option}={quoted_text(' '.join(text))}"] if text else [])
+
+
+def _is_option(word: str, option: str, names: Collection[str]) -> bool:
+    """Whether a word is an option of the command. Raises ValueError if it could be text as well."""
+    has_blank = re.search(r"\s", word) is not None
+    if word.startswith("-") and word != "-" and not has_blank:
+        raise ValueError(f"{word} could be a flag or part of the text: put flags first, then --, then the text")
+    found = NAME_AND_VALUE.fullmatch(word)
+    if found is None:
+        return False
+    name, value = found.groups()
+    known = re.split(r"[./@]", name)[0] in names
+    if known and (name == option or ("${" not in value and (not has_blank or QUOTED.fullmatch(value)))):
+        return True
+    if known and "\n" not in word:
+        raise ValueError(
+            f"{word!r} could be an option or part of the text: write -- between the options and the text; if it is an"
+            f" option, end the command line with --, or write {name}=\"'{value}'\""
+        )
+    if not known and not has_blank:
+        near = get_close_matches(name, list(names), n=1)
+        hint = f"did you mean {near[0]}?" if near else "--help lists all options."
+        raise ValueError(f"unknown option {name}: {hint} To search for {word}, write -- before the text")
+    return False
+
+
+def positional_list(arguments: Sequence[str], option: str) -> list[str]:
+    """Arguments for Hydra, in which one option holds a list of the positional arguments.
+
+    ``["a b", "out=x", "c"]`` becomes ``["out=x", "paths=['a b','c']"]`` for the option ``paths``.
+
+    Args:
+        arguments: The command line; what is neither ``name=value`` nor a flag is positional.
+        option: The option that takes the list.
+    """
+    values = [word for word in arguments if _is_positional(word)]
+    options = [word for word in arguments if not _is_positional(word)]
+    quoted = ",".join(map(quoted_text, values))
+    return options + ([f"{option}=[{quoted}]"] if values else [])
+
+
+def positional_options(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
+    """Arguments for Hydra, in which the positional arguments are the options that are not given, in their order.
+
+    ``["a b", "c", "out=x"]`` becomes ``["run='a b'", "against='c'", "out=x"]`` for the options ``run`` and ``against``.
+
+    Args:
+        arguments: The command line; what is neither ``name=value`` nor a flag is positional.
+        options: The options that take the positional arguments.
+
+    Raises:
+        ValueError: If there are more positional arguments than options.
+    """
+    words = list(arguments)
+    left = [option for option in options if not any(word.startswith(f"{option}=") for word in words)]
+    places = [place for place, word in enumerate(words) if _is_positional(word)]
+    if len(places) > len(left):
+        free = " and ".join(f"{option}=" for option in options)
+        raise ValueError(f"{words[places[len(left)]]} is one too many: give a value for each of {free}")
+    for option, place in zip(left, places, strict=False):
+        words[place] = f"{option}={quoted_text(words[place])}"
+    return words
+
+
+def positional_path(arguments: Sequence[str], value_flags: Sequence[str]) -> list[str]:
+    """Arguments for Hydra, in which the option ``path`` holds the positional argument.
+
+    Args:
+        arguments: The command line; what is neither ``name=value`` nor a flag is positional.
+        value_flags: See ``flag_values``.
+
+    Raises:
+        ValueError: If there are several positional arguments.
+    """
+    paths = [word for word in arguments if _is_positional(word)]
+    options = [word for word in arguments if not _is_positional(word)]
+    if len(paths) > 1:
+        others = [word for word in options if word.startswith("-")]
+        taking = ", ".join(f"--{flag}" for flag in value_flags)
+        hint = f"; {others[0]} does not take a value; only {taking} do" if others else ""
+        raise ValueError(f"give one path at a time: {' '.join(paths)}{hint}")
+    return options + [f"path={quoted_text(path)}" for path in paths]
+
+
+def _is_positional(word: str) -> bool:
+    return "=" not in word and not word.startswith("-")
+
+
+def searched_folders(arguments: Sequence[str]) -> list[str]:
+    """Arguments for Hydra, in which each ``--config-dir FOLDER`` is in ``hydra.searchpath=``.
+
+    As an option, the folder is also known where defaults are composed again.
+
+    Args:
+        arguments: The command line.
+
+    Raises:
+        ValueError: If the flag has no folder or one that does not exist, or both are given.
+    """
+    others = []
+    folders = []
+    words = iter(arguments)
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if flag not in CONFIG_DIR_FLAGS:
+            others.append(word)
+            continue
+        folder = value if equals else next(words, "")
+        if not folder:
+            raise ValueError(f"{flag} needs a folder: {flag}=FOLDER")
+        folders.append(Path(folder).expanduser().absolute())
+        if not folders[-1].is_dir():
+            raise ValueError(f"{flag}={folder}: no such folder; give one that holds groups, as conf/ does")
+    if folders and any(word.startswith(SEARCHPATH) for word in others):
+        raise ValueError(f"give all folders in one option: {SEARCHPATH}[file://FOLDER,file://FOLDER]")
+    entries = ",".join(quoted_text(f"file://{folder}") for folder in folders)
+    return others + ([f"{SEARCHPATH}[{entries}]"] if folders else [])
+
+
+def multirun_first(arguments: Sequence[str]) -> list[str]:
+    """Arguments in which ``-m`` comes first: Hydra refuses flags between options."""
+    return sorted(arguments, key=lambda word: word not in MULTIRUN_FLAGS)
 
 
 def check_flags(arguments: Sequence[str]) -> None:
@@ -245,32 +282,6 @@ def check_config_flags(arguments: Sequence[str], conf: Path) -> None:
 def option_of(word: str) -> str:
     """Name of the option that a word of the command line sets: ``optimizer.lr`` for ``+optimizer.lr=1``."""
     return word.partition("=")[0].lstrip("+~")
-
-
-def _is_option(word: str, option: str, names: Collection[str]) -> bool:
-    """Whether a word is an option of the command. Raises ValueError if it could be text as well."""
-    if word in FLAGS:
-        return True
-    has_blank = re.search(r"\s", word) is not None
-    if word.startswith("-") and word != "-" and not has_blank:
-        raise ValueError(f"{word} could be a flag or part of the text: put flags first, then --, then the text")
-    found = NAME_AND_VALUE.fullmatch(word)
-    if found is None:
-        return False
-    name, value = found.groups()
-    known = re.split(r"[./@]", name)[0] in names
-    if known and (name == option or ("${" not in value and (not has_blank or QUOTED.fullmatch(value)))):
-        return True
-    if known and "\n" not in word:
-        raise ValueError(
-            f"{word!r} could be an option or part of the text: write -- between the options and the text; if it is an"
-            f" option, end the command line with --, or write {name}=\"'{value}'\""
-        )
-    if not known and not has_blank:
-        near = get_close_matches(name, list(names), n=1)
-        hint = f"did you mean {near[0]}?" if near else "--help lists all options."
-        raise ValueError(f"unknown option {name}: {hint} To search for {word}, write -- before the text")
-    return False
 
 
 def quoted_text(text: str) -> str:

@@ -11,8 +11,7 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
-from gedbd.configuration.help import option_words
-from gedbd.configuration.positional import COMPLETION_FLAGS, gnu_options, option_of, quoted_text
+from gedbd.configuration.positional import option_of, quoted_text
 from gedbd.configuration.saved_options import PATHS
 from gedbd.io.files import cache_folder, read_object, write_text
 
@@ -33,9 +32,9 @@ def with_remembered_options(arguments: Sequence[str]) -> list[str]:
     Raises:
         ValueError: If the file is damaged or not from this user, and the command line does not name the project.
     """
-    words = gnu_options(arguments, option_words("sync"))
+    words = list(arguments)
     folders = [word.removeprefix(INDEX).strip("'\"") for word in words if word.startswith(INDEX)]
-    if not folders or set(words) & set(COMPLETION_FLAGS):
+    if not folders:
         return words
     file = Path(folders[-1]).expanduser() / FILE
     given = set(map(option_of, words))

@@ -1,11 +1,19 @@
 """What people write that is not an option of Hydra: flags with two hyphens, and ``run=latest``."""
 
 import os
+from functools import partial
 
 import pytest
 
+from gedbd.configuration.command import options_for_hydra
 from gedbd.configuration.latest_run import with_latest_run
-from gedbd.configuration.positional import check_config_flags, check_flags, gnu_options, literal_text
+from gedbd.configuration.positional import (
+    check_config_flags,
+    check_flags,
+    gnu_options,
+    literal_text,
+    positional_options,
+)
 from gedbd.evaluation.run_folders import MATCHING, PREDICTIONS
 from gedbd.triage.locating.tracker_ranker import RANKER
 
@@ -47,9 +55,21 @@ def test_a_command_without_json_names_what_it_has():
 
 def test_text_with_hyphens_stays_text():
     words = ["--index=i", "--json", "--", "app", "--index=x", "--version"]
-    assert literal_text(words, "query", NAMES) == ["index=i", "json=true", "query='app --index=x --version'"]
+    as_text = partial(literal_text, option="query", names=NAMES)
+    expected = ["index=i", "json=true", "query='app --index=x --version'"]
+    assert options_for_hydra("search", words, as_text) == expected
     with pytest.raises(ValueError, match="could be a flag or part of the text"):
-        literal_text(["--crash", "index=i"], "query", NAMES)
+        options_for_hydra("search", ["--crash", "index=i"], as_text)
+
+
+def test_flags_come_first_and_own_folders_last(tmp_path):
+    words = ["a b", "--config-dir", str(tmp_path), "--run=c", "-m"]
+    as_sides = partial(positional_options, options=("run", "against"))
+    with pytest.raises(ValueError, match="is one too many: give a value for each of run= and against="):
+        options_for_hydra("compare", words, as_sides)
+    words[1:3] = [f"--config-dir={tmp_path}"]
+    searched = f"hydra.searchpath=['file://{tmp_path}']"
+    assert options_for_hydra("compare", words, as_sides) == ["-m", "against='a b'", "run=c", searched]
 
 
 def test_a_configuration_that_does_not_exist_is_told(tmp_path):
