@@ -18,7 +18,7 @@ from gedbd.experiments.distributed import is_first
 from gedbd.experiments.monitor import value_of_best
 from gedbd.experiments.run_options import check_resumable
 from gedbd.experiments.sweeps.job_status import FINISHED, JobStatus, read_status, write_status
-from gedbd.experiments.sweeps.sweep_table import SUMMARISED
+from gedbd.experiments.sweeps.sweep_table import shown_metrics
 from gedbd.experiments.training_task import Task
 from gedbd.io.command_output import print_table, record, recorded_part
 from gedbd.io.console import open_console
@@ -96,7 +96,7 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
     if is_first():
         write_csv(folder / "seeds.csv", seeds)
     record(folder=folder, seeds=seeds)
-    shown = [name for name in SUMMARISED if name in seeds]
+    shown = shown_metrics(seeds.drop(columns="seed").iloc[0].to_dict())
     means = seeds.groupby("method", sort=False)[shown].agg(mean_and_half).reset_index()
     print_table(console, means, f"mean ± 95% over {seeds['seed'].nunique()} seeds: {folder}")
     return seeds

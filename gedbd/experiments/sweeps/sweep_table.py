@@ -1,5 +1,7 @@
 """Output of a sweep: a line for each job, and a table at the end. Hydra loads this module at every start."""
 
+from collections.abc import Mapping
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -105,19 +107,33 @@ def show_jobs(folder: Path, jobs: dict[Path, JobStatus]) -> None:
         return
     all_finished = all(status.state == FINISHED for status in jobs.values())
     rows = []
+    measured: dict[str, Any] = {}
     for job, status in jobs.items():
         options = dict(item.split("=", 1) for item in status.overrides)
         state = {} if all_finished else {"state": status.state}
-        rows.append({"run": job.name} | options | state | (_results(job) if status.state == FINISHED else {}))
+        results = _results(job) if status.state == FINISHED else {}
+        rows.append({"run": job.name} | options | state | results)
+        measured |= results
     summary = pd.DataFrame(rows)
     write_csv(folder / "summary.csv", summary)
     record(sweep=folder, summary=summary)
     given = {item.partition("=")[0] for status in jobs.values() for item in status.overrides}
     varied = [name for name in summary if name in given and summary[name].nunique(dropna=False) > 1]
-    columns = ["run", *varied, *(name for name in ("state", *SUMMARISED) if name in summary)]
+    columns = ["run", *varied, *([] if all_finished else ["state"]), *shown_metrics(measured)]
     shown = summary[columns].astype(object).where(summary[columns].notna(), "").rename(columns=_short_names(varied))
     finished = sum(status.state == FINISHED for status in jobs.values())
     print_table(open_console(), shown, f"{finished} of {len(jobs)} runs in {folder}")
+
+
+def shown_metrics(results: Mapping[str, Any]) -> list[str]:
+    """The metrics that tables of runs show: those in ``SUMMARISED``, or all numbers of a task that has none of these.
+
+    Args:
+        results: Values of a run by their names.
+    """
+    numbers = [name for name, value in results.items() if isinstance(value, Real)]
+    own = [name for name in numbers if not name.endswith(("_low", "_high"))]
+    return [name for name in SUMMARISED if name in results] or own
 
 
 def _short_names(options: list[str]) -> dict[str, str]:
@@ -159,6 +175,8 @@ def _ending(folder: Path, status: JobStatus, skipped: bool) -> list[str]:
         return [*time, f"pruned at {status.value:.3f}"]
     results = _results(folder)
     named = [("F1", "f1"), ("RR@10", "rr@10"), ("rho", "spearman"), ("mean accuracy", "mean_accuracy")]
+    if not any(name in results for name in SUMMARISED):
+        named = [(name, name) for name in shown_metrics(results)]
     return [*time, *(f"{name} {results[key]:.3f}" for name, key in named if key in results)]
 
 

@@ -22,16 +22,20 @@ import gedbd.commands.baseline
 import gedbd.train
 from gedbd.experiments.callbacks import ResumableEarlyStopping
 from gedbd.experiments.checkpoint import readable_checkpoint
+from gedbd.experiments.seeds import summarise_seeds
 from gedbd.experiments.sweeps.job_status import (
     FAILED,
     FINISHED,
     INTERRUPTED,
     PRUNED,
+    JobStatus,
     read_jobs,
     write_status,
 )
 from gedbd.experiments.sweeps.jobs import job_folder
 from gedbd.experiments.sweeps.optuna_sweeper import distribution
+from gedbd.experiments.sweeps.sweep_table import show_jobs, shown_metrics
+from gedbd.io.console import open_console
 
 ROOT = Path(gedbd.train.__file__).parents[1]
 TINY = ["encoder=tiny", "trainer.accelerator=cpu", "batch_size=32"]
@@ -118,6 +122,26 @@ def test_an_interrupted_job_is_run_again_unless_another_process_runs_it_or_its_c
     assert fake_sweep.seeds == []
     assert "its configuration has changed since it ran in" in capsys.readouterr().out
     assert states(folder) == [FAILED, FINISHED, FINISHED]
+
+
+def test_tables_show_the_metrics_of_a_task_of_ones_own(tmp_path, capsys):
+    for seed, accuracy in enumerate((0.25, 0.75)):
+        run = tmp_path / f"seed_{seed}"
+        run.mkdir()
+        write_status(run, JobStatus(FINISHED, (f"seed={seed}",), accuracy))
+        (run / "results.csv").write_text(f"method,accuracy,accuracy_low,name\nmine,{accuracy},0.1,x\n")
+    show_jobs(tmp_path, read_jobs(tmp_path))
+    header, _, first, second = capsys.readouterr().out.splitlines()[-4:]
+    assert (header.split(), first.split(), second.split()) == (
+        ["run", "seed", "accuracy"],
+        ["seed_0", "0", "0.250"],
+        ["seed_1", "1", "0.750"],
+    )
+    summarise_seeds(tmp_path, open_console())
+    header, _, row = capsys.readouterr().out.rstrip().splitlines()[-3:]
+    assert header.split() == ["method", "accuracy", "val", "value"]
+    assert row.split()[:2] == ["mine", "0.500"]
+    assert shown_metrics({"f1": 0.5, "own": 0.25, "mrr": 0.75}) == ["f1", "mrr"]
 
 
 def test_a_new_job_gets_a_folder_that_holds_nothing_else(tmp_path):
