@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
@@ -84,10 +85,11 @@ def command_help(name: str) -> str:
     return "\n".join(piece for line in lines for piece in _wrap(line))
 
 
-def option_words(name: str) -> set[str]:
+@cache
+def option_words(name: str) -> frozenset[str]:
     """The first parts of the names of a command's options, and its groups: ``dataset`` of ``dataset.path``."""
     command = read_command(name)
-    return {*command.groups, *(option.name.partition(".")[0] for option in command.options)}
+    return frozenset([*command.groups, *(option.name.partition(".")[0] for option in command.options)])
 
 
 def first_example(name: str) -> str:
