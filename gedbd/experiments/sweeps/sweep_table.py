@@ -125,7 +125,7 @@ def show_jobs(folder: Path, jobs: dict[Path, JobStatus]) -> None:
     print_table(open_console(), shown, f"{finished} of {len(jobs)} runs in {folder}")
 
 
-def shown_metrics(results: Mapping[str, Any]) -> list[str]:
+def shown_metrics(results: Mapping[Any, Any]) -> list[str]:
     """The metrics that tables of runs show: those in ``SUMMARISED``, or all numbers of a task that has none of these.
 
     Args:
