@@ -1,7 +1,6 @@
 """What is said of a new report: a comment that names its likely duplicates, or the reason why there is none."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 from gedbd.io.console import escape_markdown, printable_line
@@ -89,18 +88,14 @@ def suggest_duplicates(
     if not target.is_reached([match.probability for match in matches]):
         below = f"the best {target.list_length} matches together are" if is_list else "the best match is"
         return Suggestion((), "", f"{below} below the threshold {threshold:.3f}")
-    likely = (
-        matches[: target.list_length] if is_list else [match for match in matches if match.probability >= threshold]
-    )
-    found = _named_reports(index, report, likely, called_duplicates)
-    # The backtest measured these only: where one of them cannot be named, no other replaces it.
-    first = list(islice(found, target.list_length))
-    reason = next((one for one in first if isinstance(one, str)), None)
-    if reason is not None:
-        return Suggestion((), "", reason)
-    named = [one for one in (*first, *found) if isinstance(one, NamedReport)]
-    named = named if is_list else named[:max_named]
-    return Suggestion(tuple(named), comment_text(named, target.evidence, is_list), "", target.evidence, is_list)
+    measured = matches[: target.list_length]
+    others = [] if is_list else [match for match in matches[1:] if match.probability >= threshold]
+    found = list(_named_reports(index, report, [*measured, *others], called_duplicates))
+    for one in found[: len(measured)]:
+        if isinstance(one, str):  # no other match replaces it, as none was measured in its place
+            return Suggestion((), "", one)
+    named = tuple(one for one in found if isinstance(one, NamedReport))[: max(max_named, len(measured))]
+    return Suggestion(named, comment_text(named, target.evidence, is_list), "", target.evidence, is_list)
 
 
 def comment_text(named: Sequence[NamedReport], evidence: str, is_list: bool = False) -> str:
