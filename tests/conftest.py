@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 DRAW: dict[str, Callable[..., None]] = {}  # how matplotlib saves a figure
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==")
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it; without it, lines are as long in every process
+# A shell lets what it runs in the background ignore Ctrl-C, and so would all commands that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
