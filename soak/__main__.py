@@ -59,7 +59,7 @@ def main() -> None:
             if log.is_file():
                 (chosen.out / "server.log").write_bytes(log.read_bytes())
             if is_small:
-                subprocess.run(["umount", str(disk)], check=True)
+                subprocess.run(["umount", "--lazy", str(disk)], check=True)
     (chosen.out / "soak.json").write_text(json.dumps(figures, indent=2) + "\n")
     show_figures(figures, console)
     sys.exit(1 if figures["broken"] else 0)

@@ -1,5 +1,6 @@
 """What must hold in the end: nothing acknowledged is lost, and answers are those of a fresh process."""
 
+import math
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -61,7 +62,8 @@ def answers(server: Server, titles: Sequence[str]) -> list[Any]:
 
 
 def settled_answers(server: Server, titles: Sequence[str]) -> list[Any]:
-    """The same once events that wait have been worked through: when two rounds agree."""
+    """The same once events that wait have been worked through, and two rounds agree."""
+    wait_for_deliveries(server)
     deadline = time.monotonic() + MAX_DRAIN_S
     before = answers(server, titles)
     while time.monotonic() < deadline:
@@ -71,6 +73,24 @@ def settled_answers(server: Server, titles: Sequence[str]) -> list[Any]:
             return after
         before = after
     raise RuntimeError("the answers do not settle")
+
+
+def wait_for_deliveries(server: Server) -> None:
+    """Waits until no delivery of the webhook waits; an error if none was worked through for ``MAX_DRAIN_S``."""
+    address = f"http://localhost:{server.port}/metrics"
+    fewest = math.inf
+    since = time.monotonic()
+    while True:
+        metrics = requests.get(address, headers=HEADERS, timeout=30).text
+        waiting = float(metrics.partition("\ngedbd_webhook_waiting ")[2].split()[0])
+        if not waiting:
+            return
+        if waiting < fewest:
+            fewest = waiting
+            since = time.monotonic()
+        elif time.monotonic() - since > MAX_DRAIN_S:
+            raise RuntimeError(f"{waiting:.0f} deliveries wait, and none is worked through")
+        time.sleep(1.0)
 
 
 def comment_states(server: Server) -> dict[str, int]:

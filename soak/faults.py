@@ -89,9 +89,10 @@ class Faults:
             "nothing else": ExitStack,
             "GitHub hangs": self.hanging_github,
             "locked store": self.locked_store,
-            "half-open connections": self.half_open_connections,
             "readers that do not read": self.slow_readers,
         }
+        if self.server.proxy_program is not None:
+            companions["half-open connections"] = self.half_open_connections
         name = companion or self.random.choice(list(companions))
         with self.window("down: SIGTERM"):
             with companions[name]():
