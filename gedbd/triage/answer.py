@@ -110,12 +110,13 @@ def print_matches(
     console.print(table if matches else "no candidates: the filters exclude every stored report", highlight=False)
     if console.color_system is None:  # no styles, so no links
         print_urls(console, matches)
+    is_suggested = any(target.is_reached([match.probability]) for match in matches)
     of_list = of_lists.list_statement([match.probability for match in matches])
-    if of_list:
+    if of_list and not is_suggested:  # it says nothing new where one match alone is suggested
         print_line(console, of_list)
     if target.suggest_from is None:
         print_line(console, f"{target.statement} Check each match yourself.")
-    elif any(match.probability >= target.suggest_from for match in matches):
+    elif is_suggested:
         print_line(console, f"Suggested from a probability of {target.suggest_from:.0%}. {target.statement}")
 
 

@@ -75,7 +75,9 @@ function showMatches(answer) {
     answer.threshold === null
       ? `${answer.target.statement} Check each candidate yourself.`
       : `Suggested from a probability of ${percent(answer.threshold)}. ${answer.target.statement}`;
-  $("threshold").textContent = [answer.list_statement, measured].filter(Boolean).join(" ");
+  // A list says nothing new where one match alone is suggested.
+  const ofList = answer.matches.some((match) => match.suggested) ? "" : answer.list_statement;
+  $("threshold").textContent = [ofList, measured].filter(Boolean).join(" ");
 }
 
 function moveBy(step) {

@@ -217,7 +217,7 @@ class Webhook:
             return IDLE_S
         try:
             result = self._process(delivery.kind, Event.model_validate_json(delivery.event))
-        except Exception as error:
+        except Exception as error:  # of any kind: the deliveries behind it must not wait for ever
             unavailable = as_unavailable(error)
             if unavailable is not None:
                 raise unavailable from error
