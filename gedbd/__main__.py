@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from importlib import import_module
 
 from gedbd import __version__
+from gedbd.configuration.command_words import COMPLETION_FLAGS
 from gedbd.configuration.locations import PACKAGE_DIR
-from gedbd.configuration.positional import COMPLETION_FLAGS
 from gedbd.io.console import print_help
 
 WIDTH = 80

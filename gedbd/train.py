@@ -8,7 +8,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
-from gedbd.configuration.positional import SEARCHPATH
+from gedbd.configuration.command_words import SEARCHPATH
 from gedbd.configuration.trainer_options import check_trainer
 from gedbd.experiments.sweeps.jobs import resumable_job
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import gedbd.commands.flow_graph
-from gedbd.configuration.positional import flag_values, positional_path
+from gedbd.configuration.command_words import flag_values, positional_path
 
 SOURCE = """class Sorter {
     void sort() { }

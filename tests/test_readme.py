@@ -15,9 +15,9 @@ from omegaconf import OmegaConf
 import gedbd
 from gedbd.__main__ import command_names, config_name, module_of
 from gedbd.commands.flow_graph import VALUE_FLAGS
+from gedbd.configuration.command_words import flag_values, literal_text, positional_list, positional_path
 from gedbd.configuration.help import option_words
 from gedbd.configuration.locations import CONF_DIR
-from gedbd.configuration.positional import flag_values, literal_text, positional_list, positional_path
 from gedbd.evaluation.report.report_page import fill_tables
 from gedbd.evaluation.report.section import Section
 

@@ -13,9 +13,9 @@ from hydra import compose, initialize_config_dir
 from run_commands import commands_in
 
 from gedbd.configuration.command import CONF_DIR
+from gedbd.configuration.command_words import literal_text
 from gedbd.configuration.errors import CommandError
 from gedbd.configuration.help import option_words
-from gedbd.configuration.positional import literal_text
 from gedbd.triage.answer import read_queries
 from gedbd.triage.bug_report import Report
 

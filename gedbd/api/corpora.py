@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.api.calls import choices, command_options, plain_errors
+from gedbd.configuration.command_words import quoted_text
 from gedbd.configuration.option_types import check_values
-from gedbd.configuration.positional import quoted_text
 from gedbd.corpora.corpus import Corpus, keep_last
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
-from gedbd.configuration.positional import positional_options
+from gedbd.configuration.command_words import positional_options
 from gedbd.io.command_output import record
 from gedbd.io.console import open_console, print_line
 

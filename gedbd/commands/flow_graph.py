@@ -6,7 +6,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
-from gedbd.configuration.positional import positional_path
+from gedbd.configuration.command_words import positional_path
 from gedbd.io.command_output import record
 from gedbd.io.console import open_console, print_line, print_path
 

@@ -6,8 +6,8 @@ from functools import partial
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
+from gedbd.configuration.command_words import literal_text
 from gedbd.configuration.help import option_words
-from gedbd.configuration.positional import literal_text
 from gedbd.io.console import open_console, print_line
 
 LIKE_AN_ID = re.compile(r"#?\d+|[A-Z][A-Z0-9_]+-\d+")

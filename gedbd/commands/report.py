@@ -8,7 +8,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
-from gedbd.configuration.positional import positional_list
+from gedbd.configuration.command_words import positional_list
 
 
 @command("report", partial(positional_list, option="paths"))

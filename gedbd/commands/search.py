@@ -6,8 +6,8 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.command import USAGE_STATUS, command, gc_paused, mistakes_in_one_line
+from gedbd.configuration.command_words import literal_text
 from gedbd.configuration.help import option_words
-from gedbd.configuration.positional import literal_text
 from gedbd.io.command_output import write_json_line
 from gedbd.io.console import open_console, print_line
 from gedbd.triage.storage.index_folder import check_index

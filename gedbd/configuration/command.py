@@ -20,13 +20,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd import __version__
-from gedbd.configuration.errors import CommandError, error_line, written_places
-from gedbd.configuration.help import command_help, option_words
-from gedbd.configuration.latest_run import with_latest_run
-from gedbd.configuration.locations import CONF_DIR
-from gedbd.configuration.option_types import check_values
-from gedbd.configuration.options import check_command_line, delete_unused, without_hydra
-from gedbd.configuration.positional import (
+from gedbd.configuration.command_words import (
     MULTIRUN_FLAGS,
     check_config_flags,
     check_flags,
@@ -35,6 +29,12 @@ from gedbd.configuration.positional import (
     multirun_first,
     searched_folders,
 )
+from gedbd.configuration.errors import CommandError, error_line, written_places
+from gedbd.configuration.help import command_help, option_words
+from gedbd.configuration.latest_run import with_latest_run
+from gedbd.configuration.locations import CONF_DIR
+from gedbd.configuration.option_types import check_values
+from gedbd.configuration.options import check_command_line, delete_unused, without_hydra
 from gedbd.configuration.resolvers import is_own, own_folders, register_resolvers
 from gedbd.io.command_output import json_output
 from gedbd.io.console import SEPARATOR, print_help, printable, stage, take_flags, verbosity

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
-from gedbd.configuration.positional import option_of, quoted_text
+from gedbd.configuration.command_words import option_of, quoted_text
 from gedbd.configuration.saved_options import PATHS
 from gedbd.io.files import cache_folder, read_object, write_text
 

@@ -16,7 +16,7 @@ from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 from pytorch_lightning.callbacks import Callback
 
 from gedbd.configuration.command import exit_status, raise_terminated
-from gedbd.configuration.positional import quoted_text
+from gedbd.configuration.command_words import quoted_text
 from gedbd.experiments.distributed import is_first
 from gedbd.experiments.sweeps.jobs import JOB_FOLDER
 

@@ -9,8 +9,8 @@ from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.allowed_targets import check_models, named_addresses, named_targets, use_own_caches
+from gedbd.configuration.command_words import option_of
 from gedbd.configuration.option_types import plain_options, shown
-from gedbd.configuration.positional import option_of
 from gedbd.configuration.saved_options import CONFIG, read_saved, saved_options
 from gedbd.io.checksums import check_whole
 

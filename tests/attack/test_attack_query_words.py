@@ -11,8 +11,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 from refusals import refuses
 
+from gedbd.configuration.command_words import literal_text
 from gedbd.configuration.help import option_words
-from gedbd.configuration.positional import literal_text
 
 NAMES = option_words("search")
 PARSER = OverridesParser.create()

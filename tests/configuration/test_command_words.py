@@ -6,14 +6,14 @@ from functools import partial
 import pytest
 
 from gedbd.configuration.command import options_for_hydra
-from gedbd.configuration.latest_run import with_latest_run
-from gedbd.configuration.positional import (
+from gedbd.configuration.command_words import (
     check_config_flags,
     check_flags,
     gnu_options,
     literal_text,
     positional_options,
 )
+from gedbd.configuration.latest_run import with_latest_run
 from gedbd.evaluation.run_folders import MATCHING, PREDICTIONS
 from gedbd.triage.locating.tracker_ranker import RANKER
 

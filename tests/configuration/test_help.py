@@ -7,8 +7,8 @@ import pytest
 
 import gedbd.commands.search
 from gedbd.__main__ import command_names, config_name
+from gedbd.configuration.command_words import positional_list, positional_options
 from gedbd.configuration.help import command_help, first_example
-from gedbd.configuration.positional import positional_list, positional_options
 
 
 def groups_of(text: str) -> dict[str, set[str]]:

@@ -25,8 +25,8 @@ from hydra.utils import get_original_cwd
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from gedbd.configuration.command import Terminated, exit_status, sigterm_as_interrupt
+from gedbd.configuration.command_words import quoted_text
 from gedbd.configuration.errors import error_line, first_line, written_places
-from gedbd.configuration.positional import quoted_text
 from gedbd.experiments.sweeps.job_status import (
     FAILED,
     FINISHED,

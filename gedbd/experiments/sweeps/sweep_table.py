@@ -14,7 +14,7 @@ from hydra.experimental.callback import Callback
 from hydra.types import RunMode
 from omegaconf import DictConfig, open_dict, read_write
 
-from gedbd.configuration.positional import quoted_text
+from gedbd.configuration.command_words import quoted_text
 from gedbd.experiments.sweeps.job_status import FAILED, FINISHED, PRUNED, JobStatus, read_jobs, read_status
 from gedbd.experiments.sweeps.jobs import LOG_FILE
 from gedbd.io.command_output import finish_document, print_table, record

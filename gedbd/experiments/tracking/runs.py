@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger, WandbLogger
 
 from gedbd.configuration.allowed_targets import check_plain
-from gedbd.configuration.positional import option_of
+from gedbd.configuration.command_words import option_of
 from gedbd.experiments.distributed import is_first
 from gedbd.experiments.sweeps.jobs import JOB_FOLDER, Pruned
 from gedbd.io.files import corpus_name, read_object, write_text

@@ -10,7 +10,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from gedbd.configuration.positional import quoted_text
+from gedbd.configuration.command_words import quoted_text
 from gedbd.evaluation.run_folders import OWN_PAGE
 from gedbd.experiments.checkpoint import readable_checkpoint
 from gedbd.experiments.training_task import Task
