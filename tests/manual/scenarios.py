@@ -71,7 +71,9 @@ SCENARIOS = {
             "gedbd search index=my-index file=report.txt": "component=compose",  # of the demo corpus
         },
     ),
-    "docs/guides/csv.md": Scenario(files=(prepared.bugs_csv,)),
+    "docs/guides/csv.md": Scenario(
+        files=(prepared.bugs_csv, partial(prepared.files_of, "docs/guides/csv.md")),
+    ),
     "docs/guides/suggestions.md": Scenario(
         files=(prepared.issues_json,),
         by_hand={
