@@ -127,7 +127,6 @@ SCENARIOS = {
             "gedbd train -m hydra/sweeper=optuna": "hydra.sweeper.n_trials=2",
             "gedbd train pairs=pk": "encoder.max_tokens=128",
             # Runs of several seeds lie apart from the single runs that later lines name.
-            "gedbd train seeds=5": "hydra.run.dir=outputs/seeds",
             "gedbd train seeds=5 split=fold": "hydra.run.dir=outputs/folds",
             "gedbd train experiment=supcon_paper": "dataset=demo encoder.max_tokens=128",
             "gedbd baseline name=bm25": TINY,
