@@ -10,7 +10,7 @@ from small_repository import NAMES, make_repository, write_published, write_repo
 PAGE = (Path(__file__).parents[1] / "docs" / "guides" / "localization.md").read_text(encoding="utf-8")
 MEASURING = PAGE.partition("\n## Measure it on your tracker\n")[2]
 BLOCKS = re.findall(r"^```bash\n(.*?)^```", MEASURING, flags=re.DOTALL | re.MULTILINE)
-COMMANDS = [line for block in BLOCKS for line in block.splitlines()]
+COMMANDS = [line for block in BLOCKS for line in block.splitlines() if not line.startswith("#")]
 
 
 @pytest.mark.slow  # five commands; each has quick tests of its own
