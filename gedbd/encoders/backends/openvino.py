@@ -154,7 +154,8 @@ def quantise(model: "ov.Model", calibration: TokenTable) -> "ov.Model":
     with telemetry_disabled():
         import nncf
 
-        nncf.set_log_level(logging.ERROR)
+        # nncf.set_log_level would raise the level of handlers that others have added, too.
+        logging.getLogger("nncf").setLevel(logging.ERROR)
         rows = range(len(calibration.lengths))
         texts = nncf.Dataset(rows, lambda row: [part.numpy() for part in calibration.batch(np.array([row]))])
         size = len(calibration.lengths)
