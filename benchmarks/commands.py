@@ -22,7 +22,7 @@ def main() -> list[Row]:
             {
                 IMPORTS: partial(_run, folder, IMPORTS),
                 "gedbd --help": partial(gedbd, "--help"),
-                "gedbd search, a missing argument": partial(gedbd, "search", status=1),
+                "gedbd search, a missing argument": partial(gedbd, "search", status=2),
                 "gedbd search, a missing index": partial(gedbd, "search", "index=none", "crash", status=1),
                 "gedbd describe": partial(gedbd, "describe", "dataset=demo"),
                 "gedbd search": partial(gedbd, "search", "index=index", "crash when pasting"),
