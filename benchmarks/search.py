@@ -67,7 +67,7 @@ def main() -> list[Row]:
 def _stages(history: ReportHistory, ranker: ReportRanker) -> list[Row]:
     """The stages of a search behind the encoder, for the latest reports of the corpus."""
     waits: list[list[float]] = []
-    for row in range(len(history) - QUERIES - WARM, len(history)):
+    for row in range(max(len(history) - QUERIES - WARM, 0), len(history)):
         groups, query = history.known_before(row), history.features[row]
         start = time.perf_counter()
         found = find_candidates(QueryScores(history.store, query, groups))
@@ -87,7 +87,7 @@ def _stages(history: ReportHistory, ranker: ReportRanker) -> list[Row]:
 
 def _replayed(history: ReportHistory) -> list[Row]:
     """The latest reports as a backtest replays them: first stage and features, by one process and by all cores."""
-    rows = range(len(history) - REPLAYED, len(history))
+    rows = range(max(len(history) - REPLAYED, 0), len(history))
 
     def replay(num_processes: int) -> None:
         # Something small of each report, so that sending results between processes does not count.
@@ -98,8 +98,8 @@ def _replayed(history: ReportHistory) -> list[Row]:
     together = seconds(lambda: replay(num_processes))
     section, reference = "replay of a backtest", "one process"
     return [
-        Row(section, reference, REPLAYED / alone, "reports/s", note=f"{REPLAYED:,} reports"),
-        Row(section, f"{num_processes} processes", REPLAYED / together, "reports/s", reference, alone / together),
+        Row(section, reference, len(rows) / alone, "reports/s", note=f"{len(rows):,} reports"),
+        Row(section, f"{num_processes} processes", len(rows) / together, "reports/s", reference, alone / together),
     ]
 
 
