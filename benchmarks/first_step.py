@@ -31,6 +31,8 @@ def main() -> None:
 
     DuplicateSystem.training_step = step
     gedbd.train.main()
+    # A small corpus has fewer steps.
+    print(reached[0] - began, peak_mb(), flush=True)
 
 
 def _process_start() -> float:
