@@ -9,11 +9,18 @@ from measure import Row, repeated, take_turns
 from torch import Tensor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerBase
 
-from gedbd.code.semantic_graph import EdgeKind, FlowGraph, NodeType, Role
-from gedbd.encoders.code.code_encoder import CodeEncoder, attention_mask
-from gedbd.encoders.code.code_inputs import CodeBatch, CodeInput, InputLimits, InputParts, collate, make_input
-from gedbd.encoders.code.code_tokens import add_code_tokens
 from gedbd.encoders.tiny_bert import tiny_tokenizer
+from gedbd.localization.code_encoder.code_encoder import CodeEncoder, attention_mask
+from gedbd.localization.code_encoder.code_inputs import (
+    CodeBatch,
+    CodeInput,
+    InputLimits,
+    InputParts,
+    collate,
+    make_input,
+)
+from gedbd.localization.code_encoder.code_tokens import add_code_tokens
+from gedbd.localization.flow_graph.semantic_graph import EdgeKind, FlowGraph, NodeType, Role
 
 SECTION = "code encoder"
 BATCH, NODES, EDGES = 4, 80, 240

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import numpy as np
 
-import gedbd.retrieval.changes
-from gedbd.corpora.readers.localization import read_localization
+import gedbd.localization.change_ranking
 from gedbd.evaluation.significance import compare_means
-from gedbd.retrieval.changes.change_ranker import DEFAULT
-from gedbd.retrieval.changes.change_training import (
+from gedbd.localization.change_ranking.change_ranker import DEFAULT
+from gedbd.localization.change_ranking.change_training import (
     ChangeExample,
     ChangeTrainingOptions,
     examples_of,
     fit_examples,
     training_set,
 )
+from gedbd.localization.readers.localization import read_localization
 
 # With 5, as in rankers of one's own, the MRR over all commits was .50 in the place of .58 on Tomcat.
 NEW_WEIGHT = 2
@@ -107,7 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs=2, help="data sets of bug localization")
     parser.add_argument("--num-seeds", type=int, default=2)
-    parser.add_argument("--output", default=str(Path(gedbd.retrieval.changes.__file__).parent))
+    parser.add_argument("--output", default=str(Path(gedbd.localization.change_ranking.__file__).parent))
     arguments = parser.parse_args()
     options = ChangeTrainingOptions(num_seeds=arguments.num_seeds, new_weight=NEW_WEIGHT)
     examples = {}

@@ -20,14 +20,14 @@ from measure import peak_mb
 from prepared_data import configuration
 from rich.console import Console
 
+from gedbd.duplicates.duplicate_data import Batch, DuplicateDataModule
+from gedbd.duplicates.duplicate_system import DuplicateSystem
+from gedbd.duplicates.duplicates_task import DuplicatesTask
 from gedbd.evaluation.significance import mean_interval
 from gedbd.io.command_output import print_table
 from gedbd.io.console import open_console
 from gedbd.retrieval.ranking_metrics import per_query, rank
 from gedbd.retrieval.vectors import spread
-from gedbd.tasks.duplicates.duplicate_data import Batch, DuplicateDataModule
-from gedbd.tasks.duplicates.duplicate_system import DuplicateSystem
-from gedbd.tasks.duplicates.duplicates_task import DuplicatesTask
 
 SETTINGS = [
     "experiment=best",

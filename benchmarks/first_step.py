@@ -17,7 +17,7 @@ def main() -> None:
     from measure import peak_mb
 
     with gc_paused():  # as the command imports it
-        from gedbd.tasks.duplicates.duplicate_system import DuplicateSystem
+        from gedbd.duplicates.duplicate_system import DuplicateSystem
 
     whole = DuplicateSystem.training_step
     reached: list[float] = []

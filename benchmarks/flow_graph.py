@@ -10,12 +10,12 @@ from pathlib import Path
 
 from measure import Row
 
-from gedbd.code.fragments import completions
-from gedbd.code.parse import fragment_graph, method_graph
-from gedbd.code.semantic_graph import FlowGraph
-from gedbd.corpora.readers.java_sources import read_java_sources
-from gedbd.corpora.readers.localization import Changesets, find_file
-from gedbd.corpora.repository.commits import FileChange
+from gedbd.localization.flow_graph.fragments import completions
+from gedbd.localization.flow_graph.parse import fragment_graph, method_graph
+from gedbd.localization.flow_graph.semantic_graph import FlowGraph
+from gedbd.localization.readers.java_sources import read_java_sources
+from gedbd.localization.readers.localization import Changesets, find_file
+from gedbd.localization.repository.commits import FileChange
 
 SECTION = "flow graph"
 MINUTE = 60

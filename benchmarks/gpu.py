@@ -14,15 +14,15 @@ from torch.nn.functional import normalize
 from transformers import BertConfig, BertModel
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.duplicates.duplicate_data import DuplicateDataModule
+from gedbd.duplicates.duplicate_system import DuplicateSystem
+from gedbd.duplicates.fusion import WeightedSum
+from gedbd.duplicates.gcn import GraphBranch
+from gedbd.duplicates.graph.dense_adjacency import DenseAdjacency
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.experiments.optimizers import adamw, constant
 from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
 from gedbd.sampling.group_batches import GroupBatches
-from gedbd.tasks.duplicates.duplicate_data import DuplicateDataModule
-from gedbd.tasks.duplicates.duplicate_system import DuplicateSystem
-from gedbd.tasks.duplicates.fusion import WeightedSum
-from gedbd.tasks.duplicates.gcn import GraphBranch
-from gedbd.tasks.duplicates.graph.dense_adjacency import DenseAdjacency
 from gedbd.text.tokens import TokenTable
 
 SECTION, REPEATS, BATCH, DIM = "GPU", 5, 128, 128

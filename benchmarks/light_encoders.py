@@ -30,15 +30,15 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 from tokenizers import Tokenizer
 
-from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.resolvers import register_resolvers
+from gedbd.corpora.templates import title_description
 from gedbd.encoders.backends.backend import encode_texts
 from gedbd.evaluation.significance import compare_means
 from gedbd.experiments.evaluation_result import scorer_inputs
 from gedbd.experiments.prepare import prepare_data
+from gedbd.io.locations import CONF_DIR
 from gedbd.retrieval.ranking_metrics import per_query, rank
 from gedbd.retrieval.scorers.scorer_contract import Scorer
-from gedbd.text.templates import title_description
 
 MINILM = str(Path(package).parent / "model")
 Encode = Callable[[list[str]], Any]

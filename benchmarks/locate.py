@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from measure import Row, peak_mb, seconds
 
-from gedbd.corpora.readers.localization import read_localization
-from gedbd.retrieval.changes.change_history import ChangeHistory, ChangeQuery
-from gedbd.retrieval.changes.change_ranker import default_ranker
-from gedbd.triage.locating.repository_index import Header, Snapshot, read_snapshot, write_snapshot
+from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
+from gedbd.localization.change_ranking.change_ranker import default_ranker
+from gedbd.localization.locating.repository_index import Header, Snapshot, read_snapshot, write_snapshot
+from gedbd.localization.readers.localization import read_localization
 
 SECTION = "locate"
 REPORTS = 200

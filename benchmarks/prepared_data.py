@@ -6,11 +6,11 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.resolvers import register_resolvers
-from gedbd.tasks.duplicates.duplicate_data import DuplicateDataModule
-from gedbd.tasks.duplicates.duplicate_system import DuplicateSystem
-from gedbd.tasks.duplicates.duplicates_task import DuplicatesTask
+from gedbd.duplicates.duplicate_data import DuplicateDataModule
+from gedbd.duplicates.duplicate_system import DuplicateSystem
+from gedbd.duplicates.duplicates_task import DuplicatesTask
+from gedbd.io.locations import CONF_DIR
 
 
 def options(*more: str) -> list[str]:

@@ -10,9 +10,9 @@ import pandas as pd
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
-from gedbd.configuration.locations import CONF_DIR
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TEST, TRAIN, VAL
+from gedbd.io.locations import CONF_DIR
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.boosting import LabelledLists, fit_boosted_trees
 from gedbd.retrieval.reports.candidate_features import FEATURES

@@ -45,7 +45,7 @@ def _measured_apart(folder: str) -> dict[str, float]:
 
 def measured() -> None:
     """Reads the history in the folder that the command line names, and prints what that took."""
-    from gedbd.corpora.repository.commit_history import read_history
+    from gedbd.localization.repository.commit_history import read_history
 
     folder = Path(sys.argv[1])
     counts = {"commits": 0, "files": 0, "hunks": 0}

@@ -21,6 +21,7 @@ from measure import Row, seconds
 from omegaconf import DictConfig, OmegaConf
 from prepared_data import configuration
 
+from gedbd.corpora.bug_report import Report, report_from_row
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.backends.openvino import has_bfloat16
 from gedbd.io.processes import num_available_cores
@@ -30,7 +31,6 @@ from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.triage.backtesting.backtest_run import encode_corpus
-from gedbd.triage.bug_report import Report, report_from_row
 from gedbd.triage.storage.compaction import compact
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore

@@ -11,8 +11,8 @@ from measure import Row, peak_mb, seconds
 from million import QUERIES, made_up_corpus, made_up_model, made_up_vectors
 from prepared_data import configuration
 
+from gedbd.corpora.bug_report import Filters, Report
 from gedbd.encoders.loaded_encoder import unit_rows
-from gedbd.triage.bug_report import Filters, Report
 from gedbd.triage.shared_store.postgres_store import PostgresStore
 from gedbd.triage.shared_store.shared_index import open_shared_index
 from gedbd.triage.shared_store.store_search import ServerSearch

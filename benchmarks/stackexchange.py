@@ -37,7 +37,7 @@ def main() -> list[Row]:
 
 def measured() -> None:
     """Reads the dump in the folder that the command line names, and prints what that took."""
-    from gedbd.corpora.readers.stackexchange.reader import read_stackexchange
+    from gedbd.questions.stackexchange.reader import read_stackexchange
 
     found = []
     before = time.process_time()

@@ -3,7 +3,7 @@
 import numpy as np
 from measure import Row, peak_mb, seconds
 
-from gedbd.encoders.tag_encoder import TagEncoder, TagNetwork, build_tag_network, random_walks
+from gedbd.encoders.node2vec import TagEncoder, TagNetwork, build_tag_network, random_walks
 
 SECTION = "tag network"
 QUESTIONS, TAGS, MAX_TAGS, TOPICS, LABELS = 366_000, 3_000, 5, 60, 30_000

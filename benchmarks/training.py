@@ -10,8 +10,8 @@ from paper_loop import PAIRS, PaperLoop
 from prepared_data import built, configuration
 from sentence_loop import SentenceLoop
 
-from gedbd.tasks.duplicates.duplicate_data import Batch, DuplicateDataModule
-from gedbd.tasks.duplicates.duplicate_system import DuplicateSystem
+from gedbd.duplicates.duplicate_data import Batch, DuplicateDataModule
+from gedbd.duplicates.duplicate_system import DuplicateSystem
 
 SECTION = "training epoch"
 REPEATS = 5

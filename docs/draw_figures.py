@@ -16,11 +16,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch.nn.functional import normalize
 
-from gedbd.configuration.locations import CONF_DIR
 from gedbd.corpora.splits import split_corpus
+from gedbd.duplicates.graph.dense_adjacency import kernel, kernel_factor
 from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
 from gedbd.evaluation.leakage import audit_leak
-from gedbd.tasks.duplicates.graph.dense_adjacency import kernel, kernel_factor
+from gedbd.io.locations import CONF_DIR
 from gedbd.triage.confidence import calibration_error, fit_isotonic
 
 IMAGES = Path(__file__).parent / "images"

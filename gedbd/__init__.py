@@ -38,9 +38,9 @@ _MODULES = {
     "Corpus": "gedbd.corpora.corpus",
     "Encoder": "gedbd.api.encoder",
     "Index": "gedbd.api.report_index",
-    "Match": "gedbd.triage.bug_report",
+    "Match": "gedbd.corpora.bug_report",
     "RankingResult": "gedbd.api.ranking",
-    "Report": "gedbd.triage.bug_report",
+    "Report": "gedbd.corpora.bug_report",
     "Scorer": "gedbd.retrieval.scorers.scorer_contract",
     "ScorerInputs": "gedbd.retrieval.scorers.scorer_contract",
     "TrainingRun": "gedbd.api.training",
@@ -59,9 +59,9 @@ if TYPE_CHECKING:
     from gedbd.api.ranking import RankingResult, compare, rank
     from gedbd.api.report_index import Index
     from gedbd.api.training import TrainingRun, fit
+    from gedbd.corpora.bug_report import Match, Report
     from gedbd.corpora.corpus import Corpus
     from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
-    from gedbd.triage.bug_report import Match, Report
 
 
 def __getattr__(name: str) -> Any:

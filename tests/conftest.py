@@ -5,6 +5,7 @@ import copy
 import gc
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -14,6 +15,8 @@ from typing import IO, TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     import numpy as np
     from transformers import PreTrainedTokenizerBase
 
@@ -147,6 +150,21 @@ def run_command(tmp_path: Path) -> "Iterator[Callable[..., str]]":
 
     with commands_in(tmp_path) as run:
         yield run
+
+
+@pytest.fixture(scope="session")
+def command() -> "Callable[..., Path]":
+    """Runs the command of a module in a folder, with its caches there, and gives the folder."""
+
+    def run(module: "ModuleType", folder: Path, *words: str) -> Path:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            patch.setenv("GEDBD_CACHE", str(folder / "cache"))
+            patch.setattr(sys, "argv", ["gedbd", *words])
+            module.main()
+        return folder
+
+    return run
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The package's imports: folders form layers, modules form no circle, and tasks stay apart."""
+"""The package's imports: folders form floors and wings, modules form no circle, and wings stay apart."""
 
 import ast
 from functools import cache
@@ -10,12 +10,16 @@ import pytest
 import gedbd
 
 PACKAGE = Path(gedbd.__file__).parent
-# A folder imports only from itself and from those before it.
-LAYERS = (
-    *("io", "configuration", "code", "corpora", "text", "encoders", "sampling", "losses", "retrieval"),
-    *("evaluation", "experiments", "tasks", "triage", "service", "api", "commands"),
+# A folder imports only from itself and from those before it; a wing imports no other wing.
+FLOORS = (
+    *("io", "text", "corpora", "encoders", "sampling", "losses", "retrieval", "evaluation", "configuration"),
+    "experiments",
 )
-MAY_NAME_TASKS = {"gedbd", "gedbd.configuration.allowed_targets"}  # the latter lists what configuration may build
+WINGS = ("duplicates", "questions", "localization")
+ABOVE = ("triage", "service", "api", "commands")
+LAYERS = (*FLOORS, *WINGS, *ABOVE)
+# It lists what a configuration from a file may build, which includes the classes of wings.
+MAY_NAME_WINGS = {"gedbd.configuration.allowed_targets"}
 
 
 def module_name(file: Path) -> str:
@@ -29,7 +33,7 @@ MODULES = {module_name(file): file for file in sorted(PACKAGE.rglob("*.py"))}
 
 def imported_modules(file: Path) -> dict[str, int]:
     """The modules of the package that a file imports anywhere in it, with the line of the first import."""
-    found: dict[str, int] = {}
+    lines: dict[str, int] = {}
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -40,9 +44,9 @@ def imported_modules(file: Path) -> dict[str, int]:
         else:
             continue
         for name in names:
-            if name in MODULES and name != "gedbd":
-                found.setdefault(name, node.lineno)
-    return found
+            if name in MODULES:
+                lines.setdefault(name, node.lineno)
+    return lines
 
 
 @cache
@@ -55,12 +59,6 @@ def layer_of(module: str) -> str:
     """The folder of a module; the modules beside the folders are commands."""
     name = module.split(".")[1] if "." in module else ""
     return name if name in LAYERS else "commands"
-
-
-def task_of(module: str) -> str:
-    """``duplicates`` for a module below gedbd.tasks.duplicates, empty for all others."""
-    parts = module.split(".")
-    return parts[2] if parts[1:2] == ["tasks"] and len(parts) > 2 else ""
 
 
 def where(module: str, imported: str) -> str:
@@ -91,23 +89,23 @@ def test_no_modules_import_each_other_in_a_circle():
         pytest.fail(" -> ".join(error.args[1]))
 
 
-def test_no_task_imports_another():
+def test_wings_import_floors_only():
     crossing = [
         where(module, imported)
         for module in MODULES
         for imported in imports()[module]
-        if task_of(module) and task_of(imported) not in {"", task_of(module)}
+        if layer_of(module) in WINGS and layer_of(imported) not in {*FLOORS, layer_of(module)}
     ]
     assert not crossing, "\n".join(crossing)
 
 
-def test_only_tasks_and_commands_name_a_task():
-    named = f"{gedbd.__name__}.tasks"
+def test_no_floor_names_a_wing():
+    """Tasks, readers and scorers of a wing are built by the name that ``conf/`` gives under ``_target_``."""
     naming = [
         f"{file.relative_to(PACKAGE.parent)}:{number}: {line.strip()}"
         for module, file in MODULES.items()
-        if module not in MAY_NAME_TASKS and layer_of(module) not in {"tasks", "commands"}
+        if module not in MAY_NAME_WINGS and layer_of(module) in FLOORS
         for number, line in enumerate(file.read_text().splitlines(), start=1)
-        if named in line
+        if any(f"{gedbd.__name__}.{wing}" in line for wing in WINGS)
     ]
     assert not naming, "\n".join(naming)

@@ -11,7 +11,7 @@ import pytest
 from run_commands import commands_in
 
 import gedbd
-from gedbd.triage.bug_report import Report, as_table
+from gedbd.corpora.bug_report import Report, as_table
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.stored_model import model_key

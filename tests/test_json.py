@@ -13,9 +13,9 @@ import gedbd.commands.compare
 import gedbd.commands.describe
 import gedbd.commands.report
 from gedbd.configuration.help import read_command
-from gedbd.configuration.locations import CONF_DIR
 from gedbd.corpora.statistics import describe_corpus
 from gedbd.experiments.corpus_reading import read_corpus
+from gedbd.io.locations import CONF_DIR
 
 DEMO = str(files("gedbd.corpora") / "demo.csv")
 

@@ -15,14 +15,14 @@ from rich.text import Text
 from run_commands import commands_in
 from small_repository import make_repository
 
-from gedbd.retrieval.changes.change_ranker import default_ranker
+from gedbd.localization.change_ranking.change_ranker import default_ranker
+from gedbd.localization.locating import indexing
+from gedbd.localization.locating.answering import print_located
+from gedbd.localization.locating.located_files import LocatedFile
+from gedbd.localization.locating.locating_queries import query_of
+from gedbd.localization.locating.repository_index import Located
+from gedbd.localization.locating.tracker_ranker import TrackerRanker
 from gedbd.triage.answer import read_queries, report_from_text
-from gedbd.triage.locating import indexing
-from gedbd.triage.locating.answering import print_located
-from gedbd.triage.locating.located_files import LocatedFile
-from gedbd.triage.locating.locating_queries import query_of
-from gedbd.triage.locating.repository_index import Located
-from gedbd.triage.locating.tracker_ranker import TrackerRanker
 
 START = 1_700_000_000  # 2023-11-14T22:13:20Z
 PARSER = b"class QuotedParser {\n    void parseQuoted() { delimiter(); }\n}\n"
@@ -118,7 +118,7 @@ def terminal(monkeypatch):
     """A terminal of 80 columns that the command prints its answer on, and warnings too."""
     shown = io.StringIO()
     console = Console(width=80, force_terminal=True, file=shown, highlight=False, color_system="standard")
-    monkeypatch.setattr("gedbd.triage.locating.answering.open_console", lambda stderr=False: console)
+    monkeypatch.setattr("gedbd.localization.locating.answering.open_console", lambda stderr=False: console)
     return shown
 
 

@@ -17,8 +17,8 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from gedbd.configuration.locations import CONF_DIR
 from gedbd.corpora.readers.github import read_github
+from gedbd.io.locations import CONF_DIR
 from gedbd.service.middleware import PUBLIC_PATHS
 
 ROOT = Path(CONF_DIR).parent

@@ -16,8 +16,8 @@ from gedbd.configuration.command import CONF_DIR
 from gedbd.configuration.command_words import literal_text
 from gedbd.configuration.errors import CommandError
 from gedbd.configuration.help import option_words
+from gedbd.corpora.bug_report import Report
 from gedbd.triage.answer import read_queries
-from gedbd.triage.bug_report import Report
 
 PIECES = ["'", '"', "\\", "$", "{", "}", "${x}", "${oc.env:HOME}", "\n", "\r", "\t", "=", ",", "[", "]", " ", "a", ":"]
 PIECES += ["(", ")", "é", "#", "%", "\\'", "???", "null", "\\${", "\U0001f600", "@", "*"]

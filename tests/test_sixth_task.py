@@ -23,17 +23,17 @@ MODULES = ["parser", "index", "search", "printer", "calendar", "folder", "networ
 TASK = """
 protocol: {_target_: gedbd.retrieval.ranking_tasks.EarlierDocuments, _partial_: true, top_k: [1, 5, 10]}
 scorers:
-  bm25: {_target_: gedbd.retrieval.scorers.lexical.Bm25}
+  bm25: {_target_: gedbd.retrieval.scorers.bm25.Bm25}
   frozen:
     _target_: gedbd.retrieval.scorers.dense_scorer.DenseScorer
     encoder: {_target_: gedbd.encoders.loaded_encoder.load_tiny_encoder, name: tiny, pooling: mean, dim: 8,
       max_tokens: 32, hidden: 16, layers: 1, dropout: 0.0, seed: 0}
-    text: {_target_: hydra.utils.get_method, path: gedbd.text.templates.title_description}
+    text: {_target_: hydra.utils.get_method, path: gedbd.corpora.templates.title_description}
     cache_dir: CACHE
   learned_sum:
     _target_: gedbd.retrieval.linear_ranker.LinearRanker
     features:
-      bm25: {_target_: gedbd.retrieval.scorers.lexical.Bm25, square_root: true}
+      bm25: {_target_: gedbd.retrieval.scorers.bm25.Bm25, square_root: true}
       dense: ${scorers.frozen}
       recency: {_target_: gedbd.retrieval.scorers.field_scorers.Recency}
 """

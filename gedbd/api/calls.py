@@ -15,9 +15,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from gedbd.configuration.command_words import quoted_text
 from gedbd.configuration.errors import error_line
-from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.option_types import shown
 from gedbd.configuration.options import compose_options
+from gedbd.io.locations import CONF_DIR
 
 Options = Sequence[str] | Mapping[str, Any]
 NAME = re.compile(r"(?!(?:null|true|false|nan|inf)$)[a-z_][\w/.-]*", re.IGNORECASE)  # what Hydra reads as text

@@ -18,7 +18,7 @@ def main(cfg: DictConfig) -> None:
         lines = fetch_tables(f"{dataset.base_url}/{dataset.folder}", Path(dataset.data_dir) / dataset.folder, rows)
     elif "file" in dataset:
         from gedbd.corpora.file_download import fetch_file
-        from gedbd.corpora.readers.stackexchange.dump import check_archive
+        from gedbd.questions.stackexchange.dump import check_archive
 
         target = Path(dataset.data_dir) / dataset.folder / dataset.file
         lines = [fetch_file(f"{dataset.base_url}/{dataset.file}", target, check_archive)]

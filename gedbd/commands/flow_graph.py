@@ -16,7 +16,7 @@ VALUE_FLAGS = ("method", "line", "out")
 @command("flow_graph", partial(positional_path, value_flags=VALUE_FLAGS), VALUE_FLAGS)
 def main(cfg: DictConfig) -> None:
     """Finds the method, writes its figure as SVG and PNG, and prints its nodes and edges."""
-    from gedbd.code.java_methods import AmbiguousMethodError, choose_method, read_source
+    from gedbd.localization.flow_graph.java_methods import AmbiguousMethodError, choose_method, read_source
 
     console = open_console()
     source, source_warnings = read_source(Path(cfg.path), cfg.max_megabytes)
@@ -24,9 +24,15 @@ def main(cfg: DictConfig) -> None:
         method, is_overloaded = choose_method(source, str(cfg.path), cfg.method, cfg.line)
     except AmbiguousMethodError as error:
         raise ValueError(f"{error} (--method NAME, --line NUMBER)") from error
-    from gedbd.code.parse import method_graph
-    from gedbd.evaluation.flow_graph_figure import LEFT_OUT, check_size, edge_table, node_table, write_figures
     from gedbd.io.command_output import print_table
+    from gedbd.localization.flow_graph.flow_graph_figure import (
+        LEFT_OUT,
+        check_size,
+        edge_table,
+        node_table,
+        write_figures,
+    )
+    from gedbd.localization.flow_graph.parse import method_graph
 
     graph = method_graph(method.code)
     check_size(graph, cfg.max_nodes)

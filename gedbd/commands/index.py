@@ -14,7 +14,7 @@ from gedbd.triage.shared_store.connections import server_of
 from gedbd.triage.storage.index_folder import LOCATED
 
 if TYPE_CHECKING:
-    from gedbd.triage.locating.repository_index import RepositoryIndex
+    from gedbd.localization.locating.repository_index import RepositoryIndex
 
 MAX_SHOWN_FILES = 3  # of a new report
 MAX_SHOWN_TITLE = 80  # characters
@@ -67,7 +67,7 @@ def opened_repository(cfg: DictConfig) -> "RepositoryIndex | None":
     """
     if cfg.repo is None and cfg.locate_run is None:
         return None
-    from gedbd.triage.locating.repository_index import open_if_given  # it imports what reads histories
+    from gedbd.localization.locating.repository_index import open_if_given  # it imports what reads histories
 
     if cfg.repo is not None and cfg.get("store"):
         raise ValueError("repo=, store=: files are located for an index in a folder: give out= instead of store=")
@@ -91,8 +91,8 @@ def locate_new(folder: Path, repository: "RepositoryIndex", max_located: int, co
     Returns:
         How many were located.
     """
-    from gedbd.triage.locating.answering import print_notices
-    from gedbd.triage.locating.located_reports import locate_reports
+    from gedbd.localization.locating.answering import print_notices
+    from gedbd.triage.located_reports import locate_reports
 
     found = locate_reports(folder, repository, max_located)
     print_notices(open_console(stderr=True), found.warnings)

@@ -21,10 +21,10 @@ def main(cfg: DictConfig) -> None:
         hint = f"note: {cfg.query} looks like an id, but locate compares the words of a report: give its text, or file="
         print_line(open_console(stderr=True), hint)
     with gc_paused():
+        from gedbd.corpora.bug_report import read_moment
+        from gedbd.localization.locating.answering import Shown, answer, open_configured
+        from gedbd.localization.locating.repository_index import AnswerLimits
         from gedbd.triage.answer import read_queries
-        from gedbd.triage.bug_report import read_moment
-        from gedbd.triage.locating.answering import Shown, answer, open_configured
-        from gedbd.triage.locating.repository_index import AnswerLimits
 
         reports = read_queries(cfg.query, cfg.file)
         limits = AnswerLimits(cfg.top_k, cfg.max_places, cfg.top_commits, cfg.max_hunks)

@@ -25,8 +25,8 @@ def main(cfg: DictConfig) -> None:
     if cfg.id is not None and (cfg.query, cfg.file) != (None, None):
         raise ValueError("id= searches for the report that is stored under it: leave the text and file= out")
     with gc_paused():
+        from gedbd.corpora.bug_report import Filters
         from gedbd.triage.answer import MAX_COMPONENTS, as_json, print_matches, read_queries, unknown_component
-        from gedbd.triage.bug_report import Filters
         from gedbd.triage.stored_index import StoredIndex, open_index, stored_report
 
         queries = read_queries(cfg.query, cfg.file) if cfg.id is None else iter(())

@@ -16,9 +16,9 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from gedbd.configuration.locations import CONF_DIR
 from gedbd.io.console import open_console, print_line
 from gedbd.io.files import IN_PACKAGE
+from gedbd.io.locations import CONF_DIR
 
 VARIABLE = "GEDBD_ALLOWED_TARGETS"  # environment variable with further names, separated by commas
 NAMED = re.compile(rf"_target_:\s*['\"]?([\w.]+)|({IN_PACKAGE}\S+)")

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from itertools import takewhile
 from pathlib import Path
 from types import FrameType
@@ -19,7 +20,6 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from gedbd import __version__
 from gedbd.configuration.command_words import (
     MULTIRUN_FLAGS,
     check_config_flags,
@@ -32,13 +32,13 @@ from gedbd.configuration.command_words import (
 from gedbd.configuration.errors import CommandError, error_line, written_places
 from gedbd.configuration.help import command_help, option_words
 from gedbd.configuration.latest_run import with_latest_run
-from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.option_types import check_values
 from gedbd.configuration.options import check_command_line, delete_unused, without_hydra
 from gedbd.configuration.resolvers import is_own, own_folders, register_resolvers
 from gedbd.io.command_output import json_output
 from gedbd.io.console import SEPARATOR, print_help, printable, stage, take_flags, verbosity
 from gedbd.io.files import private_files
+from gedbd.io.locations import CONF_DIR
 from gedbd.io.locks import LockedError
 
 # Hydra's own help lists options without their comments.
@@ -123,7 +123,7 @@ def command(
                 print_help(command_help(config_name))
                 return None
             if VERSION_FLAG in flags:
-                print(f"gedbd {__version__}")
+                print(f"gedbd {version('gedbd')}")
                 return None
             with mistakes_in_one_line(status=USAGE_STATUS):
                 arguments, level = take_flags(sys.argv[1:])

@@ -15,7 +15,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue
 
 from gedbd.configuration.help import NOT_CHOICES
-from gedbd.configuration.locations import CONF_DIR
+from gedbd.io.console import first_line
+from gedbd.io.locations import CONF_DIR
 from gedbd.io.sqlite_file import StoreUnavailable
 
 CALL = re.compile(r"call to target '(?P<target>.+?)'(?:.*full_key: (?P<key>\S+))?", re.DOTALL)
@@ -324,8 +325,3 @@ def _with_place(error: InstantiationException, line: str | None) -> str | None:
 def _named(error: BaseException | None) -> str:
     """An error's type and message."""
     return f"{type(error).__name__}: {first_line(error)}"
-
-
-def first_line(error: BaseException | None) -> str:
-    """The first line of an error's message."""
-    return str(error).strip().partition("\n")[0]

@@ -21,10 +21,10 @@ from omegaconf import MISSING, DictConfig, OmegaConf, flag_override
 from gedbd.configuration.command_words import SEARCHPATH, option_of
 from gedbd.configuration.errors import composition_line, os_error_line
 from gedbd.configuration.help import first_example
-from gedbd.configuration.locations import CONF_DIR
 from gedbd.configuration.option_types import check_types, check_values, dotted_names, plain_options
 from gedbd.configuration.resolvers import register_resolvers
 from gedbd.io.files import IN_PACKAGE
+from gedbd.io.locations import CONF_DIR
 from gedbd.io.locks import OWNER, RUN_LOCK
 
 PLAIN_FLAGS = {"-m", "--multirun", "-r", "--run"}

@@ -12,13 +12,13 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
-import gedbd
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Groups, Links
@@ -95,9 +95,9 @@ def _file_digest(path: Path) -> str:
 @cache
 def _version() -> str:
     """A hash of what reads an export, and of what maps it: the code of the readers, and the libraries they use."""
-    libraries = (gedbd.__version__, platform.python_version(), pd.__version__, pa.__version__)
+    libraries = (version("gedbd"), platform.python_version(), pd.__version__, pa.__version__)
     digest = hashlib.blake2b(repr((libraries, pd.get_option("mode.string_storage"))).encode(), digest_size=16)
-    package = Path(str(resources.files(gedbd)))
+    package = Path(str(resources.files("gedbd")))
     for folder in SOURCES:
         for file in sorted((package / folder).rglob("*.py")):
             digest.update(str(file.relative_to(package)).encode() + b"\0")

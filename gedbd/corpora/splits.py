@@ -356,3 +356,9 @@ class Labels:
         # A group may reach into validation and test, where its number stays.
         hidden = (parts == TRAIN) & np.isin(corpus.group, dropped)
         return np.where(hidden, np.arange(len(corpus)), corpus.group)
+
+
+def evenly_spaced(first: int, end: int, max_count: int) -> np.ndarray:
+    """At most ``max_count`` of the numbers from ``first`` to below ``end``, evenly spaced: two of 3, 4, 5 are 3, 5."""
+    count = min(end - first, max_count)
+    return np.unique(np.linspace(first, end - 1, count).round().astype(np.int64))

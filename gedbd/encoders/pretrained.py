@@ -19,9 +19,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from gedbd.configuration.errors import first_line
-from gedbd.configuration.locations import CONF_DIR
 from gedbd.encoders.text_encoder import position_offset
+from gedbd.io.console import first_line
+from gedbd.io.locations import CONF_DIR
 
 USUAL_MAX_TOKENS = 256  # of a model whose files name no length; a CPU's time grows with it
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json")

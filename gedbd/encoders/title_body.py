@@ -5,10 +5,10 @@ from typing import Literal, get_args
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.templates import join_texts
 from gedbd.encoders.backends.backend import Backend
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
 from gedbd.text.code_words import without_stop_words
-from gedbd.text.templates import join_texts
 
 Form = Literal["separate", "joined"]
 

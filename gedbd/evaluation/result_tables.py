@@ -111,3 +111,20 @@ def draw_figures(
         "similarity_histogram": figures.similarity_histogram(scores, labels, threshold),
         "precision_recall": figures.precision_recall(curves),
     }
+
+
+def right_and_wrong(right: pd.DataFrame, wrong: pd.DataFrame, name: str, by: str) -> pd.DataFrame:
+    """Two tables of examples as one, the highest first.
+
+    Args:
+        right: The right ones.
+        wrong: The wrong ones.
+        name: Name of the first column, which says ``right`` or ``wrong``.
+        by: The column that they are sorted by.
+    """
+    marked = [right.assign(**{name: "right"}), wrong.assign(**{name: "wrong"})]
+    # Without empty tables, whose columns have no types.
+    both = pd.concat([table for table in marked if len(table)] or marked[:1])
+    both = both.sort_values(by, ascending=False, kind="stable").reset_index(drop=True)
+    both.insert(0, name, both.pop(name))
+    return both

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
 
-from gedbd.encoders.tag_encoder import TagNetwork
+from gedbd.encoders.node2vec import TagNetwork
 from gedbd.evaluation.figure_files import DARK_GREY, DUPLICATE, GREY, SERIES
 
 CAPTION = "Tags of the training documents: areas by documents, lines between tags that share many, colours by community"

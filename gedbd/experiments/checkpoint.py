@@ -16,7 +16,6 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from gedbd.configuration.allowed_targets import keep_local
-from gedbd.configuration.errors import first_line
 from gedbd.configuration.saved_options import (
     CONFIG,
     NOT_ENCODING,
@@ -31,7 +30,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.encoder_weights import load_state, read_state
 from gedbd.experiments.training_task import SystemTask, TrainingSetup
 from gedbd.io.checksums import check_whole, checksum, note_checksums, noted_checksums
-from gedbd.io.console import open_console, print_line, stage
+from gedbd.io.console import first_line, open_console, print_line, stage
 from gedbd.io.files import read_object, replacing, write_text
 
 PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transformers", "numpy", "pandas")

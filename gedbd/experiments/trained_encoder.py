@@ -8,6 +8,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
+from gedbd.corpora.templates import Text
 from gedbd.encoders.export_formats import Format, largest_difference, some_texts
 from gedbd.encoders.hub_repository import HubRepository
 from gedbd.encoders.loaded_encoder import LoadedEncoder, encoder_option
@@ -19,7 +20,6 @@ from gedbd.experiments.checkpoint import check_corpus, find_run
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.io.console import print_line, stage
 from gedbd.io.files import whole_folder
-from gedbd.text.templates import Text
 
 
 @stage("encode the corpus")

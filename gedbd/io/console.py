@@ -461,3 +461,8 @@ def _progress(
         transient=transient,
         disable=hidden,
     )
+
+
+def first_line(error: BaseException | None) -> str:
+    """The first line of an error's message."""
+    return str(error).strip().partition("\n")[0]

@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from gedbd.corpora.templates import Text
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.io.console import track
 from gedbd.retrieval.cross_encoder import CrossEncoder, CrossEncoderOptions, PairExample, train_cross_encoder
 from gedbd.retrieval.linear_ranker import learn_weights, standardise
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs, linked_groups
 from gedbd.retrieval.vocabulary import MAX_CHARACTERS
-from gedbd.text.templates import Text
 
 HELD_OUT = 0.2
 MIN_PROGRESS_ITEMS = 10

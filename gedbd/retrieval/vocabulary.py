@@ -6,7 +6,7 @@ from itertools import chain
 import numpy as np
 import pandas as pd
 
-from gedbd.text.templates import join_texts
+from gedbd.corpora.templates import join_texts
 from gedbd.text.words import find_words
 
 MAX_CHARACTERS = 2000  # of a description

@@ -12,11 +12,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from gedbd.corpora.urls import web_url
-from gedbd.io.console import printable, printable_line
-from gedbd.retrieval.reports.report_features import EPOCH
-from gedbd.triage.answer import LIKELY, MAX_COMPONENTS, NOTHING_SHARED, unknown_component
-from gedbd.triage.bug_report import (
+from gedbd.corpora.bug_report import (
     MAX_DESCRIPTION_LENGTH,
     MAX_TITLE_LENGTH,
     MAX_TOP_K,
@@ -26,8 +22,12 @@ from gedbd.triage.bug_report import (
     Report,
     check_report,
 )
+from gedbd.corpora.report_state import State, state_of
+from gedbd.corpora.urls import web_url
+from gedbd.io.console import printable, printable_line
+from gedbd.retrieval.reports.report_features import EPOCH
+from gedbd.triage.answer import LIKELY, MAX_COMPONENTS, NOTHING_SHARED, unknown_component
 from gedbd.triage.explanation import explain
-from gedbd.triage.report_state import State, state_of
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.stored_index import StoredIndex, stored_report

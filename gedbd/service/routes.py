@@ -11,6 +11,7 @@ from fastapi.responses import Response as PlainResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import Discriminator, Field, Tag
 
+from gedbd.corpora.bug_report import Filters, Match, Report, check_report
 from gedbd.service.forgetting import forget_beside
 from gedbd.service.schemas import (
     MAX_REPORTS,
@@ -41,7 +42,6 @@ from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.service.webhook.suggestion_log import count_outcomes
-from gedbd.triage.bug_report import Filters, Match, Report, check_report
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.stored_index import StoredIndex, stored_report
 

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from gedbd.corpora.bug_report import MAX_DESCRIPTION_LENGTH, MAX_TITLE_LENGTH, MAX_TOP_K, Filters, Match, Report
 from gedbd.corpora.chronology import ID_PATTERN, MAX_ID_LENGTH
 from gedbd.corpora.dates import check_range, parse_date
 from gedbd.corpora.urls import MAX_URL_LENGTH, web_url
-from gedbd.triage.bug_report import MAX_DESCRIPTION_LENGTH, MAX_TITLE_LENGTH, MAX_TOP_K, Filters, Match, Report
 
 MAX_MESSAGE_LENGTH = 2_000
 MAX_LINE_LENGTH = 400

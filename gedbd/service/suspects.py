@@ -2,13 +2,13 @@
 
 import logging
 
+from gedbd.corpora.bug_report import Report, check_report
 from gedbd.io.sqlite_file import StoreUnavailable
+from gedbd.localization.locating.indexing import IndexLimits
+from gedbd.localization.locating.locating_queries import query_of
+from gedbd.localization.locating.repository_index import AnswerLimits, RepositoryIndex, open_if_given
 from gedbd.service.schemas import LocateResponse
 from gedbd.service.thread_pool import BackgroundWorker
-from gedbd.triage.bug_report import Report, check_report
-from gedbd.triage.locating.indexing import IndexLimits
-from gedbd.triage.locating.locating_queries import query_of
-from gedbd.triage.locating.repository_index import AnswerLimits, RepositoryIndex, open_if_given
 
 log = logging.getLogger("gedbd")
 JOIN_S = 1.0  # how long shutdown waits for an update

@@ -14,10 +14,10 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from gedbd.corpora.bug_report import FIELD_NAMES, Match, Report, check_report, has_component, report_from_json
 from gedbd.corpora.urls import web_url
+from gedbd.evaluation.thresholds import NOT_MEASURED, TargetResult
 from gedbd.io.console import cut_cells, print_line, printable
-from gedbd.triage.backtesting.thresholds import NOT_MEASURED, TargetResult
-from gedbd.triage.bug_report import FIELD_NAMES, Match, Report, check_report, has_component, report_from_json
 
 JSON_LINES = (".jsonl", ".ndjson")
 ISSUES = ".json"

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from rich.cells import cell_len
 
+from gedbd.corpora.bug_report import Explanation, Report
 from gedbd.corpora.issue_template import is_form
 from gedbd.io.console import cut_cells
 from gedbd.text.cleaning import is_code_line
 from gedbd.text.code_words import stop_words
 from gedbd.text.words import find_words, normalise, shared_phrases
-from gedbd.triage.bug_report import Explanation, Report
 
 MAX_REASONS = 5
 MAX_NAMED = 3  # identifiers

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gedbd.corpora.bug_report import Report
+from gedbd.corpora.feedback_labels import COLUMNS, FEEDBACK_FILE
 from gedbd.io.sqlite_file import Database
-from gedbd.sampling.feedback_labels import COLUMNS, FEEDBACK_FILE
-from gedbd.triage.bug_report import Report
 
 SOURCES = ("web", "api", "webhook")
 VERDICTS = ("accept", "reject", "withdraw")

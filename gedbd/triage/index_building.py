@@ -19,7 +19,9 @@ from rich.console import Console
 from gedbd.configuration.allowed_targets import keep_local
 from gedbd.configuration.resolvers import encoding_precision
 from gedbd.configuration.saved_options import CONFIG, read_saved
+from gedbd.corpora.bug_report import Report, report_from_row
 from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.templates import Text
 from gedbd.corpora.urls import report_urls
 from gedbd.encoders.given_encoder import GivenEncoder
 from gedbd.evaluation.run_folders import MATCHING
@@ -28,9 +30,7 @@ from gedbd.io.console import print_line, silence_library_logs
 from gedbd.io.locks import sole_process
 from gedbd.retrieval.reports.report_features import TERMS_VERSION
 from gedbd.text.cleaning import shared_lines
-from gedbd.text.templates import Text
 from gedbd.text.tokens import poorly_covered
-from gedbd.triage.bug_report import Report, report_from_row
 from gedbd.triage.shared_store.postgres_store import PostgresStore
 from gedbd.triage.storage.compaction import compact
 from gedbd.triage.storage.index_folder import FILE, LOCK

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.bug_report import Filters, Match, Report, as_table, has_component
 from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
 from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import ERROR_MARK, IDENTIFIER_MARK, ReportFeatures, days_of
 from gedbd.retrieval.reports.term_index import SharedTerms
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.triage.bug_report import Filters, Match, Report, as_table, has_component
 from gedbd.triage.explanation import SharedLine, explain, reasons
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.state import SearchState

@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from gedbd.corpora.bug_report import FIELD_NAMES, Report, check_report, report_from_json
 from gedbd.corpora.readers.export_pages import (
     ExportPage,
     ExportRecord,
@@ -16,7 +17,6 @@ from gedbd.corpora.readers.export_pages import (
 )
 from gedbd.corpora.readers.issue import Issue, reset_to_creation
 from gedbd.corpora.readers.json_values import Record
-from gedbd.triage.bug_report import FIELD_NAMES, Report, check_report, report_from_json
 
 FIELDS = ("title", "description", "product", "component", "version", "os", "priority")
 MAX_KEYS = 8  # that a message names

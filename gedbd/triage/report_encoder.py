@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from gedbd.text.templates import Text
+from gedbd.corpora.templates import Text
 
 if TYPE_CHECKING:  # it imports torch
     from gedbd.encoders.given_encoder import GivenEncoder

@@ -11,13 +11,7 @@ import numpy as np
 import pandas as pd
 from omegaconf import DictConfig
 
-from gedbd.corpora.issue_template import without_template
-from gedbd.corpora.urls import fill_template
-from gedbd.encoders.given_encoder import GivenEncoder
-from gedbd.io.console import printable_line, stage
-from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.triage.backtesting.thresholds import TargetResult
-from gedbd.triage.bug_report import (
+from gedbd.corpora.bug_report import (
     MAX_QUOTED_LENGTH,
     Filters,
     Match,
@@ -27,6 +21,12 @@ from gedbd.triage.bug_report import (
     check_top_k,
     without_surrogates,
 )
+from gedbd.corpora.issue_template import without_template
+from gedbd.corpora.urls import fill_template
+from gedbd.encoders.given_encoder import GivenEncoder
+from gedbd.evaluation.thresholds import TargetResult
+from gedbd.io.console import printable_line, stage
+from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.triage.index_search import find_matches
 from gedbd.triage.storage.cache_files import MIN_REPORTS, remove_outdated
 from gedbd.triage.storage.compaction import Compaction, is_due

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gedbd.evaluation.run_folders import MATCHING
+from gedbd.evaluation.thresholds import NOT_MEASURED, TargetResult, find_target
 from gedbd.retrieval.reports.report_ranker import ReportRanker, default_ranker
-from gedbd.triage.backtesting.thresholds import NOT_MEASURED, TargetResult, find_target
 from gedbd.triage.confidence import NUM_COMPARED, MatchProbability, confidence_features, default_confidence
 
 OLDER = "was written by an older version of gedbd: run gedbd backtest again, then gedbd index"

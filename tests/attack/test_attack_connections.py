@@ -9,9 +9,9 @@ import pytest
 from raw_http import HEALTH, answers, connect, exchange, health, posted, read_all, until
 from served import serving
 
+from gedbd.corpora.bug_report import Report
 from gedbd.service.app import create_app
 from gedbd.service.server import LOG_EVERY_S, RepeatedMessages
-from gedbd.triage.bug_report import Report
 
 pytestmark = pytest.mark.slow
 

@@ -19,8 +19,8 @@ from refusals import refuses
 from small_tracker import as_corpus, open_folder, read_rows, some_report, tiny_reader
 from tiny_models import build, stored_model
 
+from gedbd.corpora.bug_report import Report
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.triage.bug_report import Report
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.sync import synchronise

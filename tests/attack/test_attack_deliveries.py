@@ -15,10 +15,10 @@ from served import serving
 from small_index import SmallIndex
 from webhook_events import Sender, issue, signed, worked
 
+from gedbd.corpora.bug_report import Report
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.app import Settings, create_app
 from gedbd.service.webhook.database import WEBHOOK_FILE
-from gedbd.triage.bug_report import Report
 
 pytestmark = pytest.mark.slow
 

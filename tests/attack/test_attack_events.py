@@ -12,11 +12,11 @@ from small_github import REPOSITORY
 from small_index import REPORTS, SmallIndex
 from webhook_events import SECRET, Sender, issue, note
 
-from gedbd.sampling.feedback_labels import feedback_table
+from gedbd.corpora.bug_report import Report
+from gedbd.corpora.feedback_labels import feedback_table
 from gedbd.service.app import create_app
 from gedbd.service.webhook.payloads import MARKDOWN, MAX_READ, named_duplicate
 from gedbd.service.webhook.receiver import Webhook
-from gedbd.triage.bug_report import Report
 
 EARLY, LATE, LATER = "2024-06-01T10:00:00Z", "2024-06-01T10:00:05Z", "2024-06-01T10:00:09Z"
 ENTERPRISE = "https://bugs.corp.example:8443/ann/mail/issues/20"

@@ -24,6 +24,7 @@ import gedbd.commands.search
 from gedbd.configuration.allowed_targets import VARIABLE, check_options, named_targets, read_settings
 from gedbd.configuration.command import CONF_DIR
 from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_saved, saved_options
+from gedbd.duplicates.reproduction.sensitivity_table import find_jobs
 from gedbd.encoders.loaded_encoder import load_encoder
 from gedbd.evaluation.run_folders import MATCHING as MATCHING_FILE
 from gedbd.evaluation.run_folders import Run
@@ -33,7 +34,6 @@ from gedbd.experiments.sweeps.optuna_sweeper import STUDY
 from gedbd.experiments.sweeps.pruning import EpochPruning
 from gedbd.experiments.tracking.runs import read_stored
 from gedbd.service.app import create_app
-from gedbd.tasks.duplicates.reproduction.sensitivity_table import find_jobs
 from gedbd.triage.index_building import find_backtest
 from gedbd.triage.storage.cache_files import NAME
 from gedbd.triage.storage.index_folder import FILE

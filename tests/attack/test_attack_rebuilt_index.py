@@ -12,8 +12,8 @@ from small_tracker import Switch, as_corpus, fill, model, open_folder, read_rows
 from tiny_models import build
 
 import gedbd.triage.storage.state
+from gedbd.corpora.bug_report import Report
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, StoreUnavailable
-from gedbd.triage.bug_report import Report
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.sync import synchronise

@@ -24,6 +24,7 @@ from small_index import MET, REPORTS, SmallIndex
 import gedbd.io.console
 import gedbd.service.app
 from gedbd.configuration.command import CommandError, mistakes_in_one_line
+from gedbd.corpora.bug_report import Explanation, Match, Report, check_report
 from gedbd.corpora.captions import read_captions, write_captions
 from gedbd.corpora.readers.csv_export import read_csv as read_export
 from gedbd.evaluation.report.judging import Judging, Verdict
@@ -32,11 +33,10 @@ from gedbd.evaluation.report.section import Section, show
 from gedbd.io.command_output import print_hanging, print_records, print_table
 from gedbd.io.console import code_block, escape_markdown, print_line, print_path, printable, verbosity
 from gedbd.io.table_files import read_csv, safe_cells, write_csv
+from gedbd.localization.training.localization_output import tables24_markdown
+from gedbd.questions.confirmation.confirmation_output import table7_markdown
 from gedbd.service.webhook.receiver import suggest_duplicates
-from gedbd.tasks.confirmation.confirmation_output import table7_markdown
-from gedbd.tasks.localization.localization_output import tables24_markdown
 from gedbd.triage.answer import print_matches
-from gedbd.triage.bug_report import Explanation, Match, Report, check_report
 
 REFERENCES = [
     "http://evil.example/x",

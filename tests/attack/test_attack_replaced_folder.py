@@ -8,8 +8,8 @@ import pytest
 from refusals import refuses
 from small_tracker import as_corpus, fill, open_folder, some_report
 
+from gedbd.corpora.bug_report import Report
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.triage.bug_report import Report
 from gedbd.triage.storage.index_folder import FILE
 
 pytestmark = pytest.mark.slow

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from small_tracker import as_corpus, fill, open_folder, some_report, tiny_reader
 
+from gedbd.corpora.bug_report import Filters, Report
 from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS
-from gedbd.triage.bug_report import Filters, Report
 
 pytestmark = pytest.mark.slow
 
@@ -150,7 +150,7 @@ def test_a_search_that_began_before_a_change_answers_as_before(opened):
 def test_explanations_are_the_same_in_every_process():
     """Words lie in sets, whose order changes with each start of Python."""
     program = (
-        "from gedbd.triage.bug_report import Report; from gedbd.triage.explanation import explain; import numpy as np;"
+        "from gedbd.corpora.bug_report import Report; from gedbd.triage.explanation import explain; import numpy as np;"
         "text = ' '.join(f'strange{n} words{n}' for n in range(40));"
         "print(explain(Report('a', text), [Report('b', text + '. ' + text)],"
         " lambda some: np.array([0.1 + len(w) / 7 + sum(map(ord, w)) / 997 for w in some])))"

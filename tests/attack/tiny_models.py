@@ -20,7 +20,7 @@ def stored_model(hidden: int, target_precision: float) -> Model:
         "dim": 8,
     }
     encoder |= {"max_tokens": 32, "hidden": hidden, "layers": 1, "dropout": 0.0, "seed": 0}
-    text = {"_partial_": True, "_target_": "gedbd.text.templates.title_description"}
+    text = {"_partial_": True, "_target_": "gedbd.corpora.templates.title_description"}
     settings = json.dumps(
         {"encoder": encoder, "text": text, "backend": {"_target_": "gedbd.encoders.backends.pytorch.Torch"}}
     )

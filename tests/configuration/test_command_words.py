@@ -15,7 +15,7 @@ from gedbd.configuration.command_words import (
 )
 from gedbd.configuration.latest_run import with_latest_run
 from gedbd.evaluation.run_folders import MATCHING, PREDICTIONS
-from gedbd.triage.locating.tracker_ranker import RANKER
+from gedbd.localization.locating.tracker_ranker import RANKER
 
 NAMES = {"index", "json", "top_k", "dataset", "run", "query"}
 

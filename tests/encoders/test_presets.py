@@ -9,12 +9,12 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 from small_models import HIDDEN, POSITIONS, byte_level, save_small_model, unigram
 
 from gedbd.configuration.command import CONF_DIR
+from gedbd.corpora.templates import FieldTemplate
 from gedbd.encoders.backends.openvino import OpenVino
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_encoder, load_tiny_encoder
 from gedbd.encoders.pretrained import max_positions
 from gedbd.encoders.tiny_bert import tiny_tokenizer
 from gedbd.text.cleaning import Cleaning
-from gedbd.text.templates import FieldTemplate
 
 TEXTS = ["crash on start", "", "the editor", "crash " * 30, "on start of the editor: 日本", "crash on start"]
 MAX_TOKENS = 20

@@ -12,7 +12,7 @@ from gedbd.evaluation.run_folders import Run
 
 CONFIG = """
 dataset: {name: null, path: data/zilla.csv.xz, last_n: null}
-text: {_target_: gedbd.text.templates.title_description, _partial_: true}
+text: {_target_: gedbd.corpora.templates.title_description, _partial_: true}
 split: {_target_: gedbd.corpora.splits.TimeSplit, val_from: 0.6, test_from: 0.8}
 encoder: {name: small, model: some-one/small-bert, dim: 8, max_tokens: 64}
 labels: {fraction: 1.0}
@@ -111,7 +111,7 @@ def test_data_text_and_versions(card):
         "| last created | 2024-01-06 |",
         "(val_from=0.6, test_from=0.8): Train before one moment, validate before the next, test after it.",
         "All duplicate groups of the training part were known.",
-        "```yaml\n_target_: gedbd.text.templates.title_description\n_partial_: true\n```",
+        "```yaml\n_target_: gedbd.corpora.templates.title_description\n_partial_: true\n```",
         "```text\nTitle\nSteps\n```",
         "cut to 64 tokens",
         "Seed 7, precision 32-true. Trained with gedbd 0.0.9, torch 2.6.0.",

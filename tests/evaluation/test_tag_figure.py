@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from gedbd.encoders.tag_encoder import build_tag_network
+from gedbd.encoders.node2vec import build_tag_network
 from gedbd.evaluation.tag_figure import strongest_edges, tag_network
 
 # Two triangles, of which b and e also occur together, and a tag of its own.

@@ -12,7 +12,7 @@ from small_localization import write_localization
 from small_models import save_small_model
 from small_repository import make_repository, write_published, write_reports
 
-from gedbd.triage.bug_report import Report
+from gedbd.corpora.bug_report import Report
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 
 SORTER = """class Sorter {

@@ -16,7 +16,7 @@ from not_run import NOT_RUN, REASONS
 from scenarios import SCENARIOS
 
 from gedbd.__main__ import config_name
-from gedbd.configuration.locations import CONF_DIR
+from gedbd.io.locations import CONF_DIR
 
 CALLED = re.compile(r"(?:^|\s)(?:gedbd |-m gedbd\.)([a-z].*)")  # name and options, wherever a line calls a command
 

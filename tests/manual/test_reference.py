@@ -21,13 +21,13 @@ import gedbd
 from gedbd.__main__ import command_names, config_name
 from gedbd.configuration.help import NOT_CHOICES, read_command
 from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS
+from gedbd.corpora.bug_report import Report
 from gedbd.evaluation.run_folders import CAPTIONS, MATCHING, OWN_PAGE, PREDICTIONS, PROTOCOLS, TSNE
 from gedbd.experiments.run_results import PREDICTION_COLUMNS
 from gedbd.experiments.sweeps import job_status
 from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.term_index import TermIndex
 from gedbd.service.webhook.database import SCHEMA as WEBHOOK_SCHEMA
-from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import SCHEMA as FEEDBACK_SCHEMA
 from gedbd.triage.storage import cache_files
 from gedbd.triage.storage import index_store as index_schema

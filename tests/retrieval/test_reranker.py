@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.templates import title_description
 from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.retrieval.linear_ranker import standardise
 from gedbd.retrieval.reranker import Reranker
-from gedbd.retrieval.scorers.lexical import TfIdf
+from gedbd.retrieval.scorers.bm25 import TfIdf
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.sampling.pairs import positive_pairs
-from gedbd.text.templates import title_description
 
 WORDS = ["mail", "folder", "crash", "search", "printer", "calendar", "reply", "theme", "update", "password"]
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gedbd.triage.backtesting.thresholds import TargetResult
-from gedbd.triage.bug_report import Explanation, Filters, Match, Report
+from gedbd.corpora.bug_report import Explanation, Filters, Match, Report
+from gedbd.evaluation.thresholds import TargetResult
 
 EVERYTHING = Filters()
 MET = TargetResult(0.5, 0.6, "met", 30, 22, 22 / 30, 0.56, 0.89, "2024-01-02", "2024-02-28")

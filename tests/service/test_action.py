@@ -24,7 +24,7 @@ import gedbd.commands.backtest
 import gedbd.commands.index
 import gedbd.commands.serve
 from gedbd.configuration.command import CONF_DIR
-from gedbd.triage.backtesting.thresholds import REASONS
+from gedbd.evaluation.thresholds import REASONS
 
 ROOT = Path(CONF_DIR).parent
 ACTION_DIR = ROOT / ".github" / "actions" / "suggest"

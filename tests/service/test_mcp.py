@@ -22,6 +22,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from run_commands import commands_in
 
 import gedbd.commands.mcp
+from gedbd.corpora.bug_report import Report
 from gedbd.service.mcp_answers import (
     MAX_SHOWN_DESCRIPTION,
     MAX_SHOWN_TITLE,
@@ -31,7 +32,6 @@ from gedbd.service.mcp_answers import (
     find_duplicates,
 )
 from gedbd.service.mcp_server import TOOLS
-from gedbd.triage.bug_report import Report
 from gedbd.triage.stored_index import StoredIndex, open_index
 
 BIN = Path(sys.executable).parent

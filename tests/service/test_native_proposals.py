@@ -9,11 +9,11 @@ from small_github import BOT, ISSUES, REPOSITORY
 from small_index import FIGURE
 from webhook_events import TITLE, issue, note
 
-from gedbd.sampling.feedback_labels import feedback_table
+from gedbd.corpora.bug_report import Report
+from gedbd.corpora.feedback_labels import feedback_table
 from gedbd.service.webhook.native_proposals import MAX_RATIONALE, Proposal
 from gedbd.service.webhook.signed_deliveries import run_event
 from gedbd.service.webhook.suggestion import NamedReport, Suggestion, comment_text, suggest_duplicates
-from gedbd.triage.bug_report import Report
 
 DATABASE_ID = 9_000_012  # GitHub's id of issue 12
 

@@ -7,9 +7,9 @@ from fastapi.testclient import TestClient
 from small_github import REPOSITORY
 from webhook_events import SECRET, Sender, issue, note
 
+from gedbd.corpora.bug_report import Report
 from gedbd.service.app import Settings, create_app
 from gedbd.service.webhook.receiver import Webhook
-from gedbd.triage.bug_report import Report
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import signal
 import numpy as np
 from small_tracker import model, open_folder
 
-from gedbd.triage.bug_report import Report
+from gedbd.corpora.bug_report import Report
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.sync import synchronise

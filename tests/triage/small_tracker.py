@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gedbd.corpora.bug_report import Report, as_table
 from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.templates import title_description
 from gedbd.encoders.loaded_encoder import load_tiny_encoder
+from gedbd.evaluation.thresholds import TargetResult
 from gedbd.retrieval.boosted_trees import BoostedTrees, RegressionTree
 from gedbd.retrieval.ranking_models import WeightedFeatures
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.report_ranker import ReportRanker
-from gedbd.text.templates import title_description
-from gedbd.triage.backtesting.thresholds import TargetResult
-from gedbd.triage.bug_report import Report, as_table
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, MatchProbability
 from gedbd.triage.report_encoder import ReportEncoder
 from gedbd.triage.storage.index_folder import FILE

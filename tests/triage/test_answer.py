@@ -7,9 +7,9 @@ from dataclasses import replace
 from rich.console import Console
 from small_tracker import some_report
 
+from gedbd.corpora.bug_report import Explanation, Match, Report
+from gedbd.evaluation.thresholds import TargetResult
 from gedbd.triage.answer import as_json, print_matches
-from gedbd.triage.backtesting.thresholds import TargetResult
-from gedbd.triage.bug_report import Explanation, Match, Report
 
 TERMINAL = {"force_terminal": True, "color_system": "truecolor"}
 WHY = Explanation(("crash",), {}, ())

@@ -7,10 +7,10 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 from small_tracker import RANKER, stump
 
+from gedbd.corpora.splits import evenly_spaced
+from gedbd.evaluation.thresholds import TargetResult, find_target
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.reports.candidate_features import FEATURES
-from gedbd.triage.backtesting.history_learning import evenly_spaced
-from gedbd.triage.backtesting.thresholds import TargetResult, find_target
 from gedbd.triage.confidence import (
     CONFIDENCE_FEATURES,
     NUM_COMPARED,

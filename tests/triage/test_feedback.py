@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gedbd.sampling.feedback_labels import COLUMNS, FEEDBACK_FILE, feedback_table
-from gedbd.triage.bug_report import Report
+from gedbd.corpora.bug_report import Report
+from gedbd.corpora.feedback_labels import COLUMNS, FEEDBACK_FILE, feedback_table
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 
 STORED = Report(issue_id="7", title="Mail is lost")
@@ -19,7 +19,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
-from gedbd.triage.bug_report import Report
+from gedbd.corpora.bug_report import Report
 feedback = FeedbackStore(Path(sys.argv[1]))
 for number in range(10_000):
     feedback.record(FeedbackEvent(Report(issue_id=f"{sys.argv[2]}-{number}"), "1", "accept", "api"))

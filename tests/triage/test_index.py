@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from small_tracker import MATCHING, RANKER, Switch, as_corpus, fill, open_folder, some_report
 
+from gedbd.corpora.bug_report import Filters, Report, as_table
 from gedbd.corpora.chronology import is_id
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.triage.backtesting.history_learning import replay
-from gedbd.triage.bug_report import Filters, Report, as_table
 from gedbd.triage.confidence import CONFIDENCE_FEATURES
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import FORMAT, IndexStore

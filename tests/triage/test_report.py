@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pandas as pd
 import pytest
 
-from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.triage.bug_report import (
+from gedbd.corpora.bug_report import (
     FIELDS,
     MAX_DESCRIPTION_LENGTH,
     MAX_TITLE_LENGTH,
@@ -19,6 +18,7 @@ from gedbd.triage.bug_report import (
     read_moment,
     report_from_row,
 )
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 
 FULL = Report(
     "a title", "what\nhappened", "12", datetime(2024, 2, 29, 23, 59, 1, 5, UTC), *["product", "component", "version"],

@@ -26,7 +26,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from gedbd.configuration.command import Terminated, exit_status, sigterm_as_interrupt
 from gedbd.configuration.command_words import quoted_text
-from gedbd.configuration.errors import error_line, first_line, written_places
+from gedbd.configuration.errors import error_line, written_places
 from gedbd.experiments.sweeps.job_status import (
     FAILED,
     FINISHED,
@@ -39,7 +39,7 @@ from gedbd.experiments.sweeps.job_status import (
     reserve_job,
     write_status,
 )
-from gedbd.io.console import is_first_process, open_console, print_line
+from gedbd.io.console import first_line, is_first_process, open_console, print_line
 from gedbd.io.locks import LockedError, only_writer
 
 LOG_FILE = "log.txt"

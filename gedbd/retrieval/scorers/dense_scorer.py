@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.splits import PARTS, TRAIN, VAL
+from gedbd.corpora.templates import Text
 from gedbd.encoders.backends.backend import Backend
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.retrieval.scorers.cosine import cosines
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
-from gedbd.text.templates import Text
 
 
 class DenseScorer(Scorer):

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array, diags_array
 from scipy.special import expit
 from sklearn.feature_extraction.text import CountVectorizer
 
+from gedbd.retrieval.scorers.bm25 import COUNTED, has_words
 from gedbd.retrieval.scorers.field_scorers import FieldAgreement
-from gedbd.retrieval.scorers.lexical import COUNTED, has_words
 from gedbd.retrieval.scorers.scorer_contract import BLOCK, Scorer, ScorerInputs, linked_groups
 from gedbd.retrieval.vocabulary import MAX_CHARACTERS
 

@@ -10,6 +10,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gedbd.corpora.bug_report import Report
+from gedbd.evaluation.thresholds import LIST_LENGTH, TargetResult, find_target, met_targets
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.thread_pool import BackgroundWorker, BoundedThreadPool
 from gedbd.service.webhook.database import (
@@ -43,8 +45,6 @@ from gedbd.service.webhook.native_proposals import (
 from gedbd.service.webhook.payloads import Event
 from gedbd.service.webhook.suggestion import Suggestion, suggest_duplicates
 from gedbd.service.webhook.suggestion_log import LOG_FILE, SuggestionEntry, SuggestionLog
-from gedbd.triage.backtesting.thresholds import LIST_LENGTH, TargetResult, find_target, met_targets
-from gedbd.triage.bug_report import Report
 from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.stored_index import StoredIndex
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from gedbd.corpora.bug_report import Match, Report
+from gedbd.corpora.report_state import original_of, state_phrase
+from gedbd.evaluation.thresholds import TargetResult
 from gedbd.io.console import escape_markdown, printable_line
 from gedbd.service.webhook.github_comments import MARKER
-from gedbd.triage.backtesting.thresholds import TargetResult
-from gedbd.triage.bug_report import Match, Report
-from gedbd.triage.report_state import original_of, state_phrase
 from gedbd.triage.stored_index import StoredIndex
 
 MAX_SEARCHED = 10

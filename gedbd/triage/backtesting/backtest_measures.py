@@ -10,6 +10,15 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.urls import with_urls
+from gedbd.evaluation.thresholds import (
+    LIST_LENGTH,
+    NO_THRESHOLD,
+    TOO_FEW,
+    TargetResult,
+    choose_threshold,
+    duplicates_needed,
+    target_status,
+)
 from gedbd.io.console import stage
 from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.triage.backtesting.history_learning import learn_probability
@@ -21,15 +30,6 @@ from gedbd.triage.backtesting.suggestions import (
     search_table,
     shares,
     unknown_table,
-)
-from gedbd.triage.backtesting.thresholds import (
-    LIST_LENGTH,
-    NO_THRESHOLD,
-    TOO_FEW,
-    TargetResult,
-    choose_threshold,
-    duplicates_needed,
-    target_status,
 )
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_BINS, calibration_error
 from gedbd.triage.triage_model import TriageModel

@@ -13,11 +13,11 @@ from gedbd.evaluation.figures import MARGINS, SIZE
 from gedbd.evaluation.report.judging import PAIR, VERDICT, VERDICT_TEXTS, Verdict
 from gedbd.evaluation.report.report_page import markdown
 from gedbd.evaluation.report.section import Section, show
+from gedbd.evaluation.result_tables import right_and_wrong
+from gedbd.evaluation.thresholds import MET, TOO_FEW, met_targets
 from gedbd.io.command_output import print_table
 from gedbd.triage.backtesting.backtest_measures import GRID, Backtest
 from gedbd.triage.backtesting.history_learning import MIN_RIGHT
-from gedbd.triage.backtesting.suggestions import right_and_wrong
-from gedbd.triage.backtesting.thresholds import MET, TOO_FEW, met_targets
 from gedbd.triage.backtesting.unknown_matches import SAME_TITLE
 from gedbd.triage.triage_model import TriageModel
 

@@ -18,6 +18,7 @@ from rich.console import Console
 from gedbd.configuration.saved_options import CONFIG, read_config
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TEST, TRAIN, VAL
+from gedbd.corpora.templates import Text
 from gedbd.evaluation.report.judging import Judging, Verdict
 from gedbd.evaluation.report.report_page import write_report
 from gedbd.evaluation.run_folders import MATCHING
@@ -28,7 +29,6 @@ from gedbd.io.files import read_object, write_text
 from gedbd.io.table_files import write_csv, write_parquet
 from gedbd.retrieval.reports.report_ranker import SEEN
 from gedbd.retrieval.reports.report_training import RankerOptions
-from gedbd.text.templates import Text
 from gedbd.triage.backtesting.backtest_measures import Backtest, measure
 from gedbd.triage.backtesting.backtest_page import (
     fill_targets,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.triage.backtesting.thresholds import duplicates_needed
+from gedbd.evaluation.thresholds import duplicates_needed
 
 LOWEST_TARGET = 0.5  # precision of suggestions
 CONFIDENCE = 0.9

@@ -10,7 +10,7 @@ import pandas as pd
 from omegaconf import DictConfig
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.splits import PARTS, TEST, TRAIN, VAL
+from gedbd.corpora.splits import PARTS, TEST, TRAIN, VAL, evenly_spaced
 from gedbd.experiments.checkpoint import use_run
 from gedbd.io.console import stage
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
@@ -144,12 +144,6 @@ def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -
     probability = confidence(features)  # of unknown ones, from which no trees have learnt
     probability[is_known] = held_out
     return LearntProbability(confidence, probability[of_val])
-
-
-def evenly_spaced(first: int, end: int, max_count: int) -> np.ndarray:
-    """At most ``max_count`` of the numbers from ``first`` to below ``end``, evenly spaced: two of 3, 4, 5 are 3, 5."""
-    count = min(end - first, max_count)
-    return np.unique(np.linspace(first, end - 1, count).round().astype(np.int64))
 
 
 def folds(group: np.ndarray) -> np.ndarray:

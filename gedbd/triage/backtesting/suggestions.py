@@ -10,8 +10,8 @@ import pandas as pd
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.report.judging import PAIR, VERDICT
 from gedbd.evaluation.significance import ratio_intervals
+from gedbd.evaluation.thresholds import LIST_LENGTH
 from gedbd.io.table_files import read_parquet, write_parquet
-from gedbd.triage.backtesting.thresholds import LIST_LENGTH
 from gedbd.triage.backtesting.unknown_matches import unknown_reasons
 
 SUGGESTIONS = "suggestions.parquet"
@@ -209,23 +209,6 @@ def named_pairs(best: pd.DataFrame, corpus: Corpus) -> pd.DataFrame:
         columns[name] = reports["id"].to_numpy()
         columns[f"title of {name}"] = reports["title"].to_numpy()
     return pd.DataFrame(columns)
-
-
-def right_and_wrong(right: pd.DataFrame, wrong: pd.DataFrame, name: str, by: str) -> pd.DataFrame:
-    """Two tables of examples as one, the highest first.
-
-    Args:
-        right: The right ones.
-        wrong: The wrong ones.
-        name: Name of the first column, which says ``right`` or ``wrong``.
-        by: The column that they are sorted by.
-    """
-    marked = [right.assign(**{name: "right"}), wrong.assign(**{name: "wrong"})]
-    # Without empty tables, whose columns have no types.
-    both = pd.concat([table for table in marked if len(table)] or marked[:1])
-    both = both.sort_values(by, ascending=False, kind="stable").reset_index(drop=True)
-    both.insert(0, name, both.pop(name))
-    return both
 
 
 def unknown_table(found: Suggestions, corpus: Corpus) -> pd.DataFrame:

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.feedback_labels import FEEDBACK_FILE, feedback_table
+from gedbd.corpora.report_state import state_of
 from gedbd.io.console import stage
 from gedbd.retrieval.reports.report_features import FeatureEncoder
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.sampling.feedback_labels import FEEDBACK_FILE, feedback_table
 from gedbd.triage.clustering.complete_link import complete_link
-from gedbd.triage.report_state import state_of
 from gedbd.triage.storage.in_memory import features_of, find_known_groups
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
+from gedbd.corpora.bug_report import Report
 from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.report.judging import UNCLEAR, VERDICT, Judging
 from gedbd.evaluation.report.report_page import write_report
@@ -19,7 +20,6 @@ from gedbd.evaluation.report.section import Section
 from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_path
 from gedbd.triage.backtesting.judgements import JUDGEMENTS, read_judgements
-from gedbd.triage.bug_report import Report
 from gedbd.triage.clustering.backlog import Backlog, Cluster, Clusters, find_clusters, read_backlog
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.storage.index_folder import CLUSTERS, FILE

@@ -11,8 +11,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
+from gedbd.corpora.bug_report import Filters, Report
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.triage.bug_report import Filters, Report
 
 if TYPE_CHECKING:
     from psycopg import Connection, Error

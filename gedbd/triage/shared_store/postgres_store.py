@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from gedbd.corpora.bug_report import DATES, FIELDS, Report, as_table, plain_component
 from gedbd.corpora.relevance import find_groups
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, StoreUnavailable
 from gedbd.retrieval.reports.feature_store import MEAN_STEP, UNIT, whole_numbers
 from gedbd.retrieval.reports.report_features import TERM_KINDS, days_of, terms_of
-from gedbd.triage.bug_report import DATES, FIELDS, Report, as_table, plain_component
 from gedbd.triage.shared_store import tables
 from gedbd.triage.shared_store.connections import ServerConnections
 from gedbd.triage.shared_store.stored_terms import (

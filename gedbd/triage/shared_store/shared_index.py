@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from omegaconf import DictConfig
 
+from gedbd.corpora.bug_report import Filters, Match, Report, as_table, check_report, check_top_k
 from gedbd.encoders.given_encoder import GivenEncoder
 from gedbd.io.console import stage
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.triage.bug_report import Filters, Match, Report, as_table, check_report, check_top_k
 from gedbd.triage.index_search import find_matches
 from gedbd.triage.report_encoder import BatchingEncoder
 from gedbd.triage.shared_store.connections import storable

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.bug_report import Filters, Report, as_table, plain_component
 from gedbd.retrieval.growing_arrays import GrowingArray, TermLists
 from gedbd.retrieval.inverted_index import idf_of, length_norm
 from gedbd.retrieval.reports.feature_store import FeatureStore
@@ -20,7 +21,6 @@ from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS, FeatureE
 from gedbd.retrieval.reports.rough_scores import RoughScores
 from gedbd.retrieval.reports.term_index import TermIndex, TermQuery
 from gedbd.retrieval.reports.vector_table import VectorTable
-from gedbd.triage.bug_report import Filters, Report, as_table, plain_component
 from gedbd.triage.shared_store.postgres_store import PostgresStore, read_vectors
 from gedbd.triage.shared_store.stored_terms import BLOCK, LIST, POSTING, HashedVocabulary, of_kind
 from gedbd.triage.shared_store.tables import COMPONENTS

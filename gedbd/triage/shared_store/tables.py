@@ -1,6 +1,6 @@
 """The tables of an index on a PostgreSQL server, and statements about them."""
 
-from gedbd.triage.bug_report import DATES, FIELDS
+from gedbd.corpora.bug_report import DATES, FIELDS
 from gedbd.triage.storage.rows import TERM_COLUMNS
 
 NAME = "gedbd"  # of the schema that holds the tables

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.bug_report import DATES, FIELDS, Report
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, MARKS, SqliteFile, StoreUnavailable, code_of
 from gedbd.retrieval.reports.report_features import terms_of
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.triage.bug_report import DATES, FIELDS, Report
 from gedbd.triage.storage.report_store import forget_in
 from gedbd.triage.storage.rows import (
     CURE,

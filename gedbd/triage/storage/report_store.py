@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gedbd.corpora.bug_report import Report
 from gedbd.retrieval.vocabulary import words
-from gedbd.triage.bug_report import Report
 from gedbd.triage.storage.rows import Version
 
 

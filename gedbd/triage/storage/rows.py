@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.bug_report import DATES, FIELDS, Report
 from gedbd.corpora.dates import MAX_YEAR, MIN_YEAR
 from gedbd.retrieval.reports.report_features import days_of
-from gedbd.triage.bug_report import DATES, FIELDS, Report
 
 CURE = "restore it from a copy, or delete it and build it again with gedbd index"
 # Columns of terms, in the order of ``TERM_KINDS``; "title" is a field of the report.

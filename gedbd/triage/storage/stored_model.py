@@ -14,11 +14,11 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from gedbd.configuration.allowed_targets import read_settings
+from gedbd.corpora.templates import FieldTemplate, Text
 from gedbd.encoders.given_encoder import GivenEncoder, is_given
 from gedbd.io.console import silence_library_logs
 from gedbd.retrieval.reports.report_features import TERMS_VERSION
 from gedbd.text.cleaning import Cleaning
-from gedbd.text.templates import FieldTemplate, Text
 from gedbd.triage.report_encoder import ReportEncoder
 from gedbd.triage.storage.index_folder import QUERY_ENCODERS
 from gedbd.triage.storage.report_store import ReportStore

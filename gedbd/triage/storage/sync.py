@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.bug_report import Report, as_table, report_from_row
 from gedbd.corpora.corpus import Corpus
 from gedbd.io.console import stage
-from gedbd.triage.bug_report import Report, as_table, report_from_row
 from gedbd.triage.storage.report_store import ReportStore
 from gedbd.triage.storage.rows import Version
 from gedbd.triage.storage.state import EncodeReports

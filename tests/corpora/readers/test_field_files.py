@@ -9,8 +9,8 @@ from hydra import compose, initialize_config_dir
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
-from gedbd.configuration.locations import CONF_DIR
 from gedbd.corpora.corpus import Corpus
+from gedbd.io.locations import CONF_DIR
 
 FILES = Path(__file__).parent / "field_files"
 

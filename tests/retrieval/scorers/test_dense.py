@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.templates import Texts, title_description
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 from gedbd.retrieval.scorers.dense_scorer import DenseScorer
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
-from gedbd.text.templates import Texts, title_description
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 TITLES = ["crash on start", "", "the editor is slow", "crash", "crash on start", "print"]

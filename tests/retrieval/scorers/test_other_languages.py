@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from reports_in_five_languages import REPORTS
 
-from gedbd.retrieval.scorers.lexical import Bm25, TfIdf
+from gedbd.retrieval.scorers.bm25 import Bm25, TfIdf
 from gedbd.retrieval.scorers.rep import Bm25F
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 

@@ -3,10 +3,10 @@ import pandas as pd
 import pytest
 
 from gedbd.retrieval.reranker import Reranker
+from gedbd.retrieval.scorers.bm25 import Bm25, TfIdf
 from gedbd.retrieval.scorers.constant_and_closure import Closure, Constant
 from gedbd.retrieval.scorers.cosine import VectorScorer, cosines
 from gedbd.retrieval.scorers.field_scorers import FieldAgreement, Recency
-from gedbd.retrieval.scorers.lexical import Bm25, TfIdf
 from gedbd.retrieval.scorers.rep import Bm25F, Rep
 from gedbd.retrieval.scorers.scorer_contract import BLOCK, PairScorer, PrecomputedScores, ScorerInputs, pair_scores
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from gedbd.encoders.loaded_encoder import load_tiny_encoder
-from gedbd.encoders.tag_encoder import TagEncoder
+from gedbd.encoders.node2vec import TagEncoder
 from gedbd.encoders.title_body import TitleBody
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.retrieval.scorers.table_vectors import TableVectorScorer

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.encoders.tag_encoder import TagEncoder
+from gedbd.encoders.node2vec import TagEncoder
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.retrieval.scorers.table_vectors import TagOverlap, TagSimilarity
 

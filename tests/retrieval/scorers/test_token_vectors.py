@@ -6,12 +6,12 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel
 
+from gedbd.corpora.templates import title_description
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.encoders.tiny_bert import tiny_tokenizer
-from gedbd.retrieval.scorers.late_interaction import FrozenTokens, MaxSim
+from gedbd.localization.change_ranking.late_interaction import FrozenTokens, MaxSim
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
-from gedbd.text.templates import title_description
 
 HIDDEN = 16
 TITLES = ["the application fails to start", "crash", "", "saved file is empty after a crash of the program", "slow"]

@@ -6,7 +6,9 @@ import pytest
 from small_tracker import CONFIDENCE, RANKER
 
 from gedbd.evaluation.report.report_page import write_report
+from gedbd.evaluation.result_tables import right_and_wrong
 from gedbd.evaluation.significance import ratio_intervals
+from gedbd.evaluation.thresholds import TargetResult
 from gedbd.triage.backtesting.backtest_measures import (
     GRID,
     TARGETS,
@@ -29,8 +31,7 @@ from gedbd.triage.backtesting.backtest_page import (
     targets_markdown,
     unknown_sentence,
 )
-from gedbd.triage.backtesting.suggestions import MAX_ROWS, Suggestions, examples, hubs, right_and_wrong, search_table
-from gedbd.triage.backtesting.thresholds import TargetResult
+from gedbd.triage.backtesting.suggestions import MAX_ROWS, Suggestions, examples, hubs, search_table
 from gedbd.triage.confidence import calibration_error
 from gedbd.triage.triage_model import TriageModel
 

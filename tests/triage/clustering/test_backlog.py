@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from small_tracker import as_corpus, fill, open_folder, some_report
 
-from gedbd.triage.bug_report import Report
+from gedbd.corpora.bug_report import Report
 from gedbd.triage.clustering.backlog import (
     MAX_CANDIDATES,
     LikelyPairs,

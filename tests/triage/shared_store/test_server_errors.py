@@ -10,8 +10,8 @@ from run_commands import commands_in
 from small_tracker import as_corpus, some_report
 
 from gedbd.api.report_index import Index
+from gedbd.corpora.bug_report import Report
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.triage.bug_report import Report
 from gedbd.triage.shared_store import connections
 from gedbd.triage.shared_store.connections import ServerConnections
 from gedbd.triage.shared_store.postgres_store import PostgresStore

@@ -8,7 +8,7 @@ from postgres_server import fill_store, open_store
 from reports_in_five_languages import REPORTS
 from small_tracker import Switch, as_corpus, fill, open_folder, some_report, tiny_reader
 
-from gedbd.triage.bug_report import Filters, Report
+from gedbd.corpora.bug_report import Filters, Report
 from gedbd.triage.shared_store import postgres_store, store_search
 
 COUNT = 60

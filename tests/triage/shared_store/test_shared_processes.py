@@ -13,8 +13,8 @@ from killed_process import forked, numbers_for
 from postgres_server import fill_store, open_store
 from small_tracker import as_corpus, some_report
 
+from gedbd.corpora.bug_report import Report
 from gedbd.retrieval.reports import first_stage
-from gedbd.triage.bug_report import Report
 from gedbd.triage.shared_store.postgres_store import PostgresStore, Totals, read_vectors
 from gedbd.triage.shared_store.stored_terms import LIST, POSTING
 from gedbd.triage.storage.rows import TERM_COLUMNS

@@ -9,7 +9,7 @@ from postgres_server import open_store
 from small_tracker import model, open_folder
 
 from gedbd.api.corpora import load_corpus
-from gedbd.triage.bug_report import report_from_row
+from gedbd.corpora.bug_report import report_from_row
 from gedbd.triage.shared_store.postgres_store import PostgresStore
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore

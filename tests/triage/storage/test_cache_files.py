@@ -11,7 +11,7 @@ import pytest
 from killed_process import build, forked, numbers_for, whole
 from small_tracker import as_corpus, fill, open_folder, some_report
 
-from gedbd.triage.bug_report import Filters
+from gedbd.corpora.bug_report import Filters
 from gedbd.triage.storage import cache_files, compaction
 from gedbd.triage.storage.cache_files import NAME, read_cache, read_index, write_cache
 from gedbd.triage.storage.in_memory import InMemoryIndex

@@ -9,7 +9,7 @@ import pytest
 from killed_process import build, forked, numbers_for, whole
 from small_tracker import as_corpus, fill, open_folder, some_report
 
-from gedbd.triage.bug_report import Report
+from gedbd.corpora.bug_report import Report
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 

@@ -5,8 +5,8 @@ from contextlib import closing
 import pytest
 from small_tracker import open_folder
 
+from gedbd.corpora.bug_report import Report
 from gedbd.io.sqlite_file import StoreUnavailable, wal_path
-from gedbd.triage.bug_report import Report
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 

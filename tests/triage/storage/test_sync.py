@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from small_tracker import as_corpus, fill, model, open_folder, read_rows, some_report
 
+from gedbd.corpora.bug_report import as_table
 from gedbd.retrieval.reports.report_features import FeatureEncoder
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.triage.bug_report import as_table
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.sync import synchronise

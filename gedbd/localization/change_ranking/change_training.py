@@ -1,0 +1,279 @@
+"""Trains rankers of changes on reports whose bugs were fixed."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from gedbd.corpora.changes import ChangeCorpus
+from gedbd.io.console import track
+from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
+from gedbd.localization.change_ranking.change_ranker import ChangeRanker, commit_table, file_columns, softmax_scores
+from gedbd.localization.change_ranking.commit_features import feature_names
+from gedbd.localization.change_ranking.known_fixes import KnownFix, KnownFixes, changed_paths
+from gedbd.localization.change_ranking.query_features import QueryFeatures, query_features
+from gedbd.retrieval.ranking_models import ModelOptions, RankingModel, fit_weighted_sum
+
+MIN_PROGRESS_REPORTS = 20
+FOLDS = 4
+
+
+@dataclass(frozen=True)
+class ChangeTrainingOptions(ModelOptions):
+    """How a ranker is trained; the values were chosen on the first halves of Tomcat's and AspectJ's reports.
+
+    Attributes:
+        rounds: Trees of each training.
+        content_free: Whether the models read ``CONTENT_FREE``.
+        ownership: Whether the model of commits reads more than ``TEXT_BOUND`` of what depends on the text.
+        extra: Names of the scores that the model of commits reads from elsewhere.
+        new_weight: How often a report counts whose inducing commits are new. More finds these higher, and all others,
+            which most reports are, lower.
+    """
+
+    rounds: int = 150
+    num_leaves: int = 8
+    content_free: bool = True
+    ownership: bool = True
+    extra: tuple[str, ...] = ()
+    new_weight: int = 5
+
+
+class ChangeExample(NamedTuple):
+    """What a report teaches.
+
+    Attributes:
+        features: Its features.
+        is_fixed: ``(C,)`` which of its candidate files the fix changed.
+        inducing: Rows of the commits before it that induced its bug.
+        is_new: See ``TrainingReport``.
+        fixed: The source files that existed before it and that the fix changed, candidates or not.
+    """
+
+    features: QueryFeatures
+    is_fixed: np.ndarray
+    inducing: np.ndarray
+    is_new: bool
+    fixed: np.ndarray
+
+
+class TrainingReport(NamedTuple):
+    """A fixed report.
+
+    Attributes:
+        query: The report.
+        fixing: ``(X,)`` rows of the commits that fixed it.
+        inducing: ``(I,)`` rows of the commits that induced it; those that are not before the report do not count.
+        is_new: Whether no earlier bug, fixed before the report, is known to have been induced by one of these.
+    """
+
+    query: ChangeQuery
+    fixing: np.ndarray
+    inducing: np.ndarray
+    is_new: bool = False
+
+
+class TrainingSet(NamedTuple):
+    """The reports of one repository.
+
+    Attributes:
+        history: Its commits.
+        reports: Its reports. One without an inducing commit teaches which files are meant.
+        fixes: Fixed bugs; None if the ranker is for repositories without a tracker.
+        rows: Rows of the reports in their corpus, where they are of one.
+    """
+
+    history: ChangeHistory
+    reports: Sequence[TrainingReport]
+    fixes: KnownFixes | None = None
+    rows: tuple[int, ...] = ()
+
+
+def examples_of(one: TrainingSet) -> list[ChangeExample]:
+    """The features of all reports of a set."""
+    found = []
+    shown = track(one.reports, "features of reports", transient=True, disable=len(one.reports) < MIN_PROGRESS_REPORTS)
+    for report in shown:
+        features = query_features(one.history, report.query, one.fixes)
+        found.append(make_example(one.history, features, report))
+    return found
+
+
+def make_example(history: ChangeHistory, features: QueryFeatures, report: TrainingReport) -> ChangeExample:
+    """What a report teaches by its features."""
+    fixed = existing_paths(history, fixed_sources(history, report.fixing), features.num_commits)
+    inducing = report.inducing[report.inducing < features.num_commits]
+    return ChangeExample(features, np.isin(features.files.paths, fixed), inducing, report.is_new, fixed)
+
+
+def fixed_sources(history: ChangeHistory, fixing: np.ndarray) -> np.ndarray:
+    """The source files that some commits changed, ascending paths.
+
+    Tests are left out: what a fix changes in tests and documents says little about where the bug was.
+    """
+    paths = changed_paths(history, fixing)
+    return np.asarray(paths[history.index.is_source[paths] & ~history.index.is_test[paths]])
+
+
+def existing_paths(history: ChangeHistory, paths: np.ndarray, before: int) -> np.ndarray:
+    """Those of some paths that exist after the first commits."""
+    exists = history.index.existing(history.index.num_rows(before))
+    earlier = paths[paths < len(exists)]
+    return np.asarray(earlier[exists[earlier]])
+
+
+def fit_examples(examples: Sequence[ChangeExample], options: ChangeTrainingOptions | None = None) -> ChangeRanker:
+    """Trains both models of a ranker.
+
+    Commits are learnt from probabilities that models of files gave to reports that they were not trained on: the
+    reports are split into ``FOLDS`` parts at random, and each part is scored by the model of the others.
+
+    Args:
+        examples: Reports of one or several repositories.
+        options: None for the default ones.
+
+    Raises:
+        ValueError: No report has a fixed file among the earlier ones, or an inducing commit before it.
+    """
+    options = options or ChangeTrainingOptions()
+    parts = np.random.default_rng(options.seed).permutation(len(examples)) % FOLDS
+    names = feature_names(options.content_free, options.extra, options.ownership)
+    tables: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+    for part in np.unique(parts):
+        model = fit_files([example for example, of in zip(examples, parts, strict=True) if of != part], options, 1)
+        for place in np.flatnonzero(parts == part).tolist():
+            example = examples[place]
+            probability = softmax_scores(model, example.features.files, options.content_free)
+            rows, table = commit_table(example.features, probability, names)
+            tables[place] = table, np.isin(rows, example.inducing).astype(np.int64)
+    lists = [
+        tables[place]
+        for place, example in enumerate(examples)
+        if tables[place][1].any()
+        for _ in range(options.new_weight if example.is_new else 1)
+    ]
+    if not lists:
+        raise ValueError("a ranker of changes needs a report with an inducing commit before it to learn from")
+    commits = _fit([table for table, _ in lists], [labels for _, labels in lists], options, options.num_seeds)
+    files = fit_files(examples, options, options.num_seeds)
+    return ChangeRanker(files, commits, options.kind, options.content_free, options.extra, options.ownership)
+
+
+def fit_files(examples: Sequence[ChangeExample], options: ChangeTrainingOptions, num_seeds: int) -> RankingModel:
+    """Trains the model of files alone, see ``fit_examples``."""
+    columns = file_columns(options.content_free)
+    usable = [example for example in examples if example.is_fixed.any() and not example.is_fixed.all()]
+    if not usable:
+        raise ValueError("a ranker of changes needs reports whose fixes changed source files that existed before them")
+    features = [example.features.files.features[:, columns] for example in usable]
+    return _fit(features, [example.is_fixed.astype(np.int64) for example in usable], options, num_seeds)
+
+
+def _fit(
+    features: Sequence[np.ndarray], relevance: Sequence[np.ndarray], options: ChangeTrainingOptions, num_seeds: int
+) -> RankingModel:
+    if options.kind == "linear":
+        return fit_weighted_sum(features, relevance)
+    from gedbd.retrieval.boosting import LabelledLists
+
+    settings = {"feature_fraction": 0.5, "bagging_fraction": 0.7, "l2": 5.0, "truncation": 20}
+    return options.fit_boosted(LabelledLists(features, relevance), num_seeds, **settings)
+
+
+def training_set(
+    corpus: ChangeCorpus, reports: Iterable[int], history: ChangeHistory | None = None, tracker: bool = True
+) -> TrainingSet:
+    """Some reports of a corpus, for training.
+
+    Args:
+        corpus: Reports, commits and links.
+        reports: Rows of reports. Those without a fixing commit are left out.
+        history: The commits of the corpus; None makes it.
+        tracker: Whether the ranker reads earlier fixes. All fixes of the corpus are given, as each query reads only
+            those before it.
+
+    Raises:
+        ValueError: The corpus has no reports, or no links to fixing and inducing commits.
+    """
+    table, fixing, inducing = _links(corpus)
+    history = history_of(corpus) if history is None else history
+    rows = tuple(row for row in reports if row in fixing)
+    nothing = np.empty(0, dtype=np.int64)
+    known_at = _first_known(fixes_of(corpus), inducing)
+    chosen = []
+    for row in rows:
+        query = query_of(table.iloc[row])
+        commits = inducing.get(row, nothing)
+        dates = [known_at[commit] for commit in commits.tolist() if commit in known_at]
+        is_new = query.created_at is None or all(date >= query.created_at for date in dates)
+        chosen.append(TrainingReport(query, fixing[row], commits, is_new))
+    return TrainingSet(history, chosen, known_fixes(corpus, history) if tracker else None, rows)
+
+
+def _first_known(fixes: Mapping[int, KnownFix], inducing: Mapping[int, np.ndarray]) -> dict[int, pd.Timestamp]:
+    """When each inducing commit was first known to have induced a bug."""
+    found: dict[int, pd.Timestamp] = {}
+    for row, fix in fixes.items():
+        for commit in inducing.get(row, np.empty(0, dtype=np.int64)).tolist():
+            found[commit] = min(found.get(commit, fix.known_at), fix.known_at)
+    return found
+
+
+def history_of(corpus: ChangeCorpus) -> ChangeHistory:
+    """The commits of a corpus; their rows are those of its table."""
+    history = ChangeHistory()
+    history.add(corpus.commits.table, corpus.files.table)
+    return history
+
+
+def query_of(report: pd.Series) -> ChangeQuery:
+    """A row of the table of reports as a query."""
+    created_at = None if pd.isna(report["created_at"]) else report["created_at"]
+    return ChangeQuery(report["title"], report["description"], created_at)
+
+
+def known_fixes(corpus: ChangeCorpus, history: ChangeHistory) -> KnownFixes:
+    """The fixed bugs of a corpus, see ``fixes_of``. Raises ValueError, see ``training_set``."""
+    return KnownFixes(history, list(fixes_of(corpus).values()))
+
+
+def fixes_of(corpus: ChangeCorpus) -> dict[int, KnownFix]:
+    """The fixed bugs of a corpus by the row of their report, each known from the date of its last fix on.
+
+    Where a report was written after its fix, the fix is known from the report's date on: before it, nothing connects
+    the two, and what a query reads are fixes known before it, so never its own.
+
+    Raises:
+        ValueError: See ``training_set``.
+    """
+    table, fixing, _ = _links(corpus)
+    ids = np.array(corpus.commits.table["id"])
+    dates = corpus.commits.table["created_at"]
+    return {
+        row: KnownFix(
+            title=table["title"].iloc[row],
+            description=table["description"].iloc[row],
+            known_at=_later(dates.iloc[commits].max(), table["created_at"].iloc[row]),
+            fixing=tuple(ids[commits]),
+        )
+        for row, commits in fixing.items()
+    }
+
+
+def _later(fixed: pd.Timestamp, created: pd.Timestamp) -> pd.Timestamp:
+    """The later one of two dates, of which the second may be missing."""
+    return fixed if pd.isna(created) else max(fixed, created)
+
+
+def _links(corpus: ChangeCorpus) -> tuple[pd.DataFrame, dict[int, np.ndarray], dict[int, np.ndarray]]:
+    """The table of reports, and rows of fixing and inducing commits by report."""
+    if corpus.reports is None or corpus.fixing is None or "commit" not in corpus.inducing:
+        raise ValueError(f"{corpus.name}: a ranker of changes needs reports with links to fixing and inducing commits")
+    found = []
+    for links in (corpus.fixing, corpus.inducing["commit"]):
+        by_report = links.table.groupby("query")["document"]
+        rows = links.table["query"].unique().tolist()
+        found.append({row: np.unique(by_report.get_group(row).to_numpy(dtype=np.int64)) for row in rows})
+    return corpus.reports.documents.table, found[0], found[1]

@@ -1,0 +1,215 @@
+"""Features that tell which files a report concerns."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
+from gedbd.localization.change_ranking.change_index import ChangeIndex
+from gedbd.localization.change_ranking.change_table import NUMBERS
+from gedbd.localization.change_ranking.report_words import ReportWords
+from gedbd.retrieval.growing_arrays import list_places
+
+# What a file scores; a ranker reads each as it is, as a share of the best file's score, and as a rank.
+FILE_SCORES = (
+    "changes",
+    "changes_title",
+    "changes_code",
+    "changes_added",
+    "best_change",
+    "messages",
+    "path",
+    "path_title",
+    "name",
+    "name_title",
+    "qualified",
+    "stack_first",
+    "stack_count",
+    "earlier_fixes",
+    "content",  # the words that the file has at the time of the report: those added less those removed
+    "content_title",
+    "content_code",
+    "changed_together",  # how often it was changed with the files that the report's words fit best
+    "folder_changes",  # what the other files of its folder score
+    "folder_earlier_fixes",
+)
+UNLISTED = ("folder_changes", "folder_earlier_fixes")  # which put no file on the shortlist
+# What files are, whatever the report says.
+FILE_KINDS = ("is_test", "num_changes", "num_fixes", "first_days", "size")
+FILE_FEATURES = tuple(f"{name}{form}" for name in FILE_SCORES for form in ("", "_share", "_rank")) + FILE_KINDS
+SHORTLIST = 60  # files by each score
+# Files that the report's words fit best, by whose changes others score ``changed_together``.
+MAX_SEEDS = 15
+MAX_SEED_CHANGES = 50  # the latest ones
+MAX_COMMIT_FILES = 30  # larger commits change files that have nothing to do with each other
+
+
+class FileFeatures(NamedTuple):
+    """The files that may be meant: source files that exist at the time of the report.
+
+    Attributes:
+        paths: ``(C,)`` ascending.
+        features: ``(C, F)`` float32: ``FILE_FEATURES``; NaN is a missing value.
+        shares: ``(C, S)`` float32: each of ``FILE_SCORES`` as a share of the best; 0 where it is missing.
+    """
+
+    paths: np.ndarray
+    features: np.ndarray
+    shares: np.ndarray
+
+
+def file_features(
+    history: ChangeHistory,
+    query: ChangeQuery,
+    report: ReportWords,
+    matches: Mapping[str, np.ndarray],
+    earlier_fixes: np.ndarray | None,
+) -> FileFeatures:
+    """Features of the files that are high in any score. Shares and ranks are among the files that exist.
+
+    Args:
+        history: The commits.
+        query: The report.
+        report: Its words.
+        matches: Scores of the P paths that were changed before the report, see ``match_changes``.
+        earlier_fixes: ``(P,)`` votes of earlier fixes; None without a tracker.
+    """
+    index = history.index
+    before = history.num_before(query.created_at)
+    num_rows = index.num_rows(before)
+    num_paths = index.num_paths(num_rows)
+    exists = np.flatnonzero(index.existing(num_rows) & index.is_source[:num_paths])
+    missing = np.full(num_paths, np.nan, dtype=np.float32)
+    scores = dict(matches)
+    scores |= named_paths(index, report, num_paths)
+    scores["earlier_fixes"] = missing if earlier_fixes is None else earlier_fixes
+    lexical = np.zeros(num_paths)
+    lexical[exists] = share_and_rank(scores["changes"][exists])[0]
+    scores["changed_together"] = changed_together(history, lexical, scores["name"] > 0, exists, before)
+    folders = index.folders[:num_paths]
+    scores["folder_changes"] = _by_others(lexical**2, folders, exists)
+    scores["folder_earlier_fixes"] = _by_others(scores["earlier_fixes"] ** 2, folders, exists)
+    columns: list[np.ndarray] = []
+    shares = []
+    is_listed = np.zeros(len(exists), dtype=bool)
+    for name in FILE_SCORES:
+        values = scores[name][exists]
+        share, rank = share_and_rank(values)
+        if name not in UNLISTED:
+            is_listed |= (rank <= np.log1p(SHORTLIST)) & (values > 0)
+        columns += [values, share, rank]
+        shares.append(np.nan_to_num(share))
+    kinds = file_kinds(history, query, before)
+    columns += [(matches["size"] if name == "size" else kinds[name])[exists] for name in FILE_KINDS]
+    features = np.column_stack(columns).astype(np.float32)
+    return FileFeatures(exists[is_listed], features[is_listed], np.column_stack(shares).astype(np.float32)[is_listed])
+
+
+def file_kinds(history: ChangeHistory, query: ChangeQuery, before: int) -> dict[str, np.ndarray]:
+    """``FILE_KINDS`` of the P paths that the first commits changed, but their size, each ``(P,)``."""
+    index = history.index
+    num_rows = index.num_rows(before)
+    num_paths = index.num_paths(num_rows)
+    row_path = index.table.row_path[:num_rows]
+    row_commit = index.table.row_commit[:num_rows]
+    is_fix = history.table.numbers[row_commit, NUMBERS.index("is_fix")]
+    oldest = np.zeros(num_paths)
+    np.maximum.at(oldest, row_path, days_before(history, query, before)[row_commit])
+    return {
+        "is_test": index.is_test[:num_paths],
+        "num_changes": np.log1p(np.bincount(row_path, minlength=num_paths)),
+        "num_fixes": np.log1p(np.bincount(row_path, is_fix, num_paths)),
+        "first_days": np.log1p(oldest),
+    }
+
+
+def days_before(history: ChangeHistory, query: ChangeQuery, before: int) -> np.ndarray:
+    """How many days before a report its n earlier commits were made, ``(n,)``; for one without a date, the last one."""
+    dates = history.created_at[:before].astype(np.int64)  # seconds
+    moment = dates.max(initial=0) if query.created_at is None else query.created_at.timestamp()
+    return np.asarray(np.maximum(moment - dates, 0) / 86_400)
+
+
+def changed_together(
+    history: ChangeHistory, lexical: np.ndarray, is_named: np.ndarray, exists: np.ndarray, before: int
+) -> np.ndarray:
+    """How often files were changed with those that the report's words fit best, ``(P,)``.
+
+    Sum over these files of the square of their lexical score times the mean, over their latest changes, of 1 / root of
+    the number of the commit's files where the commit changed the other file too.
+
+    Args:
+        history: The commits.
+        lexical: ``(P,)`` lexical scores as shares of the best.
+        is_named: ``(P,)`` whether the report names a file.
+        exists: Paths of the files that exist.
+        before: Number of the commits before the report.
+    """
+    index = history.index
+    found = np.zeros(len(lexical))
+    order = np.argsort(-(lexical[exists] + 0.5 * is_named[exists]), kind="stable")
+    for seed in exists[order[:MAX_SEEDS]].tolist():
+        commits = index.table.row_commit[index.rows_of_path[seed]]
+        commits = commits[commits < before]
+        is_small = history.table.numbers[commits, NUMBERS.index("num_files")] <= MAX_COMMIT_FILES
+        commits = commits[is_small][-MAX_SEED_CHANGES:]
+        first, end = np.searchsorted(index.table.row_commit, [commits, commits + 1])
+        lengths = end - first
+        weight = lexical[seed] ** 2 / max(len(commits), 1) / np.sqrt(lengths)
+        np.add.at(found, index.table.row_path[list_places(first, lengths)], np.repeat(weight, lengths))
+    return found
+
+
+def _by_others(values: np.ndarray, folders: np.ndarray, exists: np.ndarray) -> np.ndarray:
+    """For each path the sum of the values of the other existing files in its folder, ``(P,)``."""
+    sums = np.bincount(folders[exists], values[exists], int(folders.max(initial=-1)) + 1)
+    return np.asarray(sums[folders] - values)
+
+
+def share_and_rank(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values as shares of the highest one, and log(1 + the number of higher values); NaN stays NaN."""
+    if not len(values) or np.isnan(values[0]):
+        return values, values
+    highest = float(values.max())
+    share = values / highest if highest > 0 else np.zeros_like(values)
+    ascending = np.sort(values)
+    higher = len(values) - np.searchsorted(ascending, values, side="right")
+    return share, np.log1p(higher).astype(np.float32)
+
+
+def named_paths(index: ChangeIndex, report: ReportWords, num_paths: int) -> dict[str, np.ndarray]:
+    """Which files the report names: by name, by qualified name, in stack traces."""
+    found = {name: np.zeros(num_paths, dtype=np.float32) for name in FILE_SCORES[8:13]}
+    for name in report.names:
+        paths = _existing(index, name.name, num_paths)
+        for path in paths:
+            weight = name.weight / (1 + np.log(len(paths)))
+            early = 1 + 1 / (1 + name.place / 20)  # what a report names first is what it is about
+            found["name"][path] = max(found["name"][path], weight * early)
+            if name.in_title:
+                found["name_title"][path] = max(found["name_title"][path], weight)
+    for tail in report.tails:
+        found["qualified"][_ending(index, tail, num_paths)] += 1
+    depth = 0
+    for tail in report.frames:
+        paths = _ending(index, tail, num_paths)
+        depth += bool(paths)  # frames of libraries do not count
+        for path in paths:
+            found["stack_first"][path] = max(found["stack_first"][path], 1 / depth)
+            found["stack_count"][path] += 1
+    found["qualified"] = np.log1p(found["qualified"])
+    found["stack_count"] = np.log1p(found["stack_count"])
+    return found
+
+
+def _existing(index: ChangeIndex, name: str, num_paths: int) -> list[int]:
+    """The paths of a file name that exist already."""
+    return [path for path in index.paths_of_name.get(name, []) if path < num_paths]
+
+
+def _ending(index: ChangeIndex, tail: str, num_paths: int) -> list[int]:
+    """The paths that end with the parts of a tail, such as ``org/a/Parser``."""
+    name = tail.rpartition("/")[2].lower()
+    paths = _existing(index, name, num_paths)
+    return [path for path in paths if f"/{index.table.paths[path].rpartition('.')[0]}".endswith(f"/{tail}")]

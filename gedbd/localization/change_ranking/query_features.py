@@ -1,0 +1,196 @@
+"""All features of a query: the files that it may concern, and the commits before it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
+from gedbd.localization.change_ranking.change_table import NUMBERS
+from gedbd.localization.change_ranking.commit_features import FileLinks, ownership_features
+from gedbd.localization.change_ranking.file_features import FILE_SCORES, FileFeatures, days_before, file_features
+from gedbd.localization.change_ranking.known_fixes import KnownFixes
+from gedbd.localization.change_ranking.report_words import ReportWords, report_words
+from gedbd.localization.change_ranking.word_counts import Bm25Field, grouped
+from gedbd.retrieval.growing_arrays import list_places
+
+MAX_CONTENT_COUNT = 20  # of a word in a file as it is
+MAX_COUNT = 5  # of a word in one change of a file: a list of constants should not decide what a file is about
+PATH_K1 = 1.2
+PATH_B = 0.6
+# Scores of files that features of ownership are made of, beside the learnt probability.
+WEIGHTS = ("changes", "changes_title", "best_change", "path", "name")
+COUNTS = ("num_files", "added_lines", "removed_lines")  # whose logarithm is the feature
+
+
+class QueryFeatures(NamedTuple):
+    """What a ranker reads.
+
+    Attributes:
+        num_commits: Number n of commits before the query.
+        files: Files that may be meant.
+        links: Owners and changes of these files.
+        scores: Scores of the commits that need no probabilities of files, each ``(n,)``.
+    """
+
+    num_commits: int
+    files: FileFeatures
+    links: FileLinks
+    scores: dict[str, np.ndarray]
+
+    def commit_scores(self, probability: np.ndarray) -> dict[str, np.ndarray]:
+        """All scores of the commits, each ``(n,)``.
+
+        Args:
+            probability: ``(C,)`` probability of each file, sum 1.
+        """
+        weights = {name: self.files.shares[:, FILE_SCORES.index(name)] for name in WEIGHTS}
+        return ownership_features(self.links, probability, weights, self.num_commits) | self.scores
+
+
+def query_features(history: ChangeHistory, query: ChangeQuery, fixes: KnownFixes | None = None) -> QueryFeatures:
+    """The features of a query; nothing in them depends on what came after it.
+
+    Args:
+        history: The commits, later ones too.
+        query: The report.
+        fixes: Fixed bugs, later ones too; None without a tracker.
+    """
+    before = history.num_before(query.created_at)
+    report = report_words(query.title, query.description)
+    scores, path_scores = match_changes(history, report, before)
+    num_paths = len(path_scores["path"])
+    votes = None if fixes is None else fixes.votes(report, query.created_at, num_paths)
+    scores |= _numbers(history, query, before)
+    files = file_features(history, query, report, path_scores, votes)
+    return QueryFeatures(before, files, file_links(history, files.paths, before), scores)
+
+
+def _numbers(history: ChangeHistory, query: ChangeQuery, before: int) -> dict[str, np.ndarray]:
+    """Features of the commits that have nothing to do with the text of the report."""
+    found = {name: history.table.numbers[:before, place] for place, name in enumerate(NUMBERS)}
+    for name in COUNTS:
+        found[name] = np.log1p(found[name])
+    return found | {"age_days": np.log1p(days_before(history, query, before)).astype(np.float32)}
+
+
+def file_links(history: ChangeHistory, paths: np.ndarray, before: int) -> FileLinks:
+    """Owners and changes of some files before commit ``before``."""
+    index = history.index
+    num_rows = index.num_rows(before)
+    num_changes = np.bincount(index.table.row_path[:num_rows], minlength=len(index.table.paths))[paths]
+    owners = [index.owners(path, count) for path, count in zip(paths.tolist(), num_changes.tolist(), strict=True)]
+    nothing = np.empty(0, dtype=np.int64)
+    lines = np.concatenate([nothing, *(owned.lines for owned in owners)])
+    owned_file = np.repeat(np.arange(len(paths)), [len(owned.commits) for owned in owners])
+    total = np.array([owned.total for owned in owners], dtype=np.int64)
+    changed_file = np.repeat(np.arange(len(paths)), num_changes)
+    # Of files with 2 and 3 changes: 0 1, 0 1 2.
+    number = list_places(np.zeros_like(num_changes), num_changes)
+    rows = index.rows_of_path.values[index.rows_of_path.starts[paths][changed_file] + number]
+    return FileLinks(
+        owned_file=owned_file,
+        owner=np.concatenate([nothing, *(owned.commits for owned in owners)]),
+        lines=lines,
+        share=lines / total[owned_file],
+        changed_file=changed_file,
+        changer=index.table.row_commit[rows],
+        num_later=num_changes[changed_file] - 1 - number,
+        is_first=number == 0,
+    )
+
+
+def match_changes(
+    history: ChangeHistory, report: ReportWords, before: int
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Scores the first n = ``before`` commits; later ones count for nothing.
+
+    Returns:
+        Scores of these commits by name, each ``(n,)``; and of the P paths that they have, each ``(P,)``: of all changes
+        of a file together, of its path and of its content. ``size`` is the logarithm of the number of its words.
+    """
+    index = history.index
+    num_rows = index.num_rows(before)
+    row_commit, row_path = index.table.row_commit[:num_rows], index.table.row_path[:num_rows]
+    num_paths = index.num_paths(num_rows)
+
+    def per_path(values: np.ndarray) -> np.ndarray:
+        return np.bincount(row_path, values, num_paths)
+
+    def paths_of(rows: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        # The paths of some file rows, and their counts added up.
+        sums = np.bincount(row_path[rows], np.minimum(counts, MAX_COUNT), num_paths)
+        paths = np.flatnonzero(sums)
+        return paths, sums[paths]
+
+    lengths = index.row_words.lengths[:num_rows]
+    total, added = lengths.sum(axis=1), lengths[:, 0]
+    message_lengths = index.message_words.lengths[:, 0]
+    in_commits = [np.bincount(row_commit, values, before) for values in (total, added)]
+    words = {"words": report.words}
+    two = words | {"title": report.title}
+    three = two | {"code": report.code}
+    of_rows = Bm25Field(total, num_rows, words)
+    diffs = Bm25Field(in_commits[0], before, three)
+    added_lines = Bm25Field(in_commits[1], before, words)
+    messages = Bm25Field(message_lengths[:before], before, two)
+    files = Bm25Field(per_path(total), num_paths, three, PATH_K1, PATH_B)
+    files_added = Bm25Field(per_path(added), num_paths, words, PATH_K1, PATH_B)
+    file_messages = Bm25Field(per_path(message_lengths[row_commit]), num_paths, words, PATH_K1, PATH_B)
+    # Of a cut diff, words are removed that nothing added.
+    sizes = np.maximum(per_path(lengths[:, 0] - lengths[:, 1]), 0)
+    contents = Bm25Field(sizes, int(np.count_nonzero(sizes)), three, PATH_K1, PATH_B)
+    of_paths = Bm25Field(index.path_words.lengths[:num_paths, 0], num_paths, two)
+
+    distinct = list(dict.fromkeys([*report.words, *report.code]))
+    for word, number in zip(distinct, history.vocabulary([distinct], learn=False)[0].tolist(), strict=True):
+        rows, counts = index.row_words.find(number, num_rows)
+        both = counts.sum(axis=1)
+        of_rows.add(word, rows, both)
+        diffs.add(word, *grouped(row_commit[rows], both))
+        files.add(word, *paths_of(rows, both))
+        present = np.bincount(row_path[rows], counts[:, 0] - counts[:, 1], num_paths)
+        paths = np.flatnonzero(present > 0)
+        contents.add(word, paths, np.minimum(present[paths], MAX_CONTENT_COUNT))
+        in_added = counts[:, 0] > 0
+        rows, counts = rows[in_added], counts[in_added, 0]
+        added_lines.add(word, *grouped(row_commit[rows], counts))
+        files_added.add(word, *paths_of(rows, counts))
+        commits, counts = index.message_words.find(number, before)
+        messages.add(word, commits, counts[:, 0])
+        # A message also speaks of the files that its commit changed.
+        first, end = np.searchsorted(row_commit, [commits, commits + 1])
+        rows = list_places(first, end - first)
+        file_messages.add(word, *paths_of(rows, np.ones(len(rows))))
+    for word, number in zip(distinct, index.path_vocabulary([distinct], learn=False)[0].tolist(), strict=True):
+        paths, counts = index.path_words.find(number, num_paths)
+        of_paths.add(word, paths, counts[:, 0])
+
+    row_scores = of_rows.scores["words"]
+    best_file = np.zeros(before, dtype=np.float32)
+    np.maximum.at(best_file, row_commit, row_scores)
+    best_change = np.zeros(num_paths, dtype=np.float32)
+    np.maximum.at(best_change, row_path, row_scores)
+    commit_scores = {
+        "diff": diffs.scores["words"],
+        "diff_title": diffs.scores["title"],
+        "diff_code": diffs.scores["code"],
+        "added": added_lines.scores["words"],
+        "best_file": best_file,
+        "message": messages.scores["words"],
+        "message_title": messages.scores["title"],
+    }
+    path_scores = {
+        "changes": files.scores["words"],
+        "changes_title": files.scores["title"],
+        "changes_code": files.scores["code"],
+        "changes_added": files_added.scores["words"],
+        "best_change": best_change,
+        "messages": file_messages.scores["words"],
+        "path": of_paths.scores["words"],
+        "path_title": of_paths.scores["title"],
+        "content": contents.scores["words"],
+        "content_title": contents.scores["title"],
+        "content_code": contents.scores["code"],
+        "size": np.log1p(sizes),
+    }
+    return commit_scores, path_scores

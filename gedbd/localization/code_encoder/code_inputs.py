@@ -1,0 +1,350 @@
+"""One method with its comment and flow graph as the tokens of an encoder, and batches of such inputs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from gedbd.localization.code_encoder import code_tokens
+from gedbd.localization.flow_graph.semantic_graph import EdgeKind, FlowGraph, GraphRules, NodeType, Role
+
+BLOCKS = ("comment", "code", "nodes", "types", "roles")
+COMMENT_BLOCK, CODE_BLOCK, NODE_BLOCK, TYPE_BLOCK, ROLE_BLOCK = range(len(BLOCKS))  # rows of ``CodeInput.blocks``
+EDGE_CHOICES = ("flow", "data")
+Places = TypeVar("Places", np.ndarray, Tensor)
+
+
+@dataclass(frozen=True)
+class InputLimits:
+    """The largest number of tokens of a comment, tokens of code and nodes; what comes after them is cut off."""
+
+    comment_tokens: int = 64
+    code_tokens: int = 256
+    nodes: int = 80
+
+    def __post_init__(self) -> None:
+        for name, lowest in (("comment_tokens", 0), ("code_tokens", 1), ("nodes", 0)):
+            if getattr(self, name) < lowest:
+                raise ValueError(f"{name}={getattr(self, name)} must be {lowest} or more")
+
+
+@dataclass(frozen=True)
+class InputParts:
+    """The parts of an input besides comment and code.
+
+    Args:
+        nodes: Whether the nodes of the flow graph are part of it.
+        types: Whether the 55 types are.
+        roles: Whether the 43 roles are.
+        edges: ``flow`` for the nodes and edges of the semantic flow graph; ``data`` for variables and the flow of data
+            between them alone, as in GraphCodeBERT (Guo et al., 2021).
+        begin_exit: See ``GraphRules``, as for the next one.
+        else_expressions: Which variables have the role of an else expression.
+
+    Raises:
+        ValueError: If a choice is unknown, or there are types or roles without nodes.
+    """
+
+    nodes: bool = True
+    types: bool = True
+    roles: bool = True
+    edges: str = "flow"
+    begin_exit: str = "left"
+    else_expressions: str = "conditions"
+
+    @property
+    def rules(self) -> GraphRules:
+        """How the flow graphs are made."""
+        return GraphRules(self.begin_exit, self.else_expressions)
+
+    def __post_init__(self) -> None:
+        GraphRules(self.begin_exit, self.else_expressions)  # checks them
+        if self.edges not in EDGE_CHOICES:
+            raise ValueError(f"edges={self.edges} is unknown: choose {' or '.join(EDGE_CHOICES)}")
+        if not self.nodes and (self.types or self.roles):
+            raise ValueError("types and roles belong to nodes: with nodes=false, set types=false and roles=false")
+
+
+class CodeEdges(NamedTuple, Generic[Places]):
+    """Edges of an input or a batch, by kind, in the order of the nodes.
+
+    ``code_node`` is E1 of the talk, ``node_node`` E2, ``node_type`` E3 and ``node_role`` E4; each leads from the first
+    of its two names to the second. Those of an input are ``(2, E)`` positions of tokens each, those of a batch
+    ``(3, E)``: row of the batch, from and to.
+    """
+
+    code_node: Places
+    node_node: Places
+    node_type: Places
+    node_role: Places
+
+
+class CodeInput(NamedTuple):
+    """The tokens of one method.
+
+    Attributes:
+        input_ids: ``(L,)`` int32 token numbers.
+        blocks: ``(5, 2)`` int32: first position and length of each of ``BLOCKS``, 0 and 0 of one that is left out.
+        edges: Edges in positions.
+        pad_id: Token number of padding.
+        num_cut: How many tokens of the comment, tokens of the code and nodes were cut off.
+    """
+
+    input_ids: np.ndarray
+    blocks: np.ndarray
+    edges: CodeEdges[np.ndarray]
+    pad_id: int
+    num_cut: tuple[int, int, int] = (0, 0, 0)
+
+    def __len__(self) -> int:
+        return len(self.input_ids)
+
+
+def max_length(limits: InputLimits, parts: InputParts) -> int:
+    """The length of the longest input: ``[CLS] comment [C] code [SEP] [N] nodes [T] types [R] roles [SEP]``."""
+    length = 3 + limits.comment_tokens + limits.code_tokens
+    length += 1 + limits.nodes if parts.nodes else 0
+    length += 1 + len(NodeType) if parts.types else 0
+    length += 1 + len(Role) if parts.roles else 0
+    # Without nodes there is nothing between the two [SEP], and the second one is left out.
+    return length + 1 if parts.nodes else length
+
+
+def check_length(limits: InputLimits, parts: InputParts, positions: int | None) -> None:
+    """Checks that a model has enough positions for the longest input; ``positions`` is None if it has no limit.
+
+    Raises:
+        ValueError: If it has not.
+    """
+    longest = max_length(limits, parts)
+    if positions is not None and longest > positions:
+        raise ValueError(
+            f"comment_tokens={limits.comment_tokens}, code_tokens={limits.code_tokens} and nodes={limits.nodes} make"
+            f" inputs of up to {longest} tokens, but the encoder has {positions} positions: lower them, or leave out"
+            " types and roles (types=false, roles=false)"
+        )
+
+
+def make_input(
+    tokenizer: PreTrainedTokenizerBase,
+    code: str,
+    comment: str,
+    graph: FlowGraph | None,
+    limits: InputLimits,
+    parts: InputParts,
+) -> CodeInput:
+    """The input ``[CLS] comment [C] code [SEP] [N] nodes [T] types [R] roles [SEP]`` of the talk.
+
+    All nodes have the token ``[NODE]`` (ours; the talk does not say how a node is written): what a node is follows
+    from its edges to code, nodes, types and roles, which it has to be learnt from. Blocks that ``parts`` leaves out
+    are absent with their markers; without nodes the input ends after the code's ``[SEP]``.
+
+    If the code is cut, so are the nodes that begin after its last token, with their edges.
+
+    Args:
+        tokenizer: A fast tokenizer that has the tokens of ``add_code_tokens``.
+        code: The method.
+        comment: What its Javadoc says, or nothing.
+        graph: The flow graph of ``code``, None if it has none.
+        limits: The largest size of each block.
+        parts: Which blocks and edges there are.
+
+    Raises:
+        ValueError: If the tokenizer does not say where in a text its tokens are.
+    """
+    all_comment_ids, _ = tokenize(tokenizer, comment)
+    all_code_ids, all_offsets = tokenize(tokenizer, code)
+    code_ids = all_code_ids[: limits.code_tokens]
+    offsets = all_offsets[: limits.code_tokens]
+    nodes = NO_GRAPH
+    if parts.nodes and graph is not None:
+        end = offsets[-1, 1] if len(code_ids) < len(all_code_ids) else len(code)
+        nodes = keep_graph(graph, end, limits.nodes, parts.edges)
+    numbers = code_tokens.token_numbers(tokenizer, code_tokens.CODE_TOKENS)
+    number = dict(zip(code_tokens.CODE_TOKENS, numbers, strict=True))
+    end_id = int(tokenizer.sep_token_id)
+    # The tokens of each block behind its markers.
+    comment_ids = all_comment_ids[: limits.comment_tokens]
+    sections = [
+        ([int(tokenizer.cls_token_id)], COMMENT_BLOCK, comment_ids),
+        ([number[code_tokens.CODE]], CODE_BLOCK, code_ids),
+    ]
+    if parts.nodes:
+        sections.append(
+            ([end_id, number[code_tokens.NODES]], NODE_BLOCK, [number[code_tokens.NODE]] * len(nodes.types))
+        )
+    if parts.types:
+        sections.append(([number[code_tokens.TYPES]], TYPE_BLOCK, [number[token] for token in code_tokens.TYPE_TOKENS]))
+    if parts.roles:
+        sections.append(([number[code_tokens.ROLES]], ROLE_BLOCK, [number[token] for token in code_tokens.ROLE_TOKENS]))
+    blocks = np.zeros((len(BLOCKS), 2), dtype=np.int32)
+    input_ids: list[int] = []
+    for markers, block, tokens in sections:
+        input_ids += markers
+        blocks[block] = len(input_ids), len(tokens)
+        input_ids += tokens
+    input_ids.append(end_id)
+    num_cut = (len(all_comment_ids) - len(comment_ids), len(all_code_ids) - len(code_ids), nodes.num_cut)
+    edges = _edges(nodes, offsets, blocks, parts)
+    return CodeInput(np.array(input_ids, dtype=np.int32), blocks, edges, int(tokenizer.pad_token_id), num_cut)
+
+
+def tokenize(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[list[int], np.ndarray]:
+    """Token numbers of a text, and their first and last (exclusive) characters ``(S, 2)``."""
+    if not tokenizer.is_fast:
+        raise ValueError(
+            f"{type(tokenizer).__name__} does not say where its tokens are in a text: use an encoder with a fast"
+            " tokenizer (tokenizer.json)"
+        )
+    # Words of the text that look like special tokens are text: see add_code_tokens. verbose=False spares the warning
+    # about texts that are longer than the model reads, as they are cut afterwards.
+    found = tokenizer(
+        text, add_special_tokens=False, return_offsets_mapping=True, split_special_tokens=True, verbose=False
+    )
+    return found["input_ids"], np.array(found["offset_mapping"], dtype=np.int64).reshape(-1, 2)
+
+
+class KeptGraph(NamedTuple):
+    """Nodes and edges that were kept, renumbered.
+
+    Attributes:
+        spans: ``(N, 2)`` first and last (exclusive) character of each node in the code.
+        types: ``(N,)`` type of each node.
+        roles: ``(N,)`` role of each node, below 0 for those without one.
+        edges: ``(2, E)`` nodes that each edge leads from and to, each pair once.
+        num_cut: How many nodes were cut off.
+    """
+
+    spans: np.ndarray
+    types: np.ndarray
+    roles: np.ndarray
+    edges: np.ndarray
+    num_cut: int
+
+
+NO_NODE = np.zeros(0, dtype=np.int8)
+NO_GRAPH = KeptGraph(np.zeros((0, 2), dtype=np.int32), NO_NODE, NO_NODE, np.zeros((2, 0), dtype=np.int32), 0)
+
+
+def keep_graph(graph: FlowGraph, code_end: int, max_nodes: int, edges: str) -> KeptGraph:
+    """Cuts a graph.
+
+    Args:
+        graph: A flow graph.
+        code_end: First character that is not part of the input; nodes that begin there or later are cut off.
+        max_nodes: Largest number of nodes; the first ones are kept.
+        edges: ``flow`` for all nodes and edges, ``data`` for variables and the flow of data between them.
+    """
+    chosen = np.ones(len(graph), dtype=bool)
+    wanted = np.ones(graph.edges.shape[1], dtype=bool)
+    if edges == "data":
+        chosen = graph.types <= NodeType.NULL
+        wanted = graph.kinds == EdgeKind.DATA
+    inside = chosen & (graph.spans[:, 0] < code_end)
+    # The running count of nodes inside is 1 for the first of them, 2 for the second.
+    kept = inside & (np.cumsum(inside) <= max_nodes)
+    # Nodes 1 and 3 of four are kept: their new numbers are 0 and 1, in -1 0 0 1; the others are never looked up.
+    number = np.cumsum(kept) - 1
+    wanted &= kept[graph.edges].all(0)
+    between = np.unique(number[graph.edges[:, wanted]], axis=1)
+    return KeptGraph(
+        graph.spans[kept], graph.types[kept], graph.roles[kept], between, int(chosen.sum()) - int(kept.sum())
+    )
+
+
+def _edges(graph: KeptGraph, offsets: np.ndarray, blocks: np.ndarray, parts: InputParts) -> CodeEdges[np.ndarray]:
+    """The edges of a graph in positions of tokens."""
+    _, code, first_node, first_type, first_role = blocks[:, 0]
+    tokens, owners = tokens_of_nodes(offsets, graph.spans)
+    nodes = np.arange(len(graph.types))
+    typed = nodes if parts.types else nodes[:0]
+    with_role = np.flatnonzero(graph.roles >= 0) if parts.roles else nodes[:0]
+    pairs = (
+        (code + tokens, first_node + owners),
+        (first_node + graph.edges[0], first_node + graph.edges[1]),
+        (first_node + typed, first_type + graph.types[typed]),
+        (first_node + with_role, first_role + graph.roles[with_role]),
+    )
+    return CodeEdges(*(np.stack(pair).astype(np.int32) for pair in pairs))
+
+
+def tokens_of_nodes(offsets: np.ndarray, spans: np.ndarray) -> np.ndarray:
+    """The tokens that overlap with each node.
+
+    Args:
+        offsets: ``(S, 2)`` first and last (exclusive) character of each token, ascending.
+        spans: ``(N, 2)`` the same of each node.
+
+    Returns:
+        ``(2, E)`` tokens and nodes, by node.
+    """
+    first = np.searchsorted(offsets[:, 1], spans[:, 0], side="right")
+    last = np.searchsorted(offsets[:, 0], spans[:, 1], side="left")
+    counts = np.maximum(last - first, 0)
+    nodes = np.repeat(np.arange(len(spans)), counts)
+    # Node 0 has the tokens 4 and 5, node 1 token 9: counts 2 1, begins 0 2, places 0 1 0, tokens 4 5 9.
+    begins = np.cumsum(counts) - counts
+    places = np.arange(counts.sum()) - begins[nodes]
+    return np.stack([first[nodes] + places, nodes])
+
+
+class CodeBatch(NamedTuple):
+    """B inputs, padded on the right to the longest.
+
+    Attributes:
+        n_id: ``(B,)`` their rows in the corpus.
+        input_ids: ``(B, L)`` token numbers.
+        lengths: ``(B,)`` numbers of tokens.
+        blocks: ``(B, 5, 2)`` first position and length of each of ``BLOCKS``.
+        edges: Edges, by kind.
+    """
+
+    n_id: Tensor
+    input_ids: Tensor
+    lengths: Tensor
+    blocks: Tensor
+    edges: CodeEdges[Tensor]
+
+    def inside(self, name: str) -> Tensor:
+        """Whether each position is in a block of that name, ``(B, L)`` bool."""
+        start, length = self.blocks[:, BLOCKS.index(name), :, None].unbind(1)
+        place = torch.arange(self.input_ids.shape[1], device=self.input_ids.device)
+        return (place >= start) & (place < start + length)
+
+    @property
+    def is_token(self) -> Tensor:
+        """Whether each position is no padding, ``(B, L)`` bool."""
+        return torch.arange(self.input_ids.shape[1], device=self.input_ids.device) < self.lengths[:, None]
+
+
+def collate(inputs: Sequence[CodeInput], rows: Sequence[int] | np.ndarray | None = None) -> CodeBatch:
+    """One batch of some inputs.
+
+    Args:
+        inputs: B inputs of one tokenizer.
+        rows: ``(B,)`` their rows in the corpus, by default 0..B-1.
+    """
+    lengths = np.array([len(one) for one in inputs])
+    input_ids = np.full((len(inputs), lengths.max()), inputs[0].pad_id, dtype=np.int64)
+    for row, one in enumerate(inputs):
+        input_ids[row, : len(one)] = one.input_ids
+    return CodeBatch(
+        n_id=torch.as_tensor(np.arange(len(inputs)) if rows is None else np.asarray(rows, dtype=np.int64)),
+        input_ids=torch.from_numpy(input_ids),
+        lengths=torch.from_numpy(lengths),
+        blocks=torch.from_numpy(np.stack([one.blocks for one in inputs]).astype(np.int64)),
+        edges=CodeEdges(*(_batch_edges([one.edges for one in inputs], kind) for kind in range(len(CodeEdges._fields)))),
+    )
+
+
+def _batch_edges(edges: list[CodeEdges[np.ndarray]], kind: int) -> Tensor:
+    """The edges of one kind of all inputs, ``(3, E)``."""
+    counts = [each[kind].shape[1] for each in edges]
+    # Inputs with 2 and 1 edges: the rows of the batch are 0 0 1.
+    row = np.repeat(np.arange(len(edges)), counts)
+    pairs = np.concatenate([each[kind] for each in edges], axis=1)
+    return torch.from_numpy(np.vstack([row, pairs]).astype(np.int64))

@@ -1,0 +1,322 @@
+"""Events of expressions. Each visitor returns the value variables: those that the expression's value comes from."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from gedbd.localization.flow_graph.bodies import anonymous_class, lambda_expression
+from gedbd.localization.flow_graph.builder import Builder, Variable, is_type_name
+from gedbd.localization.flow_graph.event_graph import FULL_DEFINITION, NO_DEFINITION, PARTIAL_DEFINITION
+from gedbd.localization.flow_graph.semantic_graph import NodeType, Role
+from gedbd.localization.flow_graph.switches import pattern, switch_value
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+_RELATION = (Role.RELATION_OPERATOR_LEFT, Role.RELATION_OPERATOR_RIGHT)
+_BIT = (Role.BIT_OPERATOR_LEFT, Role.BIT_OPERATOR_RIGHT)
+_COMPARE = (Role.COMPARE_OPERATOR_LEFT, Role.COMPARE_OPERATOR_RIGHT)
+_MATH = (Role.MATH_OPERATOR_LEFT, Role.MATH_OPERATOR_RIGHT)
+_OPERATORS = {
+    **dict.fromkeys(("&&", "||"), _RELATION),
+    **dict.fromkeys(("&", "|", "^", "<<", ">>", ">>>"), _BIT),
+    **dict.fromkeys(("==", "!=", "<", ">", "<=", ">="), _COMPARE),
+    **dict.fromkeys(("+", "-", "*", "/", "%"), _MATH),
+}
+
+
+def _annotation(b: Builder, node: "Node", role: Role) -> list[int]:
+    for argument in node.named_children:
+        if argument.type == "annotation_argument_list":
+            for child in argument.named_children:
+                value = child.child_by_field_name("value") if child.type == "element_value_pair" else child
+                b.expression(value, Role.ANNOTATION_VALUE)
+    return []
+
+
+def _array_creation(b: Builder, node: "Node", role: Role) -> list[int]:
+    """``new int[n] {x, y}``; sizes count as arguments of ``new``, so that the value comes from n, x and y."""
+    values: list[int] = []
+    for child in node.named_children:
+        if child.type == "dimensions_expr":
+            values += b.expressions(child, Role.ARRAY_EXPRESSION)
+    return values + b.expression(node.child_by_field_name("value"), role)
+
+
+def _assignment(b: Builder, node: "Node", role: Role) -> list[int]:
+    left = node.child_by_field_name("left")
+    right = node.child_by_field_name("right")
+    operator = node.child_by_field_name("operator")
+    if left is None:
+        return []
+    left = unwrap(left)
+    reads = operator is not None and operator.type != "="
+    if left.type == "array_access":
+        target, _ = visit_array(b, left, PARTIAL_DEFINITION)
+        values = b.expression(right, Role.ASSIGNMENT)
+        if target < 0:
+            return values
+        b.events.flow(values, target)
+        return [target]
+    place = find_place(b, left) if left.type in ("identifier", "field_access") else None
+    values = b.expression(right, Role.ASSIGNMENT)
+    if place is None:
+        return values
+    event = occur_at(b, place, Role.ASSIGNED, reads, FULL_DEFINITION)
+    b.events.flow(values, event)
+    return [event]
+
+
+def _binary(b: Builder, node: "Node", role: Role) -> list[int]:
+    """A chain of operators that is nested to the left, as ``((a + b) + c) + d``, in one loop."""
+    parents = []
+    while node.type == "binary_expression":
+        parents.append(node)
+        left = node.child_by_field_name("left")
+        if left is None:
+            break
+        node = left
+    values = b.expression(node, _operand_roles(parents[-1])[0])
+    for parent in reversed(parents):
+        values += b.expression(parent.child_by_field_name("right"), _operand_roles(parent)[1])
+    return values
+
+
+def _conditional(b: Builder, node: "Node", role: Role) -> list[int]:
+    condition = node.child_by_field_name("condition")
+    then = node.child_by_field_name("consequence")
+    other = node.child_by_field_name("alternative")
+    b.expression(condition, Role.CONDITIONAL_CONDITION)
+    if then is None or other is None:
+        return []
+    marks = {child.type: child for child in node.children if child.type in ("?", ":")}
+    question = marks["?"].start_byte
+    colon = marks[":"].start_byte
+    choice = b.events.add(NodeType.CONDITIONAL_CONDITION, question, question + 1)
+    b.events.add(NodeType.CONDITIONAL_THEN, then.start_byte, then.start_byte + 1)
+    values = b.expression(then, Role.CONDITIONAL_THEN)
+    end = b.events.frontier
+    b.events.frontier = [choice]
+    b.events.add(NodeType.CONDITIONAL_ELSE, colon, colon + 1)
+    values += b.expression(other, Role.CONDITIONAL_ELSE)
+    b.events.frontier = end + b.events.frontier
+    b.events.convergence(NodeType.CONDITIONAL_CONVERGENCE, node.end_byte)
+    return values
+
+
+def _creation(b: Builder, node: "Node", role: Role) -> list[int]:
+    """``new T(a) { ... }`` or ``o.new T(a)``, of which o is a target as that of a call."""
+    values: list[int] = []
+    for child in node.named_children:
+        if child.type == "argument_list":
+            values += b.expressions(child, Role.CONSTRUCTOR_ARGUMENT)
+        elif child.type == "class_body":
+            anonymous_class(b, child)
+        else:
+            values += b.expression(child, Role.INVOCATION_TARGET)
+    return values
+
+
+def _field_access(b: Builder, node: "Node", role: Role) -> list[int]:
+    place = find_place(b, node)
+    return [occur_at(b, place, role)] if place else []
+
+
+def _inner(b: Builder, node: "Node", role: Role) -> list[int]:
+    inner = unwrap(node)
+    return [] if inner is node or inner == node else b.expression(inner, role)
+
+
+def _instanceof(b: Builder, node: "Node", role: Role) -> list[int]:
+    values = b.expression(node.child_by_field_name("left"), Role.INSTANCEOF_OPERATOR_LEFT)
+    record = node.child_by_field_name("pattern")
+    if record is not None:
+        pattern(b, record, values, Role.INSTANCEOF_OPERATOR_RIGHT)
+    else:
+        name, right = node.child_by_field_name("name"), node.child_by_field_name("right")
+        b.define(name, right, Role.INSTANCEOF_OPERATOR_RIGHT, values)
+    return values
+
+
+def _invocation(b: Builder, node: "Node", role: Role) -> list[int]:
+    """A chain of calls, as ``a.b(x).c(y)``, in one loop."""
+    calls = []
+    target: Node | None = node
+    while target is not None and target.type == "method_invocation":
+        calls.append(target)
+        node = target
+        target = target.child_by_field_name("object")
+    is_super = any(child.type == "super" for child in node.children)
+    values = [] if is_super else b.expression(target, Role.INVOCATION_TARGET)
+    for call in reversed(calls):
+        values += b.expressions(call.child_by_field_name("arguments"), Role.INVOCATION_ARGUMENT)
+    return values
+
+
+def _update(b: Builder, node: "Node", role: Role) -> list[int]:
+    """``x++`` and kin."""
+    operand = first_part(node)
+    if operand is None:
+        return []
+    operand = unwrap(operand)
+    if operand.type == "array_access":
+        return visit_array(b, operand, PARTIAL_DEFINITION)[1]
+    if operand.type not in ("identifier", "field_access"):
+        return b.expression(operand, Role.ASSIGN_UNARY)
+    place = find_place(b, operand)
+    return [occur_at(b, place, Role.ASSIGN_UNARY, True, FULL_DEFINITION)] if place else []
+
+
+EXPRESSIONS: "dict[str, Callable[[Builder, Node, Role], list[int]]]" = {
+    "ERROR": lambda b, node, role: b.unknown(node),
+    "annotation": _annotation,
+    "array_access": lambda b, node, role: visit_array(b, node)[1],
+    "array_creation_expression": _array_creation,
+    "array_initializer": lambda b, node, role: b.expressions(node, Role.ARRAY_EXPRESSION),
+    "assignment_expression": _assignment,
+    "binary_expression": _binary,
+    "cast_expression": _inner,
+    "element_value_array_initializer": lambda b, node, role: b.expressions(node, Role.ARRAY_EXPRESSION),
+    "field_access": _field_access,
+    "identifier": Builder.identifier,
+    "instanceof_expression": _instanceof,
+    "lambda_expression": lambda_expression,
+    "method_invocation": _invocation,
+    "method_reference": lambda b, node, role: b.expression(first_part(node), Role.INVOCATION_TARGET),
+    "object_creation_expression": _creation,
+    "parenthesized_expression": _inner,
+    "switch_expression": switch_value,
+    "ternary_expression": _conditional,
+    "unary_expression": lambda b, node, role: b.expression(node.child_by_field_name("operand"), Role.OTHER_UNARY),
+    "update_expression": _update,
+}
+
+
+def _operand_roles(node: "Node") -> tuple[Role, Role]:
+    operator = node.child_by_field_name("operator")
+    return _OPERATORS.get(operator.type if operator else "", (Role.UNKNOWN, Role.UNKNOWN))
+
+
+class Place(NamedTuple):
+    """A variable that an expression names, before its own event: its name's node, and what it is a field of."""
+
+    node: "Node"
+    variable: Variable
+    owners: list[int]
+
+
+def unwrap(node: "Node") -> "Node":
+    """An expression without parentheses and casts around it."""
+    while node.type in ("parenthesized_expression", "cast_expression"):
+        inner = node.child_by_field_name("value") if node.type == "cast_expression" else first_part(node)
+        if inner is None:
+            break
+        node = inner
+    return node
+
+
+def first_part(node: "Node") -> "Node | None":
+    """The first child of a tree node that is neither a comment nor a token."""
+    return next((child for child in node.named_children if not child.type.endswith("comment")), None)
+
+
+def find_place(b: Builder, node: "Node") -> Place | None:
+    """Add the events before the last name of ``a``, ``o.f`` or ``this.f``; None for names of types."""
+    if node.type == "identifier":
+        variable = b.resolve(node)
+        return Place(node, variable, []) if variable else None
+    base, names = _chain(node)
+    if base.type in ("this", "super"):
+        return _fields(b, names, None, []) if names else None
+    if base.type != "identifier":
+        owners = b.expression(base, Role.FIELD_READ_TARGET)
+        return _fields(b, names, b.scopes.unique(), owners)
+    skipped = _num_type_names(b, base, names)
+    if skipped == len(names) + 1:
+        return None
+    if skipped:
+        owner = ".".join(b.text(name) for name in [base, *names][:skipped])
+        return _fields(b, names[skipped - 1 :], owner, [])
+    return _fields(b, names, b.resolve(base), b.identifier(base, Role.FIELD_READ_TARGET))
+
+
+def _chain(node: "Node") -> "tuple[Node, list[Node]]":
+    """The base of ``base.a.b.c``, and the nodes of a, b and c."""
+    names: list[Node] = []
+    while node.type == "field_access":
+        name = node.child_by_field_name("field")
+        target = node.child_by_field_name("object")
+        if name is None or target is None:
+            break
+        if name.type == "this":
+            node = name
+            break
+        names.append(name)
+        middle = node.child(2)
+        node = middle if middle is not None and middle.type == "super" else unwrap(target)
+    return node, names[::-1]
+
+
+def _num_type_names(b: Builder, base: "Node", names: "list[Node]") -> int:
+    """How many names of a chain, from its beginning, name a package or type: 3 of ``java.util.Locale.ROOT``."""
+    if b.scopes.find(b.text(base)) is not None:
+        return 0
+    chain = [b.text(name) for name in (base, *names)]
+    return max((index + 1 for index, name in enumerate(chain) if is_type_name(name)), default=0)
+
+
+def _fields(b: Builder, names: "list[Node]", owner: Variable | str | None, owners: list[int]) -> Place:
+    """Add the fields of a chain except the last one.
+
+    Args:
+        b: The builder.
+        names: Nodes of the fields' names.
+        owner: Whose field the first is: a variable's, a type's by its name, or the present object's.
+        owners: Events that its value comes from.
+    """
+    *firsts, last = names
+    for name in firsts:
+        owner = _field(b, name, owner)
+        event = b.occur(name, owner, Role.FIELD_READ_TARGET)
+        b.events.flow(owners, event)
+        owners = [event]
+    return Place(last, _field(b, last, owner), owners)
+
+
+def _field(b: Builder, name: "Node", owner: Variable | str | None) -> Variable:
+    text = b.text(name)
+    variable = b.scopes.field(owner.key if isinstance(owner, Variable) else owner, text)
+    if text == "length" and isinstance(owner, Variable) and owner.is_array:
+        return variable._replace(type=NodeType.INTEGER)
+    return variable
+
+
+def occur_at(b: Builder, place: Place, role: Role, reads: bool = True, definition: int = NO_DEFINITION) -> int:
+    """Add the last event of a place."""
+    event = b.occur(place.node, place.variable, role, reads, definition)
+    b.events.flow(place.owners, event)
+    return event
+
+
+def visit_array(b: Builder, node: "Node", definition: int = NO_DEFINITION) -> tuple[int, list[int]]:
+    """Add the events of ``a[i][j]``; returns the event of a, or -1 if it is none, and the value variables.
+
+    The array is read even if only an element is assigned.
+    """
+    indices: list[Node | None] = []
+    while node.type == "array_access":
+        indices.append(node.child_by_field_name("index"))
+        array = node.child_by_field_name("array")
+        if array is None:
+            break
+        node = unwrap(array)
+    target = -1
+    if node.type in ("identifier", "field_access"):
+        place = find_place(b, node)
+        target = occur_at(b, place, Role.ARRAY_TARGET, True, definition) if place else -1
+        values = [target] if target >= 0 else []
+    else:
+        values = b.expression(node, Role.ARRAY_TARGET)
+    for index in reversed(indices):
+        values += b.expression(index, Role.ARRAY_EXPRESSION)
+    return target, values

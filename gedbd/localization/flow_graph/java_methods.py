@@ -1,0 +1,163 @@
+"""The methods and constructors of Java files."""
+
+import re
+from collections import Counter
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from gedbd.localization.flow_graph.bodies import METHODS
+from gedbd.localization.flow_graph.syntax import FALLBACK_ENCODING, decode_source, parse
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+BYTES = 1_000_000  # of a megabyte
+MAX_NAMED = 8  # methods that an error lists
+_MARGIN = re.compile(r"^[ \t]*\*+(?!/)[ \t]?|[ \t\r]+$", re.MULTILINE)
+
+
+class AmbiguousMethodError(ValueError):
+    """Several methods are as described."""
+
+
+class JavaMethod(NamedTuple):
+    """A method or constructor of a Java file.
+
+    Attributes:
+        path: The file.
+        name: Its name.
+        line: The line of the file where it begins, annotations included, from 1.
+        comment: Text of its Javadoc without ``/**``, ``*`` and ``*/``; empty if it has none.
+        code: Its source, from its annotations to ``}``.
+    """
+
+    path: str
+    name: str
+    line: int
+    comment: str
+    code: str
+
+
+def find_methods(source: str, path: str = "") -> list[JavaMethod]:
+    """Every method and constructor with a body, of nested classes too, in the order of the file.
+
+    Args:
+        source: A compilation unit; of one with errors, the methods that parse.
+        path: Its file's name.
+    """
+    text = source.encode(errors="replace")
+    found = []
+    stack = [(parse(text).root_node, "")]
+    while stack:
+        node, comment = stack.pop()
+        name = node.child_by_field_name("name") if node.type in METHODS else None
+        if name is not None and node.child_by_field_name("body") is not None:
+            code = _decode(text, node)
+            found.append(JavaMethod(path, _decode(text, name), node.start_point[0] + 1, comment, code))
+        stack += reversed(_children(text, node))
+    return found
+
+
+def _children(text: bytes, node: "Node") -> "list[tuple[Node, str]]":
+    """The children of a tree node, each with the text of the Javadoc right before it."""
+    children = []
+    comment = ""
+    for child in node.named_children:
+        if child.type == "block_comment":
+            written = _decode(text, child)
+            comment = javadoc_text(written) if written.startswith("/**") else comment
+        elif child.type != "line_comment":
+            children.append((child, comment))
+            comment = ""
+    return children
+
+
+def javadoc_text(comment: str) -> str:
+    """The text of a Javadoc without its markers: ``Sorts.`` of ``/** Sorts. */``."""
+    inner = comment.removeprefix("/**").removesuffix("*/")
+    return _MARGIN.sub("", inner).strip()
+
+
+def _decode(text: bytes, node: "Node") -> str:
+    return text[node.start_byte : node.end_byte].decode(errors="replace")
+
+
+def read_source(path: Path, max_megabytes: float) -> tuple[str, tuple[str, ...]]:
+    """The text of a source file, and a warning if it is not UTF-8.
+
+    Args:
+        path: The file.
+        max_megabytes: Larger files are refused.
+
+    Raises:
+        OSError: If the file cannot be read.
+        ValueError: If there is no such file, or it is too large.
+    """
+    if not path.exists():
+        raise ValueError(f"{path}: there is no such file")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: name a Java file")
+    size = path.stat().st_size
+    if size > max_megabytes * BYTES:
+        raise ValueError(
+            f"{path} has {size / BYTES:.3g} MB, more than max_megabytes={max_megabytes:g}: cut it, or raise that"
+        )
+    text, is_other = decode_source(path.read_bytes())
+    return text, (f"{path} is not UTF-8, so that it is read as {FALLBACK_ENCODING}",) if is_other else ()
+
+
+def choose_method(source: str, path: str, name: str | None = None, line: int | None = None) -> tuple[JavaMethod, bool]:
+    """The method that a name, a line, or both choose, and whether its file has others of its name.
+
+    Args:
+        source: The file's text.
+        path: The file's name, for messages.
+        name: The method's name; a constructor has the name of its class. None: any.
+        line: A line of the method, from 1. None: any. Of nested methods, the innermost counts.
+
+    Raises:
+        ValueError: If no method matches; ``AmbiguousMethodError`` if several do.
+    """
+    methods = find_methods(source, path)
+    if not methods:
+        raise ValueError(f"{path} has no method or constructor with a body: is it a Java file?")
+    named = [method for method in methods if name in (None, method.name)]
+    if not named:
+        raise ValueError(f"{path} has no method {name}: {_suggestion(str(name), methods)}")
+    chosen = [method for method in named if line is None or method.line <= line <= _last_line(method)]
+    if not chosen:
+        places = ", ".join(f"{method.line}-{_last_line(method)}" for method in named[:MAX_NAMED])
+        raise ValueError(f"{path}: no method{f' {name}' if name else ''} holds line {line}: they are at lines {places}")
+    if line is not None:
+        # The innermost begins last.
+        chosen = [max(chosen, key=lambda method: method.line)]
+    if len(chosen) > 1 and name is None:
+        names = list(dict.fromkeys(method.name for method in chosen))
+        raise AmbiguousMethodError(f"{path} has {len(chosen)} methods: choose a name, of {_listed(names)}")
+    if len(chosen) > 1:
+        lines = [str(method.line) for method in chosen]
+        raise AmbiguousMethodError(f"{path} has {len(chosen)} methods {name}: choose a line, of {_listed(lines)}")
+    count = Counter(method.name for method in methods)[chosen[0].name]
+    return chosen[0], count > 1
+
+
+def _last_line(method: JavaMethod) -> int:
+    return method.line + method.code.count("\n")
+
+
+def _suggestion(name: str, methods: list[JavaMethod]) -> str:
+    """Names that are close, else the first of the file."""
+    names = list(dict.fromkeys(method.name for method in methods))
+    by_lower = {other.lower(): other for other in names}
+    close = [by_lower[other] for other in get_close_matches(name.lower(), by_lower, n=3)]
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return f"it has {_listed(names)}"
+
+
+def _listed(words: list[str]) -> str:
+    """The first words, and how many there are besides."""
+    more = f" and {len(words) - MAX_NAMED} more" if len(words) > MAX_NAMED else ""
+    return ", ".join(words[:MAX_NAMED]) + more

@@ -1,0 +1,303 @@
+"""Events of statements."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gedbd.localization.flow_graph.bodies import CLASSES, METHODS, annotations, local_class, method
+from gedbd.localization.flow_graph.builder import Builder, Target
+from gedbd.localization.flow_graph.event_graph import MAX_EDGES
+from gedbd.localization.flow_graph.java_types import declared_type, has_dimensions
+from gedbd.localization.flow_graph.semantic_graph import NodeType, Role
+from gedbd.localization.flow_graph.switches import switch_statement, yield_statement
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+def _do(b: Builder, node: "Node") -> None:
+    target = _begin_loop(b)
+    begin = b.keyword(NodeType.DO_CONVERGENCE_INSIDE, node, "do")
+    b.statement(node.child_by_field_name("body"))
+    b.events.frontier = b.events.frontier + target.continues
+    b.expression(node.child_by_field_name("condition"), Role.DO_WHILE_EXPRESSION)
+    choice = b.keyword(NodeType.DO_WHILE_CONDITION, node, "while")
+    b.events.link(begin)
+    _end_loop(b, [choice], NodeType.DO_CONVERGENCE_OUTSIDE, node.end_byte)
+
+
+def _for(b: Builder, node: "Node") -> None:
+    target = _begin_loop(b)
+    b.scopes.push()
+    for part in node.children_by_field_name("init"):
+        b.statement(part)
+    head = len(b.events)
+    condition = node.child_by_field_name("condition")
+    b.expression(condition, b.role_alone(node, Role.BLOCK_DEFAULT))
+    choice = b.keyword(NodeType.FOR_CONDITION, node, "for")
+    b.statement(node.child_by_field_name("body"))
+    b.events.frontier = b.events.frontier + target.continues
+    for part in node.children_by_field_name("update"):
+        b.expression(part, Role.BLOCK_DEFAULT)
+    b.events.link(head)
+    b.scopes.pop()
+    _end_loop(b, [choice] if condition else [], NodeType.FOR_CONVERGENCE, node.end_byte)
+
+
+def _for_each(b: Builder, node: "Node") -> None:
+    target = _begin_loop(b)
+    annotations(b, node)
+    values = b.expression(node.child_by_field_name("value"), Role.FOREACH_EXPRESSION)
+    choice = b.keyword(NodeType.FOREACH_CONDITION, node, "for")
+    b.scopes.push()
+    name, written = node.child_by_field_name("name"), node.child_by_field_name("type")
+    b.define(name, written, Role.ASSIGNED, values, node)
+    b.statement(node.child_by_field_name("body"))
+    b.scopes.pop()
+    b.events.frontier = b.events.frontier + target.continues
+    b.events.link(choice)
+    _end_loop(b, [choice], NodeType.FOREACH_CONVERGENCE, node.end_byte)
+
+
+def _if(b: Builder, node: "Node") -> None:
+    """A chain of ``else if`` in one loop."""
+    ends = []
+    role = Role.IF_EXPRESSION
+    while True:
+        b.expression(node.child_by_field_name("condition"), role)
+        choice = b.keyword(NodeType.IF_CONDITION, node, "if")
+        then = node.child_by_field_name("consequence")
+        if then is not None:
+            b.events.add(NodeType.IF_THEN, then.start_byte, then.start_byte + 1)
+            b.statement(then)
+        ends.append((node.end_byte, b.events.frontier))
+        b.events.frontier = [choice]
+        other = node.child_by_field_name("alternative")
+        if other is None:
+            break
+        b.keyword(NodeType.IF_ELSE, node, "else")
+        if other.type != "if_statement":
+            b.statement(other)
+            break
+        node = other
+        role = Role.ELSE_EXPRESSION if b.rules.else_expressions == "conditions" else Role.IF_EXPRESSION
+    for end, frontier in reversed(ends):
+        b.events.frontier = frontier + b.events.frontier
+        b.events.convergence(NodeType.IF_CONVERGENCE, end)
+
+
+def _try(b: Builder, node: "Node") -> None:
+    begin = b.keyword(NodeType.TRY, node, "try")
+    catches = [child for child in node.named_children if child.type == "catch_clause"]
+    last = next((child for child in node.named_children if child.type == "finally_clause"), None)
+    throws: list[int] = []
+    b.scopes.push()
+    _resources(b, node.child_by_field_name("resources"))
+    if catches:
+        b.body.catching.append(throws)
+    b.statement(node.child_by_field_name("body"))
+    if catches:
+        b.body.catching.pop()
+    b.scopes.pop()
+    ends = b.events.frontier
+    if len(throws) * len(catches) > MAX_EDGES:
+        b.events.is_approximate = True
+        throws = []
+    for clause in catches:
+        b.events.frontier = [begin, *throws]
+        _catch(b, clause)
+        ends = ends + b.events.frontier
+    if last is not None:
+        b.events.frontier = ends if catches else [*ends, begin]
+        b.keyword(NodeType.FINALLY, last, "finally")
+        b.statements(last)
+        ends = b.events.frontier
+    b.events.frontier = ends
+    b.events.convergence(NodeType.TRY_CONVERGENCE, node.end_byte)
+
+
+def _while(b: Builder, node: "Node") -> None:
+    target = _begin_loop(b)
+    head = len(b.events)
+    b.expression(node.child_by_field_name("condition"), Role.WHILE_EXPRESSION)
+    choice = b.keyword(NodeType.WHILE_CONTINUE, node, "while")
+    b.statement(node.child_by_field_name("body"))
+    b.events.frontier = b.events.frontier + target.continues
+    b.events.link(head)
+    _end_loop(b, [choice], NodeType.WHILE_CONVERGENCE, node.end_byte)
+
+
+_TARGETS = ("while_statement", "do_statement", "for_statement", "enhanced_for_statement", "switch_expression")
+
+
+def _block(b: Builder, node: "Node") -> None:
+    b.scopes.push()
+    b.statements(node)
+    b.scopes.pop()
+
+
+def _break(b: Builder, node: "Node") -> None:
+    event = b.keyword(NodeType.BREAK, node, "break")
+    label = _label(b, node)
+    for target in reversed(b.body.targets):
+        if label in target.labels if label else not target.is_plain:
+            target.breaks.append(event)
+            break
+    b.events.frontier = []
+
+
+def _constructor(b: Builder, node: "Node") -> None:
+    """``this(...)``, ``super(...)`` or ``o.super(...)``."""
+    b.expression(node.child_by_field_name("object"), Role.INVOCATION_TARGET)
+    b.expressions(node.child_by_field_name("arguments"), Role.CONSTRUCTOR_ARGUMENT)
+
+
+def _continue(b: Builder, node: "Node") -> None:
+    event = b.keyword(NodeType.CONTINUE, node, "continue")
+    label = _label(b, node)
+    for target in reversed(b.body.targets):
+        if target.is_loop and (not label or label in target.labels):
+            target.continues.append(event)
+            break
+    b.events.frontier = []
+
+
+def _error(b: Builder, node: "Node") -> None:
+    """Code that does not parse: its statements and expressions that do, and its other names."""
+    for child in node.named_children:
+        if child.type == "identifier":
+            b.identifier(child, Role.UNKNOWN)
+        else:
+            b.statement(child)
+
+
+def _labelled(b: Builder, node: "Node") -> None:
+    labels = []
+    while node.type == "labeled_statement":
+        parts = [child for child in node.named_children if not child.type.endswith("comment")]
+        labels.append(b.text(parts[0]))
+        if len(parts) == 1:
+            return
+        node = parts[-1]
+    if node.type in _TARGETS:
+        b.body.labels = tuple(labels)
+        b.statement(node)
+        return
+    target = Target(tuple(labels), is_plain=True)
+    b.body.targets.append(target)
+    b.statement(node)
+    b.body.targets.pop()
+    b.events.frontier = b.events.frontier + target.breaks
+
+
+def _local(b: Builder, node: "Node") -> None:
+    annotations(b, node)
+    written = node.child_by_field_name("type")
+    if written is None:
+        return
+    kind, is_array = declared_type(written)
+    role = b.role_alone(node, Role.ASSIGNMENT)
+    for declarator in node.children_by_field_name("declarator"):
+        name = declarator.child_by_field_name("name")
+        value = declarator.child_by_field_name("value")
+        if name is not None and value is None:
+            b.declare(name, kind, is_array or has_dimensions(declarator), Role.LOCAL)
+        elif name is not None:
+            b.define(name, written, Role.ASSIGNED, b.expression(value, role), declarator)
+
+
+def _return(b: Builder, node: "Node") -> None:
+    b.expressions(node, Role.RETURN)
+    if node.start_byte != b.body.last_return:
+        b.keyword(NodeType.RETURN_EXIT, node, "return")
+        b.body.needs_exit = True
+    b.body.exits += b.events.frontier
+    b.events.frontier = []
+
+
+def _synchronized(b: Builder, node: "Node") -> None:
+    for child in node.named_children:
+        if child.type == "parenthesized_expression":
+            b.expression(child, b.role_alone(node, Role.SYNCHRONIZED_EXPRESSION))
+    b.keyword(NodeType.SYNCHRONIZED_ENTRY, node, "synchronized")
+    b.statement(node.child_by_field_name("body"))
+
+
+def _throw(b: Builder, node: "Node") -> None:
+    b.expressions(node, b.role_alone(node, Role.BLOCK_DEFAULT))
+    event = b.keyword(NodeType.EXCEPTION_THROW, node, "throw")
+    if b.body.catching:
+        b.body.catching[-1].append(event)
+    else:
+        b.body.exits.append(event)
+        b.body.needs_exit = True
+    b.events.frontier = []
+
+
+STATEMENTS: "dict[str, Callable[[Builder, Node], object]]" = {
+    **dict.fromkeys(CLASSES, local_class),
+    **dict.fromkeys(METHODS, method),
+    "ERROR": _error,
+    "assert_statement": lambda b, node: b.expressions(node, Role.ASSERT_VALUE),
+    "block": _block,
+    "break_statement": _break,
+    "constructor_body": _block,
+    "continue_statement": _continue,
+    "do_statement": _do,
+    "enhanced_for_statement": _for_each,
+    "explicit_constructor_invocation": _constructor,
+    "expression_statement": lambda b, node: b.expressions(node, Role.BLOCK_DEFAULT),
+    "for_statement": _for,
+    "if_statement": _if,
+    "labeled_statement": _labelled,
+    "local_variable_declaration": _local,
+    "return_statement": _return,
+    "switch_expression": switch_statement,
+    "synchronized_statement": _synchronized,
+    "throw_statement": _throw,
+    "try_statement": _try,
+    "try_with_resources_statement": _try,
+    "while_statement": _while,
+    "yield_statement": yield_statement,
+}
+
+
+def _label(b: Builder, node: "Node") -> str:
+    name = next((child for child in node.named_children if child.type == "identifier"), None)
+    return b.text(name) if name else ""
+
+
+def _begin_loop(b: Builder) -> Target:
+    target = Target(b.body.labels, is_loop=True)
+    b.body.labels = ()
+    b.body.targets.append(target)
+    return target
+
+
+def _end_loop(b: Builder, frontier: list[int], kind: NodeType, end: int) -> None:
+    target = b.body.targets.pop()
+    b.events.frontier = frontier + target.breaks
+    b.events.convergence(kind, end)
+
+
+def _resources(b: Builder, node: "Node | None") -> None:
+    for resource in node.named_children if node else ():
+        name = resource.child_by_field_name("name")
+        written = resource.child_by_field_name("type")
+        if name is None or written is None:
+            b.expressions(resource, Role.RESOURCE)
+            continue
+        annotations(b, resource)
+        values = b.expression(resource.child_by_field_name("value"), Role.ASSIGNMENT)
+        b.define(name, written, Role.RESOURCE, values, resource)
+
+
+def _catch(b: Builder, clause: "Node") -> None:
+    b.keyword(NodeType.CATCH, clause, "catch")
+    b.scopes.push()
+    for parameter in clause.named_children:
+        if parameter.type == "catch_formal_parameter":
+            annotations(b, parameter)
+            written = next((child for child in parameter.named_children if child.type == "catch_type"), None)
+            b.define(parameter.child_by_field_name("name"), written, Role.CATCH)
+    b.statement(clause.child_by_field_name("body"))
+    b.scopes.pop()

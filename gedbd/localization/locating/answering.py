@@ -1,0 +1,297 @@
+"""Answers the reports of ``gedbd locate``, one after the other."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import redirect_stdout
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from omegaconf import DictConfig
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from gedbd.configuration.command import INTERRUPTED_STATUS
+from gedbd.corpora.bug_report import Report
+from gedbd.io.command_output import write_json_line
+from gedbd.io.console import open_console, print_hanging, print_line, printable, stage
+from gedbd.localization.locating.hunks import MatchedHunk, MatchedLine
+from gedbd.localization.locating.indexing import IndexLimits
+from gedbd.localization.locating.located import LocatedChange
+from gedbd.localization.locating.located_files import LocatedFile, LocatedPlace
+from gedbd.localization.locating.locating_queries import query_of
+from gedbd.localization.locating.place_commits import PlaceCommit
+from gedbd.localization.locating.repository_index import AnswerLimits, Located, RepositoryIndex, open_if_given
+from gedbd.localization.locating.sections import declared_name
+from gedbd.localization.repository.attributes import BINARY, GENERATED, LINKS, SUBMODULES, VENDORED
+
+SHORT_ID = 10
+INDENT = "    "
+SHOWN_BEFORE = 12  # characters before the first shared word of a line that is cut at its beginning
+CUT = "..."
+PLACE_WIDTH = 32  # columns of a place before its last commit
+MIN_REASON_WIDTH = 20  # columns that reasons need beside a path
+SIGN_STYLES = {"+": "green", "-": "red", " ": ""}
+HIT_STYLE = "bold reverse"
+
+
+class Shown(NamedTuple):
+    """What is shown of an answer, and how.
+
+    Attributes:
+        limits: How much.
+        before: Only what was there before this moment, UTC; None for the report's date.
+        details: Also all reasons, lines of code and last commits; programs get them anyway.
+        json: A JSON object a line for programs, in the place of text for people.
+    """
+
+    limits: AnswerLimits
+    before: datetime | None
+    details: bool
+    json: bool
+
+
+def answer(index: RepositoryIndex, reports: Iterable[Report], shown: Shown) -> None:
+    """Brings the index up to date and prints the answer for each report, and after it warnings to standard error.
+
+    Args:
+        index: The index.
+        reports: The reports, read while the iterator advances.
+        shown: What is printed.
+
+    Raises:
+        SystemExit: With status 130, on Ctrl-C.
+    """
+    console = open_console()
+    notices = open_console(stderr=True)
+    try:
+        with redirect_stdout(sys.stderr):  # progress bars
+            warnings = index.update().warnings
+        for report in reports:
+            query = query_of(report, shown.before)
+            located = index.locate(query, shown.limits)
+            facts = index.facts(query) | {"statement": index.ranker.statement}
+            if shown.json:
+                write_json_line(as_json(report, located, facts))
+            else:
+                print_located(console, report, located, facts, shown.details)
+            warnings += located.warnings
+            if warnings:
+                print_notices(notices, [f"note: {'; '.join(warnings)}"])
+            warnings = ()  # those about the index are said once
+    except KeyboardInterrupt:
+        print("\ninterrupted; what was indexed is kept, and the same command continues from there", flush=True)
+        raise SystemExit(INTERRUPTED_STATUS) from None
+
+
+def as_json(report: Report, located: Located, facts: dict[str, Any]) -> str:
+    """One line of ASCII for programs.
+
+    Args:
+        report: What was asked for: ``query``.
+        located: The answer: ``files``, ``changes`` and so on; ``title`` of a change is the first line of ``message``,
+            and ``spans`` of a line are the places of the report's words in ``text``.
+        facts: Further fields, such as the state of the index.
+    """
+    query = {"issue_id": report.issue_id, "title": report.title, "created_at": report.created_at}
+    files = {
+        "files_commit": located.commit,
+        "num_files": located.num_files,
+        "skipped_files": dict(located.skipped_files),
+        "files": [asdict(file) for file in located.files],
+    }
+    changes = [{"title": change.title, **asdict(change)} for change in located.changes]
+    return json.dumps({"query": query, **facts, **files, "changes": changes}, default=datetime.isoformat)
+
+
+def print_located(
+    console: Console, report: Report, located: Located, facts: dict[str, Any], details: bool = False
+) -> None:
+    """Prints a line for each file, its best places below it, and a line for each commit that may have induced the bug.
+
+    Args:
+        console: Where to print; in a terminal, lines are cut at its width.
+        report: What was asked for.
+        located: The answer.
+        facts: See ``RepositoryIndex.facts``; ``statement`` says what was measured.
+        details: Also print all reasons, lines of code and last commits.
+    """
+    _print_line(console, Text(printable(f"{report.issue_id} {report.title}".strip()[:200])))
+    if not details:
+        console.print()
+    for file in located.files:
+        _print_file(console, file, details)
+    if not located.files:
+        print_line(console, _why_no_file(located, facts))
+    if located.changes:
+        console.print()
+        console.print(Text("Commits that may have induced it", style="bold"))
+    for change in located.changes:
+        _print_change(console, change, details)
+    console.print()
+    print_line(console, _ranked_line(located, facts))
+    print_line(console, f"{_reading_advice(located)}{facts['statement']}")
+
+
+def _why_no_file(located: Located, facts: dict[str, Any]) -> str:
+    if not facts["num_commits"]:
+        return "there are only merge commits: set merges=true"
+    if not facts["num_ranked"]:
+        return "no commit is older than the report"
+    if not located.num_files:
+        return f"no file of {located.commit[:SHORT_ID]} is source code by the ending of its name, so none is listed"
+    return "no source file shares a word with the report, so none is listed"
+
+
+def _ranked_line(located: Located, facts: dict[str, Any]) -> str:
+    """How much was ranked and left out."""
+    said = f"{facts['num_ranked']:,} of {facts['num_commits']:,} commits"
+    if located.commit:
+        said = f"{located.num_files:,} source files of {located.commit[:SHORT_ID]}, {said}"
+    left_out = [_skipped(count, reason) for reason, count in sorted(located.skipped_files.items())]
+    if facts["num_merges"]:
+        left_out.append(f"merges ({facts['num_merges']:,})")
+    return f"Ranked: {said}{'; without ' if left_out else ''}{', '.join(left_out)}."
+
+
+def _reading_advice(located: Located) -> str:
+    """What to read first; empty if there is no file."""
+    if not located.files:
+        return ""
+    first = located.files[0]
+    start = f":{first.places[0].start}" if first.places else ""
+    return f"Read {first.path}{start} first. "
+
+
+def _skipped(count: int, reason: str) -> str:
+    """Such as: binary files (1); files over 1,000,000 bytes (2); symbolic links (1)."""
+    if reason in {VENDORED, GENERATED, BINARY}:
+        reason = f"{reason} files"
+    elif reason not in {LINKS, SUBMODULES}:
+        reason = f"files {reason}"
+    return f"{reason} ({count:,})"
+
+
+def _print_file(console: Console, file: LocatedFile, details: bool) -> None:
+    """Prints rank, path and reasons, and a line for each place."""
+    if details:
+        console.print()
+    head = Text(f"{file.rank:3} ", style="bold").append(printable(file.path), style="cyan")
+    if details:
+        console.print(head, soft_wrap=True)  # whole, to be copied
+        print_hanging(console, INDENT, "; ".join(file.explanation))
+    else:
+        without_counts = (reason.partition(" (")[0] for reason in file.explanation)
+        reasons = Text(printable("; ".join(without_counts)))
+        if console.width - head.cell_len < MIN_REASON_WIDTH:
+            console.print(head, soft_wrap=True)
+            head = Text(INDENT[2:])
+        _print_line(console, Text.assemble(head, "  ", reasons))
+    for place in file.places:
+        _print_place(console, place, details)
+
+
+def _print_place(console: Console, place: LocatedPlace, details: bool) -> None:
+    """Prints where a place is, its name and its last commit; as details, the lines that match and further commits."""
+    name = printable(declared_name(place.name) or place.name.strip())
+    where = Text(f"{INDENT}{place.start}-{place.end} {name}", style="bold" if details else "")
+    where.truncate(PLACE_WIDTH, overflow="ellipsis", pad=bool(place.commits))
+    commits = [_commit_text(commit) for commit in place.commits] or [Text()]
+    _print_line(console, where.append_text(commits[0]))
+    if not details:
+        return
+    shown = {line.number for line in place.lines}
+    if place.header and place.header not in shown:
+        _print_line(console, Text(f"{INDENT}{place.header:6}   {printable(place.name.strip())}"))
+    _print_lines(console, place.lines)
+    if place.num_left_out:
+        print_line(console, f"{INDENT}       lines that the stack trace names too: {place.num_left_out:,}")
+    for commit in commits[1:]:
+        _print_line(console, Text(" " * PLACE_WIDTH).append_text(commit))
+
+
+def _commit_text(commit: PlaceCommit | LocatedChange) -> Text:
+    """Id, date and title of a commit."""
+    text = Text(" ").append(commit.id[:SHORT_ID], style="yellow")
+    return text.append(f" {commit.created_at:%Y-%m-%d} {printable(commit.title or '(no message)')}", style="not bold")
+
+
+def _print_change(console: Console, change: LocatedChange, details: bool) -> None:
+    """Prints rank, id, date and title of a commit; as details, its reasons and the lines that match."""
+    if details:
+        console.print()
+    _print_line(console, Text(f"{change.rank:3}", style="bold").append_text(_commit_text(change)))
+    if details:
+        print_hanging(console, INDENT, "; ".join(change.explanation))
+        for hunk in change.hunks:
+            _print_hunk(console, hunk)
+
+
+def print_notices(console: Console, notices: Sequence[str]) -> None:
+    """Prints warnings, one a line."""
+    for notice in notices:
+        console.print(Text(printable(notice)), soft_wrap=True)
+
+
+def _print_hunk(console: Console, hunk: MatchedHunk) -> None:
+    # Of a hunk without lines after the change, the place of the removed lines.
+    start = hunk.new_start if hunk.new_count else hunk.old_start
+    last = start + max(1, hunk.new_count or hunk.old_count) - 1
+    place = Text(INDENT) + Text.assemble((printable(hunk.path), "cyan"), f":{start}-{last}")
+    console.print(place, soft_wrap=True)  # whole, to be copied
+    _print_lines(console, hunk.lines)
+
+
+def _print_lines(console: Console, lines: Sequence[MatchedLine]) -> None:
+    """Prints lines without the blanks that all begin with."""
+    indent = min((len(line.text) - len(line.text.lstrip()) for line in lines), default=0)
+    for line in lines:
+        _print_line(console, _line_text(line, indent, console.width))
+
+
+def _line_text(line: MatchedLine, left_out: int, width: int) -> Text:
+    """The number, sign and text of a line, its shared words highlighted; a far first word is brought into sight.
+
+    Args:
+        line: The line.
+        left_out: How many blanks at its beginning are left out.
+        width: Columns of the terminal.
+    """
+    head = Text(f"{INDENT}{line.number:6} {line.sign} ")
+    text = Text(printable(line.text))  # one character for each, so that the places stay
+    text.stylize(SIGN_STYLES[line.sign])
+    for start, end in line.spans:
+        text.stylize(HIT_STYLE, start, end)
+    first = line.spans[0] if line.spans else (0, 0)
+    if cell_len(text.plain[left_out : first[1]]) > width - head.cell_len:
+        left_out = max(0, first[0] - SHOWN_BEFORE)
+        head.append(CUT)
+    return head + text[left_out:]
+
+
+def _print_line(console: Console, text: Text) -> None:
+    """Prints one line, cut at the right edge of a terminal, whole elsewhere."""
+    if console.is_terminal:
+        console.print(text, no_wrap=True, overflow="ellipsis", crop=True)
+    else:
+        console.print(text, soft_wrap=True)
+
+
+@stage("open the repository's index")
+def open_configured(cfg: DictConfig) -> RepositoryIndex:
+    """The index of a repository.
+
+    Args:
+        cfg: The composed configuration of ``conf/locate.yaml``.
+
+    Raises:
+        ValueError: If an option is missing; see also ``open_if_given``.
+    """
+    if cfg.repo is None or cfg.revision is None:
+        raise ValueError("repo= and revision= are required: repo=. revision=HEAD is the last commit of this folder")
+    limits = IndexLimits(cfg.max_files, cfg.max_diff_chars, cfg.merges)
+    index = open_if_given(cfg.repo, cfg.run, cfg.cache_dir, str(cfg.revision), cfg.index, limits)
+    assert index is not None
+    return index

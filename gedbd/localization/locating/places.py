@@ -1,0 +1,280 @@
+"""The places of files that match a report: functions, methods, and blocks of other lines."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from gedbd.localization.locating.hunks import MAX_LINES, MAX_TERMS, MatchedLine, SharedWords, joined_spans
+from gedbd.localization.locating.sections import Section, declared_name, find_sections
+from gedbd.localization.repository.git_command import Git, decode
+from gedbd.localization.repository.objects import find_entries, object_sizes, read_blobs
+from gedbd.text.code_words import PART
+from gedbd.text.stack_traces import Frame
+from gedbd.text.words import WORD, normalise
+
+MAX_BYTES = 2_000_000
+MAX_LINE_CHARS = 1_000
+BINARY_BYTES = 8_000  # Git too looks for a zero byte in these
+MAX_FRAME_LINES = 5  # of a place, those of the frames that are closest to the error
+EXACT_WEIGHT = 2.0  # of an identifier of several parts that is written as in the report
+CONSTRUCTORS = {"<init>", "<clinit>", "ctor", "cctor"}
+
+
+@dataclass(frozen=True)
+class MatchedPlace:
+    """Lines of a file that match a report.
+
+    Attributes:
+        path: The file.
+        start: Its first line, from 1; of a function, that of the comment before it.
+        end: Its last line.
+        header: The line with the name of the function; 0 if it is none.
+        name: The header of the function, or else of the class or function around it; empty if there is none.
+        score: How well it matches. Scores of one file can be compared.
+        terms: The words that it shares with the report, those with the largest weight first.
+        lines: The lines that match best, and the first ``MAX_FRAME_LINES`` that a stack trace names, in order.
+        num_left_out: How many other lines of it a stack trace names.
+        is_named: Whether a stack trace names it.
+    """
+
+    path: str
+    start: int
+    end: int
+    header: int
+    name: str
+    score: float
+    terms: tuple[str, ...]
+    lines: tuple[MatchedLine, ...]
+    num_left_out: int
+    is_named: bool
+
+
+class FileMatch(NamedTuple):
+    """What a file shares with a report.
+
+    Attributes:
+        terms: The words that it shares, those with the largest weight first.
+        places: The places that match best, the best first.
+    """
+
+    terms: tuple[str, ...] = ()
+    places: tuple[MatchedPlace, ...] = ()
+
+
+class FramePlace(NamedTuple):
+    """A frame in a file.
+
+    Attributes:
+        frame: The frame.
+        number: Its number from 1, of the frame where the error was raised.
+        weight: From 1, of that frame, down to 0.
+    """
+
+    frame: Frame
+    number: int
+    weight: float
+
+
+def find_places(
+    git: Git,
+    commit: str,
+    paths: Sequence[str],
+    weights: Mapping[str, float],
+    max_places: int,
+    frames: Sequence[Frame] = (),
+    max_files: int | None = None,
+) -> dict[str, FileMatch]:
+    """The places of files that match a report best.
+
+    The score of a place is the sum of the weights of its words, twice that of an identifier of several parts; the name
+    of a function counts once more. A place that a frame of a stack trace names is before all others.
+
+    Args:
+        git: The repository.
+        commit: Any name of the commit whose files are read.
+        paths: Files.
+        weights: The words of the report, lower case, with their weights.
+        max_places: How many places of a file.
+        frames: The frames of the stack traces in the report.
+        max_files: Of how many of the files, the first ones, places are found; None for all.
+
+    Returns:
+        The words and places of each path. There are none of what is no file, such as a symbolic link, of a file that is
+        binary, longer than ``MAX_BYTES`` or missing from a partial clone, and of one that shares no word.
+
+    Raises:
+        ValueError: There is no such commit, or it cannot be read.
+    """
+    found = dict.fromkeys(paths, FileMatch())
+    named = frames_in(frames, paths)
+    placed = set(paths[:max_files])
+    finder = _PlaceFinder(weights)
+    for path, text in _read_texts(git, commit, paths):
+        places = finder.find(path, text, named[path]) if path in placed else ()
+        best = sorted(places, key=lambda place: -place.score)[:max_places]
+        found[path] = FileMatch(finder.terms(text), tuple(best))
+    return found
+
+
+def _read_texts(git: Git, commit: str, paths: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The path and content of each text file."""
+    files = [entry for entry in find_entries(git, commit, paths) if entry.is_file]
+    sizes = object_sizes(git, [file.id for file in files])
+    files = [file for file in files if sizes.get(file.id, MAX_BYTES + 1) <= MAX_BYTES]
+    for file, content in zip(files, read_blobs(git, [file.id for file in files]), strict=True):
+        if b"\0" not in content[:BINARY_BYTES]:
+            yield file.path, decode(content)[0]
+
+
+class _PlaceFinder:
+    """Finds the places of files that match one report.
+
+    Args:
+        weights: The words of the report, lower case, with their weights.
+    """
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        self._weights = weights
+        self._shared_words = SharedWords(weights)
+        self._max_score = 2 * EXACT_WEIGHT * sum(weights.values()) + 1.0  # more than any words give
+
+    def terms(self, text: str) -> tuple[str, ...]:
+        """The words that a text shares with the report, those with the largest weight first."""
+        found = {shared.word for word in set(WORD.findall(text)) for shared in self._shared_words(word)}
+        return tuple(sorted(found, key=lambda term: (-self._weights[term], term)))
+
+    def find(self, path: str, text: str, frames: Sequence[FramePlace]) -> Iterator[MatchedPlace]:
+        """The places of a file that share a word or are named by a frame, in order."""
+        lines = [line.removesuffix("\r")[:MAX_LINE_CHARS] for line in text.split("\n")]
+        if not lines[-1]:
+            lines.pop()  # the file ends with a line feed
+        # Most words of a file are no words of the report: each is looked up once.
+        hits = {word for word in set(WORD.findall(text)) if self._shared_words(word)}
+        if not hits and not frames:
+            return
+        sections = find_sections(lines, path)
+        named = _named_sections(sections, lines, frames)
+        for section in sections:
+            place = self._match(path, section, lines, hits, named.get(section, []))
+            if place is not None:
+                yield place
+
+    def _match(
+        self, path: str, section: Section, lines: Sequence[str], hits: set[str], frames: Sequence[FramePlace]
+    ) -> MatchedPlace | None:
+        terms: dict[str, float] = {}
+        matched: dict[int, MatchedLine] = {}
+        values: dict[int, float] = {}
+        for number in range(section.start, section.end + 1):
+            line = lines[number - 1]
+            if hits.isdisjoint(WORD.findall(line)):
+                continue
+            shared = self._shared_words(line)
+            found: dict[str, float] = {}
+            for word, start, end in shared:
+                is_exact = len(PART.findall(line[start:end])) > 1
+                found[word] = max(found.get(word, 0.0), self._weights[word] * (EXACT_WEIGHT if is_exact else 1.0))
+            terms |= {word: max(value, terms.get(word, 0.0)) for word, value in found.items()}
+            values[number] = sum(found.values())
+            spans = joined_spans([(word.start, word.end) for word in shared])
+            matched[number] = MatchedLine(" ", number, line, spans)
+        if not matched and not frames:
+            return None
+        best = set(sorted(values, key=lambda number: -values[number])[:MAX_LINES])
+        # A deep recursion names the same lines again and again, and a long function may be named at many.
+        of_frames = dict.fromkeys(place.frame.line for place in sorted(frames, key=lambda place: place.number))
+        at_frames = [line for line in of_frames if line is not None and section.start <= line <= section.end]
+        shown = best.union(at_frames[:MAX_FRAME_LINES])
+        score = sum(terms.values()) + terms.get(normalise(_declared_name(section)), 0.0)
+        if frames:
+            score += self._max_score * (1 + max(place.weight for place in frames))
+        return MatchedPlace(
+            path,
+            *section,
+            score=score,
+            terms=tuple(sorted(terms, key=lambda term: (-terms[term], term))[:MAX_TERMS]),
+            lines=tuple(
+                matched.get(number) or MatchedLine(" ", number, lines[number - 1], ()) for number in sorted(shown)
+            ),
+            num_left_out=len(set(at_frames) - shown),
+            is_named=bool(frames),
+        )
+
+
+def frames_in(frames: Sequence[Frame], paths: Sequence[str]) -> dict[str, list[FramePlace]]:
+    """The frames in each of some files: those with the most folders before the name in common with the file.
+
+    A frame with a path has at least the last folder in common, so that the files of libraries do not count.
+
+    Args:
+        frames: Frames in the order of the report.
+        paths: Files.
+    """
+    found: dict[str, list[FramePlace]] = {path: [] for path in paths}
+    by_name = defaultdict(list)
+    for path in found:
+        by_name[PurePosixPath(path).name].append(path)
+    # A traceback of Python ends with the function where the error was raised, others begin with it.
+    others = [frame for frame in frames if not frame.file.endswith(".py")]
+    ordered = [*others, *(frame for frame in reversed(frames) if frame.file.endswith(".py"))]
+    for place, frame in enumerate(ordered):
+        parts = _parts(frame)
+        common = {path: _num_common(path.split("/"), parts) for path in by_name.get(parts[-1], [])}
+        for path, count in common.items():
+            needed = min(2, path.count("/") + 1) if "/" in frame.file or "\\" in frame.file else 1
+            if count == max(common.values()) and count >= needed:
+                found[path].append(FramePlace(frame, place + 1, 1 - place / len(ordered)))
+    return found
+
+
+def _parts(frame: Frame) -> list[str]:
+    """The folders and the name of the file of a frame; the folders of one that names none are its package's."""
+    parts = frame.file.replace("\\", "/").split("/")
+    return [*frame.class_name.split(".")[:-1], *parts] if len(parts) == 1 else parts
+
+
+def _num_common(first: Sequence[str], second: Sequence[str]) -> int:
+    """How many last parts two paths have in common."""
+    pairs = zip(reversed(first), reversed(second), strict=False)
+    return next((count for count, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))
+
+
+def _named_sections(
+    sections: Sequence[Section], lines: Sequence[str], frames: Sequence[FramePlace]
+) -> dict[Section, list[FramePlace]]:
+    """The section that each frame names.
+
+    The line may be that of another version of the file: of the functions with the name of the frame's method, the one
+    that is closest to the line counts; if there is none, the section of the line.
+    """
+    found: dict[Section, list[FramePlace]] = defaultdict(list)
+    for place in frames:
+        line = place.frame.line or 0
+        method = _method(place.frame)
+        named = [section for section in sections if method and method == _declared_name(section)]
+        around = [section for section in sections if section.start <= line <= section.end]
+        chosen = min(named, key=lambda section: _distance(section, line), default=None)
+        if chosen is None and around and line <= len(lines):
+            chosen = around[0]
+        if chosen is not None:
+            found[chosen].append(place)
+    return found
+
+
+def _declared_name(section: Section) -> str:
+    return declared_name(section.name) if section.header else ""
+
+
+def _method(frame: Frame) -> str:
+    """The name of a frame's method in the source: of a constructor that of its class, of a lambda that around it."""
+    if frame.method in CONSTRUCTORS:
+        return frame.class_name.rpartition(".")[2].rpartition("$")[2]
+    parts = frame.method.split("$")
+    return parts[1] if parts[0] == "lambda" and len(parts) > 1 else parts[0].rpartition(".")[2]
+
+
+def _distance(section: Section, line: int) -> int:
+    """How many lines a line is outside of a section."""
+    return max(section.start - line, line - section.end, 0)

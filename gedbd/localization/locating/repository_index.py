@@ -1,0 +1,477 @@
+"""The index of a repository: which of its commits may have induced the bug of a report."""
+
+import hashlib
+import json
+import os
+import threading
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from filelock import BaseFileLock, FileLock, Timeout
+
+from gedbd.io.files import UNFINISHED, replacing
+from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
+from gedbd.localization.change_ranking.change_ranker import default_ranker
+from gedbd.localization.change_ranking.query_features import query_features
+from gedbd.localization.locating.indexing import IndexLimits, bring_up_to
+from gedbd.localization.locating.located import LocatedChange, query_words, read_changes
+from gedbd.localization.locating.located_files import LocatedFile, RankedFiles, commit_before, read_files
+from gedbd.localization.locating.tracker_ranker import DEFAULT_MEASURED, TrackerRanker
+from gedbd.localization.repository.attributes import source_paths
+from gedbd.localization.repository.git_command import Git
+
+SCHEMA = 4  # to be raised when the arrays or what they are made from change
+HEADER = "header"
+SNAPSHOT = "index.npz"
+CHECKPOINT = "unfinished.npz"
+LOCK = "index.lock"
+NO_SHARED_WORD = "no commit shares a word with the report, so the order means little"
+OTHER_HISTORY = (
+    "none of the reports that the ranker learnt from refers to a commit of this repository: it was trained on another"
+    " one"
+)
+DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, IndexError, TypeError, NotImplementedError)
+
+
+@dataclass(frozen=True)
+class Header:
+    """What an index was made from.
+
+    Attributes:
+        commit: The id of the last commit of the history.
+        settings: Options that the content depends on, as plain values.
+        is_complete: Whether all commits up to the last one are there; otherwise the file is a checkpoint.
+        num_commits: How many commits are there.
+        num_merges: How many merges were left out.
+        num_missing: How many commits were left out, as objects are missing.
+        schema: The version of the file's layout.
+    """
+
+    commit: str
+    settings: dict[str, Any]
+    is_complete: bool
+    num_commits: int
+    num_merges: int = 0
+    num_missing: int = 0
+    schema: int = SCHEMA
+
+    def serves(self, settings: Mapping[str, Any]) -> bool:
+        """Whether the index was made by this version with these options."""
+        return self.schema == SCHEMA and self.settings == dict(settings)
+
+
+class Snapshot(NamedTuple):
+    """A stored index."""
+
+    header: Header
+    history: ChangeHistory
+
+
+class DamagedSnapshotError(ValueError):
+    """A file that holds no index, or only a part of one."""
+
+
+def write_snapshot(file: Path, snapshot: Snapshot) -> None:
+    """Replaces the file as a whole: a process that is killed leaves the old content."""
+    header = json.dumps(asdict(snapshot.header)).encode()
+    arrays = {HEADER: np.frombuffer(header, dtype=np.uint8)} | snapshot.history.arrays()
+    with replacing(file) as unfinished, unfinished.open("wb") as stream:
+        np.savez(stream, allow_pickle=False, **arrays)
+
+
+def read_header(file: Path) -> Header | None:
+    """What the stored index was made from; None if there is none.
+
+    Raises:
+        DamagedSnapshotError: The file is damaged.
+    """
+    if not file.exists():
+        return None
+    with _opened(file) as stored:
+        return _header(stored)
+
+
+def read_snapshot(file: Path) -> Snapshot | None:
+    """The stored index; None if there is none.
+
+    Raises:
+        DamagedSnapshotError: The file is damaged.
+    """
+    if not file.exists():
+        return None
+    with _opened(file) as stored:
+        header = _header(stored)
+        history = ChangeHistory.of_arrays({name: stored[name] for name in stored.files if name != HEADER})
+        if len(history) != header.num_commits:
+            raise ValueError(f"{len(history):,} commits of {header.num_commits:,}")
+    return Snapshot(header, history)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[np.lib.npyio.NpzFile]:
+    """The arrays of a file; what is wrong with them becomes ``DamagedSnapshotError``."""
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            yield stored
+    except DAMAGE as error:
+        raise DamagedSnapshotError(f"{file} is damaged ({error})") from error
+
+
+def _header(stored: np.lib.npyio.NpzFile) -> Header:
+    return Header(**json.loads(stored[HEADER].tobytes()))
+
+
+class Update(NamedTuple):
+    """What bringing an index up to date changed.
+
+    Attributes:
+        num_added: Commits that were read.
+        num_removed: Commits that the revision no longer reaches.
+        warnings: What the user should know, one sentence each.
+    """
+
+    num_added: int = 0
+    num_removed: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+class AnswerLimits(NamedTuple):
+    """How much is answered for a report.
+
+    Attributes:
+        top_k: Files.
+        max_places: Places of each of the first files.
+        top_commits: Commits that may have induced the bug; 0 for none, which saves their ranking.
+        max_hunks: Matching hunks of each commit.
+    """
+
+    top_k: int = 5
+    max_places: int = 2
+    top_commits: int = 5
+    max_hunks: int = 1
+
+
+class Located(NamedTuple):
+    """The answer for a report.
+
+    Attributes:
+        files: The files that it is most likely about, the first one first.
+        changes: The commits that may have induced its bug, the first one first.
+        commit: The id of the commit whose files were ranked; empty if none is older than the report.
+        num_files: How many files were ranked.
+        skipped_files: How many other entries that commit has, by reason; files that are no source code by the endings
+            of their names are not counted.
+        warnings: What the user should know about the answer, one sentence each.
+    """
+
+    files: tuple[LocatedFile, ...] = ()
+    changes: tuple[LocatedChange, ...] = ()
+    commit: str = ""
+    num_files: int = 0
+    skipped_files: Mapping[str, int] = MappingProxyType({})
+    warnings: tuple[str, ...] = ()
+
+
+class _Sources(NamedTuple):
+    """See ``SourcePaths``, of a commit."""
+
+    commit: str
+    paths: frozenset[str]
+    skipped: dict[str, int]
+
+
+def open_repository(
+    path: str | Path,
+    cache_dir: str | Path,
+    index: str | Path | None = None,
+    revision: str = "HEAD",
+    ranker: TrackerRanker | None = None,
+    limits: IndexLimits | None = None,
+) -> "RepositoryIndex":
+    """Opens the index of a repository, which may be empty until ``update``.
+
+    Args:
+        path: A work tree, a folder in one, or a bare repository.
+        cache_dir: Where indexes are kept by the path of their repository and the revision.
+        index: Another folder for this index.
+        revision: The branch, tag or commit whose history is indexed.
+        ranker: Scores the commits; None for the default ranker.
+        limits: How much of a commit is indexed; None for the defaults.
+
+    Raises:
+        ValueError: Git is missing, the path is no repository or a shallow clone.
+    """
+    for name, given in (("repo", path), ("revision", revision), ("index", "absent" if index is None else index)):
+        if not given:
+            raise ValueError(f"{name}= is empty")
+    git = Git(path)
+    limits = IndexLimits() if limits is None else limits
+    folder = default_folder(cache_dir, git, revision) if index is None else Path(index).expanduser()
+    ranker = TrackerRanker(default_ranker(), statement=DEFAULT_MEASURED) if ranker is None else ranker
+    return RepositoryIndex(git, folder, revision, ranker, limits)
+
+
+def open_if_given(
+    repo: str | None,
+    run: str | None,
+    cache_dir: str,
+    revision: str = "HEAD",
+    index: str | None = None,
+    limits: IndexLimits | None = None,
+) -> "RepositoryIndex | None":
+    """Opens the index of a repository beside an index of reports; None without a repository.
+
+    Args:
+        repo: A work tree or a bare repository.
+        run: Folder of a ``gedbd locate-backtest``; None for the default ranker, which was not measured on the tracker.
+        cache_dir: See ``open_repository``; likewise the following.
+        revision: The branch, tag or commit whose history is indexed.
+        index: Another folder for the index.
+        limits: How much of a commit is indexed.
+
+    Raises:
+        ValueError: If there is a run without a repository, or one of them cannot be used.
+    """
+    if repo is None:
+        if run is not None:
+            raise ValueError(f"locate_run={run} needs a repository: add repo=PATH")
+        return None
+    ranker = None if run is None else TrackerRanker.read(Path(run).expanduser())
+    return open_repository(repo, cache_dir, index, revision, ranker, limits)
+
+
+def default_folder(cache_dir: str | Path, git: Git, revision: str) -> Path:
+    """The folder of a repository's index, by the real path of its objects and the name of the revision."""
+    place = os.path.realpath(git.folder)
+    digest = hashlib.blake2b(f"{place}\n{revision}".encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+    return Path(cache_dir).expanduser() / "locate" / digest
+
+
+class RepositoryIndex:
+    """The commits that a revision reaches, in the form in which they are ranked.
+
+    Threads may ask while one updates: each answer is of one state. Processes may share the folder: one of them updates
+    at a time, and the others read the last complete state meanwhile.
+
+    Args:
+        git: The repository.
+        folder: Where the index is stored, made if absent.
+        revision: See ``open_repository``; likewise the following.
+        ranker: Scores the commits.
+        limits: How much of a commit is indexed.
+    """
+
+    def __init__(self, git: Git, folder: Path, revision: str, ranker: TrackerRanker, limits: IndexLimits) -> None:
+        self.git = git
+        self.folder = folder
+        self.revision = revision
+        self.ranker = ranker
+        self.limits = limits
+        self._state = Snapshot(Header("", {}, is_complete=False, num_commits=0), ChangeHistory())
+        self._sources: _Sources | None = None
+        self._is_checked = False  # whether the ranker is of this history
+        self._updating = threading.Lock()
+        self._ranking = threading.Lock()  # queries fill look-up tables of the history as they need them
+        self._store = IndexFolder(folder, limits._asdict())
+
+    def __len__(self) -> int:
+        return len(self._state.history)
+
+    @property
+    def commit(self) -> str:
+        """The id of the last commit of the indexed history; empty before the first update."""
+        return self._state.header.commit
+
+    @property
+    def history(self) -> ChangeHistory:
+        """The commits of the present state."""
+        return self._state.history
+
+    def update(self, wait: bool = False) -> Update:
+        """Adds the commits since the last time, and removes those that the revision no longer reaches.
+
+        The revision is resolved once, at the start: what happens to the repository meanwhile is left to the next time.
+        Commits that were left out, as objects were missing, are tried again each time.
+
+        Args:
+            wait: Whether to wait for another process that updates the index. Otherwise the last complete state is
+                used, if there is one.
+
+        Raises:
+            ValueError: The revision names no commit, the repository has none, objects of all are missing, or one is
+                damaged.
+        """
+        update = self._update(wait)
+        if self._is_checked:
+            return update
+        self._is_checked = True
+        told = () if self.ranker.is_of(self.history) else (OTHER_HISTORY,)
+        return update._replace(warnings=(*update.warnings, *told))
+
+    def locate(self, query: ChangeQuery, limits: AnswerLimits | None = None) -> Located:
+        """The files that a report is most likely about, and the commits before it that may have induced its bug.
+
+        Files are ranked as they were at the report's date, see ``commit_before``.
+
+        Args:
+            query: The report.
+            limits: How much is answered; None for the defaults.
+
+        Raises:
+            ValueError: A commit can no longer be read from the repository.
+        """
+        limits = AnswerLimits() if limits is None else limits
+        state = self._state
+        history = state.history
+        if not history.num_before(query.created_at):
+            return Located()
+        commit = commit_before(self.git, state.header.commit, history, query)
+        sources = self._sources_at(commit)
+        ranker = self.ranker.ranker
+        with self._ranking:
+            allowed = np.array([path in sources.paths for path in history.table.paths], dtype=bool)
+            fixes = self.ranker.known_fixes(history)
+            features = query_features(history, query, fixes)
+            found = ranker.find_files_in(features, limits.top_k, allowed)
+            num_similar = fixes.num_similar(query.title, query.description, query.created_at)
+            suspects = ranker.find_in(features, limits.top_commits) if limits.top_commits else []
+            existing = history.index.existing(history.index.num_rows(features.num_commits))
+            is_candidate = existing & (history.index.is_source & allowed)[: len(existing)]
+        words = query_words(history, query)
+        ranked = RankedFiles(history, query, num_similar, found)
+        reading = self.limits.reading()
+        return Located(
+            files=read_files(self.git, commit, ranked, words, limits.max_places),
+            changes=read_changes(self.git, history, query, suspects, words, reading, limits.max_hunks),
+            commit=commit,
+            num_files=int(np.count_nonzero(is_candidate)),
+            skipped_files=sources.skipped,
+            warnings=() if words.weights else (NO_SHARED_WORD,),
+        )
+
+    def _sources_at(self, commit: str) -> _Sources:
+        """The source files of a commit; those of the last one asked for are remembered."""
+        known = self._sources  # read once: another thread may replace it
+        if known is None or known.commit != commit:
+            found = source_paths(self.git, commit)
+            known = _Sources(commit, frozenset(found.paths), found.skipped)
+            self._sources = known
+        return known
+
+    def facts(self, query: ChangeQuery) -> dict[str, Any]:
+        """The state that answers.
+
+        ``repository``, ``commit`` (the last one), ``num_commits``, ``num_merges`` (left out), and ``num_ranked``, which
+        are before the report.
+        """
+        state = self._state
+        numbers = {
+            "num_commits": len(state.history),
+            "num_merges": state.header.num_merges,
+            "num_ranked": state.history.num_before(query.created_at),
+        }
+        return {"repository": self.git.path.resolve().name, "commit": state.header.commit, **numbers}
+
+    def _update(self, wait: bool) -> Update:
+        """See ``update``."""
+        commit = self.git.resolve(self.revision)
+        if self._has_all(commit):
+            return Update()
+        with self._updating:
+            warnings = self._load()
+            if self._has_all(commit):
+                return Update(warnings=warnings)
+            try:
+                with self._store.lock().acquire(timeout=-1 if wait or not self.commit else 0):
+                    return self._update_locked(commit, warnings)
+            except Timeout:
+                told = f"another process is updating the index: this answer is as of commit {self.commit[:12]}"
+                return Update(warnings=(*warnings, told))
+
+    def _has_all(self, commit: str) -> bool:
+        """Whether the state is that of a commit, and none is left out as objects are missing."""
+        return self.commit == commit and not self._state.header.num_missing
+
+    def _load(self) -> tuple[str, ...]:
+        """Takes the stored state, if it is another one; gives warnings."""
+        stored, warnings = self._store.read(self._state.header)
+        self._state = stored or self._state
+        return warnings
+
+    def _update_locked(self, commit: str, warnings: tuple[str, ...]) -> Update:
+        """Updates the stored index, which no other process does meanwhile."""
+        self._load()  # another process may have updated it before this one got the lock
+        if self._has_all(commit):
+            return Update(warnings=warnings)
+        start = self._store.best_start(self.history)
+        checkpoint = partial(self._store.checkpoint, commit)
+        found = bring_up_to(self.git, commit, start, self.limits, checkpoint)
+        if self.commit != commit or found.num_added or found.num_removed:
+            self._state = self._store.store(commit, found.history, found.num_merges, found.num_missing)
+        return Update(found.num_added, found.num_removed, (*warnings, *found.warnings))
+
+
+class IndexFolder:
+    """Stores the states of one index. Whoever writes holds the lock; whoever reads need not.
+
+    Args:
+        folder: Made when the lock is first asked for.
+        settings: Options that the content depends on, as plain values.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
+        self.path = folder
+        self._settings = dict(settings)
+
+    def lock(self) -> BaseFileLock:
+        """The lock, not yet taken. The system frees that of a process that ends in any way."""
+        self.path.mkdir(0o700, parents=True, exist_ok=True)
+        return FileLock(self.path / LOCK)
+
+    def read(self, known: Header) -> tuple[Snapshot | None, tuple[str, ...]]:
+        """The stored state, None if there is none or it is the known one; and warnings about one of no use."""
+        file = self.path / SNAPSHOT
+        try:
+            header = read_header(file)
+            if header is None or header == known:
+                return None, ()
+            if not header.serves(self._settings):
+                return None, (
+                    "the index was built with other options or by another version: all commits are read again",
+                )
+            return read_snapshot(file), ()
+        except DamagedSnapshotError as error:
+            return None, (f"{error}: all commits are read again",)
+
+    def best_start(self, history: ChangeHistory) -> ChangeHistory:
+        """What an update begins with: a state, or that of an update that was cut off if it holds more commits."""
+        try:
+            unfinished = read_snapshot(self.path / CHECKPOINT)
+        except DamagedSnapshotError:
+            return history  # as if the update had been cut off earlier
+        if unfinished is None or not unfinished.header.serves(self._settings):
+            return history
+        return max(history, unfinished.history, key=len)
+
+    def checkpoint(self, commit: str, history: ChangeHistory) -> None:
+        """Stores the commits so far of an update to a commit."""
+        header = Header(commit, self._settings, is_complete=False, num_commits=len(history))
+        write_snapshot(self.path / CHECKPOINT, Snapshot(header, history))
+
+    def store(self, commit: str, history: ChangeHistory, num_merges: int, num_missing: int) -> Snapshot:
+        """Replaces the stored state, and deletes the checkpoint and what killed processes left."""
+        header = Header(commit, self._settings, True, len(history), num_merges, num_missing)
+        snapshot = Snapshot(header, history)
+        write_snapshot(self.path / SNAPSHOT, snapshot)
+        (self.path / CHECKPOINT).unlink(missing_ok=True)
+        for file in self.path.glob(f".*{UNFINISHED}*"):
+            file.unlink(missing_ok=True)
+        return snapshot

@@ -1,0 +1,199 @@
+"""Training of an encoder of code: losses, accuracies on validation and test."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, gelu, linear
+from transformers import PreTrainedModel
+
+from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
+from gedbd.experiments.training_system import TrainingSystem
+from gedbd.localization.code_encoder.code_encoder import CodeEncoder
+from gedbd.localization.pretraining.masking import MLM
+from gedbd.localization.pretraining.pretraining_data import PretrainingBatch
+
+REDUCTIONS = ("mean", "sum")
+
+
+class ObjectiveSums(NamedTuple):
+    """Predictions of one objective: their summed loss, the number of right ones, and their number; ``()`` each."""
+
+    loss: Tensor
+    num_right: Tensor
+    number: Tensor
+
+
+def edge_logits(hidden: Tensor, row: Tensor, ends: Tensor) -> Tensor:
+    """Logits of edges: h_i . h_j / sqrt(H), of which the sigmoid is the probability.
+
+    The talk takes the sigmoid of the dot product alone. Its layers end in a normalization that gives vectors of
+    length sqrt(H), so that the product is up to H: without the division the loss starts in the hundreds.
+
+    Args:
+        hidden: ``(B, L, H)`` last hidden states.
+        row: ``(P,)`` method of each pair.
+        ends: ``(2, P)`` positions of its tokens.
+    """
+    first = hidden[row, ends[0]].float()
+    second = hidden[row, ends[1]].float()
+    logits: Tensor = (first * second).sum(dim=1) / hidden.shape[2] ** 0.5
+    return logits
+
+
+def edge_sums(logits: Tensor, label: Tensor) -> ObjectiveSums:
+    """Binary cross-entropy of edges ``(P,)``; a prediction is right if the probability of the truth is above 0.5."""
+    loss = binary_cross_entropy_with_logits(logits, label.float(), reduction="sum")
+    return ObjectiveSums(loss, ((logits > 0) == label.bool()).sum(), torch.tensor(len(label), device=logits.device))
+
+
+def token_sums(logits: Tensor, target: Tensor) -> ObjectiveSums:
+    """Cross-entropy of tokens: logits ``(M, V)``, true numbers ``(M,)``; a prediction is the most probable token."""
+    loss = cross_entropy(logits.float(), target, reduction="sum")
+    right = (logits.argmax(dim=1) == target).sum()
+    return ObjectiveSums(loss, right, torch.tensor(len(target), device=logits.device))
+
+
+class TokenHead(nn.Module):
+    """The head of a masked language model, as BERT's: a layer, GELU, a normalization, and the embeddings as outputs.
+
+    Args:
+        hidden: Size H of the hidden states.
+        vocabulary: Number V of tokens.
+    """
+
+    def __init__(self, hidden: int, vocabulary: int) -> None:
+        super().__init__()
+        self.transform = nn.Linear(hidden, hidden)
+        self.norm = nn.LayerNorm(hidden)
+        self.bias = nn.Parameter(torch.zeros(vocabulary))
+
+    def forward(self, hidden: Tensor, embeddings: Tensor) -> Tensor:
+        """Logits ``(M, V)`` of hidden states ``(M, H)``; ``embeddings (V, H)`` are those of the encoder."""
+        return linear(self.norm(gelu(self.transform(hidden))), embeddings, self.bias)
+
+
+class PretrainingSystem(TrainingSystem):
+    """Trains an encoder of code by the weighted sum of the losses of its objectives.
+
+    The loss of an objective is the mean or the sum over all predictions of a step: with several processes, over those
+    of all of them, and with accumulated gradients, over those of all batches that make the step. The talk sums over
+    edges, so that an objective with more edges counts more.
+
+    Args:
+        backbone: The encoder.
+        weights: Weight of each objective, all above 0.
+        make_optimizer: See ``TrainingSystem``, as for the next two.
+        make_scheduler: Makes the scheduler.
+        seed: Fixes dropout.
+        reduction: ``mean`` or ``sum``. Logged losses of one objective are means; ``loss`` is what is minimised, that
+            of an epoch or a part over all its predictions.
+
+    Attributes:
+        tested: Loss, accuracy and number of predictions of each objective in the last test.
+    """
+
+    def __init__(
+        self,
+        backbone: PreTrainedModel,
+        weights: Mapping[str, float],
+        make_optimizer: MakeOptimizer,
+        make_scheduler: MakeScheduler,
+        seed: int,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(make_optimizer, make_scheduler, seed)
+        self.reduction = reduction
+        self.encoder = CodeEncoder(backbone)
+        self.encoder.train()  # pretrained encoders come in evaluation mode, and Lightning does not change modes
+        embeddings = embeddings_of(backbone)
+        # Without the objective its weights would have no gradient.
+        self.token_head = TokenHead(embeddings.shape[1], embeddings.shape[0]) if MLM in weights else None
+        self.weights = dict(weights)
+        self.tested: dict[str, dict[str, float]] = {}
+        self._trained: list[Tensor] = []  # of each batch, see _numbers
+        self._evaluated: list[Tensor] = []
+
+    def sums(self, batch: PretrainingBatch) -> dict[str, ObjectiveSums]:
+        """The predictions of each objective on a batch."""
+        hidden = self.encoder(batch.code)
+        found = {name: self._edges(hidden, batch.pairs[name]) for name in self.weights if name != MLM}
+        if self.token_head is None:
+            return found
+        row, place, target = batch.tokens
+        logits = self.token_head(hidden[row, place], embeddings_of(self.encoder.backbone))
+        return {MLM: token_sums(logits, target)} | found
+
+    def on_train_epoch_start(self) -> None:
+        """Clears what the last epoch collected."""
+        self._trained = []
+
+    def training_step(self, batch: PretrainingBatch, batch_idx: int) -> Tensor:
+        """The weighted sum of the losses."""
+        self.fix_dropout(batch_idx)
+        sums = self.sums(batch)
+        counts = self.summed(torch.stack([batch.totals[name] for name in sums]))
+        losses = torch.stack([self.weights[name] * one.loss for name, one in sums.items()])
+        # Gradients are averaged over processes and accumulated batches; a mean is over the predictions of all of them.
+        averaged = self.trainer.world_size * self.trainer.accumulate_grad_batches
+        loss = averaged * (losses.sum() if self.reduction == "sum" else (losses / counts.clip(1)).sum())
+        self.show_loss(loss, batch)
+        self._trained.append(_numbers(sums))
+        return loss
+
+    def on_train_epoch_end(self) -> None:
+        """Logs losses and accuracies of the epoch, as each batch was predicted before its step."""
+        self._log_part("train", self._trained)
+
+    def on_validation_epoch_start(self) -> None:
+        """Clears what the last evaluation collected."""
+        self._evaluated = []
+
+    def validation_step(self, batch: PretrainingBatch, batch_idx: int) -> None:
+        """Predicts a batch."""
+        self._evaluated.append(_numbers(self.sums(batch)))
+
+    def on_validation_epoch_end(self) -> None:
+        """Logs losses and accuracies of validation."""
+        self._log_part("val", self._evaluated)
+
+    def on_test_epoch_end(self) -> None:
+        """Logs and keeps losses and accuracies of the test."""
+        self.tested = self._log_part("test", self._evaluated)
+
+    def trained_weights(self) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+        """The weights of the encoder, and those of the head."""
+        head = [] if self.token_head is None else list(self.token_head.parameters())
+        return list(self.encoder.parameters()), head
+
+    def _edges(self, hidden: Tensor, pairs: Tensor) -> ObjectiveSums:
+        """The predictions of pairs ``(4, P)`` of ``PretrainingBatch``."""
+        return edge_sums(edge_logits(hidden, pairs[0], pairs[1:3]), pairs[3])
+
+    def _log_part(self, part: str, batches: list[Tensor]) -> dict[str, dict[str, float]]:
+        """Logs and returns loss, accuracy and count of each objective, the total loss and the mean accuracy."""
+        empty = torch.zeros((len(self.weights), 3), dtype=torch.float64, device=self.device)
+        totals = self.summed(torch.stack([empty, *batches]).sum(dim=0)).cpu().numpy()
+        found = {}
+        for name, (loss, correct, count) in zip(self.weights, totals, strict=True):
+            found[name] = {"loss": loss / max(count, 1), "accuracy": correct / max(count, 1), "count": count}
+            self.log(f"{part}/{name}_loss", found[name]["loss"])
+            self.log(f"{part}/{name}_accuracy", found[name]["accuracy"])
+        times = {name: found[name]["count"] if self.reduction == "sum" else 1.0 for name in found}
+        self.log(f"{part}/loss", sum(self.weights[name] * times[name] * found[name]["loss"] for name in found))
+        mean = sum(numbers["accuracy"] for numbers in found.values()) / len(found)
+        self.log(f"{part}/mean_accuracy", mean, prog_bar=part == "val")
+        return found
+
+
+def embeddings_of(backbone: PreTrainedModel) -> Tensor:
+    """The embeddings ``(V, H)`` of a model's tokens."""
+    weight = backbone.get_input_embeddings().weight
+    assert isinstance(weight, Tensor)
+    return weight
+
+
+def _numbers(sums: Mapping[str, ObjectiveSums]) -> Tensor:
+    """``(O, 3)`` summed loss, right predictions and predictions of each of O objectives, without gradients."""
+    return torch.stack([torch.stack([value.detach().double() for value in one]) for one in sums.values()])

@@ -1,0 +1,158 @@
+"""Read the history of a git repository, the commits that fixed reports, and those that induced the bugs."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from gedbd.corpora.changes import FIX_COLUMNS, ChangeCorpus, FixedReports
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.readers.csv_file import read_table
+from gedbd.io.files import corpus_name
+from gedbd.localization.repository.change_tables import TableBuilder
+from gedbd.localization.repository.commit_history import read_history
+from gedbd.localization.repository.commits import Commit, Limits, LinkBuilder
+from gedbd.localization.repository.fixed_files import HistoryPaths, date_by_base_commit, find_fixed_paths
+from gedbd.localization.repository.fixes import DEFAULT_PATTERNS, Fix, MessageFixes, TableFixes
+from gedbd.localization.repository.inducing import find_inducing
+from gedbd.localization.repository.missing_objects import ADVICE
+
+FixFinder = MessageFixes | TableFixes
+
+
+def read_git(
+    path: str,
+    name: str | None = None,
+    revision: str = "HEAD",
+    reports: Corpus | ChangeCorpus | None = None,
+    fix_patterns: Sequence[str] | None = None,
+    fixes: str | None = None,
+    merges: bool = False,
+    suffixes: Sequence[str] | None = None,
+    max_diff_chars: int = 100_000,
+    max_files: int = 1_000,
+    cache_dir: str | None = None,
+) -> ChangeCorpus:
+    """Read all commits that a revision reaches and, if there are reports, their fixing and inducing commits.
+
+    The tables are in memory: about four times the characters of all diffs, each cut to ``max_diff_chars``, three times.
+    The whole changes of the commits that fix reports are there too until they are blamed.
+
+    Args:
+        path: The repository: a work tree, or a bare one.
+        name: Short name; ``None`` takes it from the path.
+        revision: A branch, tag or commit.
+        reports: The bug reports; ``None`` for the history alone. ``FixedReports`` say themselves how they were fixed.
+            Those with a base commit get its date and a second, so that the files of this commit exist at the report's
+            date, and those whose base commit is not in the history are left out.
+        fix_patterns: Patterns of ids in messages, see ``MessageFixes``; ``None`` for ``DEFAULT_PATTERNS``.
+        fixes: A CSV file with ``bug_id``, and ``fix_commit`` or the ``path`` of a fixed file or both, in the place of
+            messages and of what ``FixedReports`` say.
+        merges: Whether a merge whose message names a report is a fix.
+        suffixes: Endings of source files, whose removed lines are blamed; ``None`` for all text files.
+        max_diff_chars: The longest diff of a commit, file or hunk, in characters.
+        max_files: The most files of a commit.
+        cache_dir: Where parsed commits and blamed lines are kept; ``None`` for nowhere.
+
+    Raises:
+        ValueError: The path is no repository, the revision has no commits, objects of all are missing, a pattern or the
+            table is wrong, they are given without reports, or no commit and no file of the history fixes a report.
+    """
+    place = Path(path).expanduser()
+    title = name or corpus_name(place.resolve())
+    if isinstance(reports, ChangeCorpus):
+        raise ValueError(f"dataset.reports: {reports.name} is a history of changes; choose the reports of a tracker")
+    if reports is None and (fix_patterns is not None or fixes is not None):
+        raise ValueError("there are fixes but no reports: add reports, for example with dataset@dataset.reports=csv")
+    table, told = _fix_table(reports, fix_patterns, fixes)
+    finder = None if reports is None else _finder(reports, table, fix_patterns, merges)
+    # No diff is cut before the tables cut it; blame needs hunks also where these are short.
+    usual = Limits()
+    max_file_chars = max(usual.max_file_chars, max_diff_chars)
+    limits = Limits(max_files, max_file_chars, max(usual.max_commit_chars, max_diff_chars))
+    history = read_history(place, revision, cache_dir, limits)
+    builder = TableBuilder(title, max_diff_chars)
+    named: dict[str, Commit] = {}  # the whole commits that may be fixes
+    paths = HistoryPaths()
+    for commit in history:
+        builder.add(commit)
+        if finder is not None and finder.add(commit):
+            named[commit.id] = commit
+        if table is not None:
+            paths.add(commit)
+    if history.missing and len(history.missing) == len(history):
+        raise ValueError(f"{place}: no commit can be read: {ADVICE}")
+    tables = builder.tables()
+    alone = ChangeCorpus(title, None, *tables[:3], warnings=(*history.warnings, *tables.warnings))
+    if reports is None or finder is None:
+        return alone
+    commits = tables.commits.table
+    found = finder.found()
+    if isinstance(reports, FixedReports):
+        reports, new_rows, left_out = date_by_base_commit(reports, commits)
+        found = found.renumbered(new_rows)
+        told = (*told, *left_out)
+    fixed_paths, lacking = find_fixed_paths(table, reports.documents.ids, found, paths)
+    if not found.reports and not fixed_paths:
+        raise ValueError(_no_fix(place, reports, fixes, table is None, (*told, *found.warnings, *lacking)))
+    row_of = dict(zip(commits["id"], commits["commit"], strict=True))
+    links = LinkBuilder(len(reports), len(commits), "message" if table is None else "table")
+    for id_, rows in found.reports.items():
+        for report in rows:
+            links.add(report, row_of[id_], commits["created_at"].iloc[row_of[id_]])
+    chosen = [Fix(named[id_], rows) for id_, rows in found.reports.items()]
+    folder = None if cache_dir is None else Path(cache_dir).expanduser()
+    created_at = reports.reports["created_at"]
+    inducing = find_inducing(history.git, chosen, created_at, tables, suffixes, folder, list(limits))
+    warnings = (*reports.warnings, *alone.warnings, *told, *found.warnings, *lacking, *inducing.warnings)
+    return replace(
+        alone,
+        reports=reports,
+        fixing=links.links(),
+        inducing=inducing.links if chosen else {},  # a file without a commit does not tell what induced its bug
+        fixed_paths=fixed_paths,
+        warnings=warnings,
+    )
+
+
+def _fix_table(
+    reports: Corpus | None, patterns: Sequence[str] | None, fixes: str | None
+) -> tuple[pd.DataFrame | None, tuple[str, ...]]:
+    """The columns of ``FIX_COLUMNS`` of the given table or else of the data set; None to search messages."""
+    if fixes is None:
+        if not isinstance(reports, FixedReports) or patterns is not None:
+            return None, ()
+        return reports.fixes[(reports.fixes[["fix_commit", "path"]] != "").any(axis=1)], ()
+    table, warnings = read_table(Path(fixes).expanduser(), None, wanted=FIX_COLUMNS)
+    if "bug_id" not in table:
+        raise ValueError(f"dataset.fixes={fixes}, row 1: there is no column 'bug_id'")
+    if not {"fix_commit", "path"} & set(table):
+        raise ValueError(f"dataset.fixes={fixes}, row 1: there is neither a column 'fix_commit' nor 'path'")
+    present = {column: table[column].str.strip() for column in FIX_COLUMNS if column in table}
+    return pd.DataFrame(present, dtype=str).reindex(columns=list(FIX_COLUMNS), fill_value=""), warnings
+
+
+def _finder(reports: Corpus, table: pd.DataFrame | None, patterns: Sequence[str] | None, merges: bool) -> FixFinder:
+    """What finds the fixing commits of reports, in a table if there is one."""
+    ids = reports.documents.ids
+    if table is None:
+        return MessageFixes(
+            ids, reports.reports["created_at"], DEFAULT_PATTERNS if patterns is None else patterns, merges
+        )
+    # Rows that only name a file are left to ``find_fixed_paths``, but those of unknown reports are counted here.
+    names_commit = (table["fix_commit"] != "") | (table["path"] == "") | ~table["bug_id"].isin(ids)
+    return TableFixes(table[names_commit], ids)
+
+
+def _no_fix(place: Path, reports: Corpus, fixes: str | None, by_message: bool, warnings: tuple[str, ...]) -> str:
+    """Why no fix was found, in one line."""
+    told = f" ({'; '.join(warnings)})" if warnings else ""
+    if fixes is not None:
+        return f"dataset.fixes={fixes}: none of its rows names a report and a commit or file of {place}{told}"
+    if not by_message:
+        return f"{place}: it has none of the fixing commits and fixed files of {reports.name}; is it its clone?{told}"
+    return (
+        f"{place}: no commit message refers to any of the {len(reports):,} reports, such as "
+        f"{reports.documents.ids.iloc[0]}; set dataset.fix_patterns or dataset.fixes{told}"
+    )

@@ -1,0 +1,195 @@
+"""Methods of Java sources as a corpus, from a folder of sources or a file of methods."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.documents import Documents
+from gedbd.corpora.readers.bug_reports import BUG_FIELDS
+from gedbd.corpora.readers.json_values import read_json_lines
+from gedbd.corpora.relevance import Groups
+from gedbd.io.console import track
+from gedbd.io.files import corpus_name
+from gedbd.localization.flow_graph.java_methods import JavaMethod, find_methods
+from gedbd.localization.flow_graph.syntax import FALLBACK_ENCODING, decode_source, plain_code
+
+# A folder with one of these is the root of a module: a "target" beside it is output, one inside a package is code.
+ROOT_MARKS = frozenset(
+    (".git", ".project", "build.gradle", "build.gradle.kts", "build.xml", "pom.xml", "settings.gradle", "src")
+)
+FILE_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".jsonl.zip")
+Found = tuple[list[JavaMethod], list[str]]  # methods, and warnings about what was left out
+
+
+def read_java_sources(
+    name: str | None, path: str, skip_folders: Sequence[str] = (), max_file_kb: int = 1000, max_method_lines: int = 1000
+) -> Corpus:
+    """Reads methods and constructors with their bodies, in the order of files and lines.
+
+    A document is a method: ``id`` is ``path:line:name``, ``title`` the name, ``description`` the code; ``comment`` is
+    what its Javadoc says and ``path`` the file. Methods have no dates and no duplicates: of those that differ in white
+    space and comments alone, the first is kept.
+
+    Args:
+        name: Short name of the corpus; null takes it from the path.
+        path: A folder of Java sources, one ``.java`` file, or a file with a JSON object a line that has the texts
+            ``path``, ``name``, ``code`` and, where there are any, ``comment`` and the number ``line``.
+        skip_folders: See ``find_sources``.
+        max_file_kb: See ``find_sources``.
+        max_method_lines: Methods of more lines are left out.
+
+    Raises:
+        ValueError: If the path is none of these, a line is wrong, or there is no method.
+    """
+    place = Path(path)
+    if not place.exists():
+        raise ValueError(f"{path}: no such file or folder; set dataset.path= to an existing one")
+    if place.is_dir() or place.suffix == ".java":
+        methods, warnings = _read_sources(place, skip_folders, max_file_kb)
+    elif place.name.endswith(FILE_ENDINGS):
+        methods, warnings = list(track(_read_lines(place), "read methods", transient=True)), []
+    else:
+        raise ValueError(f"{path}: not a folder, a .java file or a file of methods ({', '.join(FILE_ENDINGS)})")
+    kept, more = _without_long_and_repeated(methods, max_method_lines)
+    if not kept:
+        reasons = "".join(f" ({warning})" for warning in (*warnings, *more))
+        raise ValueError(f"{path}: no Java method with a body found{reasons}: set dataset.path to other sources")
+    table = _table(kept)
+    documents = Documents(name or corpus_name(place), table, (*warnings, *more), more_texts=("comment",))
+    return Corpus(documents, Groups(np.arange(len(table))))
+
+
+def _read_sources(place: Path, skip_folders: Sequence[str], max_file_kb: int) -> Found:
+    """The methods of a file, or of all files of a folder."""
+    root = place if place.is_dir() else place.parent
+    files, warnings = [place], tuple[str, ...]()
+    if place.is_dir():
+        files, warnings = find_sources(place, skip_folders, max_file_kb)
+    methods: list[JavaMethod] = []
+    others: list[str] = []
+    for file in track(files, "read Java files", transient=True):
+        relative = file.relative_to(root).as_posix()
+        text, is_other = decode_source(file.read_bytes())
+        others += [relative] * is_other
+        methods += find_methods(text, relative)
+    told = f"Java files that are not UTF-8: {len(others):,}, read as {FALLBACK_ENCODING}"
+    return methods, [*warnings, *([f"{told} (first: {others[0]})"] if others else [])]
+
+
+def _read_lines(file: Path) -> Iterator[JavaMethod]:
+    """The methods of a file with a JSON object a line."""
+    for row, record in read_json_lines(file):
+        number = record.get("line", 0)
+        if not isinstance(number, int):
+            raise ValueError(f"{file}, row {row}: 'line' must be a whole number, not {str(number)[:40]!r}")
+        texts = {key: record.get(key) or "" for key in ("path", "name", "comment", "code")}
+        for key, value in texts.items():
+            if not isinstance(value, str) or not (value.strip() or (key, value) == ("comment", "")):
+                raise ValueError(f"{file}, row {row}: {key!r} must be a non-empty string")
+        yield JavaMethod(line=number, **texts)
+
+
+def _without_long_and_repeated(methods: Iterable[JavaMethod], max_lines: int) -> Found:
+    """The methods that are short enough and repeat no earlier one."""
+    kept: list[JavaMethod] = []
+    long: list[str] = []
+    repeated: list[str] = []
+    seen: set[str] = set()
+    for method in methods:
+        plain = plain_code(method.code)
+        if method.code.count("\n") >= max_lines:
+            long.append(_id(method))
+        elif plain in seen:
+            repeated.append(_id(method))
+        else:
+            seen.add(plain)
+            kept.append(method)
+    told = {
+        f"methods of more than {max_lines:,} lines (dataset.max_method_lines)": long,
+        "methods that differ from an earlier one only in white space and comments": repeated,
+    }
+    return kept, [f"{what}: {len(ids):,}, left out (first: {ids[0]})" for what, ids in told.items() if ids]
+
+
+def _table(methods: list[JavaMethod]) -> pd.DataFrame:
+    """Methods as documents, see ``read_java_sources``."""
+    table = pd.DataFrame(methods, columns=list(JavaMethod._fields)).rename(
+        columns={"name": "title", "code": "description"}
+    )
+    ids = pd.Series([_id(method) for method in methods])
+    # Several methods of one name may begin in one line: the second of them gets "#2".
+    number = ids.groupby(ids).cumcount() + 1
+    table["id"] = ids.where(number == 1, ids + "#" + number.astype(str))
+    table = table.reindex(columns=[*BUG_FIELDS, "comment", "path"], fill_value="")
+    no_dates = pd.to_datetime(pd.Series([pd.NaT] * len(table)), utc=True)
+    return table.assign(created_at=no_dates)
+
+
+def _id(method: JavaMethod) -> str:
+    return f"{method.path}:{method.line}:{method.name}"
+
+
+class SourceFiles(NamedTuple):
+    """Files in alphabetical order, and warnings that count what was left out."""
+
+    files: list[Path]
+    warnings: tuple[str, ...]
+
+
+def find_sources(folder: Path, skip_folders: Sequence[str], max_file_kb: int) -> SourceFiles:
+    """The ``.java`` files below a folder.
+
+    Left out, each with a count: hidden files and folders, symbolic links, pipes, build output, and files that are too
+    large.
+
+    Args:
+        folder: The folder.
+        skip_folders: Names of folders of build output; they count as such beside a build file or ``src``.
+        max_file_kb: Largest file, in units of 1,000 bytes.
+
+    Raises:
+        OSError: If a folder cannot be read.
+    """
+    left_out: dict[str, list[str]] = {}
+    files: list[Path] = []
+
+    def is_kept(path: Path, skipped: Sequence[str] = ()) -> bool:
+        reason = _reason(path, skipped, max_file_kb)
+        if reason:
+            left_out.setdefault(reason, []).append(path.relative_to(folder).as_posix())
+        return not reason
+
+    for place, folders, names in os.walk(folder, onerror=_refuse):
+        skipped = skip_folders if ROOT_MARKS & {*folders, *names} else ()
+        # What stays in this list is looked into next.
+        folders[:] = [name for name in folders if is_kept(Path(place, name), skipped)]
+        sources = [Path(place, name) for name in names if name.endswith(".java")]
+        files += [path for path in sources if is_kept(path)]
+    files.sort(key=lambda path: path.relative_to(folder).as_posix())
+    counts = [f"{reason}: {len(found):,}, left out (first: {min(found)})" for reason, found in left_out.items()]
+    return SourceFiles(files, tuple(sorted(counts)))
+
+
+def _reason(path: Path, skipped: Sequence[str], max_file_kb: int) -> str:
+    """Why a folder or a Java file is left out, empty if it is not."""
+    if path.name in skipped:
+        return "folders of build output (dataset.skip_folders)"
+    if path.is_symlink():
+        return "symbolic links to folders and Java files"
+    if path.name.startswith("."):
+        return "hidden folders and Java files"
+    if path.is_dir():
+        return ""
+    if not path.is_file():
+        return "pipes and other special files"  # to read one may take forever
+    is_large = path.stat().st_size > 1000 * max_file_kb
+    return f"Java files of more than {max_file_kb:,} kB (dataset.max_file_kb)" if is_large else ""
+
+
+def _refuse(error: OSError) -> None:
+    raise error

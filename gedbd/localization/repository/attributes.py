@@ -1,0 +1,146 @@
+"""Which files of a commit's tree people write: neither vendored nor generated, binary or very large.
+
+The attributes in .gitattributes are those of GitHub's linguist, ``linguist-vendored`` and ``linguist-generated``, and
+Git's own ``binary`` and ``-diff``. Where they say nothing of a file, its name decides. Documentation stays.
+"""
+
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from posixpath import splitext
+from typing import NamedTuple
+
+from gedbd.localization.repository.git_command import Git
+from gedbd.localization.repository.objects import LINK_MODE, SUBMODULE_MODE, TreeEntry, list_tree, object_sizes
+
+MAX_BYTES = 1_000_000
+ATTRIBUTES = ".gitattributes"
+VENDORED = "vendored"
+GENERATED = "generated"
+BINARY = "binary"
+LINKS = "symbolic links"
+SUBMODULES = "submodules"
+LARGE = f"over {MAX_BYTES:,} bytes"
+MISSING = "missing from the repository"
+ASKED = ("linguist-vendored", "linguist-generated", "binary", "diff")
+YES = {"set", "true"}
+NO = {"unset", "false"}
+FOLDERS_OF_OTHERS = """
+node_modules bower_components jspm_packages vendor vendors vendored third_party third-party thirdparty 3rdparty godeps
+carthage pods site-packages .yarn
+"""
+FILES_OF_OTHERS = "gradlew gradlew.bat mvnw mvnw.cmd jquery.js bootstrap.js bootstrap.css"
+# What tools write beside sources: locked versions, minified files, and code from descriptions of interfaces or forms.
+WRITTEN_FILES = """
+package-lock.json npm-shrinkwrap.json pnpm-lock.yaml packages.lock.json go.sum gradle.lockfile project.assets.json
+"""
+GENERATED_NAME = re.compile(
+    r"\.lock$|[.-]min\.(?:js|mjs|cjs|css)$|\.(?:js|mjs|css)\.map$"
+    r"|_pb2(?:_grpc)?\.pyi?$|\.pb(?:\.gw)?\.(?:go|cc|h|c|rb|dart|swift)$|_pb\.(?:js|rb|d\.ts)$"
+    r"|\.designer\.(?:cs|vb)$|\.g(?:\.i)?\.cs$|\.(?:g|freezed)\.dart$|[._]generated\.\w+$|^zz_generated\."
+)
+ENDINGS_OF_BINARIES = """
+.png .jpg .jpeg .gif .bmp .ico .icns .webp .tif .tiff .psd .xcf .ai .eps .pdf .ps .ttf .otf .woff .woff2 .eot .mp3 .mp4
+.ogg .wav .flac .avi .mov .webm .zip .gz .tgz .bz2 .xz .zst .7z .rar .tar .jar .war .ear .aar .class .dex .apk .ipa .exe
+.dll .so .dylib .a .lib .o .obj .pdb .pyc .pyo .whl .egg .nupkg .bin .dat .db .sqlite .sqlite3 .mdb .doc .docx .xls
+.xlsx .ppt .pptx .odt .ods .odp .pack .idx .keystore .jks .p12 .pfx .der .wasm .npy .npz .pkl .h5 .onnx .pt .pth
+.parquet .arrow .swf .blend .fbx .dds .tga .mo .snk .lockb
+"""
+VENDORED_FOLDERS = frozenset(FOLDERS_OF_OTHERS.split())
+VENDORED_NAMES = frozenset(FILES_OF_OTHERS.split())
+GENERATED_NAMES = frozenset(WRITTEN_FILES.split())
+BINARY_SUFFIXES = frozenset(ENDINGS_OF_BINARIES.split())
+
+
+class SourcePaths(NamedTuple):
+    """The files of a tree that a report may be about.
+
+    Attributes:
+        paths: Their paths, in the tree's order.
+        skipped: How many other entries there are, by reason.
+    """
+
+    paths: tuple[str, ...]
+    skipped: dict[str, int]
+
+
+def source_paths(git: Git, commit: str) -> SourcePaths:
+    """The text files of a commit's tree that are neither vendored nor generated nor over ``MAX_BYTES``.
+
+    Whether a file is text is told by its attributes or the ending of its name; no content is read.
+
+    Args:
+        git: The repository, which may be bare or a partial clone.
+        commit: Any name of a commit.
+
+    Raises:
+        ValueError: There is no such commit, or a tree is missing.
+    """
+    entries = list_tree(git, commit)
+    files = [entry for entry in entries if entry.is_file]
+    sizes = object_sizes(git, [entry.id for entry in files])
+    said = _attributes(git, files, sizes)
+    paths = []
+    skipped: Counter[str] = Counter()
+    for entry in entries:
+        reason = _reason(entry, sizes.get(entry.id), said.get(entry.name, {}))
+        if reason:
+            skipped[reason] += 1
+        else:
+            paths.append(entry.path)
+    return SourcePaths(tuple(paths), dict(skipped))
+
+
+def _reason(entry: TreeEntry, size: int | None, said: Mapping[str, str]) -> str:
+    """Why an entry is left out; empty for a source file."""
+    if not entry.is_file:
+        return {LINK_MODE: LINKS, SUBMODULE_MODE: SUBMODULES}.get(entry.mode, "of an unknown kind")
+    if size is None:
+        return MISSING
+    if said.get("linguist-vendored") in YES:
+        return VENDORED
+    if said.get("linguist-generated") in YES:
+        return GENERATED
+    if said.get("binary") in YES or said.get("diff") in NO:
+        return BINARY
+    return _by_name(entry.path, said) or (LARGE if size > MAX_BYTES else "")
+
+
+def _by_name(path: str, said: Mapping[str, str]) -> str:
+    """What the name of a file leaves it out for, as far as its attributes do not say otherwise; empty if nothing."""
+    *folders, name = path.lower().split("/")
+    is_vendored = name in VENDORED_NAMES or not VENDORED_FOLDERS.isdisjoint(folders)
+    if is_vendored and said.get("linguist-vendored") not in NO:
+        return VENDORED
+    is_generated = name in GENERATED_NAMES or GENERATED_NAME.search(name) is not None
+    if is_generated and said.get("linguist-generated") not in NO:
+        return GENERATED
+    is_binary = splitext(name)[1] in BINARY_SUFFIXES  # pathlib takes half of the time for a large tree
+    return BINARY if is_binary and said.get("diff") not in YES else ""
+
+
+def _attributes(git: Git, files: Sequence[TreeEntry], sizes: Mapping[str, int]) -> dict[bytes, dict[str, str]]:
+    """The attributes that a tree's .gitattributes give its files, by name; those that nothing is said of are left out.
+
+    Git before 2.40 reads attributes of a tree only through an index, which also works in bare repositories: one is made
+    that has the files of attributes alone.
+    """
+    given = [entry for entry in files if entry.id in sizes and entry.path.rpartition("/")[2] == ATTRIBUTES]
+    if not given:
+        return {}
+    found: dict[bytes, dict[str, str]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        index = str(Path(folder) / "index")
+        rows = [f"{entry.mode} {entry.id}\t".encode() + entry.name for entry in given]
+        with git.stream("update-index", "-z", "--index-info", asked=rows, end=b"\0", index=index) as output:
+            output.read()
+        names = [entry.name for entry in files]
+        asked = ("check-attr", "--cached", "-z", "--stdin", *ASKED)
+        with git.stream(*asked, asked=names, end=b"\0", index=index) as output:
+            told = output.read().split(b"\0")[:-1]
+    for name, attribute, value in zip(told[::3], told[1::3], told[2::3], strict=True):
+        if value != b"unspecified":
+            found.setdefault(name, {})[attribute.decode()] = value.decode("utf-8", "replace")
+    return found

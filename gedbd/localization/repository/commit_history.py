@@ -1,0 +1,311 @@
+"""Read the history of a repository, commit by commit."""
+
+import re
+from collections.abc import Generator, Iterator, Sequence, Set
+from contextlib import closing
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from gedbd.io.console import item_progress
+from gedbd.localization.repository.commits import Commit, FileChange, Hunk, Limits
+from gedbd.localization.repository.git_command import Git, MissingObjectError, cut_line, decode, decode_message
+from gedbd.localization.repository.missing_objects import ADVICE, incomplete_commits
+from gedbd.localization.repository.patch import PatchParser
+from gedbd.localization.repository.row_cache import RowCache
+from gedbd.localization.repository.walk import WalkedCommit, walk_history
+
+FORMAT = 1  # to be raised when commits are read or stored differently
+# Everything that a user's or a repository's configuration could change is said.
+DIFF = (
+    *("diff-tree", "--stdin", "--root", "--always", "-r", "-p", "-M50%", "-l1000", "-U3", "--inter-hunk-context=0"),
+    *("--no-ext-diff", "--no-textconv", "--no-color", "--no-relative", "--diff-algorithm=myers", "--indent-heuristic"),
+    *("--src-prefix=a/", "--dst-prefix=b/", "--submodule=short", "--ignore-submodules=none", "-O/dev/null"),
+)
+MIN_LINE_BYTES = 65_536  # long enough for the paths of a header
+MAX_LINE_CHARS = 2**28
+COMMIT_LINE = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64})")
+PARENT_LINE = re.compile(rb"parent ([0-9a-f]{40}|[0-9a-f]{64})\n")
+COMMIT_LINE_LENGTHS = {40, 64}  # of SHA-1 and SHA-256
+DEFAULT_LIMITS = Limits()
+
+
+def read_history(
+    path: str | Path, revision: str = "HEAD", cache_dir: str | Path | None = None, limits: Limits = DEFAULT_LIMITS
+) -> "History":
+    """The history of a repository that ends at a revision.
+
+    Args:
+        path: A work tree, a folder in one, or a bare repository.
+        revision: Name of the last commit.
+        cache_dir: Folder of the cache; None for none. A second reading asks Git for new commits only.
+        limits: How much of a commit is kept.
+
+    Raises:
+        ValueError: Git is missing or too old; there is no such repository or revision; the repository has no commits,
+            belongs to another user, is a shallow clone or lacks a commit.
+    """
+    return History(Git(path), revision, cache_dir, limits)
+
+
+class Losses(NamedTuple):
+    """What reading a commit left out or guessed.
+
+    Attributes:
+        dropped_files: Files beyond the limit.
+        cut_files: Files of which a part is missing.
+        guessed_lines: Lines of changes that are not UTF-8.
+        guessed_messages: 1 if the message is not in the encoding that the commit names, or in none that is known.
+        cut_messages: 1 if the message is longer than the limit.
+    """
+
+    dropped_files: int = 0
+    cut_files: int = 0
+    guessed_lines: int = 0
+    guessed_messages: int = 0
+    cut_messages: int = 0
+
+
+class ReadCommit(NamedTuple):
+    """A commit and what reading it left out or guessed."""
+
+    commit: Commit
+    losses: Losses
+
+
+class CommitCache(RowCache):
+    """Commits as they were read with some limits.
+
+    The date is not stored: it depends on the history that the commit is part of.
+
+    Args:
+        folder: The folder of the file, made if absent.
+        limits: Limits with which the commits were read.
+
+    Raises:
+        ValueError: The folder cannot be used.
+        StoreUnavailable: The file cannot be used.
+    """
+
+    def __init__(self, folder: str | Path, limits: Limits) -> None:
+        super().__init__(folder, "commits", [FORMAT, *limits])
+
+    def get(self, walked: WalkedCommit) -> ReadCommit | None:
+        """A commit with the date of this history; None if its row is absent or damaged."""
+        values = self.value(walked.id)
+        if values is None:
+            return None
+        try:
+            message, parents, files, is_cut, losses = values
+            changes = tuple(
+                FileChange._make(
+                    [*head, tuple(Hunk._make([*place, tuple(lines)]) for *place, lines in hunks), is_file_cut]
+                )
+                for *head, hunks, is_file_cut in files
+            )
+            commit = Commit(walked.id, tuple(parents), walked.created_at, message, changes, is_cut)
+            return ReadCommit(commit, Losses(*losses))
+        except (ValueError, TypeError):
+            return None
+
+    def add(self, read: ReadCommit) -> None:
+        """Store a commit, see ``RowCache.put``."""
+        commit = read.commit
+        self.put(commit.id, [commit.message, commit.parents, commit.files, commit.is_cut, read.losses])
+
+
+class History:
+    """The commits of a history in chronological order; parents before their children.
+
+    Commits are read while they are iterated over, so that one of them is in memory at a time. All that can be reached
+    from the revision are there. Merges are compared with their first parent. Renames are found by content, half of
+    which must be equal, unless a commit both adds and deletes more than 1,000 files. Commits whose trees or files are
+    missing, as in a partial clone, are left out.
+
+    Attributes:
+        git: The repository.
+        walked: The ids and dates of the commits.
+        missing: The ids of those that are left out as objects are missing, as far as they are known.
+        warnings: What was replaced, left out or guessed: dates from the start, the others up to the commit reached.
+    """
+
+    def __init__(self, git: Git, revision: str, cache_dir: str | Path | None, limits: Limits) -> None:
+        self.git = git
+        self._walk = walk_history(git, revision)
+        self.walked = self._walk.commits
+        self.missing: set[str] = set()
+        self._cache_dir = cache_dir
+        self._limits = limits
+        self._losses = Losses()
+        self._cache_warnings: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.walked)
+
+    def __iter__(self) -> Iterator[Commit]:
+        """The commits. Raises ValueError if an object is damaged, or the cache cannot be used."""
+        self._losses = Losses()
+        self.missing = set()
+        self._cache_warnings = ()
+        with item_progress("commits") as progress, closing(self._read()) as reads:
+            bar = progress.add_task(f"reading {self.git.path.resolve().name}", total=len(self))
+            for read in reads:
+                self._losses = Losses(*map(sum, zip(self._losses, read.losses, strict=True)))
+                yield read.commit
+                progress.advance(bar)
+
+    def leave_out(self, ids: Set[str]) -> None:
+        """Leaves out commits, such as those that were read before; dates and warnings about them stay."""
+        self.walked = [walked for walked in self.walked if walked.id not in ids]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One line for each kind of change that was made to the history."""
+        limits = self._limits
+        told = {
+            f"files beyond the first {limits.max_files:,} of their commit are left out": self._losses.dropped_files,
+            f"changed files are cut: a line has {limits.max_line_chars:,} characters at most, a file "
+            f"{limits.max_file_chars:,}, a commit {limits.max_commit_chars:,}": self._losses.cut_files,
+            "changed lines are not UTF-8 and are read as Windows-1252": self._losses.guessed_lines,
+            "messages are not in the encoding that they name": self._losses.guessed_messages,
+            f"messages are cut at {limits.max_message_bytes:,} bytes": self._losses.cut_messages,
+            f"commits are left out: {ADVICE}": len(self.missing),
+        }
+        losses = tuple(f"{count:,} {what}" for what, count in told.items() if count)
+        return self._walk.warnings + losses + self._cache_warnings
+
+    def _read(self) -> Generator[ReadCommit, None, None]:
+        if self._cache_dir is None:
+            yield from self._read_present(self.walked)
+            return
+        with CommitCache(self._cache_dir, self._limits) as cache:
+            if cache.was_damaged:
+                self._cache_warnings = (f"{cache.path} was damaged: the commits are read again",)
+            yield from self._read_with(cache)
+
+    def _read_with(self, cache: CommitCache) -> Generator[ReadCommit, None, None]:
+        """Commits from the cache, or else from the repository."""
+        known = cache.known([walked.id for walked in self.walked])
+        missing = [walked for walked in self.walked if walked.id not in known]
+        num_damaged = 0
+        with closing(self._read_present(missing)) as reads:
+            fresh = next(reads, None)  # the next commit that the cache lacks and the repository has
+            for walked in self.walked:
+                if walked.id in known:
+                    read = cache.get(walked)
+                elif fresh is None or fresh.commit.id != walked.id:
+                    continue
+                else:
+                    read = fresh
+                    fresh = next(reads, None)
+                if read is None:
+                    num_damaged += 1
+                    self._cache_warnings = (f"{cache.path}: {num_damaged:,} damaged commits are read again",)
+                    (read,) = read_commits(self.git, [walked], self._limits)
+                    cache.add(read)
+                elif walked.id not in known:
+                    cache.add(read)
+                yield read
+
+    def _read_present(self, wanted: Sequence[WalkedCommit]) -> Generator[ReadCommit, None, None]:
+        """Commits from the repository, without those of which objects are missing."""
+        num_read = 0
+        try:
+            for read in read_commits(self.git, wanted, self._limits):
+                yield read
+                num_read += 1
+            return
+        except MissingObjectError:
+            rest = wanted[num_read:]
+            self.missing = incomplete_commits(self.git, rest)
+            if not self.missing:
+                raise
+        yield from read_commits(self.git, [walked for walked in rest if walked.id not in self.missing], self._limits)
+
+
+def read_commits(git: Git, wanted: Sequence[WalkedCommit], limits: Limits) -> Generator[ReadCommit, None, None]:
+    """The commits in the given order. Raises ValueError if an object is missing or damaged."""
+    if not wanted:
+        return
+    # "ID PARENT" compares a commit with this parent only.
+    pairs = (f"{commit.id} {commit.first_parent}".rstrip() for commit in wanted)
+    ids = (commit.id for commit in wanted)
+    before: ReadCommit | None = None
+    with git.stream("cat-file", "--batch", "--buffer", asked=ids) as objects, git.stream(*DIFF, asked=pairs) as patches:
+        # Where git fails in the middle of a diff, the context raises before that commit is yielded.
+        for commit, diff in zip(wanted, _read_diffs(patches, limits), strict=False):
+            if before is not None:
+                yield before
+            before = _read_commit(git, commit, objects, diff, limits)
+    if before is not None:
+        yield before
+
+
+class _Diff(NamedTuple):
+    """The files of a commit, how many the limit left out, and how many lines are not UTF-8."""
+
+    files: list[FileChange]
+    num_dropped: int
+    num_guessed: int
+
+
+def _read_diffs(patches: IO[bytes], limits: Limits) -> Iterator[_Diff]:
+    """The diff of each commit. No line of a diff looks like the line with the id that precedes it."""
+    parser: PatchParser | None = None
+    num_guessed = 0
+    for line in _lines(patches, limits):
+        if len(line) in COMMIT_LINE_LENGTHS and COMMIT_LINE.fullmatch(line):
+            if parser is not None:
+                yield _Diff(parser.finish(), parser.num_dropped_files, num_guessed)
+            parser = PatchParser(limits)
+            num_guessed = 0
+            continue
+        text, is_utf8 = decode(line)
+        num_guessed += not is_utf8
+        if parser is not None:
+            parser.add(text)
+    if parser is not None:
+        yield _Diff(parser.finish(), parser.num_dropped_files, num_guessed)
+
+
+def _lines(patches: IO[bytes], limits: Limits) -> Iterator[bytes]:
+    """Lines without their line feed. Of a longer one than any limit, the rest is read and dropped piece by piece."""
+    # A character has at most 4 bytes, so what is left of a cut line is still too long for the parser, which flags it.
+    max_bytes = max(MIN_LINE_BYTES, 4 * min(limits.max_line_chars, MAX_LINE_CHARS) + 8)
+    while line := patches.readline(max_bytes):
+        if line.endswith(b"\n"):
+            yield line[:-1]
+        else:
+            yield cut_line(line) if len(line) == max_bytes else line
+            while not line.endswith(b"\n") and line:
+                line = patches.readline(max_bytes)
+
+
+def _read_commit(git: Git, walked: WalkedCommit, objects: IO[bytes], diff: _Diff, limits: Limits) -> ReadCommit:
+    """A commit from its diff and its object, which is the next one of the output of ``cat-file``."""
+    name, _, size = objects.readline(MIN_LINE_BYTES).partition(b" commit ")
+    if name != walked.id.encode():
+        raise ValueError(f"{git.path}: commit {walked.id} cannot be read; git fsck shows which objects are damaged")
+    num_left = int(size)
+    parents: list[str] = []
+    encoding = ""
+    while line := objects.readline(min(num_left, MIN_LINE_BYTES)):
+        num_left -= len(line)
+        if match := PARENT_LINE.fullmatch(line):
+            parents.append(match[1].decode("ascii"))
+        elif line.startswith(b"encoding "):
+            encoding = line[len(b"encoding ") : -1].decode("latin-1")
+        elif line == b"\n":
+            break
+    content = objects.read(min(num_left, limits.max_message_bytes))
+    num_left -= len(content)
+    is_message_cut = num_left > 0
+    message, is_valid = decode_message(cut_line(content) if is_message_cut else content, encoding)
+    num_left += 1  # a line feed follows
+    while num_left > 0 and (block := objects.read(min(num_left, MIN_LINE_BYTES))):
+        num_left -= len(block)
+    num_cut = sum(file.is_cut for file in diff.files)
+    losses = Losses(diff.num_dropped, num_cut, diff.num_guessed, int(not is_valid), int(is_message_cut))
+    is_cut = diff.num_dropped + num_cut > 0
+    text = message.strip("\n")
+    commit = Commit(walked.id, tuple(parents), walked.created_at, text, tuple(diff.files), is_cut)
+    return ReadCommit(commit, losses)

@@ -1,0 +1,168 @@
+r"""Which commits fixed which reports: by the ids in their messages, or by a table.
+
+A message fixes a report if a pattern finds the report's id in it. Numbers inside dates, versions, addresses and longer
+numbers do not count: ``bug 12`` does, ``bug 2013-12-01``, ``bug 1.2`` and ``bug 12%`` do not.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from gedbd.localization.repository.commits import MIN_ID_LENGTH, Commit
+
+NAMED_GROUP = "ids"
+ID = re.compile(r"[A-Za-z][A-Za-z0-9_]*-\d+|\d+")
+# As git revert writes it.
+REVERT = re.compile(r'Revert "|[\s\S]*\bThis reverts commit [0-9a-f]{7}')
+# Trackers' dates may lack a time or a zone, so a commit of the day before may still be a fix.
+MAX_EARLY = timedelta(days=1)
+
+MAX_PATH = 200  # characters of an address before the number; without a limit, long messages take quadratic time
+NUMBER = r"\d+(?![\w%]|[-.:/]\d)"
+NUMBERS = rf"{NUMBER}(?:(?:, *| and | *& *)#?{NUMBER})*"
+DEFAULT_PATTERNS = (
+    r"(?<![\w-])(?P<ids>[A-Z][A-Z0-9_]*-\d+)(?!\w|[-.]\d)",
+    rf"\b(?:(?:bug|pr|issue)[ :#]*|(?:bugs|prs|issues|bugzilla|bz)[ :#]+)(?P<ids>{NUMBERS})",
+    rf"(?<![\w&/#])#(?P<ids>{NUMBER})",
+    rf"\bshow_bug\.cgi\?(?:\w+=\w+&)*id=(?P<ids>{NUMBER})",
+    rf"https?://[^\s/]{{1,{MAX_PATH}}}/[^\s?#]{{0,{MAX_PATH}}}?(?:issues|pull|bugs?|merge_requests)/(?P<ids>{NUMBER})",
+)
+
+
+class Fix(NamedTuple):
+    """A commit that fixed reports, and the rows of these."""
+
+    commit: Commit
+    reports: list[int]
+
+
+class Fixes(NamedTuple):
+    """Fixes of reports.
+
+    Attributes:
+        reports: Rows of the fixed reports by id of the commit, ascending.
+        warnings: What does not count as a fix, with counts.
+    """
+
+    reports: dict[str, list[int]]
+    warnings: tuple[str, ...]
+
+    def renumbered(self, new_rows: Sequence[int] | np.ndarray) -> "Fixes":
+        """The same fixes after reports got new rows, by their old rows; those with row -1 are left out."""
+        moved = {id_: sorted(int(new_rows[row]) for row in rows) for id_, rows in self.reports.items()}
+        kept = {id_: [row for row in rows if row >= 0] for id_, rows in moved.items()}
+        return self._replace(reports={id_: rows for id_, rows in kept.items() if rows})
+
+
+class MessageFixes:
+    """Finds the fixes among commits that are given one by one, by the ids in their messages.
+
+    A commit that reverts another, a merge, and a commit made more than a day before the report are no fixes. A fix
+    that is reverted later stays one.
+
+    Args:
+        report_ids: N ids.
+        created_at: ``(N,)`` UTC; ``NaT`` where the date is unknown.
+        patterns: Regular expressions, each with a group ``ids`` that holds one or more ids; letters of both cases
+            match.
+        merges: Merges count too.
+
+    Raises:
+        ValueError: A pattern cannot be read or has no group ``ids``.
+    """
+
+    def __init__(
+        self, report_ids: Iterable[str], created_at: pd.Series, patterns: Sequence[str], merges: bool = False
+    ) -> None:
+        self._rows = {id_.upper(): row for row, id_ in enumerate(report_ids)}
+        self._created_at = created_at
+        self._patterns = [compile_pattern(pattern) for pattern in patterns]
+        self._merges = merges
+        self._reports: dict[str, list[int]] = {}
+        self._counts: Counter[str] = Counter()
+
+    def add(self, commit: Commit) -> bool:
+        """Whether the commit is a fix; it is remembered then."""
+        texts = [match[NAMED_GROUP] or "" for pattern in self._patterns for match in pattern.finditer(commit.message)]
+        ids = {id_.upper() for text in texts for id_ in ID.findall(text)}
+        rows = sorted(self._rows[id_] for id_ in ids if id_ in self._rows)
+        if not rows:
+            return False
+        if REVERT.match(commit.message):
+            self._counts["reverts"] += 1
+            return False
+        if len(commit.parents) > 1 and not self._merges:
+            self._counts["merges"] += 1
+            return False
+        # A comparison with NaT is false.
+        kept = [row for row in rows if not commit.created_at < self._created_at.iloc[row] - MAX_EARLY]
+        self._counts["commits made more than a day before the report"] += len(kept) < len(rows)
+        if kept:
+            self._reports[commit.id] = kept
+        return bool(kept)
+
+    def found(self) -> Fixes:
+        """The fixes among the commits given so far, and warnings that count what does not count as one."""
+        warnings = [
+            f"{what} whose message names a report: {count:,}, not taken as fixes"
+            for what, count in self._counts.items()
+            if count
+        ]
+        return Fixes(self._reports, tuple(warnings))
+
+
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """The pattern of ids in messages. Raises ValueError if it cannot be read or has no group ``ids``."""
+    try:
+        compiled = re.compile(pattern, re.IGNORECASE)
+    except re.error as error:
+        raise ValueError(f"dataset.fix_patterns: {pattern!r} is not a regular expression ({error})") from error
+    if NAMED_GROUP not in compiled.groupindex:
+        raise ValueError(f"dataset.fix_patterns: {pattern!r} has no group (?P<{NAMED_GROUP}>...) around the id")
+    return compiled
+
+
+class TableFixes:
+    """Finds the fixes that a table names among commits that are given one by one.
+
+    Args:
+        table: ``bug_id`` and ``fix_commit``, a whole id or the beginning of one; text.
+        report_ids: N ids.
+    """
+
+    def __init__(self, table: pd.DataFrame, report_ids: Iterable[str]) -> None:
+        rows = {id_: row for row, id_ in enumerate(report_ids)}
+        reports = table["bug_id"].str.strip().map(rows)
+        self._num_unknown = int(reports.isna().sum())
+        self._reports: dict[str, set[int]] = {}
+        for text, report in zip(table["fix_commit"].str.strip().str.lower(), reports, strict=True):
+            if not pd.isna(report):
+                self._reports.setdefault(text, set()).add(int(report))
+        self._commits: dict[str, list[str]] = {text: [] for text in self._reports}
+        self._lengths = {len(text) for text in self._reports if len(text) >= MIN_ID_LENGTH}
+
+    def add(self, commit: Commit) -> bool:
+        """Whether the table names the commit; it is remembered then."""
+        named = [commit.id[:length] for length in self._lengths if commit.id[:length] in self._commits]
+        for text in named:
+            self._commits[text].append(commit.id)
+        return bool(named)
+
+    def found(self) -> Fixes:
+        """The fixes among the commits given so far."""
+        fixed: dict[str, set[int]] = {}
+        counts = Counter({"an unknown report": self._num_unknown})
+        for text, ids in self._commits.items():
+            if len(ids) == 1:
+                fixed.setdefault(ids[0], set()).update(self._reports[text])
+            else:
+                counts["several commits" if ids else "a commit that the history lacks"] += len(self._reports[text])
+        warnings = [
+            f"fixes of the table that name {what}: {count:,}, dropped" for what, count in counts.items() if count
+        ]
+        return Fixes({id_: sorted(rows) for id_, rows in fixed.items()}, tuple(warnings))

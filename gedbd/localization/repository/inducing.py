@@ -1,0 +1,216 @@
+"""Which changes induced the bugs that later changes fixed.
+
+The method is of the SZZ family (Sliwerski, Zimmermann and Zeller, "When Do Changes Induce Fixes?", MSR 2005). It has
+the filters of AG-SZZ (Kim, Zimmermann, Pan and Whitehead, "Automatic Identification of Bug-Introducing Changes", ASE
+2006): comments, blank lines and formatting do not count. In the place of the annotation graph, ``git blame -w -M`` in
+the first parent of the fix names the origin of each line that the fix removed or changed. As in the original, only
+commits made before the report count. A fix that only adds lines names no inducing change.
+"""
+
+import re
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from gedbd.corpora.relevance import Links
+from gedbd.io.console import item_progress
+from gedbd.localization.repository.blame import BlamedLine, Trace, TraceCache, trace_fix
+from gedbd.localization.repository.change_tables import ChangeTables
+from gedbd.localization.repository.commits import LinkBuilder
+from gedbd.localization.repository.fixes import Fix
+from gedbd.localization.repository.git_command import Git, MissingObjectError
+
+HUNK_SOURCE = "equal lines"
+MIN_WORD_CHARACTERS = 8  # of a line: brackets and keywords such as "} finally {" are in every file
+WORD_CHARACTER = re.compile(r"\w")
+COMMENT = re.compile(r"//|/\*|\*|#|<!--|--")
+# The removed lines of a fix by the path of the file.
+RemovedLines = Mapping[str, set[str]]
+SOURCE = "blame"
+MISSING = "older versions of its files missing"
+AFTER_REPORT = "all of the removed code newer than the report, or part of another fix of it"
+
+
+class Inducing(NamedTuple):
+    """Links from reports to inducing changes by granularity, and warnings with counts."""
+
+    links: dict[str, Links]
+    warnings: tuple[str, ...]
+
+
+def find_inducing(
+    git: Git,
+    fixes: Sequence[Fix],
+    created_at: pd.Series,
+    tables: ChangeTables,
+    suffixes: Sequence[str] | None = None,
+    cache_dir: Path | None = None,
+    options: object = None,
+) -> Inducing:
+    """Finds the changes that induced the bugs of fixed reports; see the module's docstring.
+
+    Args:
+        git: The repository.
+        fixes: The fixes.
+        created_at: ``(N,)`` UTC dates of the reports. A report without a date (``NaT``) is taken to be made just
+            before its fix.
+        tables: The history.
+        suffixes: Of source files, such as ``.java``; None for all text files.
+        cache_dir: Folder of the cache; None for none.
+        options: What else the hunks of the fixes depend on, such as limits: part of the cache's key.
+    """
+    collector = _Collector(tables, created_at, fixes)
+    endings = None if suffixes is None else sorted(suffix.lower() for suffix in suffixes)
+    opened = nullcontext() if cache_dir is None else TraceCache(cache_dir, endings, options)
+    with opened as cache, item_progress("fixes") as progress:
+        for fix in progress.track(fixes, description="blaming fixed code"):
+            try:
+                trace = trace_fix(git, fix.commit, endings) if cache is None else cache.trace(git, fix.commit)
+            except MissingObjectError:
+                trace = Trace([], MISSING)  # not stored in the cache, as it may be fetched
+            collector.add(fix, trace)
+    warnings = collector.warnings
+    if cache is not None and cache.was_damaged:
+        warnings = (f"{cache.path} was damaged: the fixes are traced again", *warnings)
+    return Inducing(collector.links(), warnings)
+
+
+class _Collector:
+    """Collects links from the traces of fixes."""
+
+    def __init__(self, tables: ChangeTables, created_at: pd.Series, fixes: Sequence[Fix]) -> None:
+        self._created_at = created_at
+        self._fixed_by = {(row, fix.commit.id) for fix in fixes for row in fix.reports}
+        documents = {"commit": tables.commits, "file": tables.files, "hunk": tables.hunks}
+        self._links = {name: LinkBuilder(len(created_at), len(table), SOURCE) for name, table in documents.items()}
+        self._reasons: Counter[str] = Counter()
+        self._lines: Counter[str] = Counter()
+        commits = tables.commits.table
+        dates = zip(commits["commit"], commits["created_at"], strict=True)
+        self._commits = dict(zip(commits["id"], dates, strict=True))  # row and date
+        self._files = {id_: row for row, id_ in enumerate(tables.files.ids)}
+        hunks = tables.hunks.table
+        self._hunk_ends = (hunks["new_start"] + hunks["new_count"]).tolist()
+        # File and first line of each hunk, ascending, as the hunks of a file follow each other.
+        self._hunk_starts = list(zip(hunks["file"].tolist(), hunks["new_start"].tolist(), strict=True))
+
+    def add(self, fix: Fix, trace: Trace) -> None:
+        """Adds the links of all reports of a fix."""
+        origins = dict.fromkeys(trace.origins)
+        fixed_at = pd.Timestamp(fix.commit.created_at)
+        is_linked = [self._add_origin(report, fixed_at, line) for report in fix.reports for line in origins]
+        if not any(is_linked):
+            self._reasons[trace.reason or AFTER_REPORT] += 1
+
+    def _add_origin(self, report: int, fixed_at: pd.Timestamp, line: BlamedLine) -> bool:
+        """Links a report to the commit, the file and the hunk that a line comes from, if that commit counts."""
+        commit = self._commits.get(line.commit_id)
+        if commit is None:
+            self._lines["commits outside of the history"] += 1
+            return False
+        row, made_at = commit
+        # A comparison with NaT is false.
+        if made_at >= self._created_at.iloc[report] or (report, line.commit_id) in self._fixed_by:
+            return False
+        self._links["commit"].add(report, row, fixed_at)
+        file = self._files.get(f"{line.commit_id}:{line.path}")
+        hunk = None if file is None else self._hunk(file, line.line)
+        if file is not None:
+            self._links["file"].add(report, file, fixed_at)
+        if hunk is None:
+            self._lines["a hunk that was cut off"] += 1
+        else:
+            self._links["hunk"].add(report, hunk, fixed_at)
+        return True
+
+    def _hunk(self, file: int, line: int) -> int | None:
+        """The row of the hunk that introduced a line of a file; None where it was cut off."""
+        # The last hunk that begins at the line or before it: of (file, start) (4, 3) and (4, 20), line 25 is in the
+        # second.
+        row = bisect_right(self._hunk_starts, (file, line)) - 1
+        if row < 0 or self._hunk_starts[row][0] != file or line >= self._hunk_ends[row]:
+            return None
+        return row
+
+    def links(self) -> dict[str, Links]:
+        """The links by granularity."""
+        return {name: builder.links() for name, builder in self._links.items()}
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """How many fixes have no inducing change, by reason."""
+        reasons = [f"fixes without inducing commits, {reason}: {count:,}" for reason, count in self._reasons.items()]
+        lines = [f"lines blamed on {what}: {count:,}" for what, count in self._lines.items()]
+        return (*reasons, *lines)
+
+
+def link_hunks(fixing: Links, inducing_files: Links, tables: ChangeTables) -> tuple[Links, tuple[str, ...]]:
+    """Links from reports to the hunks that induced their bugs: those that added a line which the fix removes.
+
+    Args:
+        fixing: Links from reports to the commits that fixed them.
+        inducing_files: Links from reports to the files that induced the bugs.
+        tables: The history.
+
+    Returns:
+        The links, made at the date of the link to the file, and a warning that counts reports with such links and
+        reports without one.
+    """
+    hunks = _rows_of_each(tables.hunks.table["file"].to_numpy(), len(tables.files))
+    hunks_of_commit = _rows_of_each(tables.hunks.table["commit"].to_numpy(), len(tables.commits))
+    paths = tables.hunks.table["paths"].tolist()
+    diffs = tables.hunks.table["diff"].tolist()
+    builder = LinkBuilder(inducing_files.num_queries, len(tables.hunks), HUNK_SOURCE)
+    linked = set()
+    for report in inducing_files.table["query"].unique().tolist():
+        links = inducing_files.table[inducing_files.table["query"] == report]
+        fixes = [row for commit in fixing.relevant(report) for row in hunks_of_commit[commit]]
+        removed = _removed_lines([paths[row] for row in fixes], [diffs[row] for row in fixes])
+        for file, made_at in zip(links["document"], links["made_at"], strict=True):
+            for row in hunks[file]:
+                if _of_same_file(removed, paths[row]) & _code_lines(diffs[row], "+"):
+                    builder.add(report, row, made_at)
+                    linked.add(report)
+    total = inducing_files.table["query"].nunique()
+    warning = (
+        f"reports with inducing files whose inducing hunks are found by equal lines: {len(linked):,}; not found, as"
+        f" diffs were cut or lines were changed in between: {total - len(linked):,}"
+    )
+    return builder.links(), (warning,)
+
+
+def _rows_of_each(owner: np.ndarray, count: int) -> list[list[int]]:
+    """The rows that belong to each owner: ``[0, 0, 2]`` of 3 owners gives rows 0 and 1, none, and 2."""
+    ends = np.cumsum(np.bincount(owner, minlength=count))
+    return [rows.tolist() for rows in np.split(np.argsort(owner, kind="stable"), ends[:-1])]
+
+
+def _removed_lines(paths: Sequence[str], diffs: Sequence[str]) -> RemovedLines:
+    """The lines of code that the hunks of a fix remove and do not add again, by path."""
+    removed: dict[str, set[str]] = defaultdict(set)
+    added: dict[str, set[str]] = defaultdict(set)
+    for path, diff in zip(paths, diffs, strict=True):
+        removed[path] |= _code_lines(diff, "-")
+        added[path] |= _code_lines(diff, "+")
+    return {path: lines - added[path] for path, lines in removed.items()}
+
+
+def _of_same_file(removed: RemovedLines, path: str) -> set[str]:
+    """The removed lines of a path; of all files with its name if the fix changes no such path, as after a move."""
+    if path in removed:
+        return removed[path]
+    name = PurePosixPath(path).name
+    return {line for other, lines in removed.items() if PurePosixPath(other).name == name for line in lines}
+
+
+def _code_lines(hunk: str, sign: str) -> set[str]:
+    """The lines of one sign that may hold code, stripped; the first line of a hunk is its header."""
+    stripped = (line[1:].strip() for line in hunk.split("\n")[1:] if line.startswith(sign))
+    texts = (text for text in stripped if not COMMENT.match(text))
+    return {text for text in texts if len(WORD_CHARACTER.findall(text)) >= MIN_WORD_CHARACTERS}

@@ -1,0 +1,234 @@
+"""Reports and changes as inputs of the two encoders, made when they are first asked for."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, overload
+
+import numpy as np
+import pandas as pd
+
+from gedbd.localization.code_encoder.code_inputs import CodeInput
+from gedbd.localization.flow_graph.parse import fragment_graph
+from gedbd.localization.flow_graph.semantic_graph import FlowGraph, GraphRules
+from gedbd.localization.training.sides import CHARACTERS_PER_TOKEN, Side
+from gedbd.text.change_text import HUNK, MARKS, Form, change_text, changed_lines
+
+BEGIN = re.compile(r"^(?=@@ -|diff )", re.MULTILINE)
+NEW_SIDE = frozenset("+ ")
+OLD_SIDE = frozenset("- ")
+
+
+class Inputs(Sequence[CodeInput]):
+    """Inputs by row, kept once they are made."""
+
+    def __init__(self, side: Side, count: int) -> None:
+        self.side = side
+        self._made: list[CodeInput | None] = [None] * count
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    @overload
+    def __getitem__(self, row: int) -> CodeInput: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[CodeInput]: ...
+    def __getitem__(self, row: int | slice) -> CodeInput | list[CodeInput]:
+        if isinstance(row, slice):
+            return [self[number] for number in range(*row.indices(len(self)))]
+        made = self._made[row]
+        if made is None:
+            made = self.make(row)
+            self._made[row] = made
+        return made
+
+    def make(self, row: int) -> CodeInput:
+        """The input of a row."""
+        raise NotImplementedError
+
+
+class ReportInputs(Inputs):
+    """Title and description of reports, read as a comment.
+
+    Args:
+        side: The encoder of reports.
+        reports: R rows with ``title`` and ``description``.
+    """
+
+    def __init__(self, side: Side, reports: pd.DataFrame) -> None:
+        super().__init__(side, len(reports))
+        self.texts = (reports["title"].str.strip() + "\n" + reports["description"].str.strip()).str.strip().tolist()
+
+    def make(self, row: int) -> CodeInput:
+        """See ``Inputs``."""
+        return self.side.input(self.texts[row], "")
+
+
+class ChangeInputs(Inputs):
+    """Changes: the first line of the message and the changed paths as the comment, and the diff as the code.
+
+    Args:
+        side: The encoder of changes.
+        changes: N commits, files or hunks, a table of ``ChangeCorpus``.
+        form: How the diff is written, see ``change_text``.
+        message: Whether the comment holds the message; without it, the paths alone.
+    """
+
+    def __init__(self, side: Side, changes: pd.DataFrame, form: Form = "ARCL", message: bool = True) -> None:
+        super().__init__(side, len(changes))
+        self.form: Form = form
+        self.message = message
+        self.titles = changes["title"].tolist()
+        self.paths = changes["paths"].tolist()
+        self.diffs = changes["diff"].tolist()
+
+    def make(self, row: int) -> CodeInput:
+        """See ``Inputs``."""
+        limits = self.side.limits
+        paths = self.paths[row]
+        comment = f"{paths}\n{self.titles[row]}" if self.message else paths
+        if self.message and "\n" in paths:
+            # The many paths of a commit would leave no place for its message.
+            comment = f"{self.titles[row]}\n{paths}"
+        max_characters = CHARACTERS_PER_TOKEN * limits.code_tokens
+        change = read_change(self.diffs[row], self.form, max_characters, paths.endswith(".java"), self.side.graph_rules)
+        return self.side.input(comment, change.text, change.graph)
+
+
+class Line(NamedTuple):
+    """A line of a hunk.
+
+    Attributes:
+        sign: ``+``, ``-`` or blank.
+        text: What follows the sign.
+        hunk: Number of the hunk.
+        in_diff: Where its text begins in the diff.
+    """
+
+    sign: str
+    text: str
+    hunk: int
+    in_diff: int
+
+
+class ChangeText(NamedTuple):
+    """What an encoder reads of a change; the graph is None where it holds no Java code that parses."""
+
+    text: str
+    graph: FlowGraph | None
+
+
+def read_change(diff: str, form: Form, max_characters: int, is_java: bool, rules: GraphRules | None) -> ChangeText:
+    """The beginning of a change in one of the forms of ``change_text``.
+
+    Args:
+        diff: A unified diff of a commit, a file or a hunk.
+        form: See ``change_text``.
+        max_characters: How much of the diff and of the text is read.
+        is_java: Whether hunks without the header of a file are of a Java file.
+        rules: How the graph is made; None if it is not wanted.
+    """
+    diff = diff[:max_characters]
+    text = change_text(diff, form)[:max_characters]
+    if rules is None:
+        return ChangeText(text, None)
+    java_hunks: set[int] = set()
+    lines = list(lines_of(diff, is_java, java_hunks))
+    begins = line_begins(lines, form)
+    graphs = []
+    for hunk in sorted(java_hunks):
+        chosen = [number for number, line in enumerate(lines) if line.hunk == hunk]
+        graph = _hunk_graph([lines[number] for number in chosen], [begins[number] for number in chosen], rules)
+        if graph is not None:
+            graphs.append(graph)
+    return ChangeText(text, joined(graphs) if graphs else None)
+
+
+def lines_of(diff: str, is_java: bool, java_hunks: set[int]) -> Iterator[Line]:
+    """The lines of ``changed_lines`` with their hunks; numbers of hunks of Java files are put into ``java_hunks``."""
+    hunk = 0
+    begin = 0
+    for piece in BEGIN.split(diff):
+        if piece.startswith("diff "):
+            is_java = piece.split("\n", 1)[0].rstrip().endswith(".java")
+        elif HUNK.match(piece):
+            if is_java:
+                java_hunks.add(hunk)
+            yield from _lines_of_hunk(piece, hunk, begin)
+            hunk += 1
+        begin += len(piece)
+
+
+def _lines_of_hunk(piece: str, hunk: int, begin: int) -> Iterator[Line]:
+    """The lines of one hunk that begins at a place of the diff."""
+    wanted = list(changed_lines(piece))
+    place = begin
+    found = 0
+    for raw in piece.split("\n"):
+        # The header and remarks such as "\ No newline at end of file" are no lines of the hunk.
+        if found < len(wanted) and not HUNK.match(raw) and (raw[:1] or " ", raw[1:]) == wanted[found]:
+            yield Line(*wanted[found], hunk, place + len(raw[:1]))
+            found += 1
+        place += len(raw) + 1
+
+
+def line_begins(lines: list[Line], form: Form) -> list[int]:
+    """Where the text of each line begins in the text of a form."""
+    if form == "D":
+        return [line.in_diff for line in lines]
+    begins = [0] * len(lines)
+    place = 0
+    if form == "ARCL":
+        for number, line in enumerate(lines):
+            begins[number] = place + len(MARKS[line.sign]) + 1
+            place = begins[number] + len(line.text) + 1
+        return begins
+    for sign, mark in MARKS.items():
+        group = [number for number, line in enumerate(lines) if line.sign == sign]
+        place += len(mark) + 1 if group else 0
+        for number in group:
+            begins[number] = place
+            place += len(lines[number].text) + 1
+    return begins
+
+
+def _hunk_graph(lines: list[Line], begins: list[int], rules: GraphRules) -> FlowGraph | None:
+    """The graph of one side of a hunk, with places in the text."""
+    side = NEW_SIDE if any(line.sign == "+" for line in lines) else OLD_SIDE
+    kept = [number for number, line in enumerate(lines) if line.sign in side]
+    texts = [lines[number].text for number in kept]
+    graph = fragment_graph("\n".join(texts), rules)
+    if graph is None or not len(graph):
+        return None
+    # Lines of 3 and 5 characters begin at 0 and 4 in the code of the side.
+    lengths = np.array([len(text) for text in texts])
+    in_code = np.cumsum(lengths + 1) - lengths - 1
+    in_text = np.array([begins[number] for number in kept])
+    line = np.searchsorted(in_code, graph.spans[:, 0], side="right") - 1
+    start = in_text[line] + graph.spans[:, 0] - in_code[line]
+    # A node that goes on in the next line ends with its first one.
+    end = np.minimum(start + graph.spans[:, 1] - graph.spans[:, 0], in_text[line] + lengths[line])
+    spans = np.stack([start, np.maximum(end, start)], axis=1).astype(np.int32)
+    return FlowGraph(graph.names, spans, graph.types, graph.roles, graph.edges, graph.kinds, graph.is_approximate)
+
+
+def joined(graphs: list[FlowGraph]) -> FlowGraph:
+    """Several graphs as one without edges from one to the next; nodes in the order of their places."""
+    spans = np.concatenate([graph.spans for graph in graphs])
+    firsts = np.cumsum([0, *(len(graph) for graph in graphs[:-1])])
+    edges = np.concatenate([graph.edges + first for graph, first in zip(graphs, firsts, strict=True)], axis=1)
+    kinds = np.concatenate([graph.kinds for graph in graphs])
+    order = np.argsort(spans[:, 0], kind="stable")
+    # Nodes in the order 2 0 1 have the new numbers 1 2 0.
+    number = np.argsort(order, kind="stable")
+    edges = number[edges].astype(np.int32)
+    sorting = np.lexsort((kinds, edges[1], edges[0]))
+    names = [name for graph in graphs for name in graph.names]
+    return FlowGraph(
+        tuple(names[node] for node in order),
+        spans[order],
+        np.concatenate([graph.types for graph in graphs])[order],
+        np.concatenate([graph.roles for graph in graphs])[order],
+        edges[:, sorting],
+        kinds[sorting],
+        any(graph.is_approximate for graph in graphs),
+    )

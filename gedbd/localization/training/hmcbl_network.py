@@ -1,0 +1,385 @@
+"""The two towers with their momentum twins and memory banks, which keys are negatives, and the losses of a batch."""
+
+import copy
+from collections.abc import Callable
+from typing import NamedTuple, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gedbd.corpora.changes import ChangeCorpus
+from gedbd.localization.code_encoder.code_inputs import CodeBatch
+from gedbd.localization.training.hmcbl_settings import HmcblSettings
+from gedbd.localization.training.localization_data import PairBatch
+from gedbd.localization.training.localization_protocol import num_before
+from gedbd.localization.training.sides import Side
+from gedbd.localization.training.tower import TokenFeatures, Tower
+from gedbd.losses.info_nce import info_nce, info_nce_of_scores, max_sim
+
+EMPTY = -1
+
+
+class MomentumTwin(nn.Module):
+    """A copy of a module whose weights follow it slowly: new = m * old + (1 - m) * followed.
+
+    He et al., "Momentum Contrast", 2020. The twin has no gradients. It stays in evaluation mode: a key depends on its
+    own text alone, not on dropout or on the other texts of its batch. Buffers, such as the statistics of batch
+    normalization, are copied: they are running means already, and counters have no mean.
+
+    Args:
+        followed: The module at the beginning.
+        momentum: m, at least 0 and below 1.
+    """
+
+    def __init__(self, followed: nn.Module, momentum: float) -> None:
+        super().__init__()
+        self.module = copy.deepcopy(followed).requires_grad_(False)
+        self.momentum = momentum
+        self.train(False)
+
+    def train(self, mode: bool = True) -> Self:
+        """Stays in evaluation mode."""
+        return super().train(False)
+
+    @torch.no_grad()
+    def follow(self, followed: nn.Module) -> None:
+        """Moves the weights towards those of a module, and copies its buffers."""
+        for mine, theirs in zip(self.module.parameters(), followed.parameters(), strict=True):
+            mine.lerp_(theirs.to(mine), 1 - self.momentum)
+        for kept, current in zip(self.module.buffers(), followed.buffers(), strict=True):
+            kept.copy_(current)
+
+
+class MemoryBank(nn.Module):
+    """The last keys of a momentum twin, first in, first out. He et al., "Momentum Contrast", 2020.
+
+    Everything is in buffers, so that a checkpoint holds it.
+
+    Args:
+        size: K, the number of keys.
+        dim: D, their size.
+
+    Attributes:
+        keys: ``(K, D)`` unit rows.
+        rows: ``(K,)`` the rows of the corpus that the keys came from; ``EMPTY`` where there is no key yet.
+        place: ``()`` where the next key goes.
+    """
+
+    keys: Tensor
+    rows: Tensor
+    place: Tensor
+
+    def __init__(self, size: int, dim: int) -> None:
+        super().__init__()
+        self.register_buffer("keys", torch.zeros(size, dim))
+        self.register_buffer("rows", torch.full((size,), EMPTY))
+        self.register_buffer("place", torch.zeros((), dtype=torch.int64))
+
+    @torch.no_grad()
+    def add(self, keys: Tensor, rows: Tensor) -> None:
+        """Puts keys in the place of the oldest ones.
+
+        Args:
+            keys: ``(M, D)``; of more than K the last K are kept.
+            rows: ``(M,)`` what they came from.
+        """
+        size = len(self.keys)
+        keys = keys[-size:]
+        # A bank of 5 with 3 as the next place takes 4 keys to 3 4 0 1.
+        places = (self.place + torch.arange(len(keys), device=keys.device)) % size
+        self.keys[places] = keys.to(self.keys.dtype)
+        self.rows[places] = rows[-size:]
+        self.place.copy_((self.place + len(keys)) % size)
+
+
+class CandidateLinks(nn.Module):
+    """Tells negatives: commits before a report that did not induce its bug.
+
+    All inducing commits of a report count, whatever the granularity of training. A commit after the report is neither
+    a positive nor a negative: the fix of the bug is one of them, and it resembles what induced it.
+
+    Args:
+        num_before: ``(R,)`` number of commits before each report; commits are in chronological order.
+        pairs: ``(2, L)`` rows of reports and of the commits that induced their bugs.
+        num_commits: C.
+    """
+
+    num_before: Tensor
+    codes: Tensor
+
+    def __init__(self, num_before: np.ndarray, pairs: np.ndarray, num_commits: int) -> None:
+        super().__init__()
+        self.num_commits = num_commits
+        # Report 2 and commit 3 of 10 commits are number 23.
+        codes = np.unique(pairs[0] * num_commits + pairs[1])
+        self.register_buffer("num_before", torch.from_numpy(num_before.astype(np.int64)), persistent=False)
+        self.register_buffer("codes", torch.from_numpy(codes.astype(np.int64)), persistent=False)
+
+    @classmethod
+    def of_corpus(cls, corpus: ChangeCorpus) -> "CandidateLinks":
+        """The links of a corpus with reports and inducing commits."""
+        return cls(num_before(corpus, "commit"), corpus.inducing["commit"].pairs, len(corpus.commits))
+
+    def are_linked(self, reports: Tensor, commits: Tensor) -> Tensor:
+        """Whether commits induced the bugs of reports; two int64 tensors that broadcast."""
+        codes = reports * self.num_commits + commits
+        if not len(self.codes):
+            return torch.zeros_like(codes, dtype=torch.bool)
+        places = torch.searchsorted(self.codes, codes).clamp(max=len(self.codes) - 1)
+        return self.codes[places] == codes
+
+    def are_negatives(self, reports: Tensor, commits: Tensor) -> Tensor:
+        """Whether they are negatives of each other; ``EMPTY`` is none of any."""
+        present = (reports != EMPTY) & (commits != EMPTY)
+        before = commits < self.num_before[reports.clamp(min=0)]
+        return present & before & ~self.are_linked(reports, commits)
+
+
+class PairVectors(NamedTuple):
+    """Vectors of B anchors, their positives and one negative of each, ``(B, D)``."""
+
+    report: Tensor
+    change: Tensor
+    other_report: Tensor
+    other_change: Tensor
+
+
+class BankKeys(NamedTuple):
+    """Keys of one side.
+
+    Attributes:
+        positives: ``(B, D)`` the momentum keys of the positives.
+        bank: ``(K, D)`` the keys of a memory bank.
+        masked: ``(B, K)`` bool, keys of the bank that are no negatives of an anchor.
+    """
+
+    positives: Tensor
+    bank: Tensor
+    masked: Tensor
+
+
+def pair_loss(vectors: PairVectors, temperature: float, both_directions: bool = True) -> Tensor:
+    """The loss of the feature level or of the model level, a scalar.
+
+    InfoNCE with one negative, from reports to changes and, unless only this is wanted, from changes to reports; the
+    mean of both.
+    """
+    to_changes = info_nce(vectors.report, vectors.change, vectors.other_change, temperature)
+    if not both_directions:
+        return to_changes.mean()
+    to_reports = info_nce(vectors.change, vectors.report, vectors.other_report, temperature)
+    return torch.cat([to_changes, to_reports]).mean()
+
+
+def token_pair_loss(
+    reports: TokenFeatures, changes: TokenFeatures, temperature: float, both_directions: bool = True
+) -> Tensor:
+    """``pair_loss`` by late interaction: each token of the text that looks for another finds its nearest one there.
+
+    Args:
+        reports: Tokens of B reports, then of B others.
+        changes: Those of B changes, then of B others.
+        temperature: Divisor of the sums of cosines.
+        both_directions: Whether changes look for reports too.
+    """
+    report, other_report = halves(reports)
+    change, other_change = halves(changes)
+    losses = [_token_losses(report, change, other_change, temperature)]
+    if both_directions:
+        losses.append(_token_losses(change, report, other_report, temperature))
+    return torch.cat(losses).mean()
+
+
+def halves(features: TokenFeatures) -> tuple[TokenFeatures, TokenFeatures]:
+    """The tokens of the first and of the second half of the texts."""
+    first, second = zip(features.tokens.chunk(2), features.is_text.chunk(2), strict=True)
+    return TokenFeatures(*first), TokenFeatures(*second)
+
+
+def _token_losses(
+    anchor: TokenFeatures, positive: TokenFeatures, negative: TokenFeatures, temperature: float
+) -> Tensor:
+    """InfoNCE of each anchor with its negative, ``(B,)``."""
+    towards_positive = max_sim(anchor.tokens, positive.tokens, anchor.is_text, positive.is_text) / temperature
+    towards_negative = max_sim(anchor.tokens, negative.tokens, anchor.is_text, negative.is_text) / temperature
+    return info_nce_of_scores(towards_positive[:, None], towards_negative[:, None])
+
+
+def bank_loss(report: Tensor, change: Tensor, changes: BankKeys, reports: BankKeys, temperature: float) -> Tensor:
+    """The loss of the bank level, a scalar.
+
+    InfoNCE of a query and the momentum key of its positive; the negatives are the keys of the memory bank. The talk
+    prints exp(s_b+ / t) + exp(s_m- / t) as the numerator. With a negative there, the loss would fall as the negative
+    comes nearer, and could fall below 0: we take it for a misprint of exp(s_b+ / t), as in MoCo.
+
+    Args:
+        report: ``(B, D)`` projected reports.
+        change: ``(B, D)`` projected positives.
+        changes: Keys of changes, for the reports.
+        reports: Keys of reports, for the changes.
+        temperature: Divisor of the cosines.
+    """
+    to_changes = info_nce(report, changes.positives, changes.bank[None], temperature, changes.masked)
+    to_reports = info_nce(change, reports.positives, reports.bank[None], temperature, reports.masked)
+    return torch.cat([to_changes, to_reports]).mean()
+
+
+Gather = Callable[[Tensor], Tensor]
+"""Gives the rows of all processes, in the order of the processes."""
+
+
+class Contrast(nn.Module):
+    """One side: its tower and, for the bank level, its momentum twin and the bank of its keys.
+
+    Args:
+        side: The encoder.
+        settings: See ``HmcblSettings``.
+    """
+
+    def __init__(self, side: Side, settings: HmcblSettings) -> None:
+        super().__init__()
+        self.tower = Tower(side, settings)
+        self.has_bank = settings.bank_level > 0
+        if not settings.projects:
+            self.tower.projector.requires_grad_(False)
+        if self.has_bank:
+            self.twin = MomentumTwin(self.tower, settings.momentum)
+            self.bank = MemoryBank(settings.bank_size, settings.dim)
+
+    def follow(self) -> None:
+        """Moves the twin after a step of the optimizer."""
+        if self.has_bank:
+            self.twin.follow(self.tower)
+
+    @torch.no_grad()
+    def keys(self, batch: CodeBatch) -> Tensor:
+        """The momentum keys of a batch, ``(2B, dim)`` unit rows."""
+        twin = self.twin.module
+        assert isinstance(twin, Tower)
+        # The twin of an encoder that is not trained is the encoder itself, which need not read the texts again.
+        keys = twin.embed(batch) if self.tower.is_trained else twin.projector(self.tower(batch))
+        return nn.functional.normalize(keys, dim=1)
+
+
+class HmcblNetwork(nn.Module):
+    """Hierarchical momentum contrast of reports and changes.
+
+    Source: a talk on "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization", 2023.
+
+    Args:
+        report_side: The encoder of reports.
+        change_side: The encoder of changes.
+        settings: See ``HmcblSettings``.
+        links: Tells the negatives among the keys of the banks.
+
+    Raises:
+        ValueError: If the settings do not fit the encoders.
+    """
+
+    def __init__(self, report_side: Side, change_side: Side, settings: HmcblSettings, links: CandidateLinks) -> None:
+        super().__init__()
+        self.settings = settings
+        self.reports = Contrast(report_side, settings)
+        self.changes = Contrast(change_side, settings)
+        self.links = links
+        widths = self.reports.tower.width, self.changes.tower.width
+        if "feature" in settings.weights and widths[0] != widths[1]:
+            raise ValueError(
+                f"the feature level compares features of one size, but those of reports have {widths[0]} numbers and"
+                f" those of changes {widths[1]}: set task.model.settings.feature_level=0, or choose encoders of one"
+                " width"
+            )
+
+    def losses(self, batch: PairBatch, gather: Gather, fill_banks: bool) -> dict[str, Tensor]:
+        """The loss of each level, a scalar.
+
+        The banks are read before this batch's keys enter them. All processes put the keys of all into their banks, in
+        the same order, so that the banks stay equal.
+
+        Args:
+            batch: B pairs.
+            gather: See ``Gather``.
+            fill_banks: Whether the keys of the batch enter the banks.
+        """
+        if self.settings.by_tokens:
+            return self._losses_by_tokens(batch, gather, fill_banks)
+        temperature = self.settings.temperature
+        both = self.settings.both_directions
+        report_features = self.reports.tower(batch.reports)
+        change_features = self.changes.tower(batch.changes)
+        found = {}
+        if "feature" in self.settings.weights:
+            found["feature"] = pair_loss(paired(report_features, change_features), temperature, both)
+        if self.settings.projects:
+            reports = self.reports.tower.projector(report_features)
+            changes = self.changes.tower.projector(change_features)
+        if self.settings.model_level > 0:
+            found["model"] = pair_loss(paired(reports, changes), temperature, both)
+        if self.settings.bank_level > 0:
+            found["bank"] = self._bank_loss(batch, reports, changes, gather, fill_banks)
+        return found
+
+    def _losses_by_tokens(self, batch: PairBatch, gather: Gather, fill_banks: bool) -> dict[str, Tensor]:
+        """``losses`` by late interaction."""
+        temperature = self.settings.temperature
+        both = self.settings.both_directions
+        reports = self.reports.tower.read(batch.reports)
+        changes = self.changes.tower.read(batch.changes)
+        found = {}
+        if "feature" in self.settings.weights:
+            found["feature"] = token_pair_loss(reports, changes, temperature, both)
+        if self.settings.projects:
+            reports = self.reports.tower.project_tokens(reports)
+            changes = self.changes.tower.project_tokens(changes)
+        if self.settings.model_level > 0:
+            found["model"] = token_pair_loss(reports, changes, temperature, both)
+        if self.settings.bank_level > 0:
+            report_vectors = self.reports.tower.pool(reports)
+            change_vectors = self.changes.tower.pool(changes)
+            found["bank"] = self._bank_loss(batch, report_vectors, change_vectors, gather, fill_banks)
+        return found
+
+    def _bank_loss(
+        self, batch: PairBatch, reports: Tensor, changes: Tensor, gather: Gather, fill_banks: bool
+    ) -> Tensor:
+        """The loss of the bank level."""
+        count = len(batch.report_rows) // 2
+        report_keys = self.reports.keys(batch.reports)
+        change_keys = self.changes.keys(batch.changes)
+        report_rows = batch.report_rows[:count, None]
+        commit_rows = batch.commit_rows[:count, None]
+        # The banks are filled in place, and the gradient needs the keys as they were.
+        to_changes = BankKeys(
+            change_keys[:count],
+            self.changes.bank.keys.clone(),
+            ~self.links.are_negatives(report_rows, self.changes.bank.rows),
+        )
+        to_reports = BankKeys(
+            report_keys[:count],
+            self.reports.bank.keys.clone(),
+            ~self.links.are_negatives(self.reports.bank.rows, commit_rows),
+        )
+        if fill_banks:
+            self._fill(self.reports.bank, report_keys, batch.report_rows, gather)
+            self._fill(self.changes.bank, change_keys, batch.commit_rows, gather)
+        return bank_loss(reports[:count], changes[:count], to_changes, to_reports, self.settings.temperature)
+
+    def _fill(self, bank: MemoryBank, keys: Tensor, rows: Tensor, gather: Gather) -> None:
+        """Puts the keys of positives, if they are wanted, then those of negatives, of all processes into a bank."""
+        count = len(keys) // 2
+        positives, negatives = slice(count), slice(count, None)
+        for half in (positives, negatives) if self.settings.bank_positives else (negatives,):
+            bank.add(gather(keys[half]), gather(rows[half]))
+
+    def follow(self) -> None:
+        """Moves both momentum twins."""
+        self.reports.follow()
+        self.changes.follow()
+
+
+def paired(reports: Tensor, changes: Tensor) -> PairVectors:
+    """The vectors of B pairs and of their negatives, which come after them."""
+    report, other_report = reports.chunk(2)
+    change, other_change = changes.chunk(2)
+    return PairVectors(report, change, other_report, other_change)

@@ -1,0 +1,273 @@
+"""Writes a run: tables, rankings, figures and page in the run folder, tables on the console, metrics to loggers."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from pytorch_lightning.loggers import Logger
+from rich.console import Console
+
+from gedbd.evaluation.display_names import display_name
+from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
+from gedbd.evaluation.report.report_page import markdown
+from gedbd.evaluation.report.section import Section, show
+from gedbd.evaluation.trec import write_qrels, write_run
+from gedbd.experiments.run_page import RunPage
+from gedbd.experiments.run_results import with_intervals
+from gedbd.io.console import escape_markdown
+from gedbd.io.files import locate, write_text
+from gedbd.io.table_files import read_csv, write_parquet
+from gedbd.localization.training.change_rankings import MAX_RANK, MeasuredMethod
+from gedbd.localization.training.compared_methods import encoded_unit
+from gedbd.localization.training.localization_results import LocalizationResult
+
+PROTOCOL_TEXT = (
+    "Of the reports that have an inducing commit before them, in the order of their dates, the first half trains and"
+    " the second half tests; candidates are all changes made strictly before the report, and of equal scores the newer"
+    " change comes first. RR@k is the share of reports with an inducing change among the first k (hit@k), P@k the share"
+    " of the first k that are inducing. Brackets hold 95% intervals, bootstrapped over reports; differences are from"
+    " {baseline} on the same reports. Methods with a random seed are means over seeds. num files, age and earlier bugs"
+    " read no content: they rank large, old and often blamed commits first. Learnt rankers of content read none of"
+    " these, yet most lines of a file come from large and old commits, whatever the report says: boosted text leaves"
+    " sums over lines out. In shuffled rows each report has the text of another one: only what a ranker finds beyond"
+    " them is due to the text."
+)
+PART_TEXT = (
+    " best file, best hunk: a commit's score is that of its best file or hunk, and a file's that of its best hunk."
+)
+OWN_TASK_TEXT = (
+    " What is ranked here are the inducing {granularity}s themselves, which no paper does: the published table ranks"
+    " commits by their {granularity}s, as the methods best {granularity} of the commits do."
+)
+KNOWN_TEXT = (
+    "A few changes, such as the import of a project, induced very many bugs, and a ranker may remember them. known: the"
+    " reports one of whose inducing changes is known to have induced an earlier bug, whose fix was made before the"
+    " report. new: all others, where only the content can tell. earlier bugs ranks changes by the number of bugs that"
+    " they are known to have induced, and reads no content."
+)
+COLUMNS = (
+    *("method", "queries", "mrr", "mrr_low", "mrr_high", "map", "p@1", "p@3", "p@5"),
+    *("rr@10", "rr@10_low", "rr@10_high"),
+    *("mrr_difference", "mrr_difference_low", "mrr_difference_high", "mrr_p_value", "seeds"),
+)
+MAX_CURVES = 6
+TICKS = (1, 5, 10, 20, 100)
+PUBLISHED_UNITS = {"commit": "commits", "file": "commits, by their best file", "hunk": "commits, by their best hunk"}
+# P@k of the authors' code is R_cap@k, see ``query_metrics``.
+PUBLISHED_METRICS = {"mrr": "mrr", "map": "map", "p@1": "r_cap@1", "p@3": "r_cap@3", "p@5": "r_cap@5"}
+IMPOSSIBLE = "cannot be: P@1 is above MRR"
+INCOMPLETE = "not all legible in our copy"
+REMARK = (
+    "All rows rank commits: those of files and hunks by the best file or hunk of a commit, as the authors' code does."
+    " P@k is the number of inducing commits among the first k, divided by k or, if that is smaller, by the number of"
+    " inducing commits, likewise as in their code; the paper's formula divides by k, as p@k of ranking.csv does."
+    " No report has a P@1 above its reciprocal rank, so published rows where P@1 is above MRR cannot be right."
+    " Labels, reports and candidates differ from the paper's, so no number here repeats or refutes one of the paper's:"
+    " its reports are 200 of AspectJ and 193 of Tomcat with labels of another data set, and its candidates are 2,939"
+    " and 10,034 commits."
+)
+SHOWN = ("method", "mrr", "mrr_low", "mrr_high", "map", "p@1", "rr@10", "rr@10_low", "rr@10_high")
+
+
+def write_result(
+    folder: Path, result: LocalizationResult, published: bool, loggers: list[Logger], console: Console
+) -> None:
+    """Writes, shows and logs a run.
+
+    Args:
+        folder: The run folder.
+        result: What the run has measured.
+        published: Write the paper's numbers beside the measured ones, ``tables24.csv`` and ``tables24.md``.
+        loggers: Loggers of the run.
+        console: Where tables are shown.
+    """
+    name = result.corpus.name
+    ranking = result.ranking
+    tables = {"results": result.results, "ranking": ranking, "known": result.known}
+    if published:
+        tables["tables24"] = beside_published(ranking, name)
+        write_text(folder / "tables24.md", tables24_markdown(name, tables["tables24"]))
+    write_text(folder / "results.md", "\n".join([escape_markdown(result.summary), "", *markdown(show(ranking)), ""]))
+    write_queries(folder, result)
+    shown = {}
+    for level in result.levels:
+        rows = ranking[ranking["granularity"] == level.granularity]
+        what = "commits" if level.granularity == "commit" else f"inducing {level.granularity}s (not in the paper)"
+        shown[f"{name}, {len(level.task):,} test reports: {what}"] = with_intervals(rows[list(SHOWN)])
+    metrics = {
+        f"test/{row['granularity']}/{row['method']}/{metric}": float(row[metric])
+        for row in ranking.to_dict("records")
+        for metric in ("mrr", "map", "rr@10")
+    }
+    page = RunPage("Bug localization", name, result.summary, tables, shown, sections(result, tables), metrics)
+    page.write(folder, loggers, console)
+
+
+def write_queries(folder: Path, result: LocalizationResult) -> None:
+    """Writes ``queries.parquet``, every query's metrics by method and granularity, and TREC files in ``trec/``."""
+    (folder / "trec").mkdir(exist_ok=True)
+    frames = []
+    tasks = {level.granularity: level for level in result.levels}
+    for level in result.levels:
+        ids = level.inputs.queries["id"], level.inputs.documents["id"]
+        write_qrels(folder / "trec" / f"{level.granularity}.qrels", level.task, *ids)
+    for one in result.measured:
+        level = tasks[one.granularity]
+        reports, changes = level.inputs.queries["id"], level.inputs.documents["id"]
+        path = folder / "trec" / f"{one.granularity}.{one.method}.run"
+        write_run(path, one.ranking, reports, one.method, changes)
+        named = {"granularity": one.granularity, "method": one.method}
+        frames.append(one.values.assign(id=reports.to_numpy()[level.task.queries], **named))
+    write_parquet(folder / "queries.parquet", pd.concat(frames, ignore_index=True))
+
+
+def sections(result: LocalizationResult, tables: Mapping[str, pd.DataFrame]) -> list[Section]:
+    """The sections of the page.
+
+    Args:
+        result: What the run has measured.
+        tables: Tables by name, see ``write_result``.
+    """
+    ranking = result.ranking
+    first = ranking[ranking["granularity"] == result.levels[0].granularity]
+    best = first.sort_values("mrr", ascending=False, kind="stable")["method"]
+    curves = list(dict.fromkeys([*result.first[:2], result.baseline, *best]))
+    text = PROTOCOL_TEXT.format(baseline=result.baseline.replace("_", " ")) + PART_TEXT
+    figures: list[tuple[str, str, Figure | Path]] = [
+        (
+            "mrr_by_method",
+            "MRR of each method with its 95% interval; the line is BM25's",
+            mrr_bars(ranking, result.first, result.baseline),
+        ),
+        (
+            "hit_curves",
+            "Share of reports with an inducing change among the first k",
+            hit_curves(result.measured, curves),
+        ),
+    ]
+    made = [Section("Methods", text, [], figures)]
+    for level in result.levels:
+        rows = ranking[ranking["granularity"] == level.granularity]
+        text = f"{len(level.task):,} reports against the {len(level.inputs.documents):,} {level.granularity}s before."
+        if level.granularity != "commit":
+            text += OWN_TASK_TEXT.format(granularity=level.granularity)
+        columns = [name for name in COLUMNS if name in rows]
+        made.append(Section(f"{level.granularity.capitalize()}s", text, [rows[columns]]))
+    known = result.known.sort_values("inducing_change", kind="stable")
+    made.append(Section("Changes that had induced an earlier bug", KNOWN_TEXT, [known]))
+    if "tables24" in tables:
+        made.append(Section("Beside the paper", REMARK, [tables["tables24"]]))
+    if len(result.epochs):
+        text = "The training of HMCBL; validation is the latest part of the first half."
+        training = ("training", "Losses and MRR on validation by epoch", training_curves(result.epochs))
+        made.append(Section("Training", text, [], [training]))
+    return made
+
+
+def mrr_bars(table: pd.DataFrame, trained: Sequence[str], baseline: str) -> Figure:
+    """MRR of every method with its interval, a panel for each granularity.
+
+    Args:
+        table: See ``ranking_table``.
+        trained: Methods in the first colour.
+        baseline: A line shows its MRR.
+    """
+    names = list(dict.fromkeys(table["granularity"]))
+    longest = table.groupby("granularity").size().max()
+    figure = Figure(figsize=(4.4 * len(names) + 1, 1.4 + 0.24 * longest), layout="constrained")
+    panels = figure.subplots(1, len(names), squeeze=False)[0]
+    for panel, name in zip(panels, names, strict=True):
+        rows = table[table["granularity"] == name].sort_values("mrr", kind="stable")
+        _bars(panel, rows, trained)
+        panel.set(title=f"{name}s", xlabel="MRR")
+        of_baseline = rows.loc[rows["method"] == baseline, "mrr"]
+        for value in of_baseline:
+            panel.axvline(value, color=GREY, linestyle="--", linewidth=1)
+    return figure
+
+
+def _bars(panel: Axes, rows: pd.DataFrame, trained: Sequence[str]) -> None:
+    colours = [DUPLICATE if name in trained else OTHER for name in rows["method"]]
+    ends = np.stack([rows["mrr"] - rows["mrr_low"], rows["mrr_high"] - rows["mrr"]]).clip(0)
+    labels = [display_name(name) for name in rows["method"]]
+    panel.barh(labels, rows["mrr"], xerr=ends, color=colours, alpha=0.8, capsize=2)
+    panel.tick_params(labelsize=7)
+    panel.grid(alpha=0.25, axis="x")
+
+
+def hit_curves(measured: Sequence[MeasuredMethod], shown: Sequence[str]) -> Figure:
+    """The share of reports with an inducing change among the first k, over k, a panel for each granularity.
+
+    Args:
+        measured: What the methods have reached.
+        shown: Methods; of more than ``MAX_CURVES`` the first ones are drawn.
+    """
+    names = list(dict.fromkeys(one.granularity for one in measured))
+    figure = Figure(figsize=(4.4 * len(names) + 1, 3.8), layout="constrained")
+    panels = figure.subplots(1, len(names), squeeze=False)[0]
+    k = np.arange(1, MAX_RANK + 1)
+    for panel, name in zip(panels, names, strict=True):
+        of_level = {one.method: one for one in measured if one.granularity == name}
+        for method in [method for method in shown if method in of_level][:MAX_CURVES]:
+            rank = of_level[method].ranking.queries["rank"].to_numpy()
+            shares = [np.mean((rank > 0) & (rank <= top)) for top in k]
+            panel.step(k, shares, where="post", label=display_name(method))
+        panel.set(title=f"{name}s", xlabel="k", ylabel="RR@k (hit@k)", xscale="log", ylim=(0, 1.02))
+        panel.set_xticks(TICKS, labels=[str(tick) for tick in TICKS])
+        panel.grid(alpha=0.25)
+        panel.legend(frameon=False, fontsize=7, loc="upper left")
+    return figure
+
+
+def training_curves(epochs: pd.DataFrame) -> Figure:
+    """Losses of training and validation, and MRR on validation, by epoch."""
+    figure = Figure(figsize=(9.6, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for name in ("train/loss", "val/loss"):
+        left.plot(epochs["epoch"] + 1, epochs[name], marker="o", markersize=3, label=name.partition("/")[0])
+    right.plot(epochs["epoch"] + 1, epochs["val/mrr"], marker="o", markersize=3, label="val")
+    for axis, title in ((left, "loss"), (right, "MRR on validation")):
+        axis.set(title=title, xlabel="epoch")
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axis.grid(alpha=0.25)
+        axis.legend(frameon=False)
+    return figure
+
+
+def beside_published(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The paper's rows of a project, then the measured ones: all rank commits, by what an encoder reads of them.
+
+    Args:
+        table: See ``ranking_table``; of it, the rows that rank commits.
+        name: Name of the corpus, such as ``tomcat``; one that the paper does not have gets no published rows.
+
+    Returns:
+        ``ranked`` (see ``PUBLISHED_UNITS``; rows of the same follow each other), ``method``, ``source`` (``Table 2``,
+        ``Table 4`` or ``here``), the metrics by their published names, and ``remark`` on published numbers.
+    """
+    published = read_csv(locate("pkg://gedbd.localization.training/published.csv"), "mrr")
+    published = published[(published["project"].str.lower() == name.lower()) & (published["source"] != "Table 3")]
+    commits = table[table["granularity"] == "commit"]
+    values = {metric: commits[ours] for metric, ours in PUBLISHED_METRICS.items()}
+    units = commits["method"].map(encoded_unit)
+    measured = commits[["method"]].assign(unit=units, source="here", remark="", **values)
+    both = pd.concat([published.assign(remark=published_remarks(published)), measured], ignore_index=True)
+    both = both.sort_values("unit", key=lambda units: units.map(list(PUBLISHED_UNITS).index), kind="stable")
+    both = both.assign(ranked=both["unit"].map(PUBLISHED_UNITS))
+    return both[["ranked", "method", "source", *PUBLISHED_METRICS, "remark"]].reset_index(drop=True)
+
+
+def published_remarks(published: pd.DataFrame) -> np.ndarray:
+    """What is wrong with each published row, ``(N,)``; empty for most."""
+    incomplete = published[list(PUBLISHED_METRICS)].isna().any(axis=1)
+    remarks = np.where(published["p@1"] > published["mrr"], IMPOSSIBLE, "")
+    return np.where(incomplete, INCOMPLETE, remarks)
+
+
+def tables24_markdown(name: str, table: pd.DataFrame) -> str:
+    """The table in Markdown, under a line that names the corpus and one that says what differs."""
+    return "\n".join([f"{escape_markdown(name)}, test half.", "", REMARK, "", *markdown(show(table)), ""])

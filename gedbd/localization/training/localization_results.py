@@ -1,0 +1,179 @@
+"""What a run has measured."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gedbd.corpora.changes import ChangeCorpus
+from gedbd.evaluation.significance import compare_means, mean_interval
+from gedbd.localization.training.change_rankings import EarlierBugs, MeasuredMethod
+from gedbd.localization.training.localization_protocol import Level
+
+CAPPED = ("r_cap@1", "r_cap@3", "r_cap@5")
+METRICS = ("mrr", "map", "p@1", "p@3", "p@5", *CAPPED, "rr@1", "rr@3", "rr@5", "rr@10", "rr@20", "rr@100")
+COMPARED = ("mrr", "rr@10")
+
+
+@dataclass(frozen=True)
+class LocalizationResult:
+    """What a run has measured.
+
+    Attributes:
+        corpus: Reports and changes.
+        levels: What was ranked; the first one is that of ``results``.
+        measured: What the methods have reached, those of the first level first.
+        baseline: The method that the others are compared with.
+        first: Ids of the methods that were trained here, which tables show first.
+        epochs: One row an epoch of HMCBL's training; empty without it.
+    """
+
+    corpus: ChangeCorpus
+    levels: tuple[Level, ...]
+    measured: tuple[MeasuredMethod, ...]
+    baseline: str
+    first: tuple[str, ...]
+    epochs: pd.DataFrame
+
+    @cached_property
+    def ranking(self) -> pd.DataFrame:
+        """See ``ranking_table``; in each granularity the trained methods come first."""
+        table = ranking_table(self.measured, self.baseline)
+        granularity = table["granularity"].map({level.granularity: place for place, level in enumerate(self.levels)})
+        is_other = ~table["method"].isin(self.first)
+        return table.iloc[np.lexsort((is_other, granularity))].reset_index(drop=True)
+
+    @property
+    def results(self) -> pd.DataFrame:
+        """See ``results_table``."""
+        return results_table(self.ranking)
+
+    @cached_property
+    def known(self) -> pd.DataFrame:
+        """See ``known_table``, of the first granularity."""
+        level = self.levels[0]
+        scorer = EarlierBugs(self.corpus.inducing[level.granularity], level.inputs)
+        best = []
+        for index, query in enumerate(level.task.queries):
+            counts = scorer.scores(np.array([query]))[0]
+            best.append(counts[level.task.relevant(index)].max())
+        measured = [one for one in self.measured if one.granularity == level.granularity]
+        return known_table(measured, np.array(best), self.baseline)
+
+    @property
+    def summary(self) -> str:
+        """What was ranked, and whether the trained methods are above BM25, in a few sentences."""
+        level = self.levels[0]
+        table = self.ranking
+        rows = {row["method"]: row for row in table[table["granularity"] == level.granularity].to_dict("records")}
+        candidates = f"{len(level.inputs.documents):,} {level.granularity}s"
+        told = [
+            f"{self.corpus.name}: {len(level.training):,} reports to learn from, {len(level.task):,} to test on,"
+            f" against those of {candidates} that were made before the report.",
+            f"MRR of {self.baseline}: {rows[self.baseline]['mrr']:.3f}.",
+        ]
+        told += [_against(name, rows[name], self.baseline) for name in self.first if name in rows]
+        return " ".join(told)
+
+
+def _against(method: str, row: Mapping[Any, Any], baseline: str) -> str:
+    """A sentence: a method's MRR, and what its interval says of the difference."""
+    low = row["mrr_difference_low"]
+    high = row["mrr_difference_high"]
+    if low > 0:
+        said = f"better than {baseline}"
+    elif high < 0:
+        said = f"worse than {baseline}"
+    else:
+        said = f"not told from {baseline}"
+    return f"{method}: {row['mrr']:.3f}, {said} (difference {row['mrr_difference']:+.3f} [{low:+.3f}, {high:+.3f}])."
+
+
+def ranking_table(measured: Sequence[MeasuredMethod], baseline: str) -> pd.DataFrame:
+    """One row a granularity and method.
+
+    Args:
+        measured: What methods have reached.
+        baseline: The method that the others are compared with.
+
+    Returns:
+        ``granularity``, ``method``, ``queries``, ``METRICS`` (means over seeds and queries) and, for ``COMPARED``, the
+        ends of the 95% interval, bootstrapped over queries; the difference from the baseline on the same queries with
+        its interval (a paired bootstrap) and, for MRR, Wilcoxon's p; ``seeds``, and the lowest and highest MRR of a
+        seed.
+    """
+    baselines = {one.granularity: one for one in measured if one.method == baseline}
+    return pd.DataFrame([_row(one, baselines.get(one.granularity)) for one in measured])
+
+
+def _row(one: MeasuredMethod, baseline: MeasuredMethod | None) -> dict[str, object]:
+    values = one.values
+    cluster = np.arange(len(values))  # each report is a cluster of its own
+    row: dict[str, object] = {"granularity": one.granularity, "method": one.method, "queries": len(values)}
+    row |= {name: float(values[name].mean()) for name in METRICS}
+    for name in COMPARED:
+        row[f"{name}_low"], row[f"{name}_high"] = mean_interval(values[name].to_numpy(), cluster)
+    if baseline is not None and baseline.method != one.method:
+        for name in COMPARED:
+            first, second = (each[name].to_numpy() for each in (values, baseline.values))
+            compared = compare_means(first, second, cluster)
+            ends = {f"{name}_difference_low": compared.low, f"{name}_difference_high": compared.high}
+            row |= {f"{name}_difference": compared.difference, **ends}
+            if name == "mrr":
+                row["mrr_p_value"] = compared.p_value
+    by_seed = [float(seed["mrr"].mean()) for seed in one.by_seed]
+    return row | {"seeds": len(by_seed), "mrr_seeds_min": min(by_seed), "mrr_seeds_max": max(by_seed)}
+
+
+def results_table(table: pd.DataFrame) -> pd.DataFrame:
+    """One row a method: the metrics of the first granularity, and MRR and RR@10 of the others, such as ``file_mrr``.
+
+    Args:
+        table: See ``ranking_table``.
+    """
+    names = list(dict.fromkeys(table["granularity"]))
+    ends = [f"{name}_{end}" for name in COMPARED for end in ("low", "high")]
+    first = table[table["granularity"] == names[0]].set_index("method")[["queries", *METRICS, *ends]]
+    parts = [first]
+    for name in names[1:]:
+        other = table[table["granularity"] == name].set_index("method")[list(COMPARED)]
+        parts.append(other.add_prefix(f"{name}_"))
+    methods = list(dict.fromkeys(table["method"]))
+    wide: pd.DataFrame = pd.concat(parts, axis=1).reindex(methods)
+    return wide.rename_axis("method").reset_index()
+
+
+def known_table(measured: Sequence[MeasuredMethod], counts: np.ndarray, baseline: str) -> pd.DataFrame:
+    """What methods reach on reports whose inducing change is known from an earlier bug, and on all others.
+
+    A ranker can remember the changes that induced many bugs, such as the import of a project; on the other reports
+    that is no help.
+
+    Args:
+        measured: What methods have reached at one granularity.
+        counts: ``(Q,)`` the most earlier bugs that an inducing change of each query is known to have induced.
+        baseline: The method that the others are compared with.
+
+    Returns:
+        ``inducing_change`` (``known`` or ``new``), ``queries``, ``method``, and ``mrr`` and ``rr@10`` with the ends of
+        their intervals and the difference from the baseline on the same queries.
+    """
+    reference = next(one for one in measured if one.method == baseline)
+    rows = []
+    for name, chosen in (("known", counts > 0), ("new", counts == 0)):
+        cluster = np.arange(int(chosen.sum()))
+        for one in measured if len(cluster) else []:
+            row: dict[str, object] = {"inducing_change": name, "queries": len(cluster), "method": one.method}
+            for metric in COMPARED:
+                values = one.values[metric].to_numpy()[chosen]
+                row[metric] = float(values.mean())
+                row[f"{metric}_low"], row[f"{metric}_high"] = mean_interval(values, cluster)
+                if one.method != baseline:
+                    compared = compare_means(values, reference.values[metric].to_numpy()[chosen], cluster)
+                    ends = {f"{metric}_difference_low": compared.low, f"{metric}_difference_high": compared.high}
+                    row |= {f"{metric}_difference": compared.difference, **ends}
+            rows.append(row)
+    return pd.DataFrame(rows)

@@ -1,0 +1,199 @@
+"""Bug localization: trains HMCBL if asked, and ranks the changes before each report by all methods."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import pandas as pd
+from omegaconf import DictConfig
+from pytorch_lightning import seed_everything
+from rich.console import Console
+
+from gedbd.corpora.changes import GRANULARITIES, ChangeCorpus, Granularity
+from gedbd.experiments.checkpoint import save_run
+from gedbd.experiments.corpus_reading import read_changes
+from gedbd.experiments.monitor import may_be_own, value_of_best
+from gedbd.experiments.prepare import set_matmul_precision
+from gedbd.experiments.run_training import trained, training_callbacks
+from gedbd.experiments.tracking.runs import open_loggers
+from gedbd.experiments.training_task import TRAINING_SECTIONS
+from gedbd.io.console import print_line, silence_library_logs
+from gedbd.io.table_files import read_csv
+from gedbd.localization.training.change_rankings import EARLIER_BUGS, EarlierBugs, MeasuredMethod, measure, rank_level
+from gedbd.localization.training.compared_methods import (
+    LINEAR,
+    MakeScorer,
+    MethodOptions,
+    best_part_id,
+    fixed_method,
+    make_methods,
+    parts_of,
+)
+from gedbd.localization.training.first_pretraining import FirstPretraining
+from gedbd.localization.training.hmcbl import (
+    COSINE,
+    MAX_SIM,
+    HmcblOptions,
+    build_hmcbl,
+    encoders_of_commits,
+    hmcbl_scorers,
+)
+from gedbd.localization.training.learnt_methods import LearntOptions, learnt_methods
+from gedbd.localization.training.localization_output import write_result
+from gedbd.localization.training.localization_protocol import Halves, Level, find_halves, make_level
+from gedbd.localization.training.localization_results import LocalizationResult
+from gedbd.retrieval.scorers.scorer_contract import Scorer
+
+VALIDATION = "val/mrr"
+
+
+class LocalizationTask:
+    """Ranking of the changes that induced the bug of a report, see ``gedbd.experiments.training_task.Task``.
+
+    Args:
+        scorers: By id, what makes a scorer that is not fitted yet.
+        compared: See ``MethodOptions``.
+        model: What HMCBL trains; None ranks without training an encoder.
+        pretraining: Pre-trains the encoder of changes first; None takes that of ``model``.
+        learnt: Learnt rankers, by id.
+        granularities: What is ranked; the first one is that of ``results.csv``.
+        seeds: Number of seeds of the rankers whose training is random.
+        val_share: Share of the first half, its latest reports, on which the value of ``train`` is measured.
+        published: Write the paper's numbers beside the measured ones.
+        epochs: Unused here. The configuration takes the default of ``trainer.max_epochs`` from it.
+
+    Raises:
+        ValueError: If an option is invalid.
+    """
+
+    unread_without: ClassVar[Mapping[str, frozenset[str]]] = {
+        "model": frozenset({"batch_size", "optimizer", "scheduler", "matmul_precision"} | TRAINING_SECTIONS)
+    }
+    reads: ClassVar[frozenset[str]] = frozenset({"encoder"} | unread_without["model"])
+
+    def __init__(
+        self,
+        scorers: Mapping[str, MakeScorer],
+        compared: MethodOptions,
+        model: HmcblOptions | None = None,
+        pretraining: FirstPretraining | None = None,
+        learnt: Mapping[str, LearntOptions] | None = None,
+        granularities: Sequence[Granularity] = GRANULARITIES,
+        seeds: int = 2,
+        val_share: float = 0.3,
+        published: bool = False,
+        epochs: int = 10,
+    ) -> None:
+        compared.check(scorers)
+        taken = [
+            name for name in learnt or {} if name in (*scorers, *compared.sums, LINEAR, COSINE, MAX_SIM, EARLIER_BUGS)
+        ]
+        if taken:
+            raise ValueError(f"task.learnt.{taken[0]}: there is another method with this name: choose another one")
+        unknown = [name for name in granularities if name not in GRANULARITIES]
+        if unknown or not granularities:
+            raise ValueError(f"task.granularities={list(granularities)}: choose from {', '.join(GRANULARITIES)}")
+        if granularities[0] not in compared.ranked(compared.baseline):
+            raise ValueError(f"task.compared.only.{compared.baseline}: the baseline must rank {granularities[0]}s")
+        self.scorers = dict(scorers)
+        self.compared = compared
+        if pretraining is not None and (model is None or model.change_encoder is not None):
+            raise ValueError("task.pretraining: it makes the encoder of task.model, which must name no change_encoder")
+        self.model = model
+        self.pretraining = pretraining
+        self.learnt = dict(learnt or {})
+        self.granularities = tuple(granularities)
+        self.seeds = seeds
+        self.val_share = val_share
+        self.published = published
+
+    def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
+        """See ``Task.train``; returns the MRR of HMCBL, or else of the learnt sum, on validation in the first half."""
+        silence_library_logs()
+        seed_everything(cfg.seed, verbose=False)
+        if self.model is not None:
+            set_matmul_precision(cfg.matmul_precision)
+            names = ["val/mrr", "val/loss", *(f"val/{level}_loss" for level in self.model.settings.weights)]
+            if cfg.monitor not in names and not may_be_own(cfg):
+                raise ValueError(f"monitor={cfg.monitor} is not logged: choose one of {', '.join(names)}")
+        corpus = read_changes(cfg.dataset)
+        halves = find_halves(corpus)
+        levels = self._levels(corpus, halves, console)
+        if self.model is None:
+            save_run(folder, cfg, corpus)
+            with open_loggers(cfg, folder, "train") as loggers:
+                result = self._rank(corpus, halves, levels, {}, {}, pd.DataFrame(), cfg.seed, console)
+                value = self._validate(corpus, levels[0], cfg.seed, console)
+                write_result(folder, result, self.published, loggers, console)
+            return value
+        callbacks = training_callbacks(cfg, folder, console, VALIDATION)
+        model = self.model
+        if self.pretraining is not None:
+            encoder = self.pretraining.encoder(cfg, folder, console)
+            model = replace(model, change_encoder=str(encoder))
+            seed_everything(cfg.seed, verbose=False)
+        system, data = build_hmcbl(model, cfg, corpus, halves, self.val_share)
+        with trained(system, data, corpus, cfg, folder, callbacks, console) as training:
+            if training.is_first:
+                commits, _ = make_level(corpus, halves, "commit")
+                own = hmcbl_scorers(system, data, model.max_sim)
+                encoders = encoders_of_commits(own, model, corpus, commits, data.fit_rows)
+                epochs = read_csv(folder / "metrics.csv")
+                result = self._rank(corpus, halves, levels, own, encoders, epochs, cfg.seed, console)
+                write_result(folder, result, self.published, training.loggers, console)
+        return value_of_best(folder, cfg.monitor, VALIDATION)
+
+    def _levels(self, corpus: ChangeCorpus, halves: Halves, console: Console) -> tuple[Level, ...]:
+        """What is ranked; prints the warnings."""
+        made = [make_level(corpus, halves, granularity) for granularity in self.granularities]
+        warnings = [warning for _, told in made for warning in told]
+        for warning in (*corpus.warnings, *halves.warnings, *warnings):
+            print_line(console, f"{corpus.name}: {warning}")
+        return tuple(level for level, _ in made)
+
+    def _rank(
+        self,
+        corpus: ChangeCorpus,
+        halves: Halves,
+        levels: tuple[Level, ...],
+        own: Mapping[str, MakeScorer],
+        encoders: Mapping[str, Scorer],
+        epochs: pd.DataFrame,
+        seed: int,
+        console: Console,
+    ) -> LocalizationResult:
+        """Ranks by all methods at all granularities; those that were trained here come first.
+
+        Args:
+            corpus: Reports and changes.
+            halves: The reports that train and test.
+            levels: What is ranked.
+            own: Scorers of the trained encoders, none without training.
+            encoders: See ``encoders_of_commits``; none without training.
+            epochs: See ``LocalizationResult``.
+            seed: The first seed of random methods.
+            console: Where warnings go.
+        """
+        compared = self.compared if self.model is None else self.model.add_to(self.compared)
+        hunks = self.scorers[self.compared.baseline]()
+        learnt = learnt_methods(self.learnt, corpus, halves.train, hunks, encoders)
+        measured: list[MeasuredMethod] = []
+        for level in levels:
+            methods = learnt | make_methods({**self.scorers, **own}, compared, corpus, level.granularity)
+            methods[EARLIER_BUGS] = fixed_method(EarlierBugs(corpus.inducing[level.granularity], level.inputs))
+            measured += rank_level(level, methods, range(seed, seed + self.seeds), console)
+        trained_ids = () if self.model is None else self.model.ids
+        known = {one.method for one in measured}
+        by_part = [best_part_id(id_, part) for id_ in trained_ids for part in parts_of("commit")]
+        first = tuple(name for name in (*trained_ids, *by_part, *self.learnt, LINEAR) if name in known)
+        return LocalizationResult(corpus, levels, tuple(measured), self.compared.baseline, first, epochs)
+
+    def _validate(self, corpus: ChangeCorpus, level: Level, seed: int, console: Console) -> float:
+        """MRR on the latest reports of the first half of a method that learns from the older ones."""
+        count = min(max(round(len(level.training) * self.val_share), 1), len(level.training) - 1)
+        held_out = level.among(level.training[:-count], level.training[-count:])
+        methods = make_methods(self.scorers, self.compared, corpus, level.granularity)
+        method = methods[LINEAR if LINEAR in methods else self.compared.baseline]
+        values, _ = measure(held_out, method.make(held_out, seed), console, "validation")
+        return float(values["mrr"].mean())

@@ -1,0 +1,68 @@
+"""The paper's Table 3, localization by objectives of pre-training: our runs and the published rows."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from gedbd.evaluation.run_folders import Run
+from gedbd.experiments.sweeps.job_status import FINISHED, read_jobs
+from gedbd.experiments.sweeps.paper_table import print_paper_table, readable, write_paper_page
+from gedbd.experiments.sweeps.sweep_table import job_results
+from gedbd.io.console import open_console, print_line
+from gedbd.io.files import locate
+from gedbd.io.table_files import read_csv, write_csv
+from gedbd.localization.training.localization_output import PUBLISHED_METRICS, REMARK, published_remarks
+
+TITLE = "Localization by objectives of pre-training, with the paper's Table 3"
+ROWS = {
+    "data_flow": "data flow alone, as GraphCodeBERT",
+    "nodes_edges": "nodes and edges",
+    "all": "nodes, edges, types, roles",
+}
+PAPER = (
+    "The paper's first row of a project has the numbers of GraphCodeBERT in its Tables 2 and 4, which others have"
+    " pre-trained on other data. Ours are pre-trained on the same methods, for equally many epochs."
+)
+
+
+def write_table3(sweep_dir: Path, options: Sequence[str] = ()) -> None:
+    """Writes ``table3.csv`` and ``table3.md`` of all finished runs of a sweep, and prints the table.
+
+    Args:
+        sweep_dir: The sweep's folder.
+        options: Unused: the options that the sweep varied.
+    """
+    console = open_console()
+    finished = [folder for folder, status in read_jobs(sweep_dir).items() if status.state == FINISHED]
+    if not finished:
+        print_line(console, f"table3: no table, because no run of {sweep_dir} has finished")
+        return
+    table = table3(finished)
+    write_csv(sweep_dir / "table3.csv", table)
+    shown = readable(table)
+    print_paper_table(console, shown, TITLE)
+    write_paper_page(sweep_dir, "table3", TITLE, [shown], [REMARK, PAPER], {}, console)
+
+
+def table3(runs: Sequence[Path]) -> pd.DataFrame:
+    """The measured rows, one for each run, then the eighteen published ones.
+
+    Args:
+        runs: Run folders of ``experiment=locate_table3``.
+
+    Returns:
+        ``project``, ``pretraining`` (see ``ROWS``), ``source`` (``here`` or ``Table 3``), the metrics by their
+        published names, and ``remark`` on published numbers.
+    """
+    measured = []
+    for run in map(Run, runs):
+        found = job_results(run.folder)
+        row = {"project": run.corpus, "pretraining": run.config.task.pretraining.row}
+        measured.append(row | {metric: found[ours] for metric, ours in PUBLISHED_METRICS.items()})
+    published = read_csv(locate("pkg://gedbd.localization.training/published.csv"), "mrr")
+    published = published[published["source"] == "Table 3"].rename(columns={"method": "pretraining"})
+    published = published.assign(remark=published_remarks(published))
+    table = pd.concat([pd.DataFrame(measured).assign(source="here", remark=""), published], ignore_index=True)
+    table = table.assign(pretraining=table["pretraining"].map(lambda row: ROWS.get(row, row)))
+    return table[["project", "pretraining", "source", *PUBLISHED_METRICS, "remark"]]

@@ -1,0 +1,298 @@
+"""DupPredictor: a weighted sum of the similarities of titles, descriptions, topics and tags."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array
+
+from gedbd.encoders.loaded_encoder import unit_rows
+from gedbd.io.console import track
+from gedbd.questions.baselines.term_vectors import MAX_CHARACTERS, TermVectors, tag_vectors
+from gedbd.retrieval.scorers.bm25 import has_words
+from gedbd.retrieval.scorers.scorer_contract import BLOCK, MIN_PROGRESS_BLOCKS, Scorer, ScorerInputs
+from gedbd.retrieval.vocabulary import short_texts
+
+BATCH_SIZE = 1024
+MIN_PROGRESS_BATCHES = 3
+RECALL_AT = (5, 10, 20)
+SIMILARITIES = ("title", "description", "tag", "topic")
+HIGHEST = 200  # documents by each similarity that the weights are learned on
+
+
+class CandidateLists(NamedTuple):
+    """The candidates of Q training queries.
+
+    Attributes:
+        scores: ``(F, Q, C)`` similarities; NaN where a query has fewer than C candidates.
+        relevant: ``(Q, C)`` bool.
+    """
+
+    scores: np.ndarray
+    relevant: np.ndarray
+
+    @classmethod
+    def padded(cls, scores: list[np.ndarray], relevant: list[np.ndarray]) -> "CandidateLists":
+        """Joins lists of different lengths: Q of ``(F, n)`` similarities and of ``(n,)`` bool."""
+        longest = max(len(one) for one in relevant)
+        all_scores = np.full((len(scores[0]), len(scores), longest), np.nan, dtype=np.float32)
+        all_relevant = np.zeros((len(scores), longest), dtype=bool)
+        for place, (some, right) in enumerate(zip(scores, relevant, strict=True)):
+            all_scores[:, place, : len(right)] = some
+            all_relevant[place, : len(right)] = right
+        return cls(all_scores, all_relevant)
+
+
+class DupPredictor(Scorer):
+    """DupPredictor (Zhang et al., "Multi-Factor Duplicate Question Detection in Stack Overflow", JCST 2015).
+
+    The sum weights four similarities in [0, 1]: cosines of the TF-IDF vectors of titles and of descriptions, the cosine
+    of distributions over topics (LDA), and the tags that two documents share over the root of the product of their
+    numbers of tags. The weights are found on training pairs, see ``WeightSearch``. Words are not stemmed.
+
+    Args:
+        num_topics: Number of topics.
+        topic_epochs: Passes over the documents to learn topics.
+        topic_min_count: Documents that have a word of the topic model, at least.
+        topic_max_words: Number of words of the topic model.
+        starts: Random starts of the search for weights.
+        steps: Steps of a weight between 0 and 1.
+        max_queries: Training queries that the weights are learned on, the latest ones.
+        max_characters: Length that descriptions are cut to.
+        seed: Seed of the topic model and of the search.
+
+    Attributes:
+        weights_: Learned weight of each similarity, by name.
+    """
+
+    def __init__(
+        self,
+        num_topics: int = 100,
+        topic_epochs: int = 5,
+        topic_min_count: int = 2,
+        topic_max_words: int = 20_000,
+        starts: int = 10,
+        steps: int = 100,
+        max_queries: int = 500,
+        max_characters: int = MAX_CHARACTERS,
+        seed: int = 0,
+    ) -> None:
+        self.topics = Topics(num_topics, topic_epochs, topic_min_count, topic_max_words, max_characters, seed)
+        self.search = WeightSearch(starts, steps, seed)
+        self.max_queries = max_queries
+        self.max_characters = max_characters
+
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Learns words and topics from all documents, then the weights.
+
+        Raises:
+            ValueError: If no training query has a relevant earlier document.
+        """
+        positive = inputs.train.loc[inputs.train["label"] == 1, "query"].to_numpy()
+        if not len(positive):
+            raise ValueError("dup_predictor needs a duplicate pair in the training part to learn from")
+        self._encode(inputs)
+        self.warnings_ = self._empty_similarities()
+        rows = np.unique(positive)[-self.max_queries :]
+        weights = self.search(self._candidates(rows, inputs))
+        self.weights_ = dict(zip(SIMILARITIES, weights.tolist(), strict=True))
+
+    def similarities(self, rows: np.ndarray) -> np.ndarray:
+        """The four similarities, ``(B,) -> (4, B, N)`` float32."""
+        parts = [
+            (queries[rows] @ documents).toarray()
+            for queries, documents in zip(self.queries_, self.documents_, strict=True)
+        ]
+        return np.stack([*parts, self.query_topics_[rows] @ self.topics_.T])
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """``(B,) -> (B, N)``, 0 or above."""
+        weights = np.array(list(self.weights_.values()), dtype=np.float32)
+        return np.asarray(weighted(self.similarities(rows), weights), dtype=np.float32)
+
+    def _encode(self, inputs: ScorerInputs) -> None:
+        """Vectors of documents and queries: sparse ones of title, description and tags, dense ones of topics."""
+        terms = TermVectors(self.max_characters)
+        terms.fit(inputs.documents)
+        self.topics.fit(inputs.documents)
+        documents, queries = tag_vectors(inputs.documents, inputs.queries)
+        columns = [terms(inputs.documents, "title"), terms(inputs.documents, "body"), documents]
+        self.queries_ = columns
+        self.topics_ = self.topics(inputs.documents)
+        self.query_topics_ = self.topics_
+        if not inputs.one_table:
+            self.queries_ = [terms(inputs.queries, "title"), terms(inputs.queries, "body"), queries]
+            self.query_topics_ = self.topics(inputs.queries)
+        self.documents_: list[csr_array] = [column.T.tocsr() for column in columns]
+
+    def _candidates(self, rows: np.ndarray, inputs: ScorerInputs) -> CandidateLists:
+        """Earlier documents that rank highest by one of the similarities, and all relevant ones, of each query.
+
+        Raises:
+            ValueError: If no query has a relevant earlier document.
+        """
+        relevance = inputs.relevance()
+        num_earlier = inputs.num_earlier
+        scores = []
+        relevant = []
+        blocks = range(0, len(rows), BLOCK)
+        few = len(blocks) < MIN_PROGRESS_BLOCKS
+        for start in track(blocks, "compare training queries", transient=True, disable=few):
+            block = rows[start : start + BLOCK]
+            for row, similarities in zip(block, self.similarities(block).swapaxes(0, 1), strict=True):
+                right = relevance.relevant(int(row))
+                right = right[right < num_earlier[row]]
+                if not len(right):
+                    continue
+                chosen = np.union1d(_highest(similarities[:, : num_earlier[row]]), right)
+                scores.append(similarities[:, chosen])
+                relevant.append(np.isin(chosen, right))
+        if not scores:
+            raise ValueError("dup_predictor needs a training query with an earlier duplicate to learn from")
+        return CandidateLists.padded(scores, relevant)
+
+    def _empty_similarities(self) -> tuple[str, ...]:
+        """A warning for each similarity that is 0 for all pairs."""
+        without = [name for name, column in zip(SIMILARITIES, self.documents_, strict=False) if column.nnz == 0]
+        if not self.topics_.any():
+            without.append("topic")
+        return tuple(f"dup_predictor: no document has what {name} similarity reads: it is 0" for name in without)
+
+
+def _highest(similarities: np.ndarray) -> np.ndarray:
+    """Columns with the highest values of each row, ``(F, n) -> (C,)`` with C up to F * ``HIGHEST``, ascending."""
+    order = np.argsort(-similarities, axis=1, kind="stable")
+    return np.unique(order[:, :HIGHEST])
+
+
+class Topics:
+    """Distributions over topics (Blei et al., 2003), found by online variational inference (scikit-learn).
+
+    Title and description are one text, without English stop words. scikit-learn's model is as fast as gensim's, and the
+    same for the same seed.
+
+    Args:
+        num_topics: Number of topics.
+        epochs: Passes over the documents.
+        min_count: Documents that have a word, at least.
+        max_words: Number of words, the most frequent ones.
+        max_characters: Length that descriptions are cut to.
+        seed: Seed of the inference.
+    """
+
+    def __init__(
+        self, num_topics: int, epochs: int, min_count: int, max_words: int, max_characters: int, seed: int
+    ) -> None:
+        self.num_topics = num_topics
+        self.epochs = epochs
+        self.min_count = min_count
+        self.max_words = max_words
+        self.max_characters = max_characters
+        self.seed = seed
+
+    def fit(self, documents: pd.DataFrame) -> None:
+        """Learns topics from N documents."""
+        from sklearn.decomposition import LatentDirichletAllocation
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        texts = short_texts(documents, self.max_characters)
+        self.counter_ = CountVectorizer(stop_words="english")
+        self.model_ = None
+        if not has_words(self.counter_, texts):
+            return
+        counts = csr_array(self.counter_.fit_transform(texts))
+        num_texts = np.bincount(counts.indices, minlength=counts.shape[1])
+        frequent = np.argsort(-num_texts, kind="stable")[: self.max_words]
+        self.columns_ = frequent[num_texts[frequent] >= self.min_count]
+        if not len(self.columns_):
+            return
+        counts = counts[:, self.columns_]
+        self.model_ = LatentDirichletAllocation(
+            self.num_topics, learning_method="online", total_samples=len(texts), random_state=self.seed
+        )
+        batches = [batch for _ in range(self.epochs) for batch in batches_of(counts)]
+        for batch in track(batches, "learn topics", transient=True, disable=len(batches) < MIN_PROGRESS_BATCHES):
+            self.model_.partial_fit(batch)
+
+    def __call__(self, table: pd.DataFrame) -> np.ndarray:
+        """Distributions over topics of N documents as unit rows, ``(N, T)`` float32; zeros without a known word."""
+        if self.model_ is None:
+            return np.zeros((len(table), self.num_topics), dtype=np.float32)
+        counts = csr_array(self.counter_.transform(short_texts(table, self.max_characters)))[:, self.columns_]
+        batches = batches_of(counts)
+        shown = track(batches, "find topics", transient=True, disable=len(batches) < MIN_PROGRESS_BATCHES)
+        topics = np.concatenate([self.model_.transform(batch) for batch in shown])
+        # Without a word all topics are equally likely, which would make empty texts alike.
+        topics[np.diff(counts.indptr) == 0] = 0
+        return unit_rows(topics).astype(np.float32)
+
+
+def batches_of(counts: csr_array) -> list[csr_array]:
+    """Rows in batches, ``(N, V)`` to several ``(B, V)``."""
+    return [counts[start : start + BATCH_SIZE] for start in range(0, counts.shape[0], BATCH_SIZE)]
+
+
+@dataclass(frozen=True)
+class WeightSearch:
+    """Searches one weight after the other.
+
+    As in DupPredictor: from random weights, each weight in turn takes the value of 0, 0.01, ..., 1 with which the
+    recall rates at 5, 10 and 20 of the training queries have the highest sum, the others unchanged; the best of several
+    starts wins. Decided here, as the public description leaves it open: of equal sums the first counts, and the
+    candidates of a query are the documents that rank highest by one of the similarities alone.
+
+    Args:
+        starts: Number of random starts.
+        steps: Number of steps between 0 and 1.
+        seed: Seed of the starts.
+    """
+
+    starts: int = 10
+    steps: int = 100
+    seed: int = 0
+
+    def __call__(self, lists: CandidateLists) -> np.ndarray:
+        """The weights ``(F,)`` of the similarities, in [0, 1]."""
+        rng = np.random.default_rng(self.seed)
+        best = np.ones(len(lists.scores))
+        best_recall = -1.0
+        for _ in track(range(self.starts), "learn weights", transient=True):
+            weights, recall = self._climb(lists, rng.random(len(lists.scores)))
+            if recall > best_recall:
+                best = weights
+                best_recall = recall
+        return best
+
+    def _climb(self, lists: CandidateLists, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """Improves each weight once; returns them and their recall."""
+        weights = weights.copy()
+        best = recall_sum(weighted(lists.scores, weights), lists.relevant)
+        for feature in range(len(weights)):
+            others = weights.copy()
+            others[feature] = 0
+            base = weighted(lists.scores, others)
+            for value in np.linspace(0, 1, self.steps + 1):
+                recall = recall_sum(base + value * lists.scores[feature], lists.relevant)
+                if recall > best:
+                    best = recall
+                    weights[feature] = value
+        return weights, best
+
+
+def weighted(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Weighted sum of similarities, ``(F, ...), (F,) -> (...)``."""
+    return np.asarray(np.tensordot(weights, scores, axes=1))
+
+
+def recall_sum(scores: np.ndarray, relevant: np.ndarray) -> float:
+    """Sum of the recall rates at 5, 10 and 20.
+
+    Args:
+        scores: ``(Q, C)``; NaN is no candidate.
+        relevant: ``(Q, C)`` bool.
+    """
+    highest = np.where(relevant, scores, -np.inf).max(axis=1, keepdims=True)
+    # An irrelevant candidate with the same score may come first: it counts as if it did.
+    ahead = ((scores >= highest) & ~relevant).sum(axis=1)
+    return float(sum((ahead < k).mean() for k in RECALL_AT))

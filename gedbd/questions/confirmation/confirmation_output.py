@@ -1,0 +1,242 @@
+"""Writes a run: tables, figures and page in the run folder, a table on the console, metrics on the dashboard."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from pytorch_lightning.loggers import Logger
+from rich.console import Console
+
+from gedbd.corpora.urls import with_urls
+from gedbd.evaluation.display_names import display_name
+from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
+from gedbd.evaluation.figures import MARGINS, SIZE
+from gedbd.evaluation.report.report_page import markdown
+from gedbd.evaluation.report.section import Section, show
+from gedbd.experiments.run_page import RunPage
+from gedbd.experiments.run_results import with_intervals
+from gedbd.io.console import escape_markdown
+from gedbd.io.files import locate, write_text
+from gedbd.io.table_files import read_csv, write_parquet
+from gedbd.questions.confirmation.confirmation_results import ConfirmationResult
+
+MAX_PENDING = 50
+METHODS_TEXT = (
+    "The target is log10 of the hours from the anchor, the later document of a duplicate pair, to its link. Spearman's"
+    " rho compares the orders of predicted and true times. The difference in RMSE is against the median of the training"
+    " times; below 0 is better. Brackets hold 95% intervals, bootstrapped over duplicate groups. The first method has"
+    " the best rho on validation, which did not see the test part. Methods that read text, network or pair are given"
+    " both documents of the pair, as in the paper; those that read question alone use only what was known when the"
+    " question was asked."
+)
+NETWORK_TEXT = (
+    "The same model with the vectors of tags and without. Mann-Whitney's test compares the predicted times of the two:"
+    " it tells whether one predicts longer times, not whether it ranks better (the ranks of two complete rankings are"
+    " the same numbers, so that a test of these gives p = 1). Whether the network ranks better is what the interval of"
+    " the difference in rho tells."
+)
+PENDING_TEXT = (
+    "The test anchors with the longest predicted time, for a moderator to look at first; pending.csv has all. The"
+    " interval from and to holds 80% of the true times if the residuals are as on validation."
+)
+PUBLISHED_TEXT = (
+    "The paper's Table 7 beside the same models here. The corpora and the encoder differ (askubuntu until 2021, 3,756"
+    " test pairs, multi-qa-MiniLM-L6-cos-v1), so the numbers are not a replication."
+)
+DECILES = 10
+MAX_BARS = 15
+METRICS = ("rmse", "spearman")
+RESULTS = ("method", "spearman", "spearman_low", "spearman_high", "rmse", "rmse_low", "rmse_high")
+
+
+def write_result(
+    folder: Path, result: ConfirmationResult, published: bool, loggers: list[Logger], console: Console
+) -> None:
+    """Writes, shows and logs a run.
+
+    Args:
+        folder: The run folder.
+        result: What the run has measured.
+        published: Write the paper's Table 7 beside the measured numbers, ``table7.csv`` and ``table7.md``.
+        loggers: Loggers of the run.
+        console: Where tables are shown.
+    """
+    name = result.corpus.name
+    tables = _tables(result)
+    # To fit 80 columns; the page and confirmation.csv have all.
+    methods = result.table.drop(columns=["features", "rmse_low", "rmse_high", "val_spearman", "val_rmse"])
+    methods = methods.rename(columns=lambda name: name.replace("rmse_difference", "rmse_less_median"))
+    title = f"{name}, {result.data.test.sum():,} test anchors: log10 hours until confirmation"
+    shown = {title: with_intervals(methods)}
+    if len(result.network):
+        shown["with the tag network and without"] = with_intervals(result.network)
+    if published:
+        shown["beside the paper's Table 7"] = tables["table7"] = beside_published(result.table)
+        write_text(folder / "table7.md", table7_markdown(name, tables["table7"]))
+    write_parquet(folder / "confirmation.parquet", _predicted(result))
+    best = result.table.iloc[0].drop(["method", "features"])
+    metrics = {f"test/{metric}": float(value) for metric, value in best.items()}
+    page = RunPage("Confirmation time", name, result.summary, tables, shown, sections(result, tables), metrics)
+    page.write(folder, loggers, console)
+
+
+def _tables(result: ConfirmationResult) -> dict[str, pd.DataFrame]:
+    """The tables that hold rows, by name."""
+    predicted = result.predictions[result.best].test
+    tables = {
+        "results": result.table[list(RESULTS)],
+        "confirmation": result.table,
+        "network": result.network,
+        "pending": result.pending,
+        "calibration": decile_table(predicted, result.data.y[result.data.test]),
+    }
+    for name, prediction in result.predictions.items():
+        if prediction.importance is not None:
+            tables[f"importance_{name}"] = prediction.importance
+    return {name: table for name, table in tables.items() if len(table)}
+
+
+def _predicted(result: ConfirmationResult) -> pd.DataFrame:
+    """Predicted log10 hours of all methods on the test anchors."""
+    anchors = result.data.anchors[result.data.test]
+    ids = result.corpus.reports["id"].iloc[anchors["anchor"]].to_numpy()
+    columns = {name: prediction.test for name, prediction in result.predictions.items()}
+    return pd.DataFrame({"id": ids, "target": anchors["target"].to_numpy()} | columns)
+
+
+def sections(result: ConfirmationResult, tables: Mapping[str, pd.DataFrame]) -> list[Section]:
+    """The sections of the page that have something to show.
+
+    Args:
+        result: What the run has measured.
+        tables: Tables by name, see ``write_result``.
+    """
+    predicted = result.predictions[result.best].test
+    true = result.data.y[result.data.test]
+    pending = result.pending.head(MAX_PENDING).drop(columns="url")
+    importances = {name: table for name, table in tables.items() if name.startswith("importance_")}
+    made = [
+        Section(
+            "Methods",
+            METHODS_TEXT,
+            [result.table],
+            [("rho_by_method", "Spearman's rho of each method", rho_by_method(result.table))],
+        ),
+        Section("Text and tag network", NETWORK_TEXT, [result.network]),
+        Section("Beside the paper", PUBLISHED_TEXT, [tables.get("table7", pd.DataFrame())]),
+        Section(
+            "Predicted and true times",
+            f"The method {result.best.replace('_', ' ')} on the test anchors, in log10 of the hours.",
+            [tables["calibration"]],
+            [
+                ("predicted_against_true", "Predicted against true time", predicted_against_true(predicted, true)),
+                (
+                    "calibration",
+                    "Mean and median of the true times by decile of the predicted ones",
+                    calibration(tables["calibration"]),
+                ),
+            ],
+        ),
+        Section(
+            "Importance of features",
+            "How much rho on validation falls when the values of a feature are shuffled.",
+            [],
+            [(name, name.replace("_", " "), importance(table)) for name, table in importances.items()],
+        ),
+        Section("Longest waits first", PENDING_TEXT, [with_urls(pending, result.corpus.reports, ("id",))]),
+    ]
+    return [section for section in made if section.figures or any(len(table) for table in section.tables)]
+
+
+def predicted_against_true(predicted: np.ndarray, true: np.ndarray) -> Figure:
+    """A point for each test anchor, in log10 of the hours."""
+    figure, axis = _true_over_predicted(predicted, "Test anchors")
+    axis.scatter(predicted, true, s=8, alpha=0.4, color=DUPLICATE)
+    axis.legend(frameon=False)
+    return figure
+
+
+def _true_over_predicted(predicted: np.ndarray, title: str) -> tuple[Figure, Axes]:
+    """A figure with the line of equal times."""
+    figure = Figure(figsize=SIZE)
+    axis = figure.subplots(gridspec_kw=MARGINS)
+    ends = [float(predicted.min()), float(predicted.max())]
+    axis.plot(ends, ends, color=GREY, linestyle="--", linewidth=1, label="equal")
+    axis.set(title=title, xlabel="predicted log10 hours", ylabel="true log10 hours")
+    axis.grid(alpha=0.25)
+    return figure, axis
+
+
+def decile_table(predicted: np.ndarray, true: np.ndarray) -> pd.DataFrame:
+    """Anchors in ten parts by predicted time: their number, and means and the median of log10 hours."""
+    order = np.argsort(predicted, kind="stable")
+    rows = []
+    for number, chosen in enumerate(np.array_split(order, min(DECILES, len(order))), start=1):
+        means = {"predicted": float(predicted[chosen].mean()), "true": float(true[chosen].mean())}
+        rows.append({"decile": number, "anchors": len(chosen), **means, "true_median": float(np.median(true[chosen]))})
+    return pd.DataFrame(rows)
+
+
+def calibration(deciles: pd.DataFrame) -> Figure:
+    """Mean truth over mean prediction, a point for each decile of the predictions."""
+    figure, axis = _true_over_predicted(deciles["predicted"].to_numpy(), "Calibration by decile")
+    axis.plot(deciles["predicted"], deciles["true"], marker="o", color=DUPLICATE, label="mean")
+    axis.plot(deciles["predicted"], deciles["true_median"], marker="s", color=OTHER, label="median")
+    axis.legend(frameon=False)
+    return figure
+
+
+def rho_by_method(table: pd.DataFrame) -> Figure:
+    """Spearman's rho of each method with its 95% interval; a constant has none and is left out."""
+    shown = table[table["spearman"].notna()].iloc[::-1]
+    figure = Figure(figsize=SIZE, layout="constrained")  # names of any length are on the left
+    axis = figure.subplots()
+    ends = np.stack([shown["spearman"] - shown["spearman_low"], shown["spearman_high"] - shown["spearman"]])
+    names = [display_name(name) for name in shown["method"]]
+    axis.errorbar(shown["spearman"], names, xerr=ends.clip(0), fmt="o", color=DUPLICATE, capsize=3)
+    axis.axvline(0, color=GREY, linestyle="--", linewidth=1)
+    axis.set(title="Rank correlation on test", xlabel="Spearman's rho")
+    axis.grid(alpha=0.25)
+    return figure
+
+
+def importance(table: pd.DataFrame) -> Figure:
+    """Permutation importance of the most important features."""
+    shown = table.head(MAX_BARS).iloc[::-1]
+    figure = Figure(figsize=SIZE, layout="constrained")  # names of any length are on the left
+    axis = figure.subplots()
+    axis.barh([name.replace("_", " ") for name in shown["feature"]], shown["importance"], color=DUPLICATE)
+    axis.set(title="Importance of features on validation", xlabel="fall of Spearman's rho")
+    axis.locator_params(axis="x", nbins=5)
+    axis.grid(alpha=0.25, axis="x")
+    return figure
+
+
+def beside_published(table: pd.DataFrame) -> pd.DataFrame:
+    """Published and measured RMSE and rho of the paper's methods, in the paper's order, then of the other methods.
+
+    Args:
+        table: See ``compare_methods``.
+
+    Returns:
+        ``method``, ``paper_rmse``, ``rmse``, ``paper_spearman`` and ``spearman``; NaN where there is no number.
+    """
+    published = read_csv(locate("pkg://gedbd.questions.confirmation/published.csv"), "value")
+    wide = published.pivot(index="method", columns="metric", values="value")
+    others = [name for name in table["method"] if name not in wide.index]
+    names = [*published["method"].unique(), *others]
+    measured = table.set_index("method").reindex(names)
+    columns: dict[str, object] = {"method": names}
+    for metric in METRICS:
+        columns[f"paper_{metric}"] = wide[metric].reindex(names).to_numpy()
+        columns[metric] = measured[metric].to_numpy()
+    return pd.DataFrame(columns)
+
+
+def table7_markdown(name: str, table: pd.DataFrame) -> str:
+    """The table in Markdown, under a line that names the corpus."""
+    head = f"{escape_markdown(name)}: the paper's numbers are of askubuntu, 3,756 test pairs."
+    return "\n".join([head, "", *markdown(show(table)), ""])

@@ -1,0 +1,88 @@
+"""When a duplicate will be confirmed: fits all methods on the same anchors and compares them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+from pytorch_lightning import seed_everything
+from rich.console import Console
+
+from gedbd.corpora.splits import split_corpus
+from gedbd.encoders.loaded_encoder import LoadedEncoder
+from gedbd.experiments.checkpoint import save_run
+from gedbd.experiments.corpus_reading import read_corpus
+from gedbd.experiments.tracking.runs import open_loggers
+from gedbd.io.console import print_detail, print_line, silence_library_logs
+from gedbd.questions.confirmation.anchors import assemble
+from gedbd.questions.confirmation.confirmation_output import write_result
+from gedbd.questions.confirmation.confirmation_results import MEDIAN, measure
+from gedbd.questions.confirmation.regression_methods import RegressionMethod
+from gedbd.retrieval.scorers.table_vectors import TagVectors
+
+
+class ConfirmationTask:
+    """Regression of the time until a duplicate is confirmed, see ``gedbd.experiments.training_task.Task``.
+
+    It trains no encoder and keeps no checkpoint: an interrupted run is started again, and finds the vectors of its
+    texts in the cache.
+
+    Args:
+        methods: Methods by id; one of them is ``median``, with which the others are compared.
+        only_known: See ``assemble``.
+        min_minutes: Shorter times count as this long.
+        fields: Columns of categories that the asker fills in, see ``question_features``.
+        published: Write the paper's table beside the measured numbers.
+
+    Raises:
+        ValueError: If there is no method ``median``.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset({"split", "encoder", "backend", "tags"})
+
+    def __init__(
+        self,
+        methods: Mapping[str, RegressionMethod],
+        only_known: bool = True,
+        min_minutes: float = 1.0,
+        fields: Sequence[str] = (),
+        published: bool = False,
+    ) -> None:
+        if MEDIAN not in methods:
+            raise ValueError(f"task.methods has no {MEDIAN}, with which the others are compared: leave it in")
+        self.methods = dict(methods)
+        self.only_known = only_known
+        self.min_minutes = min_minutes
+        self.fields = tuple(fields)
+        self.published = published
+
+    def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
+        """See ``Task.train``; returns Spearman's rho on validation of the method that has the best one."""
+        silence_library_logs()
+        seed_everything(cfg.seed, verbose=False)
+        corpus = read_corpus(cfg.dataset)
+        encoder: LoadedEncoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
+        wanted = {name for method in self.methods.values() for name in method.features}
+        tag_encoder: TagVectors | None = None
+        if "network" in wanted and cfg.tags is not None:
+            tag_encoder = instantiate(cfg.tags)
+        parts = split_corpus(instantiate(cfg.split), corpus)
+        rules = (self.only_known, self.min_minutes, self.fields)
+        data, warnings = assemble(corpus, parts, wanted, encoder, tag_encoder, *rules)
+        for warning in (*corpus.warnings, *warnings):
+            print_line(console, f"{corpus.name}: {warning}")
+        save_run(folder, cfg, corpus)
+        with open_loggers(cfg, folder, "train") as loggers:
+            usable = {name: one for name, one in self.methods.items() if set(one.features) <= set(data.features)}
+            left_out = [name for name in self.methods if name not in usable]
+            if left_out:
+                line = f"{corpus.name}: there are no tags, so these methods are left out: {', '.join(left_out)}"
+                print_line(console, line)
+            predictions = {}
+            for name, method in usable.items():
+                print_detail(console, f"fit {name} on {data.train.sum():,} anchors")
+                predictions[name] = method.predict(data)
+            result = measure(corpus, data, usable, predictions)
+            write_result(folder, result, self.published, loggers, console)
+        return result.validation

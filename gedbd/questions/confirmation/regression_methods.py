@@ -1,0 +1,111 @@
+"""Methods: a model and the features that it reads, fitted and compared on the same anchors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from gedbd.questions.confirmation.regressors import Examples, Regressor
+from gedbd.questions.confirmation.time_metrics import permutation_importance
+
+FEATURE_SETS = ("question", "pair", "text", "network")
+
+
+@dataclass(frozen=True)
+class AnchorData:
+    """Anchors, their parts and features.
+
+    Attributes:
+        anchors: The table of ``find_anchors``.
+        train: ``(A,)`` bool: anchors that training may learn from.
+        val: ``(A,)`` bool: anchors of validation.
+        refit: ``(A,)`` bool: anchors of both that were confirmed before the test part begins.
+        test: ``(A,)`` bool: anchors of the test part.
+        features: Tables of ``A`` rows by feature set: ``question``, ``pair``; vectors of the anchor, then of its
+            master: ``text`` and, if there are tags, ``network``.
+    """
+
+    anchors: pd.DataFrame
+    train: np.ndarray
+    val: np.ndarray
+    refit: np.ndarray
+    test: np.ndarray
+    features: Mapping[str, pd.DataFrame]
+
+    @property
+    def y(self) -> np.ndarray:
+        """``(A,)`` log10 of the hours."""
+        return self.anchors["target"].to_numpy()
+
+    def x(self, names: tuple[str, ...]) -> np.ndarray:
+        """``(A, F)`` inputs of some feature sets.
+
+        ``text`` and ``network`` are joined for each question: [title, body, tag] of the anchor, then of the master.
+        """
+        tables = [self.features[name].to_numpy() for name in names]
+        if not tables:
+            return np.zeros((len(self.anchors), 0))
+        if set(names) <= {"text", "network"}:
+            halves = [np.split(table, 2, axis=1) for table in tables]
+            tables = [half[side] for side in (0, 1) for half in halves]
+        return np.hstack(tables)
+
+
+@dataclass
+class RegressionMethod:
+    """A model and what it reads.
+
+    Args:
+        model: The model.
+        features: Feature sets, see ``AnchorData``; none for a model that reads nothing.
+        refit: Fit once more before the test part is predicted, on training and validation anchors that were confirmed
+            by then. The paper's models are not: they may stop early by validation.
+
+    Raises:
+        ValueError: If a feature set is unknown.
+    """
+
+    model: Regressor
+    features: tuple[str, ...] = ()
+    refit: bool = False
+
+    def __post_init__(self) -> None:
+        self.features = tuple(self.features)
+        unknown = [name for name in self.features if name not in FEATURE_SETS]
+        if unknown:
+            raise ValueError(f"task.methods: features={unknown[0]} is unknown: choose {', '.join(FEATURE_SETS)}")
+
+    def predict(self, data: AnchorData) -> "Prediction":
+        """Fits the model, and predicts validation and test."""
+        x = data.x(self.features)
+        y = data.y
+        val = Examples(x[data.val], y[data.val])
+        self.model.fit(Examples(x[data.train], y[data.train]), val)
+        on_val = self.model.predict(val.x)
+        importance = self._importance(data, val, on_val)
+        if self.refit:
+            self.model.fit(Examples(x[data.refit], y[data.refit]), val)
+        return Prediction(on_val, self.model.predict(x[data.test]), importance)
+
+    def _importance(self, data: AnchorData, val: Examples, predicted: np.ndarray) -> pd.DataFrame | None:
+        """Permutation importance on validation, of named features only."""
+        if not self.features or set(self.features) & {"text", "network"}:
+            return None
+        names = [str(column) for name in self.features for column in data.features[name].columns]
+        return permutation_importance(self.model, val, names)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Predicted log10 hours of one method.
+
+    Attributes:
+        val: ``(V,)`` of the validation anchors.
+        test: ``(T,)`` of the test anchors, after a refit if the method has one.
+        importance: See ``permutation_importance``; None for vectors.
+    """
+
+    val: np.ndarray
+    test: np.ndarray
+    importance: pd.DataFrame | None = None

@@ -1,0 +1,203 @@
+"""Data of duplicate questions: pairs with a non-duplicate each for training, all needed questions for evaluation."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from gedbd.corpora.splits import TRAIN
+from gedbd.encoders.node2vec import TagEncoder
+from gedbd.experiments.retrieval_system import RetrievalData
+from gedbd.losses.loss import StepLabels
+from gedbd.questions.projections import Questions
+from gedbd.questions.question_negatives import Negatives, bucket_negatives, mined_negatives
+from gedbd.retrieval.ranking_tasks import RankingTask
+from gedbd.retrieval.scorers.scorer_contract import linked_groups
+from gedbd.sampling.batches import NO_LABEL, NO_PAIRS, BatchIndices, BatchSampler
+
+Draw = Callable[[np.random.Generator], np.ndarray | None]
+"""Draws a non-duplicate of each training pair's anchor at the start of an epoch, or none."""
+
+
+class QuestionBatch(NamedTuple):
+    """U distinct questions.
+
+    ``n_id (U,)`` rows of the corpus, ``features (U, D)`` their frozen vectors, ``group (U,)`` the groups that the
+    training pairs form, ``triplets (T, 3)`` anchor, duplicate and non-duplicate among 0..U-1, if there are any.
+    """
+
+    n_id: Tensor
+    features: Tensor
+    group: Tensor
+    triplets: Tensor | None
+
+    @property
+    def labels(self) -> StepLabels:
+        """The labels, as losses read them; duplicate pairs follow from the groups."""
+        no_pairs = self.n_id.new_empty((2, 0))
+        return StepLabels(self.group, no_pairs, no_pairs[0], self.triplets)
+
+
+class QuestionsDataModule(RetrievalData):
+    """Pairs of questions for training, and the questions that evaluation needs in one batch.
+
+    Args:
+        questions: N questions.
+        pairs: Pairs with ``earlier``, ``later``, ``label`` and ``part``; the later question is the anchor.
+        group: See ``RetrievalData``, as for the next one.
+        parts: ``(N,)`` part of each question.
+        negatives: Which non-duplicates training compares with.
+        batch_size: Pairs of a step.
+        seed: Of the order and of drawn non-duplicates.
+        queries: See ``RetrievalData``, as for the next one.
+        evaluated: Parts that a test scores.
+        tag_vectors: The fitted encoder of the questions' tags, if they are read; its network is drawn in the result.
+
+    Attributes:
+        frozen: ``(N, 2H)`` unit rows: the text vectors before training.
+        warnings: What was found, in sentences for the user.
+    """
+
+    def __init__(
+        self,
+        questions: Questions,
+        pairs: pd.DataFrame,
+        group: np.ndarray,
+        parts: np.ndarray,
+        negatives: Negatives,
+        batch_size: int,
+        seed: int,
+        queries: Mapping[str, Mapping[str, RankingTask]] | None = None,
+        evaluated: tuple[str, ...] = ("val", "test"),
+        tag_vectors: TagEncoder | None = None,
+    ) -> None:
+        super().__init__(pairs, group, parts, queries, evaluated)
+        self.questions = questions
+        self.features = torch.from_numpy(questions.features)
+        self.frozen = questions.frozen
+        self.negatives = negatives
+        self.batch_size = batch_size
+        self.seed = seed
+        self.tag_vectors = tag_vectors
+        train = self.pairs_of("train").rename(columns={"later": "query", "earlier": "document"})
+        # Groups of the training pairs alone: those of the corpus show duplicates of the other parts.
+        self.train_group = linked_groups(train, len(group))
+        self.train_pairs = train.loc[train["label"] == 1, ["query", "document"]].to_numpy(dtype=np.int64)
+        self.warnings = questions.warnings
+        self._bucket_rows: np.ndarray | None = None
+        if negatives.kind == "buckets":
+            self._bucket_rows = self._find_buckets()
+
+    def train_dataloader(self) -> DataLoader[QuestionBatch]:
+        """Batches of the training pairs."""
+        return self.load(
+            self._dataset(),
+            TripletBatchSampler(self.train_pairs, self._draw, self.batch_size, self.seed, self.rank, self.world_size),
+        )
+
+    def needed(self, *parts: str) -> np.ndarray:
+        """Rows that the evaluation of some parts reads: questions of their pairs, their queries and candidates."""
+        needed = [self.paired_rows(*parts)]
+        for part in parts:
+            needed += [queries.needed for queries in self.queries.get(part, {}).values()]
+        return np.unique(np.concatenate(needed))
+
+    def _find_buckets(self) -> np.ndarray:
+        """The published non-duplicates of the training pairs; a warning counts the fallbacks."""
+        found = bucket_negatives(
+            self.train_pairs[:, 0],
+            self.train_group,
+            self.questions.features,
+            self.questions.tags,
+            self.questions.answered,
+            self.parts == TRAIN,
+            self.negatives.alpha,
+        )
+        if found.num_fallbacks:
+            self.warnings += (
+                f"{found.num_fallbacks:,} of {len(found.rows):,} training pairs have no answered question in a bucket"
+                f" more similar than task.alpha={self.negatives.alpha}: theirs is the nearest non-duplicate",
+            )
+        return found.rows
+
+    def _draw(self, rng: np.random.Generator) -> np.ndarray | None:
+        if self.negatives.kind != "mined":
+            return self._bucket_rows
+        assert self.trainer is not None
+        vectors = self.trainer.lightning_module.project(self.features)  # type: ignore[operator]
+        return mined_negatives(
+            self.train_pairs[:, 0], self.train_group, vectors, self.parts == TRAIN, self.negatives.neighbours, rng
+        )
+
+    def load_rows(self, *parts: str) -> DataLoader[QuestionBatch]:
+        """All questions that the evaluation of some parts needs as one batch."""
+        rows = self.shares(self.needed(*parts))[:, self.rank]
+        return self.load(self._dataset(), [BatchIndices(rows, NO_PAIRS, NO_LABEL)])
+
+    def _dataset(self) -> "QuestionDataset":
+        return QuestionDataset(self.features, self.train_group)
+
+
+class QuestionDataset(Dataset[QuestionBatch]):
+    """A data set whose keys are the indices of whole batches.
+
+    Args:
+        features: ``(N, D)`` frozen vectors.
+        group: ``(N,)`` groups that the training pairs form.
+    """
+
+    def __init__(self, features: Tensor, group: np.ndarray) -> None:
+        self.features = features
+        self.group = torch.from_numpy(group)
+
+    def __getitem__(self, step: BatchIndices) -> QuestionBatch:
+        """The batch of some rows."""
+        rows = torch.from_numpy(step.rows)
+        triplets = None
+        if step.negatives is not None:
+            named = np.column_stack([step.pairs, step.negatives])
+            # Rows are sorted, so a row's place among them is its new number: rows 4, 7, 9; (9, 4, 7) -> (2, 0, 1).
+            triplets = torch.from_numpy(np.searchsorted(step.rows, named))
+        return QuestionBatch(rows, self.features[rows], self.group[rows], triplets)
+
+
+class TripletBatchSampler(BatchSampler):
+    """Duplicate pairs in random order, ``batch_size`` at a time, each with a non-duplicate of its anchor.
+
+    The processes share each step; if the last step is short, it repeats pairs of the first.
+
+    Args:
+        pairs: ``(P, 2)`` anchor and duplicate.
+        draw: Draws the non-duplicates of an epoch.
+        batch_size: Pairs of a step of one process.
+        seed: See ``BatchSampler``.
+        rank: See ``BatchSampler``.
+        world_size: See ``BatchSampler``.
+    """
+
+    def __init__(
+        self, pairs: np.ndarray, draw: Draw, batch_size: int, seed: int, rank: int = 0, world_size: int = 1
+    ) -> None:
+        pairs_each = -(-len(pairs) // world_size)
+        super().__init__(seed, rank, world_size, num_batches=-(-pairs_each // batch_size))
+        self.pairs = pairs
+        self.draw = draw
+        self.batch_size = batch_size
+
+    def __iter__(self) -> Iterator[BatchIndices]:
+        rng = self.rng()
+        negatives = self.draw(rng)
+        order = rng.permutation(len(self.pairs))
+        # np.resize repeats from the start: 5 pairs for 2 processes become 0 1 2 3 4 0.
+        order = np.resize(order, -(-len(order) // self.world_size) * self.world_size)
+        together = self.batch_size * self.world_size
+        for start in range(0, len(order), together):
+            chosen = order[start : start + together][self.rank :: self.world_size]
+            pairs = self.pairs[chosen]
+            own = None if negatives is None else negatives[chosen]
+            rows = np.unique(pairs if own is None else np.column_stack([pairs, own]))
+            yield BatchIndices(rows, pairs, np.ones(len(pairs), dtype=np.int64), own)

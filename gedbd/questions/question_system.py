@@ -1,0 +1,87 @@
+"""Training of the projection of questions."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from gedbd.evaluation.pairwise import score_grid
+from gedbd.experiments.distributed import join
+from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
+from gedbd.experiments.retrieval_system import RetrievalSystem, ScoredPairs
+from gedbd.losses.loss import Loss
+from gedbd.questions.question_data import QuestionBatch, QuestionsDataModule
+from gedbd.retrieval.vectors import Embedded, distinct
+
+
+class QuestionsSystem(RetrievalSystem):
+    """Trains a projection of frozen vectors.
+
+    The loss compares what the projection returns; two questions are scored by the cosine of it.
+
+    Args:
+        head: The projection, ``(U, D) -> (U, dim)``.
+        loss: The loss.
+        make_optimizer: See ``RetrievalSystem``, as for the next two.
+        make_scheduler: Makes the scheduler.
+        seed: Of the t-SNE projection; nothing here is random in training.
+    """
+
+    def __init__(
+        self, head: nn.Module, loss: Loss, make_optimizer: MakeOptimizer, make_scheduler: MakeScheduler, seed: int
+    ) -> None:
+        super().__init__(loss, make_optimizer, make_scheduler, seed)
+        self.head = head
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Projects questions, ``(U, D) -> (U, dim)``."""
+        projected: Tensor = self.head(features)
+        return projected
+
+    def project(self, features: Tensor) -> np.ndarray:
+        """Unit vectors of questions as the weights stand, ``(N, D) -> (N, dim)``."""
+        with torch.no_grad():
+            projected: np.ndarray = normalize(self(features.to(self.device)), dim=1).cpu().numpy()
+        return projected
+
+    def training_step(self, batch: QuestionBatch, batch_idx: int) -> Tensor:
+        """Loss of a batch."""
+        loss = self.loss(self(batch.features), batch.labels)
+        self.show_loss(loss, batch)
+        self.losses.append((loss.detach()[None], torch.full_like(batch.n_id[:1], len(batch.n_id))))
+        return loss
+
+    def on_train_epoch_end(self) -> None:
+        """Logs the epoch's mean loss, and metrics on training pairs at the threshold that validation just chose."""
+        self.log_epoch_loss()
+        rows = torch.from_numpy(self._data.paired_rows("train"))
+        z = torch.from_numpy(self.project(self._data.features[rows]))
+        scored = super().score(Embedded(rows, z, z), "train")
+        self.log_metrics("train", scored.metrics(float(self.threshold)))
+
+    def validation_step(self, batch: QuestionBatch, batch_idx: int) -> None:
+        """Projects questions; their pairs are scored at the end."""
+        self.encoded.append((batch.n_id, self(batch.features)))
+
+    def embed(self) -> Embedded:
+        """See ``RetrievalSystem``; ``z_text`` are the projected vectors, of any length."""
+        n_id, projected = distinct(*join(self, self.encoded))
+        return Embedded(n_id, normalize(projected, dim=1), projected)
+
+    def score(self, reports: Embedded, part: str) -> ScoredPairs:
+        """See ``RetrievalSystem``; the loss is that of the projected vectors."""
+        projected = super().score(reports._replace(z=reports.z_text), part)
+        return super().score(reports, part)._replace(loss=projected.loss)
+
+    def threshold_grid(self, scored: ScoredPairs) -> np.ndarray:
+        """See ``RetrievalSystem``; the cosines of a sigmoid's values are all near 1."""
+        return score_grid(scored.table["score"].to_numpy())
+
+    def trained_weights(self) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+        """No pretrained weights, and those of the projection."""
+        return [], list(self.parameters())
+
+    @property
+    def _data(self) -> QuestionsDataModule:
+        data: QuestionsDataModule = self.trainer.datamodule  # type: ignore[attr-defined]
+        return data

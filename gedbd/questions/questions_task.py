@@ -1,0 +1,135 @@
+"""Assembles the task of duplicate questions from the configuration."""
+
+from pathlib import Path
+from typing import ClassVar
+
+import pandas as pd
+import torch
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+from rich.console import Console
+
+from gedbd.corpora.splits import TRAIN
+from gedbd.encoders.node2vec import TagEncoder
+from gedbd.encoders.title_body import Form, TitleBody
+from gedbd.evaluation.display_names import FROZEN
+from gedbd.experiments.evaluation_result import EvaluationResult
+from gedbd.experiments.prepare import prepare_data, set_matmul_precision
+from gedbd.experiments.retrieval_system import trained_result
+from gedbd.experiments.run_training import train_system
+from gedbd.experiments.training_task import TRAINING_SECTIONS, TrainingSetup
+from gedbd.io.console import print_line, silence_library_logs
+from gedbd.losses.loss import check_labels
+from gedbd.questions.projections import check_head, make_head, method_id, read_questions
+from gedbd.questions.question_data import QuestionsDataModule
+from gedbd.questions.question_negatives import Negatives
+from gedbd.questions.question_system import QuestionsSystem
+from gedbd.retrieval.scorers.cosine import VectorScorer
+
+
+class QuestionsTask:
+    """Duplicate questions by frozen vectors of title, body and tag, see ``SystemTask``.
+
+    The methods TE and TE+network of Hazra et al., "Duplicate Question Retrieval and Confirmation Time Prediction in
+    Software Communities", 2023 (arXiv 2309.05035), and variants that start from the frozen encoder's own similarities.
+
+    Args:
+        network: Read the vector of the tag too.
+        clean: Remove URLs and stop words before encoding.
+        form: Encode title and body apart (``separate``), or as one text (``joined``), see ``TitleBody``.
+        head: The projection, see ``make_head``.
+        dim: Size of the projected vectors of ``head=sigmoid``.
+        negatives: See ``Negatives``, as for the next two.
+        alpha: The least similarity of buckets.
+        neighbours: How many nearest non-duplicates are drawn from.
+        epochs: Unused here. The configuration takes the default of ``trainer.max_epochs`` from it.
+        gradient_clip_val: Likewise of ``trainer.gradient_clip_val``.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset(
+        {"split", "labels", "pairs", "batch_size", "ranking", "encoder", "backend", "tags"}
+        | {"loss", "optimizer", "scheduler", "matmul_precision"}
+        | TRAINING_SECTIONS
+    )
+
+    def __init__(
+        self,
+        network: bool = False,
+        clean: bool = True,
+        form: Form = "separate",
+        head: str = "sigmoid",
+        dim: int = 512,
+        negatives: str = "buckets",
+        alpha: float = 0.3,
+        neighbours: int = 10,
+        epochs: int = 40,
+        gradient_clip_val: float | None = None,
+    ) -> None:
+        check_head(head)
+        self.network = network
+        self.clean = clean
+        self.form = form
+        self.head = head
+        self.dim = dim
+        self.negatives = Negatives(negatives, alpha, neighbours)
+
+    def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
+        """See ``Task.train``."""
+        return train_system(self, cfg, folder, console)
+
+    def build(self, cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")) -> TrainingSetup:
+        """See ``SystemTask.build``."""
+        silence_library_logs()
+        set_matmul_precision(cfg.matmul_precision)
+        loss = instantiate(cfg.loss)
+        check_labels(loss, self.negatives.provides)
+        prepared = prepare_data(cfg, console)
+        tags: TagEncoder | None = instantiate(cfg.tags) if self.network else None
+        encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
+        questions = read_questions(
+            prepared.corpus.reports,
+            TitleBody(encoder, self.clean, form=self.form),
+            tags,
+            prepared.parts == TRAIN,
+            prepared.corpus.name,
+        )
+        data = QuestionsDataModule(
+            questions,
+            prepared.pairs,
+            prepared.corpus.group,
+            prepared.parts,
+            self.negatives,
+            cfg.batch_size,
+            cfg.seed,
+            prepared.queries,
+            ("val", *parts),
+            tags,
+        )
+        for warning in data.warnings:
+            print_line(console, f"{prepared.corpus.name}: {warning}")
+        # Other modules have drawn random numbers: the projection's weights depend on the seed alone.
+        torch.manual_seed(cfg.seed)
+        head = make_head(self.head, questions.features.shape[1], questions.num_text, self.dim)
+        system = QuestionsSystem(head, loss, instantiate(cfg.optimizer), instantiate(cfg.scheduler), cfg.seed)
+        return TrainingSetup(data, system, prepared.corpus, tuple(data.queries.get("val", {})))
+
+    def result(self, setup: TrainingSetup) -> EvaluationResult:
+        """See ``SystemTask.result``."""
+        data = setup.data
+        system = setup.system
+        assert isinstance(data, QuestionsDataModule)
+        assert isinstance(system, QuestionsSystem)
+        scored = pd.concat(system.scores.values())
+        earlier = scored["earlier"].to_numpy()
+        later = scored["later"].to_numpy()
+        cosine = (data.frozen[earlier] * data.frozen[later]).sum(axis=1)
+        return trained_result(
+            setup.corpus,
+            system,
+            data,
+            scored.assign(score_frozen=cosine).drop(columns="score_text"),
+            {method_id(self.head, self.network): "score", FROZEN: "score_frozen"},
+            VectorScorer(data.frozen),
+            data.tag_vectors.network_ if data.tag_vectors else None,
+            threshold=float(system.threshold),
+        )

@@ -1,0 +1,244 @@
+"""Read the questions and answers of ``Posts.xml``."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from html import unescape
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from gedbd.corpora.chronology import check_ids
+from gedbd.corpora.dates import parse_dates
+from gedbd.corpora.tags import SEPARATOR
+from gedbd.questions.stackexchange.xml_rows import Attributes
+
+CODE_START = re.compile(r"<pre\b[^<>]*>", re.IGNORECASE)
+CODE_END = re.compile(r"</pre\s*>", re.IGNORECASE)
+BLOCK = re.compile(
+    r"</?(?:p|div|br|hr|[uod]l|li|d[td]|h[1-6]|blockquote|pre|table|t(?:head|body|r|d|h))(?:[\s/][^<>]*)?>",
+    re.IGNORECASE,
+)
+TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
+MARK = r"\s?(?:<strong>)?\s?possible\sduplicates?(?:\sof)?\s?:?\s?(?:</strong>)?\s?:?\s?(?:<br\s?/?>)?"
+# A quote with the link, which the site itself put in front of a body until 2013.
+QUOTED = re.compile(rf"<blockquote>\s?(?:<p>)?{MARK}", re.IGNORECASE)
+QUOTE_END = "</blockquote>"
+# A paragraph with nothing but the mark and links.
+LINK = r"<a\s[^<>]*>[^<>]*(?:</?(?:b|code|em|i|strong|su[bp])>[^<>]*)*</a>"
+PARAGRAPH = re.compile(rf"<p>{MARK}\s?(?:{LINK}(?:[\s,;.]|<br\s?/?>)*)+</p>", re.IGNORECASE)
+QUESTION = "1"
+ANSWER = "2"
+TEXTS = ("id", "title", "description", "code", "created_at", "labels", "closed_at")
+TAG_NAME = re.compile(r"[^<>|;\s]+")  # of "<data-structures><c++>", or of "|data-structures|c++|" since 2023
+FIELDS = {"Body": "descriptions are empty", "Tags": "they have no labels", "CreationDate": "they are ordered by id"}
+
+
+@dataclass(frozen=True)
+class Posts:
+    """The questions of a site.
+
+    Attributes:
+        questions: Texts ``id``, ``title``, ``description`` and ``code`` (see ``BodyText``), ``created_at``, ``labels``
+            (tags separated by ``;``) and ``closed_at``; ``answered`` (bool) and ``answered_at`` (of the first answer,
+            UTC, ``NaT`` if unknown). Indexed by row of the file, counted from 1.
+        fields: Which of ``FIELDS`` any question has.
+        warnings: What was dropped or is missing, with counts.
+    """
+
+    questions: pd.DataFrame
+    fields: frozenset[str]
+    warnings: tuple[str, ...]
+
+
+@dataclass
+class _Collected:
+    """What the rows have given so far.
+
+    Attributes:
+        texts: One list for each of ``TEXTS``.
+        rows: Row of each question.
+        counted: Whether the dump counts or accepts an answer to each question.
+        num_answers: Id of a question to its number of answer rows.
+        first_answers: Id of a question to the date of its first answer.
+        counts: Numbers of things to be told, and of questions with each of ``FIELDS``.
+    """
+
+    texts: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in TEXTS})
+    rows: list[int] = field(default_factory=list)
+    counted: list[bool] = field(default_factory=list)
+    num_answers: Counter[str] = field(default_factory=Counter)
+    first_answers: dict[str, str] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def read_posts(rows: Iterable[Attributes], path: Path, code_blocks: bool = False) -> Posts:
+    """Collect the rows of ``Posts.xml``.
+
+    Args:
+        rows: The attributes of each row.
+        path: The file, for messages.
+        code_blocks: See ``body_text``.
+
+    Raises:
+        ValueError: There is no question, or one without an id of its own.
+    """
+    found = _Collected()
+    for number, attributes in enumerate(rows, start=1):
+        kind = attributes.get("PostTypeId")
+        if kind == QUESTION:
+            _add_question(found, number, attributes, code_blocks)
+        elif kind == ANSWER:
+            _add_answer(found, attributes)
+        else:
+            found.counts["others"] += 1
+    if not found.rows:
+        others = found.counts["others"] + found.num_answers.total()
+        raise ValueError(f"{path}: no question, which is a row with PostTypeId 1, among its {others:,} rows")
+    fields = frozenset(name for name in FIELDS if found.counts[name])
+    questions = pd.DataFrame(found.texts, index=found.rows, dtype=str)
+    check_ids(questions["id"], str(path), "Id")
+    found.texts.clear()  # the table has copied the texts, which fill gigabytes
+    answers, answer_warnings = _answers(questions["id"], found)
+    warnings = (*_post_warnings(found, fields), *answer_warnings)
+    return Posts(questions.assign(**answers), fields, warnings)
+
+
+def _add_question(found: _Collected, number: int, attributes: Attributes, code_blocks: bool) -> None:
+    text, code, had_mark = body_text(attributes.get("Body", ""), code_blocks)
+    values = (
+        attributes.get("Id", "").strip(),
+        attributes.get("Title", ""),
+        text,
+        code,
+        attributes.get("CreationDate", ""),
+        SEPARATOR.join(TAG_NAME.findall(attributes.get("Tags", ""))),
+        attributes.get("ClosedDate", ""),
+    )
+    for name, value in zip(TEXTS, values, strict=True):
+        found.texts[name].append(value)
+    found.rows.append(number)
+    found.counted.append("AcceptedAnswerId" in attributes or attributes.get("AnswerCount", "0") != "0")
+    found.counts["marks"] += had_mark
+    for name in FIELDS:
+        found.counts[name] += name in attributes
+
+
+def _add_answer(found: _Collected, attributes: Attributes) -> None:
+    parent = attributes.get("ParentId", "")
+    date = attributes.get("CreationDate", "")
+    known = found.first_answers.get(parent, "")
+    found.num_answers[parent] += 1
+    # Dates of one format sort as text.
+    found.first_answers[parent] = min(known, date) if known and date else known or date
+
+
+def _answers(ids: pd.Series, found: _Collected) -> tuple[dict[str, pd.Series], list[str]]:
+    """The columns ``answered`` and ``answered_at``, and warnings about them."""
+    if not found.num_answers:
+        answered = pd.Series(found.counted, index=ids.index)
+        unknown = pd.Series(pd.NaT, index=ids.index, dtype="datetime64[us, UTC]")
+        warning = (
+            "no answers in the file: whether a question was answered by the day of the dump follows from AnswerCount "
+            "and AcceptedAnswerId, and when is unknown"
+        )
+        return {"answered": answered, "answered_at": unknown}, [warning]
+    first = ids.map(found.first_answers)
+    answered_at, _ = parse_dates(first.fillna("").astype(str).str.strip())
+    undated = int((first.notna() & answered_at.isna()).sum())
+    orphans = found.num_answers.total() - sum(found.num_answers[id_] for id_ in ids)
+    warnings = [f"answered questions without a readable date of an answer: {undated:,}"] if undated else []
+    warnings += [f"answers to a question that is not in the file: {orphans:,}, left out"] if orphans else []
+    return {"answered": first.notna(), "answered_at": answered_at}, warnings
+
+
+def _post_warnings(found: _Collected, fields: frozenset[str]) -> list[str]:
+    warnings = []
+    if others := found.counts["others"]:
+        warnings.append(f"posts that are neither questions nor answers: {others:,}, left out")
+    if marks := found.counts["marks"]:
+        warnings.append(f'bodies with a "Possible Duplicate" notice that names the original: {marks:,}, notice removed')
+    warnings += [f"no question has {name}: {FIELDS[name]}" for name in FIELDS if name not in fields]
+    untagged = len(found.rows) - found.counts["Tags"]
+    if "Tags" in fields and untagged:
+        warnings.append(f"questions without Tags: {untagged:,}, kept")
+    return warnings
+
+
+class BodyText(NamedTuple):
+    """The text of a body.
+
+    Attributes:
+        text: One line a paragraph, list item or other block, code blocks only if asked for; code within a line stays.
+        code: The code blocks, one after the other.
+        had_mark: Whether a mark "Possible Duplicate" with its links was removed.
+    """
+
+    text: str
+    code: str
+    had_mark: bool
+
+
+def body_text(html: str, code_blocks: bool = False) -> BodyText:
+    """Convert a body; see ``BodyText``.
+
+    Args:
+        html: The body.
+        code_blocks: Keep code blocks in the text, each as one line; they are in ``code`` either way.
+    """
+    code: list[str] = []
+    if "<pre" in html or "<PRE" in html:
+        prose, code = split_code(html)
+        html = html if code_blocks else prose
+    had_mark = False
+    if "ossible" in html or "OSSIBLE" in html:  # few bodies get as far as the patterns
+        html, had_mark = without_mark(html)
+    return BodyText(plain_text(html), "\n".join(code), had_mark)
+
+
+def split_code(html: str) -> tuple[str, list[str]]:
+    """The body with a line break in place of each code block, and the text of the blocks.
+
+    A block without an end extends to the end of the body.
+    """
+    prose: list[str] = []
+    code: list[str] = []
+    position = 0
+    while start := CODE_START.search(html, position):
+        end = CODE_END.search(html, start.end())
+        code_end = end.start() if end else len(html)
+        prose.append(html[position : start.start()])
+        code.append(unescape(TAG.sub("", html[start.end() : code_end])).strip("\r\n"))
+        position = end.end() if end else len(html)
+    return "<br>".join([*prose, html[position:]]), code
+
+
+def without_mark(html: str) -> tuple[str, bool]:
+    """The body without the marks "Possible Duplicate: <link>", and whether it had any."""
+    whole = " ".join(html.split())
+    html = PARAGRAPH.sub("", whole)
+    parts: list[str] = []
+    position = 0
+    while mark := QUOTED.search(html, position):
+        end = html.find(QUOTE_END, mark.end())
+        if end < 0:
+            break
+        stop = end + len(QUOTE_END)
+        # A quote without a link is somebody's words.
+        kept_to = mark.start() if "href=" in html[mark.start() : end] else stop
+        parts.append(html[position:kept_to])
+        position = stop
+    html = "".join([*parts, html[position:]])
+    return html, html != whole
+
+
+def plain_text(html: str) -> str:
+    """The text of HTML: a line for each block, without empty lines."""
+    # A line break in HTML is a blank.
+    text = TAG.sub("", BLOCK.sub("\n", html.replace("\n", " ")))
+    if "&" in text:
+        text = unescape(text).replace("\xa0", " ")
+    lines = [line.strip() for line in text.split("\n")]
+    return "\n".join([line for line in lines if line])

@@ -1,0 +1,127 @@
+"""The paper's Table 4, duplicate question retrieval: our runs with the published numbers beside them, in percent."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gedbd.evaluation.report.run_settings import Setting, group_settings
+from gedbd.experiments.sweeps.paper_table import (
+    by_corpus,
+    corpus_note,
+    finished_runs,
+    print_paper_table,
+    readable,
+    write_paper_page,
+)
+from gedbd.io.console import open_console
+from gedbd.io.files import locate
+from gedbd.io.table_files import read_csv, write_csv
+from gedbd.retrieval.protocol_words import EARLIER
+
+TITLE = "Duplicate question retrieval, with the paper's Table 4"
+METRICS = ("mrr", *(f"rr@{k}" for k in (10, 20, 30, 50, 100, 500)))
+ENDS = {"mrr": ("mrr_low", "mrr_high"), "rr@10": ("rr@10_low", "rr@10_high")}
+PROTOCOLS = {"candidate_sets": "candidate sets", EARLIER: "all earlier"}
+TERMINAL = ("model", "ranked", "reachable", "mrr", "rr@10", "rr@100", "paper mrr", "paper rr@10", "paper rr@100")
+PAPER = (
+    'Columns "paper ..." are the numbers of Hazra et al. (arXiv 2309.05035), measured on Ask Ubuntu with 485 queries of'
+    " the last three months of 2020 and 5,941 candidates on average. Empty: not in the paper. The paper's ranks count"
+    " questions, ours duplicate groups."
+)
+MINILM = (
+    "The encoder minilm (all-MiniLM-L6-v2) has very likely seen duplicate questions of this corpus in its own training:"
+    " its model card lists Stack Exchange duplicates. Methods that use it have this advantage."
+)
+Rows = list[dict[str, Any]]
+
+
+def write_table4(sweep_dir: Path, options: Sequence[str] = ()) -> None:
+    """Writes ``table4.csv`` and ``table4.md`` of all finished runs of a sweep, and prints the table.
+
+    Args:
+        sweep_dir: The sweep's folder.
+        options: Unused: the options that the sweep varied.
+    """
+    console = open_console()
+    runs = finished_runs("table4", sweep_dir, console)
+    if not runs:
+        return
+    settings = group_settings(runs)
+    table = table4(settings)
+    write_csv(sweep_dir / "table4.csv", table)
+    notes = ["In percent.", *map(_corpus_note, by_corpus(settings)), PAPER]
+    if any(uses_known_data(setting) for setting in settings):
+        notes.append(MINILM)
+    print_paper_table(console, table[[name for name in TERMINAL if name in table]], f"{TITLE} (percent)")
+    tables = [readable(mine) for _, mine in table.groupby("ranked", sort=False)]
+    write_paper_page(sweep_dir, "table4", TITLE, tables, notes, {}, console)
+
+
+def table4(settings: Sequence[Setting]) -> pd.DataFrame:
+    """MRR and RR@K of each setting's own method in percent, means over seeds, with the published numbers.
+
+    Returns:
+        A row for each setting among its candidate sets, followed by the paper's methods without a run and the rows
+        among all earlier documents, which the paper does not have: ``corpus``, ``model``, ``seeds``, ``ranked`` (what
+        against), ``queries``, ``reachable``, the metrics with the intervals of MRR and RR@10, and ``paper <metric>``.
+    """
+    published = read_published()
+    in_sets = [row for setting in settings for row in _row(setting, "candidate_sets", published)]
+    among_all = [row for setting in settings for row in _row(setting, EARLIER)]
+    have_run = {setting.methods[0] for setting in settings if "candidate_sets" in setting.runs[0].protocols}
+    only_paper: Rows = []
+    for method in [name for name in map(str, published.index) if name not in have_run]:
+        row = {"corpus": "askubuntu", "model": published.loc[method, "name"], "seeds": "", "ranked": "candidate sets"}
+        only_paper.append(row | _paper(published, method))
+    table = pd.DataFrame([*in_sets, *only_paper, *among_all])
+    first = ["corpus", "model", "seeds", "ranked", "queries", "reachable"]
+    ours = [name for metric in METRICS for name in (metric, *ENDS.get(metric, ()))]
+    columns = [*first, *ours, *(f"paper {metric}" for metric in METRICS)]
+    return table.reindex(columns=[name for name in columns if name in table])
+
+
+def uses_known_data(setting: Setting) -> bool:
+    """Whether a setting's encoder has very likely been trained on duplicates of its corpus, see ``MINILM``."""
+    config = setting.runs[0].config
+    return config.encoder.name == "minilm" and "stackexchange" in str(config.dataset.get("_target_", ""))
+
+
+def _row(setting: Setting, protocol: str, published: pd.DataFrame | None = None) -> Rows:
+    """The row of a setting by one protocol; none if it was not ranked by it."""
+    method = setting.methods[0]
+    values = setting.rank_metrics(method, protocol)
+    ranks = setting.ranks(method, protocol)
+    if values is None or ranks is None:
+        return []
+    row: dict[str, Any] = {"corpus": setting.corpus, "model": setting.label, "seeds": str(len(setting.runs))}
+    row |= {"ranked": PROTOCOLS[protocol], "queries": str(ranks["id"].nunique())}
+    names = ("reachable", *METRICS, *(end for ends in ENDS.values() for end in ends))
+    row |= {name: 100 * values[name] for name in names if name in values}
+    return [row if published is None else row | _paper(published, method)]
+
+
+def _paper(published: pd.DataFrame, method: str) -> dict[str, float]:
+    known: dict[Any, Any] = published.to_dict("index").get(method, {})
+    return {f"paper {metric}": known.get(metric, np.nan) for metric in METRICS}
+
+
+def _corpus_note(settings: Sequence[Setting]) -> str:
+    """What was measured on a corpus, and that it is not the paper's."""
+    theirs = "is not the paper's data: do not compare its rows with the paper's one by one."
+    return f"{corpus_note(settings)} {settings[0].corpus} {theirs}"
+
+
+def read_published() -> pd.DataFrame:
+    """The published numbers in percent.
+
+    Returns:
+        One row a method, in the paper's order and indexed by method id: ``name`` (as the paper calls it) and one column
+        a metric.
+    """
+    table = read_csv(locate("pkg://gedbd.questions/published.csv"), "value")
+    wide = table.pivot(index="method", columns="metric", values="value")
+    names = table.drop_duplicates("method").set_index("method")["name"]
+    return wide.loc[names.index, table["metric"].unique()].assign(name=names)

@@ -1,1 +1,0 @@
-"""Training tasks: each assembles its data and model from the shared folders."""

@@ -1,0 +1,127 @@
+"""The files of a tracker's newest open reports, in a file beside its index."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gedbd.corpora.bug_report import Report
+from gedbd.corpora.report_state import state_of
+from gedbd.io.files import write_text
+from gedbd.io.locks import sole_process
+from gedbd.localization.locating.answering import as_json
+from gedbd.localization.locating.locating_queries import query_of
+from gedbd.localization.locating.repository_index import Located, RepositoryIndex
+from gedbd.triage.storage.index_folder import FILE, LOCATED, LOCK
+from gedbd.triage.storage.index_store import IndexStore
+
+MAX_READ = 500  # reports at once
+MADE_FROM = "made_from"  # the field that tells whether a line is up to date
+
+
+class LocatedReports(NamedTuple):
+    """What an update of the file did.
+
+    Attributes:
+        new: The reports that were located now, the newest first, with the answers.
+        num_kept: How many others the file holds, which were located before.
+        num_older: How many reports of the index come before those; they were not looked at.
+        warnings: What the user should know, one sentence each.
+    """
+
+    new: tuple[tuple[Report, Located], ...]
+    num_kept: int
+    num_older: int
+    warnings: tuple[str, ...]
+
+
+def locate_reports(folder: Path, index: RepositoryIndex, max_located: int) -> LocatedReports:
+    """Brings the file of located reports to the state of an index.
+
+    It has one line for each of the newest reports that are not closed, the newest first: what ``gedbd locate
+    json=true`` prints. A report is located once, as of its date, and again if its text, the repository or the ranker
+    is another one. Lines of reports that were closed, deleted, or are no longer among the newest are removed.
+
+    Args:
+        folder: The folder of the index of reports.
+        index: The index of the repository.
+        max_located: How many reports at most.
+
+    Raises:
+        ValueError: The repository cannot be read, or another process updates the index of reports.
+    """
+    update = index.update()
+    with sole_process(folder / LOCK, f"{folder}: the index is updated"):
+        reports, num_older = _newest_open(folder, max_located)
+        known = {line[MADE_FROM]: text for text, line in _lines(folder)}
+        maker = hashlib.blake2b(f"{index.git.path.resolve()}\n{index.revision}".encode("utf-8", "surrogateescape"))
+        maker.update(index.ranker.ranker.to_text().encode())
+        maker.update(repr(index.ranker.fixes).encode())
+        new = []
+        lines = []
+        for report in reports:
+            texts = (report.issue_id, report.title, report.description, report.created_at)
+            made_from = hashlib.blake2b(maker.digest() + repr(texts).encode()).hexdigest()
+            line = known.get(made_from)
+            if line is None:
+                query = query_of(report)
+                located = index.locate(query)
+                facts = index.facts(query) | {"statement": index.ranker.statement, MADE_FROM: made_from}
+                line = as_json(report, located, facts)
+                new.append((report, located))
+            lines.append(line)
+        write_text(folder / LOCATED, "".join(f"{line}\n" for line in lines))
+    return LocatedReports(tuple(new), len(lines) - len(new), num_older, update.warnings)
+
+
+def forget_located(folder: Path, issue_id: str) -> None:
+    """Erases a report from the file, if there is one.
+
+    Args:
+        folder: The folder of the index of reports.
+        issue_id: Id of the report.
+
+    Raises:
+        LockedError: If another process updates the index of reports.
+    """
+    if (folder / LOCATED).exists():
+        with sole_process(folder / LOCK, f"{folder}: the index is updated"):
+            kept = [text for text, line in _lines(folder) if line["query"]["issue_id"] != issue_id]
+            write_text(folder / LOCATED, "".join(f"{text}\n" for text in kept))
+
+
+def _newest_open(folder: Path, max_located: int) -> tuple[list[Report], int]:
+    """The newest reports of an index that are not closed, and how many others come before them."""
+    with closing(IndexStore(folder / FILE, create=False)) as store:
+        ids = [*store.contents()][::-1]
+        reports = list(islice(_open_reports(store, ids), max_located))
+    num_older = len(ids) - ids.index(reports[-1].issue_id) - 1 if len(reports) == max_located else 0
+    return reports, num_older
+
+
+def _open_reports(store: IndexStore, ids: Sequence[str]) -> Iterator[Report]:
+    """Those of some reports that are not known to be closed, and that have a text."""
+    for start in range(0, len(ids), MAX_READ):
+        chunk = ids[start : start + MAX_READ]
+        found = store.reports(chunk)
+        for report in (found[one] for one in chunk if one in found):
+            if state_of(report) in ("open", "unknown") and (report.title.strip() or report.description.strip()):
+                yield report
+
+
+def _lines(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The lines of the file with what they hold; damaged ones are left out, as what they held is located again."""
+    file = folder / LOCATED
+    if not file.is_file():
+        return
+    for text in file.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            line = json.loads(text)
+            is_whole = isinstance(line[MADE_FROM], str) and isinstance(line["query"]["issue_id"], str)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+        if is_whole:
+            yield text, line

@@ -1,0 +1,163 @@
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.corpora import feedback_labels
+from gedbd.corpora.bug_report import Report
+from gedbd.corpora.splits import GroupSplit, PairSplit, TimeSplit, split_corpus
+from gedbd.sampling.pairs import PairSampler
+from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
+
+# Rows 0 to 11; training is 0 to 7, validation 8 and 9, test 10 and 11. Groups: {0, 1}, {2, 3}, {6, 8}, {7, 10}.
+GROUP = [0, 0, 2, 2, 4, 5, 6, 7, 6, 9, 7, 11]
+SPLIT = TimeSplit(8 / 12, 10 / 12)
+
+
+@pytest.fixture
+def corpus(make_corpus):
+    made = make_corpus(GROUP, days=range(12))
+    made.reports["title"] = [f"title {row}" for row in range(12)]
+    return made
+
+
+@pytest.fixture
+def record(tmp_path):
+    """Records verdicts on rows of the corpus and gives the index folder."""
+
+    def record_all(*verdicts: tuple[int | Report, int, str]) -> str:
+        feedback = FeedbackStore(tmp_path)
+        for report, candidate, verdict in verdicts:
+            own = report if isinstance(report, Report) else Report(issue_id=str(1000 + report))
+            feedback.record(FeedbackEvent(own, str(1000 + candidate), verdict, "web"))
+        feedback.close()
+        return str(tmp_path)
+
+    return record_all
+
+
+def drawn(pairs: pd.DataFrame, kind: str = "feedback") -> set[tuple[int, int, int, str]]:
+    return set(
+        pairs.loc[pairs["kind"] == kind, ["earlier", "later", "label", "part"]].itertuples(index=False, name=None)
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected", "warning"),
+    [
+        (
+            [(4, 1, "accept"), (5, 2, "reject"), (Report(title="title 5 "), 4, "reject")],
+            {(1, 4, 1, "train"), (2, 5, 0, "train"), (4, 5, 0, "train")},
+            "1 accepted and 2 rejected pairs join the training part",
+        ),
+        ([(5, 2, "reject")], {(2, 5, 0, "train")}, "pairs=grouped and pairs=pk read accepted ones only"),
+        (
+            [(4, 1, "accept"), (5, 4, "accept"), (5, 1, "reject")],
+            {(1, 4, 1, "train"), (4, 5, 1, "train")},
+            "1 pairs are rejected though accepted ones make them duplicates",
+        ),
+        (  # of two verdicts on a pair under two names the last counts
+            [(Report(title="title 5"), 4, "reject"), (4, 5, "reject"), (5, 4, "accept")],
+            {(4, 5, 1, "train")},
+            "2 pairs have a later verdict",
+        ),
+        ([(1, 0, "accept")], set(), "1 pairs are drawn already"),
+    ],
+)
+def test_verdicts_join_the_training_part(corpus, record, verdicts, expected, warning):
+    pairs, warnings = PairSampler(feedback=record(*verdicts)).sample(corpus, SPLIT)
+    assert drawn(pairs) == expected
+    assert not pairs.duplicated(["earlier", "later"]).any()
+    assert any(warning in line for line in warnings)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reason"),
+    [
+        ((Report(issue_id="77"), 1, "accept"), "name a report that the corpus does not have"),
+        ((Report(title="title 5", description="more"), 1, "accept"), "name a report that the corpus does not have"),
+        ((Report(title="title 5"), 5, "accept"), "name one report twice"),
+        ((9, 1, "accept"), "belong to part val"),
+        ((4, 11, "reject"), "belong to part test"),
+        ((0, 1, "reject"), "contradict the groups of the tracker"),
+        ((0, 2, "accept"), "contradict the groups of the tracker"),
+    ],
+)
+def test_what_training_may_not_use_is_counted(corpus, record, verdict, reason):
+    plain = PairSampler().sample(corpus, SPLIT).table
+    pairs, warnings = PairSampler(feedback=record(verdict)).sample(corpus, SPLIT)
+    pd.testing.assert_frame_equal(pairs, plain, check_dtype=False)
+    assert f"feedback: 1 pairs {reason}, not used" in warnings
+
+
+def test_accepted_pairs_do_not_join_two_groups_of_the_tracker_by_way_of_others(corpus, record):
+    sampler = PairSampler(feedback=record((4, 1, "accept"), (5, 4, "accept"), (5, 3, "accept"), (5, 7, "reject")))
+    pairs, warnings = sampler.sample(corpus, SPLIT)
+    assert drawn(pairs) == {(1, 4, 1, "train"), (4, 5, 1, "train"), (5, 7, 0, "train")}
+    assert "feedback: 1 pairs contradict the groups of the tracker, not used" in warnings
+    assert sampler.join_accepted(corpus, SPLIT, corpus.group).tolist() == [0, 0, 2, 2, 0, 0, 6, 7, 6, 9, 7, 11]
+
+
+def test_no_drawn_negative_says_otherwise_than_people(corpus, record):
+    folder = record((4, 1, "accept"), (5, 4, "accept"), (6, 2, "reject"))
+    pairs = PairSampler(4.0, random_negatives=20, feedback=folder).sample(corpus, SPLIT).table
+    training = pairs[(pairs["part"] == "train") & (pairs["kind"] != "feedback")]
+    negatives = set(training.loc[training["label"] == 0, ["earlier", "later"]].itertuples(index=False, name=None))
+    assert negatives
+    assert not negatives & {(0, 4), (1, 4), (0, 5), (1, 5), (4, 5), (2, 6)}
+
+
+def test_a_pair_of_two_parts_is_not_used(corpus, record):
+    split = GroupSplit(0.3, 0.3)
+    parts = split_corpus(split, corpus)
+    singletons = [row for row in range(12) if GROUP.count(GROUP[row]) == 1]
+    inside, outside = ([row for row in singletons if (parts[row] == 0) == wanted] for wanted in (True, False))
+    pairs, warnings = PairSampler(feedback=record((inside[0], outside[0], "reject"))).sample(corpus, split)
+    assert drawn(pairs) == set()
+    assert "feedback: 1 pairs cross the split, not used" in warnings
+
+
+def test_accepted_pairs_join_the_known_groups_of_training(corpus, record):
+    sampler = PairSampler(feedback=record((4, 1, "accept"), (5, 4, "accept"), (9, 5, "accept"), (6, 2, "reject")))
+    assert sampler.join_accepted(corpus, SPLIT, corpus.group).tolist() == [0, 0, 2, 2, 0, 0, 6, 7, 6, 9, 7, 11]
+    hidden = np.array([0, 1, 2, 3, 4, 5, 6, 7, 6, 9, 7, 11])
+    assert sampler.join_accepted(corpus, SPLIT, hidden).tolist() == [0, 1, 2, 3, 1, 1, 6, 7, 6, 9, 7, 11]
+
+
+def test_split_by_pairs_keeps_feedback_out_of_validation_and_test(make_corpus, record):
+    corpus = make_corpus(np.repeat(np.arange(0, 40, 2), 2), days=range(40))
+    singletons = make_corpus([*corpus.group, 40, 41], days=range(42))
+    folder = record((40, 3, "accept"), (41, 5, "reject"))
+    pairs = PairSampler(2.0, feedback=folder).sample(singletons, PairSplit()).table
+    assert drawn(pairs) == {(3, 40, 1, "train"), (5, 41, 0, "train")}
+    assert not pairs.duplicated(["earlier", "later"]).any()
+
+
+def test_without_feedback_nothing_is_drawn_otherwise(corpus, tmp_path):
+    FeedbackStore(tmp_path).close()
+    plain = PairSampler(2.0, random_negatives=9).sample(corpus, SPLIT).table
+    empty = PairSampler(2.0, random_negatives=9, feedback=str(tmp_path)).sample(corpus, SPLIT).table
+    pd.testing.assert_frame_equal(plain, empty, check_dtype=False)
+    with pytest.raises(ValueError, match=r"nowhere: no such file"):
+        PairSampler(feedback=str(tmp_path / "nowhere")).sample(corpus, SPLIT)
+
+
+def test_a_long_chain_of_accepted_pairs_takes_no_longer_than_as_many_short_ones():
+    size = 400
+    pairs = pd.DataFrame({"earlier": 0, "later": np.arange(1, size), "label": 1})
+    lines = 0
+
+    def count(frame, event, _):
+        nonlocal lines
+        lines += event == "line"
+        return count if frame.f_code is feedback_labels._bridges.__code__ else None
+
+    measuring = sys.gettrace()  # of a coverage run
+    sys.settrace(count)
+    try:
+        bridges = feedback_labels._bridges(pairs, np.arange(size), np.zeros(size, dtype=bool))
+    finally:
+        sys.settrace(measuring)
+    assert not bridges.any()
+    assert lines < 60 * size

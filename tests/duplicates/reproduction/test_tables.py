@@ -1,0 +1,153 @@
+"""Tables of hand-made run folders beside the published numbers."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from omegaconf import OmegaConf
+
+from gedbd.duplicates.reproduction.paper_tables import convergence, figures34, read_published, table4, table5
+from gedbd.duplicates.reproduction.sensitivity_table import Job, find_jobs, sensitivity, sensitivity_figure
+from gedbd.evaluation.display_names import TEXT, TEXT_GRAPH
+from gedbd.evaluation.report.run_settings import Setting, group_settings
+from gedbd.evaluation.run_folders import Run
+
+
+def make_run(folder: Path, seconds: float = 60, f1: float = 0.5, **config: object) -> Run:
+    """A run of two epochs, two test pairs and one more method."""
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(OmegaConf.to_yaml(OmegaConf.create({"seed": 0, **config})))
+    method = TEXT_GRAPH if config.get("graph") else TEXT
+    results = {"method": [method, "always_duplicate"], "threshold": [0.5, 0], "precision": [1.0, 0.5]}
+    pd.DataFrame(results | {"recall": [0.25, 1], "f1": [f1, 0.6]}).to_csv(folder / "results.csv", index=False)
+    pairs = {"part": "test", "label": [1, 0], "score": [0.9, 0.1], "group": ["a", "b"]}
+    pd.DataFrame(pairs).to_parquet(folder / "predictions.parquet")
+    epochs = {"epoch": [0, 4], "train/seconds": [seconds, 3 * seconds]}
+    epochs |= {name: [0.1, 0.2] for name in ("train/loss", "val/loss", "train/f1", "val/f1")}
+    pd.DataFrame(epochs).to_csv(folder / "metrics.csv", index=False)
+    return Run(folder)
+
+
+def setting(folder: Path, encoder: str, graph: bool, corpus: str = "eclipse", **more: float) -> Setting:
+    config = {"dataset": {"name": corpus, "subset": "train"}, "encoder": {"name": encoder}, "graph": graph}
+    run = make_run(folder / f"{corpus}-{encoder}-{graph}", **more, **config)
+    return group_settings([run])[0]
+
+
+@pytest.fixture
+def settings(tmp_path) -> list[Setting]:
+    return [
+        setting(tmp_path, "roberta", False, seconds=30),
+        setting(tmp_path, "bert", False, seconds=60),
+        setting(tmp_path, "bert", True, seconds=90),
+        setting(tmp_path, "bert", False, corpus="demo", seconds=15),
+    ]
+
+
+def test_the_published_numbers_are_the_papers():
+    table = read_published("table5").set_index(["corpus", "encoder", "graph"])
+    assert len(table) == 10
+    assert table.loc[("eclipse", "bert", True), ["precision", "recall", "f1"]].tolist() == [0.913, 0.935, 0.924]
+    for row in table.itertuples():  # the printed F1 follows from precision and recall, both rounded
+        assert row.f1 == pytest.approx(2 * row.precision * row.recall / (row.precision + row.recall), abs=0.0011)
+    minutes = read_published("table4").set_index(["corpus", "encoder", "graph"])
+    assert len(minutes) == 10
+    for row in minutes.itertuples():
+        assert row.relative == pytest.approx(
+            row.minutes / minutes.loc[(row.Index[0], "bert", False), "minutes"], abs=0.01
+        )
+    assert read_published("figures34").groupby("corpus").size().to_dict() == {"eclipse": 4, "thunderbird": 3}
+
+
+def test_table5_has_the_papers_numbers_in_the_row_of_the_same_model_and_corpus(settings):
+    table = table5(settings)
+    assert len(table) == 4 + 10 - 3
+    assert table["model"][:4].tolist() == [
+        "roberta, text alone",
+        "bert, text alone",
+        "bert, text + graph",
+        "bert, text alone",
+    ]
+    assert table["paper f1"][:3].tolist() == [0.924, 0.927, 0.924]
+    assert np.isnan(table["paper f1"][3])  # another corpus
+    assert table["precision"][:4].tolist() == [1.0] * 4
+    rest = table[4:]
+    assert rest["f1"].isna().all()
+    assert set(rest["corpus"]) == {"eclipse", "thunderbird"}
+    assert rest["paper f1"].notna().all()
+
+
+def test_the_whole_corpus_is_not_the_papers(settings):
+    whole = settings[1]
+    whole.options["dataset.subset"] = "all"
+    assert table5([whole])["paper f1"].isna()[0]
+
+
+def test_table4_is_relative_to_bert_on_the_same_corpus(settings):
+    table = table4(settings)
+    assert table["minutes"][:4].tolist() == [1.0, 2.0, 3.0, 0.5]
+    assert table["relative"][:4].tolist() == [0.5, 1.0, 1.5, 1.0]
+    assert table["paper minutes"][:3].tolist() == [16.3, 16.2, 18.1]
+
+
+def test_figures34_match_by_epoch_and_mark_what_the_paper_states(settings):
+    table = figures34(settings[:3])
+    ours = table[table["model"] == "bert, text + graph"]
+    first = ours[(ours["corpus"] == "eclipse") & (ours["epoch"] == 1)].iloc[0]
+    assert (first["train/loss"], first["paper train/loss"], first["paper val/loss"]) == (0.1, 0.125, 0.085)
+    assert len(table) == 6 + 3  # the paper's three epochs on Thunderbird
+    loss, f1 = convergence(settings[:3]).axes
+    labels = [line.get_label() for line in loss.lines]
+    assert labels[:2] == ["roberta, text alone: train", "roberta, text alone: val"]
+    assert "paper, bert + graph: train" in labels
+    assert len(f1.lines) == 6 + 4
+    assert len(convergence(settings[3:]).axes[0].lines) == 2
+
+
+def test_sensitivity_by_hand(tmp_path):
+    jobs = []
+    for number, (overrides, values) in enumerate(
+        [({"a": "1", "b": "x"}, (0.5, 0.7)), ({"a": "2", "b": "x"}, (0.1, 0.1)), ({"a": "1", "b": "y"}, (0.3,))]
+    ):
+        runs = [make_run(tmp_path / f"{number}/seed_{seed}", f1=f1) for seed, f1 in enumerate(values)]
+        jobs.append(Job(overrides, runs))
+    table = sensitivity(jobs, ["a", "b"])
+    assert table[["option", "value", "base", "seeds"]].to_numpy().tolist() == [
+        ["a", "1", True, 2],
+        ["a", "2", False, 2],
+        ["b", "x", True, 2],
+        ["b", "y", False, 1],
+    ]
+    assert table["f1"].tolist() == pytest.approx([0.6, 0.1, 0.6, 0.3])
+    half = 12.706 * np.std([0.5, 0.7], ddof=1) / np.sqrt(2)  # Student's t with one degree of freedom
+    assert table["f1_high"][0] == pytest.approx(0.6 + half, abs=1e-3)
+    assert table["f1_low"][1] == pytest.approx(0.1)
+    assert np.isnan(table["f1_low"][3])
+    figure = sensitivity_figure(table.assign(value=["1", "2", "10", "9"]), "title")
+    assert [text.get_text() for text in figure.axes[1].get_xticklabels()] == ["9", "10"]
+
+
+def test_options_beside_the_varied_ones_make_settings_of_their_own(tmp_path):
+    jobs = [
+        Job({"a": a, "encoder": encoder}, [make_run(tmp_path / f"{a}{encoder}")])
+        for encoder in ("bert", "tiny")
+        for a in ("1", "2")
+    ]
+    table = sensitivity(jobs, ["a"])
+    assert table[["setting", "value"]].to_numpy().tolist() == [
+        ["encoder=bert", "1"],
+        ["encoder=bert", "2"],
+        ["encoder=tiny", "1"],
+        ["encoder=tiny", "2"],
+    ]
+
+
+def test_jobs_are_found_by_number_with_the_runs_of_all_seeds(tmp_path):
+    runs = [make_run(tmp_path / name) for name in ("10/seed_0", "10/seed_1", "2")]
+    for number, value in ((10, 5), (2, 6), (3, 7)):
+        (tmp_path / f"{number}" / ".hydra").mkdir(parents=True)
+        (tmp_path / f"{number}" / ".hydra" / "overrides.yaml").write_text(f"- graph.pca_dim={value}\n")
+    jobs = find_jobs(tmp_path, runs)
+    assert [job.overrides for job in jobs] == [{"graph.pca_dim": "6"}, {"graph.pca_dim": "5"}]
+    assert [len(job.runs) for job in jobs] == [1, 2]

@@ -1,0 +1,116 @@
+"""Evaluation reads every report that it needs once, with others of its length; vectors outlive an interruption."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from gedbd.duplicates.duplicate_data import Batch, DuplicateDataModule
+from gedbd.retrieval.ranking_tasks import EarlierReports
+from gedbd.sampling.group_batches import GroupBatches
+from gedbd.sampling.pair_batches import PairBatches
+from gedbd.text.tokens import CPU_TOKENS, TokenTable, split_by_tokens
+
+COUNT, LONG = 301, 3000
+
+
+def module(make_corpus, batches: PairBatches | GroupBatches | None = None) -> DuplicateDataModule:
+    """Reports of 1 to 99 tokens and one that no batch may hold beside another; validation needs the first 251."""
+    lengths = np.random.default_rng(0).integers(1, 100, size=COUNT)
+    lengths[17] = LONG
+    starts = np.concatenate([[0], lengths.cumsum()])
+    tokens = TokenTable(np.arange(starts[-1], dtype=np.int32), starts, pad_id=0)
+    corpus = make_corpus(np.arange(COUNT) // 2)
+    pairs = pd.DataFrame([(0, 250, 0, "anchor", "val")], columns=["earlier", "later", "label", "kind", "part"])
+    queries = {"val": {"earlier": EarlierReports(np.array([250]), np.array([0]), corpus.group)}}
+    parts = (np.arange(COUNT) >= 200).astype(np.int8)
+    return DuplicateDataModule(corpus, tokens, parts, pairs, batches or PairBatches(8, 0), queries=queries)
+
+
+def check(batches: list[Batch], lengths: np.ndarray) -> list[int]:
+    """Rows in the order in which they are read, each with its own tokens."""
+    assert len(batches) > 3
+    for batch in batches:
+        assert batch.input_ids.numel() <= CPU_TOKENS or len(batch.n_id) == 1
+        assert batch.edge_label_index.shape == (2, 0)
+        assert batch.edge_label.shape == (0,)
+    read = [row for batch in batches for row in batch.n_id.tolist()]
+    real = [length for batch in batches for length in batch.attention_mask.sum(1).tolist()]
+    assert real == lengths[read].tolist() == sorted(real)
+    return read
+
+
+def test_reports_are_read_once_by_length_and_within_the_budget(make_corpus):
+    data = module(make_corpus)
+    batches = list(data.val_dataloader())
+    assert sorted(check(batches, data.tokens.lengths)) == list(range(251))
+    assert [batch.n_id.tolist() for batch in batches if batch.input_ids.shape[1] == LONG] == [[17]]
+    assert sum(batch.input_ids.numel() for batch in batches) < 1.2 * data.tokens.lengths[:251].sum()
+
+
+def share(data: DuplicateDataModule, rank: int, world_size: int) -> DuplicateDataModule:
+    """The data of one of several processes."""
+    device = SimpleNamespace(root_device=torch.device("cpu"))
+    data.trainer = SimpleNamespace(world_size=world_size, global_rank=rank, strategy=device)
+    return data
+
+
+def test_two_processes_read_every_report_between_them(make_corpus):
+    shares = [share(module(make_corpus), rank, 2) for rank in range(2)]
+    read = [check(list(data.val_dataloader()), data.tokens.lengths) for data in shares]
+    assert len(read[0]) == len(read[1]) == 126
+    assert set(read[0]) | set(read[1]) == set(range(251))
+    assert set(read[0]) & set(read[1]) == {17}  # the longest, read twice for 251 is odd
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_processes_read_equally_many_batches(make_corpus, world):
+    """Where weights are sharded, a batch more in one process would wait for the others for ever."""
+    shares = [share(module(make_corpus), rank, world) for rank in range(world)]
+    for seed in range(20):
+        lengths = np.random.default_rng(seed).integers(1, 2 * CPU_TOKENS // 3, size=COUNT)
+        starts = np.concatenate([[0], lengths.cumsum()])
+        for data in shares:
+            data.tokens = TokenTable(np.zeros(starts[-1], dtype=np.int32), starts, pad_id=0)
+        assert len({len(data.val_dataloader()) for data in shares}) == 1
+
+
+@pytest.mark.parametrize(
+    ("lengths", "budget", "runs"),
+    [
+        ([1, 2, 3, 3, 9, 20], 9, [(0, 3), (3, 4), (4, 5), (5, 6)]),
+        ([1, 1, 1, 1], 2, [(0, 2), (2, 4)]),
+        ([5], 1, [(0, 1)]),
+        ([], 9, []),
+    ],
+)
+def test_runs_of_lengths_by_hand(lengths, budget, runs):
+    assert split_by_tokens(lengths, budget) == runs
+
+
+def grouped(hard: float) -> GroupBatches:
+    return GroupBatches(16, 0, singletons=0.25, negatives_per_positive=1.0, hard=hard, neighbours=3)
+
+
+def test_vectors_of_an_interrupted_run_are_taken_up(make_corpus):
+    first, second = module(make_corpus, grouped(0.5)), module(make_corpus, grouped(0.5))
+    vectors = np.random.default_rng(0).normal(size=(COUNT, 4)).astype(np.float32)
+    first.remember(np.arange(COUNT), vectors)
+    first.remember(np.array([3, 8]), 2 * vectors[[3, 8]])
+    second.remember(np.arange(COUNT), np.zeros_like(vectors))
+    held = second.train_dataloader().sampler.inputs.vectors
+    second.load_state_dict(first.state_dict())
+    expected = vectors.copy()
+    expected[[3, 8]] *= 2
+    assert (second.vectors == expected).all()
+    assert held is second.vectors  # what the steps draw by
+
+
+@pytest.mark.parametrize("batches", [PairBatches(8, 0), grouped(0.0)])
+def test_no_vectors_are_kept_where_none_are_asked_for(make_corpus, batches):
+    data = module(make_corpus, batches)
+    data.remember(np.arange(COUNT), np.ones((COUNT, 4), dtype=np.float32))
+    assert data.vectors is None
+    assert data.state_dict() == {}

@@ -1,0 +1,180 @@
+"""Precision targets: thresholds by hand and on simulated trackers, and what is said and done on their strength."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from gedbd.evaluation.thresholds import (
+    MIN_SUGGESTIONS,
+    TargetResult,
+    choose_threshold,
+    find_target,
+    first_size,
+    met_targets,
+    target_status,
+)
+
+MEASURED = TargetResult(0.5, 0.413, "met", 30, 22, 22 / 30, 0.56, 0.89, "2017-03-01", "2018-02-01")
+FIGURE = (
+    "Of 30 such suggestions on this tracker's reports from 2017-03-01 to 2018-02-01,"
+    " 22 (73%, 95% interval 56% to 89%) were right."
+)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "status"),
+    [
+        (0.7, 0.9, "met"),
+        (0.69, 0.9, "inconclusive"),
+        (0.21, 0.7, "inconclusive"),
+        (0.21, 0.69, "missed"),
+        (float("nan"), float("nan"), "inconclusive"),
+    ],
+)
+def test_statuses(low, high, status):
+    assert target_status(0.7, low, high) == status
+
+
+def test_a_target_that_was_met_is_told_by_its_figure_on_test():
+    assert MEASURED.statement == MEASURED.evidence == FIGURE
+    assert MEASURED.suggest_from == 0.413
+    single = replace(
+        MEASURED, suggestions=1, right=1, precision=1.0, precision_low=0.025, precision_high=1.0, first=None
+    )
+    assert single.evidence == (
+        "Of 1 such suggestions on this tracker's newest reports, 1 (100%, 95% interval 2% to 100%) was right."
+    )
+
+
+def test_the_figure_of_lists_is_told_as_one():
+    of_lists = replace(MEASURED, list_length=3, first=None)
+    assert of_lists.statement == (
+        "Of 30 such lists of 3 on this tracker's newest reports, 22 (73%, 95% interval 56% to 89%) named a duplicate."
+    )
+    none = replace(of_lists, suggestions=0, status="inconclusive")
+    assert none.statement.endswith("There were no such lists of 3 on this tracker's newest reports.")
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        ("missed", "the backtest missed the target that 80% of the suggestions are right"),
+        ("inconclusive", "the backtest could not show whether 80% of the suggestions are right"),
+    ],
+)
+def test_otherwise_nothing_is_suggested_and_the_figure_stands_behind_the_reason(status, reason):
+    result = replace(MEASURED, target_precision=0.8, status=status)
+    assert result.suggest_from is None
+    assert result.statement == f"Nothing is suggested automatically: {reason}. {FIGURE}"
+
+
+def test_without_a_threshold_or_a_suggestion_there_is_no_figure():
+    none = TargetResult(0.9, None, "no threshold", first="2017-03-01", last="2018-02-01")
+    assert none.statement == (
+        "Nothing is suggested automatically: the backtest found no threshold at which 90% of the suggestions are right."
+    )
+    quiet = TargetResult(0.9, 0.8, "inconclusive", first="2017-03-01", last="2018-02-01")
+    assert quiet.statement.endswith(
+        "are right. There were no such suggestions on this tracker's reports from 2017-03-01 to 2018-02-01."
+    )
+
+
+def test_targets_are_looked_up():
+    targets = (MEASURED, replace(MEASURED, target_precision=0.1 + 0.2, status="missed"))
+    assert find_target(targets, 0.3, "x") is targets[1]
+    with pytest.raises(
+        ValueError,
+        match=r"^x=0.95: .* measured only the targets 0.5, 0.3; run gedbd backtest target_precision=0.95 and build",
+    ):
+        find_target(targets, 0.95, "x")
+    assert met_targets(targets) == "Targets met: 0.5."
+    assert met_targets(targets[1:]) == "Targets met: none."
+    of_lists = (replace(MEASURED, target_precision=0.6, list_length=3), replace(MEASURED, status="missed"))
+    assert met_targets(targets[1:], of_lists) == "Targets met: none; by lists of 3: 0.6."
+    assert met_targets(targets, of_lists[1:]) == "Targets met: 0.5."
+
+
+def best_matches(*runs):
+    """Probabilities and verdicts, from runs of (probability, right, wrong); every report is a group of its own."""
+    probability = np.concatenate([np.full(right + wrong, value) for value, right, wrong in runs])
+    right = np.concatenate([np.arange(right + wrong) < right for _, right, wrong in runs])
+    return probability, right, np.arange(len(right))
+
+
+def bound(right, count):
+    """An independent implementation of the one-sided bound at 0.9."""
+    return binomtest(right, count, alternative="greater").proportion_ci(0.9).low
+
+
+def test_the_first_threshold_has_enough_suggestions_for_some_wrong_ones():
+    each = np.arange(1.0, 1001)
+    assert [first_size(each, target, 0.9) for target in (0.3, 0.5, 0.7, 0.9)] == [45, 51, 44, 75]
+    assert first_size(each, 0.05, 0.9) >= MIN_SUGGESTIONS
+    # four of five reach a target of 0.7 with 45 suggestions, not with 40; three of five one of 0.5 with 55, not with 45
+    assert bound(36, 45) >= 0.7 > bound(32, 40)
+    assert bound(33, 55) >= 0.5 > bound(27, 45)
+    # 22 of 22 would reach a target of 0.9, 21 of 21 would not
+    assert bound(22, 22) >= 0.9 > bound(21, 21)
+    assert first_size(np.array([4.0, 21, 90, 200]), 0.9, 0.9) == 75
+    assert first_size(np.array([4.0, 22, 40, 90, 200]), 0.9, 0.9) == 40
+    assert first_size(np.array([4.0, 22]), 0.9, 0.9) == 22
+
+
+def test_a_small_tracker_begins_with_fewer():
+    # a fifth of 60 reports is 12, of 150 it is 30; 11 and 21 are the least for 0.5 and 0.7
+    assert [first_size(np.arange(1.0, 61), target, 0.9) for target in (0.5, 0.7)] == [12, 21]
+    assert [first_size(np.arange(1.0, 151), target, 0.9) for target in (0.5, 0.7)] == [30, 30]
+    obvious = best_matches((0.9, 20, 0), (0.1, 0, 60))
+    assert choose_threshold(*obvious, 0.6, 0.9) == 0.9
+
+
+@pytest.mark.parametrize(
+    ("runs", "target", "threshold"),
+    [
+        ([(0.9, 30, 0), (0.5, 10, 5), (0.1, 0, 50)], 0.7, 0.5),  # 40 of 45: .81; 40 of 95: .35
+        ([(0.9, 60, 0), (0.5, 10, 8), (0.1, 0, 50)], 0.85, 0.9),  # 60 of 60: .96, 70 of 78: .84
+        ([(0.9, 15, 6), (0.5, 20, 0)], 0.7, None),  # 15 of 21 are 71%, but as few as .54 may be right: the search ends
+        ([(0.9, 30, 15), (0.5, 60, 0)], 0.7, None),  # 30 of 45 are 67%, but as few as .56 may be right: the search ends
+        ([(0.9, 9, 0)], 0.5, None),  # too few
+        ([(0.9, 15, 0), (0.5, 5, 50)], 0.7, 0.9),  # 15 of 15: .86; there are no 21
+        ([(0.95, 0, 3), (0.9, 40, 0)], 0.7, 0.9),  # three alone are not tested, 40 of 43 are
+        ([(0.9, 60, 0), (0.8, 0, 40), (0.7, 300, 0)], 0.7, 0.9),  # what is not reached by passing is not taken
+        ([(0.9, 0, 60)], 0.1, None),
+    ],
+)
+def test_thresholds_by_hand(runs, target, threshold):
+    assert choose_threshold(*best_matches(*runs), target, 0.9) == threshold
+
+
+def test_suggestions_for_one_group_count_once():
+    probability, right, cluster = best_matches((0.9, 30, 0))
+    assert choose_threshold(probability, right, cluster, 0.7, 0.9) == 0.9
+    assert choose_threshold(probability, right, cluster // 5, 0.7, 0.9) is None  # 6 groups of five
+    assert choose_threshold(probability, right, np.zeros(30), 0.5, 0.9) is None
+
+
+def test_a_higher_confidence_asks_for_more():
+    columns = best_matches((0.9, 21, 2))
+    assert [choose_threshold(*columns, 0.7, level) for level in (0.8, 0.9, 0.999)] == [0.9, 0.9, None]
+
+
+def test_no_report_gives_no_threshold():
+    assert choose_threshold(np.empty(0), np.empty(0, dtype=bool), np.empty(0), 0.5, 0.9) is None
+
+
+def test_the_true_precision_is_below_the_target_as_seldom_as_stated():
+    """Of simulated trackers, at most a tenth get a threshold at which too few suggestions are right."""
+    generator = np.random.default_rng(0)
+    probability = np.linspace(0.99, 0.01, 400)
+    chance = 0.95 * probability  # of being right; the average from the first one on falls steadily
+    true_precision = np.cumsum(chance) / np.arange(1, 401)
+    chosen = []
+    for _ in range(100):
+        right = generator.random(400) < chance
+        threshold = choose_threshold(probability, right, np.arange(400), 0.7, 0.9)
+        chosen.append(None if threshold is None else true_precision[(probability >= threshold).sum() - 1])
+    found = np.array([value for value in chosen if value is not None])
+    assert len(found) > 60
+    assert (found < 0.7).sum() / len(chosen) <= 0.1

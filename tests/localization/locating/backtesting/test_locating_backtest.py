@@ -1,0 +1,273 @@
+"""The parts of a backtest of the ranking of commits, on numbers worked out by hand."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.corpora.changes import ChangeCorpus
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.documents import Documents
+from gedbd.corpora.relevance import Links
+from gedbd.localization.change_ranking.change_training import history_of
+from gedbd.localization.locating.backtesting import ranker_learning
+from gedbd.localization.locating.backtesting.commit_replay import rank_one
+from gedbd.localization.locating.backtesting.labelled_reports import labelled_reports, without_merges
+from gedbd.localization.locating.backtesting.locating_replay import (
+    DEFAULT_LEARNT_FROM,
+    default_has_learnt_from,
+    run_replay,
+    split,
+)
+from gedbd.localization.locating.backtesting.locating_tables import (
+    HIT_RATE,
+    FileHitRate,
+    HitRate,
+    by_year,
+    differences,
+    metrics,
+    read_hit_rate,
+)
+from gedbd.localization.locating.backtesting.ranker_learning import learn_rankers, learning_examples
+
+DAYS = ["01-01", "01-05", "01-10", "01-20", "02-01", "02-05"]  # of the commits
+WORDS = ["alpha", "beta", "gamma", "alpha", "delta", "beta"]
+REPORT_DAYS = ["01-04", "01-06", "01-11", "01-21", "01-30", "02-10"]
+# Report, inducing commit, day of the fix. That of report 1 is not before it; report 3 was fixed late.
+LINKS = [(0, 0, "01-05"), (1, 1, "01-10"), (1, 2, "01-10"), (2, 2, "02-05"), (4, 0, "02-01"), (4, 3, "02-05")]
+FIXES = [(0, 1), (1, 2), (2, 5), (4, 4), (4, 5)]  # report and fixing commit
+
+
+def dates(days):
+    return pd.to_datetime([f"2020-{day}T00:00:00Z" for day in days]).astype("datetime64[us, UTC]")
+
+
+@pytest.fixture
+def corpus():
+    """Six commits and six reports; reports 0, 1, 2 and 4 have inducing commits before them."""
+    commits = pd.DataFrame({"id": [f"{number:040x}" for number in range(6)], "created_at": dates(DAYS)})
+    commits = commits.assign(title=WORDS, description="", paths="a.java", diff=[f"+ {word}" for word in WORDS])
+    commits = commits.assign(commit=range(6), num_files=[1, 9, 2, 3, 4, 5], parents="", is_merge=False, is_cut=False)
+    commits = commits.assign(added_lines=1, removed_lines=0)
+    reports = pd.DataFrame({"id": list("abcdef"), "title": ["alpha", "beta", "gamma", "x", "alpha", "y"]})
+    reports = reports.assign(description="", created_at=dates(REPORT_DAYS), url="")
+    links = pd.DataFrame(
+        {
+            "query": [report for report, _, _ in LINKS],
+            "document": [commit for _, commit, _ in LINKS],
+            "source": "table",
+            "made_at": dates([day for *_, day in LINKS]),
+        }
+    )
+    table = Documents("small", commits)
+    found = Corpus.of_table("small", reports, np.arange(6))
+    mended = pd.DataFrame(FIXES, columns=["query", "document"]).assign(source="table", made_at=pd.NaT)
+    fixing = Links(mended, 6, 6)
+    return ChangeCorpus("small", found, table, table, table, fixing, {"commit": Links(links, 6, 6)})
+
+
+def test_only_commits_strictly_before_the_report_count(corpus):
+    labelled = labelled_reports(corpus)
+    assert labelled.rows.tolist() == [0, 1, 2, 4]
+    assert [rows.tolist() for rows in labelled.right] == [[0], [1], [2], [0, 3]]
+    assert (labelled.num_reports, labelled.num_fixed, labelled.num_unordered) == (6, 4, 0)
+    assert [f"{day:%m-%d}" for day in labelled.made_at] == ["01-05", "01-10", "02-05", "02-05"]
+    at_once = corpus.reports.reports.assign(created_at=dates([DAYS[0], *REPORT_DAYS[1:]]))
+    moved = ChangeCorpus(
+        "small",
+        Corpus.of_table("small", at_once, np.arange(6)),
+        corpus.commits,
+        corpus.files,
+        corpus.hunks,
+        corpus.fixing,
+        corpus.inducing,
+    )
+    assert labelled_reports(moved).rows.tolist() == [1, 2, 4]
+    assert labelled_reports(moved).num_unordered == 1
+
+
+def test_the_older_half_is_learnt_from_as_far_as_it_was_known(corpus):
+    labelled = labelled_reports(corpus)
+    # The replay starts with report 2 on 01-11: the links of reports 0 and 1 are of 01-05 and 01-10.
+    parts = split(corpus, labelled, 4, 100)
+    assert (parts.train.tolist(), parts.test.tolist(), parts.num_unknown) == ([0, 1], [2, 3], 0)
+    late = replace(
+        labelled, made_at=labelled.made_at.where([True, False, True, True], pd.Timestamp("2020-01-11", tz="UTC"))
+    )
+    parts = split(corpus, late, 2, 100)
+    assert (parts.num_labelled, parts.num_unknown) == (1, 1)
+    unknown = replace(labelled, made_at=labelled.made_at.where([True, False, True, True]))
+    assert split(corpus, unknown, 2, 100).num_labelled == 1
+    too_few = split(corpus, late, 4, 100)
+    assert (too_few.train.tolist(), too_few.test.tolist()) == ([], [0, 1, 2, 3])
+    assert split(corpus, labelled, 5, 2).test.tolist() == [0, 3]
+
+
+def test_the_replay_gives_the_ranks_worked_out_by_hand(corpus):
+    found = run_replay(corpus, target=0.5, min_reports=5, max_replayed=100, max_learnt=100, seed=0)
+    ranks = found.commits.ranks.pivot(index="report", columns="system", values="rank")
+    # Report 2 of 01-11 is after commits 0 to 2 with 1, 9 and 2 files: the inducing one, 2, has the second most.
+    # Report 4 is after commits 0 to 3: of its inducing ones, 3 has the second most.
+    assert ranks["number of changed files"].to_dict() == {0: 1, 1: 1, 2: 2, 4: 2}
+    # The word of report 4 is in commits 0 and 3, which both induced it.
+    assert ranks["BM25 over diffs"].to_dict() == {0: 1, 1: 1, 2: 1, 4: 1}
+    assert (found.hit_rate.hits, found.hit_rate.reports, found.commits.system) == (4, 4, "default ranker")
+    assert found.tables["right"]["report"].tolist()
+    assert found.tables["years"].empty
+
+
+def test_of_equal_scores_the_newer_commit_is_first():
+    assert rank_one(np.array([1.0, 1.0, 0.0, 1.0]), np.array([0, 2])) == {
+        "rank": 3,
+        "candidates": 4,
+        "first": 3,
+        "right": False,
+        "margin": 1.0,
+    }
+    generator = np.random.default_rng(0)
+    scores = generator.integers(0, 4, 50).astype(float)
+    order = sorted(range(50), key=lambda row: (-scores[row], -row))
+    for row in range(50):
+        assert rank_one(scores, np.array([row]))["rank"] == order.index(row) + 1
+
+
+def test_hit_rates_and_differences():
+    replayed = pd.DataFrame(
+        {"report": [0, 1, 2, 3] * 2, "system": ["a"] * 4 + ["b"] * 4, "rank": [1, 4, 10, 20, 2, 2, 11, 5]}
+    )
+    table = metrics(replayed, np.arange(4)).set_index("system")
+    assert table.loc["a", ["hit@1", "hit@5", "hit@10"]].tolist() == [0.25, 0.5, 0.75]
+    assert table.loc["a", "mrr"] == pytest.approx((1 + 1 / 4 + 1 / 10 + 1 / 20) / 4)
+    # Exact interval of 3 of 4 (Clopper and Pearson), as tables give it
+    assert table.loc["a", ["hit@10_low", "hit@10_high"]].tolist() == pytest.approx([0.1941, 0.9937], abs=1e-4)
+    less = differences(replayed, "a", np.arange(4)).iloc[0]
+    assert less["less"] == "b"
+    assert less["difference of hit@10"] == 0.0
+    assert less["difference of mrr"] == pytest.approx(table.loc["a", "mrr"] - table.loc["b", "mrr"])
+
+
+def test_years_are_shown_when_two_have_enough_reports():
+    days = pd.to_datetime(["2020-05-01"] * 10 + ["2021-05-01"] * 11, utc=True)
+    reports = Corpus.of_table("small", pd.DataFrame({"id": range(21), "created_at": days}), np.arange(21))
+    mine = pd.DataFrame({"report": range(21), "system": "a", "rank": [1] * 5 + [11] * 16})
+    table = by_year(mine, reports)
+    assert table[["year", "reports", "hit@10"]].to_numpy().tolist() == [["2020", 10, 0.5], ["2021", 11, 0.0]]
+    assert by_year(mine.iloc[1:], reports).empty
+
+
+def test_the_statement_says_what_was_measured(tmp_path):
+    found = HitRate("shop", 0.5, "met", 120, 73, 73 / 120, 0.52, 0.7, "2020-01-02", "2021-03-04", True)
+    (tmp_path / HIT_RATE).write_text(found.as_json())
+    assert read_hit_rate(tmp_path) == found
+    assert found.statement == (
+        "On the history of shop, an inducing commit was among the first 10 suspects for 61% (95% interval 52% to 70%)"
+        " of 120 reports from 2020-01-02 to 2021-03-04: the target of 50% was met."
+    )
+    assert (
+        "neither clearly met nor missed"
+        in HitRate("shop", 0.5, "inconclusive", 2, 1, 0.5, 0.1, 0.9, "x", "y").statement
+    )
+
+
+def test_the_statement_about_files_comes_first(tmp_path):
+    files = FileHitRate("shop", 0.5, "met", 512, 415, 415 / 512, 0.776, 0.844, "2019-01-02", "2021-03-04", True)
+    found = HitRate("shop", 0.5, "inconclusive", files=files)
+    (tmp_path / HIT_RATE).write_text(found.as_json())
+    assert read_hit_rate(tmp_path) == found
+    assert found.statements == (
+        "On the history of shop, a file that the fix changed was among the first 10 for 81% (95% interval 78% to 84%)"
+        " of 512 reports from 2019-01-02 to 2021-03-04: the target of 50% was met. On shop, there was no report with an"
+        " earlier inducing commit to test."
+    )
+    for change in ({"hits": 600}, {"status": None}, {"share": None}):
+        content = json.loads(found.as_json())
+        content["files"] |= change
+        (tmp_path / HIT_RATE).write_text(json.dumps(content))
+        with pytest.raises(ValueError, match="is damaged"):
+            read_hit_rate(tmp_path)
+    for part in ([], {"hits": 3}, "met"):
+        (tmp_path / HIT_RATE).write_text(json.dumps(json.loads(found.as_json()) | {"files": part}))
+        with pytest.raises(ValueError, match="is damaged"):
+            read_hit_rate(tmp_path)
+
+
+def test_a_figure_without_files_is_read(tmp_path):
+    found = HitRate("shop", 0.5, "met", 120, 73, 73 / 120, 0.52, 0.7, "2020-01-02", "2021-03-04", True)
+    content = json.loads(found.as_json())
+    del content["files"]  # as an earlier version wrote it
+    (tmp_path / HIT_RATE).write_text(json.dumps(content))
+    assert read_hit_rate(tmp_path) == found
+    assert found.statements == found.statement
+
+
+@pytest.mark.parametrize(
+    "change", [{"hits": 200}, {"status": "good"}, {"share": "high"}, {"tracker": 3}, {"reports": None}, {"low": 7}]
+)
+def test_a_damaged_figure_is_refused(tmp_path, change):
+    found = HitRate("shop", 0.5, "met", 120, 73, 73 / 120, 0.52, 0.7, "2020-01-02", "2021-03-04", True)
+    (tmp_path / HIT_RATE).write_text(json.dumps(json.loads(found.as_json()) | change))
+    with pytest.raises(ValueError, match="is damaged"):
+        read_hit_rate(tmp_path)
+
+
+def test_a_folder_without_a_figure_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="is not a finished backtest"):
+        read_hit_rate(tmp_path)
+
+
+def test_the_default_ranker_is_not_shown_on_a_history_that_it_has_learnt_from():
+    first = DEFAULT_LEARNT_FROM[0]
+    assert default_has_learnt_from(["0" * 40, first])
+    assert not default_has_learnt_from(["0" * 40, first[:12]])
+
+
+def test_features_are_computed_once_for_all_rankers(corpus, monkeypatch):
+    read = []
+
+    def examples_of(chosen):
+        read.append(chosen.rows)
+        return [None] * len(chosen.rows)
+
+    monkeypatch.setattr(ranker_learning, "examples_of", examples_of)
+    monkeypatch.setattr(ranker_learning, "fit_examples", lambda examples, options: len(examples))
+    history = history_of(corpus)
+    examples = learning_examples(corpus, history, np.array([0, 1, 2, 4]), {})
+    found = learn_rankers(examples, np.array([0, 1, 2, 4]), np.array([0, 1]), np.array([], dtype=int), 0)
+    assert (read, found.commits, found.files, found.ranker) == ([(0, 1, 2, 4)], 2, None, 4)
+
+
+def links(pairs, num_documents):
+    return Links(pd.DataFrame(pairs, columns=["query", "document"]), 2, num_documents)
+
+
+def history(merges):
+    commits = pd.DataFrame({"id": list("abcde"), "commit": range(5), "is_merge": [row in merges for row in range(5)]})
+    files = pd.DataFrame({"id": ["a:x", "b:x", "c:x", "c:y", "e:y"], "commit": [0, 1, 2, 2, 4]})
+    hunks = pd.DataFrame({"id": ["a1", "b1", "c1", "c2", "e1"], "commit": [0, 1, 2, 2, 4], "file": [0, 1, 2, 3, 4]})
+    tables = [Documents("small", table) for table in (commits, files, hunks)]
+    inducing = {"commit": links([(0, 0), (0, 1), (1, 2)], 5), "hunk": links([(0, 1), (1, 3)], 5)}
+    return ChangeCorpus("small", None, *tables, links([(0, 2), (1, 4)], 5), inducing)
+
+
+def test_rows_and_links_are_numbered_again():
+    reduced, told = without_merges(history({1, 3}))
+    assert reduced.commits.table["id"].tolist() == ["a", "c", "e"]
+    assert reduced.commits.table["commit"].tolist() == [0, 1, 2]
+    assert reduced.files.table["id"].tolist() == ["a:x", "c:x", "c:y", "e:y"]
+    assert reduced.files.table["commit"].tolist() == [0, 1, 1, 2]
+    assert reduced.hunks.table["file"].tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(reduced.fixing.pairs, [[0, 1], [1, 2]])
+    np.testing.assert_array_equal(reduced.inducing["commit"].pairs, [[0, 1], [0, 1]])
+    np.testing.assert_array_equal(reduced.inducing["hunk"].pairs, [[1], [2]])
+    assert reduced.inducing["commit"].num_documents == 3
+    assert told == (
+        "merges left out of the candidates, as gedbd locate leaves them out: 2",
+        "links to inducing commits left out, as these are merges: 1",
+    )
+
+
+def test_a_history_without_merges_stays():
+    corpus = history(set())
+    assert without_merges(corpus) == (corpus, ())

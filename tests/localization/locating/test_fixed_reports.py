@@ -1,0 +1,84 @@
+"""The fixed reports that a ranker of a tracker reads."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.localization import change_ranking
+from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
+from gedbd.localization.change_ranking.change_ranker import default_ranker
+from gedbd.localization.change_ranking.known_fixes import KnownFix, KnownFixes
+from gedbd.localization.locating.repository_index import OTHER_HISTORY
+from gedbd.localization.locating.tracker_ranker import DEFAULT_MEASURED, TrackerRanker, fixes_as_json, read_fixes
+
+FIX = KnownFix("alpha breaks", "in Alpha", pd.Timestamp("2020-02-01", tz="UTC"), ("c2",))
+
+
+def make_history(count):
+    """Commits c0, c1, ... that change Alpha.java, one a day."""
+    days = pd.date_range("2020-01-01", periods=count, tz="UTC").astype("datetime64[us, UTC]")
+    ids = [f"c{number}" for number in range(count)]
+    diff = "--- a/Alpha.java\n+++ b/Alpha.java\n@@ -1,1 +1,1 @@\n-int alpha;\n+int alpha = 1;\n"
+    table = pd.DataFrame({"id": ids, "created_at": days, "title": "Alpha", "description": "", "paths": "Alpha.java"})
+    table = table.assign(diff=diff, commit=range(count), parents="", is_merge=False, num_files=1, is_cut=False)
+    table = table.assign(added_lines=1, removed_lines=1)
+    files = table.assign(id=[f"{id_}:Alpha.java" for id_ in ids])
+    history = ChangeHistory()
+    history.add(table, files)
+    return history
+
+
+def test_the_default_ranker_is_said_to_be_as_good_as_its_card_says():
+    card = (Path(change_ranking.__file__).parent / "default_ranker.md").read_text(encoding="utf-8")
+    of_files, _, _ = card.partition("Commits are ranked")
+    rows = re.findall(r"^\| \w+ \| \w+ \| \d.*$", of_files, flags=re.MULTILINE)
+    hits = [float(row.split(" | ")[7]) for row in rows]
+    assert [f"{hit:.0%}" for hit in hits] == re.findall(r"\d+%", DEFAULT_MEASURED)
+
+
+def test_fixes_are_stored_to_the_letter():
+    assert read_fixes(fixes_as_json([FIX])) == [FIX]
+    assert read_fixes(fixes_as_json([])) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"format": 1}, {"fixes": 3}, {"fixes": [{}]}, {"fixes": [{"title": 3}]}],
+)
+def test_a_damaged_list_is_refused(change):
+    stored = json.loads(fixes_as_json([FIX]))
+    with pytest.raises(ValueError, match="no list of fixed reports"):
+        read_fixes(json.dumps(stored | change))
+
+
+@pytest.mark.parametrize("change", [{"known_at": "2020-02-01"}, {"known_at": "soon"}, {"fixing": [1]}, {"title": None}])
+def test_a_damaged_fix_is_refused(change):
+    stored = json.loads(fixes_as_json([FIX]))
+    stored["fixes"][0] |= change
+    with pytest.raises(ValueError, match="no list of fixed reports"):
+        read_fixes(json.dumps(stored))
+
+
+def test_the_ranker_reads_the_fixes_of_the_history_that_is_asked_for():
+    ranker = default_ranker()
+    query = ChangeQuery("alpha breaks again", "")
+    both = TrackerRanker(ranker, [FIX])
+    for history in (make_history(5), make_history(8)):
+        expected = ranker.find(history, query, 5, fixes=KnownFixes(history, [FIX]))
+        found = ranker.find(history, query, 5, fixes=both.known_fixes(history))
+        assert [suspect.row for suspect in found] == [suspect.row for suspect in expected]
+        np.testing.assert_array_equal([one.score for one in found], [one.score for one in expected])
+
+
+def test_a_ranker_of_another_history_is_told_once(repository, open_index):
+    own = open_index(repository)
+    own.update()
+    fix = FIX._replace(fixing=tuple(own.history.ids[:1]))
+    for fixes, num_told in (([], 0), ([fix], 0), ([FIX], 1)):
+        index = open_index(repository, ranker=TrackerRanker(default_ranker(), fixes))
+        assert index.update().warnings == (OTHER_HISTORY,) * num_told
+        assert index.update().warnings == ()

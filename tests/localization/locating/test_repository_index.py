@@ -1,0 +1,318 @@
+"""The index of a repository: what it holds after additions, rewritten histories, damage, and beside other processes."""
+
+import threading
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from filelock import FileLock
+
+import gedbd.localization.locating.indexing as indexing
+from gedbd.localization.change_ranking.change_history import ChangeQuery
+from gedbd.localization.locating.indexing import IndexLimits, bring_up_to
+from gedbd.localization.locating.repository_index import (
+    CHECKPOINT,
+    LOCK,
+    SNAPSHOT,
+    AnswerLimits,
+    Located,
+    default_folder,
+)
+from gedbd.localization.repository.git_command import Git
+
+QUOTED = ChangeQuery("Quoted values are cut", "parseQuoted of QuotedParser drops the delimiter")
+ONE_MORE = ("Sort columns", {"src/TablePrinter.java": b"class TablePrinter { void sort() { } }\n"})
+
+
+def assert_same(index, other):
+    """Two indexes hold the same commits and answer alike."""
+    assert index.history.ids == other.history.ids
+    assert list(index.history.created_at) == list(other.history.created_at)
+    found, again = (which.ranker.ranker.scores(which.history, QUOTED) for which in (index, other))
+    np.testing.assert_allclose(found, again, rtol=1e-6)
+
+
+def test_the_commit_that_shares_words_comes_first_with_its_lines(repository, open_index):
+    index = open_index(repository)
+    assert index.commit == ""
+    assert index.locate(QUOTED) == Located()
+    assert index.update().num_added == 4
+    first, *others = index.locate(QUOTED, AnswerLimits(top_commits=3)).changes
+    assert (first.rank, first.title, first.num_files) == (1, "Parse quoted values", 2)
+    assert first.created_at == datetime(2023, 11, 16, 22, 13, 20, tzinfo=UTC)
+    assert "changes QuotedParser, named in the report" in first.explanation
+    (hunk,) = first.hunks
+    assert (hunk.path, hunk.new_start, hunk.new_count) == ("src/QuotedParser.java", 1, 3)
+    line = hunk.lines[-1]
+    assert (line.sign, line.number, line.text) == ("+", 2, "    void parseQuoted() { delimiter(); }")
+    assert [line.text[start:end] for start, end in line.spans] == ["parseQuoted", "delimiter"]
+    assert len(others) == 2
+    assert first.score > max(change.score for change in others)
+
+
+def test_only_commits_before_the_report_are_ranked(repository, open_index):
+    index = open_index(repository)
+    index.update()
+    moment = pd.Timestamp("2023-11-16T22:13:20Z")  # of the second commit
+    (only,) = index.locate(QUOTED._replace(created_at=moment)).changes
+    assert only.title == "Begin the project"
+    later = index.locate(QUOTED._replace(created_at=moment + pd.Timedelta(seconds=1)))
+    assert later.changes[0].title == "Parse quoted values"
+    assert index.facts(QUOTED._replace(created_at=moment))["num_ranked"] == 1
+
+
+def test_a_report_that_shares_no_word_is_told(repository, open_index):
+    index = open_index(repository)
+    assert index.locate(QUOTED).warnings == ()
+    index.update()
+    assert index.locate(QUOTED).warnings == ()
+    (told,) = index.locate(ChangeQuery("Zebra", "of the")).warnings
+    assert told.startswith("no commit shares a word with the report")
+
+
+def test_new_commits_are_added_to_the_stored_ones(repository, open_index):
+    open_index(repository).update()
+    (new,) = repository.add(ONE_MORE)
+    index = open_index(repository)
+    update = index.update()
+    assert (update.num_added, update.num_removed, update.warnings) == (1, 0, ())
+    assert index.commit == new
+    assert set(index.history.ids) == repository.ids()
+    again = open_index(repository)
+    assert again.update().num_added == 0
+    assert_same(index, again)
+    fresh = open_index(repository, index=repository.folder / "fresh")
+    fresh.update()
+    assert_same(index, fresh)
+
+
+def test_commits_that_a_rebase_left_behind_are_removed(repository, open_index):
+    index = open_index(repository)
+    index.update()
+    repository.add(ONE_MORE, parent="refs/heads/main~2")
+    update = index.update()
+    assert (update.num_added, update.num_removed) == (1, 2)
+    assert set(index.history.ids) == repository.ids()
+    fresh = open_index(repository, index=repository.folder / "fresh")
+    fresh.update()
+    assert_same(index, fresh)
+
+
+def test_a_commit_with_another_date_in_the_new_history_is_read_again(make_repository, open_index):
+    made = make_repository()
+    made.add(("one", {"a": b"1\n"}))
+    made.count = 40_000  # the year 2133
+    made.add(("too late", {"a": b"2\n"}))
+    index = open_index(made)
+    index.update()
+    made.count = 2
+    made.add(("three", {"a": b"3\n"}), ("four", {"a": b"4\n"}))
+    assert index.update().num_removed == 1
+    fresh = open_index(made, index=made.folder / "fresh")
+    fresh.update()
+    assert_same(index, fresh)
+    assert pd.Timestamp(index.history.created_at[-1]).year == 2023
+
+
+def test_the_history_is_that_of_one_commit_though_the_repository_changes(repository, open_index, monkeypatch):
+    index = open_index(repository)
+    before = repository.ids()
+    monkeypatch.setattr(indexing, "MAX_BATCH_COMMITS", 1)
+    batches = indexing._batches
+
+    def changed_meanwhile(*arguments):
+        for number, batch in enumerate(batches(*arguments)):
+            if number == 1:
+                repository.add(ONE_MORE, parent="refs/heads/main~2")  # also removes two of the commits
+            yield batch
+
+    monkeypatch.setattr(indexing, "_batches", changed_meanwhile)
+    index.update()
+    assert set(index.history.ids) == before
+    assert index.locate(QUOTED).changes[0].title == "Parse quoted values"
+    monkeypatch.undo()
+    index.update()
+    assert set(index.history.ids) == repository.ids()
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, -1])
+def test_a_damaged_index_is_made_again(repository, open_index, size):
+    index = open_index(repository)
+    index.update()
+    file = index.folder / SNAPSHOT
+    content = bytearray(file.read_bytes())
+    for place in range(len(content) // 2, len(content) // 2 + 200):  # more than what lies between two arrays
+        content[place] ^= 255
+    file.write_bytes(content if size < 0 else content[:size])
+    again = open_index(repository)
+    update = again.update()
+    assert update.num_added == 4
+    assert "damaged" in update.warnings[0]
+    assert_same(index, again)
+
+
+def test_other_limits_make_another_index(repository, open_index):
+    open_index(repository).update()
+    index = open_index(repository, limits=IndexLimits(max_files=1))
+    update = index.update()
+    assert update.num_added == 4
+    assert "other options" in update.warnings[0]
+    assert any("files beyond the first 1" in warning for warning in update.warnings)
+
+
+def test_an_update_that_was_cut_off_goes_on_where_it_was(repository, open_index, monkeypatch):
+    monkeypatch.setattr(indexing, "MAX_BATCH_COMMITS", 1)
+    monkeypatch.setattr(indexing, "CHECKPOINT_S", 0.0)
+    batches = indexing._batches
+
+    def cut_off(*arguments):
+        for number, batch in enumerate(batches(*arguments)):
+            if number == 3:
+                raise KeyboardInterrupt
+            yield batch
+
+    monkeypatch.setattr(indexing, "_batches", cut_off)
+    index = open_index(repository)
+    with pytest.raises(KeyboardInterrupt):
+        index.update()
+    assert (index.folder / CHECKPOINT).is_file()
+    assert not (index.folder / SNAPSHOT).exists()
+    monkeypatch.setattr(indexing, "_batches", batches)
+    again = open_index(repository)
+    assert again.update().num_added == 1
+    assert sorted(again.history.ids) == sorted(repository.ids())
+    assert not (index.folder / CHECKPOINT).exists()
+
+
+def test_a_reader_does_not_wait_for_another_process(repository, open_index):
+    index = open_index(repository)
+    index.update()
+    repository.add(ONE_MORE)
+    other = open_index(repository)
+    with FileLock(index.folder / LOCK):
+        told = other.update().warnings
+        assert "another process is updating the index" in told[0]
+        assert other.commit == index.commit
+        assert other.locate(QUOTED).changes[0].title == "Parse quoted values"
+    assert other.update().num_added == 1
+
+
+def test_threads_ask_while_another_updates(repository, open_index):
+    index = open_index(repository)
+    index.update()
+    errors = []
+    stop = threading.Event()
+
+    def ask():
+        while not stop.is_set():
+            try:
+                assert index.locate(QUOTED).changes[0].title == "Parse quoted values"
+            except Exception as error:
+                errors.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(3):
+        repository.add(ONE_MORE)
+        index.update()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert set(index.history.ids) == repository.ids()
+
+
+@pytest.mark.parametrize("merges", [False, True])
+def test_merges_are_ranked_if_wanted(repository, open_index, merges):
+    repository.add(("side", {"side": b"s\n"}), parent="main~2", branch="refs/heads/side")
+    tree = repository.git("rev-parse", "side^{tree}")
+    name = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    merge = repository.git(*name, "commit-tree", tree, "-p", "main", "-p", "side", "-m", "Merge")
+    repository.git("update-ref", "refs/heads/main", merge)
+    index = open_index(repository, limits=IndexLimits(merges=merges))
+    index.update()
+    assert repository.ids() - set(index.history.ids) == (set() if merges else {merge})
+    assert index.facts(QUOTED)["num_merges"] == (0 if merges else 1)
+    assert open_index(repository, limits=IndexLimits(merges=merges)).update().num_added == 0
+    repository.add(ONE_MORE)
+    index.update()
+    assert repository.ids() - set(index.history.ids) == (set() if merges else {merge})
+
+
+def test_each_repository_and_revision_has_its_folder(repository, make_repository, tmp_path):
+    other = make_repository("other.git")
+    git = Git(repository.folder)
+    link = tmp_path / "link"
+    link.symlink_to(repository.folder)
+    folders = {
+        default_folder(tmp_path, Git(made.folder), name) for made in (repository, other) for name in ("HEAD", "v")
+    }
+    assert len(folders) == 4
+    assert default_folder(tmp_path, Git(link), "HEAD") == default_folder(tmp_path, git, "HEAD")
+
+
+def test_a_commit_in_many_files_and_one_without_a_change_are_indexed(make_repository, open_index):
+    made = make_repository()
+    made.add(("", {}), ("many", {f"f{number}": b"word\n" for number in range(30)}))
+    index = open_index(made)
+    index.update()
+    found = index.locate(ChangeQuery("word", "")).changes
+    assert [change.num_files for change in found] == [30, 0]
+    assert found[1].hunks == ()
+    assert found[1].title == ""
+
+
+def test_in_pieces_as_at_once(repository, monkeypatch):
+    git = Git(repository.folder)
+    commit = git.resolve("main")
+    history = indexing.ChangeHistory()
+    whole = bring_up_to(git, commit, history, IndexLimits()).history
+    monkeypatch.setattr(indexing, "MAX_BATCH_CHARS", 1)
+    pieces = bring_up_to(git, commit, history, IndexLimits()).history
+    assert len(history) == 0
+    assert whole.ids == pieces.ids
+
+
+@pytest.fixture
+def clone_partly(repository, tmp_path):
+    """Clones the repository without the contents of files, but for those that are checked out."""
+
+    def clone(*words):
+        repository.git("config", "uploadpack.allowFilter", "true")
+        folder = tmp_path / "clone"
+        repository.git("clone", "-q", "--filter=blob:none", *words, f"file://{repository.folder}", str(folder))
+        return SimpleNamespace(folder=folder, git=lambda *words: repository.git("-C", str(folder), *words))
+
+    return clone
+
+
+@pytest.mark.parametrize("keeps_remote", [True, False])
+def test_a_partial_clone_is_ranked_as_far_as_it_goes(repository, clone_partly, open_index, keeps_remote):
+    clone = clone_partly()
+    if not keeps_remote:
+        clone.git("remote", "remove", "origin")
+    index = open_index(clone)
+    for num_added in (2, 0):  # what is missing is tried again, and told again
+        update = index.update()
+        assert (update.num_added, update.num_removed) == (num_added, 0)
+        (told,) = update.warnings
+        assert told.startswith(
+            "2 commits are left out: their objects are missing, as in a partial clone; git fetch --r"
+        )
+    # The first commit has another README, and the last one changes it.
+    assert {change.title for change in index.locate(QUOTED).changes} == {"Parse quoted values", "Print tables"}
+    if not keeps_remote:
+        clone.git("remote", "add", "origin", f"file://{repository.folder}")
+    clone.git("fetch", "-q", "--refetch", "--no-filter", "origin")
+    again = open_index(clone)
+    assert again.update()[:3] == (2, 0, ())
+    assert set(again.history.ids) == repository.ids()
+    assert open_index(clone).update() == (0, 0, ())
+
+
+def test_a_partial_clone_without_any_file(clone_partly, open_index):
+    with pytest.raises(ValueError, match="no commit can be read: their objects are missing"):
+        open_index(clone_partly("--bare")).update()

@@ -1,0 +1,176 @@
+"""What is hidden is hidden, and non-edges are none."""
+
+import numpy as np
+import pytest
+
+from gedbd.localization.code_encoder.code_encoder import attention_mask
+from gedbd.localization.code_encoder.code_inputs import (
+    CODE_BLOCK,
+    COMMENT_BLOCK,
+    NODE_BLOCK,
+    ROLE_BLOCK,
+    TYPE_BLOCK,
+    CodeEdges,
+    collate,
+)
+from gedbd.localization.pretraining.masking import ALIGNMENT, EDGE, EDGES_OF, OBJECTIVES, ROLE, TYPE, Sampler, Shares
+from gedbd.localization.pretraining.method_inputs import check_methods, find_vocabulary
+from gedbd.localization.pretraining.non_edges import NONE, other_nodes, other_tokens, others_by_share
+from gedbd.localization.pretraining.pretraining_data import BatchRows, MethodDataset
+
+
+@pytest.fixture
+def sampler(priors, tokenizer):
+    return Sampler(OBJECTIVES, Shares(), priors, find_vocabulary(tokenizer))
+
+
+@pytest.fixture
+def samples(inputs, sampler):
+    return [(one, sampler.sample(one, np.random.default_rng(row))) for row, one in enumerate(inputs)]
+
+
+def pairs_of(edges):
+    return set(map(tuple, edges.T.tolist()))
+
+
+def test_hidden_edges_are_in_no_mask(samples):
+    for method, sample in samples:
+        allowed = attention_mask(collate([sample.visible]))[0, 0].numpy()
+        for name, field in EDGES_OF.items():
+            true = pairs_of(getattr(method.edges, field))
+            ends, label = sample.pairs[name]
+            edges = pairs_of(ends[:, label == 1])
+            assert edges
+            assert edges <= true
+            assert not edges & pairs_of(getattr(sample.visible.edges, field))
+            for start, end in edges:
+                assert not allowed[start, end]
+                if name in (ALIGNMENT, EDGE):
+                    assert not allowed[end, start]
+
+
+def test_non_edges_are_none_and_as_many(samples):
+    for method, sample in samples:
+        for name, field in EDGES_OF.items():
+            true = pairs_of(getattr(method.edges, field))
+            if name == EDGE:  # the probability of an edge does not know its direction
+                true |= {(end, start) for start, end in true}
+            ends, label = sample.pairs[name]
+            assert (label == 1).sum() == (label == 0).sum()
+            assert not pairs_of(ends[:, label == 0]) & true
+
+
+def test_non_edges_lead_to_the_right_blocks(samples):
+    blocks = {ALIGNMENT: (CODE_BLOCK, NODE_BLOCK), EDGE: (NODE_BLOCK, NODE_BLOCK)}
+    blocks |= {TYPE: (NODE_BLOCK, TYPE_BLOCK), ROLE: (NODE_BLOCK, ROLE_BLOCK)}
+    for method, sample in samples:
+        for name, ends_in in blocks.items():
+            for end, block in zip(sample.pairs[name].ends, ends_in, strict=True):
+                first, length = method.blocks[block]
+                assert ((end >= first) & (end < first + length)).all()
+
+
+def test_the_mask_does_not_tell_which_token_belongs_to_a_node(samples):
+    for method, sample in samples:
+        tokens, nodes = method.edges.code_node
+        ends, label = sample.pairs[ALIGNMENT]
+        hidden = set(tokens[np.isin(nodes, ends[1])].tolist())
+        assert set(ends[0, label == 0].tolist()) <= hidden
+    visible = [np.isin(one.pairs[ALIGNMENT].ends[0], one.visible.edges.code_node[0]) for _, one in samples]
+    label = np.concatenate([one.pairs[ALIGNMENT].label for _, one in samples])
+    assert (np.concatenate(visible) != label).mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_pairs_do_not_depend_on_the_other_objectives(inputs, priors, tokenizer, samples):
+    sampler = Sampler([ROLE], Shares(), priors, find_vocabulary(tokenizer))
+    alone = sampler.sample(inputs[3], np.random.default_rng(3)).pairs[ROLE]
+    np.testing.assert_array_equal(alone.ends, samples[3][1].pairs[ROLE].ends)
+
+
+def test_a_fifth_of_the_nodes_is_drawn_for_each_kind(samples):
+    for method, sample in samples:
+        count = method.blocks[NODE_BLOCK, 1]
+        drawn = np.unique(sample.pairs[TYPE].ends[0])
+        assert len(drawn) == max(1, round(0.2 * count))
+    drawn = {tuple(np.unique(sample.pairs[TYPE].ends[0])) for _, sample in samples}
+    assert len(drawn) > len(samples) / 2
+
+
+def test_tokens_to_predict(samples, tokenizer):
+    num_masked = num_places = 0
+    for method, sample in samples:
+        inside = np.zeros(len(method), dtype=bool)
+        for first, length in method.blocks[[COMMENT_BLOCK, CODE_BLOCK]]:
+            inside[first : first + length] = True
+        assert inside[sample.places].all()
+        assert len(sample.places) == round(0.15 * inside.sum())
+        np.testing.assert_array_equal(sample.targets, method.input_ids[sample.places])
+        others = np.setdiff1d(np.arange(len(method)), sample.places)
+        np.testing.assert_array_equal(sample.visible.input_ids[others], method.input_ids[others])
+        num_masked += (sample.visible.input_ids[sample.places] == tokenizer.mask_token_id).sum()
+        num_places += len(sample.places)
+    assert num_masked / num_places == pytest.approx(0.8, abs=0.08)
+
+
+def test_what_has_no_objective_stays(inputs, priors, tokenizer):
+    sampler = Sampler([TYPE], Shares(), priors, find_vocabulary(tokenizer))
+    sample = sampler.sample(inputs[0], np.random.default_rng(0))
+    assert list(sample.pairs) == [TYPE]
+    assert len(sample.places) == 0
+    np.testing.assert_array_equal(sample.visible.input_ids, inputs[0].input_ids)
+    np.testing.assert_array_equal(sample.visible.edges.code_node, inputs[0].edges.code_node)
+
+
+def test_a_method_without_nodes_gives_no_pairs(inputs, sampler):
+    none = np.zeros((2, 0), dtype=np.int32)
+    blocks = inputs[0].blocks.copy()
+    blocks[NODE_BLOCK, 1] = 0
+    bare = type(inputs[0])(inputs[0].input_ids, blocks, CodeEdges(none, none, none, none), 0)
+    sample = sampler.sample(bare, np.random.default_rng(0))
+    assert all(pairs.ends.shape == (2, 0) for pairs in sample.pairs.values())
+
+
+def test_types_are_drawn_by_their_shares_without_the_true_one():
+    shares = np.array([0.5, 0.3, 0.2])
+    drawn = others_by_share(np.zeros(20_000, dtype=int), shares, np.random.default_rng(0))
+    assert np.bincount(drawn, minlength=3)[0] == 0
+    assert (drawn == 1).mean() == pytest.approx(0.6, abs=0.02)
+
+
+def test_nodes_are_drawn_at_the_distances_of_edges():
+    is_edge = np.zeros((9, 9), dtype=bool)
+    is_edge[4, 5] = True
+    kept = np.full(2_000, 4)
+    distances = np.array([1, 2, -1])  # node 5 makes an edge: 6 and 3 are left
+    outgoing = other_nodes(kept, np.ones(2_000, dtype=bool), is_edge, distances, np.random.default_rng(0))
+    assert set(outgoing[:50]) == {3, 6}
+    incoming = other_nodes(kept, np.zeros(2_000, dtype=bool), is_edge, distances, np.random.default_rng(0))
+    assert set(incoming[:50]) <= {2, 3}
+
+
+def test_where_there_is_no_non_edge_none_is_made_up():
+    all_edges = ~np.eye(3, dtype=bool)
+    kept = np.arange(3)
+    others = other_nodes(kept, np.ones(3, dtype=bool), all_edges, np.array([1]), np.random.default_rng(0))
+    assert (others == NONE).all()
+    edges = np.array([[5, 6], [9, 9]])
+    assert (other_tokens(edges, np.array([0, 1]), np.random.default_rng(0)) == NONE).all()
+
+
+def test_draws_depend_on_seed_epoch_and_row_alone(inputs, sampler):
+    dataset = MethodDataset(inputs, sampler, seed=1)
+    together = dataset[BatchRows(np.array([0, 3, 7]), epoch=2)]
+    alone = dataset[BatchRows(np.array([3]), epoch=2)]
+    tokens = together.tokens[1:, together.tokens[0] == 1]
+    assert tokens.equal(alone.tokens[1:])
+    pairs = together.pairs[EDGE]
+    assert pairs[1:, pairs[0] == 1].equal(alone.pairs[EDGE][1:])
+    later = dataset[BatchRows(np.array([3]), epoch=3)]
+    assert not later.tokens.equal(alone.tokens)
+    other_seed = MethodDataset(inputs, sampler, seed=2)
+    assert other_seed[BatchRows(np.array([3]), None)].tokens.equal(dataset[BatchRows(np.array([3]), None)].tokens)
+
+
+def test_a_corpus_of_reports_is_refused(make_corpus):
+    with pytest.raises(ValueError, match="small holds no methods: choose dataset=java_sources"):
+        check_methods(make_corpus([0, 1]))

@@ -1,0 +1,103 @@
+from datetime import UTC, datetime, timedelta
+
+import pandas as pd
+import pytest
+
+from gedbd.localization.repository.commits import Commit, CommitIds
+from gedbd.localization.repository.fixes import DEFAULT_PATTERNS, MessageFixes, TableFixes
+
+IDS = ["12", "123", "CSV-12", "124", "2013", "1", "175"]
+DAY = datetime(2020, 5, 1, tzinfo=UTC)
+
+
+def commit(message, id_="a" * 40, parents=("b" * 40,), created_at=DAY):
+    return Commit(id_, parents, created_at, message, (), False)
+
+
+def finder(dates=None, **options):
+    created_at = pd.Series(dates or [pd.NaT] * len(IDS), dtype="datetime64[us, UTC]")
+    return MessageFixes(IDS, created_at, DEFAULT_PATTERNS, **options)
+
+
+@pytest.mark.parametrize(
+    ("message", "ids"),
+    [
+        ("CSV-12 Parse quotes", ["CSV-12"]),
+        ("[csv-12] lower case", ["CSV-12"]),
+        ("see https://issues.apache.org/jira/browse/CSV-12", ["CSV-12"]),
+        ("CSV-123", []),
+        ("XCSV-12 A-CSV-12 CSV-12.1 CSV-12-3", []),
+        ("bug 12", ["12"]),
+        ("Bug #12: x", ["12"]),
+        ("bugs 12, 123 and 124", ["12", "123", "124"]),
+        ("PR 123, tests/bugs175/pr123", ["123"]),
+        ("pr123: tests", ["123"]),
+        ("issue #123", ["123"]),
+        ("fixes #123.", ["123"]),
+        ("Fixed #12, #123", ["12", "123"]),
+        ("show_bug.cgi?id=123 and show_bug.cgi?x=1&id=12", ["12", "123"]),
+        ("https://github.com/a/b/issues/12 https://github.com/a/b/pull/123#note", ["12", "123"]),
+        ("https://gitlab.com/a/b/-/issues/12", ["12"]),
+        ("bug 2013-12-01, bug 1.2, bug 12%, bug 1:30, bug 12a", []),
+        ("a/b#123 &#123; debug 12 r123 123", []),
+        ("bug 99", []),
+    ],
+)
+def test_ids_are_found_where_they_are_whole(message, ids):
+    fixes = finder()
+    assert fixes.add(commit(message)) == bool(ids)
+    rows = fixes.found().reports.get("a" * 40, [])
+    assert sorted(IDS[row] for row in rows) == sorted(ids)
+
+
+def test_reverts_merges_and_commits_before_the_report_are_counted_and_do_not_count():
+    fixes = finder([DAY] * len(IDS))
+    assert not fixes.add(commit('Revert "bug 12"'))
+    assert not fixes.add(commit("Undo bug 12\n\nThis reverts commit 0123456789."))
+    assert not fixes.add(commit("Merge bug 12", parents=("b", "c")))
+    assert not fixes.add(commit("bug 12", created_at=DAY - timedelta(days=2)))
+    assert fixes.add(commit("bug 12", created_at=DAY - timedelta(hours=20)))
+    assert fixes.found().warnings == (
+        "reverts whose message names a report: 2, not taken as fixes",
+        "merges whose message names a report: 1, not taken as fixes",
+        "commits made more than a day before the report whose message names a report: 1, not taken as fixes",
+    )
+
+
+def test_many_addresses_in_a_message_take_linear_time():
+    message = "http://a/" * 10_000 + " https://github.com/a/b/issues/12"  # a minute where the time is quadratic
+    fixes = finder()
+    assert fixes.add(commit(message))
+    assert fixes.found().reports == {"a" * 40: [0]}
+
+
+def test_merges_count_if_wanted():
+    assert finder(merges=True).add(commit("Merge bug 12", parents=("b", "c")))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [("(", "is not a regular expression"), (r"bug (\d+)", r"has no group \(\?P<ids>")],
+)
+def test_a_pattern_that_cannot_be_used_is_refused(pattern, message):
+    with pytest.raises(ValueError, match=message):
+        MessageFixes(IDS, pd.Series([pd.NaT] * len(IDS)), [pattern])
+
+
+def test_a_table_names_whole_and_abbreviated_commits():
+    commits = ["abcd" + "0" * 36, "abce" + "1" * 36, "abce" + "2" * 36]
+    rows = [("12", "ABCD0"), ("123", commits[1]), ("1", "abce"), ("12", "ffff"), ("9", commits[1]), ("1", "abc")]
+    fixes = TableFixes(pd.DataFrame(rows, columns=["bug_id", "fix_commit"]), IDS)
+    assert [fixes.add(commit("", id_=id_)) for id_ in commits] == [True, True, True]
+    found = fixes.found()
+    assert found.reports == {commits[0]: [0], commits[1]: [1]}
+    assert found.warnings == (
+        "fixes of the table that name an unknown report: 1, dropped",
+        "fixes of the table that name several commits: 1, dropped",
+        "fixes of the table that name a commit that the history lacks: 2, dropped",
+    )
+
+
+def test_commits_are_found_by_a_beginning_that_only_one_id_has():
+    ids = CommitIds(["abcd00", "abce11", "abce22"])
+    assert [ids.row(text) for text in ("abcd", "ABCE1", "abce", "abcd001", "abc", "")] == [0, 1, None, None, None, None]

@@ -1,0 +1,224 @@
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gedbd.localization.repository.blame import blame_lines
+from gedbd.localization.repository.commit_history import read_history
+from gedbd.localization.repository.git_command import Git
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory, fast_import):
+    made = fast_import()
+    made.commit(b"one", [("a.txt", b"first\n"), (".gitattributes", b"* diff=evil filter=evil\n")], parents=[])
+    made.commit(b"two", [("a.txt", b"second\n")])
+    folder = tmp_path_factory.mktemp("git") / "repository.git"
+    return folder, made.write(folder)
+
+
+def run(*arguments, check=True):
+    return subprocess.run(["git", *map(str, arguments)], capture_output=True, text=True, check=check)
+
+
+def one_line(error):
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_work_tree_a_folder_in_it_and_a_bare_repository_are_the_same(repository, tmp_path):
+    folder, ids = repository
+    run("clone", "-q", folder, tmp_path / "clone")
+    (tmp_path / "clone" / "inner").mkdir()
+    run("-C", tmp_path / "clone", "worktree", "add", "-q", tmp_path / "linked")
+    for path in (folder, tmp_path / "clone", str(tmp_path / "clone" / "inner"), tmp_path / "linked"):
+        assert [commit.id for commit in read_history(path)] == ids
+
+
+def test_a_repository_of_sha_256_names(repository, tmp_path):
+    if run("init", "-q", "--object-format=sha256", tmp_path, check=False).returncode != 0:
+        pytest.skip("this git has no SHA-256 repositories")
+    (tmp_path / "a.txt").write_text("first\n")
+    run("-C", tmp_path, "add", "a.txt")
+    author = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    run("-C", tmp_path, *author, "commit", "-q", "-m", "one")
+    (commit,) = read_history(tmp_path)
+    assert len(commit.id) == 64
+    assert [file.path for file in commit.files] == ["a.txt"]
+    assert blame_lines(Git(tmp_path), "HEAD", "a.txt", [1])[0].commit_id == commit.id
+
+
+def test_paths_that_are_no_repository(tmp_path):
+    with pytest.raises(ValueError, match="no such folder") as error:
+        Git(tmp_path / "missing")
+    one_line(error)
+    file = tmp_path / "x.bundle"
+    file.write_text("")
+    with pytest.raises(ValueError, match="this is a file; give the folder") as error:
+        Git(file)
+    one_line(error)
+    with pytest.raises(ValueError, match="not a git repository") as error:
+        Git(tmp_path)
+    one_line(error)
+
+
+def test_a_repository_without_commits(tmp_path):
+    run("init", "-q", tmp_path)
+    with pytest.raises(ValueError, match="has no commits") as error:
+        read_history(tmp_path)
+    one_line(error)
+
+
+@pytest.mark.parametrize("revision", ["nowhere", "--all", "-h", "HEAD:a.txt", ""])
+def test_a_revision_that_names_no_commit(repository, revision):
+    with pytest.raises(ValueError, match="is not a commit; the newest references are main") as error:
+        read_history(repository[0], revision)
+    one_line(error)
+
+
+def test_a_revision_may_be_any_expression(repository):
+    folder, ids = repository
+    assert [commit.id for commit in read_history(folder, "main~1")] == ids[:1]
+
+
+def test_the_output_may_be_left_early(repository):
+    git = Git(repository[0])
+    many = [repository[1][0]] * 100_000  # more than a pipe holds
+    with git.stream("cat-file", "--batch", asked=many) as lines:
+        assert lines.readline()
+        lines.close()
+    with git.stream("cat-file", "--batch", asked=many, seconds=0) as lines:
+        lines.read()  # ends
+    with pytest.raises(ValueError, match="git cat-file failed"), git.stream("cat-file", "--nonsense") as lines:
+        lines.read()
+
+
+def test_a_shallow_clone_is_refused(repository, tmp_path):
+    run("clone", "-q", "--depth=1", f"file://{repository[0]}", tmp_path / "clone")
+    with pytest.raises(ValueError, match="git fetch --unshallow") as error:
+        Git(tmp_path / "clone")
+    one_line(error)
+
+
+def test_a_repository_of_another_user(repository, tmp_path, monkeypatch):
+    folder = tmp_path / "other.git"
+    shutil.copytree(repository[0], folder)
+    try:
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, 12_345, 12_345)
+    except PermissionError:
+        pytest.skip("only root can give a folder to another user")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with pytest.raises(ValueError, match=r"git config --global --add safe\.directory") as error:
+        Git(folder)
+    one_line(error)
+    (tmp_path / ".gitconfig").write_text(f"[safe]\n\tdirectory = {folder}\n")
+    assert len(list(read_history(folder))) == 2
+
+
+def test_git_is_missing_or_old(repository, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ValueError, match="git is not installed") as error:
+        Git(repository[0])
+    one_line(error)
+    write_program(tmp_path / "git", "echo git version 2.30.9")
+    with pytest.raises(ValueError, match=r"install git 2\.31 or later") as error:
+        Git(repository[0])
+    one_line(error)
+
+
+def test_a_damaged_object(tmp_path, fast_import):
+    made = fast_import()
+    made.commit(b"one", [("a.txt", b"first\n")], parents=[])
+    made.commit(b"two", [("a.txt", b"second\n")])
+    made.write(tmp_path / "x.git")
+    blob = run("-C", tmp_path / "x.git", "rev-parse", "HEAD:a.txt").stdout.strip()
+    file = tmp_path / "x.git" / "objects" / blob[:2] / blob[2:]
+    file.chmod(0o644)
+    file.write_bytes(b"damaged")
+    with pytest.raises(ValueError, match="git diff-tree failed") as error:
+        list(read_history(tmp_path / "x.git", cache_dir=tmp_path / "cache"))
+    assert "git fsck" in one_line(error)
+
+
+def write_program(file: Path, command: str) -> str:
+    file.write_text(f"#!/bin/sh\n{command}\n")
+    file.chmod(0o755)
+    return str(file)
+
+
+@pytest.fixture
+def hostile(repository, tmp_path, monkeypatch):
+    """A work tree whose configuration, attributes and hooks name a program, and the file that the program leaves."""
+    trace = tmp_path / "trace"
+    program = write_program(tmp_path / "program", f'echo "$0 $*" >> {trace}\ncat "$1" 2>/dev/null')
+    folder = tmp_path / "hostile"
+    run("clone", "-q", repository[0], folder)
+    keys = ("core.fsmonitor", "core.sshCommand", "core.askPass", "core.pager", "core.editor", "core.gitProxy")
+    keys += ("core.alternateRefsCommand", "diff.external", "diff.evil.command", "diff.evil.textconv", "gpg.program")
+    keys += ("filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "credential.helper", "pager.blame")
+    settings = dict.fromkeys(keys, program) | {"log.showSignature": "true", "core.hooksPath": str(tmp_path / "hooks")}
+    settings |= {"alias.rev-list": f"!{program}", "blame.ignoreRevsFile": "missing", "core.worktree": str(tmp_path)}
+    settings |= {"remote.evil.url": f"ext::{program}", "protocol.ext.allow": "always"}
+    settings |= {"extensions.partialClone": "evil", "core.repositoryFormatVersion": "1"}
+    for key, value in settings.items():
+        run("config", "--file", folder / ".git" / "config", key, value)
+    (folder / ".git" / "info" / "attributes").write_text("* diff=evil filter=evil\n")
+    (tmp_path / ".gitattributes").write_text("* diff=evil\n")
+    (tmp_path / "hooks").mkdir()
+    write_program(tmp_path / "hooks" / "post-index-change", program)
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", program)
+    monkeypatch.setenv("GIT_SSH_COMMAND", program)
+    monkeypatch.setenv("GIT_PAGER", program)
+    return folder, trace
+
+
+def test_a_hostile_repository_runs_nothing(repository, hostile):
+    folder, trace = hostile
+    assert list(read_history(folder)) == list(read_history(repository[0]))
+    assert blame_lines(Git(folder), "HEAD", "a.txt", [1])[0].commit_id == repository[1][1]
+    assert not trace.exists(), trace.read_text()
+    run("-C", folder, "log", "-p", "--ext-diff", check=False)
+    assert trace.exists()  # the trap works
+
+
+def test_objects_missing_from_a_partial_clone_are_not_fetched(repository, hostile):
+    folder, trace = hostile
+    blob = run("-C", repository[0], "rev-parse", "HEAD:a.txt").stdout.strip()
+    objects = folder / ".git" / "objects"
+    (objects / blob[:2] / blob[2:]).unlink()
+    trace.unlink(missing_ok=True)
+    history = read_history(folder)
+    assert [commit.id for commit in history] == repository[1][:1]
+    assert history.warnings[0].startswith("1 commits are left out: their objects are missing, as in a partial clone; ")
+    assert not trace.exists(), trace.read_text()
+    run("-C", folder, "cat-file", "-p", blob, check=False)
+    assert "program" in trace.read_text()  # the trap works
+
+
+def test_an_outer_git_process_does_not_redirect(repository, tmp_path, monkeypatch):
+    run("init", "-q", tmp_path / "outer")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "outer" / ".git"))
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "diff.noprefix")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "true")
+    assert [commit.id for commit in read_history(repository[0])] == repository[1]
+
+
+def test_configuration_does_not_change_a_diff(repository, tmp_path):
+    folder = tmp_path / "configured.git"
+    run("clone", "-q", "--bare", repository[0], folder)
+    settings = {"diff.noprefix": "true", "diff.context": "0", "diff.suppressBlankEmpty": "true", "color.ui": "always"}
+    settings |= {
+        "diff.renames": "false",
+        "diff.orderFile": "missing",
+        "diff.algorithm": "patience",
+        "diff.submodule": "log",
+    }
+    settings |= {"diff.relative": "true", "diff.wordRegex": ".", "i18n.logOutputEncoding": "utf-16"}
+    for key, value in settings.items():
+        run("--git-dir", folder, "config", key, value)
+    assert list(read_history(folder)) == list(read_history(repository[0]))

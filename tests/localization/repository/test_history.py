@@ -1,0 +1,209 @@
+import os
+import subprocess
+import tracemalloc
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gedbd.localization.readers.git import read_git
+from gedbd.localization.repository.commit_history import read_history
+from gedbd.localization.repository.commits import NO_LIMITS, Limits
+
+BUNDLE = Path(__file__).parents[4] / "shared" / "data" / "repositories" / "commons-csv.bundle"
+START = 1_000_000_000  # 2001-09-09T01:46:40Z; commit n is dated n days later
+SUBMODULE = "1234567890123456789012345678901234567890"
+LIMITS = Limits(max_files=30, max_file_chars=2_000, max_line_chars=100)
+
+
+@pytest.fixture(scope="module")
+def history(repository):
+    return read_history(repository[0], limits=LIMITS)
+
+
+@pytest.fixture(scope="module")
+def commits(repository, history):
+    """Commit by its number."""
+    by_id = {commit.id: commit for commit in history}
+    return {number: by_id[commit] for number, commit in enumerate(repository[1], start=1)}
+
+
+def changes(commit):
+    return {file.path: file.status for file in commit.files}
+
+
+def lines(commit, path):
+    return [line for file in commit.files if file.path == path for hunk in file.hunks for line in hunk.lines]
+
+
+def changed_lines(commit, path):
+    return [line for line in lines(commit, path) if line[0] != " "]
+
+
+def test_parents_come_before_children_and_dates_never_fall(repository, history):
+    read = list(history)
+    position = {commit.id: number for number, commit in enumerate(read)}
+    assert len(read) == len(history) == len(repository[1]) == 22
+    assert all(position[parent] < position[commit.id] for commit in read for parent in commit.parents)
+    dates = [commit.created_at for commit in read]
+    assert dates == sorted(dates)
+
+
+def test_dates_are_utc_and_wrong_ones_are_those_of_a_parent(commits, history):
+    def day(number):
+        return datetime.fromtimestamp(START, UTC) + timedelta(days=number)
+
+    assert commits[1].created_at == day(1) == datetime(2001, 9, 10, 1, 46, 40, tzinfo=UTC)
+    assert commits[5].created_at == day(2)
+    assert commits[20].created_at == day(19)
+    assert commits[21].created_at == day(19)
+    assert commits[22].created_at == day(22)
+    assert "1 commits are dated before a parent" in history.warnings[0]
+    assert "2 commits are dated outside 1970 to 2200" in history.warnings[1]
+
+
+def test_a_root_commit_adds_its_files_under_any_name(commits):
+    names = {"a", "crlf", "no end", "empty", "run.sh", "spot", "link", "two words", 'quote"', "line\nend"}
+    assert changes(commits[1]) == dict.fromkeys(names | {"tab\tname", "ümlaut", "latin-é"}, "A")
+    assert all(file.old_path == "" for file in commits[1].files)
+    assert commits[1].message == "root\n\nwith files"
+    assert lines(commits[1], "crlf") == ["+x\r", "+y\r"]
+    assert lines(commits[1], "no end") == ["+one", "+two"]
+    assert lines(commits[1], "empty") == []
+    assert lines(commits[1], "link") == ["+a"]
+
+
+def test_a_rename_with_a_change(commits):
+    (file,) = commits[2].files
+    assert (file.status, file.old_path, file.path) == ("R", "a", "b")
+    (hunk,) = file.hunks
+    assert (hunk.old_start, hunk.old_count, hunk.new_start, hunk.new_count) == (2, 7, 2, 7)
+    context = [" line 1", " line 2", " line 3"], [" line 5", " line 6", " line 7"]
+    assert list(hunk.lines) == [*context[0], "-line 4", "+changed", *context[1]]
+
+
+def test_binaries_submodules_modes_types_and_folders(commits):
+    binary, module = commits[3].files
+    assert binary.is_binary
+    assert not binary.hunks
+    assert module.is_submodule
+    assert lines(commits[3], "module") == [f"+Subproject commit {SUBMODULE}"]
+    assert changes(commits[13]) == {"link": "T", "run.sh": "M"}
+    assert lines(commits[13], "link") == ["-a", "+a"]
+    assert changes(commits[14]) == {"module": "D", "spot/inner": "R"}
+    assert commits[14].files[0].is_submodule
+
+
+def test_a_commit_may_have_neither_a_message_nor_changes(commits):
+    assert (commits[4].message, commits[4].files) == ("", ())
+
+
+def test_merges_are_compared_with_their_first_parent(commits):
+    assert commits[7].parents == (commits[6].id, commits[5].id)
+    assert changed_lines(commits[7], "b") == ["-ours", "+both"]
+    assert changed_lines(commits[8], "b") == ["-theirs", "+both"]
+    assert changed_lines(commits[9], "b") == ["-both", "+line 4"]
+    assert len(commits[12].parents) == 3
+    assert changes(commits[12]) == {"left": "A", "right": "A"}
+
+
+def test_messages_and_content_in_other_encodings(commits, history):
+    assert [commits[number].message for number in (15, 16, 17)] == ["Größe", "Привет", "été"]
+    assert lines(commits[15], "latin") == ["+café"]
+    assert any("lines are not UTF-8" in line for line in history.warnings)
+    assert any("1 messages are not in the encoding" in line for line in history.warnings)
+
+
+def test_line_ends_count_as_changes(commits):
+    assert changed_lines(commits[16], "crlf") == ["-x\r", "+x"]
+    assert changed_lines(commits[17], "no end") == ["-two", "+two"]
+
+
+def test_what_is_too_large_is_cut_flagged_and_counted(commits, history):
+    long, many, small = commits[18].files
+    assert long.hunks[0].lines == ("+" + "x" * 99,)
+    assert many.hunks[0].lines == ("+some words",) * (2_000 // 11)
+    assert [long.is_cut, many.is_cut, small.is_cut, commits[18].is_cut] == [True, True, False, True]
+    assert lines(commits[18], "z") == ["+z"]
+    assert len(commits[19].files) == 30
+    assert commits[19].is_cut
+    assert any("10 files beyond the first 30" in line for line in history.warnings)
+    assert any("2 changed files are cut" in line for line in history.warnings)
+
+
+def test_a_larger_limit_of_a_diff_also_holds_for_files(repository):
+    folder, ids = repository
+    for limit, length in [(100_000, 100_000), (200_000, 120_000)]:
+        files = read_git(str(folder), max_diff_chars=limit).files.table.set_index("id")
+        assert len(files["diff"][f"{ids[17]}:many"]) // 1_000 * 1_000 == length
+
+
+def test_headers_that_git_does_not_know_are_no_parents(tmp_path):
+    git = ["git", "-C", tmp_path]
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", tmp_path], check=True)
+    run = [*git, "hash-object", "-t", "tree", "-w", "--stdin"]
+    tree = subprocess.run(run, input=b"", capture_output=True, check=True).stdout
+    content = b"tree %sauthor A <a> 1000 +0000\ncommitter A <a> 1000 +0000\nparent \xe9\n\nbegin\n" % tree
+    run = [*git, "hash-object", "-t", "commit", "-w", "--stdin", "--literally"]
+    commit = subprocess.run(run, input=content, capture_output=True, check=True).stdout.strip()
+    subprocess.run([*git, "update-ref", "refs/heads/main", commit], check=True)
+    (read,) = read_history(tmp_path)
+    assert (read.parents, read.message) == ((), "begin")
+
+
+def test_content_that_looks_like_a_diff(commits):
+    assert changes(commits[22]) == {"right": "M"}
+    assert lines(commits[22], "right") == ["---- a/x", "-+++ b/x", "-@@ -1 +1 @@", "+diff --git a/x b/x"]
+
+
+def test_added_and_removed_lines_equal_those_of_git(repository):
+    folder, _ = repository
+    for commit in read_history(folder):
+        parent = commit.parents[0] if commit.parents else "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # the empty tree
+        run = ["git", "-C", folder, "diff-tree", "-r", "-M", "--numstat", "-z", parent, commit.id]
+        told = subprocess.run(run, capture_output=True, check=True).stdout.decode("cp1252")
+        counts = [field.split("\t")[:2] for field in told.split("\0") if field.count("\t") >= 2]
+        assert len(counts) == len(commit.files)
+        if not commit.is_cut:
+            kept = [line[0] for file in commit.files for hunk in file.hunks for line in hunk.lines]
+            expected = [sum(int(pair[side]) for pair in counts if pair[0] != "-") for side in (0, 1)]
+            assert [kept.count("+"), kept.count("-")] == expected
+
+
+@pytest.mark.slow
+def test_memory_stays_below_the_size_of_the_largest_commit(repository):
+    tracemalloc.start()
+    assert sum(1 for _ in read_history(repository[0], limits=LIMITS)) == 22
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000  # commit 18 has a line of 2 MB
+
+
+def test_an_abandoned_history_leaves_no_process(repository):
+    for _ in read_history(repository[0]):
+        break
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    if not children.exists():
+        pytest.skip("the kernel does not list the children of a process")
+    names = [Path(f"/proc/{child}/comm").read_text().strip() for child in children.read_text().split()]
+    assert "git" not in names
+
+
+@pytest.mark.slow
+def test_the_counts_of_a_real_history(tmp_path):
+    if not BUNDLE.exists():
+        pytest.skip(f"{BUNDLE} is absent")
+    subprocess.run(["git", "clone", "-q", "--bare", BUNDLE, tmp_path / "csv"], check=True)
+    run = ["git", "-C", tmp_path / "csv", "log", "--format=", "--diff-merges=first-parent", "--numstat", "-M"]
+    told = subprocess.run(run, capture_output=True, check=True, text=True).stdout.splitlines()
+    history = read_history(tmp_path / "csv", limits=NO_LIMITS)
+    commits = list(history)
+    assert len(commits) == 3_272
+    assert sum(len(commit.parents) > 1 for commit in commits) == 339
+    assert sum(len(commit.files) for commit in commits) == len([line for line in told if line])
+    kept = Counter(line[0] for commit in commits for file in commit.files for hunk in file.hunks for line in hunk.lines)
+    counts = [line.split("\t")[:2] for line in told if line and not line.startswith("-")]
+    assert [kept["+"], kept["-"]] == [sum(int(pair[side]) for pair in counts) for side in (0, 1)]
+    assert commits[0].created_at == datetime(2005, 12, 17, 5, 41, 27, tzinfo=UTC)
+    assert commits[-1].created_at == datetime(2026, 8, 22, 12, 30, 31, tzinfo=UTC)

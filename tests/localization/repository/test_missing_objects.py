@@ -1,0 +1,135 @@
+"""Partial clones: commits whose objects are missing are left out and counted, and nothing is fetched."""
+
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.corpora.corpus import Corpus
+from gedbd.localization.readers.git import read_git
+from gedbd.localization.repository.commit_history import read_history
+from gedbd.localization.repository.git_command import Git
+from gedbd.localization.repository.missing_objects import incomplete_commits
+from gedbd.localization.repository.walk import walk_history
+
+WARNING = (
+    "{} commits are left out: their objects are missing, as in a partial clone; git fetch --refetch --no-filter "
+    "fetches them"
+)
+
+
+def run(*arguments):
+    return subprocess.run(["git", *map(str, arguments)], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory, fast_import):
+    """A clone with the files of the last commit alone can read commits 2, 4 and 6."""
+    made = fast_import()
+    made.commit(b"one", [("a.txt", b"1\n"), ("inner/b.txt", b"b\n")], parents=[])
+    made.commit(b"two", [("inner/deep/c.txt", b"c\n"), ("module", ("160000", "1" * 40))])
+    made.commit(b"three", [("a.txt", b"2\n")])
+    made.commit(b"four")
+    made.commit(b"fixes bug 7", [("a.txt", b"3\n")])
+    made.commit(b"six", [("d.txt", b"d\n")])
+    folder = tmp_path_factory.mktemp("missing") / "whole.git"
+    ids = made.write(folder)
+    run("-C", folder, "config", "uploadpack.allowFilter", "true")
+    run("-C", folder, "config", "uploadpack.allowAnySHA1InWant", "true")
+    return folder, ids
+
+
+@pytest.fixture
+def clone(repository, tmp_path):
+    """Clones with some filter, with files checked out or bare, and forgets where from unless told otherwise."""
+
+    def made(what="blob:none", bare=False, keeps_remote=False):
+        folder = tmp_path / f"{what}-{bare}-{keeps_remote}".replace(":", "-")
+        run("clone", "-q", f"--filter={what}", *["--bare"] * bare, f"file://{repository[0]}", folder)
+        if not keeps_remote:
+            run("-C", folder, "remote", "remove", "origin")
+        return folder
+
+    return made
+
+
+def num_objects(folder):
+    return len(run("-C", folder, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)").split())
+
+
+@pytest.mark.parametrize("keeps_remote", [True, False])
+@pytest.mark.parametrize("with_cache", [True, False])
+def test_commits_without_their_files_are_left_out(repository, clone, tmp_path, keeps_remote, with_cache):
+    folder = clone(keeps_remote=keeps_remote)
+    before = num_objects(folder)
+    whole = {commit.id: commit for commit in read_history(repository[0])}
+    ids = repository[1]
+    history = read_history(folder, cache_dir=tmp_path / "cache" if with_cache else None)
+    for _ in range(2):  # the second time with what the cache holds
+        assert list(history) == [whole[ids[place]] for place in (1, 3, 5)]
+        assert history.missing == {ids[0], ids[2], ids[4]}
+        assert history.warnings == (WARNING.format(3),)
+    assert num_objects(folder) == before
+
+
+def test_the_cure_completes_the_clone(repository, clone, tmp_path):
+    folder = clone(keeps_remote=True)
+    history = read_history(folder, cache_dir=tmp_path / "cache")
+    assert len(list(history)) == 3
+    run("-C", folder, "fetch", "-q", "--refetch", "--no-filter")
+    assert list(history) == list(read_history(repository[0]))
+    assert history.warnings == ()
+
+
+@pytest.mark.parametrize("keeps_remote", [True, False])
+def test_commits_without_their_trees_are_left_out(repository, clone, keeps_remote):
+    folder = clone("tree:0", keeps_remote=True)
+    ids = repository[1]
+    for number in (3, 4):  # their own trees, not those of the folders in them
+        run("-C", folder, "cat-file", "-p", f"{ids[number]}^{{tree}}")
+    if not keeps_remote:
+        run("-C", folder, "remote", "remove", "origin")
+    found = [commit.id for commit in read_history(folder)]
+    assert found == [ids[3], ids[5]]  # commit 4 changes nothing, so that its parent has the same tree
+    walked = walk_history(Git(folder), "HEAD").commits
+    assert incomplete_commits(Git(folder), walked) == {ids[place] for place in (0, 1, 2, 4)}
+
+
+def test_a_folder_that_is_missing(repository, tmp_path):
+    folder = tmp_path / "copy"
+    run("clone", "-q", repository[0], folder)
+    ids = repository[1]
+    tree = run("-C", repository[0], "rev-parse", f"{ids[1]}:inner")
+    file = folder / ".git" / "objects" / tree[:2] / tree[2:]
+    file.unlink()
+    history = read_history(folder)
+    assert history.missing == set()
+    assert [commit.id for commit in history] == [ids[place] for place in (0, 2, 3, 4, 5)]
+
+
+def test_nothing_can_be_read(clone):
+    with pytest.raises(ValueError, match="no commit can be read: their objects are missing") as error:
+        read_git(str(clone("tree:0", bare=True)))
+    assert "\n" not in str(error.value)
+
+
+def test_the_corpus_says_what_is_left_out(repository, clone):
+    corpus = read_git(str(clone()))
+    assert corpus.commits.ids.tolist() == [repository[1][place] for place in (1, 3, 5)]
+    assert WARNING.format(3) in corpus.warnings
+
+
+def test_a_fix_whose_older_versions_are_missing_has_no_inducing_commit(repository, clone):
+    folder = clone(keeps_remote=True)
+    run(
+        "-C", folder, "cat-file", "-p", f"{repository[1][2]}:a.txt"
+    )  # fetches what the fix changed, not what was before
+    run("-C", folder, "remote", "remove", "origin")
+    table = pd.DataFrame(
+        {"id": ["7"], "title": ["t"], "description": ["d"], "created_at": pd.to_datetime(["2001-09-13"], utc=True)}
+    )
+    corpus = read_git(str(folder), reports=Corpus.of_table("bugs", table, np.arange(1)))
+    assert corpus.commits.ids[corpus.fixing.relevant(0)].tolist() == [repository[1][4]]
+    assert "fixes without inducing commits, older versions of its files missing: 1" in corpus.warnings
+    assert WARNING.format(2) in corpus.warnings

@@ -1,0 +1,81 @@
+"""Commits that are ranked by what is read of them, files or hunks, as in the published table, by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.corpora.changes import GRANULARITIES
+from gedbd.localization.training.compared_methods import (
+    BestPart,
+    MethodOptions,
+    best_part_scores,
+    by_best_part,
+    encoded_unit,
+    make_methods,
+)
+from gedbd.localization.training.localization_output import beside_published
+from gedbd.retrieval.scorers.bm25 import Bm25
+from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores, ScorerInputs
+
+
+def test_a_commit_scores_as_its_best_part_and_one_without_parts_comes_last():
+    # Files of commits 0, 0, 2; commit 1 has none.
+    scores = best_part_scores(np.array([[0.2, 0.7, 0.5], [-3.0, -4, -2]]), np.array([0, 0, 2]), 3)
+    np.testing.assert_allclose(scores, [[0.7, -1, 0.5], [-3, -5, -2]])
+
+
+def test_hunks_are_ranked_by_files_and_these_by_commits():
+    # Commit 0 has the files 0 and 1, commit 1 the file 2; the hunks belong to the files 0, 1, 1, 2.
+    hunks = PrecomputedScores(np.array([[1.0, 4, 2, 3]]))
+    nested = BestPart(
+        BestPart(hunks, pd.DataFrame({"file": [0, 1, 1, 2]}), "file"), pd.DataFrame({"commit": [0, 0, 1]}), "commit"
+    )
+    none = pd.DataFrame({"query": [], "document": []}, dtype=np.int64)
+    nested.fit(ScorerInputs(pd.DataFrame(index=range(2)), pd.DataFrame(index=range(1)), none))
+    assert nested.scores(np.array([0])).tolist() == [[4, 3]]
+
+
+def test_commits_are_ranked_by_each_kind_of_part_and_files_by_hunks(change_corpus):
+    options = MethodOptions("first", parts=["first"])
+    methods = {
+        granularity: set(make_methods({"first": Bm25}, options, change_corpus, granularity))
+        for granularity in GRANULARITIES
+    }
+    assert methods["commit"] == {"first", "first_best_file", "first_best_hunk"}
+    assert methods["file"] == {"first", "first_best_hunk"}
+    assert methods["hunk"] == {"first"}
+    assert [encoded_unit(name) for name in ("first", "first_best_file", "first_best_hunk")] == list(GRANULARITIES)
+
+
+@pytest.mark.parametrize("part", ["file", "hunk"])
+def test_the_best_part_of_a_commit_agrees_with_a_loop(change_corpus, part):
+    table = change_corpus.changes(part).table
+    scores = np.random.default_rng(0).normal(size=(3, len(table)))
+    scorer = by_best_part(PrecomputedScores(scores), change_corpus, "commit", part)
+    train = pd.DataFrame({"query": [0], "document": [0], "label": [1]})
+    scorer.fit(ScorerInputs(change_corpus.commits.table, change_corpus.reports.reports, train))
+    found = scorer.scores(np.arange(3))
+    for commit, rows in table.groupby("commit"):
+        np.testing.assert_allclose(found[:, commit], scores[:, rows.index].max(axis=1))
+
+
+def measured(method, granularity, mrr):
+    values = {"p@1": 0.1, "p@3": 0.2, "p@5": 0.3, "r_cap@1": 0.4, "r_cap@3": 0.5, "r_cap@5": 0.6}
+    return {"granularity": granularity, "method": method, "mrr": mrr, "map": 0.7, **values}
+
+
+def test_published_rows_stand_beside_commits_ranked_by_the_same_unit():
+    rows = [measured("bm25", "commit", 0.8), measured("bm25_best_hunk", "commit", 0.9), measured("bm25", "hunk", 0.3)]
+    table = beside_published(pd.DataFrame(rows), "zxing")
+    here = table[table["source"] == "here"]
+    assert here["ranked"].tolist() == ["commits", "commits, by their best hunk"]
+    assert here["mrr"].tolist() == [0.8, 0.9]
+    assert here[["p@1", "p@3", "p@5"]].to_numpy().tolist() == [[0.4, 0.5, 0.6]] * 2
+    published = table[table["source"] != "here"].groupby("source").size()
+    assert published.to_dict() == {"Table 2": 15, "Table 4": 4}
+    remarks = table[table["remark"] != ""].set_index(["ranked", "method"])["remark"].to_dict()
+    assert remarks == {
+        ("commits", "unixcoder"): "cannot be: P@1 is above MRR",
+        ("commits, by their best file", "fbl_bert"): "not all legible in our copy",
+        ("commits, by their best hunk", "fbl_bert"): "not all legible in our copy",
+    }

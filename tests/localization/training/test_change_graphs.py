@@ -1,0 +1,69 @@
+"""Nodes of a change's graph are where their characters are in the text that is read."""
+
+import numpy as np
+import pytest
+
+from gedbd.localization.flow_graph.semantic_graph import TALK_RULES
+from gedbd.localization.training.change_inputs import read_change
+from gedbd.text.change_text import change_text
+
+HUNK = """@@ -3,4 +3,5 @@ class Sum {
+ int total = 0;
+-total = total + removed;
++int limit = total + 1;
++if (limit > total) {
++    total = limit;
++}
+ return total;
+\\ No newline at end of file"""
+SECOND = "@@ -20,1 +21,1 @@\n-int gone = 1;\n+int here = 2;"
+REMOVAL = "@@ -20,1 +21,0 @@\n-int gone = 1;"
+
+
+def names_at(read):
+    """What the text says at the place of each variable."""
+    pairs = zip(read.graph.names, read.graph.spans.tolist(), strict=True)
+    return [(name, read.text[start:end]) for name, (start, end) in pairs if name]
+
+
+@pytest.mark.parametrize("form", ["D", "ARC", "ARCL"])
+@pytest.mark.parametrize("head", ["", "diff --git a/A.java b/A.java\n--- a/A.java\n+++ b/A.java\n"])
+def test_variables_are_where_the_text_says(form, head):
+    read = read_change(head + HUNK + "\n" + SECOND, form, 5000, True, TALK_RULES)
+    assert read.text == change_text(head + HUNK + "\n" + SECOND, form)
+    found = names_at(read)
+    assert {name for name, _ in found} == {"total", "limit", "here"}
+    assert all(name == text for name, text in found), found
+    assert (np.diff(read.graph.spans[:, 0]) >= 0).all()
+
+
+def test_edges_stay_between_the_same_nodes():
+    alone = read_change(SECOND, "ARCL", 5000, True, TALK_RULES).graph
+    both = read_change(HUNK + "\n" + SECOND, "ARC", 5000, True, TALK_RULES)
+    first = read_change(HUNK, "ARC", 5000, True, TALK_RULES)
+    named = [
+        {tuple(read.text[slice(*read.graph.spans[node])] for node in edge) for edge in read.graph.edges.T}
+        for read in (both, first)
+    ]
+    assert named[0] == named[1]
+    assert both.graph.edges.shape[1] == first.graph.edges.shape[1] + alone.edges.shape[1]
+
+
+def test_a_hunk_that_only_removes_is_read_as_it_was():
+    assert names_at(read_change(REMOVAL, "ARCL", 5000, True, TALK_RULES)) == [("gone", "gone")]
+
+
+def test_only_java_has_a_graph():
+    head = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n"
+    mixed = head.format("a.py") + SECOND + "\n" + head.format("A.java") + REMOVAL
+    assert names_at(read_change(mixed, "ARCL", 5000, True, TALK_RULES)) == [("gone", "gone")]
+    assert read_change(SECOND, "ARCL", 5000, False, TALK_RULES).graph is None
+    assert read_change(SECOND, "ARCL", 5000, True, None).graph is None
+    assert read_change("@@ -1 +1 @@\n+// a comment", "D", 5000, True, TALK_RULES).graph is None
+
+
+@pytest.mark.parametrize("form", ["D", "ARC", "ARCL"])
+def test_a_cut_change_is_read_as_far_as_it_goes(form):
+    for length in range(0, len(HUNK), 7):
+        read = read_change(HUNK, form, length, True, TALK_RULES)
+        assert len(read.text) <= length

@@ -1,0 +1,217 @@
+"""Real small trainings of hierarchical momentum contrast."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import small_hmcbl
+import torch
+from small_hmcbl import EPOCHS, make_side, make_system, results, train
+from torch import nn
+
+import gedbd
+from gedbd.localization.code_encoder.code_inputs import InputLimits
+from gedbd.localization.training.hmcbl_network import CandidateLinks, HmcblNetwork
+from gedbd.localization.training.hmcbl_settings import HmcblSettings
+from gedbd.localization.training.hmcbl_system import HmcblSystem
+
+
+@pytest.fixture(scope="module")
+def whole(change_corpus):
+    """Two epochs with dropout, uninterrupted; not to be changed."""
+    return train(change_corpus, EPOCHS, dropout=0.1)
+
+
+def test_training_logs_every_level_and_fills_the_banks(whole):
+    trainer, system = whole
+    metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+    for part in ("train", "val"):
+        total = sum(metrics[f"{part}/{level}_loss"] for level in ("feature", "model", "bank"))
+        assert metrics[f"{part}/loss"] == pytest.approx(total, rel=1e-5)
+    assert 0 < metrics["val/mrr"] <= 1
+    # Two epochs of 12 pairs with a negative each: 48 keys went through banks of 30.
+    for side in (system.network.reports, system.network.changes):
+        assert int(side.bank.place) == 48 % 30
+        torch.testing.assert_close(side.bank.keys.norm(dim=1), torch.ones(30))
+
+
+def test_keys_are_those_of_the_twin_and_rows_those_of_the_corpus(change_corpus):
+    system, data = make_system(change_corpus)
+    batch = next(iter(data.train_dataloader()))
+    system.network.losses(batch, lambda rows: rows, fill_banks=True)
+    side = system.network.changes
+    assert side.bank.rows[:12].tolist() == batch.commit_rows.tolist()
+    assert torch.equal(side.bank.keys[:12], side.keys(batch.changes))
+    assert system.network.reports.bank.rows[:12].tolist() == batch.report_rows.tolist()
+
+
+def test_negatives_alone_enter_the_banks(change_corpus):
+    system, data = make_system(change_corpus, bank_positives=False)
+    batch = next(iter(data.train_dataloader()))
+    system.network.losses(batch, lambda rows: rows, fill_banks=True)
+    for bank, rows in (
+        (system.network.changes.bank, batch.commit_rows),
+        (system.network.reports.bank, batch.report_rows),
+    ):
+        assert bank.rows[:6].tolist() == rows[6:].tolist()
+        assert int(bank.place) == 6
+
+
+def test_one_direction_changes_the_feature_and_model_levels_alone(change_corpus):
+    found = []
+    for both in (True, False):
+        system, data = make_system(change_corpus, both_directions=both)
+        found.append(system.network.losses(next(iter(data.train_dataloader())), lambda rows: rows, fill_banks=True))
+    assert {level for level in found[0] if found[0][level] != found[1][level]} == {"feature", "model"}
+
+
+def test_late_interaction_projects_each_token(change_corpus):
+    system, data = make_system(change_corpus, similarity="max_sim")
+    batch = next(iter(data.train_dataloader()))
+    losses = system.network.losses(batch, lambda rows: rows, fill_banks=True)
+    assert set(losses) == {"feature", "model", "bank"}
+    sum(losses.values()).backward()
+    assert all(weight.grad is not None for weight in system.towers[1].projector.parameters())
+    # A key, and the vector that ranks, is the mean of the projected tokens, each of length 1.
+    side = system.network.changes
+    tower = side.twin.module
+    read = tower.read(batch.changes)
+    for row, key in enumerate(side.bank.keys[:12]):
+        own = nn.functional.normalize(tower.projector(read.tokens[row][read.is_text[row]]), dim=1)
+        torch.testing.assert_close(nn.functional.normalize(own.mean(0), dim=0), key)
+    encoded = system.encode_changes(data.changes, np.array([3, 8, 1]), tokens=True)
+    for row, vector in enumerate(encoded.projected):
+        own = encoded.tokens[encoded.starts[row] : encoded.starts[row + 1]].astype(np.float32).mean(axis=0)
+        np.testing.assert_allclose(vector, own / np.linalg.norm(own), atol=2e-3)
+
+
+def test_late_interaction_is_trained(change_corpus):
+    trainer, _ = train(change_corpus, 3, similarity="max_sim", both_directions=False)
+    metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+    total = sum(metrics[f"train/{level}_loss"] for level in ("feature", "model", "bank"))
+    assert metrics["train/loss"] == pytest.approx(total, rel=1e-5)
+    assert 0 < metrics["val/mrr"] <= 1
+
+
+def test_late_interaction_takes_one_process(change_corpus):
+    system, _ = make_system(change_corpus, similarity="max_sim")
+    system.trainer = SimpleNamespace(world_size=2)
+    with pytest.raises(ValueError, match=r"set trainer\.devices=1"):
+        system.setup("fit")
+
+
+def test_the_banks_never_give_a_report_its_own_positives(change_corpus):
+    system, data = make_system(change_corpus)
+    network = system.network
+    links = network.links
+    for epoch in range(3):
+        for number, batch in enumerate(data.train_dataloader()):
+            reports = batch.report_rows[: len(batch.report_rows) // 2]
+            allowed = links.are_negatives(reports[:, None], network.changes.bank.rows)
+            for report, kept in zip(reports.tolist(), allowed, strict=True):
+                inducing = set(change_corpus.inducing["commit"].relevant(report).tolist())
+                assert not inducing & set(network.changes.bank.rows[kept].tolist())
+                if epoch and number:
+                    assert inducing & set(network.changes.bank.rows[~kept].tolist())
+            network.losses(batch, lambda rows: rows, fill_banks=True)
+
+
+@pytest.mark.quick_cases(1)
+@pytest.mark.parametrize("options", [{"dropout": 0.1}, {"train_encoders": False}])
+def test_a_halted_training_goes_on_as_if_it_had_not_stopped(change_corpus, whole, tmp_path, options):
+    trainer, _ = train(change_corpus, 1, **options)
+    trainer.save_checkpoint(tmp_path / "last.ckpt")
+    found = results(*train(change_corpus, EPOCHS, resume=tmp_path / "last.ckpt", **options))
+    expected = results(*(whole if "dropout" in options else train(change_corpus, EPOCHS, **options)))
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert torch.equal(found[name], value), name
+
+
+@pytest.mark.slow  # two processes
+@pytest.mark.no_cover
+def test_two_processes_agree_with_one(change_corpus, localization_folder, tmp_path):
+    expected = results(*train(change_corpus, EPOCHS))
+    environment = os.environ | {"PYTHONPATH": str(Path(gedbd.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, small_hmcbl.__file__, str(localization_folder), str(tmp_path), "2"]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=300)
+    mine, theirs = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in (0, 1))
+    assert mine.keys() == expected.keys()
+    for name, value in expected.items():
+        if "/" not in name:
+            assert torch.equal(theirs[name], mine[name]), name
+        torch.testing.assert_close(mine[name], value, rtol=0, atol=1e-4, msg=name, check_dtype=False)
+
+
+@pytest.mark.parametrize("off", ["feature", "model", "bank"])
+def test_a_level_is_left_out(change_corpus, off):
+    system, data = make_system(change_corpus, **{f"{off}_level": 0})
+    losses = system.network.losses(next(iter(data.train_dataloader())), lambda rows: rows, fill_banks=True)
+    assert set(losses) == {"feature", "model", "bank"} - {off}
+    assert any("twin" in name for name in system.state_dict()) == (off != "bank")
+
+
+def test_without_projected_losses_the_projectors_are_not_trained(change_corpus):
+    system, data = make_system(change_corpus, model_level=0, bank_level=0)
+    encoded = system.encode_reports(data.reports, data.val_rows)
+    assert system.pooled(encoded) is encoded.features
+    assert not any(weight.requires_grad for tower in system.towers for weight in tower.projector.parameters())
+
+
+def test_encoding_does_not_depend_on_the_batch(change_corpus, whole):
+    _, system = whole
+    _, data = make_system(change_corpus)
+    rows = np.array([5, 0, 9, 3])
+    together = system.encode_changes(data.changes, rows, tokens=True)
+    assert together.tokens is not None
+    assert together.starts is not None
+    np.testing.assert_allclose(np.linalg.norm(together.projected, axis=1), 1, rtol=1e-5)
+    for number, row in enumerate(rows.tolist()):
+        alone = system.encode_changes(data.changes, np.array([row]), tokens=True)
+        np.testing.assert_allclose(together.projected[number], alone.projected[0], atol=1e-5)
+        np.testing.assert_allclose(together.features[number], alone.features[0], atol=1e-5)
+        tokens = together.tokens[together.starts[number] : together.starts[number + 1]]
+        np.testing.assert_allclose(tokens, alone.tokens, atol=2e-3)
+        blocks = data.changes[row].blocks
+        assert len(tokens) == blocks[0, 1] + blocks[1, 1]
+
+
+def test_features_are_the_means_of_the_last_layers(change_corpus):
+    system, data = make_system(change_corpus)
+    tower = system.towers[0].eval()
+    batch = data.train_dataloader().dataset[next(iter(data.train_dataloader().sampler))].reports
+    read = tower.read(batch)
+    mask = batch.is_token
+    # A report has no graph: comment, [C] and [SEP] are all there is to attend to, which the mask of code restricts.
+    assert read.tokens.shape[-1] == tower.width == 2 * 16
+    expected = [tokens[keep].mean(0) for tokens, keep in zip(read.tokens, batch.inside("comment") & mask, strict=True)]
+    torch.testing.assert_close(tower.pool(read), torch.stack(expected))
+
+
+def test_encoders_of_different_widths_need_the_feature_level_off(change_corpus):
+    sides = [make_side(change_corpus, InputLimits(16, 32, 16), hidden) for hidden in (16, 8)]
+    links = CandidateLinks.of_corpus(change_corpus)
+    with pytest.raises(ValueError, match=r"set task\.model\.settings\.feature_level=0"):
+        HmcblNetwork(*sides, HmcblSettings(num_layers=2), links)
+    HmcblNetwork(*sides, HmcblSettings(num_layers=2, feature_level=0), links)
+    with pytest.raises(ValueError, match="num_layers=4, but an encoder has only 2 layers"):
+        HmcblSystem(*sides, HmcblSettings(feature_level=0), links, lambda a, b: None, lambda a, b: None, 0)
+
+
+def test_projectors_are_trained_alone(change_corpus):
+    before, data = make_system(change_corpus, train_encoders=False, bank_level=1.0)
+    trainer, after = train(change_corpus, 1, dropout=0.1, train_encoders=False)
+    assert "train/feature_loss" not in trainer.callback_metrics
+    for mine, theirs in zip(before.towers, after.towers, strict=True):
+        for first, second in zip(mine.backbone.parameters(), theirs.backbone.parameters(), strict=True):
+            assert torch.equal(first, second)
+        assert not torch.equal(mine.projector.first.weight, theirs.projector.first.weight)
+    # Each text alone gives what a batch of an encoder that is trained gives, but for rounding.
+    trained, _ = make_system(change_corpus)
+    rows = np.array([3, 8, 1])
+    expected = trained.encode_changes(data.changes, rows).features
+    np.testing.assert_allclose(before.encode_changes(data.changes, rows).features, expected, atol=1e-5)

@@ -1,0 +1,162 @@
+"""Which reports train and test, their candidates, and metrics on rankings made by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gedbd.corpora.relevance import Links
+from gedbd.localization.training.change_rankings import Age, MeasuredMethod, NewestFirst, query_metrics
+from gedbd.localization.training.localization_protocol import MIN_REPORTS, find_halves, make_level
+from gedbd.localization.training.localization_results import ranking_table, results_table
+from gedbd.retrieval.ranking_metrics import per_query, rank
+from gedbd.retrieval.ranking_tasks import EarlierDocuments
+from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
+
+
+def links(pairs, num_queries, num_documents):
+    table = pd.DataFrame(pairs, columns=["query", "document"]).assign(source="table", made_at=pd.NaT)
+    return Links(table, num_queries, num_documents)
+
+
+def with_links(corpus, **inducing):
+    return replace(corpus, inducing={**corpus.inducing, **inducing})
+
+
+def test_the_first_half_by_date_trains_and_candidates_are_before_the_report(change_corpus):
+    halves = find_halves(change_corpus)
+    created_at = change_corpus.reports.reports["created_at"]
+    assert created_at.iloc[halves.train].max() < created_at.iloc[halves.test].min()
+    assert (len(halves.train), len(halves.test)) == (15, 15)
+    for granularity in ("commit", "file", "hunk"):
+        level, _ = make_level(change_corpus, halves, granularity)
+        for index, report in enumerate(level.task.queries):
+            candidates = level.inputs.documents.iloc[level.task.candidates(index)]
+            assert (candidates["created_at"] < created_at.iloc[report]).all()
+            assert len(level.task.relevant(index))
+        assert set(level.inputs.train["query"]) <= set(halves.train)
+
+
+def test_a_report_whose_inducing_commits_are_all_later_is_left_out_and_counted(change_corpus):
+    table = change_corpus.inducing["commit"].table
+    last = len(change_corpus.commits) - 1
+    later = table.assign(document=table["document"].where(table["query"] != 3, last))
+    moved = with_links(change_corpus, commit=replace(change_corpus.inducing["commit"], table=later))
+    halves = find_halves(moved)
+    assert 3 not in [*halves.train, *halves.test]
+    # 29 reports: the test half has one more.
+    assert (len(halves.train), len(halves.test)) == (14, 15)
+    assert "reports whose inducing commits are all made after them, left out: 1" in halves.warnings
+
+
+def test_labels_that_became_known_in_the_second_half_are_counted(change_corpus):
+    table = change_corpus.inducing["commit"].table
+    late = table.assign(made_at=table["made_at"].where(table["query"] != 2, table["made_at"].max()))
+    found = find_halves(with_links(change_corpus, commit=replace(change_corpus.inducing["commit"], table=late)))
+    assert found.warnings[-1].endswith("known only after the second half begins: 1 of 15")
+
+
+def test_validation_asks_only_reports_of_the_first_half(change_corpus):
+    halves = find_halves(change_corpus)
+    level, _ = make_level(change_corpus, halves, "file")
+    inner = level.among(level.training[:10], level.training[10:])
+    assert inner.task.queries.tolist() == level.training[10:].tolist()
+    assert set(inner.inputs.train["query"]) == set(level.training[:10].tolist())
+    assert not set(inner.task.queries) & set(halves.test)
+    for index, report in enumerate(inner.task.queries):
+        expected = [
+            row for row in change_corpus.inducing["file"].relevant(report) if row < inner.task.num_earlier[index]
+        ]
+        assert inner.task.relevant(index).tolist() == expected
+
+
+@pytest.mark.parametrize("damage", ["reports", "links", "few", "dates"])
+def test_a_corpus_that_cannot_be_used_is_refused_in_one_line(change_corpus, damage):
+    reports = change_corpus.reports
+    few = links([(row, row) for row in range(3)], len(reports), len(change_corpus.commits))
+    undated = replace(reports.documents, table=reports.reports.assign(created_at=pd.NaT))
+    damaged, message = {
+        "reports": (replace(change_corpus, reports=None), "a history without reports"),
+        "links": (replace(change_corpus, inducing={}), "no report has an inducing commit"),
+        "few": (with_links(change_corpus, commit=few), f"before them: 3; at least {MIN_REPORTS} are needed"),
+        "dates": (replace(change_corpus, reports=replace(reports, documents=undated)), "reports without a date"),
+    }[damage]
+    with pytest.raises(ValueError, match=message) as refused:
+        find_halves(damaged)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_granularity_without_links_is_refused(change_corpus):
+    halves = find_halves(change_corpus)
+    without = replace(change_corpus, inducing={"commit": change_corpus.inducing["commit"]})
+    with pytest.raises(ValueError, match=r"no inducing files: leave file out of task\.granularities"):
+        make_level(without, halves, "file")
+    late = links([(int(halves.test[0]), 0)], len(change_corpus.reports), len(change_corpus.hunks))
+    with pytest.raises(ValueError, match="no report of the first half has an inducing hunk before it"):
+        make_level(with_links(change_corpus, hunk=late), halves, "hunk")
+
+
+@pytest.fixture
+def ranked():
+    """Two reports and five changes; the first ranks 2, 0, 1, 3 with 0 and 3 relevant, the second 1, 0 with 0."""
+    scores = np.array([[3.0, 2, 4, 1, 9], [1, 2, 9, 9, 9]])
+    task = EarlierDocuments(
+        np.array([0, 1]), np.array([4, 2]), links([(0, 0), (0, 3), (1, 0), (1, 4)], 2, 5), (1, 3, 10)
+    )
+    return task, rank(task, PrecomputedScores(scores))
+
+
+def test_metrics_of_a_ranking_made_by_hand(ranked):
+    task, ranking = ranked
+    values = query_metrics(task, ranking)
+    assert values["mrr"].tolist() == [1 / 2, 1 / 2]
+    assert values["map"].tolist() == [pytest.approx((1 / 2 + 2 / 4) / 2), 1 / 2]
+    assert values["rr@1"].tolist() == [0, 0]
+    assert values["rr@3"].tolist() == [1, 1]
+    assert values["p@1"].tolist() == [0, 0]
+    # Of the first three, one is relevant; the second report has two candidates only, and the third place is a miss.
+    assert values["p@3"].tolist() == [1 / 3, 1 / 3]
+    assert values["p@5"].tolist() == [2 / 5, 1 / 5]
+    # Both have two linked changes; the second report's change 4 is later than the report, so one is left to find.
+    assert values["r_cap@1"].tolist() == [0, 0]
+    assert values["r_cap@3"].tolist() == [1 / 2, 1]
+    assert values["r_cap@5"].tolist() == [1, 1]
+
+
+def test_means_over_seeds_and_differences_from_the_baseline():
+    def measured(method, *by_seed):
+        frames = []
+        for ranks in by_seed:
+            table = pd.DataFrame(
+                {"query": range(len(ranks)), "rank": ranks, "average_precision": 0.5, "reachable": True}
+            )
+            table = table.assign(**{f"average_precision@{k}": 0.0 for k in (1, 3, 5, 10, 20, 100)})
+            frames.append(per_query(table).assign(**{f"{name}@{k}": 0.0 for name in ("p", "r_cap") for k in (1, 3, 5)}))
+        return MeasuredMethod(method, "commit", tuple(frames), None)
+
+    table = ranking_table([measured("learnt", [1, 2], [1, 4]), measured("bm25", [2, 4])], "bm25").set_index("method")
+    row = table.loc["learnt"]
+    assert row["mrr"] == pytest.approx((1 + (1 / 2 + 1 / 4) / 2) / 2)
+    assert (row["mrr_seeds_min"], row["mrr_seeds_max"], row["seeds"]) == (pytest.approx(0.625), pytest.approx(0.75), 2)
+    # Differences of 1/2 and 1/8: their mean, and the ends of all resamples of two.
+    assert row["mrr_difference"] == pytest.approx(5 / 16)
+    assert (row["mrr_difference_low"], row["mrr_difference_high"]) == (pytest.approx(1 / 8), pytest.approx(1 / 2))
+    assert np.isnan(table.loc["bm25", "mrr_difference"])
+    wide = results_table(table.reset_index())
+    assert wide["method"].tolist() == ["learnt", "bm25"]
+
+
+def test_of_equal_scores_the_newer_change_comes_first_and_missing_ones_stay_missing():
+    places = NewestFirst(PrecomputedScores(np.array([[5.0, 5, 1], [np.nan, 0, 2]]))).scores(np.array([0, 1]))
+    assert places[0].tolist() == [1, 2, 0]
+    assert np.isnan(places[1, 0])
+    assert places[1, 1] < places[1, 2]
+
+
+def test_age_ranks_the_oldest_change_first(change_corpus):
+    level, _ = make_level(change_corpus, find_halves(change_corpus), "commit")
+    age = Age()
+    age.fit(level.inputs)
+    top = rank(level.task, NewestFirst(age)).top
+    assert (top.loc[top["place"] == 1, "candidate"] == 0).all()

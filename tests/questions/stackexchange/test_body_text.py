@@ -1,0 +1,131 @@
+from pathlib import Path
+
+import lxml.html
+import pytest
+
+from gedbd.io.unpacking import UnpackLimit
+from gedbd.questions.stackexchange.posts import body_text
+from gedbd.questions.stackexchange.xml_rows import read_rows
+
+DUMPS = Path(__file__).parents[4] / "shared" / "data" / "stackexchange"  # beside the repository
+BLOCKS = {
+    "p",
+    "br",
+    "hr",
+    "ul",
+    "ol",
+    "li",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "blockquote",
+    "pre",
+    "table",
+    "tr",
+    "td",
+    "th",
+}
+LINK = '<a href="http://a.org/1">One &amp; two</a>'
+MARK = f"<blockquote>\n  <p><strong>Possible Duplicate:</strong><br>\n  {LINK}  </p>\n</blockquote>"
+HOSTILE = [
+    *("<pre>", "&", "<blockquote>Possible Duplicate:", "<p>Possible Duplicate: <a "),
+    *(f"<p>Possible Duplicate: {LINK}", LINK, "<pre", "</pre ", "<a ", "<", " ", "<pre><code>", "&lt;", "<a href='<"),
+]
+
+
+def by_parser(html: str) -> tuple[list[str], list[str]]:
+    """The words of text and code by lxml's parser."""
+    tree = lxml.html.fromstring(f"<div>{html}</div>")
+    code = []
+    for block in list(tree.iter("pre")):
+        code += block.text_content().split()
+        tail = block.tail
+        block.clear()
+        block.tail = tail
+    for element in tree.iter():
+        if element.tag in BLOCKS:
+            element.text = f" {element.text or ''}"
+            element.tail = f" {element.tail or ''}"
+    return tree.text_content().split(), code
+
+
+@pytest.mark.parametrize(
+    ("html", "text", "code"),
+    [
+        ("", "", ""),
+        ("<p>One <em>two</em> <code>x &lt; y</code>.</p>\n\n<p>Three</p>\n", "One two x < y.\nThree", ""),
+        ("<p>a</p><pre><code>  if x:\n    y &amp;&amp; z\n</code></pre><p>b</p>", "a\nb", "  if x:\n    y && z"),
+        ('<pre class="lang-py"><code>one</code></pre><PRE>two</PRE>', "", "one\ntwo"),
+        ("a<pre><code>no end", "a", "no end"),
+        ("<ul>\n<li>one</li>\n<li>two<br/>three</li></ul><hr>x", "one\ntwo\nthree\nx", ""),
+        ("<p>a &lt;b&gt; c&nbsp;d &#39;e&#39; &amp;lt;</p>", "a <b> c d 'e' &lt;", ""),
+        ('<p><a href="http://x.org/?a=1&amp;b=2" rel="nofollow">link</a><img src="i.png" alt="no"></p>', "link", ""),
+        ("<p>1 < 2 and 3 > 2</p><!-- language: lang-js --><p>2</p>", "1 < 2 and 3 > 2\n2", ""),
+        ("<table><tr><td>a</td><td>b</td></tr></table>", "a\nb", ""),
+        ("<p>pre<prefix>x</p>", "prex", ""),
+    ],
+)
+def test_blocks_code_and_entities(html, text, code):
+    assert body_text(html) == (text, code, False)
+
+
+def test_code_blocks_stay_if_asked_for():
+    html = "<p>a</p><pre><code>  if x:\n    y &amp;&amp; z\n</code></pre><p>b</p>"
+    assert body_text(html, code_blocks=True) == ("a\nif x:     y && z\nb", "  if x:\n    y && z", False)
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        MARK,
+        MARK.replace("Duplicate:", "Duplicates:").replace("</a>", '</a><br>\n  <a href="http://a.org/2">Two</a>'),
+        "<blockquote>Possible Duplicate: <a href='http://a.org/1'>One</a></blockquote>",
+        '<p><strong>Possible Duplicate:</strong><br><a href="http://a.org/1">A <code>b</code></a></p>',
+        '<p>Possible duplicate of <a href="http://a.org/1">One</a>.</p>',
+        '<p>Possible Duplicates: <a href="http://a.org/1">One</a>, <a href="http://a.org/2">Two</a></p>',
+    ],
+)
+def test_marks_of_duplicates_are_removed(mark):
+    assert body_text(f"{mark}\n\n<p>My question</p>") == ("My question", "", True)
+    assert body_text(f"<p>My question</p>{mark}<p>More</p>") == ("My question\nMore", "", True)
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>Not a possible duplicate.</p>", "Not a possible duplicate."),
+        ("<blockquote><p>Possible Duplicate: they said</p></blockquote>", "Possible Duplicate: they said"),
+        ('<p>Possible Duplicate: <a href="x">One</a>, but it differs</p>', "Possible Duplicate: One, but it differs"),
+        ('<blockquote><p>Possible Duplicate: <a href="x">One', "Possible Duplicate: One"),
+    ],
+)
+def test_words_about_duplicates_stay(html, text):
+    assert body_text(html) == (text, "", False)
+
+
+@pytest.mark.quick_cases(2)
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_hostile_bodies_take_time_in_proportion_to_their_length(piece, hang_guard):
+    body_text(f"possible {piece}" * 50_000)
+    body_text("<p>Possible Duplicate:" + piece * 50_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("site", "count"), [("cs", 6118), ("solana", 2112)])
+def test_real_bodies_give_the_words_that_a_parser_gives(site, count):
+    if not DUMPS.is_dir():
+        pytest.skip(f"{DUMPS} is not here")
+    rows = read_rows(DUMPS / site / "Posts.xml.xz", "posts", UnpackLimit())
+    bodies = [row["Body"] for row in rows if row["PostTypeId"] == "1"]
+    found = [body_text(body) for body in bodies]
+    assert len(found) == count
+    different = [
+        body
+        for body, (text, code, had_mark) in zip(bodies, found, strict=True)
+        if not had_mark and (text.split(), code.split()) != by_parser(body)
+    ]
+    assert different == []
+    assert sum(body.had_mark for body in found) == {"cs": 31, "solana": 0}[site]

@@ -1,0 +1,88 @@
+"""The published table beside runs whose numbers are known."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from omegaconf import OmegaConf
+
+from gedbd.configuration.saved_options import SCHEMA
+from gedbd.evaluation.report.run_settings import group_settings
+from gedbd.evaluation.run_folders import Run
+from gedbd.questions.table4 import METRICS, read_published, table4, write_table4
+
+READER = "gedbd.questions.stackexchange.reader.read_stackexchange"
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Path:
+    """A sweep of two baselines; the first finds the original at rank 2 among candidates, at 40 among all."""
+    for number, (name, ranks) in enumerate(
+        {"bm25": {"candidate_sets": 2, "earlier": 40}, "own": {"earlier": 1}}.items()
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        config = {
+            "seed": 0,
+            "name": name,
+            "run": None,
+            "part": "test",
+            "baselines": {name: {"_target_": "x"}},
+            "dataset": {"name": "cs", "_target_": READER},
+            "encoder": {"name": "minilm"},
+            "split": {"_target_": "gedbd.corpora.splits.TimeSplit"},
+        }
+        OmegaConf.save(OmegaConf.create(config), folder / "config.yaml")
+        (folder / "versions.json").write_text(json.dumps({"schema": SCHEMA, "corpus": "0b6"}))
+        results = pd.DataFrame({"method": [name, "always_duplicate"], "threshold": 0.5, "f1": 0.5})
+        results.to_csv(folder / "results.csv", index=False)
+        pairs = pd.DataFrame({"label": [1], "score": [0.9], "part": ["test"]})
+        pairs.to_parquet(folder / "predictions.parquet", index=False)
+        tables = []
+        for protocol, rank in ranks.items():
+            found = pd.DataFrame({"id": ["a", "b", "c", "d"], "group": list("abcd"), "reachable": [True] * 3 + [False]})
+            found = found.assign(rank=[rank] * 3 + [0], average_precision=0.5, method=name, protocol=protocol)
+            at_k = {f"average_precision@{k}": 0.0 for k in (10, 20, 30, 50, 100, 500)}
+            tables.append(found.assign(**at_k))
+        pd.concat(tables).to_parquet(folder / "queries.parquet", index=False)
+    return tmp_path
+
+
+def test_published_numbers_are_those_of_the_paper():
+    published = read_published()
+    assert published.shape == (14, 8)
+    assert published.loc["te_network", list(METRICS)].tolist() == [11.088, 18.35, 23.917, 27.01, 32.164, 36.082, 46.597]
+    assert published.loc["bm25", "mrr"] == 6.06
+    assert published.index[[0, -1]].tolist() == ["word2vec_te", "te_network"]
+
+
+def test_runs_stand_beside_the_paper_and_its_other_methods_follow(sweep):
+    runs = [Run(sweep / "0"), Run(sweep / "1")]
+    table = table4(group_settings(runs))
+    assert table["ranked"].tolist() == ["candidate sets"] * 14 + ["all earlier"] * 2
+    assert table["model"].tolist()[0] == "bm25"
+    assert table["model"].tolist()[-2:] == ["bm25", "own"]
+    assert "BM25" not in table["model"].tolist()
+    ours = table.loc[0, ["reachable", "mrr", "rr@10", "rr@500", "paper mrr", "paper rr@10"]]
+    assert ours.tolist() == pytest.approx([75, 37.5, 75, 75, 6.06, 10.3])
+    among_all = table.iloc[14][["mrr", "rr@10", "rr@50"]]
+    assert among_all.tolist() == pytest.approx([100 * 0.75 / 40, 0, 75])
+    assert table.loc[table["ranked"] == "all earlier", "paper mrr"].isna().all()
+    assert table.loc[1:13, "mrr"].isna().all()
+
+
+def test_the_page_says_what_the_encoder_has_seen_and_that_the_data_differ(sweep, capsys):
+    write_table4(sweep)
+    page = (sweep / "table4.md").read_text()
+    assert "has very likely seen duplicate questions of this corpus" in page
+    assert "cs is not the paper's data" in page
+    assert "| TE + network |" in page
+    assert len(pd.read_csv(sweep / "table4.csv")) == 16
+    assert "table4.md" in capsys.readouterr().out
+
+
+def test_without_a_finished_run_there_is_no_table(tmp_path, capsys):
+    write_table4(tmp_path)
+    assert "no run of" in capsys.readouterr().out.replace("\n", " ")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,178 @@
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics.pairwise import cosine_similarity
+
+from gedbd.corpora.corpus import Corpus
+from gedbd.retrieval.scorers.bm25 import Bm25, TfIdf
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
+from gedbd.retrieval.vocabulary import MAX_CHARACTERS, short_texts
+
+NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
+
+# title, description, and by hand the words of both: lower case, two letters or more, without "the", "on", "in", "it"
+REPORTS = [
+    ("The editor crashes on start", "Crashes!", ["editor", "crashes", "start", "crashes"]),
+    ("CRASH: crash, Crash", "in the editor", ["crash", "crash", "crash", "editor"]),
+    ("x y z", "a b - c", []),
+    ("", "", []),
+    ("Start-up when it's naïve", "line_42 ist 日本", ["start", "up", "when", "naïve", "line_42", "ist", "日本"]),
+    ("editor editor", "", ["editor", "editor"]),
+]
+TITLES, DESCRIPTIONS, WORDS = (list(column) for column in zip(*REPORTS, strict=True))
+TITLE_WORDS = [
+    ["editor", "crashes", "start"],
+    ["crash", "crash", "crash"],
+    [],
+    [],
+    ["start", "up", "when", "naïve"],
+    ["editor", "editor"],
+]
+
+
+def written(make_corpus: Callable[..., Corpus], titles: Sequence[str], descriptions: Sequence[str]) -> Corpus:
+    corpus = make_corpus(range(len(titles)))
+    corpus.reports["title"], corpus.reports["description"] = list(titles), list(descriptions)
+    return corpus
+
+
+def scores_of(baseline: Bm25 | TfIdf, corpus: Corpus) -> np.ndarray:
+    baseline.fit(ScorerInputs.of_reports(corpus.reports, NO_PAIRS))
+    return baseline.scores(np.arange(len(corpus)))
+
+
+def lucene(words: list[list[str]], k1: float = 1.5, b: float = 0.75) -> np.ndarray:
+    """Lucene's BM25 of every text as the query against every text; a word said twice in the query counts twice."""
+    average = sum(len(text) for text in words) / len(words)
+    scores = np.zeros((len(words), len(words)))
+    for row, query in enumerate(words):
+        for column, text in enumerate(words):
+            for word in query:
+                holding = sum(word in other for other in words)
+                idf = math.log(1 + (len(words) - holding + 0.5) / (holding + 0.5))
+                count = text.count(word)
+                scores[row, column] += idf * count / (count + k1 * (1 - b + b * len(text) / average))
+    return scores
+
+
+def test_bm25_worked_out_by_hand(make_corpus):
+    found = scores_of(Bm25(), written(make_corpus, ["crash", "crash crash print", "page"], ["", "", ""]))
+    # lengths 1, 3, 1 and 5 / 3 on average; "crash" is in two of three texts, so its idf is ln(1 + 1.5 / 2.5)
+    crash, norm = math.log(1.6), [1.5 * (0.25 + 0.75 * 0.6), 1.5 * (0.25 + 0.75 * 1.8)]
+    assert found[0] == pytest.approx([crash / (1 + norm[0]), crash * 2 / (2 + norm[1]), 0], rel=1e-5)
+    # the query says "crash" twice: that much counts twice
+    assert found[1, 0] == pytest.approx(2 * crash / (1 + norm[0]), rel=1e-5)
+
+
+def test_bm25_is_lucenes(make_corpus):
+    found = scores_of(Bm25(), written(make_corpus, TITLES, DESCRIPTIONS))
+    assert found.dtype == np.float32
+    assert lucene(WORDS)[0, 1] > 0.1
+    np.testing.assert_allclose(found, lucene(WORDS), rtol=1e-5, atol=1e-6)
+
+
+def test_bm25_scores_the_rows_asked_for_in_their_order(make_corpus):
+    bm25 = Bm25()
+    every = scores_of(bm25, written(make_corpus, TITLES, DESCRIPTIONS))
+    rows = np.array([5, 2, 0, 5])
+    assert (bm25.scores(rows) == every[rows]).all()
+
+
+def test_words_that_a_query_repeats_count_as_often_as_it_says_them(make_corpus):
+    found = scores_of(Bm25(), written(make_corpus, ["editor", "editor editor editor", "editor slow", "page"], [""] * 4))
+    np.testing.assert_allclose(found[1], 3 * found[0], rtol=1e-6)
+
+
+def test_square_root_is_the_root_of_the_score(make_corpus):
+    corpus = written(make_corpus, TITLES, DESCRIPTIONS)
+    np.testing.assert_allclose(scores_of(Bm25(square_root=True), corpus), np.sqrt(lucene(WORDS)), rtol=1e-5, atol=1e-6)
+
+
+def test_bm25_of_titles_does_not_read_descriptions(make_corpus):
+    found = scores_of(Bm25(field="title"), written(make_corpus, TITLES, DESCRIPTIONS))
+    np.testing.assert_allclose(found, lucene(TITLE_WORDS), rtol=1e-5, atol=1e-6)
+    other = scores_of(Bm25(field="title"), written(make_corpus, TITLES, DESCRIPTIONS[::-1]))
+    assert (other == found).all()
+
+
+def test_bm25_reads_no_more_characters_of_a_description_than_told(make_corpus):
+    titles = ["a long title that stays", "slow", ""]
+    descriptions = ["start crash", "crash start", "startcrash"]
+    found = scores_of(Bm25(max_characters=8), written(make_corpus, titles, descriptions))
+    words = [["long", "title", "stays", "start", "cr"], ["slow", "crash", "st"], ["startcra"]]
+    np.testing.assert_allclose(found, lucene(words), rtol=1e-5, atol=1e-6)
+    none = scores_of(Bm25(max_characters=0), written(make_corpus, titles, descriptions))
+    np.testing.assert_allclose(none, lucene([["long", "title", "stays"], ["slow"], []]), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("baseline", [Bm25, TfIdf])
+def test_the_first_2000_characters_are_read_unless_told_otherwise(make_corpus, baseline):
+    assert MAX_CHARACTERS == 2000
+    descriptions = ["x " * 997 + " crash", "x " * 998 + " crash", "crash"]
+    found = scores_of(baseline(), written(make_corpus, ["first", "second", "third"], descriptions))
+    assert found[2, 0] > 0.1
+    assert found[2, 1] == 0
+
+
+@pytest.mark.parametrize("baseline", [Bm25(), Bm25(square_root=True), Bm25(field="title"), TfIdf()])
+def test_a_report_without_words_is_like_no_other_not_even_itself(make_corpus, baseline):
+    found = scores_of(baseline, written(make_corpus, TITLES, DESCRIPTIONS))
+    assert np.isfinite(found).all()
+    assert (found[[2, 3]] == 0).all()
+    assert (found[:, [2, 3]] == 0).all()
+    assert (np.diag(found)[[0, 1, 4, 5]] > 0).all()
+
+
+@pytest.mark.parametrize("baseline", [Bm25(), Bm25(field="title"), TfIdf()], ids=["bm25", "bm25_title", "tfidf"])
+@pytest.mark.parametrize("title", ["", "x y", "the of"], ids=["empty", "single letters", "stop words"])
+def test_a_corpus_without_words_scores_zero(make_corpus, baseline, title):
+    found = scores_of(baseline, written(make_corpus, [title] * 3, [""] * 3))
+    assert found.shape == (3, 3)
+    assert (found == 0).all()
+
+
+def test_titles_that_are_all_empty_score_zero_although_there_are_descriptions(make_corpus):
+    corpus = written(make_corpus, ["", "", ""], ["crash on start", "crash", "slow"])
+    assert scores_of(Bm25(), corpus)[0, 1] > 0
+    assert (scores_of(Bm25(field="title"), corpus) == 0).all()
+
+
+@pytest.mark.parametrize("field", ["body", "description", "", "Title"])
+def test_bm25_refuses_an_unknown_field(field):
+    with pytest.raises(ValueError, match=f"^BM25's field={field} is unknown: choose text or title$"):
+        Bm25(field=field)
+
+
+def test_tfidf_worked_out_by_hand(make_corpus):
+    found = scores_of(TfIdf(), written(make_corpus, ["The crash", "print", ""], ["crash print", "", ""]))
+    # (1 + ln count) * (1 + ln((1 + 3) / (1 + texts with the word))): "crash" is in one text of three, "print" in two
+    crash, page = (1 + math.log(2)) * (1 + math.log(4 / 2)), 1 + math.log(4 / 3)
+    assert found[0] == pytest.approx([1, page / math.hypot(crash, page), 0], rel=1e-5)
+
+
+def test_tfidf_is_the_cosine_of_scikit_learns_vectors(make_corpus):
+    found = scores_of(TfIdf(), written(make_corpus, TITLES, DESCRIPTIONS))
+    texts = [f"{title} {description}" for title, description in zip(TITLES, DESCRIPTIONS, strict=True)]
+    expected = cosine_similarity(TfidfVectorizer(stop_words="english", sublinear_tf=True).fit_transform(texts))
+    assert found.dtype == np.float32
+    assert 0 < expected[0, 5] < 1
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_tfidf_cuts_descriptions_and_scores_the_rows_asked_for(make_corpus):
+    tfidf, titles = TfIdf(max_characters=8), ["stays", "slow", "page"]
+    found = scores_of(tfidf, written(make_corpus, titles, ["start crash", "crash start", "start"]))
+    assert found[0, 1] == 0
+    assert found[0, 2] > 0
+    rows = np.array([2, 0])
+    assert (tfidf.scores(rows) == found[rows]).all()
+
+
+def test_short_texts_cut_the_description_and_not_the_title(make_corpus):
+    corpus = written(make_corpus, ["  a long title ", "", "title"], ["a description", "  text", ""])
+    assert short_texts(corpus.reports, 3) == ["a long title\na d", "t", "title"]
+    assert corpus.reports["description"].tolist() == ["a description", "  text", ""]
