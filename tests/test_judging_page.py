@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from gedbd.evaluation.report.judging import Judging, Verdict
-from gedbd.evaluation.report.report_page import write_report
-from gedbd.evaluation.report.section import Section
+from gedbd.experiments.report.judging import Judging, Verdict
+from gedbd.experiments.report.report_page import write_report
+from gedbd.experiments.report.section import Section
 from gedbd.triage.backtesting.judgements import read_judgements
 
 pytestmark = pytest.mark.browser

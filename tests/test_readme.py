@@ -17,8 +17,8 @@ from gedbd.__main__ import command_names, config_name, module_of
 from gedbd.commands.flow_graph import VALUE_FLAGS
 from gedbd.configuration.command_words import flag_values, literal_text, positional_list, positional_path
 from gedbd.configuration.help import option_words
-from gedbd.evaluation.report.report_page import fill_tables
-from gedbd.evaluation.report.section import Section
+from gedbd.experiments.report.report_page import fill_tables
+from gedbd.experiments.report.section import Section
 from gedbd.io.locations import CONF_DIR
 
 ROOT = Path(__file__).parent.parent

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from run_commands import commands_in
 
-pytestmark = pytest.mark.slow  # eight trainings; tests/evaluation/report and tests/test_protocols.py are quick
+pytestmark = pytest.mark.slow  # eight trainings; tests/experiments/report and tests/test_protocols.py are quick
 
 TINY = ["encoder=tiny", "trainer=smoke", "trainer.enable_progress_bar=false"]
 

@@ -10,10 +10,10 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from gedbd.corpora.relevance import Links
-from gedbd.evaluation.report.report_page import write_report
-from gedbd.evaluation.report.section import Section
 from gedbd.evaluation.result_tables import compare_rankings
 from gedbd.evaluation.significance import compare_means
+from gedbd.experiments.report.report_page import write_report
+from gedbd.experiments.report.section import Section
 from gedbd.retrieval.ranking_metrics import per_query, protocol_metrics, rank_all
 from gedbd.retrieval.ranking_tasks import CandidateSets, EarlierDocuments
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs

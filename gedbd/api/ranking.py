@@ -257,7 +257,7 @@ def compare(first: RankingResult, second: RankingResult) -> pd.DataFrame:
         >>> float(table.set_index("metric").loc["mrr", "difference"].round(3))
         0.07
     """
-    from gedbd.evaluation.run_comparison import Key, compare_queries, join_results
+    from gedbd.experiments.report.run_comparison import Key, compare_queries, join_results
 
     if first.protocol != second.protocol or first.part != second.part:
         raise ValueError(

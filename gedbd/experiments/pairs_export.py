@@ -9,10 +9,10 @@ from rich.console import Console
 
 from gedbd.configuration.saved_options import NOT_ENCODING, read_saved
 from gedbd.corpora.splits import PARTS
-from gedbd.evaluation.run_folders import PREDICTIONS, Run
 from gedbd.experiments.checkpoint import check_corpus
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.experiments.prepare import PreparedData, prepare_corpus
+from gedbd.experiments.run_folders import PREDICTIONS, Run
 from gedbd.io.console import print_line, stage
 from gedbd.io.files import whole_folder, write_text
 from gedbd.io.table_files import write_parquet

@@ -14,10 +14,10 @@ from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
 from gedbd.evaluation.figure_files import name_subject, save_figure
-from gedbd.evaluation.report.report_page import write_report
-from gedbd.evaluation.report.section import Section
-from gedbd.evaluation.run_folders import OWN_PAGE
 from gedbd.experiments.evaluation_result import log_files
+from gedbd.experiments.report.report_page import write_report
+from gedbd.experiments.report.section import Section
+from gedbd.experiments.run_folders import OWN_PAGE
 from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_path
 from gedbd.io.files import write_text

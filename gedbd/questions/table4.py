@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gedbd.evaluation.report.run_settings import Setting, group_settings
+from gedbd.experiments.report.run_settings import Setting, group_settings
 from gedbd.experiments.sweeps.paper_table import (
     by_corpus,
     corpus_note,

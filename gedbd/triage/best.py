@@ -10,13 +10,13 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from rich.console import Console
 
 from gedbd.configuration.saved_options import saved_options
-from gedbd.evaluation.run_folders import MATCHING, PREDICTIONS
 from gedbd.experiments.baseline_run import check_baseline, run_baseline
 from gedbd.experiments.checkpoint import check_corpus, readable_checkpoint
 from gedbd.experiments.distributed import is_first
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.monitor import epochs_of_best, value_of_best
 from gedbd.experiments.prepare import PreparedData, prepare_data
+from gedbd.experiments.run_folders import MATCHING, PREDICTIONS
 from gedbd.experiments.run_options import check_resumable
 from gedbd.experiments.run_training import refit, train_system
 from gedbd.experiments.training_task import SystemTask, TrainingSetup

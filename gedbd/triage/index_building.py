@@ -24,8 +24,8 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.templates import Text
 from gedbd.corpora.urls import report_urls
 from gedbd.encoders.given_encoder import GivenEncoder
-from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.corpus_reading import read_corpus
+from gedbd.experiments.run_folders import MATCHING
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.io.locks import sole_process
 from gedbd.retrieval.reports.report_features import TERMS_VERSION

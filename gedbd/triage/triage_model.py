@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gedbd.evaluation.run_folders import MATCHING
 from gedbd.evaluation.thresholds import NOT_MEASURED, TargetResult, find_target
+from gedbd.experiments.run_folders import MATCHING
 from gedbd.retrieval.reports.report_ranker import ReportRanker, default_ranker
 from gedbd.triage.confidence import NUM_COMPARED, MatchProbability, confidence_features, default_confidence
 

@@ -18,9 +18,9 @@ from small_tracker import as_corpus, some_report
 
 from gedbd.encoders.embedding_cache import cached_vectors
 from gedbd.encoders.loaded_encoder import LoadedEncoder
-from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import check_corpus
 from gedbd.experiments.monitor import value_of_best
+from gedbd.experiments.run_folders import Run
 from gedbd.experiments.seeds import summarise_seeds
 from gedbd.experiments.sweeps.job_status import FINISHED, JobStatus, read_jobs, read_status, write_status
 from gedbd.experiments.sweeps.sweep_table import show_jobs

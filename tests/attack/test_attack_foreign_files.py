@@ -26,9 +26,9 @@ from gedbd.configuration.command import CONF_DIR
 from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_saved, saved_options
 from gedbd.duplicates.reproduction.sensitivity_table import find_jobs
 from gedbd.encoders.loaded_encoder import load_encoder
-from gedbd.evaluation.run_folders import MATCHING as MATCHING_FILE
-from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.checkpoint import WholeCheckpointIO, find_run, save_run
+from gedbd.experiments.run_folders import MATCHING as MATCHING_FILE
+from gedbd.experiments.run_folders import Run
 from gedbd.experiments.run_options import resumed_options
 from gedbd.experiments.sweeps.optuna_sweeper import STUDY
 from gedbd.experiments.sweeps.pruning import EpochPruning

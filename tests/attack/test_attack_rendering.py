@@ -27,9 +27,9 @@ from gedbd.configuration.command import CommandError, mistakes_in_one_line
 from gedbd.corpora.bug_report import Explanation, Match, Report, check_report
 from gedbd.corpora.captions import read_captions, write_captions
 from gedbd.corpora.readers.csv_export import read_csv as read_export
-from gedbd.evaluation.report.judging import Judging, Verdict
-from gedbd.evaluation.report.report_page import fill_tables, markdown, write_report
-from gedbd.evaluation.report.section import Section, show
+from gedbd.experiments.report.judging import Judging, Verdict
+from gedbd.experiments.report.report_page import fill_tables, markdown, write_report
+from gedbd.experiments.report.section import Section, show
 from gedbd.io.command_output import print_hanging, print_records, print_table
 from gedbd.io.console import code_block, escape_markdown, print_line, print_path, printable, verbosity
 from gedbd.io.table_files import read_csv, safe_cells, write_csv
@@ -363,7 +363,7 @@ def test_one_rule_for_ids_everywhere(tmp_path: Path, client_of: Callable[..., Te
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js to run the scripts of the pages")
 def test_the_scripts_of_the_pages_agree_with_python(tmp_path: Path) -> None:
     page = gedbd.service.app.PAGE_DIR
-    judging = (Path(gedbd.evaluation.report.judging.__file__).parent / "judge.js").read_text(encoding="utf-8")
+    judging = (Path(gedbd.experiments.report.judging.__file__).parent / "judge.js").read_text(encoding="utf-8")
     (csv_cell,) = re.findall(r"function csvCell.*?\n}", judging, re.DOTALL)
     (tmp_path / "text.mjs").write_text((page / "text.js").read_text(encoding="utf-8"), encoding="utf-8")
     asked = [*TEXTS, *FORMULAS, "a=1", "it's"]

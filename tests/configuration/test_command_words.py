@@ -14,7 +14,7 @@ from gedbd.configuration.command_words import (
     positional_options,
 )
 from gedbd.configuration.latest_run import with_latest_run
-from gedbd.evaluation.run_folders import MATCHING, PREDICTIONS
+from gedbd.experiments.run_folders import MATCHING, PREDICTIONS
 from gedbd.localization.locating.tracker_ranker import RANKER
 
 NAMES = {"index", "json", "top_k", "dataset", "run", "query"}

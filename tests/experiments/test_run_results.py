@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from gedbd.corpora.splits import PARTS
-from gedbd.evaluation.run_folders import Run
 from gedbd.experiments.evaluation_result import evaluate_baseline
 from gedbd.experiments.prepare import PreparedData
+from gedbd.experiments.run_folders import Run
 from gedbd.experiments.run_results import report
 from gedbd.retrieval.scorers.constant_and_closure import Constant
 

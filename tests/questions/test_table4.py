@@ -8,8 +8,8 @@ import pytest
 from omegaconf import OmegaConf
 
 from gedbd.configuration.saved_options import SCHEMA
-from gedbd.evaluation.report.run_settings import group_settings
-from gedbd.evaluation.run_folders import Run
+from gedbd.experiments.report.run_settings import group_settings
+from gedbd.experiments.run_folders import Run
 from gedbd.questions.table4 import METRICS, read_published, table4, write_table4
 
 READER = "gedbd.questions.stackexchange.reader.read_stackexchange"

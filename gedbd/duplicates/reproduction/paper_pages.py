@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from gedbd.duplicates.reproduction import paper_tables
 from gedbd.duplicates.reproduction.paper_tables import convergence
 from gedbd.duplicates.reproduction.sensitivity_table import find_jobs, sensitivity, sensitivity_figure
-from gedbd.evaluation.report.report_page import slug
-from gedbd.evaluation.report.run_settings import Setting, group_settings
-from gedbd.evaluation.run_folders import Run
+from gedbd.experiments.report.report_page import slug
+from gedbd.experiments.report.run_settings import Setting, group_settings
+from gedbd.experiments.run_folders import Run
 from gedbd.experiments.sweeps.paper_table import (
     by_corpus,
     corpus_note,

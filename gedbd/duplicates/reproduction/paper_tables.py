@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from gedbd.evaluation.display_names import TEXT, TEXT_GRAPH, display_name
 from gedbd.evaluation.figure_files import colour
-from gedbd.evaluation.report.run_settings import Setting
+from gedbd.experiments.report.run_settings import Setting
 from gedbd.io.files import locate
 from gedbd.io.table_files import read_csv
 

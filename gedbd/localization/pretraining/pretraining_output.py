@@ -12,7 +12,7 @@ from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.evaluation.report.section import Section
+from gedbd.experiments.report.section import Section
 from gedbd.experiments.run_page import RunPage
 from gedbd.io.console import print_path
 from gedbd.io.table_files import read_csv

@@ -13,9 +13,9 @@ from rich.console import Console
 
 from gedbd.evaluation.display_names import display_name
 from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
-from gedbd.evaluation.report.report_page import markdown
-from gedbd.evaluation.report.section import Section, show
 from gedbd.evaluation.trec import write_qrels, write_run
+from gedbd.experiments.report.report_page import markdown
+from gedbd.experiments.report.section import Section, show
 from gedbd.experiments.run_page import RunPage
 from gedbd.experiments.run_results import with_intervals
 from gedbd.io.console import escape_markdown

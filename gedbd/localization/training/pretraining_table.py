@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from gedbd.evaluation.run_folders import Run
+from gedbd.experiments.run_folders import Run
 from gedbd.experiments.sweeps.job_status import FINISHED, read_jobs
 from gedbd.experiments.sweeps.paper_table import print_paper_table, readable, write_paper_page
 from gedbd.experiments.sweeps.sweep_table import job_results

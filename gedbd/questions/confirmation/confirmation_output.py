@@ -14,8 +14,8 @@ from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.display_names import display_name
 from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
 from gedbd.evaluation.figures import MARGINS, SIZE
-from gedbd.evaluation.report.report_page import markdown
-from gedbd.evaluation.report.section import Section, show
+from gedbd.experiments.report.report_page import markdown
+from gedbd.experiments.report.section import Section, show
 from gedbd.experiments.run_page import RunPage
 from gedbd.experiments.run_results import with_intervals
 from gedbd.io.console import escape_markdown

@@ -10,11 +10,11 @@ from rich.console import Console
 
 from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
 from gedbd.evaluation.figures import MARGINS, SIZE
-from gedbd.evaluation.report.judging import PAIR, VERDICT, VERDICT_TEXTS, Verdict
-from gedbd.evaluation.report.report_page import markdown
-from gedbd.evaluation.report.section import Section, show
 from gedbd.evaluation.result_tables import right_and_wrong
 from gedbd.evaluation.thresholds import MET, TOO_FEW, met_targets
+from gedbd.experiments.report.judging import PAIR, VERDICT, VERDICT_TEXTS, Verdict
+from gedbd.experiments.report.report_page import markdown
+from gedbd.experiments.report.section import Section, show
 from gedbd.io.command_output import print_table
 from gedbd.triage.backtesting.backtest_measures import GRID, Backtest
 from gedbd.triage.backtesting.history_learning import MIN_RIGHT

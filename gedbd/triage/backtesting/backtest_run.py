@@ -19,10 +19,10 @@ from gedbd.configuration.saved_options import CONFIG, read_config
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.corpora.templates import Text
-from gedbd.evaluation.report.judging import Judging, Verdict
-from gedbd.evaluation.report.report_page import write_report
-from gedbd.evaluation.run_folders import MATCHING
 from gedbd.experiments.checkpoint import save_run
+from gedbd.experiments.report.judging import Judging, Verdict
+from gedbd.experiments.report.report_page import write_report
+from gedbd.experiments.run_folders import MATCHING
 from gedbd.io.command_output import record
 from gedbd.io.console import print_line, print_next_step, print_path, stage
 from gedbd.io.files import read_object, write_text

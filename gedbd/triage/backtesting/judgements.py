@@ -13,7 +13,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.csv_file import HEAD_BYTES, find_dialect
 from gedbd.corpora.relevance import Groups
 from gedbd.corpora.splits import TEST
-from gedbd.evaluation.report.judging import ACCEPT, PAIR, REJECT, UNCLEAR, VERDICT, VERDICT_TEXTS, Verdict
+from gedbd.experiments.report.judging import ACCEPT, PAIR, REJECT, UNCLEAR, VERDICT, VERDICT_TEXTS, Verdict
 from gedbd.io.table_files import plain_cell
 from gedbd.triage.backtesting.suggestions import Suggestions, shares
 

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.evaluation.report.judging import PAIR, VERDICT
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.evaluation.thresholds import LIST_LENGTH
+from gedbd.experiments.report.judging import PAIR, VERDICT
 from gedbd.io.table_files import read_parquet, write_parquet
 from gedbd.triage.backtesting.unknown_matches import unknown_reasons
 

@@ -14,9 +14,9 @@ from rich.console import Console
 
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.urls import with_urls
-from gedbd.evaluation.report.judging import UNCLEAR, VERDICT, Judging
-from gedbd.evaluation.report.report_page import write_report
-from gedbd.evaluation.report.section import Section
+from gedbd.experiments.report.judging import UNCLEAR, VERDICT, Judging
+from gedbd.experiments.report.report_page import write_report
+from gedbd.experiments.report.section import Section
 from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_path
 from gedbd.triage.backtesting.judgements import JUDGEMENTS, read_judgements

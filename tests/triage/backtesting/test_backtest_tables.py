@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from small_tracker import CONFIDENCE, RANKER
 
-from gedbd.evaluation.report.report_page import write_report
 from gedbd.evaluation.result_tables import right_and_wrong
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.evaluation.thresholds import TargetResult
+from gedbd.experiments.report.report_page import write_report
 from gedbd.triage.backtesting.backtest_measures import (
     GRID,
     TARGETS,

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.splits import TEST, TRAIN, VAL
-from gedbd.evaluation.report.judging import Verdict
 from gedbd.evaluation.significance import ratio_intervals
+from gedbd.experiments.report.judging import Verdict
 from gedbd.triage.backtesting.backtest_judging import verdict_texts
 from gedbd.triage.backtesting.backtest_measures import at_thresholds
 from gedbd.triage.backtesting.judgements import (

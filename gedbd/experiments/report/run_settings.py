@@ -11,9 +11,9 @@ import pandas as pd
 from omegaconf import OmegaConf
 
 from gedbd.evaluation.display_names import display_name
-from gedbd.evaluation.report.counted_options import comparable, counted_options, flatten, mark_seeds, setting_key
-from gedbd.evaluation.run_folders import Run
 from gedbd.evaluation.significance import f1_interval, mean_interval
+from gedbd.experiments.report.counted_options import comparable, counted_options, flatten, mark_seeds, setting_key
+from gedbd.experiments.run_folders import Run
 from gedbd.retrieval.protocol_words import EARLIER, ProtocolWords
 from gedbd.retrieval.ranking_metrics import per_query
 

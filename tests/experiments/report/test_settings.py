@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from gedbd.evaluation.report.counted_options import changes_numbers, flatten
-from gedbd.evaluation.report.run_settings import Setting, group_settings
+from gedbd.experiments.report.counted_options import changes_numbers, flatten
+from gedbd.experiments.report.run_settings import Setting, group_settings
 
 COUNTED = "trainer.max_epochs trainer.devices trainer.precision trainer.strategy trainer.num_nodes patience monitor"
 COUNTED += " trainer.limit_train_batches compile chunk_tokens backend.precision optimizer.fused dataset.last_n"

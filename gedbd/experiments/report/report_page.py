@@ -18,8 +18,8 @@ from jinja2 import Environment, PackageLoader
 from matplotlib.figure import Figure
 
 from gedbd.evaluation.figure_files import name_subject, write_figure
-from gedbd.evaluation.report.judging import PAIR, Judging
-from gedbd.evaluation.report.section import Cell, FormattedTable, Section, show
+from gedbd.experiments.report.judging import PAIR, Judging
+from gedbd.experiments.report.section import Cell, FormattedTable, Section, show
 from gedbd.io.console import LINK_SIGNS, code_block, escape_markdown, printable, stage
 from gedbd.io.files import replacing, write_text
 from gedbd.io.table_files import latex

@@ -11,8 +11,8 @@ from sklearn.metrics import f1_score
 
 from gedbd.configuration.saved_options import SCHEMA
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings
-from gedbd.evaluation.run_comparison import compare_runs, describe_matches, readable
-from gedbd.evaluation.run_folders import Run, find_runs
+from gedbd.experiments.report.run_comparison import compare_runs, describe_matches, readable
+from gedbd.experiments.run_folders import Run, find_runs
 from gedbd.retrieval.ranking_metrics import metric_names, rank
 from gedbd.retrieval.ranking_tasks import TOP_K, EarlierReports
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores

@@ -6,7 +6,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from gedbd.configuration.saved_options import SCHEMA
-from gedbd.evaluation.run_folders import Run, find_own_pages, find_runs
+from gedbd.experiments.run_folders import Run, find_own_pages, find_runs
 
 
 def settings(**changed: object) -> dict:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from gedbd.corpora.urls import URL_OF, web_url
 from gedbd.evaluation.display_names import column_name, format_p_value, is_option, is_p_value
-from gedbd.evaluation.report.judging import VERDICT
+from gedbd.experiments.report.judging import VERDICT
 
 BEST = ("f1", "average precision", "rr@1", "rr@5", "rr@10", "rr@20", "rr@100", "mrr", "map", "map@10")
 MIN_LONG_CELL = 24  # characters

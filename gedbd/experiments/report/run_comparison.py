@@ -7,8 +7,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, format_p_value
-from gedbd.evaluation.run_folders import Run
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means, mann_whitney
+from gedbd.experiments.run_folders import Run
 from gedbd.io.console import stage
 from gedbd.retrieval.protocol_words import metric_prefix
 from gedbd.retrieval.ranking_metrics import per_query

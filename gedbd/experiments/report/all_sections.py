@@ -12,8 +12,8 @@ import pandas as pd
 from gedbd.evaluation.figure_files import name_subject
 from gedbd.evaluation.figures import precision_recall, rank_curves
 from gedbd.evaluation.leakage import leak_warning
-from gedbd.evaluation.report import charts
-from gedbd.evaluation.report.optional_sections import (
+from gedbd.experiments.report import charts
+from gedbd.experiments.report.optional_sections import (
     configurations,
     scarcity,
     sensitivity,
@@ -21,10 +21,10 @@ from gedbd.evaluation.report.optional_sections import (
     training,
     walk_forward,
 )
-from gedbd.evaluation.report.report_page import fill_tables, write_report
-from gedbd.evaluation.report.run_settings import Setting, group_settings, ranked_protocols
-from gedbd.evaluation.report.section import Section, first_of, pick, with_models
-from gedbd.evaluation.run_folders import find_own_pages, find_runs
+from gedbd.experiments.report.report_page import fill_tables, write_report
+from gedbd.experiments.report.run_settings import Setting, group_settings, ranked_protocols
+from gedbd.experiments.report.section import Section, first_of, pick, with_models
+from gedbd.experiments.run_folders import find_own_pages, find_runs
 from gedbd.io.command_output import record
 from gedbd.io.console import open_console, print_line, print_path, stage
 from gedbd.io.files import write_text

@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from gedbd.evaluation.display_names import FROZEN, TEXT, TEXT_GRAPH, metric_name
 from gedbd.evaluation.figure_files import name_subject
 from gedbd.evaluation.figures import training_curves
-from gedbd.evaluation.report import charts
-from gedbd.evaluation.report.counted_options import setting_key
-from gedbd.evaluation.report.run_settings import Setting, query_metrics, ranked_protocols
-from gedbd.evaluation.report.section import MAX_DRAWN, Section, first_of, pick, with_models
-from gedbd.evaluation.run_comparison import compare_runs
+from gedbd.experiments.report import charts
+from gedbd.experiments.report.counted_options import setting_key
+from gedbd.experiments.report.run_comparison import compare_runs
+from gedbd.experiments.report.run_settings import Setting, query_metrics, ranked_protocols
+from gedbd.experiments.report.section import MAX_DRAWN, Section, first_of, pick, with_models
 from gedbd.retrieval.protocol_words import EARLIER, TEST_POOL
 
 CONFIGURATIONS_TEXT = (

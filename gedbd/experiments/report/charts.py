@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from gedbd.evaluation.display_names import metric_name
 from gedbd.evaluation.figure_files import SERIES, colour
 from gedbd.evaluation.figures import SIZE, draw_confusion_matrix, finish_figure, line_options, start_figure
-from gedbd.evaluation.report.run_settings import Setting
+from gedbd.experiments.report.run_settings import Setting
 
 
 def confusion_matrices(settings: list[Setting]) -> Figure:

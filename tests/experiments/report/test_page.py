@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from gedbd.evaluation.report.judging import Judging, Verdict
-from gedbd.evaluation.report.report_page import fill_tables, markdown, slug, write_report
-from gedbd.evaluation.report.section import Section, show
+from gedbd.experiments.report.judging import Judging, Verdict
+from gedbd.experiments.report.report_page import fill_tables, markdown, slug, write_report
+from gedbd.experiments.report.section import Section, show
 
 TABLE = pd.DataFrame(
     {

@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.command import CONF_DIR
 from gedbd.configuration.saved_options import SCHEMA
-from gedbd.evaluation.run_folders import Run
+from gedbd.experiments.run_folders import Run
 
 GROUPS = ("encoder", "graph", "fusion", "text", "split", "protocol")
 

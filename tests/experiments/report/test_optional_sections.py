@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from gedbd.evaluation.report.optional_sections import sensitivity, task_figures, training, walk_forward
-from gedbd.evaluation.report.report_page import write_report
-from gedbd.evaluation.report.run_settings import group_settings
-from gedbd.evaluation.report.section import first_of, with_models
+from gedbd.experiments.report.optional_sections import sensitivity, task_figures, training, walk_forward
+from gedbd.experiments.report.report_page import write_report
+from gedbd.experiments.report.run_settings import group_settings
+from gedbd.experiments.report.section import first_of, with_models
 
 YEARS = {2012: [1, 2, 0], 2013: [4], 2014: [1, 1]}
 PICTURE = "figures/tag_network.png"

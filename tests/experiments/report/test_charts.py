@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from gedbd.evaluation.figures import cut_labels
-from gedbd.evaluation.report.charts import scarcity_curve, sensitivity_grid, tsne_projection
+from gedbd.experiments.report.charts import scarcity_curve, sensitivity_grid, tsne_projection
 
 
 def test_scarcity_shows_a_line_a_kind_in_the_order_of_the_shares():
