@@ -114,7 +114,7 @@ def model_card(
 def _template() -> Template:
     """The template. huggingface_hub's ``ModelCard`` would leave a missing value empty instead of raising an error."""
     environment = Environment(
-        loader=PackageLoader("gedbd.evaluation", "."),
+        loader=PackageLoader("gedbd.experiments", "."),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -245,7 +245,7 @@ def _written(figure: Figure, kind: str, salt: str) -> bytes:
 def render(**values: Any) -> str:
     """The page, from ``page.html.j2``; text of reports is escaped, and reorders no text around it."""
     environment = Environment(
-        loader=PackageLoader("gedbd.evaluation", "report"),
+        loader=PackageLoader("gedbd.experiments", "report"),
         autoescape=True,
         finalize=_shown,
         trim_blocks=True,
