@@ -9,9 +9,8 @@ import json
 import os
 import platform
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,10 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Groups, Links
 from gedbd.io.files import replacing
+from gedbd.io.locations import CONF_DIR, PACKAGE_DIR
 from gedbd.io.unpacking import MAX_GB_VARIABLE
 
 MIN_BYTES = 1 << 20  # smaller exports are read quickly
-SOURCES = ("code", "configuration", "corpora", "io")  # folders of the package that readers import from
 GROUP = "group"  # further column of a file, and no column of any reader
 FACTS = b"gedbd"
 LINKS = b"links"
@@ -38,11 +37,11 @@ class _NotStoredError(ValueError):
 
 
 def cached_corpus(
-    read: Callable[[], Corpus], options: Mapping[str, Any], export: Path, cache_dir: str | Path
+    read: Callable[[], Corpus], options: Mapping[str, Any], exports: Sequence[Path], cache_dir: str | Path
 ) -> Corpus:
     """What ``read`` returns, from the cache if the same version has read the same export with the same options before.
 
-    The key covers the contents of the export and of this package's readers. A file gets its name only when it is
+    The key covers the contents of the export and the code of this package. A file gets its name only when it is
     complete, and a corpus is kept only if it equals the one that was read: values, types, order and warnings. A damaged
     file is written again. One of the same export and options, but other contents or another version, is deleted.
     Concurrent runs may share the folder. If nothing can be written there, a warning says so.
@@ -50,14 +49,16 @@ def cached_corpus(
     Args:
         read: Reads the corpus.
         options: All that ``read`` depends on besides the export.
-        export: The only file that ``read`` reads.
+        exports: The files and folders that ``read`` reads.
         cache_dir: Folder of the cache files, created if absent.
     """
-    if export.stat().st_size < MIN_BYTES:
+    files = _files(exports)
+    if sum(file.stat().st_size for file in files) < MIN_BYTES:
         return read()
-    place = _digest({"options": options, "export": str(export.absolute()), "limit": os.environ.get(MAX_GB_VARIABLE)})
-    contents = _file_digest(export)
-    key = _digest({"export": contents, "version": _version()})
+    names = [str(export.absolute()) for export in exports]
+    place = _digest({"options": options, "exports": names, "limit": os.environ.get(MAX_GB_VARIABLE)})
+    contents = _contents_digest(files)
+    key = _digest({"exports": contents, "version": _version()})
     folder = Path(cache_dir).expanduser()
     path = folder / f"corpus-{place}-{key}.arrow"
     try:
@@ -65,9 +66,9 @@ def cached_corpus(
     except (FileNotFoundError, NotADirectoryError):
         pass
     except (OSError, ValueError) as error:
-        warnings.warn(f"{path} is damaged ({error}): {export} is read again", stacklevel=2)
+        warnings.warn(f"{path} is damaged ({error}): {', '.join(names)} is read again", stacklevel=2)
     corpus = read()
-    if _file_digest(export) != contents:  # it was replaced while it was read
+    if _contents_digest(_files(exports)) != contents:  # it was replaced while it was read
         return corpus
     try:
         folder.mkdir(0o700, parents=True, exist_ok=True)
@@ -78,8 +79,16 @@ def cached_corpus(
     except _NotStoredError:
         path.unlink(missing_ok=True)
     except OSError as error:
-        warnings.warn(f"cache_dir={folder}: {export} cannot be cached there ({error.strerror})", stacklevel=2)
+        warnings.warn(f"cache_dir={folder}: {', '.join(names)} cannot be cached there ({error.strerror})", stacklevel=2)
     return corpus
+
+
+def _files(exports: Sequence[Path]) -> list[Path]:
+    """The files of an export, those of its folders in the order of their names."""
+    files = []
+    for export in exports:
+        files += sorted(file for file in export.rglob("*") if file.is_file()) if export.is_dir() else [export]
+    return files
 
 
 def _digest(about: Mapping[str, Any]) -> str:
@@ -87,21 +96,23 @@ def _digest(about: Mapping[str, Any]) -> str:
     return hashlib.blake2b(json.dumps(about).encode(), digest_size=12).hexdigest()
 
 
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+def _contents_digest(files: Sequence[Path]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for path in files:
+        with path.open("rb") as file:
+            contents = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest()
+        digest.update(str(path).encode() + b"\0" + contents)
+    return digest.hexdigest()
 
 
 @cache
 def _version() -> str:
-    """A hash of what reads an export, and of what maps it: the code of the readers, and the libraries they use."""
+    """A hash of what reads an export, and of what maps it: this package, its formats of exports, and its libraries."""
     libraries = (version("gedbd"), platform.python_version(), pd.__version__, pa.__version__)
     digest = hashlib.blake2b(repr((libraries, pd.get_option("mode.string_storage"))).encode(), digest_size=16)
-    package = Path(str(resources.files("gedbd")))
-    for folder in SOURCES:
-        for file in sorted((package / folder).rglob("*.py")):
-            digest.update(str(file.relative_to(package)).encode() + b"\0")
-            digest.update(file.read_bytes())
+    files = [*PACKAGE_DIR.rglob("*.py"), *Path(CONF_DIR, "dataset").glob("*.yaml")]
+    for file in sorted(files):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
 
 

@@ -12,17 +12,7 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.corpus_cache import cached_corpus
 
-# Readers of one export, whose option ``path`` names the only file they read, unless it is a folder.
-OF_ONE_FILE = frozenset(
-    f"gedbd.corpora.readers.{name}"
-    for name in (
-        "bugzilla.read_bugzilla",
-        "csv_export.read_csv",
-        "github.read_github",
-        "gitlab.read_gitlab",
-        "jira.read_jira",
-    )
-)
+PACKAGE = "gedbd."  # what the readers of others read besides the files that their options name is not known
 
 
 def read_corpus(dataset: DictConfig, cache_dir: str | None = None) -> Corpus:
@@ -38,14 +28,23 @@ def read_corpus(dataset: DictConfig, cache_dir: str | None = None) -> Corpus:
     """
     if inspect.signature(get_method(dataset["_target_"])).return_annotation is ChangeCorpus:
         raise _is_history(dataset)
-    export = Path(str(dataset.get("path"))).expanduser()
-    if cache_dir is not None and dataset["_target_"] in OF_ONE_FILE and export.is_file():
+    exports = _exports(dataset)
+    if cache_dir is not None and exports and dataset["_target_"].startswith(PACKAGE):
         options: Any = OmegaConf.to_container(dataset, resolve=True)
-        return cached_corpus(partial(instantiate, dataset), options, export, cache_dir)
+        return cached_corpus(partial(instantiate, dataset), options, exports, cache_dir)
     corpus: Corpus | ChangeCorpus = instantiate(dataset)
     if isinstance(corpus, ChangeCorpus):
         raise _is_history(dataset)
     return corpus
+
+
+def _exports(dataset: DictConfig) -> list[Path]:
+    """The existing files and folders that a reader reads: those that its options name."""
+    names = [dataset.get("path"), dataset.get("links")]
+    if "data_dir" in dataset:
+        names.append(Path(dataset.data_dir) / dataset.folder)
+    paths = [Path(str(name)).expanduser() for name in names if name is not None]
+    return [path for path in paths if path.exists()]
 
 
 def read_changes(dataset: DictConfig) -> ChangeCorpus:

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-import gedbd
 from gedbd.corpora import corpus_cache
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.corpus_cache import MIN_BYTES, cached_corpus
@@ -116,7 +115,7 @@ def test_an_export_that_changes_while_it_is_read_is_not_kept(export, tmp_path):
         write_export(export, "crush")
         return corpus
 
-    assert cached_corpus(read, {}, export, tmp_path / "cache").reports["title"].iloc[0].startswith("crash")
+    assert cached_corpus(read, {}, [export], tmp_path / "cache").reports["title"].iloc[0].startswith("crash")
     assert not stored(tmp_path / "cache")
 
 
@@ -127,15 +126,15 @@ def test_other_options_have_a_file_of_their_own(export, tmp_path):
     assert len(stored(tmp_path / "cache")) == 2
 
 
-@pytest.mark.parametrize("what", ["package", "pandas"])
-def test_another_version_reads_the_export(export, tmp_path, monkeypatch, what):
+@pytest.mark.parametrize(("module", "name"), [(corpus_cache, "version"), (pd, "__version__")])
+def test_another_version_reads_the_export(export, tmp_path, monkeypatch, module, name):
     corpus = read_corpus(dataset(export))
-    cached_corpus(lambda: corpus, {}, export, tmp_path / "cache")
-    check_equal(cached_corpus(fail, {}, export, tmp_path / "cache"), corpus)
-    monkeypatch.setattr({"package": gedbd, "pandas": pd}[what], "__version__", "9.9.9")
+    cached_corpus(lambda: corpus, {}, [export], tmp_path / "cache")
+    check_equal(cached_corpus(fail, {}, [export], tmp_path / "cache"), corpus)
+    monkeypatch.setattr(module, name, "9.9.9" if name == "__version__" else lambda package: "9.9.9")
     corpus_cache._version.cache_clear()
     with pytest.raises(AssertionError, match="is parsed"):
-        cached_corpus(fail, {}, export, tmp_path / "cache")
+        cached_corpus(fail, {}, [export], tmp_path / "cache")
     corpus_cache._version.cache_clear()
 
 
@@ -160,6 +159,25 @@ def read_at_once(export: Path, folder: Path, barrier: Barrier) -> None:
         check_equal(read_corpus(dataset(export), folder), expected)
 
 
+def test_a_corpus_of_several_files_is_kept_until_one_of_them_changes(export, tmp_path):
+    """The reports of bughub lie beside files of labels."""
+    folder = tmp_path / "data" / "Small"
+    folder.mkdir(parents=True)
+    export.rename(folder / "reports.csv")
+    labels = folder / "train.csv"
+    labels.write_text("Issue_id,Duplicate\n3,2\n")
+    cfg = OmegaConf.load(Path(CONF_DIR) / "dataset" / "eclipse.yaml")
+    cfg = OmegaConf.merge(cfg, {"data_dir": str(tmp_path / "data"), "folder": "Small", "subset": "all", "rows": None})
+    expected = read_corpus(cfg)
+    check_equal(read_corpus(cfg, tmp_path / "cache"), expected)
+    check_equal(read_corpus(cfg, tmp_path / "cache"), expected)
+    old = stored(tmp_path / "cache")
+    labels.write_text("Issue_id,Duplicate\n3,1\n")
+    assert read_corpus(cfg, tmp_path / "cache").group.tolist() != expected.group.tolist()
+    assert len(old) == len(stored(tmp_path / "cache")) == 1
+    assert stored(tmp_path / "cache") != old
+
+
 def test_a_small_export_is_not_kept(tmp_path):
     export = tmp_path / "bugs.csv"
     export.write_text("Issue_id,Title,Duplicated_issue\n1,crash,\n")
@@ -173,7 +191,7 @@ def test_a_corpus_that_would_change_in_the_file_is_not_kept(export, tmp_path, va
     odd = corpus.reports.assign(version=pd.Series([value] * REPORTS, dtype=object))
     corpus = replace(corpus, documents=replace(corpus.documents, table=odd))
     for _ in range(2):
-        assert cached_corpus(lambda: corpus, {}, export, tmp_path / "cache") is corpus
+        assert cached_corpus(lambda: corpus, {}, [export], tmp_path / "cache") is corpus
     assert not stored(tmp_path / "cache")
 
 
