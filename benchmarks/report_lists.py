@@ -12,6 +12,7 @@ from hydra.utils import instantiate
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TEST, TRAIN, VAL
+from gedbd.experiments.prepare import encode_corpus
 from gedbd.io.locations import CONF_DIR
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.boosting import LabelledLists, fit_boosted_trees
@@ -19,7 +20,6 @@ from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker, sample_of
 from gedbd.retrieval.scorers.cosine import cosines
-from gedbd.triage.backtesting.backtest_run import encode_corpus
 from gedbd.triage.backtesting.unknown_matches import unknown_matches
 
 PARTS = (TRAIN, VAL, TEST)

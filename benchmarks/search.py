@@ -24,13 +24,13 @@ from prepared_data import configuration
 from gedbd.corpora.bug_report import Report, report_from_row
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.backends.openvino import has_bfloat16
+from gedbd.experiments.prepare import encode_corpus
 from gedbd.io.processes import num_available_cores
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker
-from gedbd.triage.backtesting.backtest_run import encode_corpus
 from gedbd.triage.storage.compaction import compact
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore

@@ -35,17 +35,17 @@ gedbd.experiments.run_training.training_callbacks = lambda *settings: [*usual(*s
 gedbd.train.main()
 """
 NOTE_BACKTESTS = """
-import gedbd.train, gedbd.triage.best
+import gedbd.train, gedbd.triage.backtesting.backtest_run
 from pathlib import Path
 from pytorch_lightning.utilities import rank_zero_only
 
-usual = gedbd.triage.best.run_backtest
+usual = gedbd.triage.backtesting.backtest_run.run_backtest
 
 def noted(*given):
     Path(f"backtest_of_{rank_zero_only.rank}").touch()
     return usual(*given)
 
-gedbd.triage.best.run_backtest = noted
+gedbd.triage.backtesting.backtest_run.run_backtest = noted
 gedbd.train.main()
 """
 

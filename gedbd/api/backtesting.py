@@ -15,8 +15,8 @@ from gedbd.api.encoder import AnyEncoder, Encoder, as_encoder
 from gedbd.corpora.corpus import Corpus
 
 if TYPE_CHECKING:
+    from gedbd.experiments.prepare import EncodedCorpus
     from gedbd.triage.backtesting.backtest_measures import Backtest
-    from gedbd.triage.backtesting.backtest_run import EncodedCorpus
 
 
 @dataclass(frozen=True, repr=False)
@@ -129,11 +129,10 @@ def backtest(
     """
     words = ["dataset=demo", f"target_precision={target_precision}", f"confidence_level={confidence_level}"]
     with long_call():
-        from gedbd.experiments.checkpoint import check_corpus
+        from gedbd.experiments.checkpoint import check_corpus, run_weights
         from gedbd.experiments.prepare import prepare_corpus
         from gedbd.io.console import silence_library_logs
         from gedbd.triage.backtesting.backtest_run import check_backtest, measure_history
-        from gedbd.triage.backtesting.history_learning import run_weights
         from gedbd.triage.backtesting.judgements import with_accepted
 
         cfg = command_options("backtest", [*words, f"seed={seed}", *option_words(options)])
@@ -163,7 +162,7 @@ def backtest(
 
 def _encode(cfg: DictConfig, corpus: Corpus, encoder: Encoder, weights: Path | None) -> "EncodedCorpus":
     """Encodes all reports, by an object in Python or as the command does."""
-    from gedbd.triage.backtesting.backtest_run import EncodedCorpus, encode_corpus
+    from gedbd.experiments.prepare import EncodedCorpus, encode_corpus
 
     given = encoder._given
     if given is None:

@@ -16,11 +16,10 @@ def main(cfg: DictConfig) -> float:
     if cfg.run:
         check_run_folder(Path(cfg.run))
     with gc_paused():
-        from gedbd.experiments.checkpoint import check_corpus
+        from gedbd.experiments.checkpoint import check_corpus, run_weights
         from gedbd.experiments.prepare import prepare_data
         from gedbd.io.console import silence_library_logs
         from gedbd.triage.backtesting.backtest_run import check_backtest, run_backtest
-        from gedbd.triage.backtesting.history_learning import run_weights
 
     console = open_console()
     hydra = HydraConfig.get()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import pytorch_lightning as pl
 import torch
@@ -181,6 +181,24 @@ def use_run(cfg: DictConfig, folder: Path, checkpoint: str = "best") -> Path:
     cfg.encoder = saved.encoder
     cfg.text = saved.text
     return path
+
+
+class RunWeights(NamedTuple):
+    """The weights of a trained encoder.
+
+    Attributes:
+        test: Encode the test part, and an index.
+        val: Encode the validation part: weights that have not learned from it.
+    """
+
+    test: Path
+    val: Path
+
+
+def run_weights(cfg: DictConfig) -> RunWeights:
+    """The weights of ``cfg.run``, whose encoder and text replace those of the configuration; see ``use_run``."""
+    folder = Path(cfg.run)
+    return RunWeights(use_run(cfg, folder, cfg.weights), use_run(cfg, folder, "best"))
 
 
 class WholeCheckpointIO(TorchCheckpointIO):

@@ -1,7 +1,8 @@
 """What training, baselines and backtests start from: reports, split, observed groups, pairs and queries."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,9 +14,13 @@ from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS, TRAIN, VAL, keep_assigned, split_corpus
+from gedbd.corpora.templates import Text
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.io.console import print_line, stage
 from gedbd.retrieval.ranking_tasks import RankingTask, TaskFinder
+
+if TYPE_CHECKING:
+    from gedbd.encoders.loaded_encoder import LoadedEncoder
 
 MATMUL_PRECISIONS = ("highest", "high", "medium")
 
@@ -82,6 +87,29 @@ def prepare_corpus(cfg: DictConfig, corpus: Corpus) -> PreparedData:
     queries, ranking_warnings = ranking_queries(corpus, parts, cfg.ranking.parts, finders, tuple(cfg.ranking.top_k))
     warnings = (*corpus.warnings, *pair_warnings, *ranking_warnings)
     return PreparedData(corpus, parts, observed, pairs, queries, warnings)
+
+
+class EncodedCorpus(NamedTuple):
+    """The vectors of a corpus.
+
+    Attributes:
+        vectors: ``(N, D)`` unit rows.
+        warnings: Warnings of the text template, in sentences for the user.
+    """
+
+    vectors: np.ndarray
+    warnings: tuple[str, ...]
+
+
+@stage("encode the reports")
+def encode_corpus(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> EncodedCorpus:
+    """Encodes all reports with the configured encoder, trained if there are weights."""
+    encoder: LoadedEncoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
+    if weights is not None:
+        encoder.load_weights(weights)
+    text: Text = instantiate(cfg.text)
+    texts, warnings = text(corpus.reports, encoder.tokenizer, encoder.text_tokens)
+    return EncodedCorpus(encoder.encode(texts), warnings)
 
 
 def check_ranking(ranking: DictConfig) -> None:

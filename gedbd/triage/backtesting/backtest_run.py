@@ -8,23 +8,22 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from hydra.utils import instantiate
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from rich.console import Console
 
-from gedbd.configuration.saved_options import CONFIG, read_config
+from gedbd.configuration.saved_options import CONFIG, read_config, saved_options
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TEST, TRAIN, VAL
-from gedbd.corpora.templates import Text
-from gedbd.experiments.checkpoint import save_run
+from gedbd.experiments.checkpoint import RunWeights, save_run
+from gedbd.experiments.prepare import EncodedCorpus, PreparedData, encode_corpus
 from gedbd.experiments.report.judging import Judging, Verdict
 from gedbd.experiments.report.report_page import write_report
 from gedbd.experiments.run_folders import MATCHING
 from gedbd.io.command_output import record
-from gedbd.io.console import print_line, print_next_step, print_path, stage
+from gedbd.io.console import print_line, print_next_step, print_path
 from gedbd.io.files import read_object, write_text
 from gedbd.io.table_files import write_csv, write_parquet
 from gedbd.retrieval.reports.report_ranker import SEEN
@@ -39,26 +38,11 @@ from gedbd.triage.backtesting.backtest_page import (
     targets_markdown,
     unknown_sentence,
 )
-from gedbd.triage.backtesting.history_learning import RunWeights, learn
+from gedbd.triage.backtesting.history_learning import learn
 from gedbd.triage.backtesting.judgements import JUDGEMENTS, TO_JUDGE, read_judgements, with_accepted
 from gedbd.triage.backtesting.suggestions import keep_suggestions, to_judge
 
-if TYPE_CHECKING:
-    from gedbd.encoders.loaded_encoder import LoadedEncoder
-
 PAGE = "page.json"
-
-
-class EncodedCorpus(NamedTuple):
-    """The vectors of a corpus.
-
-    Attributes:
-        vectors: ``(N, D)`` unit rows.
-        warnings: What the text template found, in sentences for the user.
-    """
-
-    vectors: np.ndarray
-    warnings: tuple[str, ...]
 
 
 def check_backtest(cfg: DictConfig) -> None:
@@ -75,15 +59,37 @@ def check_backtest(cfg: DictConfig) -> None:
         raise ValueError(f"fill={cfg.fill}: no such file")
 
 
-@stage("encode the reports")
-def encode_corpus(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> EncodedCorpus:
-    """Encodes all reports with the configured encoder, trained if there are weights."""
-    encoder: LoadedEncoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
-    if weights is not None:
-        encoder.load_weights(weights)
-    text: Text = instantiate(cfg.text)
-    texts, warnings = text(corpus.reports, encoder.tokenizer, encoder.text_tokens)
-    return EncodedCorpus(encoder.encode(texts), warnings)
+@dataclass(frozen=True)
+class BacktestStep:
+    """The backtest of ``gedbd.experiments.best.BestTask``; the arguments are options of ``conf/backtest.yaml``."""
+
+    target_precision: float
+    confidence_level: float
+    max_replayed: int
+    verdicts: str | None
+    judge: int
+    ranker: DictConfig
+
+    def options(self, cfg: DictConfig, weights: str) -> DictConfig:
+        """A run's options with those of the backtest beside them; see ``check_backtest``."""
+        options = OmegaConf.create(saved_options(cfg))
+        with open_dict(options):
+            options.update({field.name: getattr(self, field.name) for field in fields(self)})
+            options.update({"run": None, "weights": weights, "fill": None})
+        check_backtest(options)
+        return options
+
+    def run(
+        self,
+        options: DictConfig,
+        prepared: PreparedData,
+        weights: RunWeights | None,
+        folder: Path,
+        command: Sequence[str],
+        console: Console,
+    ) -> float:
+        """See ``run_backtest``."""
+        return run_backtest(options, prepared.corpus, prepared.parts, weights, folder, command, console)
 
 
 def run_backtest(

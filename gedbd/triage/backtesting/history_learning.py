@@ -2,16 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from omegaconf import DictConfig
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS, TEST, TRAIN, VAL, evenly_spaced
-from gedbd.experiments.checkpoint import use_run
 from gedbd.io.console import stage
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker, is_default
@@ -149,28 +146,6 @@ def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -
 def folds(group: np.ndarray) -> np.ndarray:
     """A fold for each group number, ``(N,) -> (N,)``: neighbouring numbers are mixed, so that folds are equally old."""
     return group * 2654435761 // 2**16 % NUM_FOLDS
-
-
-class RunWeights(NamedTuple):
-    """The weights of a trained encoder.
-
-    Attributes:
-        test: What the test part, and an index, are encoded with.
-        val: What the validation part is replayed with: weights that have not learnt from it.
-    """
-
-    test: Path
-    val: Path
-
-
-def run_weights(cfg: DictConfig) -> RunWeights:
-    """The weights of ``cfg.run``, whose encoder and text replace those of the configuration.
-
-    Raises:
-        ValueError: If the folder is no run, has no such checkpoint, or was trained on other parts or labels.
-    """
-    folder = Path(cfg.run)
-    return RunWeights(use_run(cfg, folder, cfg.weights), use_run(cfg, folder, "best"))
 
 
 def replay(history: ReportHistory, rows: np.ndarray, rankers: Sequence[ReportRanker], label: str) -> pd.DataFrame:

@@ -1,7 +1,8 @@
 """Everything in order for one tracker: fine-tune the encoder, train the ranker, rank, and measure suggestions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from hydra import compose
 from hydra.core.hydra_config import HydraConfig
@@ -11,11 +12,11 @@ from rich.console import Console
 
 from gedbd.configuration.saved_options import saved_options
 from gedbd.experiments.baseline_run import check_baseline, run_baseline
-from gedbd.experiments.checkpoint import check_corpus, readable_checkpoint
+from gedbd.experiments.checkpoint import RunWeights, check_corpus, readable_checkpoint, run_weights
 from gedbd.experiments.distributed import is_first
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.monitor import epochs_of_best, value_of_best
-from gedbd.experiments.prepare import PreparedData, prepare_data
+from gedbd.experiments.prepare import PreparedData, encode_corpus, prepare_data
 from gedbd.experiments.run_folders import MATCHING, PREDICTIONS
 from gedbd.experiments.run_options import check_resumable
 from gedbd.experiments.run_training import refit, train_system
@@ -25,11 +26,32 @@ from gedbd.io.console import print_line
 from gedbd.io.files import write_text
 from gedbd.io.table_files import read_csv
 from gedbd.retrieval.reports.report_training import RankerOnTop
-from gedbd.triage.backtesting.backtest_run import check_backtest, encode_corpus, run_backtest
-from gedbd.triage.backtesting.history_learning import RunWeights, run_weights
 
 FROZEN = "frozen_ranker_mrr.txt"
 MONITOR = "val/ranker_mrr"
+
+
+class BacktestStep(Protocol):
+    """The backtest that ends a training, with its own options."""
+
+    def options(self, cfg: DictConfig, weights: str) -> DictConfig:
+        """A run's options with those of the backtest beside them. Raises ValueError if one is invalid.
+
+        Args:
+            cfg: The run's options.
+            weights: Name of the checkpoint that encodes the test part.
+        """
+
+    def run(
+        self,
+        options: DictConfig,
+        prepared: PreparedData,
+        weights: RunWeights | None,
+        folder: Path,
+        command: Sequence[str],
+        console: Console,
+    ) -> object:
+        """Runs the backtest and writes its folder; without ``weights``, of the encoder before training."""
 
 
 class BestTask:
@@ -47,7 +69,7 @@ class BestTask:
     Args:
         training: The task that trains the encoder, as in ``conf/task``.
         refit: Train again on the validation part too.
-        backtest: Options of ``conf/backtest.yaml``.
+        backtest: The ``BacktestStep``, with options of ``conf/backtest.yaml``.
         baselines: Baselines that rank test, by their names in ``conf/baseline.yaml``: ``before`` or ``after``, for the
             encoder before or after its training.
 
@@ -63,15 +85,15 @@ class BestTask:
                 raise ValueError(f"task.baselines.{name}={encoder} is unknown: choose before or after")
         self.training: SystemTask = instantiate(training)
         self.second_training: SystemTask | None = instantiate(training, refit=True) if refit else None
-        self.backtest = backtest
+        self.backtest: BacktestStep = instantiate(backtest, _recursive_=False)
+        self.ranker = backtest.ranker
         self.baselines = baselines
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
         """See ``Task.train``; returns validation's MRR with the ranker on top."""
         if not cfg.ranking.ranker:
             raise ValueError("ranking.ranker=false: this task compares encoders by a ranker: ranking.ranker=true")
-        tested = self._backtest_options(cfg)
-        check_backtest(tested)
+        tested = self.backtest.options(cfg, "best" if self.second_training is None else "refit")
         ranked = self._baseline_options(cfg)
         continued = _continued(cfg, folder)
         if not _is_trained(folder):
@@ -97,7 +119,7 @@ class BestTask:
         if not (folder / "backtest" / MATCHING).is_file():
             command = ["train", *HydraConfig.get().overrides.task]
             with recorded_part("backtests"):
-                run_backtest(tested, prepared.corpus, prepared.parts, weights, folder / "backtest", command, console)
+                self.backtest.run(tested, prepared, weights, folder / "backtest", command, console)
         return max(tuned, frozen)
 
     def build(self, cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")) -> TrainingSetup:
@@ -107,16 +129,6 @@ class BestTask:
     def result(self, setup: TrainingSetup) -> EvaluationResult:
         """See ``SystemTask.result``."""
         return self.training.result(setup)
-
-    def _backtest_options(self, cfg: DictConfig) -> DictConfig:
-        """The run's options with those of the backtest beside them."""
-        options = OmegaConf.create(saved_options(cfg))
-        with open_dict(options):
-            options.update(self.backtest)
-            options.run = None
-            options.weights = "best" if self.second_training is None else "refit"
-            options.fill = None
-        return options
 
     def _baseline_options(self, cfg: DictConfig) -> dict[str, DictConfig]:
         """The options of each baseline, checked before the long work."""
@@ -129,7 +141,7 @@ class BestTask:
                 options.ranking.parts = ["test"]
                 # The trees that rank test are those of the backtest.
                 for option in ("kind", "num_seeds", "base", "default_below"):
-                    options.baselines.boosted[option] = self.backtest.ranker[option]
+                    options.baselines.boosted[option] = self.ranker[option]
             check_baseline(options)
             ranked[name] = options
         return ranked
