@@ -3,13 +3,11 @@
 from contextlib import closing
 from pathlib import Path
 
-from hydra.core.hydra_config import HydraConfig
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.commands.index import check_run_options, locate_new, opened_repository
 from gedbd.configuration.command import command
-from gedbd.configuration.remembered_options import remember_options, with_remembered_options
 from gedbd.io.command_output import record
 from gedbd.io.console import QUIET, is_quiet, open_console, print_line, verbosity
 from gedbd.io.locks import sole_process
@@ -18,7 +16,7 @@ from gedbd.triage.storage.index_folder import FILE, SYNC_LOCK, TRACKER
 INDEX_OPTIONS = ("dataset", "encoder", "text", "backend", "run", "cache_dir", "replace")
 
 
-@command("sync", with_remembered_options)
+@command("sync")
 def main(cfg: DictConfig) -> None:
     """Brings an index to the state of its tracker, and prints what changed."""
     check_run_options(cfg)
@@ -43,8 +41,6 @@ def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
     repository = opened_repository(cfg)
     fetched = folder / TRACKER
     print_line(console, fetch_tracker(instantiate(cfg.tracker), str(cfg.project), fetched, cfg.max_wait_s))
-    # Before the reports are encoded, which takes long: a process that is killed meanwhile continues without options.
-    remember_options(folder, HydraConfig.get().overrides.task)
     cfg.dataset.path = str(fetched / "pages")
     cfg.dataset.name = cfg.dataset.name or str(cfg.project).rpartition("/")[2]
     options = {name: cfg.get(name) for name in INDEX_OPTIONS}

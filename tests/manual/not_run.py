@@ -25,7 +25,6 @@ NOT_RUN = {
         "state,stateReason,comments > issues.json",
         "gedbd fetch tracker=github project=owner/repo out=folder",
         "gedbd sync index=my-index tracker=github project=owner/repo",
-        "gedbd sync index=my-index quiet=true",
     ),
     "needs the network: downloads a corpus": ("gedbd download dataset=eclipse",),
     "needs the network: downloads an encoder, which the second line trains": (

@@ -14,7 +14,6 @@ import pytest
 from filelock import FileLock
 from small_repository import NAMES, make_repository
 
-from gedbd.configuration import remembered_options
 from gedbd.configuration.command import IN_USE_STATUS
 from gedbd.configuration.errors import CommandError
 from gedbd.io.sqlite_file import StoreUnavailable
@@ -47,18 +46,17 @@ def stored():
         return set(store.contents())
 
 
-def test_new_changed_and_duplicate_reports_are_counted_without_further_options(call, first, github):
+def test_new_changed_and_duplicate_reports_are_counted(call, first, github):
     told = call(*first, "quiet=true", "replace=true")
     assert told == "mine: 7 new, 0 changed, 0 removed, 0 marked as duplicates; 7 reports\n"
-    assert "replace" not in (Path("mine") / remembered_options.FILE).read_text()
-    assert call("index=mine", "-q") == "mine: 0 new, 0 changed, 0 removed, 0 marked as duplicates; 7 reports\n"
+    assert call(*first, "-q") == "mine: 0 new, 0 changed, 0 removed, 0 marked as duplicates; 7 reports\n"
     late = "2099-01-01T00:00:00Z"
     github.issues[1] |= {"body": "It flickers when resized.", "updated_at": late}
     github.issues[2] |= {"state": "closed", "state_reason": "duplicate", "closed_at": late, "updated_at": late}
     github.comments.append(github.comment(31, 3, late) | {"body": "Duplicate of #1"})
     github.issues.append(github.issues[0] | {"number": 8, "title": "Sound stops", "updated_at": late})
     counts = {"new": 1, "changed": 2, "removed": 0, "marked_as_duplicates": 1, "reports": 8}
-    assert json.loads(call("--index=mine", "--json")) == {"index": "mine"} | counts
+    assert json.loads(call("--index=mine", *first[1:], "--json")) == {"index": "mine"} | counts
     assert stored() == {str(number) for number in range(1, 9)}
 
 
@@ -71,8 +69,8 @@ def test_an_index_of_another_tracker_is_replaced_only_if_asked(call, first, gith
     with pytest.raises(
         CommandError, match=r"7 of its 7 reports are not .* another index=; to go on, set replace=true$"
     ):
-        call("index=mine")
-    told = call("index=mine", "replace=true", "-q")
+        call(*first)
+    told = call(*first, "replace=true", "-q")
     assert told == "mine: 7 new, 0 changed, 7 removed, 0 marked as duplicates; 7 reports\n"
 
 
@@ -85,45 +83,12 @@ def test_new_reports_are_located(call, first, github, tmp_path):
     name = f"{NAMES[1]}Reader"
     late = {"created_at": "2099-01-01T00:00:00Z", "updated_at": "2099-01-01T00:00:00Z"}
     github.issues.append(github.issues[6] | late | {"number": 8, "title": f"{name} loses a line"})
-    found = json.loads(call("index=mine", "json=true"))
+    found = json.loads(call(*first, "repo=repo", "max_located=3", "json=true"))
     assert (found["located"], found["new"]) == (1, 1)
     lines = [json.loads(line) for line in (tmp_path / "mine" / LOCATED).read_text().splitlines()]
     assert [line["query"]["issue_id"] for line in lines] == ["8", "7", "6"]
     assert lines[0]["files"][0]["path"] == f"src/{name}.java"
     assert lines[0]["commit"] == commits[-1]
-    assert f"repo='{tmp_path}/repo'" in json.loads((tmp_path / "mine" / remembered_options.FILE).read_text())["options"]
-
-
-def test_the_options_are_kept_without_the_token_and_given_ones_count(call, first, github, monkeypatch):
-    monkeypatch.setenv("GITHUB_TOKEN", "a-secret-token")
-    call(*first, "quiet=true")
-    kept = (Path("mine") / remembered_options.FILE).read_text()
-    assert "secret" not in kept
-    assert set(json.loads(kept)["options"]) == set(first[1:])
-    assert github.server.headers[-1]["Authorization"] == "Bearer a-secret-token"
-    call("index=mine", "tracker.page_size=3", "-q")
-    assert "per_page=3" in github.server.asked[-1]
-    assert "tracker.page_size=3" in json.loads((Path("mine") / remembered_options.FILE).read_text())["options"]
-
-
-def test_kept_options_of_somebody_else_are_refused(call, first, github):
-    """They could name an address that the token would be sent to."""
-    call(*first)
-    file = Path("mine") / remembered_options.FILE
-    file.write_text(file.read_text().replace(github.server.url, "http://127.0.0.1:9"))
-    with pytest.raises(CommandError, match=r"^error: mine/sync.json was not written by this user on this machine"):
-        call("index=mine")
-    call(*first)
-    call("index=mine")
-
-
-def test_paths_are_kept_from_any_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "tested").mkdir()
-    remembered_options.remember_options(tmp_path, ["index=.", "run=tested", "project=a/b", "json=true"])
-    kept = [f"run='{tmp_path}/tested'", "project=a/b"]
-    assert remembered_options.with_remembered_options([f"index={tmp_path}"]) == [*kept, f"index={tmp_path}"]
 
 
 def test_a_process_that_is_killed_between_fetch_and_index_goes_on(call, first, github, monkeypatch):
@@ -141,12 +106,12 @@ def test_a_process_that_is_killed_between_fetch_and_index_goes_on(call, first, g
         with pytest.raises(
             CommandError, match=rf"^error: index=mine is brought .* by process {process.pid} on "
         ) as held:
-            call("index=mine")
+            call(*first)
         assert held.value.status == IN_USE_STATUS
         os.kill(process.pid, signal.SIGKILL)
         process.join()
     asked = len(github.server.asked)
-    assert call("index=mine", "-q").startswith("mine: 7 new, ")
+    assert call(*first, "-q").startswith("mine: 7 new, ")
     assert all("since=" in address or "events" in address for address in github.server.asked[asked:])
     assert stored() == {str(number) for number in range(1, 8)}
 
@@ -160,7 +125,7 @@ def test_an_index_whose_first_building_was_interrupted_is_built(call, first, mon
         with pytest.raises(CommandError, match="interrupted"):
             call(*first)
     assert (Path("mine") / FILE).is_file()
-    assert call("index=mine", "-q").startswith("mine: 7 new, ")
+    assert call(*first, "-q").startswith("mine: 7 new, ")
 
 
 @pytest.mark.parametrize(
@@ -172,11 +137,10 @@ def test_an_index_whose_first_building_was_interrupted_is_built(call, first, mon
         ("run=tested", "encoder=tiny: run= already sets the encoder"),
     ],
 )
-def test_a_first_call_that_fails_keeps_nothing(call, first, option, message):
+def test_a_call_after_one_that_failed_fetches_everything(call, first, option, message):
     with pytest.raises(CommandError, match=message) as raised:
         call(*first, option)
     assert raised.value.status == 1
-    assert not (Path("mine") / remembered_options.FILE).exists()
     assert call(*first, "-q").startswith("mine: 7 new, ")
 
 
@@ -185,16 +149,19 @@ def test_an_expired_token_leaves_the_index_and_the_next_call_goes_on(call, first
     github.issues.append(github.issues[0] | {"number": 8, "updated_at": "2099-01-01T00:00:00Z"})
     github.server.faults = [reply({"message": "Bad credentials"}, 401)]
     with pytest.raises(CommandError, match=r"the server returned 401.*GITHUB_TOKEN"):
-        call("index=mine")
+        call(*first)
     assert len(stored()) == 7
-    assert call("index=mine", "-q").startswith("mine: 1 new, ")
+    assert call(*first, "-q").startswith("mine: 1 new, ")
 
 
-def test_a_call_without_a_project_names_the_options(call):
+def test_a_call_without_a_project_reads_none_from_the_index(call):
     with pytest.raises(CommandError, match=r"^error: project= is required, for example: gedbd sync index=my-index tra"):
         call("index=mine")
     assert not Path("mine").exists()
     Path("mine").mkdir()
+    (Path("mine") / "sync.json").write_text('{"options": ["project=a/b", "tracker.base_url=http://127.0.0.1:9"]}')
+    with pytest.raises(CommandError, match="project= is required"):
+        call("index=mine")
     with FileLock(Path("mine") / SYNC_LOCK), pytest.raises(CommandError, match="by another process"):
         call("index=mine", "project=a/b")
 
@@ -208,4 +175,4 @@ def test_forgetting_deletes_the_fetched_pages_unless_a_sync_runs(call, first):
     assert forget_reports(folder, ["3"]) == []
     assert "3" not in stored()
     assert not (folder / TRACKER).exists()
-    assert "1 new" in call("index=mine", "quiet=true")  # the tracker still has it
+    assert "1 new" in call(*first, "quiet=true")  # the tracker still has it
