@@ -54,7 +54,7 @@ def test_every_command_has_a_line():
 def test_a_command_of_two_words_is_written_with_a_hyphen():
     assert "flow-graph" in command_names()
     assert start("flow_graph")[2] == "error: unknown command flow_graph: did you mean flow-graph?\n"
-    assert start("flow-graph", "--help")[1].startswith("Draws the semantic flow graph of a Java method")
+    assert start("flow-graph", "--help")[1].startswith("Writes the semantic flow graph of a Java method")
 
 
 def test_version_and_help():

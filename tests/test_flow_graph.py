@@ -41,30 +41,38 @@ def run(tmp_path, monkeypatch, capsys):
     return through
 
 
-def test_figures_and_tables(run, tmp_path):
-    told = run("Sorter.java", "--method", "least", "--out=figures")
-    assert sorted(file.name for file in (tmp_path / "figures").iterdir()) == ["least.png", "least.svg"]
-    assert (tmp_path / "figures" / "least.png").read_bytes().startswith(b"\x89PNG")
-    assert re.search(r"1 +4 +a +INTEGER +PARAMETER", told)
-    assert re.search(r"4 +5 +IF_CONDITION", told)
+MERMAID = """---
+title: "least, Sorter.java:4"
+---
+flowchart TD
+    n1("4: a<br>INTEGER PARAMETER")
+"""
+
+
+def test_graphs_and_tables(run, tmp_path):
+    printed = run("Sorter.java", "--method", "least", "--out=graphs")
+    assert sorted(file.name for file in (tmp_path / "graphs").iterdir()) == ["least.dot", "least.mmd"]
+    assert (tmp_path / "graphs" / "least.mmd").read_text().startswith(MERMAID)
+    assert re.search(r"1 +4 +a +INTEGER +PARAMETER", printed)
+    assert re.search(r"4 +5 +IF_CONDITION", printed)
     # the parameters 1 and 2, the condition 5 and 6, the returned 9 and 11
-    assert re.search(r"DATA +4 +1>5 1>9 2>6 2>11", told)
-    assert told.endswith("written: figures/least.svg\nwritten: figures/least.png\n")
+    assert re.search(r"DATA +4 +1>5 1>9 2>6 2>11", printed)
+    assert printed.endswith("written: graphs/least.mmd\nwritten: graphs/least.dot\n")
 
 
 def test_tables_as_json(run):
     told = json.loads(run("Sorter.java", "method=least", "json=true"))
     assert list(told) == ["method", "line", "files", "nodes", "edges"]
-    assert (told["method"], told["files"]) == ("least", ["least.svg", "least.png"])
+    assert (told["method"], told["files"]) == ("least", ["least.mmd", "least.dot"])
     assert told["nodes"][0] == {"node": 1, "line": 4, "name": "a", "type": "INTEGER", "role": "PARAMETER"}
     assert told["edges"][0] == {"kind": "DATA", "edges": 4, "from>to": "1>5 1>9 2>6 2>11"}
 
 
 def test_overloaded_methods_write_their_lines(run, tmp_path):
     run("path=Sorter.java", "method=sort", "line=11")
-    first = (tmp_path / "sort-11.svg").read_bytes()
+    first = (tmp_path / "sort-11.dot").read_bytes()
     run("Sorter.java", "--line", "11")
-    assert (tmp_path / "sort-11.svg").read_bytes() == first
+    assert (tmp_path / "sort-11.dot").read_bytes() == first
 
 
 @pytest.mark.parametrize(
@@ -73,12 +81,6 @@ def test_overloaded_methods_write_their_lines(run, tmp_path):
         (["Sorter.java", "--line", "x"], "line=x must be a whole number"),
         (["Sorter.java", "--method"], "--method needs a value: --method VALUE"),
         ([], "path= is required, for example: gedbd flow-graph Sorter.java --method sort"),
-        (
-            ["Sorter.java", "--line=6", "max_nodes=3"],
-            "the graph has 12 nodes, more than max_nodes=3: a figure of as many takes minutes; "
-            "for it, set max_nodes=12",
-        ),
-        (["Sorter.java", "--line=6", "max_nodes=0"], "max_nodes=0 must be 1 or more"),
         (["Sorter.java", "--method=short"], "Sorter.java has no method short: did you mean sort?"),
     ],
 )

@@ -61,7 +61,7 @@ OPTIONS: dict[Bounds, str] = {
         cross.options.batch_size cross.options.epochs cross.options.negatives dataset.last_n dataset.max_diff_chars
         dataset.max_file_kb dataset.max_files dataset.max_method_lines encoder.dim encoder.hidden encoder.layers
         encoder.max_tokens encoder.truncate_dim graph.max_title_tokens graph.rule.k judge line llm.concurrency
-        llm.depth llm.max_calls llm.max_characters max_diff_chars max_files max_nodes max_replayed seeds
+        llm.depth llm.max_calls llm.max_characters max_diff_chars max_files max_replayed seeds
         settings.max_body_bytes settings.searches_at_once tags.dim tags.epochs tags.min_count tags.walks tags.window
         task.backtest.judge task.backtest.max_replayed task.dim task.model.settings.bank_size task.model.settings.dim
         task.model.settings.num_layers task.model.settings.projector_hidden task.model.val_candidates task.neighbours
