@@ -22,7 +22,7 @@ from gedbd.corpora.splits import OUTSIDE, TEST, TRAIN, VAL
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.io.table_files import read_parquet, write_parquet
 from gedbd.retrieval.reports.report_history import ReportHistory
-from gedbd.retrieval.reports.report_training import RankerOptions
+from gedbd.retrieval.reports.report_ranker import RankerOptions
 from gedbd.triage.backtesting.history_learning import learn, learn_probability
 from gedbd.triage.clustering.backlog import LikelyPairs, find_likely_pairs
 from gedbd.triage.clustering.complete_link import complete_link

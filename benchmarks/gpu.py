@@ -21,7 +21,7 @@ from gedbd.duplicates.gcn import GraphBranch
 from gedbd.duplicates.graph.dense_adjacency import DenseAdjacency
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.experiments.optimizers import adamw, constant
-from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
+from gedbd.losses import CosineEmbeddingLoss
 from gedbd.sampling.group_batches import GroupBatches
 from gedbd.text.tokens import TokenTable
 

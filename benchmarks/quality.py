@@ -15,8 +15,7 @@ from gedbd.duplicates.duplicate_system import DuplicateSystem
 from gedbd.duplicates.duplicates_task import DuplicatesTask
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
 from gedbd.retrieval.ranking_metrics import per_query
-from gedbd.sampling.batches import SamplerInputs
-from gedbd.sampling.pair_batches import PairBatches, PairBatchSampler
+from gedbd.sampling.batches import PairBatches, PairBatchSampler, SamplerInputs
 
 SEEDS = 3
 OPTIONS = ["encoder.max_tokens=64", "optimizer.lr=2e-5", "ranking.parts=[val]"]

@@ -19,7 +19,7 @@ from gedbd.retrieval.boosting import LabelledLists, fit_boosted_trees
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker, sample_of
-from gedbd.retrieval.scorers.cosine import cosines
+from gedbd.retrieval.scorers.dense_scorer import cosines
 from gedbd.triage.backtesting.unknown_matches import unknown_matches
 
 PARTS = (TRAIN, VAL, TEST)

@@ -25,7 +25,7 @@ from gedbd.encoders.export_formats import read_onnx, read_sentence_transformers
 from gedbd.experiments.checkpoint import find_run
 from gedbd.retrieval.ranking_metrics import rank, ranking_metrics
 from gedbd.retrieval.ranking_tasks import EarlierReports
-from gedbd.retrieval.scorers.cosine import VectorScorer
+from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 
 STRANGER = """
 import sys

@@ -20,7 +20,7 @@ SMALL = ["hydra.run.dir=run", "encoder=tiny", "trainer=smoke", "batch_size=8", "
 STILL = ["optimizer.lr=0", "optimizer.head_lr=0", "encoder.dropout=0"]
 OWN = """
 loss/mine.yaml: |
-  _target_: gedbd.losses.cosine_embedding.CosineEmbeddingLoss
+  _target_: gedbd.losses.CosineEmbeddingLoss
   margin: 0.125
 callbacks/noted.yaml: |
   noted: {_target_: own_callbacks.Noted, word: file}

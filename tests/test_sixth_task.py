@@ -35,7 +35,7 @@ scorers:
     features:
       bm25: {_target_: gedbd.retrieval.scorers.bm25.Bm25, square_root: true}
       dense: ${scorers.frozen}
-      recency: {_target_: gedbd.retrieval.scorers.field_scorers.Recency}
+      recency: {_target_: gedbd.retrieval.scorers.simple_scorers.Recency}
 """
 
 

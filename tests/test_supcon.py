@@ -27,7 +27,7 @@ def test_the_published_settings():
     assert (cfg.encoder.model, cfg.encoder.pooling) == ("sentence-transformers/all-MiniLM-L6-v2", "mean")
     assert (cfg.batch_size, cfg.batches.per_group, cfg.batches.singletons) == (32, 2, 0.0)
     assert (cfg.loss._target_, cfg.loss.temperature) == (
-        "gedbd.losses.supervised_contrastive.SupervisedContrastiveLoss",
+        "gedbd.losses.SupervisedContrastiveLoss",
         0.07,
     )
     assert (cfg.optimizer.lr, cfg.trainer.max_epochs) == (2e-5, 100)

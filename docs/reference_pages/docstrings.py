@@ -24,7 +24,7 @@ def parameters_of(target: str) -> dict[str, str]:
     """The descriptions of the parameters of a class, with those of its base classes, or of a function.
 
     Args:
-        target: Its dotted name, such as ``gedbd.losses.triplet.TripletLoss``.
+        target: Its dotted name, such as ``gedbd.losses.TripletLoss``.
 
     Returns:
         Descriptions by name of the parameter; empty if the target is not part of this repository.

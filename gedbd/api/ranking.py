@@ -109,7 +109,7 @@ class RankingResult:
             OSError: If they cannot be written.
         """
         from gedbd.evaluation.trec import write_guide, write_qrels, write_run
-        from gedbd.retrieval.protocol_words import file_suffix
+        from gedbd.retrieval.ranking_tasks import file_suffix
 
         stem = f"{self.part}{file_suffix(self.protocol)}"
         run = Path(folder) / f"{stem}.{self.name}.run"

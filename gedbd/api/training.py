@@ -16,8 +16,7 @@ from gedbd.corpora.corpus import Corpus
 if TYPE_CHECKING:
     from pytorch_lightning.callbacks import Callback
     from pytorch_lightning.loggers import Logger
-
-    from gedbd.losses.loss import Loss
+    from torch import nn
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class TrainingRun:
 def fit(
     corpus: Corpus,
     *options: str,
-    loss: "Loss | None" = None,
+    loss: "nn.Module | None" = None,
     callbacks: "Sequence[Callback]" = (),
     logger: "Logger | Sequence[Logger]" = (),
     folder: str | Path | None = None,
@@ -64,7 +63,7 @@ def fit(
         corpus: The reports, see ``load_corpus``.
         options: Options as on the command line, such as ``"encoder=roberta"`` and ``"loss.margin=0.3"``.
         loss: A module with ``reads`` and ``forward(z, step)`` instead of one of ``conf/loss``, see
-            ``gedbd.losses.loss``.
+            ``gedbd.losses``.
         callbacks: Further callbacks of Lightning.
         logger: Further loggers of Lightning.
         folder: The run folder, which must not exist; None for a new one in ``outputs/CORPUS/ENCODER``.

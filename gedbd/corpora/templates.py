@@ -11,7 +11,7 @@ from gedbd.corpora.fields import components, products
 from gedbd.text.tokens import cut_to_tokens
 
 if TYPE_CHECKING:
-    from gedbd.text.stored_tokenizer import AnyTokenizer
+    from gedbd.text.tokens import AnyTokenizer
 
 FORM = ("product", "component", "os", "priority")
 PARTS = (*FORM, "summary", "description", "screenshots")

@@ -16,7 +16,7 @@ from gedbd.duplicates.graph.build_graph import TitleGraph
 from gedbd.duplicates.graph.sparse_adjacency import SparseAdjacency
 from gedbd.experiments.evaluation_result import name_reports
 from gedbd.experiments.retrieval_system import RetrievalData
-from gedbd.losses.loss import StepLabels
+from gedbd.losses import StepLabels
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.sampling.batches import NO_LABEL, NO_PAIRS, Batches, BatchIndices, SamplerInputs
 from gedbd.text.tokens import TokenTable, split_by_tokens, token_budget

@@ -1,5 +1,6 @@
 """The model of duplicate detection and its training: text branch, graph branch, fusion and loss."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from gedbd.evaluation.pairwise import pairwise_metrics
 from gedbd.experiments.distributed import gather, join, shard
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.experiments.retrieval_system import RetrievalSystem
-from gedbd.losses.loss import Loss
+from gedbd.losses import Loss, loss_of_pairs
 from gedbd.retrieval.vectors import Embedded, distinct
 
 
@@ -42,7 +43,8 @@ class DuplicateSystem(RetrievalSystem):
         make_scheduler: MakeScheduler,
         seed: int,
     ) -> None:
-        super().__init__(loss, make_optimizer, make_scheduler, seed)
+        super().__init__(partial(loss_of_pairs, loss), make_optimizer, make_scheduler, seed)
+        self.loss = loss
         self.encoder = encoder
         self.branch = branch
         self.fusion = fusion

@@ -1,7 +1,7 @@
 """Assembles duplicate detection from the configuration: data module, system, and the result of a test."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ from gedbd.experiments.retrieval_system import trained_result
 from gedbd.experiments.run_training import train_system
 from gedbd.experiments.training_task import NO_OBJECTS, TRAINING_SECTIONS, TrainingSetup
 from gedbd.io.console import print_line, silence_library_logs
-from gedbd.losses.loss import Loss, check_labels
+from gedbd.losses import Loss, check_labels
 from gedbd.retrieval.vectors import spread
 from gedbd.sampling.batches import Batches
 
@@ -68,7 +68,7 @@ class DuplicatesTask:
             prepared = prepared.with_larger_training()
         # Modules draw their initial weights from one random generator: the order of these lines fixes the numbers.
         fusion = instantiate(cfg.fusion)
-        loss = instantiate(cfg.loss) if self.given.loss is None else self.given.loss
+        loss: Any = instantiate(cfg.loss) if self.given.loss is None else self.given.loss
         batches = instantiate(cfg.batches)
         check_training(cfg, batches, loss, prepared.parts)
         encoder: LoadedEncoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
@@ -102,7 +102,7 @@ class DuplicatesTask:
         data.title_graph = graph
         encode_untrained(data, texts, encoder, branch, everything=cfg.ranking.ranker)
         if cfg.ranking.ranker and data.frozen is not None:
-            from gedbd.retrieval.reports.report_training import RankerOnTop
+            from gedbd.retrieval.reports.report_ranker import RankerOnTop
 
             data.on_top = RankerOnTop(prepared.corpus, prepared.parts, data.frozen[1])
         encoder.model.chunk_tokens = cfg.chunk_tokens

@@ -22,8 +22,7 @@ import numpy as np
 
 from gedbd.encoders.backends.openvino_model import OpenVinoModel, has_bfloat16, import_openvino
 from gedbd.io.files import read_object, whole_folder
-from gedbd.text.stored_tokenizer import StoredTokenizer
-from gedbd.text.tokens import tokenize
+from gedbd.text.tokens import StoredTokenizer, tokenize
 
 if TYPE_CHECKING:
     import openvino as ov

@@ -8,7 +8,7 @@ import pandas as pd
 from gedbd.corpora.templates import join_texts
 from gedbd.encoders.backends.backend import Backend
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
-from gedbd.text.code_words import without_stop_words
+from gedbd.text.words import without_stop_words
 
 Form = Literal["separate", "joined"]
 

@@ -17,15 +17,14 @@ from gedbd.experiments.distributed import join
 from gedbd.experiments.evaluation_result import EvaluationResult, name_reports
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.experiments.training_system import TrainingSystem, WholeBatchData
-from gedbd.losses.loss import Loss
 from gedbd.retrieval.ranking_metrics import Ranking, protocol_metrics, rank_all
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer_contract import Scorer
-from gedbd.retrieval.vectors import Embedded, score_pairs, spread
+from gedbd.retrieval.vectors import Embedded, PairLoss, score_pairs, spread
 
 if TYPE_CHECKING:
     from gedbd.encoders.node2vec import TagNetwork
-    from gedbd.retrieval.reports.report_training import RankerOnTop
+    from gedbd.retrieval.reports.report_ranker import RankerOnTop
 
 IN_PROGRESS_BAR = ("val/f1", "val/rr@10")  # and the loss of the last batch
 
@@ -60,7 +59,7 @@ class RetrievalEvaluator(NamedTuple):
     queries: Mapping[str, Mapping[str, RankingTask]]
     on_top: "RankerOnTop | None" = None
 
-    def score(self, reports: Embedded, part: str, loss: Loss) -> ScoredPairs:
+    def score(self, reports: Embedded, part: str, loss: PairLoss) -> ScoredPairs:
         """Scores the pairs of a part by the vectors of the reports that they name."""
         pairs = self.pairs[self.pairs["part"] == part]
         return ScoredPairs(*score_pairs(reports, pairs, self.group, loss))
@@ -162,7 +161,7 @@ class RetrievalSystem(TrainingSystem):
     Reports are encoded in ``validation_step``; their pairs are scored when all of them are.
 
     Args:
-        loss: The loss.
+        pair_loss: The loss of pairs.
         make_optimizer: See ``TrainingSystem``, as for the next two.
         make_scheduler: Makes the scheduler.
         seed: Fixes dropout.
@@ -181,9 +180,11 @@ class RetrievalSystem(TrainingSystem):
 
     threshold: Tensor
 
-    def __init__(self, loss: Loss, make_optimizer: MakeOptimizer, make_scheduler: MakeScheduler, seed: int) -> None:
+    def __init__(
+        self, pair_loss: PairLoss, make_optimizer: MakeOptimizer, make_scheduler: MakeScheduler, seed: int
+    ) -> None:
         super().__init__(make_optimizer, make_scheduler, seed)
-        self.loss = loss
+        self.pair_loss = pair_loss
         self.register_buffer("threshold", torch.tensor(0.5))
         self.ranks_text = False
         self.locks_threshold = False
@@ -206,7 +207,7 @@ class RetrievalSystem(TrainingSystem):
 
     def score(self, reports: Embedded, part: str) -> ScoredPairs:
         """The scored pairs of a part and their loss."""
-        return self.retrieval.evaluator.score(reports, part, self.loss)
+        return self.retrieval.evaluator.score(reports, part, self.pair_loss)
 
     def threshold_grid(self, scored: ScoredPairs) -> np.ndarray:
         """The thresholds to choose from."""

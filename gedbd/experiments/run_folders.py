@@ -11,7 +11,7 @@ from gedbd.configuration.saved_options import VERSIONS, check_schema, read_confi
 from gedbd.evaluation.display_names import display_name, with_trained_encoder
 from gedbd.io.files import corpus_name, read_list, read_object
 from gedbd.io.table_files import read_csv, read_parquet
-from gedbd.retrieval.protocol_words import ProtocolWords, words_of
+from gedbd.retrieval.ranking_tasks import ProtocolWords, words_of
 
 PREDICTIONS = "predictions.parquet"  # the last file that a finished run needs
 TSNE = "tsne.parquet"

@@ -26,7 +26,7 @@ from gedbd.io.command_output import is_json_asked, print_table, record
 from gedbd.io.console import print_hanging, print_line, print_path, stage
 from gedbd.io.files import write_text
 from gedbd.io.table_files import read_csv, write_csv, write_parquet
-from gedbd.retrieval.protocol_words import EARLIER, file_suffix
+from gedbd.retrieval.ranking_tasks import EARLIER, file_suffix
 
 CLASSES = ("other pair", "duplicate")
 SHOWN_RANKING = ("method", "rr@1", "rr@10", "rr@10_low", "rr@10_high", "rr@100", "mrr", "mrr_low", "mrr_high")

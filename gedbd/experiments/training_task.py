@@ -8,10 +8,10 @@ from omegaconf import DictConfig
 from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import Logger
 from rich.console import Console
+from torch import nn
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.experiments.evaluation_result import EvaluationResult
-from gedbd.losses.loss import Loss
 
 
 class TrainingSetup(NamedTuple):
@@ -41,7 +41,7 @@ class GivenObjects(NamedTuple):
     """
 
     corpus: Corpus | None = None
-    loss: Loss | None = None
+    loss: nn.Module | None = None
     callbacks: tuple[Callback, ...] = ()
     loggers: tuple[Logger, ...] = ()
 

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 from gedbd.corpora.splits import TRAIN
 from gedbd.encoders.node2vec import TagEncoder
 from gedbd.experiments.retrieval_system import RetrievalData
-from gedbd.losses.loss import StepLabels
+from gedbd.losses import StepLabels
 from gedbd.questions.projections import Questions
 from gedbd.questions.question_negatives import Negatives, bucket_negatives, mined_negatives
 from gedbd.retrieval.ranking_tasks import RankingTask

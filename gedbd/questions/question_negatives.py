@@ -8,7 +8,7 @@ import numpy as np
 
 from gedbd.corpora.tags import number_tags, occurrence_matrix, tag_overlap
 from gedbd.encoders.loaded_encoder import unit_rows
-from gedbd.sampling.hard_negatives import nearest_rows
+from gedbd.sampling.group_batches import nearest_rows
 
 BLOCK = 256
 CHOICES = ("buckets", "mined", "in_batch")

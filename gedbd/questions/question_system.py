@@ -1,5 +1,7 @@
 """Training of the projection of questions."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -9,7 +11,7 @@ from gedbd.evaluation.pairwise import score_grid
 from gedbd.experiments.distributed import join
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.experiments.retrieval_system import RetrievalSystem, ScoredPairs
-from gedbd.losses.loss import Loss
+from gedbd.losses import Loss, loss_of_pairs
 from gedbd.questions.question_data import QuestionBatch, QuestionsDataModule
 from gedbd.retrieval.vectors import Embedded, distinct
 
@@ -30,7 +32,8 @@ class QuestionsSystem(RetrievalSystem):
     def __init__(
         self, head: nn.Module, loss: Loss, make_optimizer: MakeOptimizer, make_scheduler: MakeScheduler, seed: int
     ) -> None:
-        super().__init__(loss, make_optimizer, make_scheduler, seed)
+        super().__init__(partial(loss_of_pairs, loss), make_optimizer, make_scheduler, seed)
+        self.loss = loss
         self.head = head
 
     def forward(self, features: Tensor) -> Tensor:

@@ -19,12 +19,12 @@ from gedbd.experiments.retrieval_system import trained_result
 from gedbd.experiments.run_training import train_system
 from gedbd.experiments.training_task import TRAINING_SECTIONS, TrainingSetup
 from gedbd.io.console import print_line, silence_library_logs
-from gedbd.losses.loss import check_labels
+from gedbd.losses import check_labels
 from gedbd.questions.projections import check_head, make_head, method_id, read_questions
 from gedbd.questions.question_data import QuestionsDataModule
 from gedbd.questions.question_negatives import Negatives
 from gedbd.questions.question_system import QuestionsSystem
-from gedbd.retrieval.scorers.cosine import VectorScorer
+from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 
 
 class QuestionsTask:

@@ -19,7 +19,7 @@ from gedbd.experiments.sweeps.paper_table import (
 from gedbd.io.console import open_console
 from gedbd.io.files import locate
 from gedbd.io.table_files import read_csv, write_csv
-from gedbd.retrieval.protocol_words import EARLIER
+from gedbd.retrieval.ranking_tasks import EARLIER
 
 TITLE = "Duplicate question retrieval, with the paper's Table 4"
 METRICS = ("mrr", *(f"rr@{k}" for k in (10, 20, 30, 50, 100, 500)))

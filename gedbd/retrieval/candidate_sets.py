@@ -20,8 +20,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.tags import number_tags, occurrence_matrix, tag_overlap, tags_of
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.io.console import track
-from gedbd.retrieval.protocol_words import ProtocolWords
-from gedbd.retrieval.ranking_tasks import TOP_K, CandidateSets
+from gedbd.retrieval.ranking_tasks import TOP_K, CandidateSets, ProtocolWords
 
 BLOCK = 64  # queries whose scores against all documents are held at once
 MIN_PROGRESS_BLOCKS = 5

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from gedbd.retrieval.protocol_words import EARLIER, metric_prefix
-from gedbd.retrieval.ranking_tasks import TOP_K, RankingTask
+from gedbd.retrieval.ranking_tasks import EARLIER, TOP_K, RankingTask, metric_prefix
 from gedbd.retrieval.scorers.scorer_contract import BLOCK, Scorer
 
 PRECISION_AT = "average_precision@"

@@ -1,5 +1,6 @@
 """Scores of pairs and of queries from the vectors of reports."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -7,10 +8,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from gedbd.losses.loss import Loss, StepLabels
-from gedbd.retrieval.scorers.cosine import VectorScorer
+from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 
-MAX_PER_ANCHOR = 5  # duplicates, and as many other reports: a report of a large group would give thousands of triplets
+# The loss of U vectors and P pairs of them: ``z (U, D)``, groups ``(U,)``, rows ``(2, P)`` and labels ``(P,)``.
+PairLoss = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 class Embedded(NamedTuple):
@@ -27,14 +28,16 @@ class Embedded(NamedTuple):
     z_text: Tensor
 
 
-def score_pairs(reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss: Loss) -> tuple[pd.DataFrame, Tensor]:
+def score_pairs(
+    reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss: PairLoss
+) -> tuple[pd.DataFrame, Tensor]:
     """Scores pairs of embedded reports.
 
     Args:
-        reports: Those of the pairs, and others.
+        reports: The reports of the pairs, and others.
         pairs: Pairs with ``earlier``, ``later`` and ``label``.
         group: ``(N,)`` group of every report.
-        loss: See ``gedbd.losses``.
+        loss: See ``PairLoss``.
 
     Returns:
         The pairs with ``score`` and ``score_text`` added, and their loss, as if their reports were one batch.
@@ -46,33 +49,9 @@ def score_pairs(reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss:
     label = torch.from_numpy(pairs["label"].to_numpy(dtype=np.int64, copy=True)).to(index.device)
     scored = pairs.assign(score=cosine(reports.z, index), score_text=cosine(reports.z_text, index))
     # The loss wants one batch: only the reports of the pairs, renumbered 0, 1, 2, ...
-    named, step_index = torch.unique(index, return_inverse=True)
-    groups = torch.from_numpy(group[reports.n_id[named].cpu().numpy()]).to(index.device)
-    triplets = pair_triplets(step_index, label) if "triplets" in loss.reads else None
-    return scored, loss(reports.z[named], StepLabels(groups, step_index, label, triplets))
-
-
-def pair_triplets(index: Tensor, label: Tensor) -> Tensor:
-    """Triplets that a duplicate pair and another pair with a report in common form.
-
-    Of each common report the first ``MAX_PER_ANCHOR`` pairs of either kind are taken.
-
-    Args:
-        index: ``(2, P)`` pairs.
-        label: ``(P,)`` 1 for a duplicate pair, 0 for another.
-
-    Returns:
-        ``(T, 3)``: the common report, the other one of the duplicate pair, and that of the other pair. The pairs (0, 1)
-        with label 1 and (1, 2) with label 0 give (1, 0, 2).
-    """
-    both_ways = torch.cat([index, index.flip(0)], dim=1).T.cpu().numpy()
-    is_positive = label.repeat(2).cpu().numpy() == 1
-    positives = pd.DataFrame(both_ways[is_positive], columns=["anchor", "positive"])
-    negatives = pd.DataFrame(both_ways[~is_positive], columns=["anchor", "negative"])
-    positives = positives.groupby("anchor").head(MAX_PER_ANCHOR)
-    negatives = negatives.groupby("anchor").head(MAX_PER_ANCHOR)
-    triplets = positives.merge(negatives, on="anchor")[["anchor", "positive", "negative"]]
-    return torch.from_numpy(triplets.to_numpy(dtype=np.int64)).to(index.device)
+    rows, batch_index = torch.unique(index, return_inverse=True)
+    groups = torch.from_numpy(group[reports.n_id[rows].cpu().numpy()]).to(index.device)
+    return scored, loss(reports.z[rows], groups, batch_index, label)
 
 
 def distinct(n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:

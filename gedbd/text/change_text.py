@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple, get_args
 
-from gedbd.text.code_words import JAVA_KEYWORDS
+from gedbd.text.words import JAVA_KEYWORDS
 
 SECTION = re.compile(r"^@@ -[\d,]+ \+[\d,]+ @@(.*)$", re.MULTILINE)  # no line of a hunk begins with @
 DECLARED = re.compile(r"\b(?:class|interface|enum|record|def|function)\s{1,8}(\w+)")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from gedbd.text.code_words import URL
+from gedbd.text.words import URL
 
 MAX_MATCHED_CHARACTERS = 600  # of a line, which bounds the time that the patterns take
 MIN_RUN_LINES = 4  # of a log, and of code outside fences

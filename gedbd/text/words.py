@@ -1,4 +1,4 @@
-"""Words of prose in any language.
+"""Words of prose and of source code in any language.
 
 ASCII text is split at the signs between its words. Other text is normalised first, so that the spellings of a word that
 Unicode allows are equal. Chinese and Japanese have no blanks between words, and Korean glues particles to them: their
@@ -7,7 +7,9 @@ words are the pairs of neighbouring characters, as in Lucene's CJKAnalyzer.
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
 
 WORD = re.compile(r"\w\w+")  # the words of bm25s's pattern (?u)\b\w\w+\b, in less time
 # Ideographs with their iteration mark, Hiragana, Katakana without the dot between words, and Hangul.
@@ -101,3 +103,139 @@ def shared_phrases(weights: Mapping[str, float], first: str, second: str) -> dic
     everything = " ".join(phrases)
     # A phrase that is part of another one occurs more than once.
     return found | {phrase: weight for phrase, weight in phrases.items() if everything.count(phrase) == 1}
+
+
+PUNCTUATION = ".,:;!?()[]{}\"'"
+URL = re.compile(r"""\b(?:https?|ftp)://[^\s<>"'|\])}]*[^\s<>"'|\])}.,:;!?]""")
+MAX_CHARACTERS = 10_000  # of a text; what follows is mostly the rest of a log
+MAX_IDENTIFIERS = 200
+MAX_NAME_LENGTH = 200  # a longer one is data, such as Base64
+MAX_ERROR_LINES = 20
+MIN_LINE_LENGTH = 15
+MAX_LINE_LENGTH = 120
+# Numbers too, which are no identifiers: a pattern that looks ahead for a letter takes quadratic time for many digits.
+NAME = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*|\d\w*")
+# camelCase, snake_case, 0x00ff, MT5202
+IDENTIFIER = re.compile(r"[a-z]\w*[A-Z]|[A-Za-z0-9]_[A-Za-z0-9]|^0x[0-9a-fA-F]+$|^[A-Z]+\d{2,}$")
+ERROR_WORD = re.compile(r"error|exception|fail|fatal|cannot|can't|could not|unable|crash|assert|denied|invalid")
+# Chinese, Japanese, Korean and Russian, which no ASCII text has.
+ANY_ERROR_WORD = re.compile(
+    f"{ERROR_WORD.pattern}|错误|錯誤|异常|異常|失败|失敗|崩溃|无法|エラー|例外|できません|오류|에러|예외|실패"
+    "|ошибк|исключени|не удалось"
+)
+NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
+BLANKS = re.compile(r"\W+")
+# HTTPServer2 has the parts HTTP, Server, 2: capitals up to the last one before a small letter, a capital and small
+# letters, digits.
+PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+MAX_WORD_CHARS = 100  # a longer word is data, such as Base64
+MAX_KNOWN = 1_000_000  # words whose parts are remembered
+KEYWORDS = """
+abstract assert boolean break byte case catch char class const continue default do double else enum extends false final
+finally float for goto if implements import instanceof int interface long native new null package private protected
+public return short static strictfp super switch synchronized this throw throws transient true try void volatile while
+"""
+JAVA_KEYWORDS = frozenset(KEYWORDS.split())
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    """The English stop words of scikit-learn, from a copy: importing it takes longer than a search."""
+    return frozenset((files("gedbd.text") / "stop_words.txt").read_text(encoding="utf-8").split())
+
+
+def without_stop_words(text: str) -> str:
+    """A text without URLs and stop words; one that holds nothing else keeps its stop words.
+
+    ``How do I mount https://x.org/y on boot?`` becomes ``mount boot?``.
+    """
+    words = URL.sub(" ", text).split()
+    kept = [word for word in words if word.strip(PUNCTUATION).lower() not in stop_words()]
+    return " ".join(kept or words)
+
+
+class CodeWords:
+    """Finds the words of texts, lower case: every identifier as a whole, and its parts.
+
+    Identifiers are split at changes of case, digits and underscores: ``HTTPServer`` gives ``httpserver``, ``http`` and
+    ``server``. What stands between dots, slashes and other signs is an identifier of its own. Words of one character
+    and of more than 100 are left out; those with letters beyond ASCII are not split, but for Chinese, Japanese and
+    Korean, see ``gedbd.text.words``.
+
+    Args:
+        left_out: Words to leave out, lower case; None for English stop words.
+        java_keywords: Leave out the keywords of Java too.
+    """
+
+    def __init__(self, left_out: Iterable[str] | None = None, java_keywords: bool = False) -> None:
+        words = stop_words() if left_out is None else frozenset(left_out)
+        self._left_out = words | JAVA_KEYWORDS if java_keywords else words
+        self._known: dict[str, list[str]] = {}
+
+    def __call__(self, texts: Iterable[str]) -> list[list[str]]:
+        """The words of each text in order."""
+        return [self.of_text(text) for text in texts]
+
+    def of_text(self, text: str) -> list[str]:
+        """The words of a text in order, each identifier before its parts."""
+        found: list[str] = []
+        known = self._known
+        for word in WORD.findall(separate(text)):
+            words = known.get(word)
+            if words is None:
+                words = self._add(word)
+            found += words
+        return found
+
+    def _add(self, word: str) -> list[str]:
+        """The words of an identifier, which are remembered: code repeats its names."""
+        is_run = CJK_RUN.match(word) is not None
+        if len(word) > MAX_WORD_CHARS and not is_run:
+            return []
+        parts = [part.lower() for part in PART.findall(word)] if word.isascii() else []
+        # Of __init__, only init is a word, and of __, nothing.
+        whole = parts if len(parts) < 2 and word.isascii() else [normalise(word), *parts]
+        whole = pairs_of(word) if is_run else whole
+        words = [part for part in whole if len(part) > 1 and part not in self._left_out]
+        if len(self._known) < MAX_KNOWN:
+            self._known[word] = words
+        return words
+
+
+def find_identifiers(text: str) -> list[str]:
+    """The identifiers of a text, lower case, each once, in the order in which they first occur.
+
+    Identifiers are names in camel or snake case, dotted names and the last part of each, hexadecimal numbers, and codes
+    such as ``MT5202``. Only the first ``MAX_CHARACTERS`` are read, and at most ``MAX_IDENTIFIERS`` are returned.
+    """
+    found: dict[str, None] = {}
+    for name in dict.fromkeys(NAME.findall(separate(text[:MAX_CHARACTERS]))):
+        # Most names are plain words, which this test recognises faster than a pattern.
+        if (name.isalpha() and name.islower()) or len(name) > MAX_NAME_LENGTH:
+            continue
+        if "." in name:
+            found[name.lower()] = None
+            name = name.rpartition(".")[2]
+        if IDENTIFIER.search(name):
+            found[name.lower()] = None
+    return list(found)[:MAX_IDENTIFIERS]
+
+
+def find_error_lines(text: str) -> list[str]:
+    """The lines of a text that speak of an error, each once, in order.
+
+    Numbers become 0, and signs blanks, so that lines that differ in an address or a time are equal. At most
+    ``MAX_ERROR_LINES`` of the first ``MAX_CHARACTERS`` are returned, each cut to ``MAX_LINE_LENGTH``.
+    """
+    found: dict[str, None] = {}
+    # Lower case once: a pattern that ignores case is ten times as slow.
+    lowered = normalise(text[:MAX_CHARACTERS])
+    error_word = ERROR_WORD if text.isascii() else ANY_ERROR_WORD
+    if not error_word.search(lowered):
+        return []
+    for line in lowered.splitlines():
+        if error_word.search(line):
+            plain = BLANKS.sub(" ", NUMBER.sub("0", line)).strip()
+            if len(plain) >= MIN_LINE_LENGTH:
+                found[plain[:MAX_LINE_LENGTH]] = None
+    return list(found)[:MAX_ERROR_LINES]

@@ -13,8 +13,7 @@ from gedbd.corpora.bug_report import Explanation, Report
 from gedbd.corpora.issue_template import is_form
 from gedbd.io.console import cut_cells
 from gedbd.text.cleaning import is_code_line
-from gedbd.text.code_words import stop_words
-from gedbd.text.words import find_words, normalise, shared_phrases
+from gedbd.text.words import find_words, normalise, shared_phrases, stop_words
 
 MAX_REASONS = 5
 MAX_NAMED = 3  # identifiers

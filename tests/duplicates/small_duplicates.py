@@ -17,8 +17,8 @@ from gedbd.duplicates.gcn import GraphBranch
 from gedbd.duplicates.graph.dense_adjacency import DenseAdjacency
 from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.experiments.optimizers import adamw, constant
-from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
-from gedbd.sampling.pair_batches import PairBatches
+from gedbd.losses import CosineEmbeddingLoss
+from gedbd.sampling.batches import PairBatches
 from gedbd.sampling.pairs import PairSampler
 from gedbd.text.tokens import tokenize
 

@@ -9,7 +9,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.duplicates.duplicate_data import DuplicateDataModule
 from gedbd.duplicates.graph.sparse_adjacency import SparseAdjacency
 from gedbd.retrieval.ranking_tasks import EarlierReports, ReportPool
-from gedbd.sampling.pair_batches import PairBatches
+from gedbd.sampling.batches import PairBatches
 from gedbd.text.tokens import TokenTable
 
 PAIRS = pd.DataFrame(

@@ -9,8 +9,8 @@ import torch
 
 from gedbd.duplicates.duplicate_data import Batch, DuplicateDataModule
 from gedbd.retrieval.ranking_tasks import EarlierReports
+from gedbd.sampling.batches import PairBatches
 from gedbd.sampling.group_batches import GroupBatches
-from gedbd.sampling.pair_batches import PairBatches
 from gedbd.text.tokens import CPU_TOKENS, TokenTable, split_by_tokens
 
 COUNT, LONG = 301, 3000

@@ -12,11 +12,9 @@ from torch import Tensor
 
 from gedbd.duplicates.duplicate_data import DuplicateDataModule
 from gedbd.duplicates.duplicate_system import DuplicateSystem
-from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
-from gedbd.losses.supervised_contrastive import SupervisedContrastiveLoss
-from gedbd.sampling.batches import BatchIndices
+from gedbd.losses import CosineEmbeddingLoss, SupervisedContrastiveLoss
+from gedbd.sampling.batches import BatchIndices, PairBatches
 from gedbd.sampling.group_batches import GroupBatches, PKBatches
-from gedbd.sampling.pair_batches import PairBatches
 
 MARGIN, LAMBDA, TEMPERATURE = 0.2, 0.6, 0.2
 BATCHES = {

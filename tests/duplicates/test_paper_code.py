@@ -12,7 +12,7 @@ from torch_geometric.nn import GCNConv
 from gedbd.duplicates.gcn import GraphBranch
 from gedbd.duplicates.graph.dense_adjacency import DenseAdjacency
 from gedbd.io.locations import CONF_DIR
-from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
+from gedbd.losses import CosineEmbeddingLoss
 
 
 class WrittenOut(nn.Module):

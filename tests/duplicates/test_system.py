@@ -8,7 +8,7 @@ import torch
 from small_duplicates import OPTIMIZER, assemble, make_trainer, training_step
 
 from gedbd.experiments.optimizers import constant
-from gedbd.sampling.pair_batches import PairBatches
+from gedbd.sampling.batches import PairBatches
 
 
 def snapshot(system) -> dict[str, torch.Tensor]:

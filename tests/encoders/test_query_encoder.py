@@ -11,8 +11,7 @@ from transformers import AutoTokenizer
 
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_encoder, load_tiny_encoder
 from gedbd.encoders.query_encoder import QueryEncoder, stored_query_encoder
-from gedbd.text.stored_tokenizer import StoredTokenizer
-from gedbd.text.tokens import cut_to_tokens, tokenize
+from gedbd.text.tokens import StoredTokenizer, cut_to_tokens, tokenize
 
 TEXTS = [
     "crash on start",

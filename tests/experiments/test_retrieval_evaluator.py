@@ -1,3 +1,4 @@
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -6,7 +7,7 @@ import pytest
 import torch
 
 from gedbd.experiments.retrieval_system import RetrievalEvaluator, RetrievalSystem, ScoredPairs
-from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
+from gedbd.losses import CosineEmbeddingLoss, loss_of_pairs
 from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.vectors import Embedded
 
@@ -21,7 +22,9 @@ def reports() -> Embedded:
 
 
 def test_pairs_of_a_part_are_scored_by_hand(reports):
-    scored = RetrievalEvaluator(np.array([0, 1, 0]), PAIRS, {}).score(reports, "val", CosineEmbeddingLoss(0.5))
+    scored = RetrievalEvaluator(np.array([0, 1, 0]), PAIRS, {}).score(
+        reports, "val", partial(loss_of_pairs, CosineEmbeddingLoss(0.5))
+    )
     np.testing.assert_allclose(scored.table["score"], [1.0, 0.6], atol=1e-6)
     assert scored.loss.item() == pytest.approx((0.0 + 0.1) / 2, abs=1e-6)
     assert 0.6 < scored.best_threshold() <= 1
@@ -45,7 +48,7 @@ class Validated(RetrievalSystem):
     """Validates given scores of one duplicate and one other pair, and keeps what it logs."""
 
     def __init__(self) -> None:
-        super().__init__(CosineEmbeddingLoss(0.5), None, None, seed=0)
+        super().__init__(partial(loss_of_pairs, CosineEmbeddingLoss(0.5)), None, None, seed=0)
         self.trainer = SimpleNamespace(state=SimpleNamespace(fn="fit"))
         self.logged = {}
 

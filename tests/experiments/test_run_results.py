@@ -11,7 +11,7 @@ from gedbd.experiments.evaluation_result import evaluate_baseline
 from gedbd.experiments.prepare import PreparedData
 from gedbd.experiments.run_folders import Run
 from gedbd.experiments.run_results import report
-from gedbd.retrieval.scorers.constant_and_closure import Constant
+from gedbd.retrieval.scorers.simple_scorers import Constant
 
 
 @pytest.mark.figures

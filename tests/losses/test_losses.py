@@ -1,3 +1,4 @@
+import math
 from math import exp, log, nan
 
 import pytest
@@ -6,10 +7,18 @@ from pytorch_metric_learning.losses import NTXentLoss, SupConLoss
 from torch import nn
 from torch.nn.functional import normalize
 
-from gedbd.losses.cosine_embedding import CosineEmbeddingLoss
-from gedbd.losses.loss import StepLabels, check_labels
-from gedbd.losses.multiple_negatives import MultipleNegativesLoss
-from gedbd.losses.supervised_contrastive import SupervisedContrastiveLoss
+from gedbd.losses import (
+    MAX_PER_ANCHOR,
+    CosineEmbeddingLoss,
+    MultipleNegativesLoss,
+    StepLabels,
+    SupervisedContrastiveLoss,
+    TripletLoss,
+    check_labels,
+    info_nce,
+    max_sim,
+    pair_triplets,
+)
 
 NO_GROUPS = torch.empty(0)
 NO_PAIRS = torch.empty(2, 0, dtype=torch.int64), torch.empty(0)
@@ -143,3 +152,140 @@ def test_batches_without_the_labels_of_a_loss_are_refused():
     check_labels(CosineEmbeddingLoss(0.5), frozenset({"pairs", "groups"}))
     with pytest.raises(ValueError, match="SupervisedContrastiveLoss reads groups, but batches: provides pairs only"):
         check_labels(SupervisedContrastiveLoss(0.07), frozenset({"pairs"}))
+
+
+NONE = torch.empty(0, dtype=torch.int64)
+NO_LABELS = (NONE, torch.empty((2, 0), dtype=torch.int64), NONE)
+
+
+def loss_of(loss: TripletLoss, z: torch.Tensor, triplets: list[list[int]]) -> torch.Tensor:
+    return loss(z, StepLabels(*NO_LABELS, torch.tensor(triplets, dtype=torch.int64).reshape(-1, 3)))
+
+
+def test_triplets_by_hand():
+    """Distances from the first row: 5 (3-4-5 triangle), 1 and 2; by the 1-norm 7, 1 and 2."""
+    z = torch.tensor([[0.0, 0.0], [3.0, 4.0], [1.0, 0.0], [0.0, 2.0]])
+    triplets = [[0, 1, 2], [0, 2, 1]]
+    assert loss_of(TripletLoss(), z, triplets).item() == pytest.approx((5 - 1 + 0) / 2, abs=1e-4)
+    assert loss_of(TripletLoss(p=1), z, triplets).item() == pytest.approx((7 - 1 + 0) / 2, abs=1e-4)
+    assert loss_of(TripletLoss(margin=1.5), z, [[0, 2, 3]]).item() == pytest.approx(1 - 2 + 1.5, abs=1e-4)
+    assert loss_of(TripletLoss(), z, []).item() == 0
+
+
+@pytest.mark.parametrize("margin", [0.1, 0.5])
+def test_triplets_agree_with_torch(margin):
+    z = torch.randn(30, 6, requires_grad=True)
+    triplets = torch.randint(30, (40, 3))
+    mine = TripletLoss(margin)(z, StepLabels(*NO_LABELS, triplets))
+    theirs = nn.TripletMarginLoss(margin=margin)(*z[triplets.T])
+    assert mine.item() == pytest.approx(theirs.item(), abs=1e-6)
+    (gradient,) = torch.autograd.grad(mine, z)
+    torch.testing.assert_close(gradient, torch.autograd.grad(theirs, z)[0])
+
+
+@pytest.mark.parametrize(("option", "value"), [("margin", -1), ("p", 0)])
+def test_numbers_out_of_range_are_refused(option, value):
+    with pytest.raises(ValueError, match=rf"loss\.{option}={value} must be"):
+        TripletLoss(**{option: value})
+
+
+def test_batches_without_triplets_are_refused():
+    with pytest.raises(ValueError, match="TripletLoss reads triplets, but batches: provides groups and pairs only"):
+        check_labels(TripletLoss(), frozenset({"pairs", "groups"}))
+
+
+def test_pairs_with_a_report_in_common_form_triplets():
+    index = torch.tensor([[0, 1, 3, 0], [1, 2, 0, 4]])
+    label = torch.tensor([1, 0, 0, 1])
+    # Duplicates 0-1 and 0-4, others 1-2 and 3-0: report 1 has duplicate 0, report 0 has duplicates 1 and 4.
+    assert sorted(pair_triplets(index, label).tolist()) == [[0, 1, 3], [0, 4, 3], [1, 0, 2]]
+    assert pair_triplets(index, torch.ones(4, dtype=torch.int64)).shape == (0, 3)
+
+
+def test_a_report_of_a_large_group_gives_a_bounded_number_of_triplets():
+    # Report 0 is a duplicate of 1 to 8, and not one of 9 to 18.
+    index = torch.stack([torch.zeros(18, dtype=torch.int64), torch.arange(1, 19)])
+    label = (torch.arange(18) < 8).long()
+    assert len(pair_triplets(index, label)) == MAX_PER_ANCHOR**2
+
+
+T = 0.07
+
+
+def cosine(a, b):
+    return sum(x * y for x, y in zip(a, b, strict=True)) / math.sqrt(sum(x * x for x in a) * sum(y * y for y in b))
+
+
+def naive(anchor, positive, negatives):
+    """-log of the share of the positive, one anchor at a time; ``negatives`` lists those of each anchor."""
+    losses = []
+    for a, p, others in zip(anchor.tolist(), positive.tolist(), negatives, strict=True):
+        near = math.exp(cosine(a, p) / T)
+        losses.append(-math.log(near / (near + sum(math.exp(cosine(a, n) / T) for n in others))))
+    return losses
+
+
+@pytest.fixture
+def vectors():
+    return torch.randn(3, 5), torch.randn(3, 5)
+
+
+def test_one_negative_for_each_anchor(vectors):
+    anchor, positive = vectors
+    negatives = torch.randn(3, 5)
+    expected = naive(anchor, positive, [[row] for row in negatives.tolist()])
+    assert info_nce(anchor, positive, negatives, T).tolist() == pytest.approx(expected, rel=1e-4)
+
+
+def test_shared_negatives_of_which_each_anchor_leaves_some_out(vectors):
+    anchor, positive = vectors
+    bank = torch.randn(4, 5)
+    masked = torch.tensor([[True, False, False, False], [False] * 4, [False, True, True, False]])
+    kept = [[row for row, gone in zip(bank.tolist(), gaps, strict=True) if not gone] for gaps in masked.tolist()]
+    expected = naive(anchor, positive, kept)
+    assert info_nce(anchor, positive, bank[None], T, masked).tolist() == pytest.approx(expected, rel=1e-4)
+
+
+def test_without_negatives_the_loss_is_zero_and_has_a_gradient(vectors):
+    anchor, positive = vectors
+    anchor.requires_grad_(True)
+    loss = info_nce(anchor, positive, torch.randn(1, 4, 5), T, torch.ones(3, 4, dtype=torch.bool))
+    loss.sum().backward()
+    assert loss.tolist() == [0.0] * 3
+    assert anchor.grad is not None
+    assert torch.equal(anchor.grad, torch.zeros(3, 5))
+
+
+def test_length_of_vectors_does_not_count(vectors):
+    anchor, positive = vectors
+    negatives = torch.randn(3, 5)
+    torch.testing.assert_close(
+        info_nce(3 * anchor, 0.5 * positive, 7 * negatives, T), info_nce(anchor, positive, negatives, T)
+    )
+
+
+def test_bfloat16_is_computed_in_float32(vectors):
+    anchor, positive = vectors
+    with torch.autocast("cpu", torch.bfloat16):
+        found = info_nce(anchor, positive, anchor.flip(0), T)
+    assert torch.equal(found, info_nce(anchor, positive, anchor.flip(0), T))
+
+
+def test_each_token_of_a_query_takes_its_nearest_token_of_the_document():
+    # Cosines .71 and 0 of the first token, .71 and 1 of the second; the tokens that do not count would be nearer.
+    query = torch.tensor([[[1.0, 0], [0, 2], [5, 5]]])
+    document = torch.tensor([[[1.0, 1], [0, 3], [9, 0]]])
+    found = max_sim(query, document, torch.tensor([[True, True, False]]), torch.tensor([[True, True, False]]))
+    assert found.tolist() == pytest.approx([math.sqrt(0.5) + 1])
+
+
+def test_late_interaction_agrees_with_loops():
+    query, document = torch.randn(3, 4, 6), torch.randn(3, 5, 6)
+    lengths = [(4, 5), (2, 3), (1, 1)]
+    in_query = torch.arange(4) < torch.tensor([[own] for own, _ in lengths])
+    in_document = torch.arange(5) < torch.tensor([[own] for _, own in lengths])
+    expected = [
+        sum(max(cosine(q, d) for d in ds[:num_d]) for q in qs[:num_q])
+        for (num_q, num_d), qs, ds in zip(lengths, query.tolist(), document.tolist(), strict=True)
+    ]
+    assert max_sim(query, document, in_query, in_document).tolist() == pytest.approx(expected, rel=1e-4)

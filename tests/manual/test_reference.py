@@ -98,7 +98,7 @@ def test_all_commands_are_on_their_page():
 
 def test_descriptions_come_from_comments_docstrings_and_other_options(tmp_path):
     (tmp_path / "conf.yaml").write_text(
-        "# What it is.\n# gedbd train loss=conf\n_target_: gedbd.losses.triplet.TripletLoss\n"
+        "# What it is.\n# gedbd train loss=conf\n_target_: gedbd.losses.TripletLoss\n"
         "margin: 0.5  # own words\np: 2.0\nother: ${seed}\nsection:  # a section\n  text: >-\n    two\n    lines\n"
     )
     file = read_option_file(tmp_path / "conf.yaml", tmp_path)

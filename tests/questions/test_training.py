@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from gedbd.losses.multiple_negatives import MultipleNegativesLoss
-from gedbd.losses.triplet import TripletLoss
+from gedbd.losses import MultipleNegativesLoss, TripletLoss
 from gedbd.questions.projections import ResidualHead, SigmoidHead, make_head, method_id
 from gedbd.questions.question_data import QuestionDataset, TripletBatchSampler
 from gedbd.questions.triplet_scorer import TripletScorer

@@ -10,9 +10,8 @@ from gedbd.retrieval.linear_ranker import LinearRanker, learn_weights
 from gedbd.retrieval.ranking_metrics import rank, ranking_metrics
 from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.scorers.bm25 import Bm25
-from gedbd.retrieval.scorers.constant_and_closure import Constant
-from gedbd.retrieval.scorers.field_scorers import FieldAgreement, Recency
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores, Scorer, ScorerInputs
+from gedbd.retrieval.scorers.simple_scorers import Constant, FieldAgreement, Recency
 from gedbd.sampling.pairs import positive_pairs
 
 

@@ -1,5 +1,12 @@
-from gedbd.retrieval.protocol_words import EARLIER_WORDS, file_suffix, generic_words, metric_prefix, words_of
-from gedbd.retrieval.ranking_tasks import EarlierReports, ReportPool
+from gedbd.retrieval.ranking_tasks import (
+    EARLIER_WORDS,
+    EarlierReports,
+    ReportPool,
+    file_suffix,
+    generic_words,
+    metric_prefix,
+    words_of,
+)
 
 
 def test_names_of_metrics_and_files_follow_from_the_name():

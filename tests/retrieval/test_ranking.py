@@ -16,7 +16,7 @@ from gedbd.retrieval.ranking_metrics import (
     ranking_metrics,
 )
 from gedbd.retrieval.ranking_tasks import TOP_K, EarlierReports, ReportPool
-from gedbd.retrieval.scorers.cosine import VectorScorer
+from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 from gedbd.retrieval.scorers.scorer_contract import BLOCK, PrecomputedScores
 
 WINDOWS = [None, 3, 12]

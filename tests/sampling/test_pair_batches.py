@@ -8,8 +8,7 @@ import pytest
 from epochs import as_pairs, epoch_of, of_all_processes
 
 from gedbd.corpora.splits import TimeSplit, split_corpus
-from gedbd.sampling.batches import SamplerInputs
-from gedbd.sampling.pair_batches import PairBatches
+from gedbd.sampling.batches import PairBatches, SamplerInputs
 from gedbd.sampling.pairs import PairSampler
 
 

@@ -7,8 +7,7 @@ import pytest
 from epochs import NO_PAIRS, epoch_of
 
 from gedbd.sampling.batches import BatchIndices, SamplerInputs
-from gedbd.sampling.group_batches import PKBatches
-from gedbd.sampling.hard_negatives import nearest_groups, nearest_rows
+from gedbd.sampling.group_batches import PKBatches, nearest_groups, nearest_rows
 
 SIZES = [2] * 20 + [3] * 8 + [5] * 4 + [9]
 SETTINGS = {"seed": 0, "singletons": 0.0, "negatives_per_positive": 1.0, "hard": 0.0, "neighbours": 5, "per_group": 2}

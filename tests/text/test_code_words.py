@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from gedbd.text import code_words
-from gedbd.text.code_words import (
+from gedbd.text.words import (
     MAX_CHARACTERS,
     MAX_ERROR_LINES,
     MAX_IDENTIFIERS,
@@ -130,7 +129,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_texts_are_read_in_linear_time(name, monkeypatch, hang_guard):
     """Far more than is read of a text, so that quadratic time could not be missed."""
-    monkeypatch.setattr(code_words, "MAX_CHARACTERS", 10**9)
+    monkeypatch.setattr("gedbd.text.words.MAX_CHARACTERS", 10**9)
     find_identifiers(HOSTILE[name])
     find_error_lines(HOSTILE[name])
     assert len(CodeWords()([HOSTILE[name]])) == 1

@@ -9,7 +9,7 @@ from torch import Tensor
 from gedbd.corpora.corpus import Corpus
 from gedbd.duplicates.graph.build_graph import TitleGraph
 from gedbd.duplicates.graph.sparse_adjacency import connect
-from gedbd.text.code_words import find_error_lines, find_identifiers
+from gedbd.text.words import find_error_lines, find_identifiers
 
 BLOCK_ROWS = 2048
 

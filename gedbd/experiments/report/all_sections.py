@@ -28,7 +28,7 @@ from gedbd.experiments.run_folders import find_own_pages, find_runs
 from gedbd.io.command_output import record
 from gedbd.io.console import open_console, print_line, print_path, stage
 from gedbd.io.files import write_text
-from gedbd.retrieval.protocol_words import metric_prefix
+from gedbd.retrieval.ranking_tasks import metric_prefix
 
 READ = "Each run folder holds the resolved configuration (config.yaml) and the package versions (versions.json)."
 REPEATED = (

@@ -15,7 +15,7 @@ from gedbd.experiments.report.counted_options import setting_key
 from gedbd.experiments.report.run_comparison import compare_runs
 from gedbd.experiments.report.run_settings import Setting, query_metrics, ranked_protocols
 from gedbd.experiments.report.section import MAX_DRAWN, Section, first_of, pick, with_models
-from gedbd.retrieval.protocol_words import EARLIER, TEST_POOL
+from gedbd.retrieval.ranking_tasks import EARLIER, TEST_POOL
 
 CONFIGURATIONS_TEXT = (
     "Reports as text of their fields, with and without captions of their screenshots, encoded without and with"

@@ -14,8 +14,8 @@ from gedbd.evaluation.display_names import display_name
 from gedbd.evaluation.significance import f1_interval, mean_interval
 from gedbd.experiments.report.counted_options import comparable, counted_options, flatten, mark_seeds, setting_key
 from gedbd.experiments.run_folders import Run
-from gedbd.retrieval.protocol_words import EARLIER, ProtocolWords
 from gedbd.retrieval.ranking_metrics import per_query
+from gedbd.retrieval.ranking_tasks import EARLIER, ProtocolWords
 
 CONTENTS_SHOWN = 8  # characters of a fingerprint
 CHECKPOINTS = ("checkpoint", "val_checkpoint")

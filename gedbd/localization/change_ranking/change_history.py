@@ -10,7 +10,7 @@ import pandas as pd
 from gedbd.localization.change_ranking.change_index import ChangeIndex
 from gedbd.localization.change_ranking.change_table import ChangeTable, empty_table, read_tables
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.text.code_words import CodeWords
+from gedbd.text.words import CodeWords
 
 SEPARATOR = "\0"  # no path, word or id holds one
 

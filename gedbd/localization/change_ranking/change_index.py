@@ -12,7 +12,7 @@ from gedbd.localization.change_ranking.change_table import ChangeTable, is_sourc
 from gedbd.localization.change_ranking.word_counts import WordCounts
 from gedbd.retrieval.growing_arrays import RaggedArray
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.text.code_words import CodeWords
+from gedbd.text.words import CodeWords
 
 UNKNOWN = -1
 # Lines that a file is taken to have where a cut diff does not show what a commit added.

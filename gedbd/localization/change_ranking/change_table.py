@@ -12,7 +12,7 @@ import pandas as pd
 from gedbd.io.console import track
 from gedbd.retrieval.growing_arrays import RaggedArray
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.text.code_words import CodeWords
+from gedbd.text.words import CodeWords
 
 HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@(.*)")
 HEADER = "diff --git a/"

@@ -11,12 +11,10 @@ import numpy as np
 import pandas as pd
 
 from gedbd.retrieval.reports.report_features import days_of
-from gedbd.retrieval.scorers.cosine import EarlierScorer
-from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import EarlierScorer, ScorerInputs
 from gedbd.text.change_text import change_fields
-from gedbd.text.code_words import PART
 from gedbd.text.stack_traces import find_frames
-from gedbd.text.words import WORD, separate
+from gedbd.text.words import PART, WORD, separate
 
 Names = Literal["compound", "any", "parts"]
 Hit = Literal["file", "method"]

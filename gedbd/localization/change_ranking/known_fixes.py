@@ -11,7 +11,7 @@ from gedbd.localization.change_ranking.report_words import ReportWords, report_w
 from gedbd.localization.change_ranking.word_counts import Bm25Field, WordCounts
 from gedbd.retrieval.growing_arrays import RaggedArray
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.text.code_words import CodeWords
+from gedbd.text.words import CodeWords
 
 MAX_SIMILAR = 10  # fixes whose reports count as similar to another one
 

@@ -11,8 +11,7 @@ from gedbd.corpora.templates import Text
 from gedbd.encoders.backends.pytorch import process_device
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
 from gedbd.io.console import track
-from gedbd.retrieval.scorers.cosine import EarlierScorer
-from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import EarlierScorer, ScorerInputs
 from gedbd.text.tokens import split_by_tokens, token_budget
 
 TEXTS_AT_ONCE = 1000

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gedbd.text.code_words import CodeWords
 from gedbd.text.stack_traces import Frame, find_frames
-from gedbd.text.words import separate
+from gedbd.text.words import CodeWords, separate
 
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 # An identifier of code rather than a word of prose: parseUrl, max_size, JSPServlet.

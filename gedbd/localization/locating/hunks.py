@@ -6,8 +6,7 @@ from math import fsum
 from typing import NamedTuple
 
 from gedbd.localization.repository.commits import Commit, FileChange, Hunk
-from gedbd.text.code_words import MAX_WORD_CHARS, PART, stop_words
-from gedbd.text.words import CJK_RUN, RUN_OR_WORD, WORD, normalise, pairs_of
+from gedbd.text.words import CJK_RUN, MAX_WORD_CHARS, PART, RUN_OR_WORD, WORD, normalise, pairs_of, stop_words
 
 MIN_LENGTH = 3
 CONTEXT_WEIGHT = 0.5  # of a word that only unchanged lines have
@@ -164,7 +163,7 @@ def joined_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def placed_words(text: str) -> Iterator[PlacedWord]:
-    """The words that ``gedbd.text.code_words`` finds, with their places; those below three characters are left out.
+    """The words that ``gedbd.text.words`` finds, with their places; those below three characters are left out.
 
     ``new HTTPServer`` gives ``new``, ``httpserver``, ``http`` and ``server``.
     """

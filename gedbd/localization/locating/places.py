@@ -10,9 +10,8 @@ from gedbd.localization.locating.hunks import MAX_LINES, MAX_TERMS, MatchedLine,
 from gedbd.localization.locating.sections import Section, declared_name, find_sections
 from gedbd.localization.repository.git_command import Git, decode
 from gedbd.localization.repository.objects import find_entries, object_sizes, read_blobs
-from gedbd.text.code_words import PART
 from gedbd.text.stack_traces import Frame
-from gedbd.text.words import WORD, normalise
+from gedbd.text.words import PART, WORD, normalise
 
 MAX_BYTES = 2_000_000
 MAX_LINE_CHARS = 1_000

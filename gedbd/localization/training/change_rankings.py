@@ -13,8 +13,8 @@ from gedbd.io.console import print_line, track
 from gedbd.localization.training.localization_protocol import Level
 from gedbd.retrieval.ranking_metrics import Ranking, per_query, rank
 from gedbd.retrieval.ranking_tasks import RankingTask
-from gedbd.retrieval.scorers.field_scorers import Recency
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
+from gedbd.retrieval.scorers.simple_scorers import Recency
 
 EARLIER_BUGS = "earlier_bugs"
 PRECISION_AT = (1, 3, 5)

@@ -25,7 +25,7 @@ from gedbd.localization.training.localization_data import LocalizationDataModule
 from gedbd.localization.training.localization_protocol import Halves, Level, reports_of
 from gedbd.localization.training.sides import Side, code_side, text_side, untrained_side
 from gedbd.localization.training.validation_ranking import Encoded
-from gedbd.retrieval.scorers.cosine import VectorScorer
+from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 from gedbd.retrieval.scorers.scorer_contract import Scorer
 from gedbd.text.change_text import Form
 

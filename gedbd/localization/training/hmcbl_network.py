@@ -15,7 +15,7 @@ from gedbd.localization.training.localization_data import PairBatch
 from gedbd.localization.training.localization_protocol import num_before
 from gedbd.localization.training.sides import Side
 from gedbd.localization.training.tower import TokenFeatures, Tower
-from gedbd.losses.info_nce import info_nce, info_nce_of_scores, max_sim
+from gedbd.losses import info_nce, info_nce_of_scores, max_sim
 
 EMPTY = -1
 

@@ -9,7 +9,7 @@ import torch
 from gedbd.encoders.backends.backend import Backend, PreparedBackend
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.retrieval.cross_encoder import CrossEncoder, CrossEncoderOptions, PairExample, train_cross_encoder
-from gedbd.retrieval.reports.second_stage import RankedList, ReportText
+from gedbd.retrieval.reports.report_scorer import RankedList, ReportText
 
 NAME = "cross"
 DEPTH = 30

@@ -10,8 +10,8 @@ import numpy as np
 from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import TERM_KINDS, ReportFeatures
-from gedbd.retrieval.reports.rough_scores import RoughScores, Shortlist
 from gedbd.retrieval.reports.term_index import SharedTerms, TermQuery
+from gedbd.retrieval.reports.vector_table import RoughScores, Shortlist
 
 MAX_GROUPS = 300
 # How many reports each kind of retrieval finds.

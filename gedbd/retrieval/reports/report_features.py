@@ -9,7 +9,7 @@ import pandas as pd
 from gedbd.corpora.fields import product_names
 from gedbd.corpora.readers.bug_reports import RESOLVED_AT
 from gedbd.retrieval.vocabulary import MAX_CHARACTERS, Vocabulary, short_texts, words
-from gedbd.text.code_words import find_error_lines, find_identifiers
+from gedbd.text.words import find_error_lines, find_identifiers
 
 FIELDS = ("product", "component", "version", "priority")
 # When a report was resolved (not where it is open, or the tracker does not say), and when it came in.

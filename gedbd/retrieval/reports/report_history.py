@@ -18,9 +18,8 @@ from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.first_stage import FirstStage, QueryScores, find_candidates
 from gedbd.retrieval.reports.known_groups import GrowingGroups, KnownGroups
 from gedbd.retrieval.reports.report_features import FeatureEncoder, ReportFeatures
-from gedbd.retrieval.reports.rough_scores import RoughScores
 from gedbd.retrieval.reports.term_index import TermIndex, TermQuery
-from gedbd.retrieval.reports.vector_table import ROUNDING
+from gedbd.retrieval.reports.vector_table import ROUNDING, RoughScores
 from gedbd.retrieval.vocabulary import Vocabulary
 
 Result = TypeVar("Result")

@@ -9,7 +9,7 @@ import numpy as np
 
 from gedbd.retrieval.growing_arrays import GrowingArray, RowMap, TermLists
 from gedbd.retrieval.inverted_index import CommonTerms, IndexState, InvertedIndex, Postings, idf_of, length_norm
-from gedbd.retrieval.reports.rough_scores import RoughScores, Shortlist
+from gedbd.retrieval.reports.vector_table import RoughScores, Shortlist
 
 ROUNDING = 1e-4  # more than what rounding to single precision changes in a rough score, as a share
 BLOCK = 4096  # texts whose scores are computed at once

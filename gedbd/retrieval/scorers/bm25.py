@@ -7,12 +7,10 @@ import numpy as np
 import pandas as pd
 
 from gedbd.retrieval.inverted_index import InvertedIndex
-from gedbd.retrieval.scorers.cosine import EarlierScorer
-from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import EarlierScorer, Scorer, ScorerInputs
 from gedbd.retrieval.vocabulary import MAX_CHARACTERS, Vocabulary, short_texts, words
 from gedbd.text.change_text import change_fields
-from gedbd.text.code_words import CodeWords
-from gedbd.text.words import find_words
+from gedbd.text.words import CodeWords, find_words
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer

@@ -1,5 +1,8 @@
-"""Scores by the cosine of a text encoder's vectors, the encoder as it was downloaded or trained."""
+"""Scores by the cosine of vectors, which are given or those of a text encoder, as it was downloaded or trained."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +12,69 @@ from gedbd.corpora.splits import PARTS, TRAIN, VAL
 from gedbd.corpora.templates import Text
 from gedbd.encoders.backends.backend import Backend
 from gedbd.encoders.loaded_encoder import LoadedEncoder
-from gedbd.retrieval.scorers.cosine import cosines
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
+
+MIN_THREADED_ROWS = 10_000
+NUM_THREADS = min(4, os.cpu_count() or 1)
+BLOCK_QUERIES = 64
+BLOCK_DOCUMENTS = 8192  # with a quarter of them, the products take up to twice as long
+THREADS = ThreadPoolExecutor(NUM_THREADS, thread_name_prefix="cosines")
+
+
+class VectorScorer(Scorer):
+    """Cosine of unit vectors that are given.
+
+    Args:
+        documents: ``(N, D)`` unit rows.
+        queries: ``(Q, D)`` unit rows; None if the documents are the queries.
+    """
+
+    def __init__(self, documents: np.ndarray, queries: np.ndarray | None = None) -> None:
+        self.documents = documents
+        self.queries = documents if queries is None else queries
+
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Does nothing."""
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """``(B,) -> (B, N)`` cosines."""
+        return cosines(self.documents, self.queries[rows])
+
+
+def block_cosines(documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """Cosines of unit rows, ``(N, D), (B, D) -> (B, N)``, for up to ``BLOCK_QUERIES`` queries.
+
+    One product of matrices is several times quicker than a product for each query, which reads all documents. Products
+    of another size may round differently: here all have one size, filled up with zeros, so that a cosine does not
+    depend on what other documents and queries there are.
+    """
+    filled = np.zeros((queries.shape[1], BLOCK_QUERIES), dtype=queries.dtype)
+    filled[:, : len(queries)] = queries.T
+    scores = np.empty((len(queries), len(documents)), dtype=documents.dtype)
+    for start in range(0, len(documents), BLOCK_DOCUMENTS):
+        block = documents[start : start + BLOCK_DOCUMENTS]
+        end = start + len(block)
+        if len(block) < BLOCK_DOCUMENTS:
+            block = np.concatenate([block, np.zeros((BLOCK_DOCUMENTS - len(block), block.shape[1]), block.dtype)])
+        # The many documents come first: with the few queries first, the product takes up to three times as long.
+        scores[:, start:end] = (block @ filled)[: end - start, : len(queries)].T
+    return scores
+
+
+def cosines(documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """Cosines of unit rows, ``(N, D), (B, D) -> (B, N)``."""
+    if len(queries) != 1 or len(documents) < MIN_THREADED_ROWS:
+        return np.asarray(queries @ documents.T)
+    # A search has one query and must be fast. Threads of our own share it: those of BLAS would slow the encoder down.
+    scores = np.empty((1, len(documents)), dtype=documents.dtype)
+    edges = np.linspace(0, len(documents), NUM_THREADS + 1).astype(np.int64).tolist()
+    parts = []
+    for start, end in pairwise(edges):
+        part = THREADS.submit(np.matmul, documents[start:end], queries[0], out=scores[0, start:end])
+        parts.append(part)
+    for part in parts:
+        part.result()
+    return scores
 
 
 class DenseScorer(Scorer):

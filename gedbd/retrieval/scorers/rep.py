@@ -13,8 +13,8 @@ from scipy.special import expit
 from sklearn.feature_extraction.text import CountVectorizer
 
 from gedbd.retrieval.scorers.bm25 import COUNTED, has_words
-from gedbd.retrieval.scorers.field_scorers import FieldAgreement
 from gedbd.retrieval.scorers.scorer_contract import BLOCK, Scorer, ScorerInputs, linked_groups
+from gedbd.retrieval.scorers.simple_scorers import FieldAgreement
 from gedbd.retrieval.vocabulary import MAX_CHARACTERS
 
 INITIAL_WEIGHTS = {"words": 0.9, "word_pairs": 0.2, "product": 2.0, "component": 0.0, "priority": 0.0, "version": 0.0}

@@ -9,7 +9,7 @@ import pandas as pd
 from gedbd.corpora.tags import number_tags, occurrence_matrix, tag_overlap, tags_of
 from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.encoders.node2vec import TagEncoder
-from gedbd.retrieval.scorers.cosine import cosines
+from gedbd.retrieval.scorers.dense_scorer import cosines
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
 

@@ -18,9 +18,8 @@ from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.first_stage import DEPTHS, WORDS
 from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS, FeatureEncoder, days_of
-from gedbd.retrieval.reports.rough_scores import RoughScores
 from gedbd.retrieval.reports.term_index import TermIndex, TermQuery
-from gedbd.retrieval.reports.vector_table import VectorTable
+from gedbd.retrieval.reports.vector_table import RoughScores, VectorTable
 from gedbd.triage.shared_store.postgres_store import PostgresStore, read_vectors
 from gedbd.triage.shared_store.stored_terms import BLOCK, LIST, POSTING, HashedVocabulary, of_kind
 from gedbd.triage.shared_store.tables import COMPONENTS

@@ -13,7 +13,7 @@ from gedbd.localization.repository.commits import Commit, FileChange, Hunk
 from gedbd.localization.training.compared_methods import BestPart
 from gedbd.retrieval.scorers.bm25 import CodeBm25, StructuredBm25, structured_texts
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores, ScorerInputs
-from gedbd.text.code_words import CodeWords
+from gedbd.text.words import CodeWords
 
 DAY = pd.Timestamp("2024-01-01", tz="UTC")
 HISTORY = [  # the day, the message, and the lines of each file

@@ -19,7 +19,7 @@ from gedbd.localization.change_ranking.report_words import report_words
 from gedbd.localization.change_ranking.word_counts import Bm25Field
 from gedbd.retrieval.inverted_index import InvertedIndex
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.text.code_words import CodeWords
+from gedbd.text.words import CodeWords
 
 TRACE = """java.lang.IllegalStateException: closed
     at java.util.List.get(List.java:3)

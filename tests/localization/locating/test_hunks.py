@@ -4,8 +4,7 @@ import pytest
 
 from gedbd.localization.locating.hunks import SharedWords, match_hunks, placed_words
 from gedbd.localization.repository.commits import Commit, FileChange, Hunk
-from gedbd.text.code_words import CodeWords
-from gedbd.text.words import normalise
+from gedbd.text.words import CodeWords, normalise
 
 WEIGHTS = {"parser": 2.0, "quote": 4.0, "line": 1.0}
 

@@ -15,8 +15,8 @@ from gedbd.localization.training.learnt_methods import LearntOptions, UnseenScor
 from gedbd.localization.training.localization_output import beside_published
 from gedbd.localization.training.localization_task import LocalizationTask
 from gedbd.retrieval.scorers.bm25 import Bm25
-from gedbd.retrieval.scorers.field_scorers import Recency
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
+from gedbd.retrieval.scorers.simple_scorers import Recency
 
 SMALL = ("task=localization", "encoder=tiny", "cache_dir=cache")
 ALONE = ("task.model=null",)

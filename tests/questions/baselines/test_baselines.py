@@ -10,7 +10,7 @@ from gedbd.questions.baselines.bilstm import BiLstmScorer
 from gedbd.questions.baselines.dup_predictor import DupPredictor
 from gedbd.questions.baselines.dupe import Dupe
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
-from gedbd.retrieval.word_models.word2vec import Word2Vec
+from gedbd.retrieval.scorers.word_vectors import Word2Vec
 
 ROWS = np.arange(len(TABLE))
 MAKE = {

@@ -6,7 +6,7 @@ from torch.nn.functional import normalize
 
 from gedbd.questions.baselines.bilstm import BiLstm, BiLstmScorer, draw_triplets
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
-from gedbd.retrieval.word_models.word2vec import Word2Vec
+from gedbd.retrieval.scorers.word_vectors import Word2Vec
 
 TITLES = ["crash editor", "print paper", "crash window", "slow page"] * 6
 TABLE = pd.DataFrame({"title": TITLES, "description": ""}).assign(created_at=pd.NaT)

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from gedbd.retrieval.reports.report_features import FIELDS
-from gedbd.retrieval.scorers.field_scorers import field_values
+from gedbd.retrieval.scorers.simple_scorers import field_values
 from gedbd.retrieval.vocabulary import words
-from gedbd.text.code_words import find_error_lines, find_identifiers
+from gedbd.text.words import find_error_lines, find_identifiers
 
 NAN = float("nan")
 

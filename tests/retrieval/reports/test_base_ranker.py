@@ -10,14 +10,15 @@ from gedbd.retrieval.reports.report_history import Replayed
 from gedbd.retrieval.reports.report_ranker import (
     BASE_FEATURES,
     SIZE,
+    RankerOptions,
     ReportRanker,
     default_ranker,
+    fit_ranker,
     read_base,
     sample_of,
     was_trained_on,
     with_base,
 )
-from gedbd.retrieval.reports.report_training import RankerOptions, fit_ranker
 
 
 def linear(base=None, trained_on=(), **weights):

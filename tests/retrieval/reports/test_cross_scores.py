@@ -7,7 +7,7 @@ from gedbd.encoders.backends.pytorch import Torch
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 from gedbd.retrieval.cross_encoder import CrossEncoderOptions, PairExample
 from gedbd.retrieval.reports.cross_scores import CrossScores
-from gedbd.retrieval.reports.second_stage import RankedList, ReportText
+from gedbd.retrieval.reports.report_scorer import RankedList, ReportText
 
 WORDS = ["mail", "folder", "crash", "search", "printer", "calendar", "reply", "theme", "update", "password"]
 # Report i + 10 has the words of report i: they are duplicates.

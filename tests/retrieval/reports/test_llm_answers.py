@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gedbd.retrieval.reports.llm_check import messages, read_number, read_score
-from gedbd.retrieval.reports.second_stage import ReportText
+from gedbd.retrieval.reports.report_scorer import ReportText
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from chat_server import KEY, Endpoint, Reply, endpoint, refused, told
 
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.reports.llm_check import LlmCheck, load_llm_check
-from gedbd.retrieval.reports.second_stage import RankedList, ReportText
+from gedbd.retrieval.reports.report_scorer import RankedList, ReportText
 
 QUERY = ReportText("Crash on start", "It crashes.")
 CANDIDATES = [ReportText(f"Report {number}", f"Text {number}") for number in (10, 20, 30, 40)]

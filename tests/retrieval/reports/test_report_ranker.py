@@ -14,9 +14,8 @@ from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.report_features import TERM_KINDS
 from gedbd.retrieval.reports.report_history import Replayed
-from gedbd.retrieval.reports.report_ranker import ReportRanker
+from gedbd.retrieval.reports.report_ranker import MIN_ROUNDS, RankerOptions, ReportRanker, fit_ranker
 from gedbd.retrieval.reports.report_scorer import LearntReports
-from gedbd.retrieval.reports.report_training import MIN_ROUNDS, RankerOptions, fit_ranker
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 
 QUICK = RankerOptions(rounds=15, num_seeds=1)

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from gedbd.retrieval.reports import report_scorer
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.report_history import Replayed
-from gedbd.retrieval.reports.report_training import RankerOptions
-from gedbd.retrieval.reports.second_stage import ReportText, SecondStage, pair_columns
+from gedbd.retrieval.reports.report_ranker import RankerOptions
+from gedbd.retrieval.reports.report_scorer import ReportText, SecondStage, pair_columns
 
 NUM_CANDIDATES = 6
 SUM = FEATURES.index("sum")
@@ -96,7 +97,6 @@ def test_both_scores_are_columns_and_what_is_not_scored_is_missing():
 
 
 def test_candidates_of_training_are_ordered_by_what_their_group_has_not_taught(monkeypatch):
-    from gedbd.retrieval.reports import second_stage
 
     taught: list[set[int]] = []
 
@@ -104,8 +104,8 @@ def test_candidates_of_training_are_ordered_by_what_their_group_has_not_taught(m
         taught.append({int(GROUP[one.row]) for one in examples})
         return fit_ranker(examples, options, extra)
 
-    fit_ranker = second_stage.fit_ranker
-    monkeypatch.setattr(second_stage, "fit_ranker", remember)
+    fit_ranker = report_scorer.fit_ranker
+    monkeypatch.setattr(report_scorer, "fit_ranker", remember)
     SecondStage([Oracle("cross", 2)], OPTIONS).fit(TEXTS, examples(20, 60), GROUP)
     everything, first, second, last = taught
     assert everything == last == first | second == set(range(20))

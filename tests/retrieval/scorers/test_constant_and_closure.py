@@ -4,8 +4,8 @@ import pytest
 
 from gedbd.retrieval.ranking_metrics import rank
 from gedbd.retrieval.ranking_tasks import EarlierReports
-from gedbd.retrieval.scorers.constant_and_closure import Closure, Constant
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs, linked_groups
+from gedbd.retrieval.scorers.simple_scorers import Closure, Constant
 
 
 def pairs_of(*rows: tuple[int, int, int]) -> pd.DataFrame:

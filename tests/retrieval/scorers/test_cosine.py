@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gedbd.retrieval.scorers.cosine import BLOCK_DOCUMENTS, BLOCK_QUERIES, block_cosines
+from gedbd.retrieval.scorers.dense_scorer import BLOCK_DOCUMENTS, BLOCK_QUERIES, block_cosines
 
 
 def unit_rows(seed, count, dim=7):

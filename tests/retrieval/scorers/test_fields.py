@@ -7,8 +7,8 @@ import pytest
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import components, field_codes, products
 from gedbd.retrieval.reports.report_features import EMPTY, UNKNOWN, CategoryEncoder
-from gedbd.retrieval.scorers.field_scorers import FieldAgreement, Recency
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
+from gedbd.retrieval.scorers.simple_scorers import FieldAgreement, Recency
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 

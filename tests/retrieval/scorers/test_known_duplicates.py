@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.retrieval.scorers.constant_and_closure import KnownDuplicates
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
+from gedbd.retrieval.scorers.simple_scorers import KnownDuplicates
 
 TABLE = pd.DataFrame({"title": list("abcdef")})
 # Groups 0 0 2 0 4 4: documents 0, 1 and 3 are duplicates, and so are 4 and 5.

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.retrieval.scorers.field_scorers import FieldAgreement
 from gedbd.retrieval.scorers.rep import INITIAL_WEIGHTS, Bm25F, Rep
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
+from gedbd.retrieval.scorers.simple_scorers import FieldAgreement
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 

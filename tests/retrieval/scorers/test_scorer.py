@@ -4,11 +4,10 @@ import pytest
 
 from gedbd.retrieval.reranker import Reranker
 from gedbd.retrieval.scorers.bm25 import Bm25, TfIdf
-from gedbd.retrieval.scorers.constant_and_closure import Closure, Constant
-from gedbd.retrieval.scorers.cosine import VectorScorer, cosines
-from gedbd.retrieval.scorers.field_scorers import FieldAgreement, Recency
+from gedbd.retrieval.scorers.dense_scorer import VectorScorer, cosines
 from gedbd.retrieval.scorers.rep import Bm25F, Rep
 from gedbd.retrieval.scorers.scorer_contract import BLOCK, PairScorer, PrecomputedScores, ScorerInputs, pair_scores
+from gedbd.retrieval.scorers.simple_scorers import Closure, Constant, FieldAgreement, Recency
 
 NO_TRAIN = pd.DataFrame({"query": [], "document": [], "label": []}, dtype=np.int64)
 

@@ -4,10 +4,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gedbd.retrieval.scorers.word_vectors import (
+    MAX_WORDS,
+    Doc2Vec,
+    GensimModel,
+    TrainingTexts,
+    Word2Vec,
+    number_words,
+    start_vector,
+    word_counts,
+)
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.retrieval.word_models.doc2vec import Doc2Vec, start_vector
-from gedbd.retrieval.word_models.gensim_training import MAX_WORDS, GensimModel, TrainingTexts, number_words
-from gedbd.retrieval.word_models.word2vec import Word2Vec, word_counts
 
 TITLES = ["crash of editor", "printer prints slowly", "editor crash", "", "unheard"]
 BODIES = ["the editor crash https://x.org/crash", "printer", "", "", ""]
@@ -49,7 +56,7 @@ def test_a_corpus_without_frequent_words_has_zero_vectors_and_says_so(name, titl
 
 
 def test_gensim_that_is_missing_is_told(monkeypatch):
-    monkeypatch.setattr("gedbd.retrieval.word_models.gensim_training.find_spec", lambda name: None)
+    monkeypatch.setattr("gedbd.retrieval.scorers.word_vectors.find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"^gensim is not installed: pip install 'gedbd\[questions\]'$"):
         Word2Vec()
 

@@ -14,7 +14,7 @@ from gedbd.localization.locating.backtesting.labelled_reports import LabelledRep
 from gedbd.localization.locating.backtesting.locating_tables import NEAR
 from gedbd.retrieval.inverted_index import InvertedIndex
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.text.code_words import CodeWords
+from gedbd.text.words import CodeWords
 
 BM25 = "BM25 over diffs"
 NUM_FILES = "number of changed files"

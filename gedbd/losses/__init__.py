@@ -1,1 +1,0 @@
-"""Losses: modules that take vectors and labels of a step, with no model inside."""
