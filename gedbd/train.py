@@ -1,5 +1,6 @@
 """Train, validate and test an encoder, with or without the graph."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,8 +10,8 @@ from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.command_words import SEARCHPATH
-from gedbd.configuration.trainer_options import check_trainer
-from gedbd.experiments.sweeps.jobs import resumable_job
+from gedbd.configuration.option_types import check_trainer
+from gedbd.experiments.sweeps.jobs import JOB_FOLDER, resumable_job
 
 
 @command("train")
@@ -23,26 +24,29 @@ def main(cfg: DictConfig) -> float:
     """
     check_trainer(cfg.trainer)
     with gc_paused():
-        from gedbd.experiments.interruption import exit_when_interrupted
-        from gedbd.experiments.run_options import check_sections, resumed_options
+        from gedbd.experiments.resuming import exit_when_interrupted, readable_checkpoint, resumed_options
         from gedbd.experiments.seeds import check_device, first_process_console, train_seeds
         from gedbd.experiments.tracking.runs import check_loggers
+        from gedbd.experiments.training_task import check_sections
 
         console = first_process_console()
         check_loggers(cfg.logger)
         hydra = HydraConfig.get()
         searched = [word for word in hydra.overrides.hydra if word.startswith(SEARCHPATH)]
 
-        def composed(words: Sequence[str] = ()) -> DictConfig:
+        def composed(words: Sequence[str]) -> DictConfig:
             return compose("train", [*searched, *words])
 
         check_sections(cfg, hydra.overrides.task, hydra.runtime.choices, composed)  # imports the task
+    folder = Path(hydra.runtime.output_dir)
+    if JOB_FOLDER in os.environ and cfg.ckpt_path is None and cfg.seeds == 1:  # a job of a sweep continues
+        cfg.ckpt_path = readable_checkpoint(folder)
     if cfg.ckpt_path:
-        cfg = resumed_options(cfg, hydra.overrides.task, hydra.runtime.choices, defaults=composed)
+        cfg = resumed_options(cfg, hydra.overrides.task, hydra.runtime.choices)
         check_trainer(cfg.trainer)
     check_device(cfg.trainer)
     with exit_when_interrupted(cfg.seeds):
-        return train_seeds(cfg, Path(HydraConfig.get().runtime.output_dir), console)
+        return train_seeds(cfg, folder, console)
 
 
 if __name__ == "__main__":

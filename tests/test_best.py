@@ -15,8 +15,8 @@ import gedbd.commands.index
 import gedbd.train
 from gedbd.corpora.splits import TEST, TRAIN
 from gedbd.encoders.encoder_weights import read_state
-from gedbd.experiments.checkpoint import trained_epochs
 from gedbd.experiments.prepare import prepare_data
+from gedbd.experiments.resuming import trained_epochs
 
 DEMO = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
 BEST = ["experiment=best", "encoder=tiny", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false"]

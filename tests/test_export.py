@@ -18,11 +18,10 @@ from hydra.utils import instantiate
 from local_server import running
 from run_commands import commands_in
 
-from gedbd.configuration.saved_options import SCHEMA
 from gedbd.corpora.splits import TEST, split_corpus
 from gedbd.encoders import export_formats
 from gedbd.encoders.export_formats import read_onnx, read_sentence_transformers
-from gedbd.experiments.checkpoint import find_run
+from gedbd.experiments.run_folder import SCHEMA, find_run
 from gedbd.retrieval.ranking_metrics import rank, ranking_metrics
 from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer

@@ -11,7 +11,7 @@ from hydra.utils import instantiate
 from rich.console import Console
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.experiments.run_options import check_sections
+from gedbd.experiments.training_task import check_sections
 
 TINY = ["task=questions", "encoder=tiny", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false"]
 TIMES = ["train/seconds", "train/reports_per_second"]

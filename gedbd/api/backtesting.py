@@ -129,8 +129,8 @@ def backtest(
     """
     words = ["dataset=demo", f"target_precision={target_precision}", f"confidence_level={confidence_level}"]
     with long_call():
-        from gedbd.experiments.checkpoint import check_corpus, run_weights
         from gedbd.experiments.prepare import prepare_corpus
+        from gedbd.experiments.run_folder import check_corpus, run_weights
         from gedbd.io.console import silence_library_logs
         from gedbd.triage.backtesting.backtest_run import check_backtest, measure_history
         from gedbd.triage.backtesting.judgements import with_accepted

@@ -9,8 +9,8 @@ import numpy as np
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.api.calls import choices, command_options, long_call, plain_errors
-from gedbd.configuration.saved_options import CONFIG
 from gedbd.encoders.given_encoder import GivenEncoder, TextEncoding
+from gedbd.experiments.run_folder import CONFIG
 
 if TYPE_CHECKING:
     from gedbd.encoders.loaded_encoder import LoadedEncoder
@@ -140,7 +140,7 @@ class Encoder:
                 )
             self._given = GivenEncoder(model)
         elif (Path(model) / CONFIG).is_file():
-            from gedbd.experiments.checkpoint import find_run
+            from gedbd.experiments.run_folder import find_run
 
             saved, self._weights = find_run(Path(model), checkpoint)
             self._run = Path(model)

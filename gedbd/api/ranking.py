@@ -171,9 +171,9 @@ def rank(
     words = [f"protocol={PROTOCOLS[protocol]}", f"ranking.parts=[{part}]", f"ranking.top_k={list(top_k)}"]
     words += ["dataset=demo", f"part={part}", f"seed={seed}", *option_words(options)]
     with long_call():
-        from gedbd.experiments.checkpoint import check_corpus
         from gedbd.experiments.evaluation_result import scorer_inputs
         from gedbd.experiments.prepare import prepare_corpus
+        from gedbd.experiments.run_folder import check_corpus
         from gedbd.io.console import silence_library_logs
         from gedbd.retrieval.ranking_metrics import rank as rank_queries
 
@@ -202,7 +202,7 @@ def _set_encoder(cfg: DictConfig, encoder: AnyEncoder | None) -> Path | None:
         return None
     chosen = as_encoder(encoder)
     if chosen._run is not None:
-        from gedbd.experiments.checkpoint import use_run
+        from gedbd.experiments.run_folder import use_run
 
         cfg.baselines.frozen.checkpoint = str(use_run(cfg, chosen._run, chosen._checkpoint))
     chosen._put_into(cfg)

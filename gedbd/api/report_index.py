@@ -12,10 +12,10 @@ from omegaconf import DictConfig, OmegaConf
 
 from gedbd.api.calls import default_cache_dir, long_call, plain_errors
 from gedbd.api.encoder import AnyEncoder, as_encoder
-from gedbd.configuration.saved_options import saved_options
 from gedbd.corpora.bug_report import Filters, Match, Report, read_moment, report_from_json
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.given_encoder import is_given
+from gedbd.experiments.run_folder import saved_options
 from gedbd.triage.answer import report_from_text
 from gedbd.triage.shared_store.connections import is_server, server_of
 

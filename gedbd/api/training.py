@@ -87,7 +87,7 @@ def fit(
         place = _new_folder(folder, corpus, cfg.encoder.name)
         from hydra.utils import instantiate
 
-        from gedbd.configuration.trainer_options import check_trainer
+        from gedbd.configuration.option_types import check_trainer
         from gedbd.experiments.seeds import check_device
         from gedbd.experiments.tracking.runs import check_loggers
         from gedbd.experiments.training_task import GivenObjects, TakesObjects

@@ -6,7 +6,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
-from gedbd.configuration.saved_options import check_run_folder
+from gedbd.experiments.run_folder import check_run_folder
 from gedbd.experiments.sweeps.jobs import resumable_job
 from gedbd.io.console import open_console
 
@@ -19,8 +19,8 @@ def main(cfg: DictConfig) -> float:
         check_run_folder(Path(cfg.run))
     with gc_paused():
         from gedbd.experiments.baseline_run import check_baseline, run_baseline
-        from gedbd.experiments.checkpoint import check_corpus, use_run
         from gedbd.experiments.prepare import prepare_data
+        from gedbd.experiments.run_folder import check_corpus, use_run
         from gedbd.experiments.tracking.runs import check_loggers
         from gedbd.io.console import silence_library_logs
 

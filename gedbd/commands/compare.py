@@ -15,7 +15,7 @@ from gedbd.io.console import open_console, print_line
 def main(cfg: DictConfig) -> None:
     """Compares two runs, or two sets of runs with the same seeds, query by query and pair by pair."""
     from gedbd.experiments.report.run_comparison import TESTS, compare_runs, describe_matches, readable
-    from gedbd.experiments.run_folders import find_runs
+    from gedbd.experiments.run_folder import find_runs
     from gedbd.experiments.run_results import with_intervals
     from gedbd.io.command_output import print_table
     from gedbd.io.table_files import write_csv, write_latex

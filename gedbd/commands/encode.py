@@ -5,7 +5,7 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.command import command, gc_paused
-from gedbd.configuration.saved_options import check_run_folder
+from gedbd.experiments.run_folder import check_run_folder
 from gedbd.io.console import open_console
 
 
@@ -17,7 +17,7 @@ def main(cfg: DictConfig) -> None:
     with gc_paused():
         from gedbd.encoders.qdrant import QdrantCollection
         from gedbd.encoders.vector_files import check_writable
-        from gedbd.experiments.checkpoint import find_run
+        from gedbd.experiments.run_folder import find_run
         from gedbd.experiments.trained_encoder import encode_corpus
         from gedbd.io.console import silence_library_logs
 

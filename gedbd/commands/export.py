@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
-from gedbd.configuration.saved_options import check_run_folder
+from gedbd.experiments.run_folder import check_run_folder
 from gedbd.io.console import open_console, print_line, print_next_step, print_path
 
 DESTINATIONS = ("folder", "hub", "pairs", "beir")

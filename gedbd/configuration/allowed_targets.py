@@ -76,23 +76,22 @@ def check_plain(options: Any, source: str) -> None:
             )
 
 
-def keep_local(options: DictConfig, source: str, cache_dir: str | None = None) -> None:
+def keep_local(options: Any, source: str, cache_dir: str | None = None) -> None:
     """Removes from options of a file what would send or write something to a place that the file names.
 
     The owner of a Ray cluster can run code on the machines that join it, an endpoint reads the texts of reports, and
     caches are written. The command line alone may name these places.
 
     Args:
-        options: Changed in place.
+        options: Plain options, changed in place.
         source: The file, for messages.
         cache_dir: Folder of caches on this machine; None for the one of ``GEDBD_CACHE``, or the default one.
 
     Raises:
         ValueError: If the options name a model on the hub, see ``check_models``.
     """
-    plain: Any = OmegaConf.to_container(options)
-    check_models(plain, source)
-    for path, value, holder in _entries(plain):
+    check_models(options, source)
+    for path, value, holder in _entries(options):
         if value is None or not (path[-1] == "address" or (path[-1] == "base_url" and path[0] != CORPUS)):
             continue
         holder[path[-1]] = None
@@ -100,10 +99,7 @@ def keep_local(options: DictConfig, source: str, cache_dir: str | None = None) -
         print_line(
             open_console(), f"{source}: {_dotted(path)}={value} is ignored because it comes from a file{instead}"
         )
-    use_own_caches(plain, cache_dir)
-    for section in list(options):
-        if options[section] != plain[section]:
-            options[section] = plain[section]
+    use_own_caches(options, cache_dir)
 
 
 def use_own_caches(options: Any, cache_dir: str | None = None) -> None:
@@ -186,7 +182,6 @@ def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
         plain = json.loads(text)
         use_own_caches(plain, cache_dir)
         check_options(plain, source)
-        settings: DictConfig = OmegaConf.create(plain)
     except (json.JSONDecodeError, RecursionError) as error:  # nested lists of a damaged file exceed the recursion limit
         raise ValueError(f"{source}: its settings are damaged; build the index again in another folder") from error
     missing = [name for name in ("encoder", "text", "backend") if not isinstance(plain.get(name), dict)]
@@ -194,7 +189,8 @@ def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
         raise ValueError(
             f"{source}: its settings have no section {missing[0]}; build the index again in another folder"
         )
-    keep_local(settings, source, cache_dir)
+    keep_local(plain, source, cache_dir)
+    settings: DictConfig = OmegaConf.create(plain)
     return settings
 
 

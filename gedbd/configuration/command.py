@@ -28,10 +28,10 @@ from gedbd.configuration.command_words import (
     gnu_options,
     multirun_first,
     searched_folders,
+    with_latest_run,
 )
 from gedbd.configuration.errors import CommandError, error_line, written_places
 from gedbd.configuration.help import command_help, option_words
-from gedbd.configuration.latest_run import with_latest_run
 from gedbd.configuration.option_types import check_values
 from gedbd.configuration.options import check_command_line, delete_unused, without_hydra
 from gedbd.configuration.resolvers import is_own, own_folders, register_resolvers

@@ -10,6 +10,8 @@ from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 
+from gedbd.io.console import is_quiet, open_console, print_line
+
 COMPLETION_FLAGS = ("-sc", "--shell-completion")
 HYDRA_OPTION = re.compile(r"[~+]{0,2}[A-Za-z_][\w./@-]*=")
 NAME_AND_VALUE = re.compile(r"([A-Za-z_][\w./@-]*)=(.*)", re.DOTALL)
@@ -32,6 +34,20 @@ CONFIG_DIR_FLAGS = ("--config-dir", "-cd")
 PATH_FLAGS = ("--config-path", "-cp")
 NAME_FLAGS = ("--config-name", "-cn")
 SEARCHPATH = "hydra.searchpath="
+OUTPUTS = Path("outputs")
+LATEST = "run=latest"
+# The last file of a finished run, and a further one that it has, by what writes the run.
+BACKTEST = ("matching.json", "config.yaml")
+LOCATE_BACKTEST = ("ranker.json", "config.yaml")
+TRAINING = ("predictions.parquet", "checkpoints")
+SCORED = ("predictions.parquet", "config.yaml")  # a training or a baseline
+WRITTEN_BY = {
+    "compare": (SCORED, "gedbd train or gedbd baseline"),
+    "index": (BACKTEST, "gedbd backtest"),
+    "judge": (BACKTEST, "gedbd backtest"),
+    "locate": (LOCATE_BACKTEST, "gedbd locate-backtest"),
+    "sync": (BACKTEST, "gedbd backtest"),
+}
 SPECIAL = re.compile(r"(?<!\\)(\\*+)('|\$\{|\Z)")
 
 
@@ -284,6 +300,12 @@ def option_of(word: str) -> str:
     return word.partition("=")[0].lstrip("+~")
 
 
+def section_of(word: str) -> str:
+    """``graph`` for ``graph=knn``, ``graph.pca_dim=5`` and ``+encoder@graph.titles=bert``."""
+    option = option_of(word)
+    return (option.partition("@")[2] or option).partition(".")[0]
+
+
 def quoted_text(text: str) -> str:
     """A text in quotes, of which Hydra and OmegaConf read no sign."""
     return f"'{SPECIAL.sub(_escaped, text)}'"
@@ -292,3 +314,25 @@ def quoted_text(text: str) -> str:
 def _escaped(match: re.Match[str]) -> str:
     """Escapes a quote (for Hydra) or an interpolation (for OmegaConf), and the backslashes before it."""
     return match[1] * 2 + (f"\\{match[2]}" if match[2] else "")
+
+
+def with_latest_run(config_name: str, words: Sequence[str]) -> list[str]:
+    """The words of a command line, in which ``run=latest`` is the newest finished run, which is printed.
+
+    Args:
+        config_name: The command; its option ``run=`` says what kind of run it takes.
+        words: The options.
+
+    Raises:
+        ValueError: If there is no such run in ``outputs/``.
+    """
+    if LATEST not in words:
+        return list(words)
+    (last, other), command = WRITTEN_BY.get(config_name, (TRAINING, "gedbd train"))
+    found = [file for file in OUTPUTS.rglob(last) if (file.parent / other).exists()]
+    if not found:
+        raise ValueError(f"{LATEST}: no finished run of {command} in {OUTPUTS}/ of the current folder")
+    folder = max(found, key=lambda file: file.stat().st_mtime).parent
+    if not is_quiet():
+        print_line(open_console(stderr=True), f"{LATEST}: run={folder}")
+    return [f"run={folder}" if word == LATEST else word for word in words]

@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue
 
 from gedbd.configuration.help import NOT_CHOICES
+from gedbd.configuration.option_types import unknown_trainer_option
 from gedbd.io.console import first_line
 from gedbd.io.locations import CONF_DIR
 from gedbd.io.sqlite_file import StoreUnavailable
@@ -233,10 +234,8 @@ def _unknown_option(option: str, words: Sequence[str], names: Sequence[str]) -> 
         chosen = next((word for word in words if word.startswith(f"{group}=")), f"the chosen {group}")
         return f"{chosen} has no option {option}: leave it out, or choose another {group}="
     if option.startswith("trainer.") and "trainer.max_epochs" in names:
-        from gedbd.configuration.trainer_options import unknown_option
-
         given = next((word for word in words if word.startswith(f"{option}=")), f"{option}=")
-        return unknown_option(given, names)
+        return unknown_trainer_option(given, names)
     last = option.rpartition(".")[2]  # max_epochs may be a part of trainer.max_epochs
     same = [name for name in names if name.rpartition(".")[2] == last]
     near = same or get_close_matches(option, names, n=1)

@@ -19,7 +19,7 @@ from gedbd.evaluation.display_names import FROZEN, TEXT
 from gedbd.evaluation.leakage import leak_warning
 from gedbd.experiments.report.report_page import markdown
 from gedbd.experiments.report.section import show
-from gedbd.experiments.run_folders import Run
+from gedbd.experiments.run_folder import Run
 from gedbd.io.console import code_block, escape_markdown
 from gedbd.io.files import read_object
 from gedbd.io.table_files import read_csv

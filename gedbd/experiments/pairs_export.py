@@ -7,12 +7,10 @@ import pandas as pd
 from hydra.utils import get_class
 from rich.console import Console
 
-from gedbd.configuration.saved_options import NOT_ENCODING, read_saved
 from gedbd.corpora.splits import PARTS
-from gedbd.experiments.checkpoint import check_corpus
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.experiments.prepare import PreparedData, prepare_corpus
-from gedbd.experiments.run_folders import PREDICTIONS, Run
+from gedbd.experiments.run_folder import NOT_ENCODING, PREDICTIONS, Run, check_corpus, read_saved
 from gedbd.io.console import print_line, stage
 from gedbd.io.files import whole_folder, write_text
 from gedbd.io.table_files import write_parquet
@@ -111,7 +109,7 @@ def read_drawn(folder: Path, needs_scores: bool = False) -> tuple[Run, PreparedD
     Raises:
         ValueError: If the run draws no pairs, has scored none that are needed, or its corpus has changed.
     """
-    saved = read_saved(folder, left_out=NOT_ENCODING)
+    saved = read_saved(folder, left_out=(*NOT_ENCODING, "encoder", "backend"))
     absent = [name for name in SECTIONS if name not in saved]
     if absent:
         raise ValueError(f"run={folder}: it has drawn no pairs (no section {absent[0]}): give a run of another task")

@@ -17,7 +17,7 @@ from gedbd.evaluation.figure_files import name_subject, save_figure
 from gedbd.experiments.evaluation_result import log_files
 from gedbd.experiments.report.report_page import write_report
 from gedbd.experiments.report.section import Section
-from gedbd.experiments.run_folders import OWN_PAGE
+from gedbd.experiments.run_folder import OWN_PAGE
 from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_path
 from gedbd.io.files import write_text

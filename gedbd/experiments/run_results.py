@@ -21,7 +21,7 @@ from gedbd.evaluation.leakage import audit_leak, leak_warning
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings, draw_figures, example_pairs
 from gedbd.evaluation.trec import write_guide, write_qrels, write_run
 from gedbd.experiments.evaluation_result import EvaluationResult, log_files
-from gedbd.experiments.run_folders import CAPTIONS, PREDICTIONS, PROTOCOLS, TSNE
+from gedbd.experiments.run_folder import CAPTIONS, PREDICTIONS, PROTOCOLS, TSNE
 from gedbd.io.command_output import is_json_asked, print_table, record
 from gedbd.io.console import print_hanging, print_line, print_path, stage
 from gedbd.io.files import write_text

@@ -22,21 +22,40 @@ from pytorch_lightning.loggers import CSVLogger, Logger
 from pytorch_lightning.profilers import Profiler
 from rich.console import Console
 
-from gedbd.configuration.trainer_options import check_whole_evaluation
+from gedbd.configuration.option_types import check_whole_evaluation
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.corpus import Corpus
-from gedbd.experiments.callbacks import AtLeastOneBatch, AveragedWeights, LastStepValidation, configured_callbacks
-from gedbd.experiments.checkpoint import check_continues, readable_checkpoint, save_run, save_whole, trained_epochs
+from gedbd.experiments.callbacks import (
+    AtLeastOneBatch,
+    AveragedWeights,
+    FiniteValues,
+    LastStepValidation,
+    configured_callbacks,
+)
 from gedbd.experiments.distributed import all_end_together, is_first, waiting_lines
-from gedbd.experiments.finite_values import FiniteValues
-from gedbd.experiments.interruption import TerminationHandler, keyboard_interrupts
-from gedbd.experiments.monitor import check_monitor, direction, may_be_own, value_of_best
 from gedbd.experiments.prepare import check_ranking
+from gedbd.experiments.resuming import (
+    TerminationHandler,
+    check_continues,
+    keyboard_interrupts,
+    readable_checkpoint,
+    save_whole,
+    trained_epochs,
+)
+from gedbd.experiments.run_folder import save_run
 from gedbd.experiments.run_results import report, show_verdict
 from gedbd.experiments.sweeps.optuna_sweeper import TRIAL
 from gedbd.experiments.sweeps.pruning import EpochPruning
 from gedbd.experiments.tracking.runs import open_loggers
-from gedbd.experiments.training_progress import EpochLine, EpochProgressBar, EpochTable
+from gedbd.experiments.training_progress import (
+    EpochLine,
+    EpochProgressBar,
+    EpochTable,
+    check_monitor,
+    direction,
+    may_be_own,
+    value_of_best,
+)
 from gedbd.experiments.training_task import NO_OBJECTS, GivenObjects, SystemTask
 from gedbd.io.console import is_quiet, print_detail, print_path, stage
 from gedbd.retrieval.ranking_metrics import metric_names

@@ -12,13 +12,12 @@ from omegaconf import DictConfig
 from rich.console import Console
 from scipy.stats import t
 
-from gedbd.configuration.saved_options import read_config
-from gedbd.experiments.checkpoint import readable_checkpoint
 from gedbd.experiments.distributed import is_first
-from gedbd.experiments.monitor import value_of_best
-from gedbd.experiments.run_options import check_resumable
-from gedbd.experiments.sweeps.job_status import FINISHED, JobStatus, read_status, write_status
+from gedbd.experiments.resuming import check_resumable, readable_checkpoint
+from gedbd.experiments.run_folder import read_config
+from gedbd.experiments.sweeps.jobs import FINISHED, JobStatus, read_status, write_status
 from gedbd.experiments.sweeps.sweep_table import shown_metrics
+from gedbd.experiments.training_progress import value_of_best
 from gedbd.experiments.training_task import Task
 from gedbd.io.command_output import print_table, record, recorded_part
 from gedbd.io.console import open_console

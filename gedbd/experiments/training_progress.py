@@ -1,22 +1,25 @@
-"""What a training tells of its epochs: ``metrics.csv``, a line for each, and the progress bar."""
+"""Metrics of epochs: the one that chooses the best epoch, ``metrics.csv``, a line for each, and the progress bar."""
 
 import math
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytorch_lightning as pl
+from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.callbacks import Checkpoint, RichProgressBar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Task as ProgressTask
 from rich.text import Text
 
+from gedbd.configuration.allowed_targets import named_targets
 from gedbd.evaluation.display_names import metric_name
-from gedbd.experiments.monitor import direction
+from gedbd.evaluation.pairwise import METRICS
 from gedbd.io.console import print_detail
-from gedbd.io.table_files import write_csv
+from gedbd.io.table_files import read_csv, write_csv
 
 SHOWN_STEPS = 20  # between two losses that the progress bar reads from a GPU, which waits then
 SHOWN_METRICS = {
@@ -29,6 +32,48 @@ SHOWN_METRICS = {
 IN_BAR = {"val/rr@10": "best RR@10", "val/f1": "best F1", "val/mrr": "best MRR", "val/mean_accuracy": "best accuracy"}
 BAR_CHARACTERS = 12
 MONITORED_METRICS = {"val/average_precision": "AP"}  # in short: a line has at most 80 characters
+
+
+def direction(monitor: str) -> str:
+    """Whether the best value of a logged metric is the smallest (``min``), as of losses, or the largest (``max``)."""
+    return "min" if monitor.endswith("loss") else "max"
+
+
+def check_monitor(monitor: str, ranked: Sequence[str], may_log_more: bool = False) -> None:
+    """Raises ValueError if a metric is not logged.
+
+    Args:
+        monitor: The metric.
+        ranked: The metrics of the validation queries.
+        may_log_more: Whether a callback or task of the user may log further ones; Lightning says if it does not.
+    """
+    names = [f"val/{name}" for name in ("loss", *METRICS, *ranked)]
+    if monitor not in names and not (may_log_more and monitor.startswith("val/")):
+        raise ValueError(
+            f"monitor={monitor} is not logged: choose one of {', '.join(names)}; for more, see protocol=,"
+            " ranking.top_k, ranking.parts and the split; val/NAME of your own needs +callbacks.mine._target_= that"
+            " logs it"
+        )
+
+
+def may_be_own(cfg: DictConfig) -> bool:
+    """Whether ``monitor`` may be a metric that a callback or task of the user logs, which gedbd does not know."""
+    sections = {name: OmegaConf.to_container(cfg[name]) for name in ("callbacks", "task") if cfg.get(name)}
+    packages = {target.partition(".")[0] for target in named_targets(sections)}
+    return str(cfg.monitor).startswith("val/") and not packages <= {"gedbd", "pytorch_lightning"}
+
+
+def value_of_best(folder: Path, monitor: str, metric: str) -> float:
+    """A metric of a run's best checkpoint, which is the epoch with the best value of ``monitor``."""
+    epochs = read_csv(folder / "metrics.csv", metric, monitor)
+    return float(epochs[metric][epochs_of_best(folder, monitor) - 1])
+
+
+def epochs_of_best(folder: Path, monitor: str) -> int:
+    """For how many epochs a run's best checkpoint was trained."""
+    values = read_csv(folder / "metrics.csv", monitor)[monitor]
+    best = values.argmin() if direction(monitor) == "min" else values.argmax()
+    return int(best) + 1
 
 
 class EpochTable(Checkpoint):

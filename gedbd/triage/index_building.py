@@ -16,16 +16,14 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from gedbd.configuration.allowed_targets import keep_local
 from gedbd.configuration.resolvers import encoding_precision
-from gedbd.configuration.saved_options import CONFIG, read_saved
 from gedbd.corpora.bug_report import Report, report_from_row
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.templates import Text
 from gedbd.corpora.urls import report_urls
 from gedbd.encoders.given_encoder import GivenEncoder
 from gedbd.experiments.corpus_reading import read_corpus
-from gedbd.experiments.run_folders import MATCHING
+from gedbd.experiments.run_folder import CONFIG, MATCHING, read_saved
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.io.locks import sole_process
 from gedbd.retrieval.reports.report_features import TERMS_VERSION
@@ -330,10 +328,9 @@ def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
     if not (folder / MATCHING).is_file():
         raise ValueError(f"{folder} is not a finished backtest: it has no {MATCHING}; {_cure(folder)}")
     cfg = read_saved(folder)
-    keep_local(cfg, str(folder / CONFIG))
     weights = None
     if cfg.run:
-        from gedbd.experiments.checkpoint import find_run  # it imports torch
+        from gedbd.experiments.run_folder import find_run  # it imports torch
 
         _, weights = find_run(Path(cfg.run), cfg.get("weights", "best"))
     text = (folder / MATCHING).read_text(encoding="utf-8", errors="replace")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gedbd.evaluation.thresholds import NOT_MEASURED, TargetResult, find_target
-from gedbd.experiments.run_folders import MATCHING
+from gedbd.experiments.run_folder import MATCHING
 from gedbd.retrieval.reports.report_ranker import ReportRanker, default_ranker
 from gedbd.triage.confidence import NUM_COMPARED, MatchProbability, confidence_features, default_confidence
 

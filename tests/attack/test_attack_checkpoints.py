@@ -12,14 +12,14 @@ from torch import nn
 
 from gedbd.configuration.command import Terminated
 from gedbd.encoders.encoder_weights import load_state, read_state
-from gedbd.experiments.checkpoint import (
+from gedbd.experiments.resuming import (
     TRAINING_STATE,
     WholeCheckpointIO,
     check_continues,
-    find_run,
     readable_checkpoint,
     save_whole,
 )
+from gedbd.experiments.run_folder import find_run
 from gedbd.io.checksums import CHECKSUMS, check_whole, note_checksums
 from gedbd.io.files import replacing
 
@@ -64,7 +64,7 @@ def test_an_interruption_while_a_checkpoint_is_written_stays_one(saver, tmp_path
         return self.file.write(content)
 
     with monkeypatch.context() as patch:
-        patch.setattr("gedbd.experiments.checkpoint._Hashing.write", write)
+        patch.setattr("gedbd.experiments.resuming._Hashing.write", write)
         with pytest.raises(interrupt):
             saver.save_checkpoint(weights(2), path)
     check_whole(path)
@@ -131,7 +131,7 @@ def test_a_kill_between_the_checkpoint_and_its_checksum_leaves_both_right(saver,
 
     with monkeypatch.context() as patch:
         if noted == "both":
-            patch.setattr("gedbd.experiments.checkpoint.note_checksums", killed_at_the_end)
+            patch.setattr("gedbd.experiments.resuming.note_checksums", killed_at_the_end)
         else:
             patch.setattr("os.replace", killed)
         with pytest.raises(KeyboardInterrupt):

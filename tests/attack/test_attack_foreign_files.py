@@ -23,13 +23,11 @@ import gedbd.commands.index
 import gedbd.commands.search
 from gedbd.configuration.allowed_targets import VARIABLE, check_options, named_targets, read_settings
 from gedbd.configuration.command import CONF_DIR
-from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS, read_saved, saved_options
 from gedbd.duplicates.reproduction.sensitivity_table import find_jobs
 from gedbd.encoders.loaded_encoder import load_encoder
-from gedbd.experiments.checkpoint import WholeCheckpointIO, find_run, save_run
-from gedbd.experiments.run_folders import MATCHING as MATCHING_FILE
-from gedbd.experiments.run_folders import Run
-from gedbd.experiments.run_options import resumed_options
+from gedbd.experiments.resuming import WholeCheckpointIO, resumed_options
+from gedbd.experiments.run_folder import CONFIG, SCHEMA, VERSIONS, Run, find_run, read_saved, save_run, saved_options
+from gedbd.experiments.run_folder import MATCHING as MATCHING_FILE
 from gedbd.experiments.sweeps.optuna_sweeper import STUDY
 from gedbd.experiments.sweeps.pruning import EpochPruning
 from gedbd.experiments.tracking.runs import read_stored

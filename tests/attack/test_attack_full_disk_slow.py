@@ -14,7 +14,7 @@ import gedbd.commands.evaluate
 import gedbd.commands.export
 import gedbd.train
 from gedbd.corpora.clients.github_client import CommentStore
-from gedbd.experiments.run_folders import Run
+from gedbd.experiments.run_folder import Run
 from gedbd.io.checksums import check_whole
 from gedbd.io.files import write_text
 

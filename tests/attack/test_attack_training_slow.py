@@ -14,7 +14,7 @@ import torch
 
 import gedbd.train
 from gedbd.encoders.encoder_weights import read_state
-from gedbd.experiments.checkpoint import WholeCheckpointIO
+from gedbd.experiments.resuming import WholeCheckpointIO
 from gedbd.io.checksums import CHECKSUMS, check_whole
 
 ROOT = Path(gedbd.train.__file__).parents[1]
@@ -40,7 +40,7 @@ WRITER = """
 import sys
 import pytorch_lightning as pl
 import torch
-from gedbd.experiments.checkpoint import save_whole
+from gedbd.experiments.resuming import save_whole
 
 trainer = pl.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False)
 save_whole(trainer)

@@ -12,9 +12,9 @@ from gedbd.configuration.command_words import (
     gnu_options,
     literal_text,
     positional_options,
+    with_latest_run,
 )
-from gedbd.configuration.latest_run import with_latest_run
-from gedbd.experiments.run_folders import MATCHING, PREDICTIONS
+from gedbd.experiments.run_folder import MATCHING, PREDICTIONS
 from gedbd.localization.locating.tracker_ranker import RANKER
 
 NAMES = {"index", "json", "top_k", "dataset", "run", "query"}

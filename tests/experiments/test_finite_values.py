@@ -9,7 +9,7 @@ import torch
 from pytorch_lightning.callbacks import ModelCheckpoint
 from torch.utils.data import DataLoader
 
-from gedbd.experiments.finite_values import CHECK_STEPS, FiniteValues
+from gedbd.experiments.callbacks import CHECK_STEPS, FiniteValues
 
 
 class Line(pl.LightningModule):

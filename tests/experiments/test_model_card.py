@@ -8,7 +8,7 @@ from huggingface_hub import ModelCard
 from omegaconf import OmegaConf
 
 from gedbd.experiments.model_card import MADE_UP, base_model, model_card
-from gedbd.experiments.run_folders import Run
+from gedbd.experiments.run_folder import Run
 
 CONFIG = """
 dataset: {name: null, path: data/zilla.csv.xz, last_n: null}

@@ -9,7 +9,7 @@ from rich.console import Console
 from gedbd.corpora.splits import PARTS
 from gedbd.experiments.evaluation_result import evaluate_baseline
 from gedbd.experiments.prepare import PreparedData
-from gedbd.experiments.run_folders import Run
+from gedbd.experiments.run_folder import Run
 from gedbd.experiments.run_results import report
 from gedbd.retrieval.scorers.simple_scorers import Constant
 

@@ -20,9 +20,18 @@ from reference_pages.options_page import options_page
 import gedbd
 from gedbd.__main__ import command_names, config_name
 from gedbd.configuration.help import NOT_CHOICES, read_command
-from gedbd.configuration.saved_options import CONFIG, SCHEMA, VERSIONS
 from gedbd.corpora.bug_report import Report
-from gedbd.experiments.run_folders import CAPTIONS, MATCHING, OWN_PAGE, PREDICTIONS, PROTOCOLS, TSNE
+from gedbd.experiments.run_folder import (
+    CAPTIONS,
+    CONFIG,
+    MATCHING,
+    OWN_PAGE,
+    PREDICTIONS,
+    PROTOCOLS,
+    SCHEMA,
+    TSNE,
+    VERSIONS,
+)
 from gedbd.experiments.run_results import PREDICTION_COLUMNS
 from gedbd.experiments.sweeps import job_status
 from gedbd.retrieval.reports.feature_store import FeatureStore

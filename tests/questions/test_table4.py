@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from gedbd.configuration.saved_options import SCHEMA
 from gedbd.experiments.report.run_settings import group_settings
-from gedbd.experiments.run_folders import Run
+from gedbd.experiments.run_folder import SCHEMA, Run
 from gedbd.questions.table4 import METRICS, read_published, table4, write_table4
 
 READER = "gedbd.questions.stackexchange.reader.read_stackexchange"

@@ -11,7 +11,7 @@ from gedbd.duplicates.reproduction.paper_tables import convergence
 from gedbd.duplicates.reproduction.sensitivity_table import find_jobs, sensitivity, sensitivity_figure
 from gedbd.experiments.report.report_page import slug
 from gedbd.experiments.report.run_settings import Setting, group_settings
-from gedbd.experiments.run_folders import Run
+from gedbd.experiments.run_folder import Run
 from gedbd.experiments.sweeps.paper_table import (
     by_corpus,
     corpus_note,

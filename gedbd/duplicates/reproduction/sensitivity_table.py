@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from omegaconf import OmegaConf
 
 from gedbd.evaluation.figure_files import colour
-from gedbd.experiments.run_folders import Run
+from gedbd.experiments.run_folder import Run
 from gedbd.experiments.seeds import seed_interval
 
 METRICS = ("f1", "average_precision", "rr@10")

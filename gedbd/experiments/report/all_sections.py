@@ -24,7 +24,7 @@ from gedbd.experiments.report.optional_sections import (
 from gedbd.experiments.report.report_page import fill_tables, write_report
 from gedbd.experiments.report.run_settings import Setting, group_settings, ranked_protocols
 from gedbd.experiments.report.section import Section, first_of, pick, with_models
-from gedbd.experiments.run_folders import find_own_pages, find_runs
+from gedbd.experiments.run_folder import find_own_pages, find_runs
 from gedbd.io.command_output import record
 from gedbd.io.console import open_console, print_line, print_path, stage
 from gedbd.io.files import write_text

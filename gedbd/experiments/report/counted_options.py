@@ -6,7 +6,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from gedbd.evaluation.display_names import TEXT
-from gedbd.experiments.run_folders import Run
+from gedbd.experiments.run_folder import Run
 
 # Options that cannot change a number, and those below them. Every other option counts, even if it is added later.
 WITHOUT_EFFECT = (

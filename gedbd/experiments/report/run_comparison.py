@@ -8,7 +8,7 @@ import pandas as pd
 
 from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, format_p_value
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means, mann_whitney
-from gedbd.experiments.run_folders import Run
+from gedbd.experiments.run_folder import Run
 from gedbd.io.console import stage
 from gedbd.retrieval.ranking_metrics import per_query
 from gedbd.retrieval.ranking_tasks import metric_prefix

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 from gedbd.evaluation.display_names import display_name
 from gedbd.evaluation.significance import f1_interval, mean_interval
 from gedbd.experiments.report.counted_options import comparable, counted_options, flatten, mark_seeds, setting_key
-from gedbd.experiments.run_folders import Run
+from gedbd.experiments.run_folder import Run
 from gedbd.retrieval.ranking_metrics import per_query
 from gedbd.retrieval.ranking_tasks import EARLIER, ProtocolWords
 

@@ -18,7 +18,7 @@ from gedbd.evaluation.figure_files import save_figure
 from gedbd.experiments.report.report_page import markdown
 from gedbd.experiments.report.run_settings import Setting
 from gedbd.experiments.report.section import show
-from gedbd.experiments.run_folders import Run, find_runs
+from gedbd.experiments.run_folder import Run, find_runs
 from gedbd.io.command_output import print_table
 from gedbd.io.console import escape_markdown, print_line, print_path
 from gedbd.io.files import write_text

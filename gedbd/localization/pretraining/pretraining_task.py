@@ -17,9 +17,9 @@ from gedbd.corpora.splits import TRAIN, keep_assigned, split_corpus
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.pretrained import max_positions
 from gedbd.experiments.corpus_reading import read_corpus
-from gedbd.experiments.monitor import may_be_own, value_of_best
 from gedbd.experiments.prepare import set_matmul_precision
 from gedbd.experiments.run_training import trained, training_callbacks
+from gedbd.experiments.training_progress import may_be_own, value_of_best
 from gedbd.experiments.training_task import TRAINING_SECTIONS
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.localization.code_encoder.code_encoder import save_encoder

@@ -11,8 +11,8 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from gedbd.configuration.command_words import quoted_text
-from gedbd.experiments.checkpoint import readable_checkpoint
-from gedbd.experiments.run_folders import OWN_PAGE
+from gedbd.experiments.resuming import readable_checkpoint
+from gedbd.experiments.run_folder import OWN_PAGE
 from gedbd.experiments.training_task import Task
 
 FOLDER = "pretraining"

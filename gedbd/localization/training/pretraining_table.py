@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from gedbd.experiments.run_folders import Run
-from gedbd.experiments.sweeps.job_status import FINISHED, read_jobs
+from gedbd.experiments.run_folder import Run
+from gedbd.experiments.sweeps.jobs import FINISHED, read_jobs
 from gedbd.experiments.sweeps.paper_table import print_paper_table, readable, write_paper_page
 from gedbd.experiments.sweeps.sweep_table import job_results
 from gedbd.io.console import open_console, print_line

@@ -7,7 +7,7 @@ import pandas as pd
 from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.experiments.run_folders import MATCHING
+from gedbd.experiments.run_folder import MATCHING
 from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_path
 from gedbd.io.table_files import read_csv

@@ -14,14 +14,12 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf, open_dict
 from rich.console import Console
 
-from gedbd.configuration.saved_options import CONFIG, read_config, saved_options
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TEST, TRAIN, VAL
-from gedbd.experiments.checkpoint import RunWeights, save_run
 from gedbd.experiments.prepare import EncodedCorpus, PreparedData, encode_corpus
 from gedbd.experiments.report.judging import Judging, Verdict
 from gedbd.experiments.report.report_page import write_report
-from gedbd.experiments.run_folders import MATCHING
+from gedbd.experiments.run_folder import CONFIG, MATCHING, RunWeights, read_config, save_run, saved_options
 from gedbd.io.command_output import record
 from gedbd.io.console import print_line, print_next_step, print_path
 from gedbd.io.files import read_object, write_text

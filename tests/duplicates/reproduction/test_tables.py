@@ -11,7 +11,7 @@ from gedbd.duplicates.reproduction.paper_tables import convergence, figures34, r
 from gedbd.duplicates.reproduction.sensitivity_table import Job, find_jobs, sensitivity, sensitivity_figure
 from gedbd.evaluation.display_names import TEXT, TEXT_GRAPH
 from gedbd.experiments.report.run_settings import Setting, group_settings
-from gedbd.experiments.run_folders import Run
+from gedbd.experiments.run_folder import Run
 
 
 def make_run(folder: Path, seconds: float = 60, f1: float = 0.5, **config: object) -> Run:

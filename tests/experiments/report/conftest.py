@@ -10,8 +10,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.configuration.saved_options import SCHEMA
-from gedbd.experiments.run_folders import Run
+from gedbd.experiments.run_folder import SCHEMA, Run
 
 GROUPS = ("encoder", "graph", "fusion", "text", "split", "protocol")
 

@@ -9,10 +9,9 @@ from omegaconf import OmegaConf
 from scipy.stats import mannwhitneyu
 from sklearn.metrics import f1_score
 
-from gedbd.configuration.saved_options import SCHEMA
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings
 from gedbd.experiments.report.run_comparison import compare_runs, describe_matches, readable
-from gedbd.experiments.run_folders import Run, find_runs
+from gedbd.experiments.run_folder import SCHEMA, Run, find_runs
 from gedbd.retrieval.ranking_metrics import metric_names, rank
 from gedbd.retrieval.ranking_tasks import TOP_K, EarlierReports
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores

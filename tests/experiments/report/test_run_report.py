@@ -12,7 +12,7 @@ import pytest
 import gedbd.commands.compare
 from gedbd.experiments.report.all_sections import next_steps, repeated_runs, report_runs, runs_section, summarise
 from gedbd.experiments.report.run_settings import group_settings
-from gedbd.experiments.run_folders import Run
+from gedbd.experiments.run_folder import Run
 
 NUM_QUERIES = 12
 NUM_PAIRS = 40

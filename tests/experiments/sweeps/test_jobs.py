@@ -21,18 +21,18 @@ from omegaconf import OmegaConf
 import gedbd.commands.baseline
 import gedbd.train
 from gedbd.experiments.callbacks import ResumableEarlyStopping
-from gedbd.experiments.checkpoint import readable_checkpoint
+from gedbd.experiments.resuming import readable_checkpoint
 from gedbd.experiments.seeds import summarise_seeds
-from gedbd.experiments.sweeps.job_status import (
+from gedbd.experiments.sweeps.jobs import (
     FAILED,
     FINISHED,
     INTERRUPTED,
     PRUNED,
     JobStatus,
+    job_folder,
     read_jobs,
     write_status,
 )
-from gedbd.experiments.sweeps.jobs import job_folder
 from gedbd.experiments.sweeps.optuna_sweeper import distribution
 from gedbd.experiments.sweeps.sweep_table import show_jobs, shown_metrics
 from gedbd.io.console import open_console

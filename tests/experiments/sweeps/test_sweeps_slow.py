@@ -17,7 +17,7 @@ from omegaconf import OmegaConf
 
 import gedbd.commands.baseline
 import gedbd.train
-from gedbd.experiments.sweeps.job_status import (
+from gedbd.experiments.sweeps.jobs import (
     FAILED,
     FINISHED,
     INTERRUPTED,

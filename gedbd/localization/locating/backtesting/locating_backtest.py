@@ -15,9 +15,9 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
 from gedbd.evaluation.figures import MARGINS, SIZE
 from gedbd.evaluation.result_tables import right_and_wrong
-from gedbd.experiments.checkpoint import save_run
 from gedbd.experiments.report.report_page import write_report
 from gedbd.experiments.report.section import Section
+from gedbd.experiments.run_folder import save_run
 from gedbd.experiments.run_page import mark_finished
 from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_next_step, print_path

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from gedbd.configuration.saved_options import SCHEMA
-from gedbd.experiments.run_folders import Run, find_own_pages, find_runs
+from gedbd.experiments.run_folder import SCHEMA, Run, find_own_pages, find_runs
 
 
 def settings(**changed: object) -> dict:

@@ -1,9 +1,9 @@
-"""Which options a run goes on with."""
+"""Which options a run continues with, and what is printed after Ctrl-C."""
 
 import json
+import shlex
 import shutil
 import zipfile
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,13 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.configuration.saved_options import SCHEMA, VERSIONS, read_saved, saved_options
-from gedbd.experiments.run_options import check_resumable, resumed_options
+from gedbd.experiments.resuming import (
+    check_resumable,
+    continuation_message,
+    keyboard_interrupts,
+    resumed_options,
+)
+from gedbd.experiments.run_folder import SCHEMA, VERSIONS, read_saved, saved_options
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +45,7 @@ def resume(train, tmp_path):
         write(train(*first), tmp_path / "run")
         words = [f"ckpt_path={checkpoint}", *second]
         cfg = train(*words)
-        return resumed_options(plain(cfg), words, cfg.hydra.runtime.choices, partial(compose, "train"))
+        return resumed_options(plain(cfg), words, cfg.hydra.runtime.choices)
 
     return through
 
@@ -90,6 +95,7 @@ def test_the_same_options_may_be_given_again(resume):
         ("encoder.dim=16", "its run had encoder.dim=8, this one has 16: leave the option out"),
         ("loss.margin=0.1", "its run had loss.margin=0.0, this one has 0.1"),
         ("seed=5", "its run had seed=4, this one has 5"),
+        ("data_dir=new", "its run had data_dir=.*data, this one has .*new"),
         ("dataset.name=other", "its run had dataset.name=demo, this one has other"),
         ("encoder=minilm", "its run had encoder.name=tiny, this one has minilm"),
         ("encoder=tiny", "its run had encoder.dim=8, this one has 16"),
@@ -115,19 +121,14 @@ def test_an_older_run_takes_new_options_from_the_defaults(resume, tmp_path):
     shutil.copy(tmp_path / "run" / VERSIONS, older)
     words = [f"ckpt_path={older}/checkpoints/last.ckpt"]
     cfg = compose("train", [*words, "chunk_tokens=5"], return_hydra_config=True)
-    taken = resumed_options(
-        plain(cfg), [*words, "chunk_tokens=5"], cfg.hydra.runtime.choices, partial(compose, "train")
-    )
+    taken = resumed_options(plain(cfg), [*words, "chunk_tokens=5"], cfg.hydra.runtime.choices)
     assert (taken.chunk_tokens, taken.encoder.dim) == (5, 8)
     check_resumable(taken)
 
 
-def test_paths_that_are_repeated_follow_the_command_line(resume, tmp_path):
-    first = ["dataset=eclipse", "data_dir=old", "backend=openvino"]
-    assert resume(first).dataset.data_dir == str(tmp_path / "old")
-    taken = resume(first, ["data_dir=new", "cache_dir=kept"])
-    assert (taken.data_dir, taken.dataset.data_dir) == (str(tmp_path / "new"),) * 2
-    assert (taken.cache_dir, taken.backend.cache_dir) == (str(tmp_path / "kept"),) * 2
+def test_all_caches_are_those_of_the_command_line(resume, tmp_path):
+    taken = resume(["backend=openvino"], ["cache_dir=kept"])
+    assert [Path(folder).absolute() for folder in (taken.cache_dir, taken.backend.cache_dir)] == [tmp_path / "kept"] * 2
 
 
 def test_stored_paths_are_absolute_and_found_again_when_a_project_moves(train, tmp_path, monkeypatch):
@@ -141,7 +142,7 @@ def test_stored_paths_are_absolute_and_found_again_when_a_project_moves(train, t
     monkeypatch.chdir(tmp_path)
     stored = read_saved(project / "run")
     assert (stored.dataset.path, stored.encoder.model) == (str(project / "bugs.csv"), str(project / "model"))
-    assert (stored.cache_dir, stored.dataset.image_dir) == ("~/cache", None)
+    assert (stored.cache_dir, stored.dataset.image_dir) == (str(tmp_path / "cache"), None)
     project.rename(tmp_path / "moved")
     assert read_saved(Path("moved/run")).dataset.path == str(tmp_path / "moved" / "bugs.csv")
     (tmp_path / "moved" / "run").rename(tmp_path / "run")
@@ -161,7 +162,7 @@ def test_a_checkpoint_that_was_cut_off_is_named(resume, tmp_path):
     checkpoint = tmp_path / "run" / "checkpoints" / "last.ckpt"
     checkpoint.write_bytes(checkpoint.read_bytes()[:-10])
     with pytest.raises(ValueError, match=r"last.ckpt is damaged: it cannot be read as a checkpoint"):
-        check_resumable(OmegaConf.create({"ckpt_path": str(checkpoint)}))
+        check_resumable(OmegaConf.create({"ckpt_path": str(checkpoint), "cache_dir": None}))
 
 
 @pytest.mark.parametrize(("content", "message"), [(": :\n - {", "is damaged"), ("- a", "it holds no options")])
@@ -180,3 +181,71 @@ def test_a_run_folder_of_another_schema_is_refused_in_one_line(train, tmp_path, 
     with pytest.raises(ValueError, match=rf"^{tmp_path} was written by {made_by} version of gedbd: ") as refused:
         read_saved(tmp_path)
     assert "\n" not in str(refused.value)
+
+
+GIVEN = ["encoder=tiny", "text.order=[title,component]", "ckpt_path=elsewhere/last.ckpt"]
+
+CONTINUED = "ckpt_path='outputs/lr=1 (a)/checkpoints/last.ckpt'"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "outputs" / "lr=1 (a)"
+    (run / "checkpoints").mkdir(parents=True)
+    return run
+
+
+def test_a_run_with_a_checkpoint_continues_from_it(folder):
+    (folder / "checkpoints" / "last.ckpt").touch()
+    told, command = continuation_message(GIVEN, folder).splitlines()
+    assert "outputs/lr=1 (a)/checkpoints/last.ckpt" in told
+    assert shlex.split(command) == ["gedbd", "train", CONTINUED]
+
+
+@pytest.mark.parametrize(
+    "needed",
+    [
+        *("loss._target_=hinge.HingeLoss", "+callbacks.mine={_target_: mine.Noted}"),
+        *("backend.address=10.0.0.1:6379", "dataset.path=pkg://mine/bugs.csv"),
+    ],
+)
+def test_what_the_folder_does_not_say_is_repeated(folder, needed, monkeypatch):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    (folder / "checkpoints" / "last.ckpt").touch()
+    _, command = continuation_message([*GIVEN, "cache_dir=cache"], folder).splitlines()
+    assert shlex.split(command) == ["gedbd", "train", "cache_dir=cache", CONTINUED]
+    _, command = continuation_message([*GIVEN, needed], folder).splitlines()
+    assert shlex.split(command) == ["gedbd", "train", *GIVEN[:2], needed, CONTINUED]
+    _, command = continuation_message(["--config-dir", "mine", "loss=hinge"], folder).splitlines()
+    assert shlex.split(command) == ["gedbd", "train", "--config-dir", "mine", "loss=hinge", CONTINUED]
+
+
+def test_code_of_ones_own_is_found_again(folder, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "my code:.")
+    (folder / "checkpoints" / "last.ckpt").touch()
+    _, command = continuation_message(["loss._target_=hinge.HingeLoss"], folder).splitlines()
+    assert command.startswith("  PYTHONPATH='my code:.' gedbd train loss._target_=hinge.HingeLoss ")
+    _, command = continuation_message(GIVEN, folder).splitlines()
+    assert shlex.split(command) == ["gedbd", "train", CONTINUED]
+
+
+def test_a_run_without_one_starts_again(folder):
+    told, command = continuation_message(GIVEN[:2], folder).splitlines()
+    assert "before the end of the first epoch" in told
+    assert shlex.split(command) == ["gedbd", "train", *GIVEN[:2]]
+
+
+def test_several_runs_continue_by_the_folder_above(folder, tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    _, command = continuation_message(["-m", "seed=1,2", "hydra.sweep.dir=x"], folder, "hydra.sweep.dir").splitlines()
+    assert shlex.split(command)[2:] == ["-m", "seed=1,2", "hydra.sweep.dir='outputs/lr=1 (a)'"]
+    _, command = continuation_message(["seeds=2"], tmp_path / "plain", "hydra.run.dir").splitlines()
+    assert command == "  gedbd train seeds=2 hydra.run.dir=plain"
+    _, command = continuation_message(["seeds=2"], tmp_path / "Ann's", "hydra.run.dir").splitlines()
+    assert shlex.split(command)[-1] == r"hydra.run.dir='Ann\'s'"
+
+
+def test_other_exits_pass():
+    with pytest.raises(SystemExit, match="7"), keyboard_interrupts():
+        raise SystemExit(7)

@@ -1,0 +1,348 @@
+"""How a training is interrupted, and how it continues: checkpoints, signals, and the options of the run.
+
+One rule says with which options a run continues: its saved ones, with trainer, callbacks, logger and patience of the
+command line. Any other option is refused by name, unless it has the value that the run has.
+"""
+
+import hashlib
+import os
+import re
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import IO, Any
+
+import pytorch_lightning as pl
+import torch
+from hydra.core.hydra_config import HydraConfig
+from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
+from lightning_fabric.plugins.io.torch_io import TorchCheckpointIO
+from omegaconf import DictConfig, OmegaConf
+from pytorch_lightning.callbacks import Callback
+
+from gedbd.configuration.allowed_targets import named_addresses
+from gedbd.configuration.command import exit_status, raise_terminated
+from gedbd.configuration.command_words import option_of, quoted_text, section_of
+from gedbd.configuration.option_types import plain_options, shown
+from gedbd.corpora.changes import ChangeCorpus
+from gedbd.corpora.corpus import Corpus
+from gedbd.encoders.encoder_weights import read_state
+from gedbd.experiments.distributed import is_first
+from gedbd.experiments.run_folder import check_corpus, read_saved, saved_options
+from gedbd.experiments.sweeps.jobs import JOB_FOLDER
+from gedbd.io.checksums import check_whole, checksum, note_checksums, noted_checksums
+from gedbd.io.console import first_line, open_console, print_line
+from gedbd.io.files import replacing
+
+# What a checkpoint holds besides the weights, unless it was saved for its weights only.
+TRAINING_STATE = ("pytorch-lightning_version", "optimizer_states", "lr_schedulers", "loops", "callbacks")
+MAY_DIFFER = ("ckpt_path", "seeds", "trainer", "callbacks", "logger", "patience", "cache_dir", "json")
+SECTIONS = {"pairs": ["pairs", "batches", "batch_size"], "protocol": ["ranking"]}  # what the file of a group sets
+CHOSEN_NAMES = ("ranking.protocols",)  # sections whose names the user chooses, so that a further one is a difference
+# Options that a run's folder does not say, or is not trusted to say: code, addresses and files beside those of conf/.
+NOT_SAVED = re.compile(r"-|.*(_target_|address|base_url|searchpath)(=|:)|.*=pkg://")
+CALL_OPTION = re.compile(r"(cache_dir|json)=|\+*logger\b")  # belongs to this call, not to the run
+PLAIN_VALUE = re.compile(r"[\w./:@%+-]+")  # what Hydra reads without quotes
+
+
+def resumed_options(cfg: DictConfig, given: Sequence[str], choices: Container[str]) -> DictConfig:
+    """The options of the run whose checkpoint is given, with those of the command line that may differ.
+
+    A chosen file, such as ``trainer=gpu``, replaces the section of the run, but for its number of epochs. Options that
+    the run does not have keep their defaults.
+
+    Args:
+        cfg: The composed configuration, ``ckpt_path`` included.
+        given: The command line: values (``patience=5``) and choices of groups (``trainer=gpu``).
+        choices: Names of the groups.
+
+    Raises:
+        ValueError: If an option of the command line must not differ from the run's, but does.
+    """
+    now, saved = OmegaConf.create(saved_options(cfg)), _options_of_run(cfg)
+    for word in given:
+        if section_of(word) not in MAY_DIFFER:
+            _check_equal(now, saved, _set_by(word, now))
+    resumed = OmegaConf.create({**now, **saved})
+    chosen = {section_of(word) for word in given if option_of(word) in choices}
+    # A file does not decide where metrics and options are sent.
+    for name in {"ckpt_path", "seeds", "cache_dir", "logger"} | (chosen & {"trainer", "callbacks"}):
+        resumed[name] = now[name]
+    if "trainer" in chosen:
+        resumed.trainer.max_epochs = saved.trainer.max_epochs
+    for word in given:
+        option = option_of(word)
+        if section_of(word) in ("trainer", "callbacks", "patience") and option not in choices:
+            OmegaConf.update(resumed, option, OmegaConf.select(now, option), force_add=True)
+    if OmegaConf.select(resumed, "callbacks.early_stopping.patience") == saved.patience:
+        resumed.callbacks.early_stopping.patience = resumed.patience
+    if saved.get("logger") and not now.logger and "logger" not in chosen:
+        raise ValueError(
+            f"ckpt_path={now.ckpt_path}: its run had a logger, which sends options and metrics: to send them again, set"
+            " logger=wandb, otherwise logger=csv"
+        )
+    for key, address in named_addresses(plain_options(resumed)):
+        if address != OmegaConf.select(now, key):
+            again = f"{'backend=ray ' if key == 'backend.address' else ''}{key}={address}"
+            raise ValueError(f"ckpt_path={now.ckpt_path}: its run used {address}; to use it again, set {again}")
+    return resumed
+
+
+def check_resumable(cfg: DictConfig) -> None:
+    """Checks that a checkpoint's run had the same options.
+
+    Raises:
+        ValueError: If there is no such checkpoint, or an option that affects the model or its data differs.
+    """
+    if not Path(cfg.ckpt_path).is_file():
+        raise ValueError(f"ckpt_path={cfg.ckpt_path}: no such file; give checkpoints/last.ckpt of a run folder")
+    now = OmegaConf.create(saved_options(cfg))
+    _check_equal(now, _options_of_run(cfg), [str(key) for key in now if key not in MAY_DIFFER])
+
+
+def _options_of_run(cfg: DictConfig) -> DictConfig:
+    """The options of the run whose checkpoint a configuration names; they may name its targets and models."""
+    path = Path(cfg.ckpt_path)
+    saved = read_saved(path.parent.parent, left_out=(), cache_dir=cfg.cache_dir, given=plain_options(cfg))
+    check_whole(path)
+    return OmegaConf.create(saved_options(saved))
+
+
+def _set_by(word: str, now: DictConfig) -> list[str]:
+    """The options that a word of the command line sets: with ``experiment=`` all that must not differ."""
+    option = option_of(word)
+    name = option.partition("@")[2] or option
+    if name in SECTIONS:
+        return SECTIONS[name]
+    if section_of(word) in now:
+        return [name]
+    return [str(key) for key in now if key not in MAY_DIFFER]
+
+
+def _check_equal(now: DictConfig, saved: DictConfig, names: Sequence[str]) -> None:
+    """Raises ValueError for the first option that differs from the run's; one that the run does not have passes."""
+    for name in names:
+        if name.partition(".")[0] not in saved:
+            continue
+        for option, asked, used in _differences(name, OmegaConf.select(now, name), OmegaConf.select(saved, name)):
+            raise ValueError(
+                f"ckpt_path={now.ckpt_path}: its run had {option}={shown(used)}, this one has {shown(asked)}: leave the"
+                " option out to take the run's, or start a new run"
+            )
+
+
+def _differences(name: str, asked: Any, used: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Names of options that differ, with both values; the option ``name`` of a section comes first."""
+    if not (OmegaConf.is_dict(asked) and OmegaConf.is_dict(used)):
+        if asked != used:
+            yield name, asked, used
+        return
+    if name in CHOSEN_NAMES and list(asked) != list(used):
+        yield name, list(asked), list(used)
+        return
+    for key in sorted(used, key=lambda key: key != "name"):
+        yield from _differences(f"{name}.{key}", asked.get(key), used[key])
+
+
+def readable_checkpoint(folder: Path) -> str | None:
+    """The last checkpoint of a run, to resume from; None if there is none, or if it is damaged, which is printed."""
+    path = folder / "checkpoints" / "last.ckpt"
+    if not path.is_file():
+        return None
+    try:
+        check_whole(path)
+        # mmap reads the structure of the archive, not the weights, which the checksum has covered.
+        torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except (OSError, EOFError, RuntimeError, UnpicklingError, ValueError) as error:
+        print_line(open_console(), f"{path} cannot be read, so this run starts over: {first_line(error)}")
+        return None
+    return str(path)
+
+
+def check_continues(checkpoint: Path, system: pl.LightningModule, corpus: Corpus | ChangeCorpus) -> None:
+    """Checks that a training can continue from a checkpoint.
+
+    Args:
+        checkpoint: A checkpoint in a run folder.
+        system: The system to train, as built by the run's options.
+        corpus: What it is trained on.
+
+    Raises:
+        ValueError: If the checkpoint holds only weights, or those of another model, or the corpus has changed.
+    """
+    check_corpus(checkpoint.parent.parent, corpus)
+    found = {name: tuple(value.shape) for name, value in read_state(checkpoint).items()}
+    wanted = {name: tuple(value.shape) for name, value in system.state_dict().items()}
+    different = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
+    if different:
+        raise ValueError(
+            f"ckpt_path={checkpoint} holds the weights of another model than its config.yaml describes"
+            f" ({different[0]}): give the checkpoint that was written with that config.yaml, or start a new run"
+        )
+    content = torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)
+    absent = [name for name in TRAINING_STATE if name not in content]
+    if absent:
+        raise ValueError(f"ckpt_path={checkpoint} has no {absent[0]} to continue from: give last.ckpt of a run folder")
+
+
+def trained_epochs(checkpoint: Path) -> int:
+    """After how many epochs a checkpoint was written."""
+    check_whole(checkpoint)
+    return int(torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)["epoch"])
+
+
+class WholeCheckpointIO(TorchCheckpointIO):
+    """Writes a checkpoint next to its final path, flushes it to the disk, renames it, and records its checksum.
+
+    Lightning's class writes into the folder of temporary files. If that is on another file system, the checkpoint is
+    then copied over the previous one, and a kill during the copy destroys both.
+    """
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None) -> None:
+        """Replaces a checkpoint. Raises OSError if the disk is full or fails; the previous one then still exists."""
+        if storage_options is not None:
+            raise TypeError("storage_options is not supported: checkpoints are local files")
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        before = noted_checksums(path) or ([checksum(path)] if path.is_file() else [])
+        with replacing(path) as unfinished:
+            digest = _write(checkpoint, unfinished)
+            # Both checksums are valid until the rename: a kill around it leaves either content.
+            note_checksums(path, [*before, digest])
+        note_checksums(path, [digest])
+
+    def load_checkpoint(self, path: str | Path, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """Loads a checkpoint, see ``TorchCheckpointIO``. Raises ValueError if it is damaged."""
+        if Path(path).is_file():
+            check_whole(Path(path))
+        return super().load_checkpoint(path, *arguments, **options)
+
+    def remove_checkpoint(self, path: str | Path) -> None:
+        """Removes a checkpoint and its checksum."""
+        super().remove_checkpoint(path)
+        if noted_checksums(Path(path)):
+            note_checksums(Path(path), [])
+
+
+def save_whole(trainer: pl.Trainer) -> None:
+    """Makes a trainer write its checkpoints with ``WholeCheckpointIO``, unless it has a custom ``CheckpointIO``."""
+    if type(trainer.strategy.checkpoint_io) is TorchCheckpointIO:
+        trainer.strategy.checkpoint_io = WholeCheckpointIO()
+
+
+class _Hashing:
+    """A file to write to that computes the checksum of its content."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.digest = hashlib.sha256()
+
+    def write(self, content: bytes) -> int:
+        self.digest.update(content)
+        return self.file.write(content)
+
+    def flush(self) -> None:
+        self.file.flush()
+
+
+def _write(checkpoint: dict[str, Any], path: Path) -> str:
+    """Writes a checkpoint into a new file and returns its checksum."""
+    with path.open("wb") as file:
+        hashing = _Hashing(file)
+        try:
+            torch.save(checkpoint, hashing)  # type: ignore[arg-type]
+        except RuntimeError as error:
+            # After an error of the disk, or Ctrl-C, PyTorch closes its archive, which fails too, and raises only the
+            # second error.
+            if isinstance(error.__context__, OSError | KeyboardInterrupt):
+                raise error.__context__ from None
+            raise
+    return hashing.digest.hexdigest()
+
+
+@contextmanager
+def keyboard_interrupts() -> Iterator[None]:
+    """Raises KeyboardInterrupt where Lightning would exit with status 1, and makes Ctrl-C work again."""
+    try:
+        yield
+    except SystemExit as ending:
+        if not isinstance(ending.__context__, KeyboardInterrupt):
+            raise
+        # Lightning has set SIGINT to be ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        raise ending.__context__ from None
+
+
+class TerminationHandler(Callback):
+    """Lets SIGTERM end the training at once.
+
+    Lightning's own handler waits for the end of a batch, ends the process with status 0 and, in a distributed run,
+    waits for processes that may have ended. Under SLURM it stays, as it belongs to requeueing.
+    """
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Replaces Lightning's handler."""
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and not SLURMEnvironment.detect():
+            signal.signal(signal.SIGTERM, raise_terminated)
+
+    on_test_start = on_train_start
+
+
+@contextmanager
+def exit_when_interrupted(seeds: int) -> Iterator[None]:
+    """Ends the process with status 130 on Ctrl-C, 143 on SIGTERM, and prints how to continue the training."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        if is_first() and JOB_FOLDER not in os.environ:  # the sweep of a job says how to continue it
+            several = "hydra.run.dir" if seeds > 1 else None
+            folder = Path(HydraConfig.get().runtime.output_dir)
+            print(continuation_message(sys.argv[1:], folder, several), flush=True)
+        raise SystemExit(exit_status(interrupt)) from None
+
+
+def continuation_message(arguments: list[str], folder: Path, several: str | None = None) -> str:
+    """What an interrupted training has saved, and the command that continues it.
+
+    A single run continues by its checkpoint alone, as its options are in its folder.
+
+    Args:
+        arguments: The command's options as given.
+        folder: The run folder, or the folder of several runs.
+        several: The option that names the folder of several runs, such as ``hydra.run.dir`` with ``seeds=``: these
+            continue with the same command. None for a single run.
+    """
+    if folder.is_relative_to(Path.cwd()):
+        folder = folder.relative_to(Path.cwd())
+    if several:
+        kept = [word for word in arguments if not word.startswith(f"{several}=")]
+        saved = f"interrupted; finished runs and the last epoch of the others are saved in {folder}; resume with:"
+        return f"{saved}\n  {_command([*kept, _option(several, folder)])}"
+    kept = [word for word in arguments if not word.startswith("ckpt_path=")]
+    checkpoint = folder / "checkpoints" / "last.ckpt"
+    if not checkpoint.is_file():
+        saved = "interrupted before the end of the first epoch, so there is no checkpoint; start again with:"
+        return f"{saved}\n  {_command(kept)}"
+    # The other options are read from the folder.
+    if not any(NOT_SAVED.match(word) for word in kept):
+        kept = [word for word in kept if CALL_OPTION.match(word)]
+    saved = f"interrupted; the last finished epoch is saved in {checkpoint}; resume with:"
+    return f"{saved}\n  {_command([*kept, _option('ckpt_path', checkpoint)])}"
+
+
+def _option(key: str, value: Path) -> str:
+    text = str(value)
+    return f"{key}={text}" if PLAIN_VALUE.fullmatch(text) else f"{key}={quoted_text(text)}"
+
+
+def _command(words: list[str]) -> str:
+    """The command line, with the folders of Python modules where it may name code of one's own."""
+    path = os.environ.get("PYTHONPATH")
+    before = f"PYTHONPATH={shlex.quote(path)} " if path and any(NOT_SAVED.match(word) for word in words) else ""
+    return before + shlex.join(["gedbd", "train", *words])
