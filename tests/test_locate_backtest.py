@@ -9,8 +9,7 @@ from run_commands import commands_in
 from small_repository import NAMES, make_repository, write_published, write_reports
 
 from gedbd.localization.change_ranking.change_ranker import ChangeRanker, default_ranker
-from gedbd.localization.locating.backtesting.locating_tables import read_hit_rate
-from gedbd.localization.locating.tracker_ranker import TrackerRanker
+from gedbd.localization.locating.tracker_ranker import TrackerRanker, read_hit_rate
 
 WANTED = ("a file that the fix changed", "an inducing commit")
 

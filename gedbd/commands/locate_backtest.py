@@ -12,12 +12,12 @@ from gedbd.io.console import open_console
 @command("locate_backtest")
 def main(cfg: DictConfig) -> float:
     """Learns on the older reports, replays the newer ones, and leaves a ranker, tables and a page in a run folder."""
-    from gedbd.localization.locating.backtesting.labelled_reports import check_options
+    from gedbd.localization.locating.labelled_reports import check_options
 
     check_options(cfg)
     with gc_paused():
         from gedbd.io.console import silence_library_logs
-        from gedbd.localization.locating.backtesting.locating_backtest import run_locate_backtest
+        from gedbd.localization.locating.backtest_page import run_locate_backtest
 
     silence_library_logs()
     hydra = HydraConfig.get()

@@ -13,8 +13,7 @@ from gedbd.corpora.report_state import state_of
 from gedbd.io.files import write_text
 from gedbd.io.locks import sole_process
 from gedbd.localization.locating.answering import as_json
-from gedbd.localization.locating.locating_queries import query_of
-from gedbd.localization.locating.repository_index import Located, RepositoryIndex
+from gedbd.localization.locating.repository_index import Located, RepositoryIndex, query_of
 from gedbd.triage.storage.index_folder import FILE, LOCATED, LOCK
 from gedbd.triage.storage.index_store import IndexStore
 

@@ -8,9 +8,8 @@ from fastapi.testclient import TestClient
 from small_repository import NAMES, make_repository
 
 from gedbd.localization.change_ranking.change_ranker import default_ranker
-from gedbd.localization.locating.backtesting.locating_tables import HIT_RATE, HitRate
 from gedbd.localization.locating.repository_index import Located, Update
-from gedbd.localization.locating.tracker_ranker import DEFAULT_MEASURED, TrackerRanker, fixes_as_json
+from gedbd.localization.locating.tracker_ranker import DEFAULT_MEASURED, HIT_RATE, HitRate, TrackerRanker, fixes_as_json
 from gedbd.service.app import create_app
 from gedbd.service.suspects import SuspectFinder, open_suspects
 

@@ -10,9 +10,9 @@ from run_commands import commands_in
 from small_repository import NAMES, make_repository, write_reports
 
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.localization.locating import located_reports
 from gedbd.localization.locating.repository_index import open_repository
 from gedbd.service.forgetting import forget_reports
+from gedbd.triage import located_reports
 from gedbd.triage.located_reports import locate_reports
 from gedbd.triage.storage.index_folder import LOCATED, LOCK
 

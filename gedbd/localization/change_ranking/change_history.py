@@ -1,18 +1,248 @@
-"""The commits of a repository in the form in which they are ranked: counts of words and edited places, no texts."""
+"""The commits of a repository in the form in which they are ranked, and what queries look up in them."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from gedbd.localization.change_ranking.change_index import ChangeIndex
-from gedbd.localization.change_ranking.change_table import ChangeTable, empty_table, read_tables
+from gedbd.localization.change_ranking.change_table import ChangeTable, empty_table, is_source, is_test, read_tables
+from gedbd.localization.change_ranking.report_words import WordCounts
+from gedbd.retrieval.growing_arrays import RaggedArray
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.text.words import CodeWords
 
+UNKNOWN = -1
+# Lines that a file is taken to have where a cut diff does not show what a commit added.
+ASSUMED_LINES = 100
+MAX_LINES = 100_000
+MAX_RENAMES = 10  # that the lines of a file are followed through
 SEPARATOR = "\0"  # no path, word or id holds one
+
+
+class Owners(NamedTuple):
+    """How many lines of a file come from which commits.
+
+    Attributes:
+        commits: ``(O,)`` rows of commits, ascending; lines of unknown origin are left out.
+        lines: ``(O,)`` numbers of lines.
+        total: All lines, those of unknown origin among them.
+    """
+
+    commits: np.ndarray
+    lines: np.ndarray
+    total: int
+
+
+class FileLines:
+    """The lines of one file, each as the row of the commit that it comes from.
+
+    The result is that of ``git blame`` where all diffs of a linear history are complete. Lines that no diff shows come
+    from the first commit of the file if its diff was cut, or from an unknown one.
+
+    Args:
+        lines: ``(L,)`` int32, to begin with: of the file that this one was renamed from.
+    """
+
+    def __init__(self, lines: np.ndarray | None = None) -> None:
+        self.lines = np.empty(0, dtype=np.int32) if lines is None else lines
+        self._base = UNKNOWN
+        self._is_new = lines is None
+
+    def copy(self) -> "FileLines":
+        """The same lines; what is applied to one does not change the other."""
+        other = FileLines(self.lines)
+        other._base = self._base
+        other._is_new = self._is_new
+        return other
+
+    def apply(self, commit: int, edits: np.ndarray, is_deleted: bool = False, has_hunks: bool = True) -> None:
+        """Applies the next change.
+
+        Args:
+            commit: Row of its commit.
+            edits: See ``FileDiff``.
+            is_deleted: The file is gone.
+            has_hunks: Whether the lines are shown.
+        """
+        if self._is_new and not has_hunks:
+            self._base = commit
+            self.lines = np.full(ASSUMED_LINES, commit, dtype=np.int32)
+        self._is_new = False
+        if is_deleted:
+            self.lines = np.empty(0, dtype=np.int32)
+            return
+        # Lines that earlier diffs did not show, as many as the edits need.
+        needed = min(int((edits[:, 0] + edits[:, 1]).max(initial=0)), MAX_LINES) - len(self.lines)
+        self.lines = np.concatenate([self.lines, np.full(max(needed, 0), self._base, dtype=np.int32)])
+        pieces = []
+        end = 0  # of what is copied so far
+        for place, removed, added in edits.tolist():
+            if place + removed + added > MAX_LINES:
+                break
+            pieces += [self.lines[end:place], np.full(added, commit, dtype=np.int32)]
+            end = max(end, place + removed)
+        self.lines = np.concatenate([*pieces, self.lines[end:]])[:MAX_LINES]
+
+    @property
+    def owners(self) -> Owners:
+        """Whose lines these are."""
+        commits, lines = np.unique(self.lines, return_counts=True)
+        is_known = commits != UNKNOWN
+        return Owners(commits[is_known], lines[is_known], len(self.lines))
+
+
+class _KnownLines(NamedTuple):
+    """The lines of a file after some of its changes; nothing changes them, so that threads may share them."""
+
+    num_changes: int
+    lines: FileLines
+    owners: Owners
+
+
+class ChangeIndex:
+    """Look-up tables of changes; each is made when it is first needed.
+
+    Args:
+        table: The changes.
+
+    Attributes:
+        path_vocabulary: Numbers of the words of paths.
+    """
+
+    def __init__(self, table: ChangeTable) -> None:
+        self.table = table
+        self.path_vocabulary = Vocabulary()
+        self._known: dict[int, _KnownLines] = {}
+
+    def num_rows(self, num_commits: int) -> int:
+        """How many file rows the first commits have."""
+        return int(np.searchsorted(self.table.row_commit, num_commits, side="left"))
+
+    def frequency(self, words: np.ndarray, before: int) -> np.ndarray:
+        """How many of the first ``before`` commits have each of some words in message or diff, ``(W,) -> (W,)``."""
+        num_rows = self.num_rows(before)
+        found = []
+        for word in words.tolist():
+            in_diffs = self.table.row_commit[self.row_words.find(word, num_rows)[0]]
+            in_messages = self.message_words.find(word, before)[0]
+            found.append(len(np.union1d(in_diffs, in_messages)))
+        return np.array(found, dtype=np.int64)
+
+    def file_frequency(self, words: np.ndarray, before: int) -> np.ndarray:
+        """How many paths have each of some words in what the first ``before`` commits changed, ``(W,) -> (W,)``."""
+        num_rows = self.num_rows(before)
+        rows = [self.row_words.find(word, num_rows)[0] for word in words.tolist()]
+        return np.array([len(np.unique(self.table.row_path[found])) for found in rows], dtype=np.int64)
+
+    @cached_property
+    def row_words(self) -> WordCounts:
+        """Words of the diffs by file row, counted as in ``ChangeTable.row_words``."""
+        return WordCounts(self.table.row_words)
+
+    @cached_property
+    def message_words(self) -> WordCounts:
+        """Words of the messages by commit."""
+        return WordCounts(self.table.message_words)
+
+    @cached_property
+    def path_words(self) -> WordCounts:
+        """Words of the paths, without their endings, by path."""
+        words = CodeWords()
+        counted = []
+        for path in self.table.paths:
+            found = words.of_text(path.removesuffix(PurePosixPath(path).suffix))
+            numbers, counts = np.unique(self.path_vocabulary([found], learn=True)[0], return_counts=True)
+            counted.append(np.column_stack([numbers, counts]).astype(np.int32))
+        return WordCounts(RaggedArray.of(counted, np.empty((0, 2), dtype=np.int32)))
+
+    @cached_property
+    def paths_of_name(self) -> Mapping[str, list[int]]:
+        """Paths by the name of the file without its ending, in small letters."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for number, path in enumerate(self.table.paths):
+            found[PurePosixPath(path).stem.lower()].append(number)
+        return dict(found)
+
+    @cached_property
+    def is_test(self) -> np.ndarray:
+        """``(P,)`` bool, whether a path names tests."""
+        return np.array([is_test(path) for path in self.table.paths], dtype=bool)
+
+    @cached_property
+    def is_source(self) -> np.ndarray:
+        """``(P,)`` bool, whether a path names source code."""
+        return np.array([is_source(path) for path in self.table.paths], dtype=bool)
+
+    @cached_property
+    def folders(self) -> np.ndarray:
+        """``(P,)`` int64, equal for paths of one folder."""
+        number: dict[str, int] = {}
+        found = [number.setdefault(path.rpartition("/")[0], len(number)) for path in self.table.paths]
+        return np.array(found, dtype=np.int64)
+
+    def existing(self, num_rows: int) -> np.ndarray:
+        """Which of the paths exist after the first file rows, ``(P,)`` bool: those deleted or renamed do not."""
+        table = self.table
+        rows = np.arange(num_rows)
+        count = self.num_paths(num_rows)
+        last = np.full(count, UNKNOWN)
+        last[table.row_path[:num_rows]] = rows
+        old_path = table.row_old_path[:num_rows]
+        is_renaming = (old_path >= 0) & (old_path < count)
+        left = np.full(count, UNKNOWN)
+        left[old_path[is_renaming]] = rows[is_renaming]
+        return np.asarray((last >= 0) & ~table.row_deleted[last] & (left <= last))
+
+    def num_paths(self, num_rows: int) -> int:
+        """How many paths the first file rows have: they are the first ones."""
+        return int(self.table.row_path[:num_rows].max(initial=-1)) + 1
+
+    @cached_property
+    def rows_of_path(self) -> RaggedArray:
+        """The file rows of each path, ascending."""
+        sizes = np.bincount(self.table.row_path, minlength=len(self.table.paths))
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return RaggedArray(starts, np.argsort(self.table.row_path, kind="stable"))
+
+    def owners(self, path: int, num_changes: int) -> Owners:
+        """Whose lines a file consists of after the first of its changes, in the order of ``rows_of_path``."""
+        known = self._known.get(path)
+        if known is not None and known.num_changes == num_changes:
+            return known.owners
+        first = 0
+        lines = FileLines()
+        # Queries mostly come in chronological order: what the last one knew is where this one begins.
+        if known is not None and known.num_changes < num_changes:
+            first = known.num_changes
+            lines = known.lines.copy()
+        for row in self.rows_of_path[path][first:num_changes].tolist():
+            lines = self._changed(lines, row, 0)
+        found = _KnownLines(num_changes, lines, lines.owners)
+        self._known[path] = found
+        return found.owners
+
+    def _changed(self, lines: FileLines, row: int, depth: int) -> FileLines:
+        """The lines of a file after the change in a file row."""
+        table = self.table
+        old_path = int(table.row_old_path[row])
+        if not len(lines.lines) and old_path >= 0 and depth < MAX_RENAMES:
+            lines = FileLines(self._lines_before(old_path, row, depth + 1))
+        commit = int(table.row_commit[row])
+        lines.apply(commit, table.row_edits[row], bool(table.row_deleted[row]), bool(table.row_shown[row]))
+        return lines
+
+    def _lines_before(self, path: int, row: int, depth: int) -> np.ndarray:
+        """The lines of a file before the commit of a file row, of any path."""
+        rows = self.rows_of_path[path]
+        lines = FileLines()
+        # A renaming removes the old path in the same commit, in a row before or behind this one.
+        for earlier in rows[self.table.row_commit[rows] < self.table.row_commit[row]].tolist():
+            lines = self._changed(lines, earlier, depth)
+        return lines.lines
 
 
 class ChangeQuery(NamedTuple):

@@ -7,16 +7,17 @@ from typing import NamedTuple
 import numpy as np
 
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
-from gedbd.localization.change_ranking.commit_features import (
-    CONTENT_FREE_COLUMNS,
-    OWNERSHIP,
-    feature_names,
-    feature_table,
-    shortlist,
-)
 from gedbd.localization.change_ranking.file_features import FILE_FEATURES, FILE_KINDS, FileFeatures
 from gedbd.localization.change_ranking.known_fixes import KnownFixes
-from gedbd.localization.change_ranking.query_features import QueryFeatures, query_features
+from gedbd.localization.change_ranking.query_features import (
+    CONTENT_FREE_COLUMNS,
+    OWNERSHIP,
+    QueryFeatures,
+    feature_names,
+    feature_table,
+    query_features,
+    shortlist,
+)
 from gedbd.retrieval.ranking_models import RankerText, RankingModel, ranker_text
 
 DEFAULT = "default_ranker.json"

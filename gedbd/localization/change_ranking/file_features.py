@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
-from gedbd.localization.change_ranking.change_index import ChangeIndex
+from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeIndex, ChangeQuery
 from gedbd.localization.change_ranking.change_table import NUMBERS
 from gedbd.localization.change_ranking.report_words import ReportWords
 from gedbd.retrieval.growing_arrays import list_places

@@ -18,7 +18,6 @@ from gedbd.text.words import PART, WORD, separate
 
 Names = Literal["compound", "any", "parts"]
 Hit = Literal["file", "method"]
-
 LONG_TRACE = 10  # frames further down weigh as much as this one
 
 

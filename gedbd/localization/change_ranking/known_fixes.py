@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.localization.change_ranking.change_history import ChangeHistory, in_utc
-from gedbd.localization.change_ranking.report_words import ReportWords, report_words
-from gedbd.localization.change_ranking.word_counts import Bm25Field, WordCounts
+from gedbd.localization.change_ranking.report_words import Bm25Field, ReportWords, WordCounts, report_words
 from gedbd.retrieval.growing_arrays import RaggedArray
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.text.words import CodeWords

@@ -17,14 +17,11 @@ from gedbd.configuration.command import INTERRUPTED_STATUS
 from gedbd.corpora.bug_report import Report
 from gedbd.io.command_output import write_json_line
 from gedbd.io.console import open_console, print_hanging, print_line, printable, stage
-from gedbd.localization.locating.hunks import MatchedHunk, MatchedLine
-from gedbd.localization.locating.indexing import IndexLimits
-from gedbd.localization.locating.located import LocatedChange
-from gedbd.localization.locating.located_files import LocatedFile, LocatedPlace
-from gedbd.localization.locating.locating_queries import query_of
-from gedbd.localization.locating.place_commits import PlaceCommit
-from gedbd.localization.locating.repository_index import AnswerLimits, Located, RepositoryIndex, open_if_given
-from gedbd.localization.locating.sections import declared_name
+from gedbd.localization.locating.index_snapshot import IndexLimits
+from gedbd.localization.locating.located_changes import LocatedChange, MatchedHunk, MatchedLine
+from gedbd.localization.locating.located_files import LocatedFile, LocatedPlace, PlaceCommit
+from gedbd.localization.locating.places import declared_name
+from gedbd.localization.locating.repository_index import AnswerLimits, Located, RepositoryIndex, open_if_given, query_of
 from gedbd.localization.repository.attributes import BINARY, GENERATED, LINKS, SUBMODULES, VENDORED
 
 SHORT_ID = 10

@@ -1,132 +1,48 @@
 """The index of a repository: which of its commits may have induced the bug of a report."""
 
 import hashlib
-import json
 import os
 import threading
-import zipfile
-import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from filelock import BaseFileLock, FileLock, Timeout
+import pandas as pd
+from filelock import Timeout
 
-from gedbd.io.files import UNFINISHED, replacing
+from gedbd.corpora.bug_report import Report
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import default_ranker
 from gedbd.localization.change_ranking.query_features import query_features
-from gedbd.localization.locating.indexing import IndexLimits, bring_up_to
-from gedbd.localization.locating.located import LocatedChange, query_words, read_changes
+from gedbd.localization.locating.index_snapshot import Header, IndexFolder, IndexLimits, Snapshot, bring_up_to
+from gedbd.localization.locating.located_changes import LocatedChange, query_words, read_changes
 from gedbd.localization.locating.located_files import LocatedFile, RankedFiles, commit_before, read_files
 from gedbd.localization.locating.tracker_ranker import DEFAULT_MEASURED, TrackerRanker
 from gedbd.localization.repository.attributes import source_paths
 from gedbd.localization.repository.git_command import Git
 
-SCHEMA = 4  # to be raised when the arrays or what they are made from change
-HEADER = "header"
-SNAPSHOT = "index.npz"
-CHECKPOINT = "unfinished.npz"
-LOCK = "index.lock"
 NO_SHARED_WORD = "no commit shares a word with the report, so the order means little"
 OTHER_HISTORY = (
     "none of the reports that the ranker learnt from refers to a commit of this repository: it was trained on another"
     " one"
 )
-DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, IndexError, TypeError, NotImplementedError)
 
 
-@dataclass(frozen=True)
-class Header:
-    """What an index was made from.
+def query_of(report: Report, before: datetime | None = None) -> ChangeQuery:
+    """A report in the form in which commits are ranked for it.
 
-    Attributes:
-        commit: The id of the last commit of the history.
-        settings: Options that the content depends on, as plain values.
-        is_complete: Whether all commits up to the last one are there; otherwise the file is a checkpoint.
-        num_commits: How many commits are there.
-        num_merges: How many merges were left out.
-        num_missing: How many commits were left out, as objects are missing.
-        schema: The version of the file's layout.
+    Args:
+        report: The report.
+        before: Only commits before this moment are ranked; None for those before the report, or for all if the report
+            has no date.
     """
-
-    commit: str
-    settings: dict[str, Any]
-    is_complete: bool
-    num_commits: int
-    num_merges: int = 0
-    num_missing: int = 0
-    schema: int = SCHEMA
-
-    def serves(self, settings: Mapping[str, Any]) -> bool:
-        """Whether the index was made by this version with these options."""
-        return self.schema == SCHEMA and self.settings == dict(settings)
-
-
-class Snapshot(NamedTuple):
-    """A stored index."""
-
-    header: Header
-    history: ChangeHistory
-
-
-class DamagedSnapshotError(ValueError):
-    """A file that holds no index, or only a part of one."""
-
-
-def write_snapshot(file: Path, snapshot: Snapshot) -> None:
-    """Replaces the file as a whole: a process that is killed leaves the old content."""
-    header = json.dumps(asdict(snapshot.header)).encode()
-    arrays = {HEADER: np.frombuffer(header, dtype=np.uint8)} | snapshot.history.arrays()
-    with replacing(file) as unfinished, unfinished.open("wb") as stream:
-        np.savez(stream, allow_pickle=False, **arrays)
-
-
-def read_header(file: Path) -> Header | None:
-    """What the stored index was made from; None if there is none.
-
-    Raises:
-        DamagedSnapshotError: The file is damaged.
-    """
-    if not file.exists():
-        return None
-    with _opened(file) as stored:
-        return _header(stored)
-
-
-def read_snapshot(file: Path) -> Snapshot | None:
-    """The stored index; None if there is none.
-
-    Raises:
-        DamagedSnapshotError: The file is damaged.
-    """
-    if not file.exists():
-        return None
-    with _opened(file) as stored:
-        header = _header(stored)
-        history = ChangeHistory.of_arrays({name: stored[name] for name in stored.files if name != HEADER})
-        if len(history) != header.num_commits:
-            raise ValueError(f"{len(history):,} commits of {header.num_commits:,}")
-    return Snapshot(header, history)
-
-
-@contextmanager
-def _opened(file: Path) -> Iterator[np.lib.npyio.NpzFile]:
-    """The arrays of a file; what is wrong with them becomes ``DamagedSnapshotError``."""
-    try:
-        with np.load(file, allow_pickle=False) as stored:
-            yield stored
-    except DAMAGE as error:
-        raise DamagedSnapshotError(f"{file} is damaged ({error})") from error
-
-
-def _header(stored: np.lib.npyio.NpzFile) -> Header:
-    return Header(**json.loads(stored[HEADER].tobytes()))
+    moment = before or report.created_at
+    created_at = None if moment is None else pd.Timestamp(moment)
+    return ChangeQuery(report.title, report.description, created_at)
 
 
 class Update(NamedTuple):
@@ -417,61 +333,3 @@ class RepositoryIndex:
         if self.commit != commit or found.num_added or found.num_removed:
             self._state = self._store.store(commit, found.history, found.num_merges, found.num_missing)
         return Update(found.num_added, found.num_removed, (*warnings, *found.warnings))
-
-
-class IndexFolder:
-    """Stores the states of one index. Whoever writes holds the lock; whoever reads need not.
-
-    Args:
-        folder: Made when the lock is first asked for.
-        settings: Options that the content depends on, as plain values.
-    """
-
-    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        self.path = folder
-        self._settings = dict(settings)
-
-    def lock(self) -> BaseFileLock:
-        """The lock, not yet taken. The system frees that of a process that ends in any way."""
-        self.path.mkdir(0o700, parents=True, exist_ok=True)
-        return FileLock(self.path / LOCK)
-
-    def read(self, known: Header) -> tuple[Snapshot | None, tuple[str, ...]]:
-        """The stored state, None if there is none or it is the known one; and warnings about one of no use."""
-        file = self.path / SNAPSHOT
-        try:
-            header = read_header(file)
-            if header is None or header == known:
-                return None, ()
-            if not header.serves(self._settings):
-                return None, (
-                    "the index was built with other options or by another version: all commits are read again",
-                )
-            return read_snapshot(file), ()
-        except DamagedSnapshotError as error:
-            return None, (f"{error}: all commits are read again",)
-
-    def best_start(self, history: ChangeHistory) -> ChangeHistory:
-        """What an update begins with: a state, or that of an update that was cut off if it holds more commits."""
-        try:
-            unfinished = read_snapshot(self.path / CHECKPOINT)
-        except DamagedSnapshotError:
-            return history  # as if the update had been cut off earlier
-        if unfinished is None or not unfinished.header.serves(self._settings):
-            return history
-        return max(history, unfinished.history, key=len)
-
-    def checkpoint(self, commit: str, history: ChangeHistory) -> None:
-        """Stores the commits so far of an update to a commit."""
-        header = Header(commit, self._settings, is_complete=False, num_commits=len(history))
-        write_snapshot(self.path / CHECKPOINT, Snapshot(header, history))
-
-    def store(self, commit: str, history: ChangeHistory, num_merges: int, num_missing: int) -> Snapshot:
-        """Replaces the stored state, and deletes the checkpoint and what killed processes left."""
-        header = Header(commit, self._settings, True, len(history), num_merges, num_missing)
-        snapshot = Snapshot(header, history)
-        write_snapshot(self.path / SNAPSHOT, snapshot)
-        (self.path / CHECKPOINT).unlink(missing_ok=True)
-        for file in self.path.glob(f".*{UNFINISHED}*"):
-            file.unlink(missing_ok=True)
-        return snapshot

@@ -2,16 +2,25 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import pandas as pd
 
+from gedbd.evaluation.thresholds import INCONCLUSIVE, MET, MISSED
+from gedbd.io.files import read_object
 from gedbd.localization.change_ranking.change_history import ChangeHistory
 from gedbd.localization.change_ranking.change_ranker import ChangeRanker
 from gedbd.localization.change_ranking.known_fixes import KnownFix, KnownFixes
-from gedbd.localization.locating.backtesting.locating_tables import HIT_RATE, read_hit_rate
 
+HIT_RATE = "hit_rate.json"
+TOP = 10
+STATUS_WORDS = {
+    MET: "the target of {target:.0%} was met",
+    MISSED: "the target of {target:.0%} was missed",
+    INCONCLUSIVE: "the target of {target:.0%} was neither clearly met nor missed",
+}
 FIXES = "fixes.json"
 RANKER = "ranker.json"
 FORMAT = 2  # of the fixed reports
@@ -106,3 +115,124 @@ def _fix(title: str, description: str, known_at: str, fixing: list[str]) -> Know
     if moment.tzinfo is None:
         raise ValueError("a date has no time zone")
     return KnownFix(title, description, moment, tuple(fixing))
+
+
+@dataclass(frozen=True)
+class TopShare:
+    """How often a right answer was among the first ``TOP``.
+
+    Attributes:
+        tracker: Name of the tracker's reports or of the data set.
+        target: Desired share of reports with a right answer among the first ``TOP``.
+        status: ``met`` if the whole interval is at or above the target, ``missed`` if it is below, else
+            ``inconclusive``.
+        reports: Number of tested reports.
+        hits: How many of them have a right answer among the first ``TOP``.
+        share: Hits divided by reports; None without reports.
+        low: Lower end of the 95% interval of the share.
+        high: Upper end.
+        first: Day of the first tested report, as 2024-01-31.
+        last: Day of the last one.
+        learnt: Whether the ranker had learnt from older reports of this tracker; else it is the default ranker.
+    """
+
+    FOUND: ClassVar[str]  # what the share is of
+    UNTESTED: ClassVar[str]  # what no report had
+
+    tracker: str
+    target: float
+    status: str
+    reports: int = 0
+    hits: int = 0
+    share: float | None = None
+    low: float | None = None
+    high: float | None = None
+    first: str | None = None
+    last: str | None = None
+    learnt: bool = False
+
+    @property
+    def statement(self) -> str:
+        """The measured share in one sentence."""
+        if self.share is None:
+            return f"On {self.tracker}, there was no report {self.UNTESTED} to test."
+        count = f"{self.reports:,} report{'' if self.reports == 1 else 's'}"
+        days = f"from {self.first} to {self.last}"
+        interval = f"95% interval {self.low:.0%} to {self.high:.0%}"
+        words = STATUS_WORDS[self.status].format(target=self.target)
+        return (
+            f"On the history of {self.tracker}, {self.FOUND} for {self.share:.0%} ({interval}) of {count} {days}:"
+            f" {words}."
+        )
+
+    @classmethod
+    def of_stored(cls, stored: dict[str, Any]) -> Self:
+        """The share that was stored, without what else was. Raises KeyError if a value is missing."""
+        return cls(**{field.name: stored[field.name] for field in fields(TopShare)})
+
+
+@dataclass(frozen=True)
+class FileHitRate(TopShare):
+    """What a backtest measured about files: a right answer is a source file that the fix changed."""
+
+    FOUND = f"a file that the fix changed was among the first {TOP}"
+    UNTESTED = "whose fix changed an earlier source file"
+
+
+@dataclass(frozen=True)
+class HitRate(TopShare):
+    """What a backtest measured about commits: a right answer is an inducing commit before the report.
+
+    Attributes:
+        files: What it measured about files; None if an earlier version measured it.
+    """
+
+    FOUND = f"an inducing commit was among the first {TOP} suspects"
+    UNTESTED = "with an earlier inducing commit"
+
+    files: FileHitRate | None = None
+
+    @property
+    def statements(self) -> str:
+        """The sentences about files and about commits."""
+        return self.statement if self.files is None else f"{self.files.statement} {self.statement}"
+
+    def as_json(self) -> str:
+        """The values, and the statements for people who read the file."""
+        content = {**asdict(self), "statement": self.statement}
+        if self.files is not None:
+            content["files"]["statement"] = self.files.statement
+        return json.dumps(content, indent=2) + "\n"
+
+
+def read_hit_rate(folder: Path) -> HitRate:
+    """What the backtest in a run folder measured.
+
+    Raises:
+        ValueError: If the folder has no finished backtest, or its file is damaged.
+    """
+    path = folder / HIT_RATE
+    if not path.is_file():
+        raise ValueError(
+            f"{folder} is not a finished backtest: it has no {HIT_RATE}; give a folder written by gedbd locate-backtest"
+        )
+    stored = read_object(path, *(field.name for field in fields(TopShare)))
+    damaged = f"{path} is damaged: run gedbd locate-backtest again"
+    try:
+        of_files = stored.get("files")
+        files = None if of_files is None else FileHitRate.of_stored(of_files)
+    except (KeyError, TypeError) as error:
+        raise ValueError(damaged) from error
+    found = replace(HitRate.of_stored(stored), files=files)
+    if any(share.status not in STATUS_WORDS or not _is_consistent(share) for share in (found, files or found)):
+        raise ValueError(damaged)
+    return found
+
+
+def _is_consistent(found: TopShare) -> bool:
+    """Whether the values have their types and agree with each other."""
+    counts = isinstance(found.reports, int) and isinstance(found.hits, int) and 0 <= found.hits <= found.reports
+    texts = all(isinstance(text, str) for text in (found.tracker, found.first or "", found.last or ""))
+    shares = [found.target] if found.share is None else [found.target, found.share, found.low, found.high]
+    numbers = all(isinstance(share, int | float) and 0 <= share <= 1 for share in shares)
+    return counts and texts and numbers and (found.share is None) == (found.reports == 0)

@@ -1,21 +1,100 @@
-"""The methods that a run compares: scorers alone, by their best parts, and summed."""
+"""The methods that a run compares: scorers alone, by their best parts, summed, and learned rankers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from gedbd.corpora.changes import GRANULARITIES, ChangeCorpus, Granularity
-from gedbd.localization.training.change_rankings import RankingMethod
-from gedbd.localization.training.localization_protocol import Level
+from gedbd.corpora.relevance import Links
+from gedbd.localization.change_ranking.change_training import ChangeTrainingOptions, LearntChanges, Replay
+from gedbd.localization.training.localization_protocol import Level, reports_of
 from gedbd.retrieval.linear_ranker import LinearRanker
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
+from gedbd.retrieval.scorers.simple_scorers import Recency
 
+EARLIER_BUGS = "earlier_bugs"
+# The scorer of a granularity, not fitted yet, by a seed.
+ScorerMaker = Callable[[Level, int], Scorer]
 LINEAR = "linear"
 RANDOM_CANDIDATES = 2_000  # of a training report: most inducing hunks are below any shortlist
 MakeScorer = Callable[[], Scorer]
+
+
+class RankingMethod(NamedTuple):
+    """A way to rank changes.
+
+    Attributes:
+        make: Makes its scorer.
+        is_random: Whether its result depends on the seed.
+    """
+
+    make: ScorerMaker
+    is_random: bool
+
+
+class Age(Recency):
+    """log(1 + days between change and report): the oldest change first, which is often the import of a project."""
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """``(B,) -> (B, N)``, 0 or above."""
+        return -super().scores(rows)
+
+
+class EarlierBugs(Scorer):
+    """How many earlier bugs a change is known to have induced when the report is made; reads no content.
+
+    Args:
+        links: Inducing changes of reports; a link is known from ``made_at`` on, one without a date never.
+        inputs: The reports and changes that the links are of.
+    """
+
+    def __init__(self, links: Links, inputs: ScorerInputs) -> None:
+        known = links.table[links.table["made_at"].notna()]
+        self.made_at = known["made_at"].to_numpy(dtype="datetime64[ns]")
+        self.documents = known["document"].to_numpy(dtype=np.int64)
+        self.queries = known["query"].to_numpy(dtype=np.int64)
+        self.created_at = inputs.queries["created_at"].to_numpy(dtype="datetime64[ns]")
+        self.num_documents = len(inputs.documents)
+
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Does nothing."""
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """``(B,) -> (B, N)`` counts."""
+        return np.stack([self._counts(int(row)) for row in rows])
+
+    def _counts(self, row: int) -> np.ndarray:
+        is_known = (self.made_at < self.created_at[row]) & (self.queries != row)
+        return np.bincount(self.documents[is_known], minlength=self.num_documents).astype(np.float32)
+
+
+class NewestFirst(Scorer):
+    """The places of documents by a fitted scorer: of equal scores, the newer document comes first.
+
+    Many reports name no file and have no stack trace, so that a scorer of these gives all changes the same score. With
+    the oldest first, such a scorer would be as good as the age of a change, which finds the import of a project.
+
+    Args:
+        scorer: A fitted scorer.
+    """
+
+    def __init__(self, scorer: Scorer) -> None:
+        self.scorer = scorer
+
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Does nothing."""
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """``(B,) -> (B, N)`` places from 0, the highest for the highest score: scores 5 5 1 give 1 2 0."""
+        scores = np.asarray(self.scorer.scores(rows), dtype=np.float32)
+        order = np.argsort(scores, axis=1, kind="stable")
+        places = np.empty_like(scores)
+        np.put_along_axis(places, order, np.arange(scores.shape[1], dtype=np.float32)[None], axis=1)
+        # NaN is sorted to the end: it would be the best score.
+        return np.where(np.isnan(scores), np.nan, places)
 
 
 class Shared(Scorer):
@@ -210,3 +289,126 @@ def best_part_scores(scores: np.ndarray, parents: np.ndarray, num_documents: int
     if len(documents):
         best[:, documents] = np.maximum.reduceat(scores[:, order], starts, axis=1)
     return best
+
+
+@dataclass(frozen=True)
+class LearntOptions(ChangeTrainingOptions):
+    """A learnt ranker, see ``LearntChanges``.
+
+    Attributes:
+        seed: Of the first training, to which the seeds of the task are added.
+        shuffled: Each report has the text of another one. What such a ranker finds does not depend on the text: it is
+            the control of all others.
+        tracker: Whether it reads earlier fixes.
+        hmcbl: Whether it reads the scores of the trained encoders; left out where none are trained.
+    """
+
+    shuffled: bool = False
+    tracker: bool = True
+    hmcbl: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("boosted", "linear"):
+            raise ValueError(f"task.learnt: kind={self.kind} is unknown: choose boosted or linear")
+        if self.shuffled and self.hmcbl:
+            raise ValueError("task.learnt: shuffled=true and hmcbl=true: the encoders have read the reports' own texts")
+
+
+class UnseenScores(Scorer):
+    """Scores of a fitted scorer, missing (NaN) for the queries that it was trained on, where they are too good.
+
+    Args:
+        scorer: A scorer that is fitted.
+        trained_on: ``(T,)`` rows of these queries.
+    """
+
+    def __init__(self, scorer: Scorer, trained_on: np.ndarray) -> None:
+        self.scorer = scorer
+        self.trained_on = trained_on
+
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Does nothing."""
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """``(B,) -> (B, N)``."""
+        found = np.array(self.scorer.scores(rows), dtype=np.float32)
+        found[np.isin(rows, self.trained_on)] = np.nan
+        return found
+
+
+class OtherTexts(Scorer):
+    """A scorer whose queries are the reports of another corpus.
+
+    Args:
+        scorer: A scorer.
+        corpus: Its reports are queries, row by row.
+    """
+
+    def __init__(self, scorer: Scorer, corpus: ChangeCorpus) -> None:
+        self.scorer = scorer
+        self.queries = reports_of(corpus).reports
+
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Fits the scorer."""
+        self.scorer.fit(replace(inputs, queries=self.queries))
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """``(B,) -> (B, N)``."""
+        return self.scorer.scores(rows)
+
+
+def with_other_texts(corpus: ChangeCorpus, seed: int = 0) -> ChangeCorpus:
+    """A corpus whose reports have each title and description of another one; dates and links stay.
+
+    Args:
+        corpus: Two reports or more.
+        seed: Of the order in which texts are handed on.
+    """
+    reports = reports_of(corpus)
+    order = np.random.default_rng(seed).permutation(len(reports))
+    giver = np.empty_like(order)
+    giver[order] = np.roll(order, 1)  # each takes the text of the one before it in this order, so none its own
+    texts = reports.reports[["title", "description"]].iloc[giver].reset_index(drop=True)
+    documents = replace(reports.documents, table=reports.reports.assign(**texts))
+    return replace(corpus, reports=replace(reports, documents=documents))
+
+
+def learnt_methods(
+    rankers: Mapping[str, LearntOptions],
+    corpus: ChangeCorpus,
+    training: np.ndarray,
+    hunks: Scorer,
+    encoders: Mapping[str, Scorer],
+) -> dict[str, RankingMethod]:
+    """The learnt rankers as methods, by id; they share the features of the reports.
+
+    Args:
+        rankers: By id.
+        corpus: Reports and changes.
+        training: ``(T,)`` rows of the reports whose inducing commits are learnt, whatever is ranked.
+        hunks: Scores hunks, where these are ranked.
+        encoders: Scorers of commits by trained encoders, fitted; none without training.
+    """
+    chosen = {name: ranker for name, ranker in rankers.items() if encoders or not ranker.hmcbl}
+    texts = {False: corpus}
+    if any(ranker.shuffled for ranker in chosen.values()):
+        texts[True] = with_other_texts(corpus)
+    replays = {(shuffled, tracker): Replay(texts[shuffled], tracker) for shuffled in texts for tracker in (True, False)}
+    found = {}
+    for name, ranker in chosen.items():
+        extra = encoders if ranker.hmcbl else {}
+        found[name] = _method(ranker, replays[ranker.shuffled, ranker.tracker], training, hunks, extra)
+    return found
+
+
+def _method(
+    ranker: LearntOptions, replay: Replay, training: np.ndarray, hunks: Scorer, extra: Mapping[str, Scorer]
+) -> RankingMethod:
+    def make(level: Level, seed: int) -> Scorer:
+        # No two seeds share a training.
+        options = replace(ranker, seed=ranker.seed + seed * ranker.num_seeds)
+        parts = hunks if level.granularity == "hunk" else None
+        scorer = LearntChanges(replay, level.granularity, options, extra, parts, training)
+        return OtherTexts(scorer, replay.corpus) if ranker.shuffled else scorer
+
+    return RankingMethod(make, ranker.kind == "boosted")

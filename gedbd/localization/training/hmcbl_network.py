@@ -1,4 +1,4 @@
-"""The two towers with their momentum twins and memory banks, which keys are negatives, and the losses of a batch."""
+"""Hierarchical momentum contrast: settings, the towers with momentum twins and memory banks, and the losses."""
 
 import copy
 from collections.abc import Callable
@@ -10,14 +10,15 @@ from torch import Tensor, nn
 
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.localization.code_encoder.code_inputs import CodeBatch
-from gedbd.localization.training.hmcbl_settings import HmcblSettings
+from gedbd.localization.training.change_inputs import Side
 from gedbd.localization.training.localization_data import PairBatch
 from gedbd.localization.training.localization_protocol import num_before
-from gedbd.localization.training.sides import Side
-from gedbd.localization.training.tower import TokenFeatures, Tower
+from gedbd.localization.training.tower import HmcblSettings, TokenFeatures, Tower
 from gedbd.losses import info_nce, info_nce_of_scores, max_sim
 
 EMPTY = -1
+Gather = Callable[[Tensor], Tensor]
+"""Gives the rows of all processes, in the order of the processes."""
 
 
 class MomentumTwin(nn.Module):
@@ -223,10 +224,6 @@ def bank_loss(report: Tensor, change: Tensor, changes: BankKeys, reports: BankKe
     to_changes = info_nce(report, changes.positives, changes.bank[None], temperature, changes.masked)
     to_reports = info_nce(change, reports.positives, reports.bank[None], temperature, reports.masked)
     return torch.cat([to_changes, to_reports]).mean()
-
-
-Gather = Callable[[Tensor], Tensor]
-"""Gives the rows of all processes, in the order of the processes."""
 
 
 class Contrast(nn.Module):

@@ -21,9 +21,8 @@ from gedbd.experiments.run_results import with_intervals
 from gedbd.io.console import escape_markdown
 from gedbd.io.files import locate, write_text
 from gedbd.io.table_files import read_csv, write_parquet
-from gedbd.localization.training.change_rankings import MAX_RANK, MeasuredMethod
 from gedbd.localization.training.compared_methods import encoded_unit
-from gedbd.localization.training.localization_results import LocalizationResult
+from gedbd.localization.training.localization_results import MAX_RANK, LocalizationResult, MeasuredMethod
 
 PROTOCOL_TEXT = (
     "Of the reports that have an inducing commit before them, in the order of their dates, the first half trains and"

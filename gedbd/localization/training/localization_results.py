@@ -3,19 +3,113 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from rich.console import Console
 
-from gedbd.corpora.changes import ChangeCorpus
+from gedbd.corpora.changes import ChangeCorpus, Granularity
 from gedbd.evaluation.significance import compare_means, mean_interval
-from gedbd.localization.training.change_rankings import EarlierBugs, MeasuredMethod
+from gedbd.io.console import print_line, track
+from gedbd.localization.training.compared_methods import EarlierBugs, NewestFirst, RankingMethod
 from gedbd.localization.training.localization_protocol import Level
+from gedbd.retrieval.ranking_metrics import Ranking, per_query, rank
+from gedbd.retrieval.ranking_tasks import RankingTask
+from gedbd.retrieval.scorers.scorer_contract import Scorer
 
+PRECISION_AT = (1, 3, 5)
+MAX_RANK = 100  # ranks that curves show
 CAPPED = ("r_cap@1", "r_cap@3", "r_cap@5")
 METRICS = ("mrr", "map", "p@1", "p@3", "p@5", *CAPPED, "rr@1", "rr@3", "rr@5", "rr@10", "rr@20", "rr@100")
 COMPARED = ("mrr", "rr@10")
+
+
+class MeasuredMethod(NamedTuple):
+    """What a method has reached at a granularity.
+
+    Attributes:
+        method: Its id.
+        granularity: What it ranks.
+        by_seed: For each seed one row a query: ``mrr``, ``map``, ``rr@k``, ``p@k``.
+        ranking: The ranking of the first seed.
+    """
+
+    method: str
+    granularity: Granularity
+    by_seed: tuple[pd.DataFrame, ...]
+    ranking: Ranking
+
+    @property
+    def values(self) -> pd.DataFrame:
+        """Means over seeds, one row a query."""
+        total = np.sum([values.to_numpy() for values in self.by_seed], axis=0)
+        return pd.DataFrame(total / len(self.by_seed), columns=self.by_seed[0].columns)
+
+
+def rank_level(
+    level: Level, methods: Mapping[str, RankingMethod], seeds: Sequence[int], console: Console
+) -> list[MeasuredMethod]:
+    """Fits all methods of a granularity and ranks by them.
+
+    Args:
+        level: The granularity.
+        methods: By id.
+        seeds: Of methods that depend on one.
+        console: Where warnings of the scorers go.
+    """
+    measured = []
+    label = f"rank {level.granularity}s"
+    for name, method in track(methods.items(), label, transient=True, console=console):
+        made = [
+            measure(level, method.make(level, seed), console, name)
+            for seed in (seeds if method.is_random else seeds[:1])
+        ]
+        by_seed = tuple(values for values, _ in made)
+        measured.append(MeasuredMethod(name, level.granularity, by_seed, made[0][1]))
+    return measured
+
+
+def measure(level: Level, scorer: Scorer, console: Console, name: str) -> tuple[pd.DataFrame, Ranking]:
+    """Fits a scorer and ranks the queries of a level: the metrics of each query, and the ranking."""
+    scorer.fit(level.inputs)
+    for warning in scorer.warnings_:
+        print_line(console, f"{name}, {level.granularity}s: {warning}")
+    ranking = rank(level.task, NewestFirst(scorer))
+    return query_metrics(level.task, ranking), ranking
+
+
+def query_metrics(task: RankingTask, ranking: Ranking) -> pd.DataFrame:
+    """MRR, MAP, RR@k, P@k and R_cap@k of every query.
+
+    RR@k is 1 if an inducing change is among the first k, which papers on localization call hit@k or top@k. P@k is the
+    share of the first k that are inducing. R_cap@k is the number of inducing changes among the first k, divided by
+    the smaller one of k and the number of all inducing candidates; the code of SemanticCodeBERT's authors calls it P@k.
+
+    MAP is the mean of the average precisions. The talk on SemanticCodeBERT prints the mean of 1 / AvgP, which would
+    exceed 1: we take it for a misprint. Its AvgP divides by the number of relevant changes; in the authors' code
+    (results/accuracy.py) those made after the report are among them, here they are not.
+    """
+    values = per_query(ranking.queries)
+    kept = [name for name in values if not str(name).startswith("map@")]
+    counts = {f"p@{k}": precision_at(task, ranking, k) for k in PRECISION_AT}
+    capped = {f"r_cap@{k}": capped_recall_at(task, ranking, k) for k in PRECISION_AT}
+    return values[kept].assign(**counts, **capped)
+
+
+def precision_at(task: RankingTask, ranking: Ranking, k: int) -> np.ndarray:
+    """The share of the first k candidates that are relevant, ``(Q,)``; fewer candidates than k count as misses."""
+    best = ranking.top[ranking.top["place"] <= k]
+    found = best["candidate"].to_numpy()
+    query = best["query"].to_numpy()
+    hits = [np.isin(found[query == row], task.relevant(index)).sum() for index, row in enumerate(task.queries)]
+    return np.array(hits) / k
+
+
+def capped_recall_at(task: RankingTask, ranking: Ranking, k: int) -> np.ndarray:
+    """Relevant candidates among the first k over the most that could be there, ``(Q,)``: with 2 relevant ones, 2."""
+    most = [max(1, min(k, len(task.relevant(index)))) for index in range(len(task.queries))]
+    return np.asarray(precision_at(task, ranking, k) * k / np.array(most))
 
 
 @dataclass(frozen=True)

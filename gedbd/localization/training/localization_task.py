@@ -20,17 +20,19 @@ from gedbd.experiments.training_progress import may_be_own, value_of_best
 from gedbd.experiments.training_task import TRAINING_SECTIONS
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.io.table_files import read_csv
-from gedbd.localization.training.change_rankings import EARLIER_BUGS, EarlierBugs, MeasuredMethod, measure, rank_level
 from gedbd.localization.training.compared_methods import (
+    EARLIER_BUGS,
     LINEAR,
+    EarlierBugs,
+    LearntOptions,
     MakeScorer,
     MethodOptions,
     best_part_id,
     fixed_method,
+    learnt_methods,
     make_methods,
     parts_of,
 )
-from gedbd.localization.training.first_pretraining import FirstPretraining
 from gedbd.localization.training.hmcbl import (
     COSINE,
     MAX_SIM,
@@ -39,10 +41,10 @@ from gedbd.localization.training.hmcbl import (
     encoders_of_commits,
     hmcbl_scorers,
 )
-from gedbd.localization.training.learnt_methods import LearntOptions, learnt_methods
 from gedbd.localization.training.localization_output import write_result
 from gedbd.localization.training.localization_protocol import Halves, Level, find_halves, make_level
-from gedbd.localization.training.localization_results import LocalizationResult
+from gedbd.localization.training.localization_results import LocalizationResult, MeasuredMethod, measure, rank_level
+from gedbd.localization.training.pretraining_table import FirstPretraining
 from gedbd.retrieval.scorers.scorer_contract import Scorer
 
 VALIDATION = "val/mrr"

@@ -1,16 +1,108 @@
-"""One side of the model: an encoder, and a projector of what it has read."""
+"""One side of the model: its settings, an encoder with a projector, and the vectors of many texts."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from gedbd.io.console import track
 from gedbd.localization.code_encoder.code_encoder import attention_mask
-from gedbd.localization.code_encoder.code_inputs import CodeBatch, CodeEdges
-from gedbd.localization.training.hmcbl_settings import HmcblSettings
-from gedbd.localization.training.sides import Side
+from gedbd.localization.code_encoder.code_inputs import CodeBatch, CodeEdges, collate
+from gedbd.localization.training.change_inputs import Inputs, Side
+from gedbd.text.tokens import split_by_tokens, token_budget
+
+LEVELS = ("feature", "model", "bank")
+POOLINGS = ("mean", "cls")
+SIMILARITIES = ("cosine", "max_sim")
+MIN_PROGRESS_INPUTS = 500
+
+
+@dataclass(frozen=True)
+class HmcblSettings:
+    """The model and the loss.
+
+    Source: a talk on "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization" (2023).
+    It names no number; ``num_layers``, ``dim``, ``temperature``, ``momentum`` and ``bank_size`` are those of its
+    authors' code.
+
+    Args:
+        num_layers: Last layers of an encoder whose token vectors are concatenated.
+        pooling: ``mean`` of the tokens of the text, or ``cls``, the first token. The talk does not say which.
+        dim: Size of projected vectors.
+        projector_hidden: Units of the projector's hidden layer.
+        temperature: Divisor of the cosines.
+        momentum: Share of its old weights that a momentum twin keeps in a step. With 0 it is the encoder itself, so
+            that keys come from the encoders.
+        bank_size: Keys of a memory bank.
+        feature_level: Weight of the loss of concatenated features; 0 leaves it out.
+        model_level: Weight of the loss of projected vectors; 0 leaves it out.
+        bank_level: Weight of the loss against the memory banks; 0 leaves out banks and momentum twins.
+        similarity: Of a report and a change at the feature and model levels: ``cosine`` of their pooled vectors, or
+            ``max_sim`` of their tokens, as in the authors' code. With it the projector reads each token; the vector of
+            a text is the mean of its projected tokens, of length 1 each, at the bank level and in rankings.
+        both_directions: Whether changes look for their reports too at the feature and model levels; the bank level
+            always has both directions.
+        bank_positives: Whether the keys of positives enter the memory banks too, or those of negatives alone.
+        train_encoders: Whether the encoders are trained. If not, only the projectors are, which takes little time: each
+            text is read once. The feature level is left out then, as there is nothing that it could train.
+
+    Raises:
+        ValueError: If a choice is unknown, does not go with another one, or leaves nothing to train.
+    """
+
+    num_layers: int = 4
+    pooling: str = "mean"
+    dim: int = 128
+    projector_hidden: int = 512
+    temperature: float = 0.07
+    momentum: float = 0.999
+    bank_size: int = 2048
+    feature_level: float = 1.0
+    model_level: float = 1.0
+    bank_level: float = 1.0
+    similarity: str = "cosine"
+    both_directions: bool = True
+    bank_positives: bool = True
+    train_encoders: bool = True
+
+    def __post_init__(self) -> None:
+        if self.pooling not in POOLINGS:
+            raise ValueError(f"task.model.settings.pooling={self.pooling} is unknown: choose {' or '.join(POOLINGS)}")
+        if self.similarity not in SIMILARITIES:
+            raise ValueError(
+                f"task.model.settings.similarity={self.similarity} is unknown: choose {' or '.join(SIMILARITIES)}"
+            )
+        if self.by_tokens and (self.pooling != "mean" or not self.train_encoders):
+            raise ValueError(
+                "task.model.settings.similarity=max_sim compares the tokens of encoders that are trained: set"
+                " pooling=mean and train_encoders=true there"
+            )
+        if not self.weights:
+            levels = (
+                "feature_level, model_level and bank_level" if self.train_encoders else "model_level and bank_level"
+            )
+            raise ValueError(f"one of task.model.settings.{levels} must be above 0: nothing would be trained")
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The levels that are not left out, and their weights."""
+        levels = LEVELS if self.train_encoders else LEVELS[1:]
+        found = {level: float(getattr(self, f"{level}_level")) for level in levels}
+        return {level: weight for level, weight in found.items() if weight > 0}
+
+    @property
+    def by_tokens(self) -> bool:
+        """Whether reports and changes are compared by their tokens."""
+        return self.similarity == "max_sim"
+
+    @property
+    def projects(self) -> bool:
+        """Whether a loss of projected vectors trains the projectors."""
+        return self.model_level > 0 or self.bank_level > 0
 
 
 class GatheredRows(NamedTuple):
@@ -174,3 +266,80 @@ def only_row(batch: CodeBatch, row: int) -> CodeBatch:
     for kind in edges:
         kind[0] = 0
     return CodeBatch(batch.n_id[own], ids, batch.lengths[own], batch.blocks[own], CodeEdges(*edges))
+
+
+class Encoded(NamedTuple):
+    """Vectors of N texts.
+
+    Attributes:
+        projected: ``(N, dim)`` float32 unit rows.
+        features: ``(N, F)`` float32 unit rows: pooled features before the projector.
+        tokens: ``(T, dim)`` float16 unit rows of the tokens of comment and code, text by text; None unless wanted. A
+            token's features pass through the projector; without ``similarity=max_sim`` it was trained on the means of
+            such features.
+        starts: ``(N + 1,)`` where the tokens of each text begin: those of text i are starts[i] to starts[i + 1].
+    """
+
+    projected: np.ndarray
+    features: np.ndarray
+    tokens: np.ndarray | None = None
+    starts: np.ndarray | None = None
+
+
+@torch.no_grad()  # not inference_mode: features that are kept are read by training later
+def encode(tower: Tower, inputs: Inputs, rows: np.ndarray, bf16: bool, with_tokens: bool, label: str) -> Encoded:
+    """Encodes some inputs in batches of similar length, and leaves the mode of the tower as it was.
+
+    Args:
+        tower: Encoder and projector.
+        inputs: Of the side of the tower.
+        rows: ``(N,)`` which inputs.
+        bf16: Whether the encoder computes in bfloat16, by autocast.
+        with_tokens: Whether the vectors of tokens are wanted; they take N times about 100 times dim times 2 bytes.
+        label: What the progress bar says.
+    """
+    quiet = len(rows) < MIN_PROGRESS_INPUTS
+    device = tower.projector.first.weight.device
+    was_training = tower.training
+    tower.eval()
+    made = track(rows.tolist(), f"read {label}", transient=True, disable=quiet)
+    lengths = np.array([len(inputs[row]) for row in made], dtype=np.int64)
+    order = np.argsort(lengths, kind="stable")
+    features = np.zeros((len(rows), tower.width), dtype=np.float32)
+    projected = np.zeros((len(rows), tower.projector.second.out_features), dtype=np.float32)
+    empty = np.zeros((0, projected.shape[1]), dtype=np.float16)
+    tokens = [empty] * len(rows)
+    runs = split_by_tokens(lengths[order].tolist(), token_budget(device))
+    for first, last in track(runs, f"encode {label}", transient=True, disable=quiet):
+        chosen = order[first:last]
+        batch = on_device(collate([inputs[row] for row in rows[chosen].tolist()]), device)
+        with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+            read = tower.read(batch) if with_tokens or tower.by_tokens else None
+            pooled = tower(batch) if read is None else tower.pool(read)
+        if read is not None and tower.by_tokens:
+            vectors = tower.pool(tower.project_tokens(read))
+        else:
+            vectors = tower.projector(pooled)
+        features[chosen] = normalize(pooled, dim=1).cpu().numpy()
+        projected[chosen] = normalize(vectors, dim=1).cpu().numpy()
+        if read is not None and with_tokens:
+            for number, own in zip(chosen.tolist(), _token_vectors(tower, read), strict=True):
+                tokens[number] = own
+    tower.train(was_training)
+    if not with_tokens:
+        return Encoded(projected, features)
+    starts = np.cumsum([0, *(len(vectors) for vectors in tokens)])
+    return Encoded(projected, features, np.concatenate([empty, *tokens]), starts)
+
+
+def _token_vectors(tower: Tower, read: TokenFeatures) -> list[np.ndarray]:
+    """The projected tokens of each text of a batch."""
+    vectors = normalize(tower.projector(read.tokens[read.is_text]), dim=1).half().cpu().numpy()
+    return np.split(vectors, np.cumsum(read.is_text.sum(1).cpu().numpy())[:-1])
+
+
+def on_device(batch: CodeBatch, device: torch.device) -> CodeBatch:
+    """The batch with all its tensors on a device."""
+    edges = CodeEdges(*(edge.to(device) for edge in batch.edges))
+    n_id, input_ids, lengths, blocks = (tensor.to(device) for tensor in batch[:4])
+    return CodeBatch(n_id, input_ids, lengths, blocks, edges)

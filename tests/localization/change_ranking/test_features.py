@@ -6,17 +6,19 @@ import pytest
 from small_history import DAY, START, added, changed, commit, hunk, made_commits, tables
 
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
-from gedbd.localization.change_ranking.commit_features import (
+from gedbd.localization.change_ranking.file_features import FILE_FEATURES, changed_together, named_paths, share_and_rank
+from gedbd.localization.change_ranking.known_fixes import KnownFix, KnownFixes
+from gedbd.localization.change_ranking.query_features import (
+    WEIGHTS,
     FileLinks,
     feature_names,
     feature_table,
+    file_links,
+    match_changes,
     ownership_features,
+    query_features,
 )
-from gedbd.localization.change_ranking.file_features import FILE_FEATURES, changed_together, named_paths, share_and_rank
-from gedbd.localization.change_ranking.known_fixes import KnownFix, KnownFixes
-from gedbd.localization.change_ranking.query_features import WEIGHTS, file_links, match_changes, query_features
-from gedbd.localization.change_ranking.report_words import report_words
-from gedbd.localization.change_ranking.word_counts import Bm25Field
+from gedbd.localization.change_ranking.report_words import Bm25Field, report_words
 from gedbd.retrieval.inverted_index import InvertedIndex
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.text.words import CodeWords

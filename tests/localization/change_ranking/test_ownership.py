@@ -3,8 +3,7 @@
 import numpy as np
 from small_history import added, changed, commit, hunk, tables
 
-from gedbd.localization.change_ranking.change_history import ChangeHistory
-from gedbd.localization.change_ranking.change_index import ASSUMED_LINES, MAX_LINES, FileLines
+from gedbd.localization.change_ranking.change_history import ASSUMED_LINES, MAX_LINES, ChangeHistory, FileLines
 
 
 def change(number: int, *edits: tuple[int, int, int], deleted: bool = False, shown: bool = True) -> tuple:

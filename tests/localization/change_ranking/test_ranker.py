@@ -10,12 +10,12 @@ from changes_corpus import FAST, NUM_COMMITS, NUM_REPORTS, NUM_TRAIN, links
 from small_history import START
 
 from gedbd.corpora.changes import ChangeCorpus
-from gedbd.localization.change_ranking.change_history import ChangeQuery
-from gedbd.localization.change_ranking.change_index import ChangeIndex
+from gedbd.localization.change_ranking.change_history import ChangeIndex, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import CONTENT_FREE, ChangeRanker, default_ranker
-from gedbd.localization.change_ranking.change_scorer import LearntChanges, Replay
 from gedbd.localization.change_ranking.change_training import (
     ChangeTrainingOptions,
+    LearntChanges,
+    Replay,
     examples_of,
     fit_examples,
     fixes_of,
@@ -118,8 +118,8 @@ def test_suspects(corpus, trained):
 
 def test_commits_outside_the_shortlist_come_last(corpus, trained, monkeypatch):
     chosen, ranker = trained
-    monkeypatch.setattr("gedbd.localization.change_ranking.commit_features.LISTED_BY_FILES", 3)
-    monkeypatch.setattr("gedbd.localization.change_ranking.commit_features.LISTED_BY_WORDS", 2)
+    monkeypatch.setattr("gedbd.localization.change_ranking.query_features.LISTED_BY_FILES", 3)
+    monkeypatch.setattr("gedbd.localization.change_ranking.query_features.LISTED_BY_WORDS", 2)
     query = query_of(corpus.reports.documents.table.iloc[40])
     scores = ranker.scores(chosen.history, query, chosen.fixes)
     listed = [suspect.row for suspect in ranker.find(chosen.history, query, 1000, chosen.fixes)]

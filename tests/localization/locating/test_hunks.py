@@ -2,7 +2,7 @@
 
 import pytest
 
-from gedbd.localization.locating.hunks import SharedWords, match_hunks, placed_words
+from gedbd.localization.locating.located_changes import SharedWords, match_hunks, placed_words
 from gedbd.localization.repository.commits import Commit, FileChange, Hunk
 from gedbd.text.words import CodeWords, normalise
 

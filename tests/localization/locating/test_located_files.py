@@ -11,7 +11,7 @@ import pytest
 from gedbd.localization.change_ranking.change_history import ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import SuspectFile
 from gedbd.localization.change_ranking.known_fixes import KnownFix, KnownFixes
-from gedbd.localization.locating.located import QueryWords
+from gedbd.localization.locating.located_changes import QueryWords
 from gedbd.localization.locating.located_files import RankedFiles, commit_before, is_named, read_files
 from gedbd.localization.locating.repository_index import AnswerLimits, Located
 from gedbd.localization.repository.git_command import Git
@@ -175,7 +175,7 @@ SCRIPT = """
 import sys
 from gedbd.triage.answer import report_from_text
 from gedbd.localization.locating.answering import as_json
-from gedbd.localization.locating.locating_queries import query_of
+from gedbd.localization.locating.repository_index import query_of
 from gedbd.localization.locating.repository_index import open_repository
 index = open_repository(*sys.argv[1:3])
 index.update()

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gedbd.localization.locating.place_commits import PlaceCommit, last_commits
+from gedbd.localization.locating.located_files import PlaceCommit, last_commits
 from gedbd.localization.locating.places import MatchedPlace
 from gedbd.localization.repository.blame import blame_lines
 from gedbd.localization.repository.git_command import Git

@@ -7,16 +7,16 @@ from contextlib import suppress
 
 import pytest
 
-from gedbd.localization.locating.repository_index import SNAPSHOT
+from gedbd.localization.locating.index_snapshot import SNAPSHOT
 
 KILLED = 20
 COMMITS = 600
 UPDATE = """
 import sys
-import gedbd.localization.locating.indexing as indexing
+from gedbd.localization.locating import index_snapshot
 from gedbd.localization.locating.repository_index import open_repository
-indexing.MAX_BATCH_COMMITS = 10
-indexing.CHECKPOINT_S = 0.0
+index_snapshot.MAX_BATCH_COMMITS = 10
+index_snapshot.CHECKPOINT_S = 0.0
 index = open_repository(sys.argv[1], sys.argv[2])
 print("begins", flush=True)
 index.update()

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from gedbd.localization.change_ranking.change_history import ChangeQuery
-from gedbd.localization.change_ranking.commit_features import feature_names
-from gedbd.localization.locating.located import QueryWords, family, largest_families, query_words, reasons
+from gedbd.localization.change_ranking.query_features import feature_names
+from gedbd.localization.locating.located_changes import QueryWords, family, largest_families, query_words, reasons
 from gedbd.localization.repository.commits import Commit, FileChange
 
 WEIGHTS = {f"word{number}": float(number) for number in range(7)} | {"parser": 3.0, "lexer": 5.0}

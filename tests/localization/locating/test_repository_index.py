@@ -9,17 +9,10 @@ import pandas as pd
 import pytest
 from filelock import FileLock
 
-import gedbd.localization.locating.indexing as indexing
 from gedbd.localization.change_ranking.change_history import ChangeQuery
-from gedbd.localization.locating.indexing import IndexLimits, bring_up_to
-from gedbd.localization.locating.repository_index import (
-    CHECKPOINT,
-    LOCK,
-    SNAPSHOT,
-    AnswerLimits,
-    Located,
-    default_folder,
-)
+from gedbd.localization.locating import index_snapshot
+from gedbd.localization.locating.index_snapshot import CHECKPOINT, LOCK, SNAPSHOT, IndexLimits, bring_up_to
+from gedbd.localization.locating.repository_index import AnswerLimits, Located, default_folder
 from gedbd.localization.repository.git_command import Git
 
 QUOTED = ChangeQuery("Quoted values are cut", "parseQuoted of QuotedParser drops the delimiter")
@@ -119,8 +112,8 @@ def test_a_commit_with_another_date_in_the_new_history_is_read_again(make_reposi
 def test_the_history_is_that_of_one_commit_though_the_repository_changes(repository, open_index, monkeypatch):
     index = open_index(repository)
     before = repository.ids()
-    monkeypatch.setattr(indexing, "MAX_BATCH_COMMITS", 1)
-    batches = indexing._batches
+    monkeypatch.setattr(index_snapshot, "MAX_BATCH_COMMITS", 1)
+    batches = index_snapshot._batches
 
     def changed_meanwhile(*arguments):
         for number, batch in enumerate(batches(*arguments)):
@@ -128,7 +121,7 @@ def test_the_history_is_that_of_one_commit_though_the_repository_changes(reposit
                 repository.add(ONE_MORE, parent="refs/heads/main~2")  # also removes two of the commits
             yield batch
 
-    monkeypatch.setattr(indexing, "_batches", changed_meanwhile)
+    monkeypatch.setattr(index_snapshot, "_batches", changed_meanwhile)
     index.update()
     assert set(index.history.ids) == before
     assert index.locate(QUOTED).changes[0].title == "Parse quoted values"
@@ -163,9 +156,9 @@ def test_other_limits_make_another_index(repository, open_index):
 
 
 def test_an_update_that_was_cut_off_goes_on_where_it_was(repository, open_index, monkeypatch):
-    monkeypatch.setattr(indexing, "MAX_BATCH_COMMITS", 1)
-    monkeypatch.setattr(indexing, "CHECKPOINT_S", 0.0)
-    batches = indexing._batches
+    monkeypatch.setattr(index_snapshot, "MAX_BATCH_COMMITS", 1)
+    monkeypatch.setattr(index_snapshot, "CHECKPOINT_S", 0.0)
+    batches = index_snapshot._batches
 
     def cut_off(*arguments):
         for number, batch in enumerate(batches(*arguments)):
@@ -173,13 +166,13 @@ def test_an_update_that_was_cut_off_goes_on_where_it_was(repository, open_index,
                 raise KeyboardInterrupt
             yield batch
 
-    monkeypatch.setattr(indexing, "_batches", cut_off)
+    monkeypatch.setattr(index_snapshot, "_batches", cut_off)
     index = open_index(repository)
     with pytest.raises(KeyboardInterrupt):
         index.update()
     assert (index.folder / CHECKPOINT).is_file()
     assert not (index.folder / SNAPSHOT).exists()
-    monkeypatch.setattr(indexing, "_batches", batches)
+    monkeypatch.setattr(index_snapshot, "_batches", batches)
     again = open_index(repository)
     assert again.update().num_added == 1
     assert sorted(again.history.ids) == sorted(repository.ids())
@@ -268,9 +261,9 @@ def test_a_commit_in_many_files_and_one_without_a_change_are_indexed(make_reposi
 def test_in_pieces_as_at_once(repository, monkeypatch):
     git = Git(repository.folder)
     commit = git.resolve("main")
-    history = indexing.ChangeHistory()
+    history = index_snapshot.ChangeHistory()
     whole = bring_up_to(git, commit, history, IndexLimits()).history
-    monkeypatch.setattr(indexing, "MAX_BATCH_CHARS", 1)
+    monkeypatch.setattr(index_snapshot, "MAX_BATCH_CHARS", 1)
     pieces = bring_up_to(git, commit, history, IndexLimits()).history
     assert len(history) == 0
     assert whole.ids == pieces.ids

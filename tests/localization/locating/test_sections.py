@@ -2,7 +2,7 @@
 
 import pytest
 
-from gedbd.localization.locating.sections import MAX_BLOCK_LINES, declared_name, find_sections
+from gedbd.localization.locating.places import MAX_BLOCK_LINES, declared_name, find_sections
 
 JAVA = """package a;
 

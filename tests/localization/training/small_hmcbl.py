@@ -15,13 +15,12 @@ from gedbd.experiments.optimizers import constant
 from gedbd.localization.code_encoder.code_inputs import InputLimits
 from gedbd.localization.code_encoder.untrained_encoder import UntrainedEncoder
 from gedbd.localization.readers.localization import read_localization
-from gedbd.localization.training.change_inputs import ChangeInputs, ReportInputs
+from gedbd.localization.training.change_inputs import ChangeInputs, ReportInputs, Side, untrained_side
+from gedbd.localization.training.hmcbl import HmcblSystem
 from gedbd.localization.training.hmcbl_network import CandidateLinks
-from gedbd.localization.training.hmcbl_settings import HmcblSettings
-from gedbd.localization.training.hmcbl_system import HmcblSystem
 from gedbd.localization.training.localization_data import LocalizationDataModule
 from gedbd.localization.training.localization_protocol import find_halves
-from gedbd.localization.training.sides import Side, untrained_side
+from gedbd.localization.training.tower import HmcblSettings
 
 BATCH_SIZE = 6
 EPOCHS = 2

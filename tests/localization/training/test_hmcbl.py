@@ -15,9 +15,9 @@ from torch import nn
 
 import gedbd
 from gedbd.localization.code_encoder.code_inputs import InputLimits
+from gedbd.localization.training.hmcbl import HmcblSystem
 from gedbd.localization.training.hmcbl_network import CandidateLinks, HmcblNetwork
-from gedbd.localization.training.hmcbl_settings import HmcblSettings
-from gedbd.localization.training.hmcbl_system import HmcblSystem
+from gedbd.localization.training.tower import HmcblSettings
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,8 @@ from torch.optim import AdamW
 from gedbd.localization.code_encoder.code_inputs import InputLimits
 from gedbd.localization.training.change_inputs import ChangeInputs, ReportInputs
 from gedbd.localization.training.hmcbl_network import EMPTY, CandidateLinks
-from gedbd.localization.training.localization_data import LocalizationDataModule
+from gedbd.localization.training.localization_data import LocalizationDataModule, mean_reciprocal_rank
 from gedbd.localization.training.localization_protocol import find_halves
-from gedbd.localization.training.validation_ranking import mean_reciprocal_rank
 
 
 def test_gradients_reach_both_towers_and_neither_twins_nor_banks(change_corpus):

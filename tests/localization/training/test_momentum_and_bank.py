@@ -17,8 +17,7 @@ from gedbd.localization.training.hmcbl_network import (
     pair_loss,
     token_pair_loss,
 )
-from gedbd.localization.training.hmcbl_settings import HmcblSettings
-from gedbd.localization.training.tower import TokenFeatures
+from gedbd.localization.training.tower import HmcblSettings, TokenFeatures
 
 T = 0.07
 

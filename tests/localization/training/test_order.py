@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.relevance import Links
-from gedbd.localization.training.change_rankings import EarlierBugs, MeasuredMethod
-from gedbd.localization.training.localization_results import known_table
+from gedbd.localization.training.compared_methods import EarlierBugs
+from gedbd.localization.training.localization_results import MeasuredMethod, known_table
 from gedbd.retrieval.ranking_metrics import Ranking
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 

@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 
-from gedbd.localization.training.inducing_pairs import InducingPairs
-from gedbd.localization.training.localization_data import PairKeys, split_by_time
+from gedbd.localization.training.localization_data import (
+    InducingPairs,
+    PairKeys,
+    choose_candidates,
+    mean_reciprocal_rank,
+    split_by_time,
+)
 from gedbd.localization.training.localization_protocol import find_halves, num_before
-from gedbd.localization.training.validation_ranking import choose_candidates, mean_reciprocal_rank
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.relevance import Links
-from gedbd.localization.training.change_rankings import Age, MeasuredMethod, NewestFirst, query_metrics
+from gedbd.localization.training.compared_methods import Age, NewestFirst
 from gedbd.localization.training.localization_protocol import MIN_REPORTS, find_halves, make_level
-from gedbd.localization.training.localization_results import ranking_table, results_table
+from gedbd.localization.training.localization_results import MeasuredMethod, query_metrics, ranking_table, results_table
 from gedbd.retrieval.ranking_metrics import per_query, rank
 from gedbd.retrieval.ranking_tasks import EarlierDocuments
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores

@@ -2,7 +2,7 @@
 
 from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.localization.code_encoder.code_inputs import InputLimits
-from gedbd.localization.training.sides import text_side
+from gedbd.localization.training.change_inputs import text_side
 
 SIZES = {"dim": 8, "max_tokens": 32, "hidden": 16, "layers": 1, "dropout": 0.0, "seed": 0}
 

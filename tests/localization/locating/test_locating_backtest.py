@@ -12,25 +12,19 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Links
 from gedbd.localization.change_ranking.change_training import history_of
-from gedbd.localization.locating.backtesting import ranker_learning
-from gedbd.localization.locating.backtesting.commit_replay import rank_one
-from gedbd.localization.locating.backtesting.labelled_reports import labelled_reports, without_merges
-from gedbd.localization.locating.backtesting.locating_replay import (
+from gedbd.localization.locating import ranker_learning
+from gedbd.localization.locating.labelled_reports import labelled_reports, split, without_merges
+from gedbd.localization.locating.locating_backtest import (
     DEFAULT_LEARNT_FROM,
-    default_has_learnt_from,
-    run_replay,
-    split,
-)
-from gedbd.localization.locating.backtesting.locating_tables import (
-    HIT_RATE,
-    FileHitRate,
-    HitRate,
     by_year,
+    default_has_learnt_from,
     differences,
     metrics,
-    read_hit_rate,
+    run_replay,
 )
-from gedbd.localization.locating.backtesting.ranker_learning import learn_rankers, learning_examples
+from gedbd.localization.locating.ranker_learning import learn_rankers, learning_examples
+from gedbd.localization.locating.replay import rank_one
+from gedbd.localization.locating.tracker_ranker import HIT_RATE, FileHitRate, HitRate, read_hit_rate
 
 DAYS = ["01-01", "01-05", "01-10", "01-20", "02-01", "02-05"]  # of the commits
 WORDS = ["alpha", "beta", "gamma", "alpha", "delta", "beta"]

@@ -1,6 +1,7 @@
-"""Replays reports with fixed files: where each system ranks the files that the fix changed."""
+"""Replays reports whose fixed files or inducing commits are known: where each system ranks these."""
 
 from collections.abc import Mapping
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -9,18 +10,27 @@ from gedbd.corpora.changes import ChangeCorpus
 from gedbd.io.console import item_progress
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import ChangeRanker, file_columns
-from gedbd.localization.change_ranking.change_training import ChangeExample, existing_paths, query_of
+from gedbd.localization.change_ranking.change_training import (
+    ChangeExample,
+    query_of,
+)
 from gedbd.localization.change_ranking.file_features import FILE_FEATURES, FileFeatures, named_paths
 from gedbd.localization.change_ranking.known_fixes import KnownFixes
 from gedbd.localization.change_ranking.query_features import query_features
 from gedbd.localization.change_ranking.report_words import report_words
-from gedbd.localization.locating.backtesting.labelled_reports import LabelledReports
-from gedbd.localization.locating.backtesting.locating_tables import NEAR
+from gedbd.localization.locating.labelled_reports import LabelledReports
+from gedbd.retrieval.inverted_index import InvertedIndex
+from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.text.words import CodeWords
 
+NEAR = 10  # the place whose score the first one is compared with
+BM25 = "BM25 over diffs"
+NUM_FILES = "number of changed files"
+COMMIT_COLUMNS = ("report", "system", "rank", "candidates", "first", "right", "margin")
 BM25_CHANGES = "BM25 over changes"
 RECENCY = "last changed"
 CONTROL = "another report's text"
-COLUMNS = (
+FILE_COLUMNS = (
     "report",
     "system",
     "rank",
@@ -34,25 +44,117 @@ COLUMNS = (
 )
 
 
-def file_reports(
-    corpus: ChangeCorpus, history: ChangeHistory, sources: Mapping[int, np.ndarray], known_at: pd.Series
-) -> LabelledReports:
-    """The reports whose fix changed a source file that existed before them.
+class System(Protocol):
+    """Scores the commits before a report."""
+
+    def scores(self, history: ChangeHistory, query: ChangeQuery) -> np.ndarray:
+        """``(n,)`` scores of the n commits before the query; higher is more suspect."""
+        ...
+
+
+class LearntRanker:
+    """A ranker that reads the fixed reports that were known at the date of a query.
+
+    Args:
+        ranker: The ranker.
+        fixes: The fixed reports.
+    """
+
+    def __init__(self, ranker: ChangeRanker, fixes: KnownFixes) -> None:
+        self.ranker = ranker
+        self._fixes = fixes
+
+    def scores(self, history: ChangeHistory, query: ChangeQuery) -> np.ndarray:
+        """``(n,)`` scores of the n commits before the query; higher is more suspect."""
+        return self.ranker.scores(history, query, fixes=self._fixes)
+
+
+class Bm25Diffs:
+    """BM25 of the report's words, and of the parts of its identifiers, over the diffs of commits.
+
+    Args:
+        commits: The table of the commits of the history, in its order.
+    """
+
+    def __init__(self, commits: pd.DataFrame) -> None:
+        self._words = CodeWords()
+        self._vocabulary = Vocabulary()
+        self._index = InvertedIndex()
+        self._index.add(self._vocabulary(self._words(commits["diff"]), learn=True))
+
+    def scores(self, history: ChangeHistory, query: ChangeQuery) -> np.ndarray:
+        """See ``System``."""
+        text = self._vocabulary(self._words([f"{query.title}\n{query.description}"]), learn=False)[0]
+        return self._index.scores(text, history.num_before(query.created_at))
+
+
+class NumFiles:
+    """The number of changed files: it reads nothing of report and commit, and shows what their sizes alone tell.
+
+    Args:
+        commits: The table of the commits of the history, in its order.
+    """
+
+    def __init__(self, commits: pd.DataFrame) -> None:
+        self._num_files = commits["num_files"].to_numpy(dtype=np.float64)
+
+    def scores(self, history: ChangeHistory, query: ChangeQuery) -> np.ndarray:
+        """See ``System``."""
+        return self._num_files[: history.num_before(query.created_at)]
+
+
+def replay_commits(
+    corpus: ChangeCorpus,
+    history: ChangeHistory,
+    labelled: LabelledReports,
+    places: np.ndarray,
+    systems: Mapping[str, System],
+) -> pd.DataFrame:
+    """Where each system ranks the inducing commits of some reports.
 
     Args:
         corpus: Reports and commits.
         history: The commits of the corpus, in its order.
-        sources: The source files that each fix changed, see ``sources_of_fixes``.
-        known_at: When each fix was known, see ``FixedReports``.
+        labelled: The reports with inducing commits.
+        places: Which of them are replayed.
+        systems: The systems by name.
+
+    Returns:
+        A row for each report and system: ``report`` (its row), ``system``, ``rank`` of the best inducing commit from 1,
+        ``candidates`` (number of commits before the report), ``first`` (row of the most suspect commit), ``right``
+        (it is an inducing one) and ``margin`` (its score less that of the commit in place ``NEAR``).
     """
     assert corpus.reports is not None
-    created_at = corpus.reports.reports["created_at"]
-    existing = {
-        row: existing_paths(history, sources[row], history.num_before(created_at.iloc[row])) for row in sorted(sources)
+    table = corpus.reports.reports
+    rows: list[dict[str, object]] = []
+    with item_progress("reports") as progress:
+        for place in progress.track(places.tolist(), description="replay"):
+            row = int(labelled.rows[place])
+            query = query_of(table.iloc[row])
+            for name, system in systems.items():
+                found = rank_one(system.scores(history, query), labelled.right[place])
+                rows.append({"report": row, "system": name, **found})
+    return pd.DataFrame(rows, columns=list(COMMIT_COLUMNS))
+
+
+def rank_one(scores: np.ndarray, inducing: np.ndarray) -> dict[str, object]:
+    """The result of one report; of equal scores the newer commit comes first.
+
+    Args:
+        scores: ``(n,)`` scores of the commits in chronological order.
+        inducing: Rows of the inducing ones.
+    """
+    num_near = min(NEAR, len(scores))
+    # Reversed and sorted stably by falling score: newer commits of one score come first.
+    order = len(scores) - 1 - np.argsort(-scores[::-1], kind="stable")
+    first = int(order[0])
+    return {
+        "rank": int(np.flatnonzero(np.isin(order, inducing))[0]) + 1,
+        "candidates": len(scores),
+        "first": first,
+        "right": first in inducing,
+        "margin": float(scores[first] - scores[order[num_near - 1]]),
     }
-    rows = np.array([row for row, paths in existing.items() if len(paths)], dtype=np.int64)
-    made_at = known_at.loc[rows.tolist()].reset_index(drop=True)
-    return LabelledReports(rows, [existing[row] for row in rows.tolist()], made_at, len(corpus.reports), len(sources))
 
 
 def replay_files(
@@ -108,7 +210,7 @@ def replay_files(
             for name, (paths, scores) in ranked.items():
                 found = rank_files(paths, scores, reports.right[place])
                 rows.append({"report": row, "system": name, **found, "names_file": naming})
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame(rows, columns=list(FILE_COLUMNS))
 
 
 def other_places(places: np.ndarray, seed: int) -> dict[int, int]:

@@ -1,6 +1,8 @@
-"""Reads what a backtest of the ranking of commits is run on."""
+"""Reads what a backtest is run on: reports with fixed files or inducing commits before them."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,15 @@ from omegaconf import DictConfig, OmegaConf
 from gedbd.corpora.changes import ChangeCorpus
 from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Links
+from gedbd.corpora.splits import evenly_spaced
 from gedbd.io.console import stage
+from gedbd.localization.change_ranking.change_history import ChangeHistory
+from gedbd.localization.change_ranking.change_training import (
+    existing_paths,
+    fixed_sources,
+    fixes_of,
+)
+from gedbd.localization.change_ranking.known_fixes import KnownFix
 from gedbd.localization.repository.commits import LinkBuilder
 
 REPOSITORY_OPTIONS = ("fix_patterns", "fixes")
@@ -176,3 +186,116 @@ def _earlier_links(links: Links, reported: pd.Series, committed: pd.Series) -> p
     queried_at = reported.iloc[table["query"]].reset_index(drop=True)
     changed_at = committed.iloc[table["document"]].reset_index(drop=True)
     return table.reset_index(drop=True)[(changed_at < queried_at).to_numpy()]
+
+
+def file_reports(
+    corpus: ChangeCorpus, history: ChangeHistory, sources: Mapping[int, np.ndarray], known_at: pd.Series
+) -> LabelledReports:
+    """The reports whose fix changed a source file that existed before them.
+
+    Args:
+        corpus: Reports and commits.
+        history: The commits of the corpus, in its order.
+        sources: The source files that each fix changed, see ``sources_of_fixes``.
+        known_at: When each fix was known, see ``FixedReports``.
+    """
+    assert corpus.reports is not None
+    created_at = corpus.reports.reports["created_at"]
+    existing = {
+        row: existing_paths(history, sources[row], history.num_before(created_at.iloc[row])) for row in sorted(sources)
+    }
+    rows = np.array([row for row, paths in existing.items() if len(paths)], dtype=np.int64)
+    made_at = known_at.loc[rows.tolist()].reset_index(drop=True)
+    return LabelledReports(rows, [existing[row] for row in rows.tolist()], made_at, len(corpus.reports), len(sources))
+
+
+def sources_of_fixes(corpus: ChangeCorpus, history: ChangeHistory) -> dict[int, np.ndarray]:
+    """The source files that the fix of each report changed, tests left out, by the row of the report.
+
+    Args:
+        corpus: Reports, commits and fixing links.
+        history: The commits of the corpus, in its order.
+
+    Returns:
+        ``(F,)`` ascending paths of the history, those among them that do not exist at the date of the report.
+    """
+    assert corpus.fixing is not None
+    index = history.index
+    number = {path: place for place, path in enumerate(index.table.paths)}
+    found = {}
+    for row, paths in (corpus.fixed_paths or {}).items():
+        named = np.array(sorted(number[path] for path in paths if path in number), dtype=np.int64)
+        found[row] = named[index.is_source[named] & ~index.is_test[named]]
+    by_report = corpus.fixing.table.groupby("query")["document"]
+    for row in corpus.fixing.table["query"].unique().tolist():
+        found[row] = fixed_sources(history, by_report.get_group(row).to_numpy(dtype=np.int64))
+    return found
+
+
+class FixedReports(NamedTuple):
+    """The fixed reports of a tracker.
+
+    Attributes:
+        known_at: When the fix of each was known, by the row of the report.
+        fixes: What a ranker reads of those with fixing commits, in the order of ``known_at``.
+    """
+
+    known_at: pd.Series
+    fixes: list[KnownFix]
+
+    def before(self, moment: pd.Timestamp | None) -> np.ndarray:
+        """Rows of the reports that were fixed before a moment; of all for None. Ascending."""
+        chosen = self.known_at if moment is None else self.known_at[self.known_at < moment]
+        return np.sort(chosen.index.to_numpy(dtype=np.int64))
+
+
+def fixed_reports(corpus: ChangeCorpus) -> FixedReports:
+    """The fixed reports of a corpus, see ``fixes_of``; one of ``fixed_paths`` is known at its own date."""
+    assert corpus.reports is not None
+    fixes = fixes_of(corpus)
+    created_at = corpus.reports.reports["created_at"]
+    moments = {row: created_at.iloc[row] for row in corpus.fixed_paths or {}}
+    moments |= {row: fix.known_at for row, fix in fixes.items()}
+    known_at = pd.Series(moments, dtype="datetime64[us, UTC]").sort_values(kind="stable")
+    return FixedReports(known_at, [fixes[row] for row in map(int, known_at.index) if row in fixes])
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Which of the labelled reports a ranker learns from, and which are replayed.
+
+    Attributes:
+        test: Places of the newer half; of all reports if nothing is learnt.
+        train: Rows of the reports that were fixed when the first replayed report was created; empty if too few of
+            them are labelled.
+        num_labelled: How many of ``train`` are labelled.
+        num_unknown: Number of labelled reports of the older half that are left out, as their fix came later.
+    """
+
+    test: np.ndarray
+    train: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    num_labelled: int = 0
+    num_unknown: int = 0
+
+
+def split(corpus: ChangeCorpus, labelled: LabelledReports, min_reports: int, max_replayed: int) -> Parts:
+    """What is learnt from, and the newer half of the labelled reports, which is replayed; all, if there are too few.
+
+    Only reports that were fixed when the first replayed report was created are learnt from: those of the older half,
+    and others that only teach which files a fix changes. If less than half of ``min_reports`` are labelled, nothing is
+    learnt.
+    """
+    assert corpus.reports is not None
+    if len(labelled) < max(min_reports, 1):
+        return _all_tested(labelled, max_replayed)
+    half = len(labelled) // 2
+    start = corpus.reports.reports["created_at"].iloc[int(labelled.rows[half])]
+    num_known = int((labelled.made_at[:half] < start).sum())
+    if num_known < max(min_reports // 2, 1):
+        return _all_tested(labelled, max_replayed)
+    train = fixed_reports(corpus).before(start)
+    return Parts(evenly_spaced(half, len(labelled), max_replayed), train, num_known, half - num_known)
+
+
+def _all_tested(labelled: LabelledReports, max_replayed: int) -> Parts:
+    return Parts(evenly_spaced(0, len(labelled), max_replayed))

@@ -1,4 +1,4 @@
-"""One backtest of the ranking of files and commits: reads, measures, and writes the run folder."""
+"""Runs a backtest of locating, and writes and prints its results."""
 
 import os
 import shlex
@@ -23,12 +23,10 @@ from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_next_step, print_path
 from gedbd.io.files import write_text
 from gedbd.io.table_files import write_csv, write_parquet
-from gedbd.localization.locating.backtesting.commit_replay import BM25, NUM_FILES
-from gedbd.localization.locating.backtesting.file_replay import BM25_CHANGES, CONTROL, RECENCY
-from gedbd.localization.locating.backtesting.labelled_reports import read_changes, without_merges
-from gedbd.localization.locating.backtesting.locating_replay import DEFAULT, LEARNT, LocatingBacktest, run_replay
-from gedbd.localization.locating.backtesting.locating_tables import HIT_RATE, TOP
-from gedbd.localization.locating.tracker_ranker import FIXES, RANKER, fixes_as_json
+from gedbd.localization.locating.labelled_reports import read_changes, without_merges
+from gedbd.localization.locating.locating_backtest import DEFAULT, LEARNT, LocatingBacktest, run_replay
+from gedbd.localization.locating.replay import BM25, BM25_CHANGES, CONTROL, NUM_FILES, RECENCY
+from gedbd.localization.locating.tracker_ranker import FIXES, HIT_RATE, RANKER, TOP, fixes_as_json
 
 STYLES = {
     LEARNT: (DUPLICATE, "-"),

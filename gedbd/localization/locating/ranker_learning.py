@@ -1,13 +1,12 @@
-"""Learns rankers of changes from the fixed reports of a tracker: those that are measured, and the one for use."""
+"""Rankers that are learned from the fixed reports of a tracker: those that are measured, and the one for use."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from gedbd.corpora.changes import ChangeCorpus
-from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
+from gedbd.localization.change_ranking.change_history import ChangeHistory
 from gedbd.localization.change_ranking.change_ranker import ChangeRanker, default_ranker
 from gedbd.localization.change_ranking.change_training import (
     ChangeExample,
@@ -16,48 +15,11 @@ from gedbd.localization.change_ranking.change_training import (
     existing_paths,
     fit_examples,
     fit_files,
-    fixed_sources,
-    fixes_of,
     known_fixes,
     query_of,
     training_set,
 )
-from gedbd.localization.change_ranking.known_fixes import KnownFix, KnownFixes
 from gedbd.localization.change_ranking.query_features import query_features
-
-
-class FixedReports(NamedTuple):
-    """The fixed reports of a tracker.
-
-    Attributes:
-        known_at: When the fix of each was known, by the row of the report.
-        fixes: What a ranker reads of those with fixing commits, in the order of ``known_at``.
-    """
-
-    known_at: pd.Series
-    fixes: list[KnownFix]
-
-    def before(self, moment: pd.Timestamp | None) -> np.ndarray:
-        """Rows of the reports that were fixed before a moment; of all for None. Ascending."""
-        chosen = self.known_at if moment is None else self.known_at[self.known_at < moment]
-        return np.sort(chosen.index.to_numpy(dtype=np.int64))
-
-
-class LearntRanker:
-    """A ranker that reads the fixed reports that were known at the date of a query.
-
-    Args:
-        ranker: The ranker.
-        fixes: The fixed reports.
-    """
-
-    def __init__(self, ranker: ChangeRanker, fixes: KnownFixes) -> None:
-        self.ranker = ranker
-        self._fixes = fixes
-
-    def scores(self, history: ChangeHistory, query: ChangeQuery) -> np.ndarray:
-        """``(n,)`` scores of the n commits before the query; higher is more suspect."""
-        return self.ranker.scores(history, query, fixes=self._fixes)
 
 
 class LearntRankers(NamedTuple):
@@ -121,40 +83,6 @@ def _with_files(examples: list[ChangeExample], options: ChangeTrainingOptions) -
     assert (options.kind, options.content_free) == (default.kind, default.content_free)
     files = fit_files(examples, options, options.num_seeds)
     return ChangeRanker(files, default.commits, default.kind, default.content_free, default.extra, default.ownership)
-
-
-def fixed_reports(corpus: ChangeCorpus) -> FixedReports:
-    """The fixed reports of a corpus, see ``fixes_of``; one of ``fixed_paths`` is known at its own date."""
-    assert corpus.reports is not None
-    fixes = fixes_of(corpus)
-    created_at = corpus.reports.reports["created_at"]
-    moments = {row: created_at.iloc[row] for row in corpus.fixed_paths or {}}
-    moments |= {row: fix.known_at for row, fix in fixes.items()}
-    known_at = pd.Series(moments, dtype="datetime64[us, UTC]").sort_values(kind="stable")
-    return FixedReports(known_at, [fixes[row] for row in map(int, known_at.index) if row in fixes])
-
-
-def sources_of_fixes(corpus: ChangeCorpus, history: ChangeHistory) -> dict[int, np.ndarray]:
-    """The source files that the fix of each report changed, tests left out, by the row of the report.
-
-    Args:
-        corpus: Reports, commits and fixing links.
-        history: The commits of the corpus, in its order.
-
-    Returns:
-        ``(F,)`` ascending paths of the history, those among them that do not exist at the date of the report.
-    """
-    assert corpus.fixing is not None
-    index = history.index
-    number = {path: place for place, path in enumerate(index.table.paths)}
-    found = {}
-    for row, paths in (corpus.fixed_paths or {}).items():
-        named = np.array(sorted(number[path] for path in paths if path in number), dtype=np.int64)
-        found[row] = named[index.is_source[named] & ~index.is_test[named]]
-    by_report = corpus.fixing.table.groupby("query")["document"]
-    for row in corpus.fixing.table["query"].unique().tolist():
-        found[row] = fixed_sources(history, by_report.get_group(row).to_numpy(dtype=np.int64))
-    return found
 
 
 def learning_examples(

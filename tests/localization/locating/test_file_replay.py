@@ -14,18 +14,16 @@ from gedbd.localization.change_ranking.change_ranker import default_ranker
 from gedbd.localization.change_ranking.change_training import history_of, query_of
 from gedbd.localization.change_ranking.known_fixes import KnownFixes
 from gedbd.localization.change_ranking.query_features import query_features
-from gedbd.localization.locating.backtesting.file_replay import (
-    CONTROL,
-    RECENCY,
+from gedbd.localization.locating.labelled_reports import (
     file_reports,
-    names_file,
-    other_places,
-    rank_files,
+    fixed_reports,
+    sources_of_fixes,
+    split,
+    with_all_links,
 )
-from gedbd.localization.locating.backtesting.labelled_reports import with_all_links
-from gedbd.localization.locating.backtesting.locating_replay import DEFAULT, run_replay, split
-from gedbd.localization.locating.backtesting.locating_tables import differences, metrics
-from gedbd.localization.locating.backtesting.ranker_learning import fixed_reports, learning_examples, sources_of_fixes
+from gedbd.localization.locating.locating_backtest import DEFAULT, differences, metrics, run_replay
+from gedbd.localization.locating.ranker_learning import learning_examples
+from gedbd.localization.locating.replay import CONTROL, RECENCY, names_file, other_places, rank_files
 from gedbd.localization.repository.commits import LinkBuilder
 
 ALPHA, BETA, TEST, NOTES, GAMMA, DELTA = (
