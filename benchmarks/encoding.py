@@ -10,10 +10,9 @@ from prepared_data import configuration
 from sentence_loop import sentence_transformer
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.encoders.backends.backend import PreparedBackend, encode_texts
-from gedbd.encoders.backends.openvino import PRECISIONS, OpenVino, has_bfloat16
-from gedbd.encoders.backends.pytorch import Torch
+from gedbd.encoders.backend import PreparedBackend, Torch, encode_texts
 from gedbd.encoders.loaded_encoder import LoadedEncoder, calibration_texts
+from gedbd.encoders.openvino_backend import PRECISIONS, OpenVino, has_bfloat16
 from gedbd.text.tokens import tokenize
 
 REPORTS, REPEATS = 1024, 3

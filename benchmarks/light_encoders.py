@@ -32,7 +32,7 @@ from tokenizers import Tokenizer
 
 from gedbd.configuration.resolvers import register_resolvers
 from gedbd.corpora.templates import title_description
-from gedbd.encoders.backends.backend import encode_texts
+from gedbd.encoders.backend import encode_texts
 from gedbd.evaluation.significance import compare_means
 from gedbd.experiments.evaluation_result import scorer_inputs
 from gedbd.experiments.prepare import prepare_data

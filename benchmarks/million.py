@@ -17,8 +17,8 @@ from prepared_data import configuration
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.encoders.backends.openvino import has_bfloat16
 from gedbd.encoders.loaded_encoder import unit_rows
+from gedbd.encoders.openvino_backend import has_bfloat16
 from gedbd.triage.storage import stored_model
 from gedbd.triage.storage.cache_files import read_index
 from gedbd.triage.storage.compaction import compact

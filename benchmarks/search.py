@@ -23,7 +23,7 @@ from prepared_data import configuration
 
 from gedbd.corpora.bug_report import Report, report_from_row
 from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.backends.openvino import has_bfloat16
+from gedbd.encoders.openvino_backend import has_bfloat16
 from gedbd.experiments.prepare import encode_corpus
 from gedbd.io.processes import num_available_cores
 from gedbd.retrieval.boosted_trees import BoostedTrees

@@ -17,7 +17,7 @@ from matplotlib.patches import Rectangle
 from torch.nn.functional import normalize
 
 from gedbd.corpora.splits import split_corpus
-from gedbd.duplicates.graph.dense_adjacency import kernel, kernel_factor
+from gedbd.duplicates.adjacency import kernel, kernel_factor
 from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
 from gedbd.evaluation.leakage import audit_leak
 from gedbd.io.locations import CONF_DIR

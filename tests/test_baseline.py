@@ -111,7 +111,7 @@ def test_a_trained_encoder_takes_the_place_of_the_untrained_one(kept, run, train
     assert not mine["score"].equals(pd.read_parquet(plain / "predictions.parquet")["score"])
 
 
-@pytest.mark.slow  # the backend itself is tested in tests/encoders/backends/test_backends.py
+@pytest.mark.slow  # the backend itself is tested in tests/encoders/test_backends.py
 def test_another_backend_ranks_alike(run, tmp_path):
     plain, other = (
         run(gedbd.commands.baseline, "name=frozen", *SMALL, f"backend={e}", folder=e) for e in ("torch", "openvino")

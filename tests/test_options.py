@@ -21,7 +21,7 @@ from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertMode
 import gedbd.train
 from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.bug_report import Report
-from gedbd.encoders.backends.openvino import has_bfloat16
+from gedbd.encoders.openvino_backend import has_bfloat16
 from gedbd.encoders.tiny_bert import tiny_tokenizer
 from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 

@@ -64,7 +64,7 @@ def test_all_pages_with_python_have_a_test_that_runs_them():
 
 @pytest.mark.parametrize("name", RUN_HERE)
 def test_python_blocks_run(name, tmp_path, monkeypatch, capsys):
-    # A Qdrant server is needed by one, which tests/encoders/test_qdrant.py runs; tests/api trains.
+    # One needs a Qdrant server; tests/api trains.
     (block,) = (block for block in PYTHON[name] if "qdrant_client" not in block and "gedbd.fit" not in block)
     if "import gedbd" in block and not hasattr(gedbd, "load_corpus"):
         pytest.skip("gedbd has no functions for programs yet")

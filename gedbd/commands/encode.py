@@ -1,4 +1,4 @@
-"""Write the vectors of all reports of a corpus to a file or a vector database."""
+"""Write the vectors of all reports of a corpus to a file."""
 
 from pathlib import Path
 
@@ -15,16 +15,13 @@ def main(cfg: DictConfig) -> None:
     if cfg.run:
         check_run_folder(Path(cfg.run))
     with gc_paused():
-        from gedbd.encoders.qdrant import QdrantCollection
         from gedbd.encoders.vector_files import check_writable
         from gedbd.experiments.run_folder import find_run
         from gedbd.experiments.trained_encoder import encode_corpus
         from gedbd.io.console import silence_library_logs
 
     weights = None
-    collection = QdrantCollection(cfg.out) if "://" in cfg.out else None
-    if collection is None:
-        check_writable(Path(cfg.out))
+    check_writable(Path(cfg.out))
     if cfg.run:
         saved, weights = find_run(Path(cfg.run), cfg.checkpoint)
         cfg.encoder = saved.encoder
@@ -32,7 +29,7 @@ def main(cfg: DictConfig) -> None:
         if OmegaConf.is_missing(cfg.dataset, "path"):
             cfg.dataset = saved.dataset
     silence_library_logs()
-    encode_corpus(cfg, weights, collection, open_console())
+    encode_corpus(cfg, weights, open_console())
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from torch_geometric.data import Data
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TRAIN
-from gedbd.duplicates.graph.build_graph import TitleGraph
-from gedbd.duplicates.graph.sparse_adjacency import SparseAdjacency
+from gedbd.duplicates.adjacency import SparseAdjacency
+from gedbd.duplicates.title_graph import TitleGraph
 from gedbd.experiments.evaluation_result import name_reports
 from gedbd.experiments.retrieval_system import RetrievalData
 from gedbd.losses import StepLabels

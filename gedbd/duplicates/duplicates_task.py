@@ -16,8 +16,7 @@ from gedbd.duplicates.duplicate_data import DuplicateDataModule
 from gedbd.duplicates.duplicate_system import DuplicateSystem
 from gedbd.duplicates.fusion import TextOnly
 from gedbd.duplicates.gcn import GraphBranch
-from gedbd.duplicates.graph.build_graph import TAGS, TitleGraph, build_graph, senders
-from gedbd.duplicates.graph.identifiers import SharedIdentifiers
+from gedbd.duplicates.title_graph import TAGS, SharedIdentifiers, TitleGraph, build_graph, senders
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
 from gedbd.evaluation.result_tables import WITH_GRAPH, WITHOUT_GRAPH
 from gedbd.experiments.evaluation_result import EvaluationResult

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.encoders.backends.backend import Backend, PreparedBackend, encode_batches, encode_texts
-from gedbd.encoders.backends.pytorch import Torch
+from gedbd.encoders.backend import Backend, PreparedBackend, Torch, encode_batches, encode_texts
 from gedbd.encoders.encoder_weights import encoder_state, fingerprint, load_state, source_name
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.io.files import cache_folder

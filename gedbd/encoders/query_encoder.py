@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from gedbd.encoders.backends.openvino_model import OpenVinoModel, has_bfloat16, import_openvino
+from gedbd.encoders.openvino_model import OpenVinoModel, has_bfloat16, import_openvino
 from gedbd.io.files import read_object, whole_folder
 from gedbd.text.tokens import StoredTokenizer, tokenize
 
@@ -146,7 +146,7 @@ def _read_or_load(place: Path, load: Callable[[], "LoadedEncoder"]) -> "QueryEnc
 
 def is_convertible(encoder: "LoadedEncoder") -> bool:
     """Whether OpenVINO is tested with the architecture, and the tokenizer is a file of its own."""
-    from gedbd.encoders.backends.quickest import CONVERTIBLE
+    from gedbd.encoders.quickest_backend import CONVERTIBLE
 
     return encoder.model.backbone.config.model_type in CONVERTIBLE and encoder.tokenizer.is_fast
 
@@ -164,7 +164,7 @@ def write_query_encoder(place: Path, encoder: "LoadedEncoder", precision: str) -
     """
     ov = import_openvino()
 
-    from gedbd.encoders.backends.openvino import convert
+    from gedbd.encoders.openvino_backend import convert
     from gedbd.encoders.pretrained import max_positions
 
     model = encoder.model

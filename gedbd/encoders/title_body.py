@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.templates import join_texts
-from gedbd.encoders.backends.backend import Backend
+from gedbd.encoders.backend import Backend
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
 from gedbd.text.words import without_stop_words
 

@@ -1,4 +1,4 @@
-"""Use of a trained encoder: its vectors of a corpus for a file or a vector database, and its export."""
+"""Use of a trained encoder: its vectors of a corpus in a file, and its export."""
 
 import time
 from pathlib import Path
@@ -12,7 +12,6 @@ from gedbd.corpora.templates import Text
 from gedbd.encoders.export_formats import Format, largest_difference, some_texts
 from gedbd.encoders.hub_repository import HubRepository
 from gedbd.encoders.loaded_encoder import LoadedEncoder, encoder_option
-from gedbd.encoders.qdrant import QdrantCollection
 from gedbd.encoders.vector_files import save_vectors
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.experiments.model_card import MADE_UP, model_card
@@ -22,20 +21,17 @@ from gedbd.io.files import whole_folder
 
 
 @stage("encode the corpus")
-def encode_corpus(cfg: DictConfig, weights: Path | None, collection: QdrantCollection | None, console: Console) -> None:
-    """Encodes all reports, and writes or sends their vectors.
+def encode_corpus(cfg: DictConfig, weights: Path | None, console: Console) -> None:
+    """Encodes all reports, and writes their vectors to ``cfg.out``.
 
     Args:
         cfg: The composed configuration of ``conf/encode.yaml``.
         weights: The checkpoint of a trained encoder; None for the encoder as it was downloaded.
-        collection: A collection of a vector database; None for the file ``cfg.out``.
         console: Where counts and warnings go.
     """
     encoder: LoadedEncoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
     if weights is not None:
         encoder.load_weights(weights)
-    if collection:
-        collection.check_size(encoder.dim)
     corpus = read_corpus(cfg.dataset)
     text = instantiate(cfg.text)
     texts, text_warnings = text(corpus.reports, encoder.tokenizer, encoder.text_tokens)
@@ -44,11 +40,7 @@ def encode_corpus(cfg: DictConfig, weights: Path | None, collection: QdrantColle
     started = time.perf_counter()
     vectors = encoder.encode(texts)
     seconds = time.perf_counter() - started
-    if collection:
-        for warning in collection.send(corpus, vectors):
-            print_line(console, f"{cfg.out}: {warning}")
-    else:
-        save_vectors(Path(cfg.out), corpus.reports["id"], vectors)
+    save_vectors(Path(cfg.out), corpus.reports["id"], vectors)
     print_line(
         console,
         f"{cfg.out}: {vectors.shape[0]:,} reports, {vectors.shape[1]} dimensions, in {seconds:.1f} s"

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.encoders.backends.backend import PreparedBackend, encode_texts
+from gedbd.encoders.backend import PreparedBackend, encode_texts
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.io.console import track
 from gedbd.text.tokens import CHUNK_TEXTS, TokenTable

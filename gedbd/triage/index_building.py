@@ -49,7 +49,7 @@ from gedbd.triage.triage_model import TriageModel, default_model
 if TYPE_CHECKING:
     from gedbd.encoders.loaded_encoder import LoadedEncoder
 
-QUICKEST = "gedbd.encoders.backends.quickest.Quickest"
+QUICKEST = "gedbd.encoders.quickest_backend.Quickest"
 MIN_SAMPLED = 20  # reports: of fewer, a single one in another language would count as most
 MAX_SAMPLED = 200
 MAX_UNKNOWN = 0.1  # share of the tokens: MiniLM has 0 for English, .19 for Japanese and .66 for Chinese

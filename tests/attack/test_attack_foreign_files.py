@@ -66,9 +66,9 @@ OTHER_CODE: list[tuple[str, Any]] = [
 ]
 INDEX_SECTIONS = ("encoder", "text", "backend")
 ENDPOINT = {"_target_": "gedbd.retrieval.reports.llm_check.load_llm_check", "base_url": "https://evil.example/v1"}
-OPENVINO = {"_target_": "gedbd.encoders.backends.openvino.OpenVino", "precision": "float32"}
+OPENVINO = {"_target_": "gedbd.encoders.openvino_backend.OpenVino", "precision": "float32"}
 RAY = {
-    "_target_": "gedbd.encoders.backends.ray.Ray",
+    "_target_": "gedbd.encoders.ray_backend.Ray",
     "address": "evil.example:6379",
     "workers": 2,
     "cpus": 1,
@@ -395,7 +395,7 @@ def test_an_address_beside_an_index_is_not_connected_to(tmp_path, monkeypatch, c
         ((identity,),) = file.execute("SELECT token FROM identity")
         ((model,),) = file.execute("SELECT value FROM about WHERE name = 'model'")
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = f"qdrant://127.0.0.1:{listener.getsockname()[1]}/bugs"
+        address = f"redis://127.0.0.1:{listener.getsockname()[1]}/bugs"
         sent = {"address": address, "identity": identity, "model": model, "change": int(cache.name.split("-")[1])}
         (folder / "server.json").write_text(json.dumps(sent))
         call(gedbd.commands.search, f"index={folder}", "crash 12 in window 12")

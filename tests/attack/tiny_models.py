@@ -21,9 +21,7 @@ def stored_model(hidden: int, target_precision: float) -> Model:
     }
     encoder |= {"max_tokens": 32, "hidden": hidden, "layers": 1, "dropout": 0.0, "seed": 0}
     text = {"_partial_": True, "_target_": "gedbd.corpora.templates.title_description"}
-    settings = json.dumps(
-        {"encoder": encoder, "text": text, "backend": {"_target_": "gedbd.encoders.backends.pytorch.Torch"}}
-    )
+    settings = json.dumps({"encoder": encoder, "text": text, "backend": {"_target_": "gedbd.encoders.backend.Torch"}})
     target = replace(TARGET, target_precision=target_precision)
     matching = replace(MATCHING, targets=(target,), target_precision=target_precision).as_json()
     about = {"settings": settings, "matching": matching, "name": f"tracker {hidden}", "boilerplate": "[]"}

@@ -10,11 +10,11 @@ from torch.nn.functional import normalize
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TimeSplit, split_corpus
+from gedbd.duplicates.adjacency import DenseAdjacency
 from gedbd.duplicates.duplicate_data import DuplicateDataModule
 from gedbd.duplicates.duplicate_system import DuplicateSystem
 from gedbd.duplicates.fusion import TextOnly, WeightedSum
 from gedbd.duplicates.gcn import GraphBranch
-from gedbd.duplicates.graph.dense_adjacency import DenseAdjacency
 from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.experiments.optimizers import adamw, constant
 from gedbd.losses import CosineEmbeddingLoss

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from gedbd.duplicates.graph.sparse_adjacency import SparseAdjacency
+from gedbd.duplicates.adjacency import SparseAdjacency
 
 
 def unit_rows(count: int, dim: int = 4) -> Tensor:

@@ -2,9 +2,8 @@ import pytest
 import torch
 from small_graphs import everyone, unit_rows
 
+from gedbd.duplicates.adjacency import DenseAdjacency, SparseAdjacency, knn
 from gedbd.duplicates.gcn import GraphBranch
-from gedbd.duplicates.graph.dense_adjacency import DenseAdjacency
-from gedbd.duplicates.graph.sparse_adjacency import SparseAdjacency, knn
 
 N_ID = torch.tensor([5, 0, 9])
 

@@ -8,7 +8,7 @@ import torch
 from pytorch_lightning.callbacks import RichProgressBar
 from small_duplicates import assemble, training_step
 
-from gedbd.duplicates.graph import dense_adjacency
+from gedbd.duplicates import adjacency
 from gedbd.experiments import training_progress
 from gedbd.experiments.training_progress import EpochProgressBar
 
@@ -36,7 +36,7 @@ def test_the_progress_bar_reads_few_values_from_a_gpu(monkeypatch, device, steps
 
 
 def test_blocks_of_the_dense_graph_are_larger_on_a_gpu():
-    rows = {device: dense_adjacency._block_rows(torch.empty(1, device=device)) for device in ("cpu", "meta")}
+    rows = {device: adjacency._block_rows(torch.empty(1, device=device)) for device in ("cpu", "meta")}
     assert rows == {"cpu": 2048, "meta": 65_536}
 
 

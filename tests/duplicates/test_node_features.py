@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from gedbd.duplicates.adjacency import SparseAdjacency
 from gedbd.duplicates.gcn import GraphBranch, NodeFeatures
-from gedbd.duplicates.graph.sparse_adjacency import SparseAdjacency
 
 N_ID = torch.tensor([4, 1])
 

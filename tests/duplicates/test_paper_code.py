@@ -9,8 +9,8 @@ from small_duplicates import COUNT, assemble, training_step
 from torch import nn
 from torch_geometric.nn import GCNConv
 
+from gedbd.duplicates.adjacency import DenseAdjacency
 from gedbd.duplicates.gcn import GraphBranch
-from gedbd.duplicates.graph.dense_adjacency import DenseAdjacency
 from gedbd.io.locations import CONF_DIR
 from gedbd.losses import CosineEmbeddingLoss
 

@@ -10,8 +10,8 @@ from small_models import HIDDEN, POSITIONS, byte_level, save_small_model, unigra
 
 from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.templates import FieldTemplate
-from gedbd.encoders.backends.openvino import OpenVino
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_encoder, load_tiny_encoder
+from gedbd.encoders.openvino_backend import OpenVino
 from gedbd.encoders.pretrained import max_positions
 from gedbd.encoders.tiny_bert import tiny_tokenizer
 from gedbd.text.cleaning import Cleaning

@@ -57,8 +57,5 @@ NOT_RUN = {
         "gedbd encode dataset=csv dataset.path=bugs.csv out=vectors.npz encoder.model=OWNER/NAME"
         " encoder.max_tokens=128",
     ),
-    "needs a Qdrant server; sending is tested with the client's own store": (
-        "gedbd encode run=outputs/demo/minilm/RUN out=qdrant://127.0.0.1:6333/bugs",
-    ),
 }
 REASONS = {line: reason for reason, lines in NOT_RUN.items() for line in lines}

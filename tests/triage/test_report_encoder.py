@@ -8,8 +8,8 @@ import pytest
 from small_tracker import some_report
 
 from gedbd.corpora.bug_report import Report, as_table
-from gedbd.encoders.backends.openvino import OpenVino
 from gedbd.encoders.loaded_encoder import LoadedEncoder
+from gedbd.encoders.openvino_backend import OpenVino
 from gedbd.triage.report_encoder import MAX_BATCH, BatchingEncoder, ReportEncoder
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 
 from gedbd.corpora.templates import Text
-from gedbd.encoders.backends.pytorch import process_device
+from gedbd.encoders.backend import process_device
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
 from gedbd.io.console import track
 from gedbd.retrieval.scorers.scorer_contract import EarlierScorer, ScorerInputs

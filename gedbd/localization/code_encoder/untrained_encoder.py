@@ -6,7 +6,7 @@ from pathlib import Path
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from gedbd.encoders.backends.backend import Backend
+from gedbd.encoders.backend import Backend
 from gedbd.encoders.tiny_bert import SPECIAL, between_ends, fast_tokenizer, random_bert
 
 

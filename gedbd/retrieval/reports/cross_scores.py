@@ -6,7 +6,7 @@ from copy import deepcopy
 import numpy as np
 import torch
 
-from gedbd.encoders.backends.backend import Backend, PreparedBackend
+from gedbd.encoders.backend import Backend, PreparedBackend
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.retrieval.cross_encoder import CrossEncoder, CrossEncoderOptions, PairExample, train_cross_encoder
 from gedbd.retrieval.reports.report_scorer import RankedList, ReportText

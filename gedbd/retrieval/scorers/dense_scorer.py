@@ -10,7 +10,7 @@ import pandas as pd
 
 from gedbd.corpora.splits import PARTS, TRAIN, VAL
 from gedbd.corpora.templates import Text
-from gedbd.encoders.backends.backend import Backend
+from gedbd.encoders.backend import Backend
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 

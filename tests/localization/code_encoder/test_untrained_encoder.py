@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gedbd.encoders.backends.pytorch import Torch
+from gedbd.encoders.backend import Torch
 from gedbd.localization.code_encoder.untrained_encoder import UntrainedEncoder, byte_pair_tokenizer
 
 SIZES = {"name": "untrained", "layers": 1, "hidden": 8, "heads": 2, "intermediate": 8, "vocab_size": 320}

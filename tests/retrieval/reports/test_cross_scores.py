@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from gedbd.encoders.backends.openvino import OpenVino
-from gedbd.encoders.backends.pytorch import Torch
+from gedbd.encoders.backend import Torch
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
+from gedbd.encoders.openvino_backend import OpenVino
 from gedbd.retrieval.cross_encoder import CrossEncoderOptions, PairExample
 from gedbd.retrieval.reports.cross_scores import CrossScores
 from gedbd.retrieval.reports.report_scorer import RankedList, ReportText

@@ -10,14 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gedbd.encoders.backends.backend import MIN_PROGRESS_TEXTS, OPENVINO_TOKENS
-from gedbd.encoders.backends.pytorch import PreparedTorch, Torch
+from gedbd.encoders.backend import MIN_PROGRESS_TEXTS, OPENVINO_TOKENS, PreparedTorch, Torch
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.io.console import is_quiet, say_once
 from gedbd.text.tokens import TokenTable
 
 if TYPE_CHECKING:
-    from gedbd.encoders.backends.openvino import PreparedOpenVino
+    from gedbd.encoders.openvino_backend import PreparedOpenVino
 
 # Architectures whose vectors by OpenVINO are tested to equal PyTorch's.
 CONVERTIBLE = ("bert", "distilbert", "modernbert", "mpnet", "nomic_bert", "roberta", "xlm-roberta")
@@ -60,7 +59,7 @@ def openvino_obstacle(encoder: TextEncoder, precision: str) -> str:
     if architecture not in CONVERTIBLE:
         return f"OpenVINO is not tested with {architecture}"
     if precision == "bfloat16":
-        from gedbd.encoders.backends.openvino_model import has_bfloat16
+        from gedbd.encoders.openvino_model import has_bfloat16
 
         return "" if has_bfloat16() else "this CPU has no bfloat16"
     return ""
@@ -92,7 +91,7 @@ class PreparedQuickest:
     @cached_property
     def converted(self) -> "PreparedOpenVino":
         """OpenVINO."""
-        from gedbd.encoders.backends.openvino import OpenVino
+        from gedbd.encoders.openvino_backend import OpenVino
 
         return OpenVino(self.plain.precision).prepare(self.plain.encoder, None)
 
@@ -120,7 +119,7 @@ class PreparedQuickest:
             reason = self.obstacle or "the texts are too few to convert the encoder for OpenVINO"
             return f"PyTorch in {precision}, as {reason}"
         choice = f"OpenVINO in {precision}, the quickest exact one on this CPU"
-        from gedbd.encoders.backends.openvino_model import has_bfloat16
+        from gedbd.encoders.openvino_model import has_bfloat16
 
         if precision == "float32" and has_bfloat16():
             choice += "; backend=openvino_bf16 is about 3 times as fast, with cosines within about .001"

@@ -14,13 +14,12 @@ import pytest
 import torch
 from torch import nn
 
-from gedbd.encoders.backends.backend import encode_texts
-from gedbd.encoders.backends.pytorch import Torch
-from gedbd.encoders.backends.ray import Ray
+from gedbd.encoders.backend import Torch, encode_texts
 from gedbd.encoders.loaded_encoder import LoadedEncoder
+from gedbd.encoders.ray_backend import Ray
 from gedbd.text.tokens import tokenize
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guides" / "large.md").read_text()
 TEXTS = [f"{'crash on start of the editor ' * (number % 6)}{number}" for number in range(90)] + ["", "slow"]
 

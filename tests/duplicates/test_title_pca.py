@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from gedbd.duplicates.graph.build_graph import join_fields
-from gedbd.duplicates.graph.title_pca import reduce_titles, sample_cosines
+from gedbd.duplicates.title_graph import join_fields, reduce_titles, sample_cosines
 
 
 def by_svd(vectors: np.ndarray, fit_rows: np.ndarray, pca_dim: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from small_graphs import edges_of, everyone, sparse_matrix, unit_rows
 from torch import Tensor
 from torch_geometric.nn import GCNConv
 
-from gedbd.duplicates.graph.sparse_adjacency import BLOCK_ROWS, SparseAdjacency, knn, threshold
+from gedbd.duplicates.adjacency import BLOCK_ROWS, SparseAdjacency, knn, threshold
 
 
 def brute_force(vectors: Tensor, inside: Tensor, chosen: Callable[[np.ndarray], np.ndarray]) -> dict:

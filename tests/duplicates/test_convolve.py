@@ -7,9 +7,8 @@ from torch import Tensor
 from torch.autograd import gradcheck
 from torch_geometric.nn import GCNConv
 
-from gedbd.duplicates.graph import dense_adjacency
-from gedbd.duplicates.graph.dense_adjacency import DenseAdjacency
-from gedbd.duplicates.graph.sparse_adjacency import SparseAdjacency, knn, threshold
+from gedbd.duplicates import adjacency
+from gedbd.duplicates.adjacency import DenseAdjacency, SparseAdjacency, knn, threshold
 
 N = 60
 VECTORS = unit_rows(N)
@@ -40,7 +39,7 @@ def check(adjacency: DenseAdjacency | SparseAdjacency, matrix: Tensor, n_id: Ten
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("scope", SCOPES)
 def test_the_dense_graph_is_its_matrix(monkeypatch, scope, power, n_id, block):
-    monkeypatch.setattr(dense_adjacency, "BLOCK_ROWS", block)
+    monkeypatch.setattr(adjacency, "BLOCK_ROWS", block)
     inside = SCOPES[scope]
     check(DenseAdjacency(VECTORS, inside, power), dense_matrix(VECTORS, inside, power), n_id)
 
@@ -79,9 +78,9 @@ def test_dropout_before_each_layer_and_no_bias(rule, scope):
 
 
 def test_the_sum_of_hidden_rows_has_its_gradient_over_several_blocks(monkeypatch):
-    monkeypatch.setattr(dense_adjacency, "BLOCK_ROWS", 4)
+    monkeypatch.setattr(adjacency, "BLOCK_ROWS", 4)
     send = torch.randn(10, 3, dtype=torch.float64)
     mixed, bias = (torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((3, 2), (2,)))
     expected = send.T @ (send @ mixed + bias).relu()
-    torch.testing.assert_close(dense_adjacency._HiddenSum.apply(send, mixed, bias), expected)
-    assert gradcheck(lambda *inputs: dense_adjacency._HiddenSum.apply(send, *inputs), (mixed, bias))
+    torch.testing.assert_close(adjacency._HiddenSum.apply(send, mixed, bias), expected)
+    assert gradcheck(lambda *inputs: adjacency._HiddenSum.apply(send, *inputs), (mixed, bias))

@@ -4,7 +4,7 @@ import pytest
 import torch
 from small_graphs import dense_matrix, everyone, unit_rows
 
-from gedbd.duplicates.graph.dense_adjacency import DenseAdjacency, kernel, kernel_factor
+from gedbd.duplicates.adjacency import DenseAdjacency, kernel, kernel_factor
 
 
 def test_kernel_by_hand():

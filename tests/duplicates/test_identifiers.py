@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.duplicates.graph.identifiers import SharedIdentifiers
+from gedbd.duplicates.title_graph import SharedIdentifiers
 
 TEXTS = ["openFile readLine", "the openFile", "openFile saveAll", "saveAll", "plain words", "common_name"]
 

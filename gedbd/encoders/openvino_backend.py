@@ -15,15 +15,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gedbd.encoders.backends.backend import OPENVINO_TOKENS
-from gedbd.encoders.backends.openvino_model import (
+from gedbd.encoders.backend import OPENVINO_TOKENS
+from gedbd.encoders.encoder_weights import fingerprint
+from gedbd.encoders.openvino_model import (
     PRECISIONS,
     OpenVinoModel,
     has_bfloat16,
     import_openvino,
     telemetry_disabled,
 )
-from gedbd.encoders.encoder_weights import fingerprint
 from gedbd.encoders.pretrained import max_positions
 from gedbd.encoders.text_encoder import TextEncoder, padded_copy
 from gedbd.io.files import whole_folder

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.duplicates.graph.build_graph import build_graph
+from gedbd.duplicates.title_graph import build_graph
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.node2vec import TagEncoder
 

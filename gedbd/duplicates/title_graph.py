@@ -1,0 +1,247 @@
+"""Builds the graph over all reports: from reduced vectors of titles, fields and tags, or from rare identifiers."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array, vstack
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import TfidfVectorizer
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.fields import FIELDS, check_field, field_codes
+from gedbd.corpora.tags import tags_of
+from gedbd.duplicates.adjacency import connect
+from gedbd.encoders.loaded_encoder import LoadedEncoder
+from gedbd.text.words import find_error_lines, find_identifiers
+
+if TYPE_CHECKING:
+    from gedbd.encoders.node2vec import TagEncoder, TagNetwork
+
+SAMPLED_PAIRS = 20_000
+
+
+def reduce_titles(vectors: np.ndarray, fit_rows: np.ndarray, pca_dim: int) -> Tensor:
+    """Projects title vectors on their first principal components and scales them to unit length.
+
+    The paper reduces bert-base-uncased vectors of the titles to 10 dimensions. It says neither how it pools them
+    (``dense_bert``: [CLS]) nor on which reports the components are learnt: here on training rows only.
+
+    Args:
+        vectors: ``(N, hidden)`` title vectors from a frozen encoder.
+        fit_rows: ``(N,)`` bool, the rows that PCA may learn from.
+        pca_dim: Dimensions d that are kept.
+
+    Returns:
+        ``(N, d)`` float32 unit rows. A title whose reduced vector is zero stays zero: its kernel with all others is 1/2
+        for power 1.
+
+    Raises:
+        ValueError: If there are fewer training rows or vector dimensions than ``pca_dim``.
+    """
+    limit = min(int(fit_rows.sum()), vectors.shape[1])
+    if not 0 < pca_dim <= limit:
+        raise ValueError(
+            f"graph.pca_dim={pca_dim} must lie between 1 and {limit}, the training rows and vector size at hand"
+        )
+    pca = PCA(n_components=pca_dim, svd_solver="covariance_eigh").fit(vectors[fit_rows])
+    return normalize(torch.from_numpy(pca.transform(vectors).astype(np.float32)), dim=1)
+
+
+def sample_cosines(raw: np.ndarray, reduced: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """Cosines of up to 20,000 random pairs of titles, always the same, before and after the reduction.
+
+    The paper (its section 6) reports that cosines of raw vectors often exceed .95, which is why it reduces them.
+
+    Args:
+        raw: ``(N, hidden)`` title vectors.
+        reduced: ``(N, d)`` unit rows made of them.
+
+    Returns:
+        Two ``(P,)`` float32 arrays; a zero vector has cosine 0 with all.
+    """
+    rng = np.random.default_rng(0)
+    first = rng.integers(len(raw), size=SAMPLED_PAIRS)
+    second = rng.integers(len(raw), size=SAMPLED_PAIRS)
+    apart = first != second
+    first = first[apart]
+    second = second[apart]
+    length = np.linalg.norm(raw, axis=1).clip(1e-12)
+    of_raw = (raw[first] * raw[second]).sum(axis=1) / (length[first] * length[second])
+    unit = reduced.numpy()
+    of_reduced = (unit[first] * unit[second]).sum(axis=1)
+    return of_raw.astype(np.float32), of_reduced.astype(np.float32)
+
+
+MAX_FIELD_VALUES = 256
+SCOPES = ("all", "train")
+TAGS = "tags"
+
+
+class TitleGraph(NamedTuple):
+    """The graph, and what figures show of it.
+
+    Attributes:
+        adjacency: The graph.
+        title_cosines: Cosines of some pairs of titles, raw and reduced, if edges depend on titles.
+        tag_network: The network of the training reports' tags, if edges depend on it.
+    """
+
+    adjacency: nn.Module
+    title_cosines: tuple[np.ndarray, np.ndarray] | None = None
+    tag_network: "TagNetwork | None" = None
+
+
+def build_graph(
+    corpus: Corpus,
+    training: np.ndarray,
+    encoder: LoadedEncoder,
+    rule: Callable[[Tensor, Tensor], nn.Module],
+    scope: str,
+    pca_dim: int,
+    fields: Sequence[str] = (),
+    field_weight: float = 1.0,
+    tag_encoder: "TagEncoder | None" = None,
+) -> TitleGraph:
+    """Encodes titles, reduces their vectors and applies an edge rule.
+
+    The field ``tags`` compares the vectors of the reports' most frequent tags, learnt on training rows.
+
+    Args:
+        corpus: N reports.
+        training: ``(N,)`` bool, the training rows, on which the reduction is fitted.
+        encoder: LoadedEncoder of titles, used as it stands.
+        rule: Makes a graph of unit vectors ``(N, d)`` and a mask ``(N,)`` of the reports that send messages.
+        scope: ``all``: every report sends messages; ``train``: only training reports do.
+        pca_dim: Dimensions of the reduced vectors.
+        fields: See ``join_fields``.
+        field_weight: See ``join_fields``.
+        tag_encoder: Not yet fitted; None without the field ``tags``.
+
+    Raises:
+        ValueError: If the scope or a field is unknown, or no training report has a tag for the field ``tags``.
+    """
+    inside = senders(training, scope)
+    for field in fields:
+        check_field(field, (*FIELDS, TAGS))
+    tag_vectors = [fit_tags(tag_encoder, corpus, training)] if tag_encoder else []
+    vectors = encoder.pool(corpus.reports["title"].tolist(), label="encode titles")
+    reduced = reduce_titles(vectors, training, pca_dim)
+    cosines = sample_cosines(vectors, reduced)
+    if fields:
+        codes = [field_codes(corpus.reports, field) for field in fields if field != TAGS]
+        reduced = join_fields(reduced, codes, field_weight, tag_vectors)
+    return TitleGraph(rule(reduced, inside), cosines, tag_encoder.network_ if tag_encoder else None)
+
+
+def senders(training: np.ndarray, scope: str) -> Tensor:
+    """The reports that send messages, ``(N,)`` bool, see ``build_graph``; raises ValueError for an unknown scope."""
+    if scope not in SCOPES:
+        raise ValueError(f"graph.scope={scope} is unknown: choose {' or '.join(SCOPES)}")
+    return torch.from_numpy(training) if scope == "train" else torch.ones(len(training), dtype=torch.bool)
+
+
+def fit_tags(tag_encoder: "TagEncoder", corpus: Corpus, training: np.ndarray) -> np.ndarray:
+    """Fits a tag encoder on training reports and encodes all: ``(N, dim)``."""
+    tags = tags_of(corpus.reports)
+    tag_encoder.fit([own for own, learnt in zip(tags, training, strict=True) if learnt])
+    return tag_encoder.encode(tags)
+
+
+def join_fields(
+    vectors: Tensor, fields: Sequence[np.ndarray], weight: float, field_vectors: Sequence[np.ndarray] = ()
+) -> Tensor:
+    """Adds agreement in fields of the tracker's form to the similarity of titles.
+
+    The cosine of two reports becomes (cos + weight * number of fields they agree in) / (1 + weight * number of fields)
+    where both have all fields. Empty fields, and values beyond the ``MAX_FIELD_VALUES`` most frequent, agree with none.
+    Two reports agree in a field of vectors by their cosine there, between -1 and 1, instead of by 0 or 1.
+
+    Args:
+        vectors: ``(N, d)`` unit title vectors.
+        fields: Codes of each field, ``(N,)``, -1 where it is empty.
+        weight: Weight of a field; the titles have weight 1.
+        field_vectors: Vectors of each further field, ``(N, D)``, zero where it is empty.
+
+    Returns:
+        ``(N, d + V)`` unit rows, V the number of values and of the further fields' dimensions.
+    """
+    # A one-hot column for each value, scaled by the root of the weight: two reports that agree get an inner product of
+    # exactly the weight.
+    parts = [vectors]
+    for codes in fields:
+        values, counts = np.unique(codes[codes >= 0], return_counts=True)
+        common = values[np.argsort(-counts, kind="stable")[:MAX_FIELD_VALUES]]
+        parts.append(torch.from_numpy((codes[:, None] == common) * np.sqrt(weight)).float())
+    parts += [normalize(torch.from_numpy(rows), dim=1) * weight**0.5 for rows in field_vectors]
+    return normalize(torch.cat(parts, dim=1), dim=1)
+
+
+BLOCK_ROWS = 2048
+
+
+class SharedIdentifiers:
+    """Connects every report with those whose rare identifiers and error lines are most similar to its own.
+
+    An edge's weight is the cosine of both reports' tf-idf vectors, in which each identifier or line counts once.
+
+    Args:
+        k: Neighbours of a report, at most.
+        max_reports: An identifier or line that more reports have is ignored.
+    """
+
+    def __init__(self, k: int, max_reports: int) -> None:
+        self.k = k
+        self.max_reports = max_reports
+
+    def graph(self, corpus: Corpus, inside: Tensor) -> TitleGraph:
+        """The graph over N reports.
+
+        Args:
+            corpus: N reports.
+            inside: ``(N,)`` bool, the reports that send messages; identifiers are counted in these.
+
+        Raises:
+            ValueError: If no two reports share a rare identifier.
+        """
+        reports = corpus.reports
+        texts = [f"{title}\n{body}" for title, body in zip(reports["title"], reports["description"], strict=True)]
+        senders = inside.nonzero().squeeze(1).numpy()
+        vectorizer = TfidfVectorizer(analyzer=_identifiers, binary=True, max_df=self.max_reports, dtype=np.float32)
+        try:
+            vectorizer.fit([texts[row] for row in senders])
+        except ValueError:  # of scikit-learn: it knows no identifier
+            raise ValueError(f"{corpus.name}: no report has a rare identifier: choose another graph") from None
+        vectors = csr_array(vectorizer.transform(texts))
+        edges, weight = _nearest(vectors, senders, self.k)
+        if not len(weight):
+            raise ValueError(f"{corpus.name}: no two reports share a rare identifier: choose another graph")
+        return TitleGraph(connect(torch.from_numpy(edges), torch.from_numpy(weight), inside))
+
+
+def _identifiers(text: str) -> list[str]:
+    return [*find_identifiers(text), *find_error_lines(text)]
+
+
+def _nearest(vectors: csr_array, senders: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The edges from each row's ``k`` nearest senders with a cosine above 0, ``(2, E)``, and their cosines ``(E,)``."""
+    others = vectors[senders].T.tocsr()
+    blocks = [vectors[start : start + BLOCK_ROWS] @ others for start in range(0, vectors.shape[0], BLOCK_ROWS)]
+    cosines = vstack([_strongest(block, k + 1) for block in blocks]).tocoo()  # a report is its own nearest neighbour
+    apart = senders[cosines.col] != cosines.row
+    edges = np.stack([senders[cosines.col], cosines.row])[:, apart].astype(np.int64)
+    return edges, cosines.data[apart].clip(max=1)
+
+
+def _strongest(cosines: csr_array, k: int) -> csr_array:
+    """The k highest entries of each row."""
+    found = cosines.tocoo()
+    order = np.lexsort((found.col, -found.data, found.row))
+    row = found.row[order]
+    # Of rows 0 0 0 1 1 the places are 0 1 2 0 1.
+    place = np.arange(len(row)) - np.searchsorted(row, row)
+    kept = order[place < k]
+    return csr_array((found.data[kept], (found.row[kept], found.col[kept])), shape=cosines.shape)

@@ -1,1 +1,0 @@
-"""Backends that run encoders over many texts."""
