@@ -21,9 +21,9 @@ from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertMode
 import gedbd.train
 from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.bug_report import Report
+from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.encoders.openvino_backend import has_bfloat16
 from gedbd.encoders.tiny_bert import tiny_tokenizer
-from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 
 DEMO = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
 ISSUES = Path(__file__).parent / "corpora" / "readers" / "issues.json"

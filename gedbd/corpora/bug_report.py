@@ -1,10 +1,11 @@
-"""A single report from a form, a webhook or a row of a corpus; filters, matches and explanations of a search."""
+"""A single report from a form, a webhook or a row of a corpus; its state; filters and matches of a search."""
 
 import hashlib
 import json
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,9 @@ import pandas as pd
 from gedbd.corpora.chronology import ID_RULE, is_id
 from gedbd.corpora.dates import EXPECTED, OutOfRangeError, check_range, parse_date
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS, RESOLVED_AT
+from gedbd.corpora.readers.issue import DUPLICATE
 from gedbd.corpora.urls import web_url
+from gedbd.io.console import printable_line
 
 # Fields of a report in the service and in the index.
 FIELDS = (*("issue_id" if name == "id" else name for name in BUG_FIELDS), RESOLVED_AT)
@@ -23,6 +26,16 @@ MAX_TITLE_LENGTH = 1_000
 MAX_DESCRIPTION_LENGTH = 200_000
 MAX_QUOTED_LENGTH = 60  # characters of a value in an error message
 MAX_TOP_K = 50
+# Words of trackers, in lower case; all other resolutions close a report without a fix.
+FIXED = {"fixed", "done", "completed", "implemented", "resolved"}
+UNRESOLVED = {"", "---", "none", "unresolved"}
+CLOSED_STATUSES = {"closed", "resolved", "verified", "done"}
+# Trackers may keep the date of an earlier resolution of these.
+REOPENED = {"reopened"}
+
+State = Literal["open", "fixed", "closed", "unknown"]
+
+MAX_RESOLUTION = 40  # characters of a resolution that a phrase quotes
 
 
 @dataclass(frozen=True)
@@ -32,9 +45,8 @@ class Report:
     Unpaired surrogates, which JSON can hold and no file can, become question marks.
 
     Attributes:
-        issue_id: Its id in the tracker, see ``gedbd.corpora.chronology``,
-            without surrounding blanks; empty for a report that
-            is not in the tracker yet.
+        issue_id: Id in the tracker without surrounding blanks, see ``gedbd.corpora.chronology``; empty for a report
+            that is not in the tracker yet.
         created_at: When it was created, UTC; None if unknown, see ``Index.search`` and ``Index.add``.
         url: Address of its page, http or https; empty if unknown, see ``Index.add``.
         resolved_at: When it was last resolved or closed, UTC; None if it is open, or unknown.
@@ -71,7 +83,7 @@ class Report:
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-FIELD_NAMES = tuple(one.name for one in fields(Report))  # as in JSON
+FIELD_NAMES = tuple(column.name for column in fields(Report))  # as in JSON
 
 
 @dataclass(frozen=True)
@@ -131,7 +143,7 @@ class Match:
         master: The oldest report of the group; the only one if it has no known duplicate.
         best: The most similar report of the group; may be the master.
         members: Ids of all reports of the group, the oldest first.
-        score: The learnt sum of scores; comparable within one search only.
+        score: The ranker's score; comparable within one search only.
         probability: That the new report belongs to this group, calibrated on the tracker's history, or
             on other trackers' where there is no backtest.
         explanation: Why it matches.
@@ -206,13 +218,13 @@ def read_moment(text: str | None, name: str) -> datetime | None:
     """
     if text is None:
         return None
-    shown = f"{name}={str(text)[:MAX_QUOTED_LENGTH]}"
+    option = f"{name}={str(text)[:MAX_QUOTED_LENGTH]}"
     try:
         return parse_date(str(text))
     except OutOfRangeError as error:
-        raise ValueError(f"{shown}: {error}") from error
+        raise ValueError(f"{option}: {error}") from error
     except ValueError as error:
-        raise ValueError(f"{shown} is not a date: write {EXPECTED}") from error
+        raise ValueError(f"{option} is not a date: write {EXPECTED}") from error
 
 
 def report_from_json(plain: Any) -> Report:
@@ -255,3 +267,50 @@ def report_from_row(row: Any) -> Report:
         moment = getattr(row, name, pd.NaT)
         values[name] = None if pd.isna(moment) else moment.to_pydatetime()
     return Report(issue_id=row.id, **values)
+
+
+def state_of(report: Report) -> State:
+    """Whether a report is open, by its resolution, its date of resolution and its status."""
+    resolution = report.resolution.strip().lower()
+    status = report.status.strip().lower()
+    if resolution in FIXED:
+        return "fixed"
+    if resolution in UNRESOLVED and status in REOPENED:
+        return "open"
+    if resolution not in UNRESOLVED or report.resolved_at or status in CLOSED_STATUSES:
+        return "closed"
+    return "open" if status else "unknown"
+
+
+def state_phrase(report: Report) -> str:
+    """The state in words, such as "closed as not planned on 2024-03-19"; empty if the tracker does not say it."""
+    state = state_of(report)
+    if state == "unknown":
+        return ""
+    resolution = printable_line(report.resolution.replace("_", " ")).lower()
+    why = f" as {resolution[:MAX_RESOLUTION]}" if state == "closed" and resolution not in UNRESOLVED else ""
+    day = f" on {report.resolved_at:%Y-%m-%d}" if state != "open" and report.resolved_at else ""
+    return f"{state}{why}{day}"
+
+
+def is_closed_as_duplicate(report: Report) -> bool:
+    """Whether a report is closed because it repeats another one."""
+    return state_of(report) == "closed" and DUPLICATE in report.resolution.lower()
+
+
+def original_of(group: Iterable[Report], called_duplicates: Collection[str] = ()) -> Report | None:
+    """The oldest report of a group of duplicates that repeats none itself.
+
+    People also close an older report as a duplicate of a newer one, which is the original then.
+
+    Args:
+        group: The reports of the group, the oldest first.
+        called_duplicates: Ids of reports that comments call duplicates of others. Where the comments go in a circle,
+            so that they leave no report, they do not count.
+
+    Returns:
+        The report; None if all of them are closed as duplicates.
+    """
+    possible = [report for report in group if not is_closed_as_duplicate(report)]
+    uncalled = [report for report in possible if report.issue_id not in called_duplicates]
+    return next(iter(uncalled or possible), None)

@@ -16,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
+from gedbd.corpora.feedback import FeedbackStore
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.middleware import RequestGuard
 from gedbd.service.routes import (
@@ -32,7 +33,6 @@ from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook.receiver import Webhook, as_unavailable
 from gedbd.service.webhook.signed_deliveries import webhook_router
-from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.stored_index import StoredIndex
 
 PAGE_DIR = Path(__file__).parent / "page"

@@ -6,12 +6,11 @@ from contextlib import closing
 from pathlib import Path
 
 from gedbd.corpora.bug_report import Report
-from gedbd.corpora.feedback_labels import FEEDBACK_FILE
+from gedbd.corpora.feedback import FEEDBACK_FILE, FeedbackStore
 from gedbd.io.locks import LockedError, sole_process
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.webhook.database import WEBHOOK_FILE, WebhookFile
 from gedbd.service.webhook.suggestion_log import LOG_FILE, SuggestionLog
-from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.located_reports import forget_located
 from gedbd.triage.shared_store.postgres_store import PostgresStore
 from gedbd.triage.storage.cache_files import remove_outdated

@@ -20,9 +20,10 @@ from gedbd.corpora.bug_report import (
     Filters,
     Match,
     Report,
+    State,
     check_report,
+    state_of,
 )
-from gedbd.corpora.report_state import State, state_of
 from gedbd.corpora.urls import web_url
 from gedbd.io.console import printable, printable_line
 from gedbd.retrieval.reports.report_features import EPOCH

@@ -12,6 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import Discriminator, Field, Tag
 
 from gedbd.corpora.bug_report import Filters, Match, Report, check_report
+from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.service.forgetting import forget_beside
 from gedbd.service.schemas import (
     MAX_REPORTS,
@@ -42,7 +43,6 @@ from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.service.webhook.suggestion_log import count_outcomes
-from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.stored_index import StoredIndex, stored_report
 
 ERRORS = {

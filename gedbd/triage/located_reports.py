@@ -8,8 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gedbd.corpora.bug_report import Report
-from gedbd.corpora.report_state import state_of
+from gedbd.corpora.bug_report import Report, state_of
 from gedbd.io.files import write_text
 from gedbd.io.locks import sole_process
 from gedbd.localization.locating.answering import as_json

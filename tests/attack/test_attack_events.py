@@ -13,7 +13,7 @@ from small_index import REPORTS, SmallIndex
 from webhook_events import SECRET, Sender, issue, note
 
 from gedbd.corpora.bug_report import Report
-from gedbd.corpora.feedback_labels import feedback_table
+from gedbd.corpora.feedback import feedback_table
 from gedbd.service.app import create_app
 from gedbd.service.webhook.payloads import MARKDOWN, MAX_READ, named_duplicate
 from gedbd.service.webhook.receiver import Webhook

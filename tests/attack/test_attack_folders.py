@@ -26,8 +26,8 @@ import gedbd.configuration.resolvers
 import gedbd.train
 from gedbd import __main__ as cli
 from gedbd.configuration.resolvers import own_folders, run_dir, started, sweep_dir
+from gedbd.corpora.feedback import FeedbackStore
 from gedbd.io.locks import RUN_LOCK, sole_process
-from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.storage.compaction import Compaction
 
 pytestmark = pytest.mark.slow

@@ -15,11 +15,10 @@ from webhook_events import SECRET, Sender, issue
 import gedbd
 import gedbd.commands.index
 from gedbd.corpora.bug_report import Report
-from gedbd.corpora.feedback_labels import feedback_table
+from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore, feedback_table
 from gedbd.service.app import create_app
 from gedbd.service.webhook.database import OutboxComment
 from gedbd.service.webhook.receiver import Webhook
-from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.storage import cache_files, compaction
 from gedbd.triage.storage.cache_files import NAME
 from gedbd.triage.storage.index_folder import FILE

@@ -13,7 +13,7 @@ from small_index import INCONCLUSIVE, MET, SmallIndex
 from small_tracker import as_corpus, some_report
 from tiny_models import build
 
-from gedbd.corpora.feedback_labels import FEEDBACK_FILE
+from gedbd.corpora.feedback import FEEDBACK_FILE
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.app import Settings, create_app
 from gedbd.triage.storage.index_folder import FILE

@@ -9,7 +9,7 @@ import pytest
 from raw_http import HEALTH, answers, connect, exchange, health, measured, posted, read_all, until
 from served_process import served
 
-from gedbd.corpora.feedback_labels import FEEDBACK_FILE
+from gedbd.corpora.feedback import FEEDBACK_FILE
 
 pytestmark = pytest.mark.slow
 

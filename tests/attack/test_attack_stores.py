@@ -19,7 +19,7 @@ from webhook_events import SECRET, issue, signed
 
 import gedbd.commands.serve
 from gedbd.corpora.bug_report import Report
-from gedbd.corpora.feedback_labels import FEEDBACK_FILE, feedback_table
+from gedbd.corpora.feedback import FEEDBACK_FILE, FeedbackEvent, FeedbackStore, feedback_table
 from gedbd.encoders.embedding_cache import cached_vectors
 from gedbd.experiments.tracking.workspace import write_sweep
 from gedbd.io import sqlite_file
@@ -27,7 +27,6 @@ from gedbd.io.files import replacing, write_text
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.app import create_app
 from gedbd.service.webhook.receiver import Webhook
-from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.storage.index_store import IndexStore
 
 WEBHOOK_FILE = "webhook.sqlite"

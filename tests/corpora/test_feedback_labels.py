@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora import feedback_labels
+from gedbd.corpora import feedback
 from gedbd.corpora.bug_report import Report
+from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.corpora.splits import GroupSplit, PairSplit, TimeSplit, split_corpus
 from gedbd.sampling.pairs import PairSampler
-from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 
 # Rows 0 to 11; training is 0 to 7, validation 8 and 9, test 10 and 11. Groups: {0, 1}, {2, 3}, {6, 8}, {7, 10}.
 GROUP = [0, 0, 2, 2, 4, 5, 6, 7, 6, 9, 7, 11]
@@ -151,12 +151,12 @@ def test_a_long_chain_of_accepted_pairs_takes_no_longer_than_as_many_short_ones(
     def count(frame, event, _):
         nonlocal lines
         lines += event == "line"
-        return count if frame.f_code is feedback_labels._bridges.__code__ else None
+        return count if frame.f_code is feedback._bridges.__code__ else None
 
     measuring = sys.gettrace()  # of a coverage run
     sys.settrace(count)
     try:
-        bridges = feedback_labels._bridges(pairs, np.arange(size), np.zeros(size, dtype=bool))
+        bridges = feedback._bridges(pairs, np.arange(size), np.zeros(size, dtype=bool))
     finally:
         sys.settrace(measuring)
     assert not bridges.any()

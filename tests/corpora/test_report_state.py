@@ -2,8 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gedbd.corpora.bug_report import Report
-from gedbd.corpora.report_state import is_closed_as_duplicate, original_of, state_of, state_phrase
+from gedbd.corpora.bug_report import Report, is_closed_as_duplicate, original_of, state_of, state_phrase
 
 
 def report(number, status="open", resolution="", day=None):

@@ -13,7 +13,7 @@ from small_models import save_small_model
 from small_repository import make_repository, write_published, write_reports
 
 from gedbd.corpora.bug_report import Report
-from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
+from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 
 SORTER = """class Sorter {
     void sort(int[] values) {

@@ -21,6 +21,7 @@ import gedbd
 from gedbd.__main__ import command_names, config_name
 from gedbd.configuration.help import NOT_CHOICES, read_command
 from gedbd.corpora.bug_report import Report
+from gedbd.corpora.feedback import SCHEMA as FEEDBACK_SCHEMA
 from gedbd.experiments.run_folder import (
     CAPTIONS,
     CONFIG,
@@ -37,7 +38,6 @@ from gedbd.experiments.sweeps import job_status
 from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.term_index import TermIndex
 from gedbd.service.webhook.database import SCHEMA as WEBHOOK_SCHEMA
-from gedbd.triage.feedback import SCHEMA as FEEDBACK_SCHEMA
 from gedbd.triage.storage import cache_files
 from gedbd.triage.storage import index_store as index_schema
 from gedbd.triage.storage.rows import StoredReport

@@ -5,7 +5,7 @@ import pytest
 from fastapi.testclient import TestClient
 from small_index import FIGURE, TARGETS
 
-from gedbd.corpora.feedback_labels import FEEDBACK_FILE, feedback_table
+from gedbd.corpora.feedback import FEEDBACK_FILE, feedback_table
 from gedbd.service.app import create_app
 from gedbd.service.schemas import MAX_REPORTS
 

@@ -9,9 +9,9 @@ from small_github import REPOSITORY
 from small_index import LIST_TARGETS
 from webhook_events import issue
 
+from gedbd.corpora.feedback import FeedbackEvent
 from gedbd.service.webhook.receiver import Webhook
 from gedbd.service.webhook.signed_deliveries import append_summary
-from gedbd.triage.feedback import FeedbackEvent
 
 # Half of these four words are in #31, half in #20, one in #12: together 1.25.
 TITLE = "attachment preview week calendar"

@@ -10,7 +10,7 @@ from small_index import FIGURE
 from webhook_events import TITLE, issue, note
 
 from gedbd.corpora.bug_report import Report
-from gedbd.corpora.feedback_labels import feedback_table
+from gedbd.corpora.feedback import feedback_table
 from gedbd.service.webhook.native_proposals import MAX_RATIONALE, Proposal
 from gedbd.service.webhook.signed_deliveries import run_event
 from gedbd.service.webhook.suggestion import NamedReport, Suggestion, comment_text, suggest_duplicates

@@ -12,7 +12,7 @@ from shadow_week import OUTCOMES, SENTENCE, SUGGESTED, WEEK_EVENTS
 from small_index import EVIL, FIGURE, TARGETS
 from small_repository import NAMES, make_repository
 
-from gedbd.corpora.feedback_labels import feedback_table
+from gedbd.corpora.feedback import feedback_table
 from gedbd.service.app import Settings, create_app
 from gedbd.service.suspects import SuspectFinder, open_suspects
 from gedbd.service.webhook.receiver import Webhook

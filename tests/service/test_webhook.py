@@ -11,7 +11,7 @@ from small_github import HIDDEN, REPOSITORY
 from small_index import FIGURE, TARGETS
 from webhook_events import TITLE, issue, note
 
-from gedbd.corpora.feedback_labels import feedback_table
+from gedbd.corpora.feedback import feedback_table
 from gedbd.service.webhook.github_comments import MARKER
 from gedbd.service.webhook.payloads import named_duplicate
 from gedbd.service.webhook.receiver import Webhook

@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 
 from gedbd.corpora.bug_report import Report
-from gedbd.corpora.feedback_labels import COLUMNS, FEEDBACK_FILE, feedback_table
-from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
+from gedbd.corpora.feedback import COLUMNS, FEEDBACK_FILE, FeedbackEvent, FeedbackStore, feedback_table
 
 STORED = Report(issue_id="7", title="Mail is lost")
 PASTED = Report(title="Mail is lost", description="Since today.", component="Inbox")
 WRITER = """
 import sys
 from pathlib import Path
-from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
+from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.corpora.bug_report import Report
 feedback = FeedbackStore(Path(sys.argv[1]))
 for number in range(10_000):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from gedbd.corpora.bug_report import Report
+from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.corpora.urls import web_url
 from gedbd.service.webhook.database import EventHistory
 from gedbd.service.webhook.github_comments import MARKER
@@ -19,7 +20,6 @@ from gedbd.service.webhook.payloads import (
     named_duplicate,
     web_host,
 )
-from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.stored_index import StoredIndex
 
 ISSUE_ACTIONS = ("opened", "edited", "closed", "reopened", "deleted", "transferred")

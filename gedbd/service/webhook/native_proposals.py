@@ -11,13 +11,13 @@ import logging
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.corpora.readers.issue import DUPLICATE
 from gedbd.service.webhook.database import WebhookFile
 from gedbd.service.webhook.github_comments import CommentClient, CommentError
 from gedbd.service.webhook.index_updater import SOURCE, EventResult, as_report
 from gedbd.service.webhook.payloads import Event
 from gedbd.service.webhook.suggestion import Suggestion
-from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.stored_index import StoredIndex
 
 MAX_RATIONALE = 280  # characters that GitHub's MCP server allows

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gedbd.corpora.bug_report import Report
+from gedbd.corpora.feedback import FeedbackStore
 from gedbd.evaluation.thresholds import LIST_LENGTH, TargetResult, find_target, met_targets
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.thread_pool import BackgroundWorker, BoundedThreadPool
@@ -45,7 +46,6 @@ from gedbd.service.webhook.native_proposals import (
 from gedbd.service.webhook.payloads import Event
 from gedbd.service.webhook.suggestion import Suggestion, suggest_duplicates
 from gedbd.service.webhook.suggestion_log import LOG_FILE, SuggestionEntry, SuggestionLog
-from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.stored_index import StoredIndex
 
 MAX_PAUSE_S = 60.0  # then the clock is read again: it may have been set back

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from gedbd.corpora.bug_report import Match, Report
-from gedbd.corpora.report_state import original_of, state_phrase
+from gedbd.corpora.bug_report import Match, Report, original_of, state_phrase
 from gedbd.evaluation.thresholds import TargetResult
 from gedbd.io.console import escape_markdown, printable_line
 from gedbd.service.webhook.github_comments import MARKER

@@ -15,11 +15,11 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from gedbd.corpora.report_state import is_closed_as_duplicate, state_of
+from gedbd.corpora.bug_report import is_closed_as_duplicate, state_of
+from gedbd.corpora.feedback import FeedbackStore
 from gedbd.io.console import escape_markdown
 from gedbd.io.files import write_text
 from gedbd.io.sqlite_file import DamagedFileError, StoreUnavailable
-from gedbd.triage.feedback import FeedbackStore
 from gedbd.triage.stored_index import StoredIndex
 
 LOG_FILE = "suggestions.jsonl"

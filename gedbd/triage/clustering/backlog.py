@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.feedback_labels import FEEDBACK_FILE, feedback_table
-from gedbd.corpora.report_state import state_of
+from gedbd.corpora.bug_report import state_of
+from gedbd.corpora.feedback import FEEDBACK_FILE, feedback_table
 from gedbd.io.console import stage
 from gedbd.retrieval.reports.report_features import FeatureEncoder
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory

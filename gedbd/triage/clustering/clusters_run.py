@@ -13,6 +13,7 @@ import pandas as pd
 from rich.console import Console
 
 from gedbd.corpora.bug_report import Report
+from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.corpora.urls import with_urls
 from gedbd.experiments.report.judging import UNCLEAR, VERDICT, Judging
 from gedbd.experiments.report.report_page import write_report
@@ -21,7 +22,6 @@ from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_path
 from gedbd.triage.backtesting.judgements import JUDGEMENTS, read_judgements
 from gedbd.triage.clustering.backlog import Backlog, Cluster, Clusters, find_clusters, read_backlog
-from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.storage.index_folder import CLUSTERS, FILE
 from gedbd.triage.storage.index_store import IndexStore
 

@@ -8,6 +8,7 @@ import pytest
 from small_tracker import as_corpus, fill, open_folder, some_report
 
 from gedbd.corpora.bug_report import Report
+from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.clustering.backlog import (
     MAX_CANDIDATES,
     LikelyPairs,
@@ -16,7 +17,6 @@ from gedbd.triage.clustering.backlog import (
     find_likely_pairs,
     read_backlog,
 )
-from gedbd.triage.feedback import FeedbackEvent, FeedbackStore
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from small_tracker import as_corpus, fill, some_report
 
-from gedbd.corpora.feedback_labels import feedback_table
+from gedbd.corpora.feedback import feedback_table
 from gedbd.service.forgetting import forget_reports
 from gedbd.triage.clustering.backlog import Cluster
 from gedbd.triage.clustering.clusters_run import closest_line

@@ -1,0 +1,337 @@
+"""Feedback of people on suggestions: the SQLite file that keeps it, and the labels that training reads from it."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from gedbd.corpora.bug_report import Report
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.splits import OUTSIDE, TEST, VAL, Split
+from gedbd.io.sqlite_file import Database
+
+FEEDBACK_FILE = "feedback.sqlite"
+COLUMNS = ("moment", "subject", "issue_id", "title", "description", "candidate", "verdict", "who", "source")
+SOURCES = ("web", "api", "webhook")
+ACCEPT = "accept"
+REJECT = "reject"
+WITHDRAW = "withdraw"
+VERDICTS = (ACCEPT, REJECT, WITHDRAW)
+EVENTS_REMAIN = (
+    "CREATE TRIGGER IF NOT EXISTS events_remain BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events stay'); END"
+)
+# The triggers keep every event, unless its report is forgotten; the view shows what counts.
+SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS events (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    moment TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    issue_id TEXT NOT NULL,
+    title TEXT NOT NULL,
+    description TEXT NOT NULL,
+    candidate TEXT NOT NULL,
+    verdict TEXT NOT NULL CHECK (verdict IN ('accept', 'reject', 'withdraw')),
+    who TEXT NOT NULL,
+    source TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS events_of_pair ON events (subject, candidate, number);
+CREATE TRIGGER IF NOT EXISTS events_stay BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events stay'); END;
+{EVENTS_REMAIN};
+CREATE VIEW IF NOT EXISTS latest AS SELECT * FROM events
+    WHERE number IN (SELECT MAX(number) FROM events GROUP BY subject, candidate) AND verdict != 'withdraw';
+SELECT number, moment, subject, issue_id, title, description, candidate, verdict, who, source FROM events LIMIT 0;
+"""
+# Uses the index events_of_pair; the view "latest" would read every event of the file.
+LATEST_OF_PAIR = "SELECT verdict, source FROM events WHERE subject = ? AND candidate = ? ORDER BY number DESC LIMIT 1"
+
+
+@dataclass(frozen=True)
+class FeedbackEvent:
+    """Feedback of one person on one suggestion.
+
+    Attributes:
+        report: The report that was compared; without ``issue_id`` it is identified by its title and description.
+        candidate: Id of the stored report it was compared with.
+        verdict: ``accept`` (duplicates), ``reject`` (not duplicates) or ``withdraw`` (takes earlier feedback back).
+        source: Where the feedback comes from: ``web``, ``api`` or ``webhook``.
+        who: Name of the person; empty if unknown.
+    """
+
+    report: Report
+    candidate: str
+    verdict: str
+    source: str
+    who: str = ""
+
+    @property
+    def subject(self) -> str:
+        """Identifies the report: its id, or a hash of its text."""
+        if self.report.issue_id:
+            return f"id:{self.report.issue_id}"
+        return f"text:{Report(title=self.report.title, description=self.report.description).content_hash}"
+
+
+class FeedbackStore:
+    """A file of feedback events, which stay until a report that they name is forgotten; the latest of a pair counts.
+
+    Threads and processes may share it. An event is on disk when ``record`` returns.
+
+    Args:
+        folder: The index folder; the file in it is created if there is none.
+
+    Raises:
+        ValueError: If the file is damaged or cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.file = Database(folder / FEEDBACK_FILE, SCHEMA, "the feedback on suggestions")
+
+    def record(self, event: FeedbackEvent) -> bool:
+        """Adds an event unless it repeats the latest one of its pair; returns whether it was added.
+
+        Raises:
+            ValueError: If verdict or source are unknown, or a report is compared with itself or has no text.
+            StoreUnavailable: If the file cannot be written at the moment.
+        """
+        _check(event)
+        with self.file.transaction():
+            latest, _ = self._latest(event.subject, event.candidate)
+            is_new = latest != event.verdict
+            if is_new:
+                self._add(event)
+        return is_new
+
+    def withdraw(self, first: str, second: str, source: str, only_source: str | None = None) -> bool:
+        """Withdraws the feedback on two reports, in both directions; returns whether there was any.
+
+        Args:
+            first: Id of a report.
+            second: Id of the other report.
+            source: Where the withdrawal comes from.
+            only_source: Withdraws feedback from this source only; None from all.
+        """
+        withdrawn = False
+        with self.file.transaction():
+            for issue_id, candidate in ((first, second), (second, first)):
+                event = FeedbackEvent(Report(issue_id=issue_id), candidate, WITHDRAW, source)
+                latest, latest_source = self._latest(event.subject, candidate)
+                if latest != WITHDRAW and only_source in (None, latest_source):
+                    self._add(event)
+                    withdrawn = True
+        return withdrawn
+
+    def verdict(self, first: str, second: str) -> str:
+        """The verdict that counts for two reports, by their ids, in either direction; ``withdraw`` if there is none."""
+        for issue_id, candidate in ((first, second), (second, first)):
+            latest, _ = self._latest(f"id:{issue_id}", candidate)
+            if latest != WITHDRAW:
+                return latest
+        return WITHDRAW
+
+    def forget(self, issue_id: str, report: Report | None) -> None:
+        """Erases all events that name a report, and those on its text if it is given, with their history.
+
+        Raises:
+            StoreUnavailable: If the file cannot be written, or is being read, at the moment.
+        """
+        text = FeedbackEvent(replace(report, issue_id=""), "", WITHDRAW, "api").subject if report else None
+        with self.file.transaction():
+            self.file.query("DROP TRIGGER events_remain")
+            query = "DELETE FROM events WHERE issue_id = ?1 OR candidate = ?1 OR subject IN (?2, ?3)"
+            self.file.query(query, issue_id, f"id:{issue_id}", text)
+            self.file.query(EVENTS_REMAIN)
+        self.file.checkpoint()
+
+    def _add(self, event: FeedbackEvent) -> None:
+        report = event.report
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+        described = (moment, event.subject, report.issue_id, report.title, report.description, event.candidate)
+        marks = ", ".join("?" * len(COLUMNS))
+        query = f"INSERT INTO events ({', '.join(COLUMNS)}) VALUES ({marks})"
+        self.file.query(query, *described, event.verdict, event.who, event.source)
+
+    def _latest(self, subject: str, candidate: str) -> tuple[str, str]:
+        """The verdict that counts for a pair of reports, and its source; ``withdraw`` if there is none."""
+        rows = self.file.query(LATEST_OF_PAIR, subject, candidate)
+        return rows[0] if rows else (WITHDRAW, "")
+
+    def close(self) -> None:
+        """Closes the file."""
+        self.file.close()
+
+
+def _check(event: FeedbackEvent) -> None:
+    for name, value, choices in (("verdict", event.verdict, VERDICTS), ("source", event.source, SOURCES)):
+        if value not in choices:
+            raise ValueError(f"{name} {value!r} is unknown: choose {', '.join(choices)}")
+    report = event.report
+    if not event.candidate:
+        raise ValueError("the feedback names no candidate: give the id of the stored report")
+    if report.issue_id == event.candidate:
+        raise ValueError(f"report {report.issue_id} is compared with itself: give another candidate")
+    if not (report.issue_id or report.title.strip() or report.description.strip()):
+        raise ValueError("the feedback names no report: give its id, or its title and description")
+
+
+def feedback_table(path: Path) -> pd.DataFrame:
+    """The latest verdicts, one row a pair of reports, in the order in which they were given.
+
+    Args:
+        path: A ``feedback.sqlite``, or the index folder that holds one.
+
+    Returns:
+        Text columns moment (ISO 8601, UTC), subject, issue_id (empty for a pasted text), title, description, candidate,
+        verdict (accept, reject), who and source.
+
+    Raises:
+        ValueError: If there is no such file, or it is something else.
+    """
+    file = path / FEEDBACK_FILE if path.is_dir() else path
+    if not file.is_file():
+        raise ValueError(f"{file}: no such file: give a {FEEDBACK_FILE} or the index folder that holds one")
+    query = f"SELECT {', '.join(COLUMNS)} FROM latest ORDER BY number"
+    try:
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as store:
+            rows = store.execute(query).fetchall()
+    except sqlite3.DatabaseError as error:
+        raise ValueError(f"{file}: this is not a feedback file ({error})") from error
+    return pd.DataFrame(rows, columns=list(COLUMNS), dtype=str)
+
+
+@dataclass(frozen=True)
+class FeedbackLabels:
+    """Verdicts of people that training may use.
+
+    Attributes:
+        pairs: ``earlier`` and ``later`` (rows of the corpus), and ``label``: 1 accepted, 0 rejected.
+        warnings: Verdicts that are not used, with counts and reasons.
+    """
+
+    pairs: pd.DataFrame
+    warnings: tuple[str, ...]
+
+    @property
+    def rejected(self) -> pd.DataFrame:
+        """The pairs that are not duplicates."""
+        return self.pairs[self.pairs["label"] == 0]
+
+    def join_accepted(self, observed: np.ndarray) -> np.ndarray:
+        """Groups ``(N,)`` in which the training reports of accepted pairs are together, numbered by the oldest."""
+        return _join(observed, self.pairs[self.pairs["label"] == 1])
+
+
+def read_feedback_labels(path: Path, corpus: Corpus, split: Split, parts: np.ndarray) -> FeedbackLabels:
+    """Finds the reports of verdicts in a corpus and keeps the pairs of the training part.
+
+    A report is found by its id, a pasted text by its title and description.
+
+    Args:
+        path: See ``feedback_table``.
+        corpus: The reports.
+        split: Determines the part of each pair.
+        parts: ``(N,)`` part of each report.
+    """
+    table = feedback_table(path)
+    rows = np.stack([_subject_rows(table, corpus), _id_rows(table["candidate"], corpus)], axis=1).reshape(-1, 2)
+    pairs = pd.DataFrame({"earlier": rows.min(axis=1), "later": rows.max(axis=1)}, dtype=np.int64)
+    pairs["label"] = (table["verdict"] == ACCEPT).astype(np.int64)
+    warnings: list[str] = []
+    # Each check sees only the pairs that passed those before it, so the later ones meet no unknown report.
+    for reason, fails in _checks(corpus, split, parts):
+        bad = fails(pairs).astype(bool)
+        if bad.any():
+            warnings.append(f"feedback: {int(bad.sum()):,} pairs {reason}, not used")
+            pairs = pairs[~bad]
+    num_rejected = int((pairs["label"] == 0).sum())
+    if num_rejected:
+        warnings.append(
+            f"feedback: {num_rejected:,} rejected pairs; pairs=grouped and pairs=pk read accepted ones only"
+        )
+    return FeedbackLabels(pairs.reset_index(drop=True), tuple(warnings))
+
+
+def _checks(corpus: Corpus, split: Split, parts: np.ndarray) -> list[tuple[str, Callable[[pd.DataFrame], np.ndarray]]]:
+    """Reasons not to use a pair, each with a function that finds the pairs it applies to."""
+    group = corpus.group
+    grouped = corpus.relevance.in_group
+
+    def part(pairs: pd.DataFrame) -> np.ndarray:
+        return split.of_pairs(parts, pairs["earlier"].to_numpy(), pairs["later"].to_numpy())
+
+    def against_tracker(pairs: pd.DataFrame) -> np.ndarray:
+        same = group[pairs["earlier"]] == group[pairs["later"]]
+        return np.where(pairs["label"] == 1, _bridges(pairs, group, grouped), same)
+
+    def against_accepted(pairs: pd.DataFrame) -> np.ndarray:
+        joined = _join(group, pairs[pairs["label"] == 1])
+        return np.asarray((pairs["label"] == 0) & (joined[pairs["earlier"]] == joined[pairs["later"]]))
+
+    return [
+        ("name a report that the corpus does not have", lambda pairs: np.asarray(pairs["earlier"] < 0)),
+        ("name one report twice", lambda pairs: np.asarray(pairs["earlier"] == pairs["later"])),
+        # A pasted text and the report that was created from it may both have a verdict.
+        (
+            "have a later verdict under another name",
+            lambda pairs: pairs.duplicated(["earlier", "later"], keep="last").to_numpy(),
+        ),
+        ("cross the split", lambda pairs: part(pairs) == OUTSIDE),
+        ("belong to part val", lambda pairs: part(pairs) == VAL),
+        ("belong to part test", lambda pairs: part(pairs) == TEST),
+        ("contradict the groups of the tracker", against_tracker),
+        ("are rejected though accepted ones make them duplicates", against_accepted),
+    ]
+
+
+def _subject_rows(table: pd.DataFrame, corpus: Corpus) -> np.ndarray:
+    """Row of the report of each verdict, -1 where there is none; of reports with one text the oldest."""
+    texts = corpus.reports["title"].str.strip() + "\x1f" + corpus.reports["description"].str.strip()
+    first = pd.Series(corpus.reports.index, index=texts)
+    first = first[~first.index.duplicated()]
+    pasted = table["title"].str.strip() + "\x1f" + table["description"].str.strip()
+    by_text = first.reindex(pasted).fillna(-1).to_numpy(dtype=np.int64)
+    return np.where(table["issue_id"] == "", by_text, _id_rows(table["issue_id"], corpus))
+
+
+def _id_rows(ids: pd.Series, corpus: Corpus) -> np.ndarray:
+    row_of = pd.Series(corpus.reports.index, index=corpus.reports["id"])
+    return row_of.reindex(ids).fillna(-1).to_numpy(dtype=np.int64)
+
+
+def _bridges(pairs: pd.DataFrame, group: np.ndarray, grouped: np.ndarray) -> np.ndarray:
+    """Accepted pairs that would join two groups of the tracker, directly or through singletons.
+
+    A union-find over the accepted pairs in their order: ``root`` points from a group to the one it was joined to.
+    """
+    root = np.arange(len(group))
+    bridges = np.zeros(len(pairs), dtype=bool)
+    for number, (earlier, later, label) in enumerate(pairs[["earlier", "later", "label"]].itertuples(index=False)):
+        ends = [group[earlier], group[later]]
+        for side in (0, 1):
+            while root[ends[side]] != ends[side]:
+                root[ends[side]] = root[root[ends[side]]]  # halves the path, so that a long chain takes no longer
+                ends[side] = root[ends[side]]
+        # A group of the tracker stays the root, so a second one is always noticed.
+        first, second = sorted(ends, key=lambda end: grouped[end])
+        bridges[number] = label == 1 and first != second and grouped[first]
+        if label == 1 and not bridges[number]:
+            root[first] = second
+    return bridges
+
+
+def _join(group: np.ndarray, accepted: pd.DataFrame) -> np.ndarray:
+    """Merges the groups of the two reports of each accepted pair; other groups keep their number."""
+    earlier = group[accepted["earlier"].to_numpy()]
+    later = group[accepted["later"].to_numpy()]
+    # A group number is the row of its oldest report, so numbers can be linked as rows are.
+    links = coo_matrix((np.ones(len(accepted)), (earlier, later)), shape=(len(group), len(group)))
+    _, component = connected_components(links, directed=False)
+    oldest = np.full(component.max(initial=0) + 1, len(group), dtype=np.int64)
+    np.minimum.at(oldest, component, np.arange(len(group)))
+    return np.asarray(oldest[component[group]])
