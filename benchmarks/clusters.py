@@ -23,7 +23,7 @@ from gedbd.evaluation.significance import ratio_intervals
 from gedbd.io.table_files import read_parquet, write_parquet
 from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.retrieval.reports.report_ranker import RankerOptions
-from gedbd.triage.backtesting.history_learning import learn, learn_probability
+from gedbd.triage.backtesting.replay import learn, learn_probability
 from gedbd.triage.clustering.backlog import LikelyPairs, find_likely_pairs
 from gedbd.triage.clustering.complete_link import complete_link
 from gedbd.triage.triage_model import TriageModel

@@ -19,7 +19,7 @@ from report_lists import TEST, TRAIN, VAL, Tracker, fit_default, load_tracker, m
 
 import gedbd
 from gedbd.retrieval.reports.report_ranker import DEFAULT, ReportRanker, fit_ranker
-from gedbd.triage.backtesting.history_learning import folds
+from gedbd.triage.backtesting.replay import folds
 from gedbd.triage.confidence import (
     DEFAULT_CONFIDENCE,
     NUM_COMPARED,

@@ -20,7 +20,7 @@ from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker, sample_of
 from gedbd.retrieval.scorers.dense_scorer import cosines
-from gedbd.triage.backtesting.unknown_matches import unknown_matches
+from gedbd.triage.backtesting.replay import unknown_reasons
 
 PARTS = (TRAIN, VAL, TEST)
 # How large these are depends on the encoder, whose cosines are distributed in their own way.
@@ -106,7 +106,7 @@ def unknown_candidates(replayed: Sequence[Replayed], corpus: Corpus) -> dict[int
             "right": np.concatenate([one.right for one in replayed]),
         }
     )
-    unknown = np.split(unknown_matches(pairs, corpus), np.cumsum(number)[:-1])
+    unknown = np.split(unknown_reasons(pairs, corpus) != "", np.cumsum(number)[:-1])
     return {one.row: own for one, own in zip(replayed, unknown, strict=True)}
 
 

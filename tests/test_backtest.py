@@ -7,9 +7,8 @@ import pytest
 from run_commands import commands_in
 
 from gedbd.io.command_output import json_output
-from gedbd.triage.backtesting.backtest_measures import Backtest, tables_of
 from gedbd.triage.backtesting.backtest_run import record_backtest
-from gedbd.triage.backtesting.suggestions import read_suggestions
+from gedbd.triage.backtesting.suggestions import Backtest, read_suggestions, tables_of
 from gedbd.triage.triage_model import TriageModel
 
 TEMPLATE = "dataset.url_template='https://bugs.example.org/show_bug.cgi?id={issue_id}'"

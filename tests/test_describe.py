@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 from gedbd.commands.describe import main
 from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.urls import check_template
-from gedbd.triage.backtesting.enough_duplicates import verdict
+from gedbd.evaluation.thresholds import enough_duplicates
 
 PUBLISHED = ("eclipse", "thunderbird", "firefox", "jdt", "mozilla_core")
 ISSUES = Path(__file__).parent / "corpora" / "readers" / "issues.json"
@@ -52,7 +52,7 @@ def test_demo_is_described_from_any_folder_and_nothing_is_written(tmp_path, monk
 def test_the_last_line_says_what_can_be_measured(make_corpus, count, repeated, said):
     group = np.arange(count)
     group[list(repeated)] = 0
-    assert said in verdict(make_corpus(group))
+    assert said in enough_duplicates(make_corpus(group))
 
 
 def test_labels_alone_are_described_and_said_to_be_alone(tmp_path, capsys):

@@ -11,9 +11,8 @@ import pytest
 from small_tracker import CONFIDENCE, RANKER
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.triage.backtesting.backtest_measures import Backtest, tables_of, target_results, targets_table
 from gedbd.triage.backtesting.backtest_run import PageFacts, write_backtest, write_to_judge
-from gedbd.triage.backtesting.suggestions import Suggestions
+from gedbd.triage.backtesting.suggestions import Backtest, Suggestions, tables_of, target_results, targets_table
 from gedbd.triage.triage_model import TriageModel
 
 FACTS = PageFacts("small", "gedbd backtest dataset=small", "2026-11-23T09:30:00+00:00", 50)
@@ -38,9 +37,9 @@ def backtest():
         "unknown": np.where(np.arange(25) == 20, "same title", ""),
         "probability": 0.9,
     }
-    found = Suggestions.of(pd.DataFrame(rows), GROUP)
+    found = Suggestions(pd.DataFrame(rows), GROUP)
     targets = targets_table(found, found, (0.5, 0.95), 0.9)
-    matching = TriageModel(RANKER, CONFIDENCE, target_results(targets, (None, None)), 0.5)
+    matching = TriageModel(RANKER, CONFIDENCE, target_results(targets, pd.Series([], dtype=object)), 0.5)
     tables = {"targets": targets, "lists": targets} | tables_of(found, corpus(), 0.9, 50)
     return Backtest(matching, found.best, found, found, tables)
 

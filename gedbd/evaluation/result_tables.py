@@ -1,6 +1,7 @@
-"""The tables and figures of a run: methods on pairs, methods on queries, example pairs."""
+"""The results of a run: tables of methods on pairs and on queries, example pairs, figures, and a verdict in a line."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,12 +10,13 @@ from matplotlib.figure import Figure
 from gedbd.evaluation import figures
 from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, FROZEN, TEXT, TEXT_GRAPH, display_name
 from gedbd.evaluation.pairwise import best_threshold, pairwise_metrics
-from gedbd.evaluation.significance import f1_interval, mean_interval
+from gedbd.evaluation.significance import Comparison, compare_f1, compare_means, f1_interval, interval_columns
 from gedbd.retrieval.ranking_metrics import Ranking, per_query, ranking_metrics
 
 # The column of ``predictions`` that holds each method's scores.
 WITH_GRAPH = {TEXT_GRAPH: "score", TEXT: "score_text", FROZEN: "score_frozen"}
 WITHOUT_GRAPH = {TEXT: "score", FROZEN: "score_frozen"}
+VERDICT_METRIC = "rr@10"
 
 
 def compare_methods(
@@ -35,12 +37,11 @@ def compare_methods(
     val = predictions[predictions["part"] == "val"]
     labels = chosen["label"].to_numpy()
     group = chosen["group"].to_numpy()
-    rows = []
-    for place, (name, column) in enumerate(methods.items()):
-        own = threshold if place == 0 else None
-        if own is None:
-            own = best_threshold(val[column].to_numpy(), val["label"].to_numpy())
-        rows.append(_pair_row(name, chosen[column].to_numpy(), labels, own, group))
+    rows: list[dict[str, object]] = []
+    for name, column in methods.items():
+        if rows or threshold is None:
+            threshold = best_threshold(val[column].to_numpy(), val["label"].to_numpy())
+        rows.append(_pair_row(name, chosen[column].to_numpy(), labels, threshold, group))
     rows.append(_pair_row(ALWAYS_DUPLICATE, np.ones(len(labels)), labels, 0.0, group))
     return pd.DataFrame(rows)
 
@@ -75,10 +76,8 @@ def compare_rankings(rankings: Mapping[str, Ranking], group: np.ndarray) -> pd.D
         row = {"method": name, "queries": len(table), "reachable": float(table["reachable"].mean())}
         row |= ranking_metrics(table)
         values = per_query(table)
-        for metric in (name for name in ("rr@10", "mrr") if name in values):
-            ends = mean_interval(values[metric].to_numpy(), group[table["query"]])
-            row |= dict(zip((f"{metric}_low", f"{metric}_high"), ends, strict=True))
-        rows.append(row)
+        measured = [metric for metric in ("rr@10", "mrr") if metric in values]
+        rows.append(row | interval_columns(values, group[table["query"]], measured))
     return pd.DataFrame(rows)
 
 
@@ -90,10 +89,10 @@ def example_pairs(predictions: pd.DataFrame, part: str, count: int = 3) -> pd.Da
     chosen = predictions[predictions["part"] == part]
     frames = []
     for label, worst in ((1, "nsmallest"), (0, "nlargest")):
-        mine = chosen[chosen["label"] == label]
-        typical = (mine["score"] - mine["score"].median()).abs().nsmallest(count).index
-        frames.append(mine.loc[typical].assign(example="typical"))
-        frames.append(getattr(mine.drop(typical), worst)(count, "score").assign(example="hardest"))
+        pairs = chosen[chosen["label"] == label]
+        typical = (pairs["score"] - pairs["score"].median()).abs().nsmallest(count).index
+        frames.append(pairs.loc[typical].assign(example="typical"))
+        frames.append(getattr(pairs.drop(typical), worst)(count, "score").assign(example="hardest"))
     columns = ["label", "example", "id_1", "id_2", "score", "predicted", "title_1", "title_2"]
     return pd.concat(frames)[columns].reset_index(drop=True)
 
@@ -114,17 +113,78 @@ def draw_figures(
 
 
 def right_and_wrong(right: pd.DataFrame, wrong: pd.DataFrame, name: str, by: str) -> pd.DataFrame:
-    """Two tables of examples as one, the highest first.
-
-    Args:
-        right: The right ones.
-        wrong: The wrong ones.
-        name: Name of the first column, which says ``right`` or ``wrong``.
-        by: The column that they are sorted by.
-    """
+    """Two tables of examples as one with a first column ``name``, ``right`` or ``wrong``; the highest ``by`` first."""
     marked = [right.assign(**{name: "right"}), wrong.assign(**{name: "wrong"})]
     # Without empty tables, whose columns have no types.
     both = pd.concat([table for table in marked if len(table)] or marked[:1])
     both = both.sort_values(by, ascending=False, kind="stable").reset_index(drop=True)
     both.insert(0, name, both.pop(name))
     return both
+
+
+def verdict_on_pairs(predictions: pd.DataFrame, part: str, columns: Mapping[str, str], results: pd.DataFrame) -> str:
+    """F1 of the first method against "always duplicate" and, if it was scored, the frozen encoder, in one line.
+
+    A difference counts as shown if its 95% interval (paired bootstrap over duplicate groups) excludes 0.
+
+    Args:
+        predictions: See ``compare_methods``.
+        part: The part to report.
+        columns: The column of each method's scores, by method id; the first method is the run's own.
+        results: The table of ``compare_methods``.
+    """
+    pairs = predictions[predictions["part"] == part]
+    table = results.set_index("method")
+    first = next(iter(columns))
+    labels = pairs["label"].to_numpy()
+    group = pairs["group"].to_numpy()
+
+    def predicted(method: str) -> np.ndarray:
+        if method == ALWAYS_DUPLICATE:
+            return np.ones(len(pairs), dtype=bool)
+        scores = pairs[columns[method]].to_numpy()
+        # compared in the type of the scores, as when the threshold was chosen
+        return np.asarray(scores >= np.asarray(table["threshold"][method], dtype=scores.dtype))
+
+    line = f"{part} F1 {_with_interval(table.loc[first], 'f1')}"
+    references = [ALWAYS_DUPLICATE, FROZEN] if FROZEN in columns and first != FROZEN else [ALWAYS_DUPLICATE]
+    for reference in references:
+        line += _against(reference, compare_f1(predicted(first), predicted(reference), labels, group))
+    return line
+
+
+def verdict_on_queries(part: str, rankings: Mapping[str, Ranking], group: np.ndarray, ranking: pd.DataFrame) -> str:
+    """RR@10 of the first method against the frozen encoder, in one line; empty if that was not measured.
+
+    Args:
+        part: The part to report.
+        rankings: By method id; the first method is the run's own.
+        group: ``(N,)`` group of every report.
+        ranking: The table of ``compare_rankings``.
+    """
+    first = next(iter(rankings))
+    values = {name: per_query(rankings[name].queries) for name in (first, FROZEN) if name in rankings}
+    if len(values) < 2 or VERDICT_METRIC not in values[first]:
+        return ""
+    cluster = group[rankings[first].queries["query"]]
+    compared = compare_means(
+        values[first][VERDICT_METRIC].to_numpy(), values[FROZEN][VERDICT_METRIC].to_numpy(), cluster
+    )
+    row = ranking.set_index("method").loc[first]
+    return f"{part} {VERDICT_METRIC.upper()} {_with_interval(row, VERDICT_METRIC)}" + _against(FROZEN, compared)
+
+
+def _against(reference: str, compared: Comparison) -> str:
+    difference = f"{compared.difference:+.3f} [{compared.low:+.3f}, {compared.high:+.3f}]"
+    return f"; {display_name(reference)} {compared.second:.3f}: {conclude(compared)}, {difference}"
+
+
+def conclude(compared: Comparison) -> str:
+    """``better`` or ``worse`` if the interval of the difference is above or below 0, else ``no difference shown``."""
+    if compared.low > 0:
+        return "better"
+    return "worse" if compared.high < 0 else "no difference shown"
+
+
+def _with_interval(row: Any, metric: str) -> str:
+    return f"{row[metric]:.3f} [{row[f'{metric}_low']:.3f}, {row[f'{metric}_high']:.3f}]"

@@ -1,12 +1,13 @@
-"""Confidence intervals and significance tests for means over queries and metrics over pairs.
+"""Confidence intervals and significance tests of rankings, shares and metrics over pairs.
 
 Queries and pairs of one duplicate group are not independent, so whole groups are resampled (a cluster bootstrap).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 RESAMPLES = 2000
 BATCH = 100  # resamples at a time
@@ -22,8 +23,7 @@ class Comparison:
         first: Value of the first run.
         second: Value of the second run.
         difference: First less second.
-        low: Lower end of the difference's bootstrap interval.
-        high: Upper end.
+        low: Lower end of the difference's bootstrap interval; ``high`` is the upper one.
         p_value: P value of Wilcoxon's signed-rank test on the values of the queries; 1 if all are equal. None for F1.
     """
 
@@ -40,6 +40,14 @@ def mean_interval(values: np.ndarray, cluster: np.ndarray) -> tuple[float, float
     total = _sums(values, cluster)
     size = _sums(np.ones(len(values)), cluster)
     return _interval((total, size), lambda t, n, axis=-1: t.sum(axis=axis) / n.sum(axis=axis))
+
+
+def interval_columns(values: pd.DataFrame, cluster: np.ndarray, names: Iterable[str]) -> dict[str, float]:
+    """Intervals of the means of columns with a row a query, as ``mrr_low`` and ``mrr_high`` for each name."""
+    columns = {}
+    for name in names:
+        columns[f"{name}_low"], columns[f"{name}_high"] = mean_interval(values[name].to_numpy(), cluster)
+    return columns
 
 
 def f1_interval(
@@ -70,7 +78,7 @@ def ratio_intervals(
     """
     low = np.full(numerator.shape[1], np.nan)
     high = np.full(numerator.shape[1], np.nan)
-    for place, (above, below) in enumerate(zip(numerator.T, denominator.T, strict=True)):
+    for column, (above, below) in enumerate(zip(numerator.T, denominator.T, strict=True)):
         counted = below != 0
         if not counted.any():
             continue
@@ -80,13 +88,30 @@ def ratio_intervals(
         if min((hits > 0).sum(), (hits < units).sum()) < MIN_BOOTSTRAP_CLUSTERS:
             size = effective_size(units)
             level = (1 + CONFIDENCE) / 2
-            low[place] = lower_bound(share, size, level)
-            high[place] = 1 - lower_bound(1 - share, size, level)
+            low[column] = lower_bound(share, size, level)
+            high[column] = 1 - lower_bound(1 - share, size, level)
         else:
-            low[place], high[place] = _interval(
+            low[column], high[column] = _interval(
                 (hits, units), lambda a, b, axis=-1: a.sum(axis=axis) / b.sum(axis=axis)
             )
     return low, high
+
+
+def share_columns(name: str, hits: np.ndarray, counted: np.ndarray, cluster: np.ndarray) -> pd.DataFrame:
+    """Shares of hits with their intervals, such as of queries with a hit among the first k, for T values of k.
+
+    Args:
+        name: Name of the share.
+        hits: ``(Q, T)`` bool.
+        counted: ``(Q, T)`` bool, the units of each share.
+        cluster: ``(Q,)`` group of each unit.
+
+    Returns:
+        T rows: ``<name>``, ``<name>_low``, ``<name>_high``; NaN where nothing is counted.
+    """
+    units = np.where(counted.any(axis=0), counted.sum(axis=0), np.nan)
+    low, high = ratio_intervals(hits, counted, cluster)
+    return pd.DataFrame({name: hits.sum(axis=0) / units, f"{name}_low": low, f"{name}_high": high})
 
 
 def effective_size(sizes: np.ndarray) -> float:
@@ -130,8 +155,8 @@ def compare_f1(
 ) -> Comparison:
     """Paired comparison of F1 of two predictions of the same pairs, ``(P,)`` bool; of its means over several runs.
 
-    There is no p value: F1 is not a mean over pairs, so that no value of single pairs could be tested in its place.
-    A test of whether each pair is predicted right would be one of accuracy, which may rise while F1 falls.
+    There is no p value: F1 is not a mean over pairs. A test of whether each pair is predicted right would test
+    accuracy, which may rise while F1 falls.
     """
     both = [_pair_counts(predicted, labels, cluster, run) for predicted in (first, second)]
     size = len(both[0])
@@ -153,19 +178,19 @@ def metric_interval(metric: Callable[[np.ndarray], np.ndarray], cluster: np.ndar
     Returns:
         The ends; NaN if there is one group only, or if the metric is NaN in all samples.
     """
-    _, place = np.unique(cluster, return_inverse=True)
-    groups = int(place.max()) + 1
+    _, number = np.unique(cluster, return_inverse=True)
+    groups = int(number.max()) + 1
     if groups < 2:
         return float("nan"), float("nan")
     rng = np.random.default_rng(0)
     values = []
     for _ in range(RESAMPLES // BATCH):
         counts = rng.multinomial(groups, np.full(groups, 1 / groups), size=BATCH)
-        values.append(metric(counts[:, place].astype(float)))
-    found = np.concatenate(values)
-    if np.isnan(found).all():
+        values.append(metric(counts[:, number].astype(float)))
+    samples = np.concatenate(values)
+    if np.isnan(samples).all():
         return float("nan"), float("nan")
-    low, high = np.nanquantile(found, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    low, high = np.nanquantile(samples, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)
 
 
@@ -181,8 +206,8 @@ def signed_rank(first: np.ndarray, second: np.ndarray) -> float:
 def mann_whitney(first: np.ndarray, second: np.ndarray) -> float:
     """Two-sided p value of the Mann-Whitney U test, ``(Q,), (R,) -> float``; 1 if all values are equal.
 
-    It takes the two samples for independent ones, as some papers do with rankings of the same queries. Since the two
-    values of a query depend on each other, the paired test (``signed_rank``) finds smaller differences.
+    It treats the two samples as independent, as some papers do with rankings of the same queries. The paired test
+    (``signed_rank``) detects smaller differences.
     """
     from scipy.stats import mannwhitneyu
 
@@ -196,14 +221,14 @@ def _pair_counts(
 ) -> tuple[np.ndarray, ...]:
     """Numbers of true positives, predicted positives and positives in each cluster, run by run."""
     positive = labels == 1
-    runs = [np.ones(len(labels), dtype=bool)] if run is None else [run == one for one in np.unique(run)]
-    counted = [own & values for own in runs for values in (predicted & positive, predicted, positive)]
+    runs = [np.ones(len(labels), dtype=bool)] if run is None else [run == number for number in np.unique(run)]
+    counted = [of_run & values for of_run in runs for values in (predicted & positive, predicted, positive)]
     return tuple(_sums(values.astype(float), cluster) for values in counted)
 
 
 def _mean_f1(counts: Sequence[np.ndarray]) -> np.ndarray:
     """F1 of each run from what ``_pair_counts`` returns, and its mean over the runs."""
-    return np.asarray(np.mean([_f1(*counts[place : place + 3]) for place in range(0, len(counts), 3)], axis=0))
+    return np.asarray(np.mean([_f1(*counts[start : start + 3]) for start in range(0, len(counts), 3)], axis=0))
 
 
 def _f1(hits: np.ndarray, predicted: np.ndarray, positive: np.ndarray) -> np.ndarray:
@@ -213,8 +238,8 @@ def _f1(hits: np.ndarray, predicted: np.ndarray, positive: np.ndarray) -> np.nda
 
 def _sums(values: np.ndarray, cluster: np.ndarray) -> np.ndarray:
     """Sum of the values of each cluster, in the order of the clusters' names."""
-    _, place = np.unique(cluster, return_inverse=True)
-    return np.bincount(place, weights=values)
+    _, number = np.unique(cluster, return_inverse=True)
+    return np.bincount(number, weights=values)
 
 
 def _interval(samples: tuple[np.ndarray, ...], statistic: object) -> tuple[float, float]:

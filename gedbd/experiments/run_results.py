@@ -13,12 +13,18 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 
 from gedbd.corpora.urls import URL_OF, with_urls
-from gedbd.evaluation.conclusions import verdict_on_pairs, verdict_on_queries
 from gedbd.evaluation.display_names import display_name, with_display_names
 from gedbd.evaluation.figure_files import name_subject, save_figure
 from gedbd.evaluation.figures import rank_curves, title_cosines, training_curves
 from gedbd.evaluation.leakage import audit_leak, leak_warning
-from gedbd.evaluation.result_tables import compare_methods, compare_rankings, draw_figures, example_pairs
+from gedbd.evaluation.result_tables import (
+    compare_methods,
+    compare_rankings,
+    draw_figures,
+    example_pairs,
+    verdict_on_pairs,
+    verdict_on_queries,
+)
 from gedbd.evaluation.trec import write_guide, write_qrels, write_run
 from gedbd.experiments.evaluation_result import EvaluationResult, log_files
 from gedbd.experiments.run_folder import CAPTIONS, PREDICTIONS, PROTOCOLS, TSNE

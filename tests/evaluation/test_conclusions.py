@@ -4,8 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.evaluation.conclusions import conclude, verdict_on_pairs, verdict_on_queries
-from gedbd.evaluation.result_tables import compare_methods, compare_rankings
+from gedbd.evaluation.result_tables import (
+    compare_methods,
+    compare_rankings,
+    conclude,
+    verdict_on_pairs,
+    verdict_on_queries,
+)
 from gedbd.evaluation.significance import Comparison
 from gedbd.retrieval.ranking_metrics import Ranking
 

@@ -14,6 +14,7 @@ from gedbd.evaluation.significance import (
     mean_interval,
     metric_interval,
     ratio_intervals,
+    share_columns,
     signed_rank,
 )
 
@@ -250,6 +251,13 @@ def test_intervals_of_ratios_by_hand():
     right = np.ones((3, 1), dtype=bool)
     assert ratio_intervals(right, right, np.arange(3))[0][0] == pytest.approx(0.025 ** (1 / 3))
     assert ratio_intervals(~right, right, np.arange(3))[1][0] == pytest.approx(1 - 0.025 ** (1 / 3))
+
+
+def test_shares_of_nothing_are_not_numbers():
+    none = np.zeros((2, 1), dtype=bool)
+    table = share_columns("share", none, none, np.arange(2))
+    assert list(table.columns) == ["share", "share_low", "share_high"]
+    assert table.isna().all(axis=None)
 
 
 @pytest.mark.parametrize(("hits", "count"), [(0, 5), (3, 4), (5, 6), (17, 29), (28, 29), (39, 40), (172, 200)])

@@ -15,7 +15,7 @@ from gedbd.corpora.bug_report import Filters, Report, as_table
 from gedbd.corpora.chronology import is_id
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.reports.report_history import ReportHistory
-from gedbd.triage.backtesting.history_learning import replay
+from gedbd.triage.backtesting.replay import replay
 from gedbd.triage.confidence import CONFIDENCE_FEATURES
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import FORMAT, IndexStore

@@ -11,7 +11,7 @@ import pandas as pd
 from omegaconf import OmegaConf
 
 from gedbd.evaluation.display_names import display_name
-from gedbd.evaluation.significance import f1_interval, mean_interval
+from gedbd.evaluation.significance import f1_interval, interval_columns
 from gedbd.experiments.report.counted_options import comparable, counted_options, flatten, mark_seeds, setting_key
 from gedbd.experiments.run_folder import Run
 from gedbd.retrieval.ranking_metrics import per_query
@@ -154,11 +154,9 @@ def query_metrics(table: pd.DataFrame) -> dict[str, float]:
         table: The table of ``Setting.ranks``.
     """
     values = {name: float(table[name].mean()) for name in table.columns if name not in ("id", "group")}
-    for name in (name for name in ("rr@10", "mrr", "map@10") if name in table):
-        mean = table.groupby(["id", "group"])[name].mean().reset_index()
-        ends = mean_interval(mean[name].to_numpy(), mean["group"].to_numpy())
-        values |= dict(zip((f"{name}_low", f"{name}_high"), ends, strict=True))
-    return values
+    names = [name for name in ("rr@10", "mrr", "map@10") if name in table]
+    means = table.groupby(["id", "group"])[names].mean().reset_index()
+    return values | interval_columns(means, means["group"].to_numpy(), names)
 
 
 def group_settings(runs: Iterable[Run]) -> list[Setting]:

@@ -7,15 +7,23 @@ import pandas as pd
 from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.evaluation.significance import share_columns
+from gedbd.experiments.report.judging import ACCEPT, REJECT, UNCLEAR
 from gedbd.experiments.run_folder import MATCHING
 from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_path
 from gedbd.io.table_files import read_csv
-from gedbd.triage.backtesting.backtest_measures import Backtest, tables_of
 from gedbd.triage.backtesting.backtest_page import print_targets, readable_verdicts, some_thresholds
 from gedbd.triage.backtesting.backtest_run import PAGE, PageFacts, write_page, write_tables
-from gedbd.triage.backtesting.judgements import find_judgements, joined, verdicts_of, with_judgements
-from gedbd.triage.backtesting.suggestions import REPORTS, SUGGESTIONS, read_suggestions
+from gedbd.triage.backtesting.judgements import Judgements, find_judgements, joined
+from gedbd.triage.backtesting.suggestions import (
+    REPORTS,
+    SUGGESTIONS,
+    Backtest,
+    Suggestions,
+    read_suggestions,
+    tables_of,
+)
 from gedbd.triage.triage_model import TriageModel
 
 LISTS = "lists.csv"
@@ -48,9 +56,9 @@ def run_judge(folder: Path, file: Path | None, second: Path | None, console: Con
     backtest, corpus = read_backtest(folder, facts)
     verdict, warnings = verdicts_of(judgements, backtest.test, corpus)
     targets = with_judgements(backtest.tables["targets"], backtest.test, verdict)
-    steps = some_thresholds(backtest.tables["thresholds"], backtest.matching.target.threshold)
+    thresholds = some_thresholds(backtest.tables["thresholds"], backtest.matching.target.threshold)
     backtest.tables["targets"] = targets
-    backtest.tables["verdicts"] = with_judgements(steps[MEASURED], backtest.test, verdict)
+    backtest.tables["verdicts"] = with_judgements(thresholds[MEASURED], backtest.test, verdict)
     marked = backtest.test.best["right"].to_numpy()
     texts = [*verdict_texts(targets, verdict, marked, backtest.matching.target_precision), *warnings]
     write_tables(folder, facts.name, backtest)
@@ -94,7 +102,7 @@ def read_backtest(folder: Path, facts: PageFacts) -> tuple[Backtest, Corpus]:
 
 
 def verdict_texts(targets: pd.DataFrame, verdict: np.ndarray, marked: np.ndarray, target_precision: float) -> list[str]:
-    """What was said, and what that means for the precision, in sentences.
+    """Counts of the verdicts, and the precision without and with them, in sentences.
 
     Args:
         targets: See ``with_judgements``.
@@ -104,7 +112,7 @@ def verdict_texts(targets: pd.DataFrame, verdict: np.ndarray, marked: np.ndarray
     """
     accepted = verdict == 1
     rejected = verdict == 0
-    counts = [int((said & kind).sum()) for kind in (~marked, marked) for said in (accepted, rejected)]
+    counts = [int((judged & kind).sum()) for kind in (~marked, marked) for judged in (accepted, rejected)]
     texts = [
         f"Verdicts on {sum(counts):,} best matches. Not marked as duplicates: {counts[0]:,} accepted, {counts[1]:,}"
         f" rejected. Marked as duplicates: {counts[2]:,} accepted, {counts[3]:,} rejected."
@@ -122,3 +130,76 @@ def verdict_texts(targets: pd.DataFrame, verdict: np.ndarray, marked: np.ndarray
             " higher than without: it is not an unbiased estimate."
         )
     return texts
+
+
+def verdicts_of(judgements: Judgements, suggestions: Suggestions, corpus: Corpus) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The verdict on each best match.
+
+    Returns:
+        ``(B,)`` 1 for accept, 0 for reject, NaN if unclear or without a verdict; and warnings about verdicts that do
+        not count.
+
+    Raises:
+        ValueError: If no verdict is on one of these matches.
+    """
+    ids = corpus.reports["id"].to_numpy()
+    pairs = list(zip(ids[suggestions.best["query"]], ids[suggestions.best["candidate"]], strict=True))
+    known = set(pairs)
+    unknown = [pair for pair in judgements.verdicts if pair not in known]
+    if len(unknown) == len(judgements.verdicts):
+        raise ValueError(
+            f"{judgements.file}: none of its pairs is a suggestion of this backtest; does the file belong to another"
+            " one?"
+        )
+    warnings = judgements.warnings
+    if unknown:
+        first = f"first: row {judgements.lines[unknown[0]]}, {unknown[0][0]} and {unknown[0][1]}"
+        warnings += (
+            f"verdicts on pairs that are not suggestions of this backtest: {len(unknown):,}, left out ({first})",
+        )
+    unclear = sum(judgements.verdicts[pair].verdict == UNCLEAR for pair in judgements.verdicts.keys() & known)
+    if unclear:
+        warnings += (f"verdicts that are {UNCLEAR}: {unclear:,}, which count as marked",)
+    values = {ACCEPT: 1.0, REJECT: 0.0, UNCLEAR: np.nan}
+    verdicts = [judgements.verdicts.get(pair) for pair in pairs]
+    return np.array([np.nan if verdict is None else values[verdict.verdict] for verdict in verdicts]), warnings
+
+
+def with_judgements(targets: pd.DataFrame, suggestions: Suggestions, verdict: np.ndarray) -> pd.DataFrame:
+    """Adds to the table of targets the precision with verdicts: a suggestion with one is right if it was accepted.
+
+    Suggestions without a verdict count as marked, unknown ones not at all. Intervals are over duplicate groups, as for
+    the precision as marked; an accepted pair joins two groups.
+
+    Args:
+        targets: See ``targets_table``; its columns do not change.
+        suggestions: The best matches that it was measured on.
+        verdict: ``(B,)``, see ``verdicts_of``.
+
+    Returns:
+        The table with ``judgements`` (number of suggestions with a verdict), ``judgements_marked`` (of them marked as
+        duplicates), ``suggestions_with_judgements`` (number of those that count), and ``precision_with_judgements``,
+        with ``_low`` and ``_high``.
+    """
+    suggested = suggestions.at(targets["threshold"].to_numpy())
+    marked = suggestions.best["right"].to_numpy()
+    has_verdict = ~np.isnan(verdict)
+    right = np.where(has_verdict, verdict == 1, marked)
+    cluster = joined_groups(suggestions, verdict)[suggestions.best["query"]]
+    counted = suggested & (suggestions.is_known | has_verdict)[:, None]
+    precision = share_columns("precision_with_judgements", counted & right[:, None], counted, cluster)
+    counts = {
+        "judgements": (suggested & has_verdict[:, None]).sum(axis=0),
+        "judgements_marked": (suggested & (has_verdict & marked)[:, None]).sum(axis=0),
+        "suggestions_with_judgements": counted.sum(axis=0),
+    }
+    return targets.assign(**counts).join(precision)
+
+
+def joined_groups(suggestions: Suggestions, verdict: np.ndarray) -> np.ndarray:
+    """``(N,)`` groups of all reports if accepted pairs are duplicates too."""
+    group = suggestions.group.copy()
+    accepted = suggestions.best[verdict == 1]
+    for query, candidate in zip(accepted["query"], accepted["candidate"], strict=True):
+        group[group == group[query]] = group[candidate]
+    return group

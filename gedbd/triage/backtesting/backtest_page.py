@@ -16,9 +16,8 @@ from gedbd.experiments.report.judging import PAIR, VERDICT, VERDICT_TEXTS, Verdi
 from gedbd.experiments.report.report_page import markdown
 from gedbd.experiments.report.section import Section, show
 from gedbd.io.command_output import print_table
-from gedbd.triage.backtesting.backtest_measures import GRID, Backtest
-from gedbd.triage.backtesting.history_learning import MIN_RIGHT
-from gedbd.triage.backtesting.unknown_matches import SAME_TITLE
+from gedbd.triage.backtesting.replay import MIN_RIGHT, SAME_TITLE
+from gedbd.triage.backtesting.suggestions import GRID, Backtest
 from gedbd.triage.triage_model import TriageModel
 
 STEPS = np.round(np.arange(0.1, 1.0, 0.1), 2)

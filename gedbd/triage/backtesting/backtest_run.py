@@ -25,7 +25,6 @@ from gedbd.io.console import print_line, print_next_step, print_path
 from gedbd.io.files import read_object, write_text
 from gedbd.io.table_files import write_csv, write_parquet
 from gedbd.retrieval.reports.report_ranker import SEEN, RankerOptions
-from gedbd.triage.backtesting.backtest_measures import Backtest, measure
 from gedbd.triage.backtesting.backtest_page import (
     fill_targets,
     next_step,
@@ -35,9 +34,9 @@ from gedbd.triage.backtesting.backtest_page import (
     targets_markdown,
     unknown_sentence,
 )
-from gedbd.triage.backtesting.history_learning import learn
 from gedbd.triage.backtesting.judgements import JUDGEMENTS, TO_JUDGE, read_judgements, with_accepted
-from gedbd.triage.backtesting.suggestions import keep_suggestions, to_judge
+from gedbd.triage.backtesting.replay import learn
+from gedbd.triage.backtesting.suggestions import Backtest, keep_suggestions, measure, to_judge
 
 PAGE = "page.json"
 

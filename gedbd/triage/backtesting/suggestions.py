@@ -1,23 +1,41 @@
-"""The best matches of replayed reports: the files that keep them, and tables of hubs, right and wrong ones."""
+"""The best matches of replayed reports, how often they are right at each probability, and the files that keep them."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isclose
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.evaluation.significance import ratio_intervals
-from gedbd.evaluation.thresholds import LIST_LENGTH
+from gedbd.corpora.urls import with_urls
+from gedbd.evaluation.significance import share_columns
+from gedbd.evaluation.thresholds import (
+    LIST_LENGTH,
+    NO_THRESHOLD,
+    TOO_FEW,
+    TargetResult,
+    choose_threshold,
+    duplicates_needed,
+    target_status,
+)
 from gedbd.experiments.report.judging import PAIR, VERDICT
+from gedbd.io.console import stage
 from gedbd.io.table_files import read_parquet, write_parquet
-from gedbd.triage.backtesting.unknown_matches import unknown_reasons
+from gedbd.retrieval.reports.report_ranker import ReportRanker
+from gedbd.triage.backtesting.replay import learn_probability, unknown_reasons
+from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_BINS, calibration_error
+from gedbd.triage.triage_model import TriageModel
 
 SUGGESTIONS = "suggestions.parquet"
 REPORTS = "reports.parquet"
-KEPT_PARTS = ("val", "test")
+GRID = np.round(np.arange(0.01, 1.0, 0.01), 2)
+TARGETS = (0.5, 0.6, 0.7, 0.8, 0.9)
 RANKS = (1, 5, 10)
+AS_MARKED = "as marked"
+WITHOUT_UNKNOWN = "without unknown"
 UNKNOWN_LIST = "one of the list is unknown"
 MAX_ROWS = 20
 
@@ -30,27 +48,19 @@ class Suggestions:
         best: One row a report with a candidate: ``query``, ``candidate``, ``right``, ``rank`` (of the first right
             candidate, 0 if none is right), ``unknown`` (why it is unknown whether it is wrong, see
             ``unknown_reasons``), ``probability``.
-        duplicates: Number of replayed reports that have an earlier duplicate, found or not.
         group: ``(N,)`` group of every report.
     """
 
     best: pd.DataFrame
-    duplicates: int
     group: np.ndarray
-
-    @classmethod
-    def of(cls, best: pd.DataFrame, group: np.ndarray) -> "Suggestions":
-        """The best matches with the number of duplicates among their queries."""
-        # A group is named by its first report: a report of an earlier group has an earlier duplicate.
-        return cls(best, int((group[best["query"]] < best["query"]).sum()), group)
 
     @classmethod
     def of_part(cls, matches: pd.DataFrame, corpus: Corpus) -> "Suggestions":
         """The best matches of a part; ``matches`` are its replayed ones with their ``probability``."""
-        mine = matches[matches["place"] == 1]
-        best = mine[["query", "candidate", "right", "rank"]].reset_index(drop=True)
-        best = best.assign(unknown=unknown_reasons(best, corpus), probability=mine["probability"].to_numpy())
-        return cls.of(best, corpus.group)
+        first = matches[matches["place"] == 1]
+        best = first[["query", "candidate", "right", "rank"]].reset_index(drop=True)
+        best = best.assign(unknown=unknown_reasons(best, corpus), probability=first["probability"].to_numpy())
+        return cls(best, corpus.group)
 
     @classmethod
     def lists(cls, matches: pd.DataFrame, group: np.ndarray) -> "Suggestions":
@@ -58,10 +68,6 @@ class Suggestions:
 
         The probability that one is right is the sum of theirs, as at most one group is the right one. A list without a
         right match is unknown if one of its matches is.
-
-        Args:
-            matches: See ``of_part``.
-            group: ``(N,)`` group of every report.
         """
         listed = matches[matches["place"] <= LIST_LENGTH].groupby("query")
         best = listed[["candidate", "rank"]].first()
@@ -69,7 +75,23 @@ class Suggestions:
         is_unknown = listed["unknown"].any() & ~right
         probability = listed["probability"].sum().clip(upper=1)
         best = best.assign(right=right, unknown=np.where(is_unknown, UNKNOWN_LIST, ""), probability=probability)
-        return cls.of(best.reset_index(), group)
+        return cls(best.reset_index(), group)
+
+    @property
+    def cluster(self) -> np.ndarray:
+        """``(B,)`` group of each query."""
+        return np.asarray(self.group[self.best["query"]])
+
+    @property
+    def is_duplicate(self) -> np.ndarray:
+        """``(B,)`` bool, whether each query has an earlier duplicate, suggested or not."""
+        # A group is named by its first report: a report of an earlier group has an earlier duplicate.
+        return np.asarray(self.cluster < self.best["query"].to_numpy())
+
+    @property
+    def duplicates(self) -> int:
+        """Number of queries with an earlier duplicate."""
+        return int(self.is_duplicate.sum())
 
     @property
     def is_known(self) -> np.ndarray:
@@ -77,9 +99,9 @@ class Suggestions:
         return (self.best["unknown"] == "").to_numpy()
 
     @property
-    def known(self) -> "Suggestions":
-        """Those of which it is known whether they are right."""
-        return Suggestions(self.best[self.is_known], self.duplicates, self.group)
+    def known(self) -> pd.DataFrame:
+        """The best matches of which it is known whether they are right."""
+        return self.best[self.is_known]
 
     def at(self, thresholds: np.ndarray) -> np.ndarray:
         """``(B, T)`` bool: whether each best match is a suggestion from each probability; NaN gives none."""
@@ -87,37 +109,298 @@ class Suggestions:
         return suggested
 
 
-def search_table(found: Suggestions) -> pd.DataFrame:
-    """For how many duplicates a search would have shown the right group among the first.
+@dataclass(frozen=True)
+class Backtest:
+    """The result of a backtest.
+
+    Attributes:
+        matching: The learned ranker, probabilities and thresholds, as an index needs them.
+        replayed: See ``LearnedHistory``; empty for a backtest that was read from its folder.
+        val: Best matches of the validation part.
+        test: Best matches of the test part.
+        tables: By name: ``targets``, ``lists`` (the same for ``Suggestions.lists``), ``search``, ``thresholds``,
+            ``reliability``, ``hubs``, ``unknown``, ``right``, ``wrong``, ``probabilities``.
+    """
+
+    matching: TriageModel
+    replayed: pd.DataFrame
+    val: Suggestions
+    test: Suggestions
+    tables: dict[str, pd.DataFrame]
+
+    @property
+    def calibration_error(self) -> float:
+        """Expected calibration error on those matches of test that are known to be right or wrong."""
+        return float(self.tables["probabilities"]["calibration_error"].iloc[-1])
+
+    @property
+    def average_precision(self) -> float:
+        """Average precision of the same matches in the order of their probabilities."""
+        return float(self.tables["probabilities"]["average_precision"].iloc[-1])
+
+
+@stage("measure", is_long=True)
+def measure(
+    replayed: pd.DataFrame,
+    corpus: Corpus,
+    ranker: ReportRanker,
+    target_precision: float,
+    confidence_level: float,
+    seed: int,
+    max_examples: int = MAX_ROWS,
+) -> Backtest:
+    """Learns probabilities and thresholds on the older parts, and measures suggestions on test.
+
+    Args:
+        replayed: See ``LearnedHistory``.
+        corpus: The reports.
+        ranker: The ranker of the index.
+        target_precision: The precision target of the index; those of ``TARGETS`` are measured too.
+        confidence_level: See ``choose_threshold``.
+        seed: Seed of the trees.
+        max_examples: Maximum number of right and of wrong suggestions that are listed.
+    """
+    confidence, of_val = learn_probability(replayed, ranker, seed)
+    val_matches = replayed[replayed["part"] == "val"].assign(probability=of_val)
+    test_matches = replayed[replayed["part"] == "test"]
+    of_test = confidence(test_matches[list(CONFIDENCE_FEATURES)].to_numpy())
+    test_matches = test_matches.assign(probability=of_test)
+    val = Suggestions.of_part(val_matches, corpus)
+    test = Suggestions.of_part(test_matches, corpus)
+    further = [target for target in TARGETS if not isclose(target, target_precision)]
+    measured = sorted([*further, target_precision])
+    targets = targets_table(val, test, measured, confidence_level)
+    val_lists, test_lists = (Suggestions.lists(matches, corpus.group) for matches in (val_matches, test_matches))
+    lists = targets_table(val_lists, test_lists, measured, confidence_level)
+    dates = corpus.reports["created_at"].iloc[test.best["query"]].dropna()
+    matching = TriageModel(
+        ranker,
+        confidence,
+        target_results(targets, dates),
+        target_precision,
+        target_results(lists, dates, LIST_LENGTH),
+    )
+    tables = {"targets": targets, "lists": lists} | tables_of(test, corpus, matching.target.threshold, max_examples)
+    return Backtest(matching, replayed, val, test, tables)
+
+
+def at_thresholds(suggestions: Suggestions, thresholds: Sequence[float] | np.ndarray) -> pd.DataFrame:
+    """Precision, coverage and suggestion rate if the best match is suggested from each probability.
+
+    A suggestion is right if the two reports are of one group today. Intervals (95%) are over duplicate groups, see
+    ``ratio_intervals``.
+
+    Returns:
+        A row a threshold: ``threshold``, ``suggestions`` (without unknown ones), ``right``, ``precision`` (share of
+        right suggestions), ``coverage`` (share of all duplicates for which the right group is suggested) and
+        ``precision_as_marked`` (if unknown ones count as wrong), each with ``_low`` and ``_high``; ``unknown`` (number
+        of suggestions of which nobody knows whether they are wrong), and ``suggestion_rate`` (share of all reports with
+        a suggestion). A NaN threshold gives no suggestion.
+    """
+    cluster = suggestions.cluster
+    # (reports, thresholds): whether each report gets a suggestion, a right one, and whether it is a duplicate
+    suggested = suggestions.at(np.asarray(thresholds))
+    known = suggested & suggestions.is_known[:, None]
+    hits = suggested & suggestions.best["right"].to_numpy()[:, None]
+    duplicate = suggestions.is_duplicate[:, None] & np.ones_like(suggested)
+    count = known.sum(axis=0)
+    table = pd.DataFrame({"threshold": thresholds, "suggestions": count, "right": hits.sum(axis=0)})
+    for name, counted in (("precision", known), ("coverage", duplicate), ("precision_as_marked", suggested)):
+        table = table.join(share_columns(name, hits, counted, cluster))
+    total = suggested.sum(axis=0)
+    return table.assign(unknown=total - count, suggestion_rate=total / max(len(suggestions.best), 1))
+
+
+def targets_table(
+    val: Suggestions, test: Suggestions, targets: Sequence[float], confidence_level: float
+) -> pd.DataFrame:
+    """For each precision target the threshold chosen on validation, and the results of this threshold on test.
+
+    Returns:
+        A row a target: ``target``, ``threshold`` (NaN if there is none), ``validation_suggestions`` and
+        ``validation_precision`` at this threshold, ``validation_duplicates`` and ``duplicates_needed`` (see
+        ``duplicates_needed``), the columns of ``at_thresholds`` for test, and ``status``.
+    """
+    best = val.known
+    columns = (best["probability"].to_numpy(), best["right"].to_numpy(), val.group[best["query"]])
+    chosen = [choose_threshold(*columns, target, confidence_level) for target in targets]
+    thresholds = np.array([np.nan if threshold is None else threshold for threshold in chosen])
+    on_val = at_thresholds(val, thresholds)
+    on_test = at_thresholds(test, thresholds)
+    table = pd.DataFrame(
+        {
+            "target": targets,
+            "threshold": thresholds,
+            "validation_suggestions": on_val["suggestions"],
+            "validation_precision": on_val["precision"],
+            "validation_duplicates": val.duplicates,
+            "duplicates_needed": [duplicates_needed(target, confidence_level) for target in targets],
+        }
+    )
+    table = pd.concat([table, on_test.drop(columns="threshold")], axis=1)
+    return table.assign(status=[_status(row) for row in table.to_dict("records")])
+
+
+def _status(row: Mapping[Hashable, Any]) -> str:
+    if not np.isnan(row["threshold"]):
+        return target_status(row["target"], row["precision_low"], row["precision_high"])
+    return TOO_FEW if row["validation_duplicates"] < row["duplicates_needed"] else NO_THRESHOLD
+
+
+def target_results(table: pd.DataFrame, dates: pd.Series, list_length: int = 1) -> tuple[TargetResult, ...]:
+    """The rows of ``targets_table`` as an index stores them; ``dates`` are those of the tested reports, if known."""
+    first, last = (None, None) if dates.empty else (f"{dates.min():%Y-%m-%d}", f"{dates.max():%Y-%m-%d}")
+    measured = ("threshold", "precision", "precision_low", "precision_high")
+    return tuple(
+        TargetResult(
+            target_precision=row["target"],
+            status=row["status"],
+            suggestions=row["suggestions"],
+            right=row["right"],
+            unknown=row["unknown"],
+            first=first,
+            last=last,
+            list_length=list_length,
+            **{name: None if np.isnan(row[name]) else row[name] for name in measured},
+        )
+        for row in table.to_dict("records")
+    )
+
+
+def tables_of(
+    test: Suggestions, corpus: Corpus, threshold: float | None, max_examples: int = MAX_ROWS
+) -> dict[str, pd.DataFrame]:
+    """The tables about test by name; ``threshold`` is the chosen threshold."""
+    tables = {
+        "search": search_table(test),
+        "thresholds": at_thresholds(test, GRID if threshold is None else np.union1d(GRID, [threshold])),
+        "probabilities": probability_table(test),
+        "reliability": reliability(test.known),
+        "hubs": hubs(test, corpus),
+        "unknown": unknown_table(test, corpus),
+        "right": examples(test, corpus, threshold, True, max_examples),
+        "wrong": examples(test, corpus, threshold, False, max_examples),
+    }
+    return {name: with_urls(table, corpus.reports) for name, table in tables.items()}
+
+
+def search_table(suggestions: Suggestions) -> pd.DataFrame:
+    """For how many duplicates a search would have listed the right group among the first.
 
     Returns:
         A row for each of ``RANKS``: ``first`` (number of matches that are looked at), ``found``, ``duplicates``,
         ``share`` with its 95% interval, ``share_low`` and ``share_high``; NaN without duplicates.
     """
-    best = found.best
-    cluster = found.group[best["query"]]
-    rank = best["rank"].to_numpy()[:, None]
+    rank = suggestions.best["rank"].to_numpy()[:, None]
     hits = (rank > 0) & (rank <= np.array(RANKS))
-    duplicate = (cluster < best["query"].to_numpy())[:, None] & np.ones_like(hits)
-    table = pd.DataFrame({"first": RANKS, "found": hits.sum(axis=0), "duplicates": found.duplicates})
-    return table.join(shares("share", hits, duplicate, cluster))
+    duplicate = suggestions.is_duplicate[:, None] & np.ones_like(hits)
+    table = pd.DataFrame({"first": RANKS, "found": hits.sum(axis=0), "duplicates": suggestions.duplicates})
+    return table.join(share_columns("share", hits, duplicate, suggestions.cluster))
 
 
-def shares(name: str, numerator: np.ndarray, denominator: np.ndarray, cluster: np.ndarray) -> pd.DataFrame:
-    """Shares with their 95% intervals, see ``ratio_intervals``.
-
-    Args:
-        name: Name of the share.
-        numerator: ``(B, T)`` bool, the hits.
-        denominator: ``(B, T)`` bool, what is counted.
-        cluster: ``(B,)`` group of each unit.
+def probability_table(suggestions: Suggestions) -> pd.DataFrame:
+    """How well probabilities separate right from wrong best matches, with unknown matches as wrong and without them.
 
     Returns:
-        T rows: ``<name>``, ``<name>_low``, ``<name>_high``; NaN where nothing is counted.
+        Two rows: ``counted`` (``AS_MARKED`` or ``WITHOUT_UNKNOWN``), ``matches``, ``right``, ``average_precision``
+        (the area under the curve of precision and recall; NaN if none is right) and ``calibration_error``.
     """
-    counted = np.where(denominator.any(axis=0), denominator.sum(axis=0), np.nan)
-    low, high = ratio_intervals(numerator, denominator, cluster)
-    return pd.DataFrame({name: numerator.sum(axis=0) / counted, f"{name}_low": low, f"{name}_high": high})
+    from sklearn.metrics import average_precision_score
+
+    rows = []
+    for counted, best in ((AS_MARKED, suggestions.best), (WITHOUT_UNKNOWN, suggestions.known)):
+        probability = best["probability"].to_numpy()
+        right = best["right"].to_numpy()
+        average = average_precision_score(right, probability) if right.any() else np.nan
+        error = calibration_error(probability, right)
+        rows.append((counted, len(right), int(right.sum()), float(average), error))
+    return pd.DataFrame(rows, columns=["counted", "matches", "right", "average_precision", "calibration_error"])
+
+
+def reliability(best: pd.DataFrame) -> pd.DataFrame:
+    """Predicted and observed probability in bins of equal width; bins without reports are left out.
+
+    Returns:
+        A row a bin: ``from``, ``to``, ``reports``, ``predicted`` (mean probability), ``right`` (share of right ones).
+    """
+    bins = (best["probability"] * NUM_BINS).astype(int).clip(upper=NUM_BINS - 1)  # 1.0 belongs to the last bin
+    means = best.groupby(bins)[["probability", "right"]].mean()
+    table = pd.DataFrame({"from": means.index / NUM_BINS, "to": (means.index + 1) / NUM_BINS})
+    table["reports"] = bins.value_counts()[means.index].to_numpy()
+    table["predicted"] = means["probability"].to_numpy()
+    table["right"] = means["right"].to_numpy()
+    return table
+
+
+def hubs(suggestions: Suggestions, corpus: Corpus) -> pd.DataFrame:
+    """Hubs: groups that are the best match of many reports but rarely the right one, such as empty templates.
+
+    Returns:
+        At most ``MAX_ROWS``, the worst first: ``id`` and ``title`` of the group's master, ``first`` (number of
+        reports whose best match it is), ``right`` (of them), ``highest`` (probability among the wrong ones).
+    """
+    best = suggestions.best.assign(group=suggestions.group[suggestions.best["candidate"]])
+    wrong = best[~best["right"]]
+    table = pd.DataFrame(
+        {
+            "first": best.groupby("group").size(),
+            "right": best.groupby("group")["right"].sum(),
+            "highest": wrong.groupby("group")["probability"].max(),
+        }
+    ).dropna()
+    table["wrong"] = table["first"] - table["right"]
+    table = table[table["wrong"] > 1].sort_values(["wrong", "highest"], ascending=False).head(MAX_ROWS)
+    named = corpus.reports.loc[table.index, ["id", "title"]]
+    return pd.concat([named, table[["first", "right", "highest"]]], axis=1).reset_index(drop=True)
+
+
+def examples(
+    suggestions: Suggestions, corpus: Corpus, threshold: float | None, right: bool, max_rows: int = MAX_ROWS
+) -> pd.DataFrame:
+    """The most probable right or wrong suggestions, for inspection, without unknown ones.
+
+    Returns:
+        The most probable first: ``probability``, ``report``, ``title of report``, ``suggested``,
+        ``title of suggested``. Without a threshold all best matches are suggestions.
+    """
+    best = suggestions.known
+    chosen = best[(best["right"] == right) & (best["probability"] >= (threshold or 0))]
+    return _named_pairs(chosen, corpus).head(max_rows)
+
+
+def unknown_table(suggestions: Suggestions, corpus: Corpus) -> pd.DataFrame:
+    """All best matches that are unknown, as ``examples`` returns them, with a column ``why``."""
+    return _named_pairs(suggestions.best[~suggestions.is_known], corpus, why="unknown")
+
+
+def _named_pairs(best: pd.DataFrame, corpus: Corpus, **further: str) -> pd.DataFrame:
+    """Best matches with ids and titles instead of row numbers, the most probable first, and ``further`` columns."""
+    best = best.sort_values("probability", ascending=False, kind="stable")
+    columns: dict[str, object] = {"probability": best["probability"].to_numpy()}
+    for name, rows in zip(PAIR, (best["query"], best["candidate"]), strict=True):
+        reports = corpus.reports.iloc[rows]
+        columns[name] = reports["id"].to_numpy()
+        columns[f"title of {name}"] = reports["title"].to_numpy()
+    return pd.DataFrame(columns | {name: best[column].to_numpy() for name, column in further.items()})
+
+
+def to_judge(tables: Mapping[str, pd.DataFrame], max_rows: int) -> pd.DataFrame:
+    """The pairs that a page lists for verdicts, each once: wrong, unknown and right suggestions.
+
+    Args:
+        tables: ``wrong``, ``right`` and ``unknown``.
+        max_rows: Maximum number of unknown pairs.
+
+    Returns:
+        Their columns behind ``verdict``, which is empty, and ``marked`` (yes if the two are marked as duplicates).
+    """
+    listed = [tables["wrong"], tables["unknown"].head(max_rows).drop(columns="why"), tables["right"]]
+    marks = ["no", "no", "yes"]
+    pairs = pd.concat([table.assign(marked=mark) for table, mark in zip(listed, marks, strict=True)])
+    pairs = pairs.drop_duplicates(list(PAIR), ignore_index=True)
+    pairs.insert(0, VERDICT, "")
+    pairs.insert(1, "marked", pairs.pop("marked"))
+    return pairs
 
 
 def keep_suggestions(folder: Path, val: Suggestions, test: Suggestions, corpus: Corpus) -> None:
@@ -143,8 +426,8 @@ def read_suggestions(folder: Path, name: str) -> tuple[Suggestions, Suggestions,
         raise ValueError(f"{folder / SUGGESTIONS} is damaged: it names rows that {REPORTS} does not have")
     group = reports.pop("group").to_numpy(dtype=np.int64)
     val, test = (
-        Suggestions.of(best[best["part"] == part].drop(columns="part").reset_index(drop=True), group)
-        for part in KEPT_PARTS
+        Suggestions(best[best["part"] == part].drop(columns="part").reset_index(drop=True), group)
+        for part in ("val", "test")
     )
     return val, test, Corpus.of_table(name, reports, group)
 
@@ -156,81 +439,3 @@ def _read(path: Path, *columns: str) -> pd.DataFrame:
     if missing:
         raise ValueError(f"{path} is damaged: it has no column {missing[0]!r}; run gedbd backtest again")
     return table
-
-
-def hubs(found: Suggestions, corpus: Corpus) -> pd.DataFrame:
-    """Hubs: groups that are the best match of many reports but rarely the right one, such as empty templates.
-
-    Returns:
-        At most ``MAX_ROWS``, the worst first: ``id`` and ``title`` of the group's master, ``first`` (number of
-        reports whose best match it is), ``right`` (of them), ``highest`` (probability among the wrong ones).
-    """
-    best = found.best.assign(group=found.group[found.best["candidate"]])
-    wrong = best[~best["right"]]
-    table = pd.DataFrame(
-        {
-            "first": best.groupby("group").size(),
-            "right": best.groupby("group")["right"].sum(),
-            "highest": wrong.groupby("group")["probability"].max(),
-        }
-    ).dropna()
-    table["wrong"] = table["first"] - table["right"]
-    table = table[table["wrong"] > 1].sort_values(["wrong", "highest"], ascending=False).head(MAX_ROWS)
-    named = corpus.reports.loc[table.index, ["id", "title"]]
-    return pd.concat([named, table[["first", "right", "highest"]]], axis=1).reset_index(drop=True)
-
-
-def examples(
-    found: Suggestions, corpus: Corpus, threshold: float | None, right: bool, max_rows: int = MAX_ROWS
-) -> pd.DataFrame:
-    """The most probable right or wrong suggestions, for inspection, without unknown ones.
-
-    Args:
-        found: The best matches.
-        corpus: The reports.
-        threshold: Minimum probability of a suggestion; None for all best matches.
-        right: Whether right or wrong suggestions are returned.
-        max_rows: Number of rows at most.
-
-    Returns:
-        The most probable first: ``probability``, ``report``, ``title of report``, ``suggested``,
-        ``title of suggested``.
-    """
-    best = found.known.best
-    chosen = best[(best["right"] == right) & (best["probability"] >= (threshold or 0))]
-    return named_pairs(chosen.sort_values("probability", ascending=False, kind="stable").head(max_rows), corpus)
-
-
-def named_pairs(best: pd.DataFrame, corpus: Corpus) -> pd.DataFrame:
-    """Best matches with ids and titles instead of row numbers; see ``examples``."""
-    columns: dict[str, object] = {"probability": best["probability"].to_numpy()}
-    for name, rows in zip(PAIR, (best["query"], best["candidate"]), strict=True):
-        reports = corpus.reports.iloc[rows]
-        columns[name] = reports["id"].to_numpy()
-        columns[f"title of {name}"] = reports["title"].to_numpy()
-    return pd.DataFrame(columns)
-
-
-def unknown_table(found: Suggestions, corpus: Corpus) -> pd.DataFrame:
-    """All best matches that are unknown, as ``examples`` returns them, with a column ``why``."""
-    unknown = found.best[~found.is_known].sort_values("probability", ascending=False, kind="stable")
-    return named_pairs(unknown, corpus).assign(why=unknown["unknown"].to_numpy())
-
-
-def to_judge(tables: Mapping[str, pd.DataFrame], max_rows: int) -> pd.DataFrame:
-    """The pairs that a page lists for verdicts, each once: wrong, unknown and right suggestions.
-
-    Args:
-        tables: ``wrong``, ``right`` and ``unknown``.
-        max_rows: Number of unknown pairs at most.
-
-    Returns:
-        Their columns behind ``verdict``, which is empty, and ``marked`` (yes if the two are marked as duplicates).
-    """
-    listed = [tables["wrong"], tables["unknown"].head(max_rows).drop(columns="why"), tables["right"]]
-    marks = ["no", "no", "yes"]
-    both = pd.concat([table.assign(marked=mark) for table, mark in zip(listed, marks, strict=True)])
-    both = both.drop_duplicates(list(PAIR), ignore_index=True)
-    both.insert(0, VERDICT, "")
-    both.insert(1, "marked", both.pop("marked"))
-    return both

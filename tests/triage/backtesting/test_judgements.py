@@ -7,18 +7,9 @@ import pytest
 from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.experiments.report.judging import Verdict
-from gedbd.triage.backtesting.backtest_judging import verdict_texts
-from gedbd.triage.backtesting.backtest_measures import at_thresholds
-from gedbd.triage.backtesting.judgements import (
-    find_judgements,
-    joined,
-    joined_groups,
-    read_judgements,
-    verdicts_of,
-    with_accepted,
-    with_judgements,
-)
-from gedbd.triage.backtesting.suggestions import Suggestions
+from gedbd.triage.backtesting.backtest_judging import joined_groups, verdict_texts, verdicts_of, with_judgements
+from gedbd.triage.backtesting.judgements import find_judgements, joined, read_judgements, with_accepted
+from gedbd.triage.backtesting.suggestions import Suggestions, at_thresholds
 
 GROUP = np.array([0, 1, 2, 0, 4, 5, 6, 7])
 ROWS = [  # query, candidate, right, probability
@@ -34,7 +25,7 @@ HEAD = "report,suggested,verdict,date\n"
 @pytest.fixture
 def found():
     best = pd.DataFrame(ROWS, columns=["query", "candidate", "right", "probability"]).assign(unknown="")
-    return Suggestions.of(best, GROUP)
+    return Suggestions(best, GROUP)
 
 
 def write(tmp_path, text, name="judgements.csv", encoding="utf-8"):

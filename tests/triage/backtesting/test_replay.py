@@ -11,7 +11,7 @@ from gedbd.corpora.splits import PARTS, TEST, evenly_spaced
 from gedbd.retrieval.reports import report_history as history_module
 from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.retrieval.reports.report_ranker import RankerOptions
-from gedbd.triage.backtesting.history_learning import MIN_RIGHT, folds, learn, learn_probability, replay
+from gedbd.triage.backtesting.replay import MIN_RIGHT, folds, learn, learn_probability, replay
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_COMPARED, NUM_FOLDS, default_confidence
 
 QUICK = RankerOptions(kind="linear")

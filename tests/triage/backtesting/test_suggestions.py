@@ -1,4 +1,4 @@
-"""Tables of a backtest, worked out by hand."""
+"""Tables of a backtest and its page, worked out by hand; also of matches that are unknown."""
 
 import numpy as np
 import pandas as pd
@@ -9,17 +9,6 @@ from gedbd.evaluation.result_tables import right_and_wrong
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.evaluation.thresholds import TargetResult
 from gedbd.experiments.report.report_page import write_report
-from gedbd.triage.backtesting.backtest_measures import (
-    GRID,
-    TARGETS,
-    Backtest,
-    at_thresholds,
-    period,
-    reliability,
-    tables_of,
-    target_results,
-    targets_table,
-)
 from gedbd.triage.backtesting.backtest_page import (
     fill_targets,
     next_step,
@@ -31,7 +20,27 @@ from gedbd.triage.backtesting.backtest_page import (
     targets_markdown,
     unknown_sentence,
 )
-from gedbd.triage.backtesting.suggestions import MAX_ROWS, Suggestions, examples, hubs, search_table
+from gedbd.triage.backtesting.replay import SAME_TITLE, UNNAMED_ORIGINAL, unknown_reasons
+from gedbd.triage.backtesting.suggestions import (
+    GRID,
+    MAX_ROWS,
+    TARGETS,
+    Backtest,
+    Suggestions,
+    at_thresholds,
+    examples,
+    hubs,
+    keep_suggestions,
+    probability_table,
+    read_suggestions,
+    reliability,
+    search_table,
+    tables_of,
+    target_results,
+    targets_table,
+    to_judge,
+    unknown_table,
+)
 from gedbd.triage.confidence import calibration_error
 from gedbd.triage.triage_model import TriageModel
 
@@ -66,7 +75,7 @@ def found(rows, group=GROUP):
     best = pd.DataFrame(rows, columns=["query", "candidate", "right", "probability"]).astype({"right": bool})
     best["rank"] = best["right"].astype(int)  # 1 or 0: no other match than the best one is right
     best["unknown"] = ""
-    return Suggestions(best, int((group[best["query"]] < best["query"]).sum()), group)
+    return Suggestions(best, group)
 
 
 def backtest(val, test, corpus, target):
@@ -186,29 +195,26 @@ def test_without_a_threshold_there_is_a_verdict_all_the_same():
     assert table["status"].tolist() == ["no threshold", "too few duplicates"]
 
 
-def test_results_are_kept_with_the_days_of_the_test_part(make_corpus):
+def test_results_are_kept_with_the_days_of_the_test_part():
     test = many([(0.9, 48, 12)])
     table = targets_table(many([(0.9, 58, 2)]), test, (0.8, 0.99), 0.9)
-    first, second = target_results(table, ("2024-01-01", "2024-02-01"))
+    dates = pd.Series(pd.to_datetime(["2024-02-01", "2024-01-01"], utc=True))
+    first, second = target_results(table, dates)
     low, high = table.loc[0, ["precision_low", "precision_high"]]
     assert first == TargetResult(0.8, 0.9, "inconclusive", 60, 48, 0.8, low, high, "2024-01-01", "2024-02-01")
     assert second == TargetResult(0.99, None, "too few duplicates", first="2024-01-01", last="2024-02-01")
-    corpus = make_corpus(GROUP)
-    corpus.reports["created_at"] = pd.date_range("2024-01-01", periods=9, tz="UTC")
-    assert period(found(ROWS), corpus) == ("2024-01-04", "2024-01-09")
-    corpus.reports["created_at"] = pd.NaT
-    assert period(found(ROWS), corpus) == (None, None)
+    assert target_results(table, dates[:0])[0].first is None
 
 
 def test_reliability_by_hand():
-    table = reliability(found([*ROWS, (7, 1, True, 1.0)]))
+    best = found([*ROWS, (7, 1, True, 1.0)]).best
+    table = reliability(best)
     assert table["from"].tolist() == [0.1, 0.3, 0.4, 0.8, 0.9]
     assert table["to"].tolist() == pytest.approx([0.2, 0.4, 0.5, 0.9, 1.0])
     assert table["reports"].tolist() == [1, 1, 1, 2, 2]
     assert table["predicted"].tolist() == pytest.approx([0.1, 0.3, 0.4, 0.8, 0.95])
     assert table["right"].tolist() == [1, 0, 1, 0, 1]
     error = np.average((table["predicted"] - table["right"]).abs(), weights=table["reports"])
-    best = found([*ROWS, (7, 1, True, 1.0)]).best
     measured = calibration_error(best["probability"].to_numpy(), best["right"].to_numpy())
     assert measured == pytest.approx(error)
 
@@ -324,3 +330,143 @@ def test_a_file_gets_the_table(make_corpus):
     assert fill_targets(text, "mine", table) == f"before <!-- backtest: mine -->\n{table}\n<!-- end -->{rest}"
     with pytest.raises(ValueError, match="the file to fill has no <!-- backtest: third -->"):
         fill_targets(text, "third", table)
+
+
+UNKNOWN_GROUP = np.array([0, 1, 2, 0, 4, 5, 6, 7, 8])
+TITLES = ["Crash", "Template", "", "crash ", " TEMPLATE", "Template  x", "", "Template x", "Freeze"]
+UNKNOWN_ROWS = [  # query, candidate, right, probability
+    (3, 0, True, 0.9),  # the same title, but marked
+    (4, 1, False, 0.8),  # the same title
+    (5, 1, False, 0.7),
+    (6, 2, False, 0.6),  # empty titles
+    (7, 5, False, 0.5),  # the same title but for white space
+    (8, 0, False, 0.4),  # closed as a duplicate of nothing that is named
+]
+
+
+@pytest.fixture
+def titled(make_corpus):
+    made = make_corpus(UNKNOWN_GROUP)
+    made.reports["title"] = TITLES
+    made.reports["url"] = [f"https://b.org/{row}" for row in range(9)]
+    # 3 is a marked duplicate, 0 the original of one.
+    made.reports["resolution"] = ["Duplicate", "", "", "DUPLICATE", "Fixed", "", "", "", "RESOLVED DUPLICATE"]
+    return made
+
+
+@pytest.fixture
+def unknown(titled):
+    best = pd.DataFrame(UNKNOWN_ROWS, columns=["query", "candidate", "right", "probability"])
+    best["rank"] = best["right"].astype(int)
+    return Suggestions(best.assign(unknown=unknown_reasons(best, titled)), UNKNOWN_GROUP)
+
+
+def test_case_and_white_space_do_not_count_and_an_empty_title_is_no_title(unknown, titled):
+    assert unknown.best["unknown"].tolist() == ["", SAME_TITLE, "", "", SAME_TITLE, UNNAMED_ORIGINAL]
+    table = unknown_table(unknown, titled)
+    assert table["report"].tolist() == ["1004", "1007", "1008"]
+    assert table["suggested"].tolist() == ["1001", "1005", "1000"]
+    assert table["probability"].tolist() == [0.8, 0.5, 0.4]
+    assert table["why"].tolist() == [SAME_TITLE, SAME_TITLE, UNNAMED_ORIGINAL]
+
+
+def test_the_original_of_a_group_is_not_unknown(titled):
+    # Report 0 is closed as a duplicate too; a later report is marked as its duplicate, so its original is known.
+    matches = pd.DataFrame({"query": [0], "candidate": [1], "right": [False]})
+    assert unknown_reasons(matches, titled).tolist() == [""]
+
+
+def test_precision_does_not_count_them(unknown):
+    table = at_thresholds(unknown, [0.75, 0.5, np.nan])
+    # from 0.75: right, same title; from 0.5: one right of five, two of which do not count
+    assert table["suggestions"].tolist() == [1, 3, 0]
+    assert table["right"].tolist() == [1, 1, 0]
+    assert table["unknown"].tolist() == [1, 2, 0]
+    assert table["precision"].tolist()[:2] == [1 / 1, 1 / 3]
+    assert table["precision_as_marked"].tolist()[:2] == [1 / 2, 1 / 5]
+    assert table["suggestion_rate"].tolist() == [2 / 6, 5 / 6, 0]
+    assert np.isnan(table.loc[2, ["precision", "precision_as_marked"]]).all()
+    kept = np.array([[True], [False], [False]])
+    low, high = ratio_intervals(kept, np.ones((3, 1), dtype=bool), np.array([0, 5, 6]))
+    assert table.loc[1, ["precision_low", "precision_high"]].tolist() == [low[0], high[0]]
+
+
+def test_thresholds_are_chosen_without_them(make_corpus):
+    group = np.concatenate([np.arange(60), np.arange(40), np.arange(100, 160)])
+    best = pd.DataFrame({"query": np.arange(60, 160), "candidate": np.arange(100) % 60, "right": np.arange(100) < 40})
+    best = best.assign(rank=1, probability=np.where(np.arange(100) < 60, 0.9, 0.1), unknown="")
+    # 40 of 60 are right, or 40 of 40 if the 20 others are unknown.
+    other = best.assign(unknown=np.where((best["probability"] > 0.5) & ~best["right"], SAME_TITLE, ""))
+    for one, threshold, status in ((best, None, "no threshold"), (other, 0.9, "met")):
+        made = Suggestions(one, group)
+        row = targets_table(made, made, (0.8,), 0.9).iloc[0]
+        assert (None if np.isnan(row["threshold"]) else row["threshold"]) == threshold
+        assert row["status"] == status
+    (target,) = target_results(targets_table(made, made, (0.8,), 0.9), pd.Series([], dtype=object))
+    assert (target.suggestions, target.right, target.unknown) == (40, 40, 20)
+    assert target.evidence.endswith("were right; 20 more are not counted, as nobody knows whether they are.")
+
+
+def test_probabilities_are_measured_with_and_without_them(unknown):
+    best = unknown.best.assign(right=[False, False, True, False, False, False])
+    table = probability_table(Suggestions(best, UNKNOWN_GROUP))
+    assert table["counted"].tolist() == ["as marked", "without unknown"]
+    assert table["matches"].tolist() == [6, 3]
+    assert table["right"].tolist() == [1, 1]
+    assert table["average_precision"].tolist() == [1 / 3, 1 / 2]  # the third of all, the second of the known ones
+    known = [0.9, 0.3, 0.6]  # distances of .9, .7 and .6 from 0, 1 and 0
+    assert table["calibration_error"][1] == pytest.approx(sum(known) / 3)
+    nothing = probability_table(Suggestions(best.assign(right=False), UNKNOWN_GROUP))
+    assert nothing["average_precision"].isna().all()
+
+
+def test_the_table_to_read_has_both_precisions(unknown):
+    targets = targets_table(unknown, unknown, (0.5,), 0.9).assign(threshold=0.75)
+    measured = targets.assign(**at_thresholds(unknown, [0.75]).loc[0])
+    row = readable(measured.astype({"suggestions": int, "right": int, "unknown": int})).iloc[0]
+    assert row["right on test"].endswith("] of 1")
+    assert row["unknown"] == "1"
+    assert row["right as marked"].startswith("50% [")
+    assert row["right as marked"].endswith("] of 2")
+
+
+def test_they_are_no_examples_of_wrong_ones(unknown, titled):
+    assert examples(unknown, titled, None, right=False)["report"].tolist() == ["1005", "1006"]
+
+
+def test_each_pair_is_listed_once_for_a_verdict():
+    def pairs(*rows):
+        return pd.DataFrame(rows, columns=["report", "suggested"])
+
+    tables = {
+        "wrong": pairs(("1", "0"), ("2", "0")),
+        "unknown": pairs(("2", "0"), ("3", "0"), ("4", "0")).assign(why=SAME_TITLE),
+        "right": pairs(("5", "0")),
+    }
+    listed = to_judge(tables, 2)
+    assert list(listed.columns) == ["verdict", "marked", "report", "suggested"]
+    assert listed["report"].tolist() == ["1", "2", "3", "5"]
+    assert listed["marked"].tolist() == ["no", "no", "no", "yes"]
+    assert set(listed["verdict"]) == {""}
+
+
+def test_suggestions_are_read_as_they_were_written(tmp_path, unknown, titled):
+    val = Suggestions(unknown.best.head(2), UNKNOWN_GROUP)
+    keep_suggestions(tmp_path, val, unknown, titled)
+    read_val, read_test, reports = read_suggestions(tmp_path, "mine")
+    pd.testing.assert_frame_equal(read_test.best, unknown.best)
+    pd.testing.assert_frame_equal(read_val.best, val.best)
+    assert read_test.group.tolist() == UNKNOWN_GROUP.tolist()
+    assert (read_val.duplicates, read_test.duplicates, reports.name) == (1, 1, "mine")
+    assert reports.reports["title"].tolist() == TITLES
+
+
+def test_damaged_suggestions_are_refused(tmp_path, unknown, titled):
+    keep_suggestions(tmp_path, unknown, unknown, titled)
+    reports = pd.read_parquet(tmp_path / "reports.parquet")
+    reports.head(4).to_parquet(tmp_path / "reports.parquet")
+    with pytest.raises(ValueError, match=r"suggestions.parquet is damaged: it names rows that reports.parquet"):
+        read_suggestions(tmp_path, "mine")
+    reports.drop(columns="title").to_parquet(tmp_path / "reports.parquet")
+    with pytest.raises(ValueError, match=r"reports.parquet is damaged: it has no column 'title'"):
+        read_suggestions(tmp_path, "mine")

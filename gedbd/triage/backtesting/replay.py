@@ -1,4 +1,4 @@
-"""Learns from a tracker's history what a backtest measures: a ranker, and the probability of a match."""
+"""Learns rankers and probabilities from a tracker's history, and replays its reports in chronological order."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.readers.issue import DUPLICATE
 from gedbd.corpora.splits import PARTS, TEST, TRAIN, VAL, evenly_spaced
 from gedbd.io.console import stage
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.reports.report_ranker import RankerOptions, ReportRanker, fit_ranker, is_default
-from gedbd.triage.backtesting.unknown_matches import unknown_matches
 from gedbd.triage.confidence import (
     CONFIDENCE_FEATURES,
     NUM_COMPARED,
@@ -26,26 +26,28 @@ from gedbd.triage.confidence import (
 )
 
 COLUMNS = ("query", "candidate", "right", "rank", *CONFIDENCE_FEATURES)
-# Right best matches. On the validation parts of three trackers, own probabilities became better than the shifted ones
-# at about 20 (Eclipse), 130 (Xamarin) and above 150 (Hadoop): benchmarks/few_duplicates.py.
+SAME_TITLE = "same title"
+UNNAMED_ORIGINAL = "closed as a duplicate, original unknown"
+# Right best matches. On the validation parts of three trackers, probabilities of the tracker became better than the
+# shifted ones at about 20 (Eclipse), 130 (Xamarin) and above 150 (Hadoop): benchmarks/few_duplicates.py.
 MIN_RIGHT = 50
 
 
-class LearntHistory(NamedTuple):
-    """What was learnt, and the replay that it was learnt from and is measured on.
+class LearnedHistory(NamedTuple):
+    """A ranker, and the replay that probabilities are learned from and measured on.
 
     Attributes:
         ranker: Trained on the duplicates of the labelled parts.
         replayed: The first matches of reports, see ``replay``, with the columns ``part``, ``fold``, ``weight`` (how
-            many reports of the part a report stands for) and ``unknown`` (see ``unknown_matches``).
+            many reports of the part a report stands for) and ``unknown`` (bool, see ``unknown_reasons``).
     """
 
     ranker: ReportRanker
     replayed: pd.DataFrame
 
 
-class LearntProbability(NamedTuple):
-    """What says how probable a match is, and the validation part's probabilities by trees that have not seen it.
+class LearnedProbability(NamedTuple):
+    """The probability of a match.
 
     Attributes:
         confidence: For reports that it was not trained on.
@@ -58,12 +60,8 @@ class LearntProbability(NamedTuple):
 
 @stage("learn and replay")
 def learn(
-    corpus: Corpus,
-    parts: np.ndarray,
-    vectors: Mapping[int, np.ndarray],
-    max_reports: int,
-    options: RankerOptions,
-) -> LearntHistory:
+    corpus: Corpus, parts: np.ndarray, vectors: Mapping[int, np.ndarray], max_reports: int, options: RankerOptions
+) -> LearnedHistory:
     """Trains rankers, and replays the reports of each part with one that has not seen their labels.
 
     A ranker scores queries that it was trained on too high. So the duplicate groups of the labelled parts are divided
@@ -73,7 +71,7 @@ def learn(
     Args:
         corpus: The reports.
         parts: ``(N,)`` part of each.
-        vectors: ``(N, D)`` unit rows by the part that is replayed with them: an encoder that has not learnt from the
+        vectors: ``(N, D)`` unit rows by the part that is replayed with them: an encoder that has not learned from the
             part; where a part is missing, those of test.
         max_reports: Number of reports of each part that are replayed, evenly spaced in time. Of the training part all
             duplicates are replayed, and the others count for more.
@@ -81,8 +79,8 @@ def learn(
     """
     history = ReportHistory.of_corpus(corpus, vectors[TEST])
     histories = {TRAIN: history, VAL: history, TEST: history}
-    for part, own in vectors.items():
-        histories[part] = history.with_vectors(own)
+    for part, encoded in vectors.items():
+        histories[part] = history.with_vectors(encoded)
     fold = folds(corpus.group)
     examples: list[Replayed] = []
     for part in (TRAIN, VAL):
@@ -90,8 +88,8 @@ def learn(
         examples += histories[part].replay(labelled, "learn to rank")
     options = options.without_seen(corpus.reports).settled(examples)
     with stage("train rankers", is_long=True):
-        folded = [[one for one in examples if fold[one.row] != number] for number in range(NUM_FOLDS)]
-        rankers = [fit_ranker(some, options) for some in folded]
+        folded = [[query for query in examples if fold[query.row] != number] for number in range(NUM_FOLDS)]
+        rankers = [fit_ranker(queries, options) for queries in folded]
         ranker = fit_ranker(examples, options)
     is_duplicate = corpus.group < np.arange(len(corpus))
     tables = []
@@ -103,27 +101,24 @@ def learn(
         chosen = [ranker if number == TEST else rankers[fold[row]] for row in rows]
         table = replay(histories[number], rows, chosen, f"replay {PARTS[number]}")
         queries = table["query"].to_numpy()
-        others = max((~is_duplicate[rows]).sum(), 1)
-        share = (~is_duplicate[of_part]).sum() / others if number == TRAIN else 1.0
+        num_singletons = max((~is_duplicate[rows]).sum(), 1)
+        share = (~is_duplicate[of_part]).sum() / num_singletons if number == TRAIN else 1.0
         weight = np.where(is_duplicate[queries], 1.0, share)
-        table = table.assign(unknown=unknown_matches(table, corpus))
+        table = table.assign(unknown=unknown_reasons(table, corpus) != "")
         tables.append(table.assign(part=PARTS[number], fold=fold[queries], weight=weight))
-    return LearntHistory(ranker, pd.concat(tables, ignore_index=True))
+    return LearnedHistory(ranker, pd.concat(tables, ignore_index=True))
 
 
-def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -> LearntProbability:
+def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -> LearnedProbability:
     """Learns probabilities on the replayed parts before test without unknown matches, see ``learn_confidence``.
 
     With fewer right best matches than ``MIN_RIGHT`` there, the probabilities of the default ranker are those that come
     with it, shifted to this tracker's share of duplicates.
 
     Args:
-        replayed: See ``LearntHistory``.
-        ranker: What has ranked the test part.
+        replayed: See ``LearnedHistory``.
+        ranker: The ranker of the test part.
         seed: Seed of the trees.
-
-    Raises:
-        ValueError: See ``learn_confidence``.
     """
     older = replayed[replayed["part"] != PARTS[TEST]]
     features = older[list(CONFIDENCE_FEATURES)].to_numpy()
@@ -135,11 +130,11 @@ def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -
     if best.right.sum() < MIN_RIGHT and is_default(ranker):
         default = default_confidence()
         confidence = default.shifted(fit_shift(default(best.features), best.right, best.weight))
-        return LearntProbability(confidence, confidence(features[of_val]))
+        return LearnedProbability(confidence, confidence(features[of_val]))
     confidence, held_out = learn_confidence(known, seed)
-    probability = confidence(features)  # of unknown ones, from which no trees have learnt
+    probability = confidence(features)  # of unknown ones, from which no trees have learned
     probability[is_known] = held_out
-    return LearntProbability(confidence, probability[of_val])
+    return LearnedProbability(confidence, probability[of_val])
 
 
 def folds(group: np.ndarray) -> np.ndarray:
@@ -150,7 +145,7 @@ def folds(group: np.ndarray) -> np.ndarray:
 def replay(history: ReportHistory, rows: np.ndarray, rankers: Sequence[ReportRanker], label: str) -> pd.DataFrame:
     """The best groups for some reports of a corpus. No later report is a candidate, nor counts in word statistics.
 
-    What is right is decided by the groups of today: an export does not say when two reports were found to be
+    Whether a match is right is decided by the groups of today: an export does not say when two reports were marked as
     duplicates.
 
     Args:
@@ -161,7 +156,7 @@ def replay(history: ReportHistory, rows: np.ndarray, rankers: Sequence[ReportRan
 
     Returns:
         A row for each of up to ``NUM_COMPARED`` candidates of each query: ``query``, ``candidate`` (rows), ``right``
-        (both are of one group), ``rank`` (place of the query's first right candidate, 0 if none is right), and
+        (both are of one group), ``rank`` (of the query's first right candidate, 0 if none is right), and
         ``CONFIDENCE_FEATURES``.
     """
     best = partial(_best_groups, dict(zip(rows.tolist(), rankers, strict=True)))
@@ -170,14 +165,37 @@ def replay(history: ReportHistory, rows: np.ndarray, rankers: Sequence[ReportRan
     return table.astype({"query": np.int64, "candidate": np.int64, "place": np.int64, "right": bool, "rank": np.int64})
 
 
-def _best_groups(rankers: Mapping[int, ReportRanker], one: Replayed) -> np.ndarray:
+def _best_groups(rankers: Mapping[int, ReportRanker], query: Replayed) -> np.ndarray:
     """The ``COLUMNS`` of the best candidates of a report, ``(C, F)``; ``rankers`` has its ranker by its row."""
-    scores = rankers[one.row].scores(one.features)
+    scores = rankers[query.row].scores(query.features)
     order = np.argsort(-scores, kind="stable")
     # A member of the right group counts as right: a triager links the report to the whole group.
-    right = one.right[order]
+    right = query.right[order]
     rank = int(right.argmax()) + 1 if right.any() else 0
     order = order[:NUM_COMPARED]
-    columns = [np.full(len(order), one.row), one.best[order], right[:NUM_COMPARED]]
-    features = confidence_features(one.features[order], scores[order])
+    columns = [np.full(len(order), query.row), query.best[order], right[:NUM_COMPARED]]
+    features = confidence_features(query.features[order], scores[order])
     return np.column_stack([*columns, np.full(len(order), rank), features])
+
+
+def unknown_reasons(matches: pd.DataFrame, corpus: Corpus) -> np.ndarray:
+    """Why it is unknown whether a match is wrong: it is not marked as a duplicate, but may well be one.
+
+    Args:
+        matches: ``query`` and ``candidate`` (rows of the reports), and ``right`` (they are marked as duplicates).
+        corpus: The reports.
+
+    Returns:
+        ``(B,)`` texts: ``UNNAMED_ORIGINAL`` if the query was closed as a duplicate but the export names no report that
+        it holds, so that the match may be the original; ``SAME_TITLE`` if both have the same title, where case and
+        white space do not count, and an empty title equals no other; empty for a match that is right, or wrong.
+    """
+    reports = corpus.reports
+    query = matches["query"].to_numpy()
+    candidate = matches["candidate"].to_numpy()
+    titles = reports["title"].str.casefold().str.split().str.join(" ").to_numpy()
+    same = (titles[query] == titles[candidate]) & (titles[query] != "")
+    closed = reports["resolution"].str.contains(DUPLICATE, case=False, regex=False).to_numpy(dtype=bool)
+    unnamed = (closed & ~corpus.relevance.in_group)[query]
+    reasons = np.where(unnamed, UNNAMED_ORIGINAL, np.where(same, SAME_TITLE, ""))
+    return np.where(matches["right"].to_numpy(), "", reasons)
