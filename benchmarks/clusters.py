@@ -24,8 +24,7 @@ from gedbd.io.table_files import read_parquet, write_parquet
 from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.retrieval.reports.report_ranker import RankerOptions
 from gedbd.triage.backtesting.replay import learn, learn_probability
-from gedbd.triage.clustering.backlog import LikelyPairs, find_likely_pairs
-from gedbd.triage.clustering.complete_link import complete_link
+from gedbd.triage.clusters import LikelyPairs, complete_link, find_likely_pairs
 from gedbd.triage.triage_model import TriageModel
 
 FIFTHS = {"older": (0.45, 0.6, 0.8), "newest": (0.6, 0.8, 1.0)}  # where validation, test, and what is unseen begin

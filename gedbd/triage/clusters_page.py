@@ -21,13 +21,12 @@ from gedbd.experiments.report.section import Section
 from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_path
 from gedbd.triage.backtesting.judgements import JUDGEMENTS, read_judgements
-from gedbd.triage.clustering.backlog import Backlog, Cluster, Clusters, find_clusters, read_backlog
+from gedbd.triage.clusters import Backlog, Cluster, Clusters, find_clusters, read_backlog
 from gedbd.triage.storage.index_folder import CLUSTERS, FILE
 from gedbd.triage.storage.index_store import IndexStore
 
-SOURCE = "web"  # the verdicts come from a page
-SHOWN = ("group", "open reports", "probability", "report", "title of report", "suggested", "title of suggested")
-PRINTED = ("group", "probability", "report", "title of report", "suggested", "title of suggested")
+COLUMNS = ("group", "open reports", "probability", "report", "title of report", "suggested", "title of suggested")
+PRINTED = tuple(name for name in COLUMNS if name != "open reports")
 CLUSTERS_TEXT = (
     "Groups of open reports that are probably the same, the largest first. Each row is a report and the oldest one of"
     " its group, with the probability that the two belong together; every other pair of the group has at least the"
@@ -55,21 +54,21 @@ def run_clusters(folder: Path, threshold: float, top_k: int, file: Path | None, 
     Raises:
         ValueError: If there is no index, a file is damaged, or no verdict is on two reports of the index.
     """
-    said = [] if file is None else record_verdicts(folder, file)
+    recorded = [] if file is None else record_verdicts(folder, file)
     backlog = read_backlog(folder)
-    clusters = find_clusters(backlog, threshold)
-    listed = clusters.found[:top_k]
+    result = find_clusters(backlog, threshold)
+    listed = result.clusters[:top_k]
     table = pairs_table(backlog, listed)
-    summary = summary_of(backlog, clusters, threshold)
+    summary = summary_of(backlog, result, threshold)
     page = write_page(folder, backlog, table, " ".join(summary), threshold)
     if listed:
         print_table(console, table[list(PRINTED)], f"{backlog.name}: groups of open reports")
-    elif clusters.closest:
-        closest = pairs_table(backlog, clusters.closest)
+    elif result.closest:
+        closest = pairs_table(backlog, result.closest)
         print_table(console, closest[list(PRINTED[1:])], f"{backlog.name}: the most probable pairs of open reports")
-    for line in (*said, *summary, *left_out(backlog, clusters)):
+    for line in (*recorded, *summary, *left_out(backlog, result)):
         print_line(console, line)
-    if len(clusters.found) > len(listed):
+    if len(result.clusters) > len(listed):
         print_line(console, f"listed: the first {len(listed):,} groups; top_k= sets how many")
     print_path(console, "page:", page)
     record(
@@ -79,97 +78,95 @@ def run_clusters(folder: Path, threshold: float, top_k: int, file: Path | None, 
         measured="other trackers" if backlog.model.has_default_confidence else "this tracker",
         reports=len(backlog.reports),
         open_reports=len(backlog.open_rows),
-        pairs_with_closed=clusters.num_closed,
-        pairs_rejected=clusters.num_rejected,
-        pairs_in_no_group=clusters.num_apart,
+        pairs_with_closed=result.num_closed,
+        pairs_rejected=result.num_rejected,
+        pairs_in_no_group=result.num_apart,
         unknown_state=backlog.num_unknown,
-        clusters=[plain_cluster(backlog, one) for one in clusters.found],
-        closest_pairs=[plain_cluster(backlog, one) for one in clusters.closest],
+        clusters=[plain_cluster(backlog, cluster) for cluster in result.clusters],
+        closest_pairs=[plain_cluster(backlog, cluster) for cluster in result.closest],
     )
 
 
 def record_verdicts(folder: Path, file: Path) -> list[str]:
-    """Adds the verdicts of a file to the feedback of an index; returns what was done, in sentences.
+    """Adds the verdicts of a file to the feedback of an index; returns counts in sentences.
 
     Raises:
         ValueError: If the file is wrong, or none of its pairs are two reports of the index.
     """
-    given = read_judgements(file).verdicts
-    clear = {pair: one for pair, one in given.items() if one.verdict != UNCLEAR}
+    verdicts = {pair: verdict.verdict for pair, verdict in read_judgements(file).verdicts.items()}
+    clear = {pair: verdict for pair, verdict in verdicts.items() if verdict != UNCLEAR}
     with closing(IndexStore(folder / FILE, create=False)) as store:
-        named = sorted({one for pair in clear for one in pair})
-        stored = store.reports(named)
-    known = {pair: one for pair, one in clear.items() if stored.keys() >= set(pair)}
+        stored = store.reports(sorted({issue_id for pair in clear for issue_id in pair}))
+    known = {pair: verdict for pair, verdict in clear.items() if stored.keys() >= set(pair)}
     if not known:
         raise ValueError(f"file={file}: it has no verdict on two reports of {folder}; is it of another index?")
     with closing(FeedbackStore(folder)) as feedback:
         added = [
-            feedback.record(FeedbackEvent(Report(issue_id=report), suggested, one.verdict, SOURCE))
-            for (report, suggested), one in known.items()
+            feedback.record(FeedbackEvent(Report(issue_id=report), suggested, verdict, "web"))
+            for (report, suggested), verdict in known.items()
         ]
-    said = [f"verdicts: {sum(added):,} recorded, {len(added) - sum(added):,} known already"]
+    lines = [f"verdicts: {sum(added):,} recorded, {len(added) - sum(added):,} known already"]
     if len(known) < len(clear):
-        said.append(f"verdicts on reports that are not in the index: {len(clear) - len(known):,}, left out")
-    if len(clear) < len(given):
-        said.append(f"verdicts that are {UNCLEAR}: {len(given) - len(clear):,}, not recorded")
-    return said
+        lines.append(f"verdicts on reports that are not in the index: {len(clear) - len(known):,}, left out")
+    if len(clear) < len(verdicts):
+        lines.append(f"verdicts that are {UNCLEAR}: {len(verdicts) - len(clear):,}, not recorded")
+    return lines
 
 
 def pairs_table(backlog: Backlog, clusters: Sequence[Cluster]) -> pd.DataFrame:
-    """A row for each report of a cluster but the oldest, with the oldest; the columns ``SHOWN`` and addresses."""
+    """A row for each report of a cluster but the oldest, with the oldest: ``COLUMNS`` and addresses."""
     rows = []
     ids = backlog.reports["id"].tolist()
     titles = backlog.reports["title"].tolist()
-    for number, one in enumerate(clusters, start=1):
-        first, *others = one.rows
-        for row, probability in zip(others, one.probability, strict=True):
-            pair = (ids[row], titles[row], ids[first], titles[first])
-            rows.append((number, one.size, probability, *pair))
-    return with_urls(pd.DataFrame(rows, columns=list(SHOWN)), backlog.reports)
+    for number, cluster in enumerate(clusters, start=1):
+        first, *rest = cluster.rows
+        for row, probability in zip(rest, cluster.probability, strict=True):
+            rows.append((number, cluster.size, probability, ids[row], titles[row], ids[first], titles[first]))
+    return with_urls(pd.DataFrame(rows, columns=list(COLUMNS)), backlog.reports)
 
 
 def plain_cluster(backlog: Backlog, cluster: Cluster) -> dict[str, Any]:
     """A cluster for the JSON document."""
     reports = []
     for row, marked, probability in zip(cluster.rows, cluster.marked, (None, *cluster.probability), strict=True):
-        found = backlog.reports.iloc[row]
-        facts = {name: found[name] or None for name in ("id", "title", "url", "created_at")}
+        report = backlog.reports.iloc[row]
+        facts = {name: report[name] or None for name in ("id", "title", "url", "created_at")}
         reports.append(facts | {"marked_duplicates": marked, "probability_with_first": probability})
     return {"open_reports": cluster.size, "lowest_probability": cluster.lowest, "reports": reports}
 
 
-def summary_of(backlog: Backlog, clusters: Clusters, threshold: float) -> list[str]:
+def summary_of(backlog: Backlog, result: Clusters, threshold: float) -> list[str]:
     """The result in sentences."""
     together = f"belong together with a probability of {100 * threshold:g}% or more"
-    opened = f"{len(backlog.open_rows):,} of {len(backlog.reports):,} reports are open"
-    if clusters.found:
-        in_groups = sum(one.size for one in clusters.found)
-        groups = "1 group" if len(clusters.found) == 1 else f"{len(clusters.found):,} groups"
-        said = [f"{opened}; {in_groups:,} of them are in {groups}, in which every two reports {together}."]
+    num_open = f"{len(backlog.open_rows):,} of {len(backlog.reports):,} reports are open"
+    if result.clusters:
+        in_groups = sum(cluster.size for cluster in result.clusters)
+        groups = "1 group" if len(result.clusters) == 1 else f"{len(result.clusters):,} groups"
+        lines = [f"{num_open}; {in_groups:,} of them are in {groups}, in which every two reports {together}."]
     else:
-        said = [f"{opened}; no two of them {together}."]
-    if clusters.closest:
-        said.append(closest_line(clusters.closest, backlog.model.has_default_confidence))
+        lines = [f"{num_open}; no two of them {together}."]
+    if result.closest:
+        lines.append(closest_line(result.closest, backlog.model.has_default_confidence))
     if backlog.model.has_default_confidence:
-        said.append(UNMEASURED)
-    return said
+        lines.append(UNMEASURED)
+    return lines
 
 
 def closest_line(closest: Sequence[Cluster], is_unmeasured: bool) -> str:
     """The threshold that includes the most probable pairs, two digits of it, rounded down."""
-    lowest = min(one.lowest for one in closest)
+    lowest = min(cluster.lowest for cluster in closest)
     unit = 10.0 ** (math.floor(math.log10(lowest)) - 1)
-    chosen = " The default, 0.3, was chosen on two large trackers." if is_unmeasured else ""
-    return f"threshold={math.floor(lowest / unit) * unit:.2g} includes the most probable pairs.{chosen}"
+    default = " The default, 0.3, was chosen on two large trackers." if is_unmeasured else ""
+    return f"threshold={math.floor(lowest / unit) * unit:.2g} includes the most probable pairs.{default}"
 
 
-def left_out(backlog: Backlog, clusters: Clusters) -> list[str]:
-    """What is not in the clusters, in sentences."""
+def left_out(backlog: Backlog, result: Clusters) -> list[str]:
+    """Counts of the pairs that are in no cluster, in sentences."""
     counts = {
-        "pairs with a closed report, left out: {:,} (gedbd search shows them)": clusters.num_closed,
-        "pairs that people have rejected, left out: {:,}": clusters.num_rejected,
+        "pairs with a closed report, left out: {:,} (gedbd search shows them)": result.num_closed,
+        "pairs that people have rejected, left out: {:,}": result.num_rejected,
         "pairs of open reports in no group because a third report is like one of the two only: {:,}": (
-            clusters.num_apart
+            result.num_apart
         ),
         "reports whose state the tracker does not say: {:,}, counted as open": backlog.num_unknown,
     }
@@ -180,18 +177,18 @@ def write_page(folder: Path, backlog: Backlog, table: pd.DataFrame, summary: str
     """Writes the page into the index folder and returns its path."""
     out = folder / CLUSTERS
     out.mkdir(0o700, exist_ok=True)
-    shown = os.path.relpath(folder)
-    command = f"gedbd clusters index={shlex.quote(shown)} file={JUDGEMENTS}"
+    command = f"gedbd clusters index={shlex.quote(os.path.relpath(folder))}"
+    judge = f"{command} file={JUDGEMENTS}"
     table = table.copy()
     table.insert(0, VERDICT, "")
-    text = CLUSTERS_TEXT.format(threshold=threshold, file=JUDGEMENTS, command=command)
-    judging = Judging(f"gedbd clusters {backlog.name}", JUDGEMENTS, "the current folder", command)
+    text = CLUSTERS_TEXT.format(threshold=threshold, file=JUDGEMENTS, command=judge)
+    judging = Judging(f"gedbd clusters {backlog.name}", JUDGEMENTS, "the current folder", judge)
     return write_report(
         out,
         f"Open reports that are probably the same: {backlog.name}",
         summary,
         [Section("Groups", text, [table], asks_verdicts=True)],
-        command=f"gedbd clusters index={shlex.quote(shown)} threshold={threshold:g}",
+        command=f"{command} threshold={threshold:g}",
         date=datetime.now().astimezone(),
         judging=judging if len(table) else None,
         subject=backlog.name,

@@ -1,9 +1,10 @@
-"""Groups of open reports of an index that are probably the same, from its file and the verdicts of people."""
+"""Clusters of open reports of an index that are probably the same, from its file and the verdicts of people."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from heapq import heapify, heappop, heappush
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
@@ -12,12 +13,11 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.bug_report import state_of
-from gedbd.corpora.feedback import FEEDBACK_FILE, feedback_table
+from gedbd.corpora.feedback import ACCEPT, FEEDBACK_FILE, REJECT, feedback_table
 from gedbd.io.console import stage
 from gedbd.retrieval.reports.report_features import FeatureEncoder
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.triage.clustering.complete_link import complete_link
 from gedbd.triage.storage.in_memory import features_of, find_known_groups
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
@@ -28,6 +28,8 @@ READ_AT_ONCE = 5_000  # reports, whose texts are in memory meanwhile
 MAX_CANDIDATES = 10  # of a report
 NUM_CLOSEST = 3  # pairs that are named where there is no cluster
 OPEN_STATES = ("open", "unknown")
+
+Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Backlog:
         reports: N rows: ``id``, ``title``, ``url``, ``created_at`` (as 2024-01-31, empty if unknown), ``is_open``.
         history: The same reports.
         group: ``(N,)`` the lowest row of the reports that are marked as duplicates, or that people have accepted.
-        rejected: Pairs of groups, the lower first, of which people said that they are no duplicates.
+        rejected: Pairs of groups, the lower first, that people have rejected as duplicates.
         num_unknown: Number of reports whose state the tracker does not say; they count as open.
     """
 
@@ -49,7 +51,7 @@ class Backlog:
     reports: pd.DataFrame
     history: ReportHistory
     group: np.ndarray
-    rejected: frozenset[tuple[int, int]]
+    rejected: frozenset[Pair]
     num_unknown: int
 
     @property
@@ -72,7 +74,7 @@ class LikelyPairs(NamedTuple):
     probability: np.ndarray
 
     def take(self, chosen: np.ndarray) -> "LikelyPairs":
-        """Some of the pairs, by their places or a mask."""
+        """Some of the pairs, by their numbers or a mask."""
         return LikelyPairs(*(values[chosen] for values in self))
 
 
@@ -81,7 +83,7 @@ class Cluster(NamedTuple):
 
     Attributes:
         rows: The reports, of each group of known duplicates the oldest open one; the oldest first.
-        marked: How many more open reports are marked as duplicates of each.
+        marked: Number of further open reports that are marked as duplicates of each.
         probability: For each report but the oldest, that it belongs together with the oldest.
         lowest: The lowest probability of all pairs of these reports.
     """
@@ -98,19 +100,19 @@ class Cluster(NamedTuple):
 
 
 class Clusters(NamedTuple):
-    """The clusters of a backlog, and what is not in them.
+    """The clusters of a backlog, and counts of the pairs that are in none.
 
     Attributes:
-        found: The clusters, the largest first, of equal ones that with the higher lowest probability.
+        clusters: The largest first, of equal ones that with the higher lowest probability.
         num_closed: Number of pairs at or above the threshold whose earlier report, and all its known duplicates, are
             closed.
         num_rejected: Number of pairs at or above the threshold that people have rejected.
-        num_apart: Number of pairs at or above the threshold that are in no cluster, because further reports of one
-            of the two are not alike with the other.
+        num_apart: Number of pairs at or above the threshold that are in no cluster, because a third report is similar
+            to one of the two only.
         closest: Where there is no cluster, the most probable pairs below the threshold.
     """
 
-    found: list[Cluster]
+    clusters: list[Cluster]
     num_closed: int
     num_rejected: int
     num_apart: int
@@ -139,14 +141,14 @@ def read_backlog(folder: Path) -> Backlog:
         links = store.links()
         facts = _facts_of(store, ids)
     accepted, rejected = _verdicts(folder)
-    links += [(one, other, "feedback") for one, other in accepted]
+    links += [(report, candidate, "feedback") for report, candidate in accepted]
     rows_of_ids = Ids()
     rows_of_ids.add(ids)
     # Reports that are deleted from the index still connect others.
     group = find_known_groups(links, rows_of_ids).group
-    row_of = {one: row for row, one in enumerate(ids)}
-    known = [(row_of[one], row_of[other]) for one, other in rejected if one in row_of and other in row_of]
-    apart = {(int(min(group[[*pair]])), int(max(group[[*pair]]))) for pair in known}
+    row_of = {issue_id: row for row, issue_id in enumerate(ids)}
+    known = [[row_of[issue_id] for issue_id in pair] for pair in rejected if row_of.keys() >= set(pair)]
+    apart = {(int(min(group[pair])), int(max(group[pair]))) for pair in known}
     members = np.flatnonzero(group != np.arange(len(group)))
     history = ReportHistory(features.take(order.tolist()), np.stack([members, group[members]]), group)
     unknown = int((facts["state"] == "unknown").sum())
@@ -155,36 +157,33 @@ def read_backlog(folder: Path) -> Backlog:
 
 
 def _facts_of(store: IndexStore, ids: Sequence[str]) -> pd.DataFrame:
-    """What is shown of reports, and their states; see ``Backlog.reports``."""
+    """The columns of ``Backlog.reports``, with ``state`` in place of ``is_open``."""
     facts = []
     for start in range(0, len(ids), READ_AT_ONCE):
-        some = ids[start : start + READ_AT_ONCE]
-        found = store.reports(some)
-        for report in (found[one] for one in some):
+        batch = ids[start : start + READ_AT_ONCE]
+        reports = store.reports(batch)
+        for report in (reports[issue_id] for issue_id in batch):
             day = f"{report.created_at:%Y-%m-%d}" if report.created_at else ""
             facts.append((report.issue_id, report.title, report.url, day, state_of(report)))
     return pd.DataFrame(facts, columns=["id", "title", "url", "created_at", "state"], dtype=object)
 
 
-def _verdicts(folder: Path) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def _verdicts(folder: Path) -> list[list[tuple[str, str]]]:
     """The pairs of ids that people have accepted, and those that they have rejected."""
     if not (folder / FEEDBACK_FILE).is_file():
-        return [], []
+        return [[], []]
     table = feedback_table(folder / FEEDBACK_FILE)
     named = table[table["issue_id"] != ""]
-    found = []
-    for verdict in ("accept", "reject"):
-        chosen = named[named["verdict"] == verdict]
-        found.append(list(zip(chosen["issue_id"], chosen["candidate"], strict=True)))
-    return found[0], found[1]
+    chosen = [named[named["verdict"] == verdict] for verdict in (ACCEPT, REJECT)]
+    return [list(zip(pairs["issue_id"], pairs["candidate"], strict=True)) for pairs in chosen]
 
 
 def find_likely_pairs(history: ReportHistory, rows: Sequence[int], model: TriageModel, least: float) -> LikelyPairs:
     """Pairs of reports and their best candidates, the groups of duplicates that are known before them.
 
     The probability of a pair is calibrated for a report that has just come in. So a report is compared with those
-    before it only: reports that came in later, which a search of today finds too, never were its candidates in the
-    backtest that the probability was learnt on.
+    before it only: later reports, which a search of today also returns, were no candidates in the backtest that the
+    probability was learned on.
 
     Args:
         history: All reports in the order of time.
@@ -192,15 +191,15 @@ def find_likely_pairs(history: ReportHistory, rows: Sequence[int], model: Triage
         model: Ranks candidates.
         least: Pairs of a lower probability are left out.
     """
-    found = [np.empty((0, 3)), *history.replay_with(partial(_best_pairs, model, least), rows, "compare reports")]
-    table = np.concatenate(found)
+    blocks = [np.empty((0, 3)), *history.replay_with(partial(_best_pairs, model, least), rows, "compare reports")]
+    table = np.concatenate(blocks)
     return LikelyPairs(table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2])
 
 
-def _best_pairs(model: TriageModel, least: float, one: Replayed) -> np.ndarray:
+def _best_pairs(model: TriageModel, least: float, query: Replayed) -> np.ndarray:
     """The pairs of a report as rows: later report, earlier report, probability."""
-    best = model.best(one.features, MAX_CANDIDATES)
-    table = np.column_stack([np.full(len(best.place), one.row), one.best[best.place], best.probability])
+    best = model.best(query.features, MAX_CANDIDATES)
+    table = np.column_stack([np.full(len(best.place), query.row), query.best[best.place], best.probability])
     return table[best.probability >= least]
 
 
@@ -213,7 +212,7 @@ def find_clusters(backlog: Backlog, threshold: float) -> Clusters:
     """
     pairs = find_likely_pairs(backlog.history, backlog.open_rows.tolist(), backlog.model, 0.0)
     clusters = cluster_pairs(backlog, pairs.take(pairs.probability >= threshold))
-    if clusters.found:
+    if clusters.clusters:
         return clusters
     probability, _, _ = _open_pairs(backlog, pairs)
     likely = [pair for pair, value in probability.items() if value > 0]
@@ -225,21 +224,21 @@ def find_clusters(backlog: Backlog, threshold: float) -> Clusters:
 def cluster_pairs(backlog: Backlog, pairs: LikelyPairs) -> Clusters:
     """The clusters of some pairs of open reports and earlier ones."""
     probability, num_closed, num_rejected = _open_pairs(backlog, pairs)
-    clusters = complete_link(list(probability), list(probability.values()))
+    linked = complete_link(list(probability), list(probability.values()))
     members = _open_members(backlog)
-    found = [_cluster(members, one, probability) for one in clusters]
-    found.sort(key=lambda one: (-one.size, -one.lowest, one.rows))
-    together = sum(len(one) * (len(one) - 1) // 2 for one in clusters)
-    return Clusters(found, num_closed, num_rejected, len(probability) - together)
+    clusters = [_cluster(members, groups, probability) for groups in linked]
+    clusters.sort(key=lambda cluster: (-cluster.size, -cluster.lowest, cluster.rows))
+    num_together = sum(len(groups) * (len(groups) - 1) // 2 for groups in linked)
+    return Clusters(clusters, num_closed, num_rejected, len(probability) - num_together)
 
 
-def _open_pairs(backlog: Backlog, pairs: LikelyPairs) -> tuple[dict[tuple[int, int], float], int, int]:
+def _open_pairs(backlog: Backlog, pairs: LikelyPairs) -> tuple[dict[Pair, float], int, int]:
     """The probability of each pair of open groups, and the numbers of pairs with closed groups and of rejected ones."""
     group = backlog.group
     is_open = np.zeros(len(group), dtype=bool)
     is_open[group[backlog.open_rows]] = True
     to_closed = ~is_open[group[pairs.earlier]]
-    probability: dict[tuple[int, int], float] = {}
+    probability: dict[Pair, float] = {}
     rejected = set()
     for later, earlier, value in zip(*(values[~to_closed].tolist() for values in pairs), strict=True):
         ends = sorted((int(group[later]), int(group[earlier])))
@@ -259,12 +258,56 @@ def _open_members(backlog: Backlog) -> dict[int, list[int]]:
     return members
 
 
-def _cluster(
-    members: Mapping[int, list[int]], groups: Sequence[int], probability: Mapping[tuple[int, int], float]
-) -> Cluster:
+def _cluster(members: Mapping[int, list[int]], groups: Sequence[int], probability: Mapping[Pair, float]) -> Cluster:
     """The cluster of some groups, of which ``members`` are the open reports."""
-    first, *others = sorted(groups, key=members.__getitem__)  # the oldest open report first
-    with_first = [probability[min(first, other), max(first, other)] for other in others]
+    first, *rest = sorted(groups, key=members.__getitem__)  # the oldest open report first
+    with_first = tuple(probability[min(first, group), max(first, group)] for group in rest)
     lowest = min(probability[pair] for pair in combinations(sorted(groups), 2))
-    own = [members[group] for group in (first, *others)]
-    return Cluster(tuple(rows[0] for rows in own), tuple(len(rows) - 1 for rows in own), tuple(with_first), lowest)
+    rows = [members[group] for group in (first, *rest)]
+    return Cluster(tuple(row[0] for row in rows), tuple(len(row) - 1 for row in rows), with_first, lowest)
+
+
+def complete_link(pairs: Sequence[Pair], probability: Sequence[float]) -> list[list[int]]:
+    """Complete-link clustering of pairs, where most pairs have no probability: every two members are a given pair.
+
+    Agglomerative clustering: the two clusters with the highest probability become one, until none are left. The
+    probability of two clusters is the lowest of all pairs between them, so that two similar pairs with a common member
+    do not make a cluster of three: the other two must be similar as well. Of equal probabilities, the clusters with the
+    lowest members come first. It takes time and memory in proportion to the pairs, not to the square of the items.
+
+    Args:
+        pairs: P pairs of different items, each pair once in any order.
+        probability: P numbers, one a pair.
+
+    Returns:
+        The clusters of two and more, each ascending, the one with the lowest member first.
+    """
+    # By the lowest member of a cluster: the clusters that may join it, with the probability.
+    near: dict[int, dict[int, float]] = {}
+    heap: list[tuple[float, int, int]] = []
+    for (first, second), value in zip(pairs, probability, strict=True):
+        near.setdefault(first, {})[second] = value
+        near.setdefault(second, {})[first] = value
+        heap.append((-value, min(first, second), max(first, second)))
+    heapify(heap)
+    members = {item: [item] for item in near}
+    while heap:
+        negative, first, second = heappop(heap)
+        # An entry is outdated if one of the clusters has changed since.
+        if near.get(first, {}).get(second) != -negative:
+            continue
+        members[first] += members.pop(second)
+        of_second = near.pop(second)
+        of_first = near[first]
+        del of_first[second]
+        for third in of_second:
+            if third != first:
+                del near[third][second]
+        for third in list(of_first):
+            if third not in of_second:
+                del of_first[third], near[third][first]
+            else:
+                value = min(of_first[third], of_second[third])
+                of_first[third] = near[third][first] = value
+                heappush(heap, (-value, min(first, third), max(first, third)))
+    return sorted(sorted(cluster) for cluster in members.values() if len(cluster) > 1)

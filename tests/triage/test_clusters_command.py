@@ -11,8 +11,8 @@ from small_tracker import as_corpus, fill, some_report
 
 from gedbd.corpora.feedback import feedback_table
 from gedbd.service.forgetting import forget_reports
-from gedbd.triage.clustering.backlog import Cluster
-from gedbd.triage.clustering.clusters_run import closest_line
+from gedbd.triage.clusters import Cluster
+from gedbd.triage.clusters_page import closest_line
 from gedbd.triage.storage.index_folder import CLUSTERS, FILE
 from gedbd.triage.storage.index_store import IndexStore
 

@@ -1,1 +1,0 @@
-"""Groups of open reports of an index that are probably the same."""
