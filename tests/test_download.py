@@ -13,8 +13,9 @@ from omegaconf import DictConfig
 
 from gedbd.commands.download import main
 from gedbd.configuration.command import CONF_DIR
-from gedbd.corpora.file_download import CHUNK_BYTES, download, fetch_file, fetch_tables
+from gedbd.corpora.file_download import download, fetch_file, fetch_tables
 from gedbd.io.checksums import CHECKSUMS
+from gedbd.io.http import CHUNK_BYTES
 from gedbd.questions.stackexchange.dump import check_archive
 
 TABLE = ("id,text\n" + "".join(f"{number},line {number}\n" for number in range(20_000))).encode()

@@ -5,21 +5,19 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.parse import urljoin
 
 import requests
 
 from gedbd.corpora.readers.bughub import find_table
 from gedbd.corpora.readers.csv_file import open_packed, read_table
-from gedbd.corpora.urls import MAX_REDIRECTS, check_same_server, naming, shown_url
+from gedbd.io.addresses import naming, shown_url
 from gedbd.io.checksums import CHECKSUMS, checksum, note_checksums, noted_checksums
 from gedbd.io.console import byte_progress
+from gedbd.io.http import CHUNK_BYTES, HttpSession
 from gedbd.io.unpacking import CURE, GIGABYTE, MAX_BYTES, asked_bytes, check_space
 
-CHUNK_BYTES = 1 << 16
 UNPACK_BYTES = 1 << 22
 LENGTH = re.compile(r"[0-9]{1,18}")
-TIMEOUT_S = (10, 60)  # to connect, and between two chunks
 
 
 def fetch_tables(base_url: str, folder: Path, rows: Mapping[str, int]) -> list[str]:
@@ -138,11 +136,12 @@ def download(url: str, part: Path) -> None:
     """
     validator = validator_file(part).read_text() if validator_file(part).exists() and part.exists() else ""
     have = part.stat().st_size if validator else 0
-    headers = {"Accept-Encoding": "identity"}  # lengths and ranges then count the bytes of the file itself
-    if have:
-        headers |= {"Range": f"bytes={have}-", "If-Range": validator}
+    rest = {"Range": f"bytes={have}-", "If-Range": validator} if have else {}
+    # Without an encoding, lengths and ranges count the bytes of the file itself.
+    headers = {"Accept-Encoding": "identity"}
+    session = HttpSession(url, "dataset.base_url", headers=headers, subdomains=True, use_netrc=True)
     try:
-        with request(url, headers) as response:
+        with session.open("GET", url, rest) as response:
             fits = resumes(response, have, validator)
             if fits:
                 receive(response, part, have)
@@ -154,23 +153,6 @@ def download(url: str, part: Path) -> None:
     if not fits:
         discard(part)
         download(url, part)
-
-
-def request(url: str, headers: Mapping[str, str]) -> requests.Response:
-    """The response at an address, after redirects to the same server or hosts below it.
-
-    Raises:
-        ValueError: It redirects elsewhere, or without end.
-    """
-    target = url
-    for _ in range(MAX_REDIRECTS + 1):
-        check_same_server(target, url, "dataset.base_url", subdomains=True)
-        response = requests.get(target, headers=headers, stream=True, timeout=TIMEOUT_S, allow_redirects=False)
-        if not response.is_redirect:
-            return response
-        response.close()
-        target = urljoin(target, response.headers["Location"])
-    raise ValueError(f"{shown_url(url)}: more than {MAX_REDIRECTS} redirects")
 
 
 def resumes(response: requests.Response, have: int, validator: str) -> bool:

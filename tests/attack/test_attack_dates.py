@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from gedbd.service.webhook.index_updater import read_event
 from refusals import refuses
 from small_tracker import fill, open_folder
 
 from gedbd.corpora.bug_report import Filters, Report, check_report, read_moment
-from gedbd.corpora.clients.http import limit_wait_s, server_time
+from gedbd.corpora.clients.tracker_client import limit_wait_s, server_time
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bugzilla import read_bugzilla
 from gedbd.corpora.readers.csv_export import read_csv
@@ -20,7 +21,6 @@ from gedbd.corpora.readers.github import read_github
 from gedbd.corpora.readers.gitlab import read_gitlab
 from gedbd.corpora.readers.jira import read_jira
 from gedbd.corpora.splits import TimeSplit, split_corpus
-from gedbd.service.webhook.index_updater import read_event
 
 FAR = [
     "0001-01-01",

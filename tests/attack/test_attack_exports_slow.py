@@ -10,7 +10,8 @@ import pytest
 
 from gedbd.corpora.readers import bugzilla, github, gitlab, jira
 from gedbd.corpora.readers.rich_text import html_text, tidy
-from gedbd.corpora.urls import shown_url, web_url
+from gedbd.corpora.urls import web_url
+from gedbd.io.addresses import shown_url
 from gedbd.text.cleaning import Cleaning
 
 SIZE = 300_000

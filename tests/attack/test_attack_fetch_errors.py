@@ -9,10 +9,10 @@ from local_server import running
 
 from gedbd.corpora.clients.github_client import GitHub
 from gedbd.corpora.clients.gitlab_client import GitLab
-from gedbd.corpora.clients.http import Client, check_base
+from gedbd.corpora.clients.tracker_client import Client, check_base
 from gedbd.corpora.clients.tracker_fetch import fetch_tracker
 from gedbd.corpora.file_download import fetch_tables
-from gedbd.corpora.urls import shown_url
+from gedbd.io.addresses import shown_url
 
 SECRET = "s3cr3t"
 

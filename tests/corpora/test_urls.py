@@ -5,7 +5,8 @@ from contextlib import nullcontext
 import pandas as pd
 import pytest
 
-from gedbd.corpora.urls import MAX_URL_LENGTH, check_same_server, check_template, report_urls, web_url, with_urls
+from gedbd.corpora.urls import MAX_URL_LENGTH, check_template, report_urls, web_url, with_urls
+from gedbd.io.addresses import check_same_server
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from local_server import running
 
 KEY = "s3cret-key"
-AT_ONCE = {"retry-after-ms": "1"}
+AT_ONCE = {"Retry-After": "0"}
 
 
 class Reply(NamedTuple):
@@ -91,5 +91,6 @@ def endpoint(patch: pytest.MonkeyPatch, answer: Callable[[dict[str, Any]], Reply
     with running(Endpoint()) as server:
         server.answer = answer
         patch.setenv("OPENAI_API_KEY", KEY)
+        patch.setattr("gedbd.io.http.BACKOFF_S", 0.0)
         patch.setenv("OPENAI_BASE_URL", server.url)
         yield server

@@ -12,7 +12,6 @@ NOT_RUN = {
         "pip install 'gedbd[serve]'",
         "pip install 'gedbd[mcp]'",
         "pip install 'gedbd[export]'",
-        "pip install 'gedbd[captions]'",
         "pip install 'gedbd[postgres]'",
     ),
     "runs these tests and the checks beside them": ("make test", "make test-all", "make attack", "make check"),

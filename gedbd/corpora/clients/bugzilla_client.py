@@ -1,13 +1,10 @@
 """Fetch the bugs of a Bugzilla product, with their comments and history."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from gedbd.corpora.clients import http
-from gedbd.corpora.clients.credentials import plain_header
-from gedbd.corpora.clients.http import Client, Record
-from gedbd.corpora.clients.page_list import PageList
+from gedbd.corpora.clients.tracker_client import Client, PageList, Record, section
 from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Scope, Tracker
 
 
@@ -22,10 +19,7 @@ class Bugzilla(Tracker):
 
     name: ClassVar[str] = "bugzilla"
     token: ClassVar[str] = "BUGZILLA_API_KEY"
-
-    def secrets(self) -> Mapping[str, str]:
-        """The header that holds ``BUGZILLA_API_KEY``."""
-        return plain_header("X-BUGZILLA-API-KEY", self.token)
+    token_header: ClassVar[str] = "X-BUGZILLA-API-KEY"
 
     def check(self, project: str) -> None:
         """Refuse an empty name: a project is a product."""
@@ -40,9 +34,9 @@ class Bugzilla(Tracker):
             above = cursor["above"]
             answer = page_list.get("/rest/bug", self._query(scope, above))
             bugs = page_list.records(answer, "bugs", key="id")
-            ids = [http.number(bug, "id", answer) for bug in bugs]
+            ids = [answer.number(bug, "id") for bug in bugs]
             if ids and min(ids) <= above:
-                raise http.unexpected(answer, f"only ids above {above}")
+                raise answer.unexpected(f"only ids above {above}")
             cursor = {"above": max(ids)} if ids else None
             # Responses do not hold the address of a bug's page: their "url" is a field that the reporter fills in.
             page = f"{self.base_url.rstrip('/')}/show_bug.cgi?id="
@@ -76,10 +70,10 @@ def comments_of(client: Client, ids: list[int]) -> dict[int, list[Record]]:
     if not ids:
         return {}
     answer = client.get(f"/rest/bug/{ids[0]}/comment", {"ids": ids[1:]})
-    bugs = http.section(answer.content, "bugs")
+    bugs = section(answer.content, "bugs")
     if not bugs:
-        raise http.unexpected(answer, "comments under 'bugs'")
-    found = {number: http.section(bugs, str(number)).get("comments") for number in ids}
+        raise answer.unexpected("comments under 'bugs'")
+    found = {number: section(bugs, str(number)).get("comments") for number in ids}
     return {number: comments for number, comments in found.items() if isinstance(comments, list)}
 
 
@@ -88,5 +82,5 @@ def histories_of(client: Client, ids: list[int]) -> dict[int, list[Record]]:
     if not ids:
         return {}
     answer = client.get(f"/rest/bug/{ids[0]}/history", {"ids": ids[1:]})
-    bugs = http.records(answer, "bugs", key="id")
-    return {http.number(bug, "id", answer): bug.get("history", []) for bug in bugs}
+    bugs = answer.records("bugs", key="id")
+    return {answer.number(bug, "id"): bug.get("history", []) for bug in bugs}

@@ -3,17 +3,14 @@
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from gedbd.corpora.clients import http
-from gedbd.corpora.clients.credentials import bearer
-from gedbd.corpora.clients.http import Answer, Client, Record, RefusedError
-from gedbd.corpora.clients.page_list import PageList
+from gedbd.corpora.clients.tracker_client import Answer, Client, PageList, Record, RefusedError, section, sized
 from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Scope, Tracker
 from gedbd.io.files import connect_database
 
@@ -87,10 +84,6 @@ class GitHub(Tracker):
     name: ClassVar[str] = "github"
     token: ClassVar[str] = "GITHUB_TOKEN"
 
-    def secrets(self) -> Mapping[str, str]:
-        """The header that holds ``GITHUB_TOKEN``."""
-        return bearer(self.token)
-
     def check(self, project: str) -> None:
         """Refuse a name other than ``owner/repo``."""
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", project, re.ASCII) or {".", ".."} & set(project.split("/")):
@@ -111,7 +104,7 @@ class GitHub(Tracker):
                 if kind == "issues":
                     kinds = ("comments", "events") if self.comments else ("events",)
                     for issue in found:
-                        number = http.number(issue, "number", answer)
+                        number = answer.number(issue, "number")
                         records.append(issue | {kind: store.of_issue(kind, number) for kind in kinds})
                 else:
                     store.add(kind, [stored_comment(kind, record, answer) for record in found])
@@ -127,8 +120,8 @@ class GitHub(Tracker):
     def _newest(self, client: Client, scope: Scope) -> int | None:
         """Number of the newest issue, an estimate of how many there are."""
         answer = client.get(f"/repos/{scope.project}/issues?state=all&sort=created&direction=desc&per_page=1")
-        issues = http.records(answer, key="number")
-        return max((http.number(issue, "number", answer) for issue in issues), default=None)
+        issues = answer.records(key="number")
+        return max((answer.number(issue, "number") for issue in issues), default=None)
 
     def _get(self, client: Client, page_list: PageList, cursor: Cursor, scope: Scope) -> tuple[Answer, Cursor]:
         """The requested page, or the first page of the next list if GitHub shows no more of this one."""
@@ -150,7 +143,7 @@ class GitHub(Tracker):
         return {"list": kind, "url": url, "since": since, "last": None, "pages": 0}
 
     def _next(self, client: Client, cursor: Cursor, answer: Answer, found: list[Record], scope: Scope) -> Cursor | None:
-        times = [http.text(record, "created_at", answer) for record in found]
+        times = [answer.text(record, "created_at") for record in found]
         here = cursor | {"pages": cursor["pages"] + 1, "last": times[-1] if times else cursor["last"]}
         # Events are listed newest first: once all of a page are older than "since", the rest was fetched before.
         fetched_before = here["list"] == "events" and scope.since and times and max(times) < scope.since
@@ -180,19 +173,19 @@ class GitHub(Tracker):
 def stored_comment(kind: str, record: Record, answer: Answer) -> StoredComment:
     """A comment or an event with the number of its issue, without the copy of the issue that an event holds."""
     if kind == "events":
-        about = http.section(record, "issue")  # empty where the issue was deleted
-        issue = http.number(about, "number", answer) if about else None
+        about = section(record, "issue")  # empty where the issue was deleted
+        issue = answer.number(about, "number") if about else None
         record = {key: value for key, value in record.items() if key != "issue"}
     else:
         # ".../repos/owner/repo/issues/12" ends in the number of the issue.
-        issue = http.sized(http.text(record, "issue_url", answer).rpartition("/")[2])
+        issue = sized(answer.text(record, "issue_url").rpartition("/")[2])
         if issue is None:
-            raise http.unexpected(answer, "an address that ends in an issue's number under 'issue_url'")
-    return StoredComment(http.number(record, "id", answer), issue, record)
+            raise answer.unexpected("an address that ends in an issue's number under 'issue_url'")
+    return StoredComment(answer.number(record, "id"), issue, record)
 
 
 def total(answer: Answer, page_size: int) -> int | None:
     """Estimate the length of a list by the number of its last page, ``None`` for lists with cursors."""
     last = parse_qs(urlsplit(answer.links.get("last", "")).query).get("page", [""])[0]
-    pages = http.sized(last)
+    pages = sized(last)
     return pages * page_size if pages else None

@@ -1,14 +1,11 @@
 """Fetch the issues of a GitLab project, with the notes of those that were closed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import quote, urlencode
 
-from gedbd.corpora.clients import http
-from gedbd.corpora.clients.credentials import plain_header
-from gedbd.corpora.clients.http import Answer, Client, Record
-from gedbd.corpora.clients.page_list import PageList
+from gedbd.corpora.clients.tracker_client import Answer, Client, PageList, Record, sized
 from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Scope, Tracker
 
 MAX_OFFSET = 40_000  # records; GitLab refuses pages beyond 50,000
@@ -31,10 +28,7 @@ class GitLab(Tracker):
     comments: bool
     name: ClassVar[str] = "gitlab"
     token: ClassVar[str] = "GITLAB_TOKEN"
-
-    def secrets(self) -> Mapping[str, str]:
-        """The header that holds ``GITLAB_TOKEN``."""
-        return plain_header("PRIVATE-TOKEN", self.token)
+    token_header: ClassVar[str] = "PRIVATE-TOKEN"
 
     def check(self, project: str) -> None:
         """Refuse an empty name: a project is named by its path or its number."""
@@ -50,7 +44,7 @@ class GitLab(Tracker):
             answer = page_list.get(cursor["url"])
             issues = page_list.records(answer, key="iid")
             # X-Total counts from created_after on: what was read before is added to it.
-            rest = http.sized(answer.headers.get("X-Total"))
+            rest = sized(answer.headers.get("X-Total"))
             if rest is not None and rest < cursor.get("rest", 0):
                 # The issues behind a deleted one have moved up, the first ones to the page before.
                 client.say(f"{client.base_url}: issues were deleted or moved away meanwhile; continuing by date")
@@ -72,7 +66,7 @@ class GitLab(Tracker):
         url = next_url(answer)
         if url is None or not issues:
             return None
-        last = http.text(issues[-1], "created_at", answer)
+        last = answer.text(issues[-1], "created_at")
         following = cursor | {"url": url, "read": cursor["read"] + len(issues), "last": last}
         return following if following["read"] < MAX_OFFSET else self._restart(following, path, scope, last)
 
@@ -86,7 +80,7 @@ class GitLab(Tracker):
             return issue
         notes: list[Record] = []
         query = urlencode({"sort": "asc", "order_by": "created_at", "per_page": 100})
-        url: str | None = f"{path}/{http.number(issue, 'iid', answer)}/notes?{query}"
+        url: str | None = f"{path}/{answer.number(issue, 'iid')}/notes?{query}"
         page_list = PageList(client)
         while url:
             answer = page_list.get(url)
@@ -99,7 +93,7 @@ def next_url(answer: Answer) -> str | None:
     """The next page's address: from ``Link`` or, if a proxy removed that header, from the page's number."""
     if "next" in answer.links:
         return answer.links["next"]
-    page = http.sized(answer.headers.get("X-Next-Page"))
+    page = sized(answer.headers.get("X-Next-Page"))
     if page is None:
         return None
     # "?scope=all&page=2" -> "?scope=all&page=3"

@@ -1,5 +1,6 @@
 """Fetch the issues of a Jira project, with all fields, their comments and their history."""
 
+import base64
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -7,11 +8,9 @@ from http import HTTPStatus
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from gedbd.corpora.clients import http
-from gedbd.corpora.clients.credentials import basic_or_bearer
-from gedbd.corpora.clients.http import Answer, Client, Record, RefusedError
-from gedbd.corpora.clients.page_list import PageList
+from gedbd.corpora.clients.tracker_client import Answer, Client, PageList, Record, RefusedError, section
 from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Scope, Tracker
+from gedbd.io.http import read_secret
 
 API = "/rest/api/2"  # version 3 returns texts as trees of nodes
 
@@ -28,7 +27,13 @@ class Jira(Tracker):
 
     def secrets(self) -> Mapping[str, str]:
         """The header that holds ``JIRA_TOKEN``, with ``JIRA_USER`` as Jira Cloud requires."""
-        return basic_or_bearer("JIRA_USER", self.token)
+        user = read_secret("JIRA_USER")
+        token = read_secret(self.token)
+        if user and not token:
+            raise ValueError("JIRA_USER is set but JIRA_TOKEN is not: set both or neither")
+        if not user:
+            return super().secrets()
+        return {"Authorization": "Basic " + base64.b64encode(f"{user}:{token}".encode()).decode()}
 
     def check(self, project: str) -> None:
         """Refuse a name that JQL could not quote: a project is named by its key or its name."""
@@ -81,18 +86,18 @@ class Jira(Tracker):
             answer, count, total = self._page(page_list, start, scope)
         end = start + count
         if not count and end < total:
-            raise http.unexpected(answer, f"issues from {start:,} on, out of {total:,}")
+            raise answer.unexpected(f"issues from {start:,} on, out of {total:,}")
         return answer, {"start": end, "total": total} if end < total else None
 
     def _page(self, page_list: PageList, start: int, scope: Scope) -> tuple[Answer, int, int]:
         """A page by offset, its number of issues, and that of the whole list."""
         answer = page_list.get(f"{API}/search", self._query(scope) | {"startAt": start})
-        count = len(http.records(answer, "issues", key="key"))
-        return answer, count, http.number(answer.content, "total", answer)
+        count = len(answer.records("issues", key="key"))
+        return answer, count, answer.number(answer.content, "total")
 
     def _by_token(self, page_list: PageList, token: str | None, scope: Scope) -> tuple[Answer, Cursor | None]:
         answer = page_list.get(f"{API}/search/jql", self._query(scope) | ({"nextPageToken": token} if token else {}))
-        http.records(answer, "issues", key="key")
+        answer.records("issues", key="key")
         following = answer.content.get("nextPageToken")
         return answer, {"token": following} if following and not answer.content.get("isLast") else None
 
@@ -107,9 +112,9 @@ class Jira(Tracker):
 
     def _with_all_parts(self, client: Client, issue: Record, answer: Answer) -> Record:
         """Fetch the comments and changes that the response left out."""
-        comment = http.section(issue, "fields", "comment")
-        changelog = http.section(issue, "changelog")
-        address = f"{API}/issue/{quote(http.text(issue, 'key', answer), safe='')}"
+        comment = section(issue, "fields", "comment")
+        changelog = section(issue, "changelog")
+        address = f"{API}/issue/{quote(answer.text(issue, 'key'), safe='')}"
         if is_cut(comment, "comments"):
             comment["comments"] = self._all(client, f"{address}/comment", "comments")
         if is_cut(changelog, "histories"):
@@ -123,7 +128,7 @@ class Jira(Tracker):
             answer = page_list.get(path, {"startAt": len(found), "maxResults": 100})
             page = page_list.records(answer, key, key="id")
             found += page
-            if not page or len(found) >= http.number(answer.content, "total", answer):
+            if not page or len(found) >= answer.number(answer.content, "total"):
                 return found
 
 

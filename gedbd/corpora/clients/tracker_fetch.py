@@ -11,9 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from gedbd.corpora.clients.http import Client, Record, check_base
+from gedbd.corpora.clients.tracker_client import Client, Record, check_base
 from gedbd.io.console import is_quiet, item_progress
 from gedbd.io.files import write_text
+from gedbd.io.http import read_secret
 from gedbd.io.locks import RUN_LOCK, only_writer
 from gedbd.io.unpacking import check_space
 
@@ -71,16 +72,21 @@ class Tracker(ABC):
     Attributes:
         name: Its name on the command line.
         token: The environment variable that holds its token.
+        token_header: The header that the token is sent in; empty for ``Authorization``.
     """
 
     base_url: str
     page_size: int
     name: ClassVar[str]
     token: ClassVar[str]
+    token_header: ClassVar[str] = ""
 
-    @abstractmethod
     def secrets(self) -> Mapping[str, str]:
-        """The headers that hold the token."""
+        """The headers that hold the token, none without one."""
+        token = read_secret(self.token)
+        if not token:
+            return {}
+        return {self.token_header: token} if self.token_header else {"Authorization": f"Bearer {token}"}
 
     @abstractmethod
     def check(self, project: str) -> None:

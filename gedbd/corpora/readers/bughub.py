@@ -11,7 +11,8 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS, RESOLVED_AT, build_corpus, resolution_dates
 from gedbd.corpora.readers.csv_file import read_table, take_columns
 from gedbd.corpora.readers.table_links import split_links
-from gedbd.corpora.urls import check_template, shown_url
+from gedbd.corpora.urls import check_template
+from gedbd.io.addresses import shown_url
 
 PARTS = ("train", "test")
 COLUMNS: dict[str, str | None] = {

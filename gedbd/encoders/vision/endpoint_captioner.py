@@ -10,7 +10,7 @@ from typing import Any
 
 from PIL import Image
 
-from gedbd.encoders.chat_endpoint import ChatFailure, open_endpoint, optional_fields
+from gedbd.encoders.chat_endpoint import ChatEndpoint, ChatFailure, optional_fields
 from gedbd.encoders.vision.corpus_captions import Caption
 from gedbd.io.console import printable_line
 
@@ -20,7 +20,7 @@ class EndpointCaptioner:
 
     An image that the endpoint refuses or does not answer gets no caption; the first problem of each kind is logged with
     the endpoint's message. A refusal that concerns all images ends the run.
-    For the key, redirects and retries see ``open_endpoint``.
+    For the key, redirects and retries see ``ChatEndpoint``.
 
     Args:
         name: Short name, for messages.
@@ -37,7 +37,7 @@ class EndpointCaptioner:
         max_retries: Further attempts after a temporary refusal, a failure or a time-out.
 
     Raises:
-        ValueError: If the key, the address or the package ``openai`` is missing, or a setting is out of range.
+        ValueError: If the key or the address is missing, or the prompt is empty.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class EndpointCaptioner:
         timeout: float,
         max_retries: int,
     ) -> None:
-        self.endpoint = open_endpoint("captioner", name, base_url, timeout, max_retries)
+        self.endpoint = ChatEndpoint("captioner", name, base_url, timeout, max_retries)
         if not prompt.strip():
             raise ValueError("captioner.prompt is empty: give a question about an image")
         self.model = model

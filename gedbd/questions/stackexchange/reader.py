@@ -13,7 +13,8 @@ from gedbd.corpora.chronology import read_dates
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS, build_corpus
 from gedbd.corpora.tags import SEPARATOR
-from gedbd.corpora.urls import PLACEHOLDER, check_template, shown_url
+from gedbd.corpora.urls import PLACEHOLDER, check_template
+from gedbd.io.addresses import shown_url
 from gedbd.questions.stackexchange.dump import Dump
 from gedbd.questions.stackexchange.posts import Posts, read_posts
 from gedbd.questions.stackexchange.xml_rows import Attributes, read_rows

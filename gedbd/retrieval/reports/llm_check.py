@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gedbd.encoders.chat_endpoint import ChatEndpoint, ChatFailure, open_endpoint, optional_fields
+from gedbd.encoders.chat_endpoint import ChatEndpoint, ChatFailure, optional_fields
 from gedbd.io.console import item_progress
 from gedbd.io.files import cache_folder
 from gedbd.io.sqlite_file import MARKS, CacheFile
@@ -207,7 +207,7 @@ def load_llm_check(
     max_calls: int | None,
     cache_dir: str | Path,
 ) -> LlmCheck:
-    """Prepares the check, without sending anything; for key, redirects and retries see ``open_endpoint``.
+    """Prepares the check, without sending anything; for key, redirects and retries see ``ChatEndpoint``.
 
     Args:
         name: Short name, for messages.
@@ -227,11 +227,11 @@ def load_llm_check(
         cache_dir: See ``LlmCheck``.
 
     Raises:
-        ValueError: If the key, the address or the package ``openai`` is missing, or ``answer`` is unknown.
+        ValueError: If the key or the address is missing, or ``answer`` is unknown.
     """
     if answer not in ANSWERS:
         raise ValueError(f"llm.answer={answer} is unknown: choose {' or '.join(ANSWERS)}")
-    endpoint = open_endpoint("llm", name, base_url, timeout, max_retries)
+    endpoint = ChatEndpoint("llm", name, base_url, timeout, max_retries)
     fields = optional_fields(max_tokens, temperature, seed, answer_fields(answer) | dict(extra_body))
     question = LlmQuestion(endpoint.base_url, model, answer, max_characters, fields)
     return LlmCheck(endpoint, question, cache_dir, depth, concurrency, max_calls)

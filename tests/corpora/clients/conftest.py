@@ -14,8 +14,8 @@ from local_server import running
 from gedbd.corpora.clients.bugzilla_client import Bugzilla
 from gedbd.corpora.clients.github_client import GitHub
 from gedbd.corpora.clients.gitlab_client import GitLab
-from gedbd.corpora.clients.http import Client
 from gedbd.corpora.clients.jira_client import Jira
+from gedbd.corpora.clients.tracker_client import Client
 from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Scope, Tracker
 
 VARIABLES = ("GITHUB_TOKEN", "GITLAB_TOKEN", "JIRA_TOKEN", "JIRA_USER", "BUGZILLA_API_KEY")

@@ -14,7 +14,7 @@ from gedbd.commands.fetch import main
 from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.clients import tracker_fetch
 from gedbd.corpora.clients.github_client import GitHub
-from gedbd.corpora.clients.http import Client
+from gedbd.corpora.clients.tracker_client import Client
 from gedbd.corpora.clients.tracker_fetch import fetch_tracker
 from gedbd.io import unpacking
 from gedbd.io.locks import RUN_LOCK

@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from gedbd.corpora.clients import page_list
+from gedbd.corpora.clients import tracker_client
 from gedbd.corpora.clients.tracker_fetch import fetch_tracker
 from gedbd.io import unpacking
 
@@ -58,7 +58,7 @@ def endless(records, reply, kind):
 
 @pytest.mark.parametrize("kind", ["same", "empty", "new"])
 def test_a_list_without_an_end_is_ended(any_tracker, tmp_path, make_client, reply, monkeypatch, kind):
-    monkeypatch.setattr(page_list, "MAX_PAGES", 15)
+    monkeypatch.setattr(tracker_client, "MAX_PAGES", 15)
     any_tracker.server.answer = endless(any_tracker, reply, kind)
     ends_by_itself = (any_tracker.tracker.name, kind) in {("gitlab", "empty"), ("bugzilla", "empty")}
     with pytest.raises(ValueError, match=r"after 15 pages|10 pages in a row|links back|unexpected response|no visible"):
@@ -153,7 +153,7 @@ def mutated(value, chance, numbers):
 
 
 def test_values_of_any_type_end_in_one_line_with_the_address(any_tracker, tmp_path, make_client, monkeypatch):
-    monkeypatch.setattr(page_list, "MAX_PAGES", 20)
+    monkeypatch.setattr(tracker_client, "MAX_PAGES", 20)
     numbers = random.Random(4)
     for chance in (0.01, 0.03, 0.1):
         for trial in range(5):

@@ -7,11 +7,14 @@ from email.utils import format_datetime
 
 import pytest
 
-from gedbd.corpora.clients import http
-from gedbd.corpora.clients.credentials import basic_or_bearer, bearer, plain_header
-from gedbd.corpora.clients.http import Answer, Client, limit_wait_s, server_message
-from gedbd.corpora.clients.page_list import PageList
+from gedbd.corpora.clients import tracker_client
+from gedbd.corpora.clients.bugzilla_client import Bugzilla
+from gedbd.corpora.clients.github_client import GitHub
+from gedbd.corpora.clients.gitlab_client import GitLab
+from gedbd.corpora.clients.jira_client import Jira
+from gedbd.corpora.clients.tracker_client import Answer, Client, PageList, limit_wait_s
 from gedbd.corpora.dates import parse_mail_date
+from gedbd.io.http import server_message
 
 SECRETS = {"PRIVATE-TOKEN": "s3cret"}
 DATE = {"Date": "Sun, 22 Nov 2026 10:00:00 GMT"}
@@ -156,7 +159,7 @@ BAD = {"message": "Bad token"}
     ],
 )
 def test_a_refusal_or_an_odd_answer_is_explained(fine, reply, monkeypatch, answer, secrets, message):
-    monkeypatch.setattr(http, "MAX_BYTES", 1_000_000)
+    monkeypatch.setattr(tracker_client, "MAX_BYTES", 1_000_000)
     fine.faults = [reply(*answer)] * 6
     with pytest.raises(ValueError, match=message) as raised:
         fine.client(secrets)[0].get("/a")
@@ -165,7 +168,7 @@ def test_a_refusal_or_an_odd_answer_is_explained(fine, reply, monkeypatch, answe
 
 @pytest.mark.parametrize("drips", ["headers", "body"])
 def test_an_answer_of_one_byte_at_a_time_is_ended(server, make_client, monkeypatch, drips):
-    monkeypatch.setattr(http, "MAX_ANSWER_S", 0.1)
+    monkeypatch.setattr(tracker_client, "MAX_ANSWER_S", 0.1)
 
     def drip(handler):
         handler.server.asked.append(handler.path)
@@ -271,22 +274,32 @@ def test_a_base_url_must_be_an_address_without_a_password(base):
 
 
 def test_tokens_come_from_the_environment(monkeypatch):
-    unset = [bearer("JIRA_TOKEN"), plain_header("X", "JIRA_TOKEN"), basic_or_bearer("JIRA_USER", "JIRA_TOKEN")]
-    assert unset == [{}] * 3
-    monkeypatch.setenv("JIRA_TOKEN", " abc\n")
-    assert basic_or_bearer("JIRA_USER", "JIRA_TOKEN") == {"Authorization": "Bearer abc"}
-    assert plain_header("X", "JIRA_TOKEN") == {"X": "abc"}
+    trackers = [
+        GitHub("https://h", 1, True),
+        GitLab("https://h", 1, True),
+        Bugzilla("https://h", 1),
+        Jira("https://h", 1),
+    ]
+    assert [tracker.secrets() for tracker in trackers] == [{}] * 4
+    for tracker in trackers:
+        monkeypatch.setenv(tracker.token, " abc\n")
+    assert [tracker.secrets() for tracker in trackers] == [
+        {"Authorization": "Bearer abc"},
+        {"PRIVATE-TOKEN": "abc"},
+        {"X-BUGZILLA-API-KEY": "abc"},
+        {"Authorization": "Bearer abc"},
+    ]
     monkeypatch.setenv("JIRA_USER", "me@example.org")
-    assert basic_or_bearer("JIRA_USER", "JIRA_TOKEN") == {"Authorization": "Basic bWVAZXhhbXBsZS5vcmc6YWJj"}
+    assert trackers[3].secrets() == {"Authorization": "Basic bWVAZXhhbXBsZS5vcmc6YWJj"}
     monkeypatch.delenv("JIRA_TOKEN")
     with pytest.raises(ValueError, match="JIRA_USER is set but JIRA_TOKEN is not"):
-        basic_or_bearer("JIRA_USER", "JIRA_TOKEN")
+        trackers[3].secrets()
 
 
 def test_a_token_with_a_line_break_is_refused_and_not_shown(monkeypatch):
     monkeypatch.setenv("GITHUB_TOKEN", "s3cret\nX-Other: 1")
     with pytest.raises(ValueError, match="GITHUB_TOKEN holds spaces") as raised:
-        bearer("GITHUB_TOKEN")
+        GitHub("https://h", 1, True).secrets()
     assert "s3cret" not in str(raised.value)
 
 
@@ -294,4 +307,4 @@ def test_a_token_with_a_line_break_is_refused_and_not_shown(monkeypatch):
 def test_another_shape_is_refused_with_its_address(content):
     answer = Answer(content, "http://host/a", {}, {})
     with pytest.raises(ValueError, match=r"http://host/a: unexpected response: .*'key' under issues"):
-        http.records(answer, "issues", key="key")
+        answer.records("issues", key="key")

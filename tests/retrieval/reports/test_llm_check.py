@@ -1,7 +1,6 @@
 """A language model's scores of candidates, from a server on this machine."""
 
 import re
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -195,12 +194,6 @@ def test_settings_that_cannot_work_are_told_before_anything_is_sent(
     with pytest.raises(ValueError, match=message):
         load(**changed)
     assert server.requests == []
-
-
-def test_without_the_package_it_says_what_to_install(load, monkeypatch):
-    monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(ValueError, match=r"llm=openai needs the package openai: pip install 'gedbd\[captions\]'"):
-        load()
 
 
 def test_a_damaged_cache_is_told_before_anything_is_sent(server, load, tmp_path):

@@ -1,0 +1,243 @@
+"""HTTP requests to one server, with bounds on the size and the time of answers, and tokens that no message shows."""
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+from urllib.parse import urljoin
+from weakref import WeakSet
+
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
+
+from gedbd.io.addresses import check_same_server, origin, shown_url
+from gedbd.io.console import printable_line
+
+MAX_REDIRECTS = 5
+MAX_BYTES = 64_000_000
+MAX_MESSAGE_CHARACTERS = 200
+CHUNK_BYTES = 1 << 16
+TIMEOUT_S = (10.0, 60.0)  # to connect, and between two packets
+RETRY_STATUSES = (408, 409, 429, *range(500, 600))
+BACKOFF_S = 0.5
+MAX_BACKOFF_S = 8.0
+MAX_RETRY_AFTER_S = 120
+
+
+class AnswerTooLargeError(ValueError):
+    """An answer is larger than allowed."""
+
+
+class HttpSession:
+    """Sends requests to one server, and to no other one.
+
+    Redirects are not left to requests, which follows them to any host. Nor are deadlines: a timeout of requests bounds
+    each read, but not their number, so that an answer of one byte a second would never end.
+
+    Args:
+        base_url: An address on the server.
+        option: The option that sets it, for messages.
+        secrets: Headers that hold a token, sent only to addresses with the scheme, host and port of ``base_url``.
+        headers: Further headers of each request.
+        timeout_s: How long connecting, and a pause in an answer, may take.
+        retries: Further attempts after a status that may pass, a failure or a time-out; they wait as long as
+            ``Retry-After`` says, up to two minutes, or else longer each time.
+        subdomains: Whether redirects to https addresses of hosts below the server are followed, too.
+        use_netrc: Whether a password in the address or in ~/.netrc is sent.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        option: str,
+        secrets: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float | tuple[float, float] = TIMEOUT_S,
+        retries: int = 0,
+        subdomains: bool = False,
+        use_netrc: bool = False,
+    ) -> None:
+        self.base_url = base_url
+        self.option = option
+        self.secrets = dict(secrets or {})
+        self.timeout_s = timeout_s
+        self.subdomains = subdomains
+        self._connections: WeakSet[socket.socket] = WeakSet()
+        self._is_over = threading.Event()
+        self._session = requests.Session()
+        self._session.headers.update({"User-Agent": "gedbd"} | dict(headers or {}))
+        if not use_netrc:
+            # Without an authentication of its own, requests replaces the token by what ~/.netrc holds.
+            self._session.auth = lambda request: request
+        adapter = _TrackedAdapter(
+            self._add,
+            max_retries=urllib3.Retry(
+                total=retries,
+                read=None if retries else False,
+                status_forcelist=RETRY_STATUSES if retries else (),
+                allowed_methods=None,
+                backoff_factor=BACKOFF_S,
+                backoff_max=MAX_BACKOFF_S,
+                raise_on_status=False,
+                respect_retry_after_header=retries > 0,
+                retry_after_max=MAX_RETRY_AFTER_S,
+            ),
+        )
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, adapter)
+
+    def checked(self, address: str, params: Mapping[str, Any] | None = None) -> str:
+        """The address in the form in which it is requested. Raises ValueError if it is none of this server."""
+        try:
+            url = str(requests.Request("GET", address, params=dict(params or {})).prepare().url)
+            origin(url)
+        except (requests.RequestException, ValueError) as error:
+            raise ValueError(f"{shown_url(address)}: not a valid address ({type(error).__name__})") from error
+        check_same_server(url, self.base_url, self.option, self.subdomains)
+        return url
+
+    @contextmanager
+    def open(
+        self, method: str, url: str, headers: Mapping[str, str] | None = None, follow: bool = True, **content: Any
+    ) -> Iterator[requests.Response]:
+        """A response whose body is not read yet.
+
+        Args:
+            method: Such as GET.
+            url: An address on the server.
+            headers: Further headers.
+            follow: Whether redirects on the server are followed.
+            content: The body of the request, as in ``requests``.
+
+        Raises:
+            requests.RequestException: If the request fails.
+            ValueError: If it is redirected to another server, or without end.
+        """
+        target = self.checked(url)
+        for _ in range(MAX_REDIRECTS + 1):
+            secrets = self.secrets if origin(target) == origin(self.base_url) else {}
+            sent = dict(headers or {}) | secrets
+            with self._session.request(
+                method, target, headers=sent, stream=True, allow_redirects=False, timeout=self.timeout_s, **content
+            ) as response:
+                if not (follow and response.is_redirect):
+                    yield response
+                    return
+                target = self.checked(urljoin(target, response.headers["Location"]))
+        raise ValueError(f"{shown_url(url)}: more than {MAX_REDIRECTS} redirects")
+
+    def read(
+        self, method: str, url: str, follow: bool = True, max_bytes: int = MAX_BYTES, **content: Any
+    ) -> tuple[requests.Response, bytes]:
+        """A response and its unpacked body, see ``open``. Raises AnswerTooLargeError if it exceeds ``max_bytes``."""
+        # A small packed response can unpack to any size, so the bytes are counted while they arrive.
+        body = bytearray()
+        with self.open(method, url, follow=follow, **content) as response:
+            for chunk in response.iter_content(CHUNK_BYTES):
+                body += chunk
+                if len(body) > max_bytes:
+                    raise AnswerTooLargeError(f"{shown_url(url)}: more than {max_bytes // 1_000_000} MB in one page")
+        return response, bytes(body)
+
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Ends all connections when the time is over. Raises requests.Timeout then."""
+        self._is_over = threading.Event()
+        timer = threading.Timer(seconds, self.end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except requests.RequestException:
+            if not self._is_over.is_set():
+                raise
+        finally:
+            timer.cancel()
+        if self._is_over.is_set():
+            raise requests.Timeout(f"no complete answer within {seconds:g} s")
+
+    def end(self) -> None:
+        """Ends all connections, and those that begin until ``within`` ends."""
+        self._is_over.set()
+        for connection in list(self._connections):
+            with suppress(OSError):  # it is closed already
+                # ssl.SSLSocket.shutdown would detach the connection from the thread that reads it.
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the connections were ended."""
+        return self._is_over.is_set()
+
+    def masked(self, text: str) -> str:
+        """A text with ``***`` in place of the secrets; a server may repeat "abc" of "Bearer abc"."""
+        for secret in self.secrets.values():
+            text = text.replace(secret.rpartition(" ")[2] or "\0", "***")
+        return text
+
+    def _add(self, connection: socket.socket) -> None:
+        self._connections.add(connection)
+        if self.is_over:
+            self.end()
+
+
+class _TrackedAdapter(HTTPAdapter):
+    """Hands each new connection to a function, so that another thread can end what waits for it."""
+
+    def __init__(self, connected: Callable[[socket.socket], None], max_retries: urllib3.Retry) -> None:
+        self.connected = connected
+        super().__init__(max_retries=max_retries)
+
+    def get_connection_with_tls_context(self, *args: Any, **named: Any) -> Any:
+        pool: Any = super().get_connection_with_tls_context(*args, **named)
+        connected = self.connected
+
+        # Of the class's own: a session asks for its pool before each request.
+        class Tracked(type(pool).ConnectionCls):  # type: ignore[misc]
+            def connect(self) -> None:
+                super().connect()
+                connected(self.sock)
+
+        pool.ConnectionCls = Tracked
+        return pool
+
+
+def is_timeout(error: requests.RequestException) -> bool:
+    """Whether a request failed because no answer came in time; requests wraps some of these errors as others."""
+    cause = error.args[0] if error.args else None
+    return isinstance(error, requests.Timeout) or isinstance(
+        getattr(cause, "reason", cause), urllib3.exceptions.TimeoutError
+    )
+
+
+def read_secret(variable: str) -> str:
+    """The value of an environment variable, empty if it is not set.
+
+    Raises:
+        ValueError: The value cannot be sent in a header. The message does not show it.
+    """
+    value = os.environ.get(variable, "").strip()
+    # Headers hold printable ASCII; a line break inside a token would start another header.
+    if not all("!" <= character <= "~" for character in value):
+        raise ValueError(f"{variable} holds spaces or characters that are not allowed in a token; set it again")
+    return value
+
+
+def server_message(body: bytes) -> str:
+    """The message of a JSON error, without control characters; empty if there is none."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(content, dict):
+        return ""
+    message: Any = next((content[key] for key in ("message", "errorMessages", "error") if content.get(key)), "")
+    if isinstance(message, dict):  # {"error": {"message": ...}}
+        message = message.get("message", message)
+    text = "; ".join(map(str, message)) if isinstance(message, list) else str(message)
+    clean = printable_line(text)  # a terminal would obey control characters
+    return clean if len(clean) <= MAX_MESSAGE_CHARACTERS else clean[:MAX_MESSAGE_CHARACTERS] + "..."
