@@ -97,6 +97,8 @@ def comment_states(server: Server) -> dict[str, int]:
     """How many comments are posted, wait, or were given up."""
     store = sqlite3.connect(f"file:{server.index / 'webhook.sqlite'}?mode=ro", uri=True)
     try:
-        return dict(store.execute("SELECT state, count(*) FROM comments GROUP BY state").fetchall())
+        return dict(
+            store.execute("SELECT state, count(*) FROM events WHERE kind = 'comment' GROUP BY state").fetchall()
+        )
     finally:
         store.close()

@@ -31,8 +31,7 @@ from gedbd.service.schemas import ONE_REPORT, REPORT_LIST
 from gedbd.service.service_metrics import Metrics, MetricsMiddleware
 from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
-from gedbd.service.webhook.receiver import Webhook, as_unavailable
-from gedbd.service.webhook.signed_deliveries import webhook_router
+from gedbd.service.webhook.receiver import Webhook, as_unavailable, webhook_router
 from gedbd.triage.stored_index import StoredIndex
 
 PAGE_DIR = Path(__file__).parent / "page"

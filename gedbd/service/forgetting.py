@@ -9,8 +9,7 @@ from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FEEDBACK_FILE, FeedbackStore
 from gedbd.io.locks import LockedError, sole_process
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.service.webhook.database import WEBHOOK_FILE, WebhookFile
-from gedbd.service.webhook.suggestion_log import LOG_FILE, SuggestionLog
+from gedbd.service.webhook.event_table import WEBHOOK_FILE, EventTable
 from gedbd.triage.located_reports import forget_located
 from gedbd.triage.shared_store.postgres_store import PostgresStore
 from gedbd.triage.storage.cache_files import remove_outdated
@@ -75,12 +74,10 @@ def forget_beside(folder: Path, issue_id: str, report: Report | None) -> None:
         with closing(FeedbackStore(folder)) as feedback:
             feedback.forget(issue_id, report)
     if (folder / WEBHOOK_FILE).exists():
-        with closing(WebhookFile(folder)) as webhook:
-            webhook.forget(issue_id)
+        with closing(EventTable(folder / WEBHOOK_FILE)) as table:
+            table.forget(issue_id)
     if (folder / CLUSTERS).exists():
         shutil.rmtree(folder / CLUSTERS)
-    if (folder / LOG_FILE).exists():
-        SuggestionLog(folder / LOG_FILE).forget(issue_id)
     try:
         forget_located(folder, issue_id)
         if (folder / TRACKER).exists():

@@ -4,7 +4,7 @@ import logging
 import threading
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Body, Depends, HTTPException, Query, Request
 from fastapi.responses import Response as PlainResponse
@@ -15,6 +15,7 @@ from gedbd.corpora.bug_report import Filters, Match, Report, check_report
 from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.service.forgetting import forget_beside
 from gedbd.service.schemas import (
+    ERROR_RESPONSES,
     MAX_REPORTS,
     MAX_SUGGESTIONS,
     ONE_REPORT,
@@ -29,6 +30,7 @@ from gedbd.service.schemas import (
     LocateRequest,
     LocateResponse,
     ReportCreate,
+    Responses,
     SearchRequest,
     SearchResponse,
     SuggestionResponse,
@@ -42,22 +44,9 @@ from gedbd.service.service_metrics import Metrics
 from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook.receiver import Webhook
-from gedbd.service.webhook.suggestion_log import count_outcomes
+from gedbd.service.webhook.suggestions import count_outcomes
 from gedbd.triage.stored_index import StoredIndex, stored_report
 
-ERRORS = {
-    400: "The request is malformed",
-    401: "A token is required",
-    408: "The request was not complete in time",
-    413: "The request is too large",
-    415: "The body is not JSON",
-    422: "A value is invalid",
-    503: "Busy, too slow, or the index is unavailable at the moment",
-}
-Responses = dict[int | str, dict[str, Any]]
-ERROR_RESPONSES: Responses = {
-    status: {"model": ErrorResponse, "description": description} for status, description in ERRORS.items()
-}
 locate_router = APIRouter(responses=ERROR_RESPONSES)
 without_repository_router = APIRouter()
 suggestions_router = APIRouter(responses=ERROR_RESPONSES)
@@ -114,15 +103,15 @@ class Service:
         """What the webhook suggested, the newest first, with the outcomes as they are known now."""
         webhook = self.webhook
         assert webhook is not None  # the route is there only with a webhook
-        entries = webhook.record.judge(self.index, webhook.feedback)
-        counts = count_outcomes(entries)
-        shown = [one for one in entries if one.named][::-1][:limit]
+        judged = webhook.record.judge(self.index, webhook.feedback)
+        counts = count_outcomes(judged)
+        latest = [suggestion for suggestion in judged if suggestion.named][::-1][:limit]
         return SuggestionsResponse(
             mode=webhook.suggest,
             how_to_write=webhook.how_to_write(),
             statement=counts.sentence,
             **asdict(counts),
-            suggestions=[SuggestionResponse.model_validate(asdict(one)) for one in shown],
+            suggestions=[SuggestionResponse.model_validate(asdict(suggestion)) for suggestion in latest],
         )
 
     def withdraw_feedback(self, report: str, candidate: str) -> bool:
@@ -139,7 +128,7 @@ class Service:
             forget_beside(self.index.folder, issue_id, self.index.get(issue_id))
             found = self.index.forget(issue_id)
             if self.webhook:
-                self.webhook.record.forget(issue_id)  # its file may be in another folder
+                self.webhook.record.table.forget(issue_id)  # its file may be in another folder
         if self.webhook:
             self.webhook.inbox.recount()
         return found

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
@@ -222,11 +222,10 @@ class SuggestionResponse(BaseModel):
 
     issue: CleanText
     moment: CleanText = Field(description="When the report was compared, UTC")
-    mode: CleanText = Field(description="shadow: nothing was written; comment or native: it was posted")
+    mode: CleanText = Field(description="shadow: nothing was written; comment: it was posted")
     named: list[NamedReportResponse] = Field(description="The most likely first")
     is_list: bool = Field(description="Whether one of all that are named is to be right, instead of the first")
     outcome: CleanText
-    proposal: CleanText = Field(description="What became of the proposal to close the report; empty if there was none")
 
 
 class SuggestionsResponse(BaseModel):
@@ -287,6 +286,21 @@ class ErrorResponse(BaseModel):
     """What went wrong, in words."""
 
     detail: str
+
+
+ERRORS = {
+    400: "The request is malformed",
+    401: "A token is required",
+    408: "The request was not complete in time",
+    413: "The request is too large",
+    415: "The body is not JSON",
+    422: "A value is invalid",
+    503: "Busy, too slow, or the index is unavailable at the moment",
+}
+Responses = dict[int | str, dict[str, Any]]
+ERROR_RESPONSES: Responses = {
+    status: {"model": ErrorResponse, "description": description} for status, description in ERRORS.items()
+}
 
 
 def match_response(match: Match, threshold: float | None) -> MatchResponse:

@@ -6,7 +6,7 @@ from collections.abc import Sized
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gedbd.service.webhook.database import Inbox
+from gedbd.service.webhook.event_table import Inbox
 
 LATENCY_BUCKETS_S = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 

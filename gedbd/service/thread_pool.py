@@ -137,23 +137,3 @@ class BackgroundWorker:
                 pause = PAUSE_AFTER_ERROR_S
             self._awake.wait(pause)
             self._awake.clear()
-
-
-def call_with_timeout(seconds: float, work: Callable[[], T]) -> T:
-    """Returns the result of a call, or stops waiting for it.
-
-    After the timeout the call continues in a daemon thread and its result is dropped.
-
-    Raises:
-        TimeoutError: If the call takes longer.
-    """
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # raised again by the caller's ``future.result``
-            future.set_exception(error)
-
-    threading.Thread(target=run, name="gedbd-call", daemon=True).start()
-    return future.result(seconds)

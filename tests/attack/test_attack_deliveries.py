@@ -18,7 +18,7 @@ from webhook_events import Sender, issue, signed, worked
 from gedbd.corpora.bug_report import Report
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.app import Settings, create_app
-from gedbd.service.webhook.database import WEBHOOK_FILE
+from gedbd.service.webhook.event_table import WEBHOOK_FILE
 
 pytestmark = pytest.mark.slow
 
@@ -99,7 +99,7 @@ def test_they_are_worked_in_the_order_in_which_they_came(index, send):
 def test_what_was_accepted_is_worked_after_a_restart(index, hook_of, client_of):
     before = hook_of(posts=False)
     assert before.accept("issues", "d1", issue(80)).status == 202
-    before.file.close()  # as it is left by a kill
+    before.table.close()  # as it is left by a kill
     client = client_of(hook_of(posts=False))
     until(lambda: index.get("80"))
     again = client.post("/webhooks/github", **signed(issue(80), "issues", "d1"))
@@ -161,7 +161,7 @@ def test_what_will_always_fail_is_dropped_with_a_line_and_holds_nothing_up(index
 
 
 def test_a_locked_file_is_answered_with_503_and_loses_nothing(index, hook, send):
-    hook.file.query("PRAGMA busy_timeout=20")
+    hook.table.query("PRAGMA busy_timeout=20")
     other = sqlite3.connect(index.folder / WEBHOOK_FILE, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     answer = send.client.post("/webhooks/github", **signed(issue(), "issues", "d"))

@@ -14,8 +14,8 @@ from small_github import REPOSITORY
 from webhook_events import issue
 
 from gedbd.service.app import create_app
-from gedbd.service.webhook.database import MAX_TRIES, Outbox, OutboxComment, WebhookFile, wait_after
-from gedbd.service.webhook.github_comments import MARKER
+from gedbd.service.webhook.comments import MARKER, MAX_TRIES, Outbox, OutboxComment, wait_after
+from gedbd.service.webhook.event_table import WEBHOOK_FILE, EventTable
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ def test_it_outlives_a_restart_in_an_outage(hook_of):
 
 
 def test_it_is_tried_for_a_day_and_longer_and_longer_apart(tmp_path):
-    outbox = Outbox(WebhookFile(tmp_path))
+    outbox = Outbox(EventTable(tmp_path / WEBHOOK_FILE))
     outbox.put(FIRST)
     now = 1e9
     moments, given_up = [], []
@@ -53,14 +53,14 @@ def test_it_is_tried_for_a_day_and_longer_and_longer_apart(tmp_path):
     assert max(waits) <= 1.2 * 3600
     assert len(set(waits)) == len(waits)  # services that failed together do not come back together
     assert 0 < wait_after(10**6) <= 1.2 * 3600
-    outbox.file.close()
+    outbox.table.close()
 
 
 def test_what_is_given_up_is_logged_and_counted(hub, hook, caplog):
     words = []
     hook.poster.count = words.append
     hook.outbox.put(FIRST)
-    hook.file.query("UPDATE comments SET tries = ?", MAX_TRIES - 1)
+    hook.table.query("UPDATE events SET tries = ?", MAX_TRIES - 1)
     hub.failures = [("GET", 502)]
     assert hook.post_comments() == ["failed"]
     assert f"no comment on issue 1: given up after {MAX_TRIES} tries" in caplog.text
@@ -98,7 +98,7 @@ def test_a_comment_that_is_refused_need_not_rest(hub, hook, failure):
     hub.failures = [failure]
     hook.post_comments()
     assert hook.outbox.rest_s() <= 0
-    assert hook.file.query("SELECT posted_at FROM comments") == [(0.0,)]
+    assert hook.table.query("SELECT posted_at FROM events WHERE kind = 'comment'") == [(0.0,)]
 
 
 def test_a_process_that_is_killed_while_it_posts_looks_later(index, hub, hook_of):
@@ -117,7 +117,7 @@ def test_a_process_that_is_killed_while_it_posts_looks_later(index, hub, hook_of
             again = restarted(hook_of, hook, passed_s, folder)
             assert (again.outbox.due(1e12) == []) == rests
             assert again.outbox.next_due() <= time.time() + 61
-            again.file.query("UPDATE comments SET posted_at = posted_at + ?", passed_s)
+            again.table.query("UPDATE events SET posted_at = posted_at + ?", passed_s)
             again.close()
 
 
@@ -131,8 +131,8 @@ def restarted(hook_of, hook, passed_s, folder=None):
     """The webhook of a later process, some seconds after the last try."""
     hook.close()
     folder = folder or hook.index.folder
-    file = WebhookFile(folder)
-    file.query("UPDATE comments SET posted_at = posted_at - ?, tried_at = 0, next_try_at = 0", passed_s)
+    file = EventTable(folder / WEBHOOK_FILE)
+    file.query("UPDATE events SET posted_at = posted_at - ?, tried_at = 0, next_try_at = 0", passed_s)
     file.close()
     return hook_of(folder=folder)
 

@@ -35,7 +35,7 @@ from gedbd.io.console import code_block, escape_markdown, print_line, print_path
 from gedbd.io.table_files import read_csv, safe_cells, write_csv
 from gedbd.localization.training.localization_output import tables24_markdown
 from gedbd.questions.confirmation.confirmation_output import table7_markdown
-from gedbd.service.webhook.receiver import suggest_duplicates
+from gedbd.service.webhook.suggestions import suggest_duplicates
 from gedbd.triage.answer import print_matches
 
 REFERENCES = [
@@ -179,8 +179,8 @@ def of_comment(folder: Path, text: str) -> str:
     index = SmallIndex(folder, REPORTS)
     asked = Report("Attachments over 10 MB are not sent", "", "77")
     suggestion = suggest_duplicates(index, asked, 3, replace(MET, suggestions=1, first=text, last=text))
-    assert suggestion.body is not None
-    return re.sub(r"<!-- gedbd -->|#12 \(|#15 \(", "", suggestion.body)
+    assert suggestion.comment is not None
+    return re.sub(r"<!-- gedbd -->|#12 \(|#15 \(", "", suggestion.comment)
 
 
 MARKDOWN_WRITERS: dict[str, Callable[[Path, str], str]] = {

@@ -149,8 +149,8 @@ def test_a_file_that_is_read_only_is_named(filled: Path, name: str) -> None:
 def test_damage_while_serving_is_answered_with_503(
     hook: Webhook, client: TestClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hook.file.query("PRAGMA wal_checkpoint(TRUNCATE)")
-    hook.file.query("PRAGMA cache_size=0")
+    hook.table.query("PRAGMA wal_checkpoint(TRUNCATE)")
+    hook.table.query("PRAGMA cache_size=0")
     overwrite_pages(hook.index.folder / WEBHOOK_FILE)
     with caplog.at_level(logging.WARNING, "gedbd"):
         answer = client.post("/webhooks/github", **signed(issue(1000), "issues", "new"))

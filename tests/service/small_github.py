@@ -22,7 +22,6 @@ NOUNS = [
     "inbox",
 ]
 FAULTS = ["crashes", "vanishes", "freezes", "doubles", "flickers", "empties", "overlaps", "stalls", "leaks", "reorders"]
-BOT = "gedbd[bot]"
 HIDDEN = "a comment of a blocked account"  # on a page of comments it is left out
 PLACES = ["startup", "shutdown", "printing", "import", "export", "search", "login", "logout", "backup", "restore"]
 
@@ -62,9 +61,6 @@ class SmallGitHub(ThreadingHTTPServer):
         unanswered: Path and text of each comment that was sent and not created.
         asked: The method of each request.
         broken: Paths that always fail with status 500.
-        issues: The issues that can be read and changed one at a time, by number.
-        closes: What a proposal to close an issue does: "suggests", "closes", "ignores" or "refuses" it.
-        changes: The bodies of all changes of issues, by path.
         silent: While it is set, answers do not come.
         drips: They begin to come then, and one byte of the header follows the other.
     """
@@ -82,9 +78,6 @@ class SmallGitHub(ThreadingHTTPServer):
         self.unanswered: list[tuple[str, str]] = []
         self.asked: list[str] = []
         self.broken: set[str] = set()
-        self.issues: dict[int, dict[str, Any]] = {}
-        self.closes = "suggests"
-        self.changes: list[tuple[str, dict[str, Any]]] = []
         self.silent, self.drips, self.over = threading.Event(), False, threading.Event()
         self.url = f"http://127.0.0.1:{self.server_port}"
 
@@ -143,17 +136,13 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.failed():
-            return None
+            return
         url = urlsplit(self.path)
-        number = url.path.removeprefix(f"{ISSUES}/")
-        if number.isdecimal():
-            found = self.server.issues.get(int(number))
-            return self.answer(200, found) if found else self.answer(404, {})
         asked = parse_qs(url.query)
         page, size = int(asked.get("page", ["1"])[0]), int(asked["per_page"][0])
         records = self.server.lists.get(url.path)
         if records is None:
-            records = [{"body": text, "user": {"login": BOT}} for text in self.server.posted.get(url.path, [])]
+            records = [{"body": text} for text in self.server.posted.get(url.path, [])]
         further = f"{self.server.url}{url.path}?per_page={size}&page={page + 1}"
         link = {"Link": f'<{further}>; rel="next"'} if page * size < len(records) else {}
         seen = [record for record in records[(page - 1) * size : page * size] if record["body"] != HIDDEN]
@@ -165,22 +154,6 @@ class Answers(BaseHTTPRequestHandler):
         if not self.failed():
             self.server.create(*self.server.unanswered.pop())
             self.answer(201, {})
-
-    def do_PATCH(self) -> None:
-        """Changes the state of an issue, in one of the ways that an API may treat a proposal."""
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        hub = self.server
-        hub.changes.append((self.path, body))
-        issue = hub.issues[int(self.path.rpartition("/")[2])]
-        if isinstance(body["state"], dict):
-            if hub.closes == "refuses":
-                return self.answer(422, {"message": "Invalid request"})
-            if hub.closes == "closes":
-                issue |= {"state": "closed", "state_reason": body["state_reason"], "closed_by": {"login": BOT}}
-        else:
-            issue |= {"state": body["state"], "state_reason": None, "closed_by": None}
-        if not self.failed():
-            self.answer(200, issue)
 
     def log_message(self, format: str, *args: object) -> None:
         pass

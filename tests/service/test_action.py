@@ -92,7 +92,7 @@ def test_its_command_composes():
         cfg = compose(name, overrides=options)
     assert (cfg.index, cfg.event, cfg.webhook.target_precision) == ("my index=1", "/tmp/_x/event.json", 0.9)
     assert (cfg.webhook.suggest, cfg.webhook.lists) == ("comment", True)
-    assert cfg.webhook.log_file == "gedbd-suggestions/suggestions.jsonl"
+    assert cfg.webhook.log_file == "gedbd-suggestions/suggestions.sqlite"
 
 
 def test_its_record_is_found_where_it_was_saved():
@@ -297,4 +297,4 @@ def test_the_workflows_of_the_manual_run_as_printed(hub, tmp_path):
     assert f"This may be a duplicate of #{repeated} (probability " in text
     assert f"Of {target['suggestions']} such suggestions on this tracker's reports from " in text
     assert "1 new report was compared, 1 got a suggestion" in (tmp_path / "summary.md").read_text()
-    assert (tmp_path / "gedbd-suggestions" / "suggestions.jsonl").exists()
+    assert (tmp_path / "gedbd-suggestions" / "suggestions.sqlite").exists()

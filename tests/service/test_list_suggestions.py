@@ -1,6 +1,5 @@
 """Comments that name the three best matches together, by targets that were measured for such lists."""
 
-import json
 import logging
 from dataclasses import replace
 
@@ -10,8 +9,7 @@ from small_index import LIST_TARGETS
 from webhook_events import issue
 
 from gedbd.corpora.feedback import FeedbackEvent
-from gedbd.service.webhook.receiver import Webhook
-from gedbd.service.webhook.signed_deliveries import append_summary
+from gedbd.service.webhook.receiver import Webhook, append_summary
 
 # Half of these four words are in #31, half in #20, one in #12: together 1.25.
 TITLE = "attachment preview week calendar"
@@ -19,11 +17,6 @@ FIGURE = (
     "Of 30 such lists of 3 on this tracker's reports from 2024-01-02 to 2024-02-28,"
     " 22 (73%, 95% interval 56% to 89%) named a duplicate."
 )
-
-
-def entry(index):
-    (line,) = (index.folder / "suggestions.jsonl").read_text().splitlines()
-    return json.loads(line)
 
 
 def say(verdict, index, hook, *ids):
@@ -44,7 +37,8 @@ def test_a_comment_names_the_three_best_matches_together(index, hub, hook_of):
     ]
     assert (gap, figure, empty) == ("", FIGURE, "")
     assert last.startswith("Nothing was closed")
-    assert (entry(index)["is_list"], [one["issue"] for one in entry(index)["named"]]) == (True, ["20", "31", "12"])
+    (suggestion,) = hook.record.read()
+    assert (suggestion.is_list, [report.issue for report in suggestion.named]) == (True, ["20", "31", "12"])
 
 
 def test_the_sum_of_the_probabilities_must_reach_the_threshold(index, hub, hook_of):
@@ -57,7 +51,7 @@ def test_no_list_without_one_of_the_measured_matches(index, hub, hook_of):
     hook = hook_of(lists=True)
     hook.receive("issues", issue(15, title=TITLE))
     assert hook.post_comments() == []
-    assert entry(index)["reason"] == "the match at place 3, 12, is already linked"
+    assert [one.reason for one in hook.record.read()] == ["the match at place 3, 12, is already linked"]
 
 
 def test_nothing_is_suggested_unless_the_target_of_lists_was_met(index, hook_of, caplog):
@@ -88,10 +82,6 @@ def test_a_list_is_right_if_one_of_its_reports_is(index, hook_of, tmp_path, happ
     assert f"| #20, #31, #12 | 100% | {outcome} |" in (tmp_path / "summary.md").read_text()
 
 
-@pytest.mark.parametrize(
-    ("options", "cure"),
-    [({"suggest": "native"}, "set webhook.suggest=comment"), ({"suggestions": 2}, "leave webhook.suggestions")],
-)
-def test_what_does_not_go_with_lists_is_refused(index, options, cure):
-    with pytest.raises(ValueError, match=f"^webhook.lists=true.*{cure}"):
-        Webhook(index, REPOSITORY, lists=True, **options)
+def test_a_list_of_another_length_is_refused(index):
+    with pytest.raises(ValueError, match=r"^webhook.lists=true.*leave webhook.suggestions"):
+        Webhook(index, REPOSITORY, lists=True, suggestions=2)

@@ -3,7 +3,9 @@
 import json
 import logging
 import re
+import sqlite3
 import sys
+from contextlib import closing
 
 import pytest
 from shadow_week import OUTCOMES, SENTENCE, SUGGESTED, WEEK_EVENTS
@@ -12,11 +14,10 @@ from small_index import open_small
 from webhook_events import Sender, issue
 
 import gedbd.commands.serve
-from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.forgetting import forget_beside
-from gedbd.service.webhook.receiver import Webhook
-from gedbd.service.webhook.signed_deliveries import append_summary
-from gedbd.service.webhook.suggestion_log import SuggestionEntry, SuggestionLog
+from gedbd.service.webhook.event_table import WEBHOOK_FILE, EventTable
+from gedbd.service.webhook.receiver import Webhook, append_summary
+from gedbd.service.webhook.suggestions import Suggestion, SuggestionLog
 
 SWITCH = "Shadow mode: nothing is written to GitHub, suggestions are only recorded. To post them, "
 
@@ -31,17 +32,19 @@ def replayed(hook_of, client_of):
     return send
 
 
-def entries(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
+def recorded(path):
+    """The suggestions in a file."""
+    with closing(EventTable(path)) as table:
+        return SuggestionLog(table).read()
 
 
 def test_file_page_and_summary_agree_and_nothing_is_written(replayed, index, hub, tmp_path):
-    lines = entries(index.folder / "suggestions.jsonl")
-    assert {one["issue"]: one["outcome"] for one in lines} == OUTCOMES
-    assert {one["issue"]: one["named"][0]["issue"] for one in lines if one["named"]} == SUGGESTED
-    assert {one["mode"] for one in lines} == {"shadow"}
-    assert "This may be a duplicate of #12" in lines[0]["comment"]
-    assert lines[1]["reason"] == "the best match is below the threshold 0.600"
+    suggestions = recorded(index.folder / WEBHOOK_FILE)
+    assert {one.issue: one.outcome for one in suggestions} == OUTCOMES
+    assert {one.issue: one.named[0].issue for one in suggestions if one.named} == SUGGESTED
+    assert {one.mode for one in suggestions} == {"shadow"}
+    assert "This may be a duplicate of #12" in suggestions[0].comment
+    assert suggestions[1].reason == "the best match is below the threshold 0.600"
 
     answer = replayed.client.get("/api/suggestions").json()
     assert answer["statement"] == SENTENCE
@@ -59,7 +62,7 @@ def test_file_page_and_summary_agree_and_nothing_is_written(replayed, index, hub
     rows = re.findall(r"^\| #(\d+) \| \S+ \| #(\d+) \| \d+% \| (.+) \|$", text, flags=re.MULTILINE)
     assert rows == [(number, best, OUTCOMES[number]) for number, best in reversed(SUGGESTED.items())]
 
-    assert (hub.asked, hub.posted, hub.changes) == ([], {}, [])
+    assert (hub.asked, hub.posted) == ([], {})
     assert replayed.hook.outbox.waiting() == []
 
 
@@ -71,14 +74,13 @@ def test_outcomes_follow_what_is_known_later(replayed, index):
         one["issue"]: one["outcome"] for one in replayed.client.get("/api/suggestions?limit=5").json()["suggestions"]
     }
     assert found == {"72": "not yet known", "73": "right", "74": "wrong", "75": "wrong", "76": "not yet known"}
-    assert {
-        one["issue"]: one["outcome"] for one in entries(index.folder / "suggestions.jsonl")
-    } | found == OUTCOMES | found
+    log = replayed.hook.record
+    assert {one.issue: one.outcome for one in log.read()} | found == OUTCOMES | found
     forget_beside(index.folder, "12", None)
-    assert {one["issue"] for one in entries(index.folder / "suggestions.jsonl")} == {"71", "72", "73", "76"}
-    assert "attachment, large" not in (index.folder / "suggestions.jsonl").read_text()
+    assert {one.issue for one in log.read()} == {"71", "72", "73", "76"}
+    assert not any("attachment, large" in one.comment for one in log.read())
     replayed.client.delete("/api/reports/76?forget=true")
-    assert {one["issue"] for one in entries(index.folder / "suggestions.jsonl")} == {"71", "72", "73"}
+    assert {one.issue for one in log.read()} == {"71", "72", "73"}
 
 
 def test_an_event_is_recorded_once_and_its_reason_is_logged(index, hook_of, caplog):
@@ -86,7 +88,7 @@ def test_an_event_is_recorded_once_and_its_reason_is_logged(index, hook_of, capl
     with caplog.at_level(logging.INFO, "gedbd"):
         hook.receive("issues", issue())
         hook.receive("issues", issue())
-    assert len(entries(index.folder / "suggestions.jsonl")) == 1
+    assert len(hook.record.read()) == 1
     assert "no comment on issue 70: shadow mode: #12 would be suggested, with a probability of 100%" in caplog.text
     assert hook.post_comments() == []
 
@@ -95,8 +97,8 @@ def test_what_is_posted_is_recorded_too(index, hook_of, hub):
     hook = hook_of(suggest="comment")
     hook.receive("issues", issue())
     assert hook.post_comments() == ["posted"]
-    (line,) = entries(index.folder / "suggestions.jsonl")
-    assert (line["mode"], [line["comment"]]) == ("comment", hub.comments())
+    (suggestion,) = hook.record.read()
+    assert (suggestion.mode, [suggestion.comment]) == ("comment", hub.comments())
     assert hook.how_to_write() == ""
 
 
@@ -112,7 +114,7 @@ def test_shadow_mode_is_the_default_of_the_command(hub, tmp_path, monkeypatch, c
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    options = ["index=my-index", "event=event.json", "webhook.log_file=kept/suggestions.jsonl"]
+    options = ["index=my-index", "event=event.json", "webhook.log_file=kept/suggestions.sqlite"]
     monkeypatch.setattr(sys, "argv", ["gedbd", *options])
     monkeypatch.setattr(
         "gedbd.triage.stored_index.open_index", lambda folder, cache_dir, backend: open_small(folder, "", None)
@@ -128,48 +130,34 @@ def test_shadow_mode_is_the_default_of_the_command(hub, tmp_path, monkeypatch, c
     assert "2 new reports were compared, 2 got a suggestion" in summaries[2]
     assert summaries[2].count("not yet known |") == 2
     assert (hub.asked, hub.posted) == ([], {})
-    assert not (tmp_path / "my-index" / "suggestions.jsonl").exists()
+    assert [one.issue for one in recorded(tmp_path / "kept" / "suggestions.sqlite")] == ["70", "71"]
+    assert recorded(tmp_path / "my-index" / WEBHOOK_FILE) == []
 
 
-@pytest.mark.parametrize(
-    "line", ["{", "[]", "7", '{"issue": "1"}', '{"issue": 1, "moment": "", "mode": "x", "outcome": "?"}']
-)
-def test_a_damaged_record_is_refused(index, line):
-    (index.folder / "suggestions.jsonl").write_text(f"{line}\n")
-    with pytest.raises(ValueError, match=r"suggestions.jsonl: line 1 is not a suggestion: delete the line"):
+def test_a_file_of_an_earlier_version_or_of_another_kind_is_refused(index):
+    path = index.folder / WEBHOOK_FILE
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("CREATE TABLE inbox (number INTEGER)")
+    with pytest.raises(ValueError, match=r"webhook.sqlite is of an earlier version of gedbd: move it and .* away"):
+        Webhook(index, REPOSITORY)
+    path.write_text('{"issue": "1"}\n' * 100)
+    with pytest.raises(ValueError, match=r"webhook.sqlite is damaged \(file is not a database\): .*move it"):
         Webhook(index, REPOSITORY)
 
 
-def test_deliveries_wait_while_the_record_cannot_be_used(index, hook_of):
-    hook = hook_of(suggest="shadow")
-    hook.accept("issues", "d1", issue())
-    path = index.folder / "suggestions.jsonl"
-    path.write_text("{\n")
-    with pytest.raises(StoreUnavailable, match="line 1 is not a suggestion"):
-        hook.process_next()
-    path.unlink()
-    assert hook.process_next() == 0.0
-    assert [one["issue"] for one in entries(path)] == ["70"]
-
-
-def test_the_oldest_entries_are_dropped(tmp_path, monkeypatch):
-    monkeypatch.setattr("gedbd.service.webhook.suggestion_log.MAX_ENTRIES", 2)
-    log = SuggestionLog(tmp_path / "suggestions.jsonl")
-    for number in ("1", "2", "3"):
-        assert log.add(SuggestionEntry(number, "2024-06-01T08:00:00+00:00", "shadow"))
-    assert [one.issue for one in log.read()] == ["2", "3"]
+def test_the_oldest_suggestions_are_dropped(tmp_path, monkeypatch):
+    monkeypatch.setattr("gedbd.service.webhook.suggestions.MAX_ENTRIES", 2)
+    with closing(EventTable(tmp_path / WEBHOOK_FILE)) as table:
+        log = SuggestionLog(table)
+        assert log.read() == []
+        for number in ("1", "2", "3"):
+            log.add(Suggestion(number), "shadow")
+        assert [one.issue for one in log.read()] == ["2", "3"]
 
 
 def test_an_unknown_mode_is_refused(index):
-    with pytest.raises(ValueError, match=r"webhook\.suggest=loud is unknown: choose shadow, comment, native"):
+    with pytest.raises(ValueError, match=r"webhook\.suggest=loud is unknown: choose shadow, comment$"):
         Webhook(index, REPOSITORY, suggest="loud")
-
-
-def test_a_folder_without_a_record_has_no_entries(tmp_path):
-    log = SuggestionLog(tmp_path / "none.jsonl")
-    assert log.read() == []
-    log.forget("1")
-    assert not (tmp_path / "none.jsonl").exists()
 
 
 @pytest.mark.parametrize("limit", ["0", "1001", "x"])

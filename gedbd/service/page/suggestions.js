@@ -25,11 +25,10 @@ function show(answer) {
   $("suggestions-table").tBodies[0].replaceChildren(...answer.suggestions.map(row));
 }
 
-function row({ issue, moment, named, is_list, outcome, proposal }) {
+function row({ issue, moment, named, is_list, outcome }) {
   const measured = is_list ? named : named.slice(0, 1);
   const ids = measured.map((one) => `#${one.issue}`).join(", ");
   const probability = Math.min(1, measured.reduce((sum, one) => sum + one.probability, 0));
-  const result = proposal ? `${outcome}; proposal ${proposal}` : outcome;
-  const cells = [`#${issue}`, moment.slice(0, 10), ids, percent(probability), result];
+  const cells = [`#${issue}`, moment.slice(0, 10), ids, percent(probability), outcome];
   return make("tr", {}, ...cells.map((text) => make("td", {}, text)));
 }

@@ -1,58 +1,45 @@
 """The webhook: stores GitHub's events on arrival and processes them one at a time in a background thread."""
 
+import hashlib
+import hmac
+import json
 import logging
+import os
 import re
 import sqlite3
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, HTTPException, Request
+from starlette.responses import JSONResponse, Response
 
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FeedbackStore
 from gedbd.evaluation.thresholds import LIST_LENGTH, TargetResult, find_target, met_targets
 from gedbd.io.sqlite_file import StoreUnavailable
+from gedbd.service.schemas import ERROR_RESPONSES, ErrorResponse, Responses
 from gedbd.service.thread_pool import BackgroundWorker, BoundedThreadPool
-from gedbd.service.webhook.database import (
-    MAX_TRIES,
-    MAX_WAITING,
-    Delivery,
-    EventHistory,
-    Inbox,
-    Outbox,
-    OutboxComment,
-    WebhookFile,
-)
-from gedbd.service.webhook.github_comments import CommentClient, CommentError
-from gedbd.service.webhook.index_updater import (
+from gedbd.service.webhook.comments import CommentClient, CommentPoster, Outbox, OutboxComment
+from gedbd.service.webhook.event_table import MAX_WAITING, WEBHOOK_FILE, Delivery, EventTable, Inbox, SeenItems
+from gedbd.service.webhook.issue_events import (
     COMMENT_ACTIONS,
     ISSUE_ACTIONS,
+    Event,
     EventResult,
     IndexUpdater,
     ignored,
     read_event,
 )
-from gedbd.service.webhook.native_proposals import (
-    REFUSED,
-    REOPENED,
-    UNFINISHED,
-    Proposal,
-    ProposalStore,
-    propose,
-    record_decision,
-)
-from gedbd.service.webhook.payloads import Event
-from gedbd.service.webhook.suggestion import Suggestion, suggest_duplicates
-from gedbd.service.webhook.suggestion_log import LOG_FILE, SuggestionEntry, SuggestionLog
+from gedbd.service.webhook.suggestions import Suggestion, SuggestionLog, suggest_duplicates, summary_text
 from gedbd.triage.stored_index import StoredIndex
 
-MAX_PAUSE_S = 60.0  # then the clock is read again: it may have been set back
 SHADOW = "shadow"
 COMMENT = "comment"
-NATIVE = "native"
-MODES = (SHADOW, COMMENT, NATIVE)
+MODES = (SHADOW, COMMENT)
 log = logging.getLogger("gedbd")
 ACTIONS = {"issues": ISSUE_ACTIONS, "issue_comment": COMMENT_ACTIONS}
 DEFAULT_API_URL = "https://api.github.com"
@@ -62,6 +49,13 @@ STOP_S = 2.0  # for work in flight at shutdown
 CANCEL_AFTER_S = 1.0
 STORING_TIMEOUT_S = 10.0  # GitHub gives up after this time
 MAX_STORING = 256  # deliveries that arrive at once and wait to be written
+FULL_RETRY_S = 60
+IN_AN_ACTION = "set webhook.suggest=comment, or the input suggest of the GitHub Action"
+ANSWERS: Responses = {
+    202: {"model": ErrorResponse, "description": "The event is on disk and will be processed"},
+    403: {"model": ErrorResponse, "description": "The event is one of another repository"},
+}
+webhook_router = APIRouter(responses=ERROR_RESPONSES | ANSWERS)
 
 
 class Webhook:
@@ -76,9 +70,8 @@ class Webhook:
             suggested unless the backtest met it.
         suggestions: Maximum number of issues that one comment names.
         max_waiting: Maximum number of deliveries that wait to be processed; more are refused.
-        suggest: "shadow" records suggestions and writes nothing to GitHub, "comment" posts them as comments, and
-            "native" also proposes to close the issue as a duplicate.
-        log_file: The file that records suggestions; None for one in the index folder.
+        suggest: "shadow" records suggestions and writes nothing to GitHub, "comment" posts them as comments.
+        log_file: Another file that records suggestions; None for the one in the index folder.
         lists: Whether the three best matches are suggested together, by the targets that were measured for lists.
 
     Attributes:
@@ -107,8 +100,6 @@ class Webhook:
             raise ValueError(f"webhook.repository={repository} must be owner/name, as GitHub spells it")
         if suggest not in MODES:
             raise ValueError(f"webhook.suggest={suggest} is unknown: choose {', '.join(MODES)}")
-        if lists and suggest == NATIVE:
-            raise ValueError("webhook.lists=true: a proposal to close names one issue; set webhook.suggest=comment")
         if lists and suggestions != LIST_LENGTH:
             raise ValueError(f"webhook.lists=true names {LIST_LENGTH} issues: leave webhook.suggestions at that")
         self.index = index
@@ -124,23 +115,18 @@ class Webhook:
             reason = "the webhook posts no comments, since its precision target was not met"
             log.warning("%s: %s. %s", index.name, reason, met_targets(index.targets, index.list_targets))
         self.feedback = FeedbackStore(index.folder)
-        self.file = WebhookFile(index.folder)
-        self.inbox = Inbox(self.file, max_waiting)
-        self.outbox = Outbox(self.file)
-        self.proposals = ProposalStore(self.file)
-        self.record = SuggestionLog(log_file or index.folder / LOG_FILE)
-        try:
-            self.record.judge(index, self.feedback)
-        except StoreUnavailable as error:  # later, deliveries wait until the file can be used
-            raise ValueError(str(error)) from error
+        self.table = EventTable(index.folder / WEBHOOK_FILE)
+        self.inbox = Inbox(self.table, max_waiting)
+        self.outbox = Outbox(self.table)
+        self.record = SuggestionLog(self.table if log_file is None else EventTable(log_file))
         api_url = github.api_url if github else DEFAULT_API_URL
-        self.history = EventHistory(self.file)
-        self.updater = IndexUpdater(index, self.feedback, self.history, api_url)
-        self.poster = CommentPoster(self.github, self.outbox, self.proposals, self.record) if self.github else None
+        self.seen = SeenItems(self.table)
+        self.updater = IndexUpdater(index, self.feedback, self.seen, api_url)
+        self.poster = CommentPoster(self.github, self.outbox) if self.github else None
         self.storing = BoundedThreadPool(1, MAX_STORING, STORING_TIMEOUT_S, "deliveries")
         self.workers = [BackgroundWorker("webhook", self.process_next)]
         if self.poster:
-            self.workers.append(BackgroundWorker("comments", self.poster.step))
+            self.workers.append(BackgroundWorker("comments", self.poster.post_next))
         self.count: Callable[[str], object] = lambda code: None
         self.turn = threading.Lock()
 
@@ -187,7 +173,7 @@ class Webhook:
         event = self._screen(kind, payload)
         if isinstance(event, EventResult):
             return event
-        result = self.inbox.put(delivery[:1000], kind, event.model_dump_json())
+        result = self.inbox.put(delivery[:1000], event.model_dump_json())
         if result == "repeated":
             return EventResult(200, "repeated", "already accepted")
         if result == "full":
@@ -202,7 +188,7 @@ class Webhook:
             ValueError: If an event of issues or comments is invalid.
         """
         event = self._screen(kind, payload)
-        return event if isinstance(event, EventResult) else self._process(kind, event)
+        return event if isinstance(event, EventResult) else self._process(event)
 
     def process_next(self) -> float:
         """Processes the delivery that has waited longest; returns the seconds until the next call.
@@ -216,7 +202,7 @@ class Webhook:
         if delivery is None:
             return IDLE_S
         try:
-            result = self._process(delivery.kind, Event.model_validate_json(delivery.event))
+            result = self._process(Event.model_validate_json(delivery.event))
         except Exception as error:  # of any kind: the deliveries behind it must not wait for ever
             unavailable = as_unavailable(error)
             if unavailable is not None:
@@ -248,7 +234,8 @@ class Webhook:
         # A list, not a generator: each of them gets its time.
         finished &= all([worker.join(started + STOP_S - time.monotonic()) for worker in self.workers])
         if finished:
-            self.file.close()
+            self.table.close()
+            self.record.table.close()
             self.feedback.close()
         else:
             log.warning("a delivery is still being processed: it is processed again after the next start")
@@ -269,9 +256,9 @@ class Webhook:
             return ignored(f"action {event.action[:100]} changes no text")
         return event
 
-    def _process(self, kind: str, event: Event) -> EventResult:
+    def _process(self, event: Event) -> EventResult:
         with self.turn:
-            if kind == "issue_comment":
+            if event.comment is not None:
                 result = self.updater.update_links(event)
             else:
                 result = self.updater.update_issue(event)
@@ -279,9 +266,6 @@ class Webhook:
                 report = self.index.get(str(event.issue.number)) if event.action == "opened" else None
                 if report is not None:
                     result = replace(result, no_comment=self._suggest(report))
-            decision = record_decision(self.proposals, self.feedback, self.index, self.repository, event, result)
-            if decision:
-                self.record.set_proposal(str(event.issue.number), decision)
             if result.code not in UNCHANGED:
                 self.record.judge(self.index, self.feedback)
         return result
@@ -291,144 +275,22 @@ class Webhook:
         try:
             target = self.target
         except ValueError as error:  # the index was built again from a backtest that did not measure this target
-            found = Suggestion((), "", str(error))
+            suggestion = Suggestion(report.issue_id, reason=str(error))
         else:
-            called = self.history.called_duplicates
-            found = suggest_duplicates(self.index, report, self.suggestions, target, called)
-        reason = found.reason
-        if found.named and self.poster is not None:
-            self._send(report, found)
-        elif found.named and self.suggest == SHADOW:
-            reason = f"shadow mode: {found.in_words}"
-        elif found.named:
+            called = self.seen.called_duplicates
+            suggestion = suggest_duplicates(self.index, report, self.suggestions, target, called)
+        reason = suggestion.reason
+        if suggestion.named and self.poster is not None:
+            self.outbox.put(OutboxComment(self.repository, report.issue_id, suggestion.comment))
+            self.workers[-1].wake()
+        elif suggestion.named and self.suggest == SHADOW:
+            reason = f"shadow mode: {suggestion.sentence}"
+        elif suggestion.named:
             reason = "there is no token to post it with"
-        named = [
-            {"issue": one.issue_id, "probability": one.probability, "state": one.state, "reasons": one.reasons}
-            for one in found.named
-        ]
-        moment = datetime.now(UTC).isoformat(timespec="seconds")
-        entry = SuggestionEntry(report.issue_id, moment, self.suggest, named, found.body, found.reason)
-        self.record.add(replace(entry, is_list=found.is_list))
+        self.record.add(suggestion, self.suggest)
         if reason:
             log.info("no comment on issue %s: %s", report.issue_id, reason)
         return reason
-
-    def _send(self, report: Report, found: Suggestion) -> None:
-        """Adds the comment to the outbox, and the proposal unless GitHub has closed an issue for one."""
-        if self.suggest == NATIVE and not any(one.proposal == REOPENED for one in self.record.read()):
-            self.proposals.put(Proposal.of(self.repository, report.issue_id, found))
-        self.outbox.put(OutboxComment(self.repository, report.issue_id, found.body))
-        self.workers[-1].wake()
-
-
-class CommentPoster:
-    """Posts comments, and after each one the proposal to close its issue, if there is one.
-
-    Args:
-        github: Where they are posted.
-        outbox: The comments that wait.
-        proposals: The proposals.
-        record: Where the result of each proposal is recorded.
-    """
-
-    def __init__(self, github: CommentClient, outbox: Outbox, proposals: ProposalStore, record: SuggestionLog) -> None:
-        self.github = github
-        self.outbox = outbox
-        self.proposals = proposals
-        self.record = record
-        self.count: Callable[[str], object] = lambda result: None
-
-    def step(self) -> float:
-        """Tries the most urgent comment that is due; returns the seconds until the next one is due."""
-        now = time.time()
-        due = self.outbox.due(now)
-        if due:
-            self.post(due[0])
-            return 0.0
-        next_due = self.outbox.next_due()
-        return MAX_PAUSE_S if next_due is None else min(max(next_due - now, 0.0), MAX_PAUSE_S)
-
-    def post_due(self) -> list[str]:
-        """Tries each comment that is due once, and stops after a temporary failure; returns the result of each."""
-        results = []
-        for comment in self.outbox.due(time.time()):
-            results.append(self.post(comment))
-            if results[-1] in ("postponed", "unknown"):
-                break
-        return results
-
-    def post_all_due(self) -> list[str]:
-        """Likewise, for a process that ends afterwards: it waits for comments that rest, and tries them once more."""
-        results = self.post_due()
-        rest_s = self.outbox.rest_s()
-        if rest_s > 0 or "unknown" in results:
-            time.sleep(max(rest_s, 0.0))
-            results += self.post_due()
-        return results
-
-    def post(self, comment: OutboxComment) -> str:
-        """Tries to post a comment.
-
-        Returns:
-            "posted", "exists" if the issue had one already, "postponed" until a later try, "unknown" if GitHub may
-            have created the comment, so that a later try looks for it, or "failed" for good.
-        """
-
-        def before_post() -> None:
-            self.outbox.record_post(comment, time.time())
-
-        try:
-            result = "posted" if self.github.comment_once(*comment, before_post) else "exists"
-        except CommentError as error:
-            return self._handle_failure(comment, error, f"comment on issue {comment.issue_id}")
-        try:
-            self._propose(comment)
-        except CommentError as error:
-            return self._handle_failure(comment, error, f"proposal to close issue {comment.issue_id}")
-        self.outbox.settle(comment, "posted")
-        self.count(result)
-        return result
-
-    def _propose(self, comment: OutboxComment) -> None:
-        """Proposes to close the issue of a comment. Raises CommentError if that has to be tried again."""
-        proposal = self.proposals.get(comment.repository, comment.issue_id)
-        if proposal is None or proposal.state not in UNFINISHED:
-            return
-        try:
-            state = propose(self.github, self.proposals, proposal)
-        except CommentError as error:
-            if error.is_temporary:
-                raise
-            log.warning("no proposal to close issue %s: %s", comment.issue_id, error)
-            state = REFUSED
-        self.proposals.set_state(proposal, state)
-        self.record.set_proposal(comment.issue_id, state)
-
-    def _handle_failure(self, comment: OutboxComment, error: CommentError, missing: str) -> str:
-        now = time.time()
-        if error.is_unknown:
-            self.outbox.record_post(comment, now)
-        else:
-            self.outbox.record_refusal(comment)
-        if not error.is_temporary:
-            log.warning("no %s: %s", missing, error)
-            self.outbox.settle(comment, "failed")
-            self.count("failed")
-            return "failed"
-        tried = [comment]
-        if not error.is_unknown:
-            # GitHub cannot be reached, so the other comments that are due would fail too: this try counts for each.
-            tried += [one for one in self.outbox.due(now) if one != comment]
-        given_up = self.outbox.postpone(tried, now, error.wait_s)
-        for one in given_up:
-            log.warning("no comment on issue %s: given up after %d tries: %s", one.issue_id, MAX_TRIES, error)
-            self.count("failed")
-        if comment in given_up:
-            return "failed"
-        result = "unknown" if error.is_unknown else "postponed"
-        log.warning("no %s yet, it will be tried again: %s", missing, error)
-        self.count(result)
-        return result
 
 
 def as_unavailable(error: Exception) -> StoreUnavailable | None:
@@ -450,3 +312,91 @@ def dropped(delivery: Delivery, error: Exception) -> EventResult:
     else:
         log.error(message, exc_info=error)
     return EventResult(422, "dropped", message)
+
+
+@webhook_router.post("/webhooks/github")
+async def github_event(
+    request: Request,
+    x_hub_signature_256: Annotated[str, Header()] = "",
+    x_github_event: Annotated[str, Header()] = "",
+    x_github_delivery: Annotated[str, Header()] = "",
+) -> Response:
+    """Receives events of issues and comments, signed by GitHub. 202: the event is on disk and will be processed."""
+    service = request.app.state.service
+    webhook: Webhook = service.webhook
+    body = await request.body()
+    count = service.metrics.webhook.labels
+    # Before the body is parsed: nothing that anybody else sends reaches the parser.
+    if not is_signed(webhook.secret, body, x_hub_signature_256):
+        count("refused").inc()
+        raise HTTPException(401, "the signature is missing or wrong: X-Hub-Signature-256")
+    try:
+        payload: Any = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        count("refused").inc()
+        raise HTTPException(400, "the body is not JSON") from error
+    result = await webhook.storing.run(webhook.accept, x_github_event, x_github_delivery, payload)
+    if result.code != "accepted":  # an accepted event is counted by its result, once it is processed
+        count(result.code).inc()
+    headers = {"Retry-After": str(FULL_RETRY_S)} if result.status == 503 else None
+    return JSONResponse({"detail": result.detail}, result.status, headers)
+
+
+def is_signed(secret: str, body: bytes, signature: str) -> bool:
+    """Whether the sender of a body knows the secret; always False if the secret is empty."""
+    expected = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return bool(secret) and hmac.compare_digest(expected.encode(), signature.encode())
+
+
+def run_event(webhook: Webhook, file: Path, kind: str) -> str:
+    """Processes one event, without a server; returns a line that says what was done.
+
+    Args:
+        webhook: What processes it.
+        file: A JSON file with the event's payload.
+        kind: What GitHub calls the event, such as ``issues``.
+
+    Raises:
+        ValueError: If the file holds no event of this repository.
+    """
+    try:
+        payload = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{file} is not an event: {error}") from error
+    result = webhook.receive(kind, payload)
+    if result.status >= 400:
+        raise ValueError(f"{file}: {result.detail}")
+    comments = ", ".join(webhook.post_comments()) or "none"
+    reason = f" ({result.no_comment})" if result.no_comment else ""
+    return f"{result.detail}; comments: {comments}{reason}"
+
+
+def append_summary(file: Path, webhook: Webhook, result: str) -> None:
+    """Appends to a Markdown file, such as the summary of a job, what was done and how suggestions turned out so far."""
+    suggestions = webhook.record.judge(webhook.index, webhook.feedback)
+    with file.open("a", encoding="utf-8") as stream:
+        stream.write(summary_text(suggestions, result, webhook.how_to_write(IN_AN_ACTION)))
+
+
+def build_webhook(options: Any, index: StoredIndex, secret: str) -> Webhook:
+    """The webhook; it posts comments if the environment holds a token for them.
+
+    Args:
+        options: The section ``webhook`` of ``conf/serve.yaml``.
+        index: The index that events change and search.
+        secret: Signs GitHub's events.
+    """
+    token = os.environ.get(options.token_env)
+    github = CommentClient(token, options.api_url, options.timeout_s, options.deadline_s) if token else None
+    return Webhook(
+        index,
+        options.repository,
+        github,
+        secret,
+        options.target_precision,
+        options.suggestions,
+        options.max_waiting,
+        options.suggest,
+        Path(options.log_file).expanduser() if options.log_file else None,
+        options.lists,
+    )

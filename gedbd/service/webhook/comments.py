@@ -1,0 +1,394 @@
+"""Posts comments on GitHub, at most one on each issue.
+
+GitHub has no request that posts a comment unless there is one. So each comment holds a hidden marker, and every try
+looks for it in all comments of the issue before it posts. The result of a POST is unknown if its answer does not come,
+cannot be read, or has a status of 500 or above: GitHub may create the comment after all. What can be relied on: a try
+posts at most once. An issue can get a second comment only if a try comes before GitHub shows the comment of an earlier
+one, if somebody has removed the marker from that comment, or if another program posts with the same marker at the same
+time. A marker that somebody else has written only keeps this program from posting.
+"""
+
+import json
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import requests
+
+from gedbd.corpora.clients.tracker_client import limit_wait_s
+from gedbd.io.http import HttpSession
+from gedbd.service.webhook.event_table import EventTable
+
+log = logging.getLogger("gedbd")
+MARKER = "<!-- gedbd -->"
+MAX_PAGES = 10
+PER_PAGE = 100
+MAX_MESSAGE_BYTES = 1 << 16
+TEMPORARY = (401, 408, 425, 429)  # 401: GitHub answers it in outages too, and a token may be renewed
+FIRST_WAIT_S = 10.0
+MAX_WAIT_S = 3600.0
+MAX_TRIES = 33  # waits double from 10 s up to an hour, so the last try is made after 24 hours
+MAX_REQUESTED_WAIT_S = 6 * 3600.0
+JITTER = 0.2
+RESULT_WAIT_S = 60.0  # until GitHub shows a comment that it creates although its answer did not arrive
+MAX_PAUSE_S = 60.0  # then the clock is read again: it may have been set back
+
+
+class CommentError(Exception):
+    """A comment could not be posted.
+
+    Args:
+        reason: One line.
+        is_temporary: Whether a later try may succeed.
+        wait_s: How long GitHub asks to wait until then, in seconds; 0 if it does not ask.
+        status: Status of GitHub's answer; 0 if none was read.
+
+    Attributes:
+        is_unknown: Whether GitHub may have created the comment, or may still do so.
+    """
+
+    def __init__(self, reason: str, is_temporary: bool, wait_s: float = 0.0, status: int = 0) -> None:
+        super().__init__(reason)
+        self.is_temporary = is_temporary
+        self.wait_s = wait_s
+        self.status = status
+        self.is_unknown = False
+
+
+class CommentClient:
+    """Posts comments on issues, one at a time.
+
+    Args:
+        token: A token with permission to write issues.
+        api_url: Address of the API.
+        timeout_s: How long an answer may pause, in seconds.
+        deadline_s: How long one attempt to post a comment may take, with all its calls, in seconds.
+    """
+
+    def __init__(
+        self,
+        token: str,
+        api_url: str = "https://api.github.com",
+        timeout_s: float = 10.0,
+        deadline_s: float = 30.0,
+    ) -> None:
+        self.api_url = api_url.rstrip("/")
+        self.deadline_s = deadline_s
+        self._late = f"not done within {deadline_s:g} seconds"
+        secrets = {"Authorization": f"Bearer {token}"}
+        accept = {"Accept": "application/vnd.github+json"}
+        timeouts_s = (min(timeout_s, deadline_s), timeout_s)  # what is connected is ended at the deadline
+        self._session = HttpSession(self.api_url, "webhook.api_url", secrets, accept, timeouts_s)
+
+    def comment_once(self, repository: str, issue_id: str, body: str, before_post: Callable[[], None]) -> bool:
+        """Posts a comment unless the issue has one with the hidden marker.
+
+        Args:
+            repository: "owner/name".
+            issue_id: Number of the issue.
+            body: Text of the comment, with the marker.
+            before_post: Called right before the comment is sent. If it fails, nothing is sent.
+
+        Returns:
+            Whether it was posted; False if the issue had one.
+
+        Raises:
+            CommentError: If GitHub refuses, cannot be reached, or takes longer than ``deadline_s``.
+        """
+        path = f"/repos/{repository}/issues/{issue_id}/comments"
+        is_sent = False
+        try:
+            with self._session.within(self.deadline_s):
+                if self._has_marker(path):
+                    return False
+                before_post()
+                if self._session.is_over:
+                    raise CommentError(f"{path}: ended before the comment was sent", is_temporary=True)
+                is_sent = True
+                self._call("POST", path, json={"body": body})
+        except CommentError as error:
+            error.is_unknown = is_sent and (not 300 <= error.status < 500 or error.status == 408)
+            raise
+        except requests.Timeout as error:  # the time was over right after the last answer
+            failure = CommentError(f"{path}: {self._late}", is_temporary=True)
+            failure.is_unknown = is_sent
+            raise failure from error
+        return True
+
+    def cancel(self) -> None:
+        """Ends a running attempt, which raises CommentError."""
+        self._session.end()
+
+    def _has_marker(self, path: str) -> bool:
+        """Whether a comment has the marker. Raises CommentError if there are too many to read them all."""
+        for page in range(1, MAX_PAGES + 1):
+            comments, has_next = self._call("GET", f"{path}?per_page={PER_PAGE}&page={page}")
+            if not isinstance(comments, list):
+                raise CommentError(f"{path}: the answer is not a list", is_temporary=True)
+            if any(isinstance(comment, dict) and MARKER in str(comment.get("body")) for comment in comments):
+                return True
+            # GitHub leaves comments of blocked accounts out, so a page that is not full need not be the last one.
+            if not has_next and len(comments) < PER_PAGE:
+                return False
+        raise CommentError(
+            f"{path}: over {MAX_PAGES * PER_PAGE:,} comments, which are not all read", is_temporary=False
+        )
+
+    def _call(self, method: str, path: str, **content: Any) -> tuple[Any, bool]:
+        """The parsed JSON of an answer, and whether GitHub says that there is a next page."""
+        name = f"{method} {path.partition('?')[0]}"
+        try:
+            answer, body = self._session.read(method, self.api_url + path, follow=False, **content)
+        except (requests.RequestException, ValueError) as error:
+            reason = self._late if self._session.is_over else type(error).__name__
+            raise CommentError(f"{name}: {reason}", is_temporary=True) from error
+        if self._session.is_over:  # what was read may be cut off
+            raise CommentError(f"{name}: {self._late}", is_temporary=True)
+        if answer.status_code >= 300:
+            raise _refusal(answer, body, name)
+        try:
+            return json.loads(body), "next" in answer.links
+        except (ValueError, RecursionError) as error:
+            raise CommentError(f"{name}: the answer is not JSON", is_temporary=True) from error
+
+
+def _refusal(answer: requests.Response, body: bytes, name: str) -> CommentError:
+    """The error for a status, with whether and when to try again."""
+    status = answer.status_code
+    try:
+        message = body[:MAX_MESSAGE_BYTES].decode(errors="replace")
+        wait_s = limit_wait_s(status, answer.headers, message, time.time())
+    except (ValueError, OverflowError, TypeError):  # the headers hold no valid time
+        wait_s = None
+    is_temporary = wait_s is not None or status >= 500 or status in TEMPORARY
+    return CommentError(f"{name}: status {status}", is_temporary, wait_s or 0.0, status)
+
+
+class OutboxComment(NamedTuple):
+    """A comment that waits."""
+
+    repository: str
+    issue_id: str
+    body: str
+
+    @property
+    def name(self) -> str:
+        """Its name in the table: "owner/name#12"."""
+        return f"{self.repository}#{self.issue_id}"
+
+
+class Outbox:
+    """Keeps comments on disk until they are posted, at most one for each issue.
+
+    A comment whose POST was begun, and whose result is unknown, is not due for ``result_wait_s``: until then GitHub may
+    still create it. The beginning is on disk, so this also holds if the process is killed. The wait is measured by the
+    monotonic clock while the process runs, since the time of day may be set.
+
+    Args:
+        table: The open table of events.
+        first_wait_s: Seconds until the second try; each further wait is twice as long.
+        result_wait_s: Seconds that a comment rests after a POST whose result is unknown.
+    """
+
+    def __init__(
+        self, table: EventTable, first_wait_s: float = FIRST_WAIT_S, result_wait_s: float = RESULT_WAIT_S
+    ) -> None:
+        self.table = table
+        self.first_wait_s = first_wait_s
+        self.result_wait_s = result_wait_s
+        now = time.time()
+        begun = "SELECT name, posted_at FROM events WHERE kind = 'comment' AND state = 'pending' AND posted_at > 0"
+        self._rests_until: dict[str, float] = {}  # by the monotonic clock
+        for name, posted_at in table.query(begun):
+            # No longer than after a POST of now: the clock may have been set back since.
+            rest_s = min(posted_at + result_wait_s - now, result_wait_s)
+            self._rests_until[name] = time.monotonic() + rest_s
+
+    def put(self, comment: OutboxComment) -> bool:
+        """Adds a comment; returns False if there was ever one for this issue."""
+        columns = "kind, name, state, moment, content"
+        added = f"INSERT OR IGNORE INTO events ({columns}) VALUES ('comment', ?, 'pending', ?, ?)"
+        return bool(self.table.query(f"{added} RETURNING 1", comment.name, time.time(), comment.body))
+
+    def waiting(self) -> list[OutboxComment]:
+        """All comments that wait, the oldest first."""
+        return self._pending("ORDER BY number")
+
+    def due(self, now: float) -> list[OutboxComment]:
+        """Comments whose next try is due, the most urgent first.
+
+        Args:
+            now: Seconds since 1970.
+        """
+        # tried_at > now: the clock was set back since the last try, so next_try_at may be far in the future.
+        pending = self._pending("AND (next_try_at <= ?1 OR tried_at > ?1) ORDER BY next_try_at, number", now)
+        return [comment for comment in pending if self._rest_s(comment.name) <= 0]
+
+    def next_due(self) -> float | None:
+        """When the next try is due, in seconds since 1970; None if no comment waits."""
+        moments = []
+        pending = "SELECT name, next_try_at FROM events WHERE kind = 'comment' AND state = 'pending'"
+        for name, moment in self.table.query(pending):
+            rest_s = self._rest_s(name)
+            moments.append(max(moment, time.time() + rest_s) if rest_s > 0 else float(moment))
+        return min(moments, default=None)
+
+    def record_post(self, comment: OutboxComment, now: float) -> None:
+        """Records that a comment is being posted, or that the result of that is unknown: it rests from now on."""
+        self._set(comment, "posted_at = ?", now)
+        self._rests_until[comment.name] = time.monotonic() + self.result_wait_s
+
+    def record_refusal(self, comment: OutboxComment) -> None:
+        """Records that GitHub has not created a comment, so that it need not rest."""
+        self._set(comment, "posted_at = 0")
+        self._rests_until.pop(comment.name, None)
+
+    def rest_s(self) -> float:
+        """Seconds until no comment rests."""
+        return max((self._rest_s(comment.name) for comment in self.waiting()), default=0.0)
+
+    def settle(self, comment: OutboxComment, state: str) -> None:
+        """Records the final state of a comment: "posted" or "failed"."""
+        self._set(comment, "state = ?, tries = tries + 1", state)
+        self._rests_until.pop(comment.name, None)
+
+    def postpone(
+        self, comments: Sequence[OutboxComment], now: float, requested_wait_s: float = 0.0
+    ) -> list[OutboxComment]:
+        """Schedules the next try of comments after a failed one.
+
+        Args:
+            comments: The comments that could not be posted.
+            now: Seconds since 1970.
+            requested_wait_s: How long the server asks to wait; at most 6 hours are granted.
+
+        Returns:
+            The comments that have failed too often and are given up.
+        """
+        given_up = []
+        with self.table.transaction():
+            for comment in comments:
+                query = "SELECT tries + 1 FROM events WHERE kind = 'comment' AND name = ?"
+                ((tries,),) = self.table.query(query, comment.name)
+                if tries >= MAX_TRIES:
+                    given_up.append(comment)
+                requested = min(requested_wait_s, MAX_REQUESTED_WAIT_S) * random.uniform(1, 1 + JITTER)
+                wait_s = max(wait_after(tries, self.first_wait_s), requested)
+                state = "failed" if tries >= MAX_TRIES else "pending"
+                changed = "tries = ?, state = ?, tried_at = ?, next_try_at = ?"
+                self._set(comment, changed, tries, state, now, now + wait_s)
+        return given_up
+
+    def state(self, repository: str, issue_id: str) -> str | None:
+        """State of the comment on an issue: "pending", "posted" or "failed"; None if there never was one."""
+        name = OutboxComment(repository, issue_id, "").name
+        rows = self.table.query("SELECT state FROM events WHERE kind = 'comment' AND name = ?", name)
+        return str(rows[0][0]) if rows else None
+
+    def _set(self, comment: OutboxComment, columns: str, *values: object) -> None:
+        self.table.query(f"UPDATE events SET {columns} WHERE kind = 'comment' AND name = ?", *values, comment.name)
+
+    def _rest_s(self, name: str) -> float:
+        """Seconds until a comment has rested; 0 or below if it has."""
+        return self._rests_until.get(name, 0.0) - time.monotonic()
+
+    def _pending(self, condition: str, *values: object) -> list[OutboxComment]:
+        query = f"SELECT name, content FROM events WHERE kind = 'comment' AND state = 'pending' {condition}"
+        comments = []
+        for name, body in self.table.query(query, *values):
+            repository, _, issue_id = name.rpartition("#")
+            comments.append(OutboxComment(repository, issue_id, body))
+        return comments
+
+
+def wait_after(tries: int, first_wait_s: float = FIRST_WAIT_S) -> float:
+    """Seconds until the next try: doubled after each try up to an hour, then up to a fifth longer or shorter."""
+    doubled = first_wait_s * 2.0 ** min(tries - 1, 30)
+    # Random, so that comments that failed together are not tried together again.
+    return min(doubled, MAX_WAIT_S) * random.uniform(1 - JITTER, 1 + JITTER)
+
+
+class CommentPoster:
+    """Posts the comments of an outbox.
+
+    Args:
+        github: Where they are posted.
+        outbox: The comments that wait.
+    """
+
+    def __init__(self, github: CommentClient, outbox: Outbox) -> None:
+        self.github = github
+        self.outbox = outbox
+        self.count: Callable[[str], object] = lambda result: None
+
+    def post_next(self) -> float:
+        """Tries the most urgent comment that is due; returns the seconds until the next one is due."""
+        now = time.time()
+        due = self.outbox.due(now)
+        if due:
+            self.post(due[0])
+            return 0.0
+        next_due = self.outbox.next_due()
+        return MAX_PAUSE_S if next_due is None else min(max(next_due - now, 0.0), MAX_PAUSE_S)
+
+    def post_due(self) -> list[str]:
+        """Tries each comment that is due once, and stops after a temporary failure; returns the result of each."""
+        results = []
+        for comment in self.outbox.due(time.time()):
+            results.append(self.post(comment))
+            if results[-1] in ("postponed", "unknown"):
+                break
+        return results
+
+    def post_all_due(self) -> list[str]:
+        """Likewise, for a process that ends afterwards: it waits for comments that rest, and tries them once more."""
+        results = self.post_due()
+        rest_s = self.outbox.rest_s()
+        if rest_s > 0 or "unknown" in results:
+            time.sleep(max(rest_s, 0.0))
+            results += self.post_due()
+        return results
+
+    def post(self, comment: OutboxComment) -> str:
+        """Tries to post a comment.
+
+        Returns:
+            "posted", "exists" if the issue had one already, "postponed" until a later try, "unknown" if GitHub may
+            have created the comment, so that a later try looks for it, or "failed" for good.
+        """
+        try:
+            is_posted = self.github.comment_once(*comment, lambda: self.outbox.record_post(comment, time.time()))
+        except CommentError as error:
+            return self._handle_failure(comment, error)
+        self.outbox.settle(comment, "posted")
+        result = "posted" if is_posted else "exists"
+        self.count(result)
+        return result
+
+    def _handle_failure(self, comment: OutboxComment, error: CommentError) -> str:
+        now = time.time()
+        if error.is_unknown:
+            self.outbox.record_post(comment, now)
+        else:
+            self.outbox.record_refusal(comment)
+        if not error.is_temporary:
+            log.warning("no comment on issue %s: %s", comment.issue_id, error)
+            self.outbox.settle(comment, "failed")
+            self.count("failed")
+            return "failed"
+        tried = [comment]
+        if not error.is_unknown:
+            # GitHub cannot be reached, so the other comments that are due would fail too: this try counts for each.
+            tried += [other for other in self.outbox.due(now) if other != comment]
+        given_up = self.outbox.postpone(tried, now, error.wait_s)
+        for failed in given_up:
+            log.warning("no comment on issue %s: given up after %d tries: %s", failed.issue_id, MAX_TRIES, error)
+            self.count("failed")
+        if comment in given_up:
+            return "failed"
+        result = "unknown" if error.is_unknown else "postponed"
+        log.warning("no comment on issue %s yet, it will be tried again: %s", comment.issue_id, error)
+        self.count(result)
+        return result

@@ -1,0 +1,230 @@
+"""The webhook's table of events in SQLite: deliveries, what is known of issues, suggestions and comments."""
+
+import re
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from gedbd.io.sqlite_file import Database
+
+MAX_WAITING = 5000
+WEBHOOK_FILE = "webhook.sqlite"
+# Each event is unique in its kind by its name; other columns hold what some kinds need.
+# received: a delivery, by its id, NULL if it has none: waiting, processed.
+# seen: an issue ("issue 12") or a comment ("comment 345"), and the two reports that the comment links: there, gone.
+# compared: a new report, by its id, with the suggestion; the state is the outcome, see ``suggestions``.
+# comment: "owner/name#12" and the text to post: pending, posted, failed.
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS events (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL CHECK (kind IN ('received', 'seen', 'compared', 'comment')),
+    name TEXT,
+    state TEXT NOT NULL,
+    moment REAL NOT NULL DEFAULT 0,       -- when it was added or, of what is seen, last changed; seconds since 1970
+    content TEXT NOT NULL DEFAULT '',
+    report TEXT,
+    duplicate TEXT,
+    tries INTEGER NOT NULL DEFAULT 0,
+    tried_at REAL NOT NULL DEFAULT 0,
+    next_try_at REAL NOT NULL DEFAULT 0,
+    posted_at REAL NOT NULL DEFAULT 0,    -- when the last POST whose result is unknown was begun; 0 if none was
+    UNIQUE (kind, name)
+);
+CREATE INDEX IF NOT EXISTS events_by_state ON events (kind, state, number);
+CREATE INDEX IF NOT EXISTS events_of_pair ON events (report, duplicate) WHERE report IS NOT NULL;
+SELECT number, kind, name, state, moment, content, report, duplicate, tries, tried_at, next_try_at, posted_at
+    FROM events LIMIT 0;  -- fails if another program has created the table
+"""
+
+
+class EventTable(Database):
+    """The open file with the table.
+
+    Args:
+        path: The file, which is created if there is none.
+
+    Raises:
+        ValueError: If the file is damaged, of an earlier version, or cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        super().__init__(path, SCHEMA, "the deliveries and comments that wait, and what was suggested")
+
+    def prepare(self) -> None:
+        """Creates the table, and refuses a file of an earlier version."""
+        if self.query("SELECT 1 FROM sqlite_master WHERE name = 'inbox'"):
+            raise ValueError(
+                f"{self.path} is of an earlier version of gedbd: move it and {self.path.name}-wal away, and start again"
+                " without the deliveries and comments that wait in it"
+            )
+        super().prepare()
+
+    def forget(self, issue_id: str) -> None:
+        """Erases the deliveries of an issue that wait, and suggestions and comments that are on it or name it.
+
+        What stays is its number: the time from which on its events count again, and that its comment was posted, if so,
+        since an issue never gets a second one.
+        """
+        named = re.compile(rf"#{re.escape(issue_id)}(?!\d)")
+        is_named = "EXISTS (SELECT 1 FROM json_each(content, '$.named') WHERE json_extract(value, '$.issue') = ?1)"
+        number = "iif(json_valid(content), CAST(json_extract(content, '$.issue.number') AS TEXT), '')"
+        with self.transaction():
+            self.remember(f"issue {issue_id}", time.time(), "gone")
+            processed = "UPDATE events SET state = 'processed', content = '' WHERE kind = 'received'"
+            self.query(f"{processed} AND state = 'waiting' AND {number} = ?", issue_id)
+            linked = "kind = 'seen' AND ?1 IN (report, duplicate)"
+            self.query(f"UPDATE events SET report = NULL, duplicate = NULL WHERE {linked}", issue_id)
+            self.query(f"DELETE FROM events WHERE kind = 'compared' AND (name = ?1 OR {is_named})", issue_id)
+            for event, name, body in self.query("SELECT number, name, content FROM events WHERE kind = 'comment'"):
+                if name.endswith(f"#{issue_id}") or named.search(body):
+                    erased = "UPDATE events SET content = '', state = replace(state, 'pending', 'failed')"
+                    self.query(f"{erased} WHERE number = ?", event)
+        self.checkpoint()
+
+    def remember(self, name: str, moment: float, state: str) -> None:
+        """Records the state of an issue or a comment, "there" or "gone"; the recorded time never decreases."""
+        self.query(
+            "INSERT INTO events (kind, name, moment, state) VALUES ('seen', ?, ?, ?) ON CONFLICT (kind, name)"
+            " DO UPDATE SET moment = max(moment, excluded.moment), state = excluded.state",
+            *(name, moment, state),
+        )
+
+
+class Delivery(NamedTuple):
+    """An event that waits; ``event`` is JSON."""
+
+    number: int
+    delivery: str
+    event: str
+
+
+class Inbox:
+    """Keeps deliveries on disk until they are processed.
+
+    Args:
+        table: The open table.
+        max_waiting: Maximum number of deliveries that wait; more are refused.
+
+    Attributes:
+        waiting: How many wait, for the metrics.
+    """
+
+    def __init__(self, table: EventTable, max_waiting: int = MAX_WAITING) -> None:
+        self.table = table
+        self.max_waiting = max_waiting
+        self.recount()
+
+    def put(self, delivery: str, event: str) -> str:
+        """Stores a delivery.
+
+        Args:
+            delivery: Its id, by which a repeated delivery is recognised; empty if it has none.
+            event: The event as JSON.
+
+        Returns:
+            "accepted" once it is on disk, "repeated" if one with this id was accepted before, or "full".
+        """
+        with self.table.transaction():
+            accepted_before = "SELECT 1 FROM events WHERE kind = 'received' AND name = ?"
+            if self.table.query(accepted_before, delivery):
+                return "repeated"
+            waiting = self._count()
+            if waiting >= self.max_waiting:
+                return "full"
+            added = "INSERT INTO events (kind, name, state, moment, content) VALUES ('received', ?, 'waiting', ?, ?)"
+            self.table.query(added, delivery or None, time.time(), event)
+        self.waiting = waiting + 1
+        return "accepted"
+
+    def first(self) -> Delivery | None:
+        """The delivery that has waited longest."""
+        waiting = "FROM events WHERE kind = 'received' AND state = 'waiting' ORDER BY number LIMIT 1"
+        rows = self.table.query(f"SELECT number, coalesce(name, ''), content {waiting}")
+        return Delivery(*rows[0]) if rows else None
+
+    def remove(self, delivery: Delivery, remember: bool) -> None:
+        """Removes a processed delivery.
+
+        Args:
+            delivery: What was processed.
+            remember: Whether it is refused when it arrives again. One that failed may be delivered again by hand.
+        """
+        if remember and delivery.delivery:
+            self.table.query("UPDATE events SET state = 'processed', content = '' WHERE number = ?", delivery.number)
+        else:
+            self.table.query("DELETE FROM events WHERE number = ?", delivery.number)
+
+    def recount(self) -> None:
+        """Updates ``waiting``. A removal does not: whoever sees it fall may rely on all effects of the delivery."""
+        self.waiting = self._count()
+
+    def _count(self) -> int:
+        ((count,),) = self.table.query("SELECT count(*) FROM events WHERE kind = 'received' AND state = 'waiting'")
+        return int(count)
+
+
+class SeenItems:
+    """When each issue and comment was last changed, whether it is deleted, and which comment linked which reports.
+
+    Args:
+        table: The open table.
+    """
+
+    def __init__(self, table: EventTable) -> None:
+        self.table = table
+
+    def is_outdated(self, name: str, updated_at: datetime | None) -> bool:
+        """Whether a later state is known.
+
+        GitHub's times are whole seconds: of several states with the same time, the last to arrive counts. A deleted
+        item returns only with a later time, since the last state before the deletion has the same time.
+
+        Args:
+            name: "issue 12" or "comment 345".
+            updated_at: GitHub's time of the change.
+        """
+        rows = self.table.query("SELECT moment, state = 'gone' FROM events WHERE kind = 'seen' AND name = ?", name)
+        if not rows:
+            return False
+        known, gone = rows[0]
+        if updated_at is None:
+            return bool(gone)
+        moment = updated_at.timestamp()
+        return bool(moment <= known if gone else moment < known)
+
+    def remember(self, name: str, updated_at: datetime | None, gone: bool = False) -> None:
+        """Records that a state was processed."""
+        self.table.remember(name, updated_at.timestamp() if updated_at else 0.0, "gone" if gone else "there")
+
+    def link_of(self, comment: str) -> tuple[str, str] | None:
+        """The two reports that a comment has linked."""
+        linked = "SELECT report, duplicate FROM events WHERE kind = 'seen' AND name = ? AND report IS NOT NULL"
+        rows = self.table.query(linked, comment)
+        return rows[0] if rows else None
+
+    def remember_link(self, comment: str, report: str, duplicate: str) -> None:
+        """Records which reports a comment has linked."""
+        self.table.query(
+            "INSERT INTO events (kind, name, state, report, duplicate) VALUES ('seen', ?, 'there', ?, ?)"
+            " ON CONFLICT (kind, name) DO UPDATE SET report = excluded.report, duplicate = excluded.duplicate",
+            *(comment, report, duplicate),
+        )
+
+    def forget_link(self, comment: str) -> None:
+        """Deletes the record of a comment's link."""
+        self.table.query("UPDATE events SET report = NULL, duplicate = NULL WHERE kind = 'seen' AND name = ?", comment)
+
+    def called_duplicates(self, ids: Sequence[str]) -> set[str]:
+        """Those of some reports that a comment calls a duplicate of another one of them."""
+        pairs = self.table.select("SELECT report, duplicate FROM events WHERE report IN (?)", ids)
+        return {report for report, duplicate in pairs if duplicate in ids}
+
+    def comments_linking(self, report: str, duplicate: str) -> int:
+        """Number of comments that link two reports, in either direction."""
+        # Two conditions, for each of which there is an index; IN with both pairs would scan the table.
+        query = "SELECT count(*) FROM events WHERE (report = ?1 AND duplicate = ?2) OR (report = ?2 AND duplicate = ?1)"
+        ((count,),) = self.table.query(query, report, duplicate)
+        return int(count)

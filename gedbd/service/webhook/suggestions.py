@@ -1,0 +1,310 @@
+"""What is said of a new report: a comment that names its likely duplicates, and how that turned out later.
+
+An outcome follows from what the index knows: a duplicate that a comment or a new index marks makes a suggestion right
+or wrong. So the record is a backtest that runs along with the tracker.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from gedbd.corpora.bug_report import Match, Report, is_closed_as_duplicate, original_of, state_of, state_phrase
+from gedbd.corpora.feedback import FeedbackStore
+from gedbd.evaluation.thresholds import TargetResult
+from gedbd.io.console import escape_markdown, printable_line
+from gedbd.service.webhook.comments import MARKER
+from gedbd.service.webhook.event_table import EventTable
+from gedbd.triage.stored_index import StoredIndex
+
+MAX_SEARCHED = 10
+MAX_TERMS = 5  # shared words that are named where a match has no other reason
+MAX_REASONS = 200  # characters
+MAX_ENTRIES = 5_000  # the oldest are dropped: all are judged after each event that changes something, in 0.1 s
+MAX_SHOWN = 50  # rows of a summary
+RIGHT = "right"
+WRONG = "wrong"
+UNKNOWN = "not yet known"
+MISSED = "missed"
+NOTHING = "no duplicate known"
+FindCalledDuplicates = Callable[[Sequence[str]], Collection[str]]
+
+
+@dataclass(frozen=True)
+class NamedReport:
+    """A report that a comment names.
+
+    Attributes:
+        issue: Its id, a number.
+        probability: That the new report belongs to its group.
+        state: Its state in words; empty if unknown.
+        reasons: Why it matches, in one line.
+    """
+
+    issue: str
+    probability: float
+    state: str
+    reasons: str
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """What is said of one new report.
+
+    Attributes:
+        issue: Its id.
+        named: The reports that the comment names, the most likely first; empty if nothing is suggested.
+        comment: The text of the comment; empty if nothing is suggested.
+        reason: Why nothing is suggested.
+        is_list: Whether the suggestion is right if any of the named reports is, instead of the first.
+        moment: When the report was compared, ISO 8601 in UTC.
+        mode: "shadow" if nothing is written, else "comment".
+        outcome: With a suggestion "right", "wrong" or "not yet known"; without one "missed" if the report was marked as
+            a duplicate later, else "no duplicate known".
+    """
+
+    issue: str
+    named: tuple[NamedReport, ...] = ()
+    comment: str = ""
+    reason: str = ""
+    is_list: bool = False
+    moment: str = ""
+    mode: str = ""
+    outcome: str = UNKNOWN
+
+    @property
+    def measured(self) -> tuple[NamedReport, ...]:
+        """Those named reports by which the outcome is decided: the first, or all of a list."""
+        return self.named if self.is_list else self.named[:1]
+
+    @property
+    def ids(self) -> str:
+        """These reports in words."""
+        return ", ".join(f"#{report.issue}" for report in self.measured)
+
+    @property
+    def probability(self) -> float:
+        """That one of these reports is right."""
+        return min(sum(report.probability for report in self.measured), 1.0)
+
+    @property
+    def sentence(self) -> str:
+        """What is suggested, and with which probability."""
+        if self.is_list:
+            chance = f"; the probability that one of them is right is {self.probability:.0%}"
+        else:
+            chance = f", with a probability of {self.probability:.0%}"
+        return f"{self.ids} would be suggested{chance}"
+
+
+def suggest_duplicates(
+    index: StoredIndex,
+    report: Report,
+    max_named: int,
+    target: TargetResult,
+    called_duplicates: FindCalledDuplicates = lambda ids: (),
+) -> Suggestion:
+    """The comment on a new report, if the precision target was met and the best match reaches its threshold.
+
+    For a target of lists, the best matches must reach it together. Of each group, the comment names the original, never
+    a report that is closed as a duplicate.
+
+    Args:
+        index: The stored reports.
+        report: The new report.
+        max_named: Maximum number of reports that the comment names, without a list.
+        target: What the backtest measured for the precision target.
+        called_duplicates: Which of some reports comments call duplicates of others.
+    """
+    threshold = target.suggest_from
+    if threshold is None:
+        return Suggestion(report.issue_id, reason=target.statement)
+    matches = index.search(report, MAX_SEARCHED)
+    is_list = target.list_length > 1
+    if not target.is_reached([match.probability for match in matches]):
+        below = f"the best {target.list_length} matches together are" if is_list else "the best match is"
+        return Suggestion(report.issue_id, reason=f"{below} below the threshold {threshold:.3f}")
+    measured = matches[: target.list_length]
+    further = [] if is_list else [match for match in matches[1:] if match.probability >= threshold]
+    reports = list(_named_reports(index, report, [*measured, *further], called_duplicates))
+    for problem in reports[: len(measured)]:
+        if isinstance(problem, str):  # no other match replaces it, as none was measured in its place
+            return Suggestion(report.issue_id, reason=problem)
+    named = tuple(one for one in reports if isinstance(one, NamedReport))[: max(max_named, len(measured))]
+    return Suggestion(report.issue_id, named, comment_text(named, target.evidence, is_list), is_list=is_list)
+
+
+def comment_text(named: Sequence[NamedReport], evidence: str, is_list: bool = False) -> str:
+    """The text of a comment in Markdown, with the hidden marker."""
+    best, *others = map(_described, named)
+    evidence = escape_markdown(evidence)
+    if is_list:
+        text = f"This may be a duplicate of one of these issues:\n{_bullets([best, *others])}\n{evidence}\n\n"
+    else:
+        also = f"Also possible:\n{_bullets(others)}\n" if others else ""
+        text = f"This may be a duplicate of {best}. {evidence}\n\n{also}"
+    return f"{MARKER}\n{text}Nothing was closed or labelled: that decision is left to a person."
+
+
+def _bullets(lines: Sequence[str]) -> str:
+    return "".join(f"- {line}\n" for line in lines)
+
+
+def _described(named: NamedReport) -> str:
+    state = f", {escape_markdown(named.state)}" if named.state else ""
+    why = f": {escape_markdown(named.reasons)}" if named.reasons else ""
+    return f"#{named.issue} (probability {named.probability:.0%}{state}){why}"
+
+
+def _named_reports(
+    index: StoredIndex, report: Report, matches: Sequence[Match], called_duplicates: FindCalledDuplicates
+) -> Iterator[NamedReport | str]:
+    """The report to name of each match, or the reason why there is none."""
+    for position, match in enumerate(matches):
+        which = "best match" if position == 0 else f"match at place {position + 1}"
+        first = match.master.issue_id
+        if report.issue_id in match.members:
+            yield f"the {which}, {first}, is already linked"
+            continue
+        stored = index.get_many(match.members)
+        group = [stored[member] for member in match.members if member in stored]
+        original = original_of(group, called_duplicates(match.members))
+        if original is None:
+            yield f"the {which}, {first}, is closed as a duplicate, and the index does not hold the original"
+        elif not (original.issue_id.isascii() and original.issue_id.isdecimal()):
+            yield f"the {which}, {first}, has no number"
+        else:
+            why = match.explanation.reasons or match.explanation.terms[:MAX_TERMS]
+            reasons = printable_line(", ".join(why))[:MAX_REASONS]
+            yield NamedReport(original.issue_id, match.probability, state_phrase(original), reasons)
+
+
+class SuggestionLog:
+    """Keeps the suggestions on disk, one for each new report. Threads and processes may share the file.
+
+    Args:
+        table: The open table of events.
+    """
+
+    def __init__(self, table: EventTable) -> None:
+        self.table = table
+
+    def add(self, suggestion: Suggestion, mode: str) -> None:
+        """Adds a suggestion of now, unless there is one for this report."""
+        moment = datetime.now(UTC)
+        content = asdict(replace(suggestion, moment=moment.isoformat(timespec="seconds"), mode=mode))
+        with self.table.transaction():
+            self.table.query(
+                "INSERT OR IGNORE INTO events (kind, name, state, moment, content) VALUES ('compared', ?, ?, ?, ?)",
+                *(suggestion.issue, suggestion.outcome, moment.timestamp(), json.dumps(content)),
+            )
+            first_kept = "SELECT number FROM events WHERE kind = 'compared' ORDER BY number DESC LIMIT 1 OFFSET ?"
+            self.table.query(f"DELETE FROM events WHERE kind = 'compared' AND number < ({first_kept})", MAX_ENTRIES - 1)
+
+    def read(self) -> list[Suggestion]:
+        """All suggestions, the oldest first."""
+        rows = self.table.query("SELECT content, state FROM events WHERE kind = 'compared' ORDER BY number")
+        return [_suggestion(json.loads(content), outcome) for content, outcome in rows]
+
+    def judge(self, index: StoredIndex, feedback: FeedbackStore) -> list[Suggestion]:
+        """Updates all outcomes by what is known now, and returns the suggestions, the oldest first."""
+        suggestions = self.read()
+        judged = with_outcomes(suggestions, index, feedback)
+        changed = [after for before, after in zip(suggestions, judged, strict=True) if after != before]
+        for suggestion in changed:
+            update = "UPDATE events SET state = ? WHERE kind = 'compared' AND name = ?"
+            self.table.query(update, suggestion.outcome, suggestion.issue)
+        return judged
+
+
+def _suggestion(content: dict[str, Any], outcome: str) -> Suggestion:
+    named = tuple(NamedReport(**report) for report in content["named"])
+    return Suggestion(**content | {"named": named, "outcome": outcome})
+
+
+def with_outcomes(suggestions: Sequence[Suggestion], index: StoredIndex, feedback: FeedbackStore) -> list[Suggestion]:
+    """The suggestions with the outcomes that follow from the index and from feedback.
+
+    A suggestion is right if the best of its reports is in the group of the new report, or somebody accepted the pair.
+    It is wrong if somebody rejected the pair, or if the new report is in another group or closed for another reason
+    than as a duplicate. A list is right if that holds for one of its reports, and wrong if somebody rejected all pairs.
+    """
+    duplicates = index.known_duplicates([suggestion.issue for suggestion in suggestions])
+    stored = index.get_many([suggestion.issue for suggestion in suggestions if suggestion.named])
+    judged = []
+    for suggestion in suggestions:
+        group = duplicates[suggestion.issue]
+        ids = {report.issue for report in suggestion.measured}
+        if not ids:
+            outcome = MISSED if group else NOTHING
+        elif ids & group:
+            outcome = RIGHT
+        else:
+            report = stored.get(suggestion.issue)
+            verdicts = {feedback.verdict(suggestion.issue, issue) for issue in ids}
+            is_wrong = bool(group) or verdicts == {"reject"}
+            if report is not None and not is_closed_as_duplicate(report):
+                is_wrong |= state_of(report) in ("fixed", "closed")
+            outcome = WRONG if is_wrong else UNKNOWN
+            if "accept" in verdicts:
+                outcome = RIGHT
+        judged.append(replace(suggestion, outcome=outcome))
+    return judged
+
+
+@dataclass(frozen=True)
+class SuggestionCounts:
+    """How many reports were compared, how many got a suggestion, and how those turned out."""
+
+    compared: int
+    suggested: int
+    right: int
+    wrong: int
+    unknown: int
+    missed: int
+
+    @property
+    def sentence(self) -> str:
+        """The same in words."""
+        if not self.compared:
+            return "No new report was compared yet."
+        compared = f"{self.compared:,} new report{'s were' if self.compared > 1 else ' was'} compared"
+        outcomes = f" ({self.right:,} right, {self.wrong:,} wrong, {self.unknown:,} not yet known)"
+        suggested = f"{self.suggested:,} got a suggestion{outcomes if self.suggested else ''}"
+        missed = "1 turned out to be a duplicate"
+        if self.missed != 1:
+            missed = f"{self.missed:,} turned out to be duplicates"
+        return f"{compared}, {suggested}; of the others, {missed}."
+
+
+def count_outcomes(suggestions: Sequence[Suggestion]) -> SuggestionCounts:
+    """Counts of suggestions by outcome."""
+    suggested = sum(bool(suggestion.named) for suggestion in suggestions)
+    outcomes = Counter(suggestion.outcome for suggestion in suggestions)
+    return SuggestionCounts(
+        len(suggestions), suggested, outcomes[RIGHT], outcomes[WRONG], outcomes[UNKNOWN], outcomes[MISSED]
+    )
+
+
+def summary_text(suggestions: Sequence[Suggestion], result: str, how_to_write: str) -> str:
+    """A summary in Markdown, for the page of a job.
+
+    Args:
+        suggestions: All of them, the oldest first.
+        result: What was done, in one line.
+        how_to_write: How to let gedbd write to GitHub, if it does not; empty if it does.
+    """
+    lines = ["### Suggested duplicates", "", escape_markdown(result), ""]
+    if how_to_write:
+        lines += [how_to_write, ""]
+    lines += [count_outcomes(suggestions).sentence, ""]
+    latest = [suggestion for suggestion in suggestions if suggestion.named][-MAX_SHOWN:][::-1]
+    if latest:
+        lines += ["| issue | compared on | suggested | probability | outcome |", "|---|---|---|---|---|"]
+    for suggestion in latest:
+        issue = escape_markdown(suggestion.issue)
+        day = escape_markdown(suggestion.moment[:10])
+        lines.append(f"| #{issue} | {day} | {suggestion.ids} | {suggestion.probability:.0%} | {suggestion.outcome} |")
+    return "\n".join([*lines, ""])
