@@ -15,9 +15,8 @@ from hydra.utils import instantiate
 from PIL import Image, ImageDraw, ImageFont
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.corpora.captions import write_captions
 from gedbd.corpora.fields import components
-from gedbd.corpora.images import check_images
+from gedbd.corpora.screenshots import check_images, write_captions
 
 COUNT, SEED = 48, 0
 SIZE, MARGIN, LINE, LETTERS = (640, 240), 20, 26, 60

@@ -14,8 +14,7 @@ import pytest
 from PIL import Image
 
 import gedbd.commands.caption
-from gedbd.corpora.captions import read_captions
-from gedbd.corpora.images import check_images
+from gedbd.corpora.screenshots import check_images, read_captions
 from gedbd.encoders.vision.corpus_captions import Caption, describe, kept_captions
 from gedbd.encoders.vision.model_captioner import load_tiny_captioner, tiny_processor
 
@@ -23,7 +22,7 @@ TINY = {"name": "tiny", "prompt": "Describe the screenshot.", "max_new_tokens": 
 KILLED = """
 import os, signal
 from pathlib import Path
-from gedbd.corpora.images import check_images
+from gedbd.corpora.screenshots import check_images
 from gedbd.encoders.vision.model_captioner import load_tiny_captioner
 from gedbd.encoders.vision.corpus_captions import describe
 images = check_images(sorted(path.name for path in Path().glob("*.png")), Path(), 1, 1)

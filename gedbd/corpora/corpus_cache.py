@@ -18,8 +18,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.documents import Documents
+from gedbd.corpora.corpus import Corpus, Documents
 from gedbd.corpora.relevance import Groups, Links
 from gedbd.io.files import replacing
 from gedbd.io.locations import CONF_DIR, PACKAGE_DIR

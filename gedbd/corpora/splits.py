@@ -10,9 +10,8 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.corpus import Corpus, keep_first
+from gedbd.corpora.corpus import Corpus, Documents, keep_first
 from gedbd.corpora.dates import OutOfRangeError, parse_date
-from gedbd.corpora.documents import Documents
 from gedbd.corpora.relevance import Groups
 
 PARTS = ("train", "val", "test")

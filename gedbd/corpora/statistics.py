@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.changes import GRANULARITIES, ChangeCorpus
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import GRANULARITIES, ChangeCorpus, Corpus
+from gedbd.corpora.fields import tags_of
 from gedbd.corpora.relevance import Links
-from gedbd.corpora.tags import tags_of
 
 # What a row of the table counts, where its name does not tell: by the beginning of the name.
 NOTES = {

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.captions import attached_images, read_captions
 from gedbd.corpora.fields import components, products
+from gedbd.corpora.screenshots import attached_images, read_captions
 from gedbd.text.tokens import cut_to_tokens
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
 
-from gedbd.corpora.tags import occurrence_matrix
+from gedbd.corpora.fields import occurrence_matrix
 from gedbd.io.console import track
 
 BLOCK_TAGS = 256
@@ -124,7 +124,7 @@ class TagEncoder:
         """Builds the network of the documents' tags, and learns the vectors; returns itself.
 
         Args:
-            tags: The tags of each training document, see ``gedbd.corpora.tags.tags_of``.
+            tags: The tags of each training document, see ``gedbd.corpora.fields.tags_of``.
 
         Raises:
             ValueError: If no document has a tag, an option is invalid, or gensim is not installed.

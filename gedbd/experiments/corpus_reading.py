@@ -8,8 +8,7 @@ from typing import Any
 from hydra.utils import get_method, instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from gedbd.corpora.changes import ChangeCorpus
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import ChangeCorpus, Corpus
 from gedbd.corpora.corpus_cache import cached_corpus
 
 PACKAGE = "gedbd."  # what the readers of others read besides the files that their options name is not known

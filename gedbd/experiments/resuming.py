@@ -29,8 +29,7 @@ from gedbd.configuration.allowed_targets import named_addresses
 from gedbd.configuration.command import exit_status, raise_terminated
 from gedbd.configuration.command_words import option_of, quoted_text, section_of
 from gedbd.configuration.option_types import plain_options, shown
-from gedbd.corpora.changes import ChangeCorpus
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import ChangeCorpus, Corpus
 from gedbd.encoders.encoder_weights import read_state
 from gedbd.experiments.distributed import is_first
 from gedbd.experiments.run_folder import check_corpus, read_saved, saved_options

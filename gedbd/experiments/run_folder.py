@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
-    from gedbd.corpora.changes import ChangeCorpus
-    from gedbd.corpora.corpus import Corpus
+    from gedbd.corpora.corpus import ChangeCorpus, Corpus
     from gedbd.experiments.training_task import SystemTask, TrainingSetup
     from gedbd.retrieval.ranking_tasks import ProtocolWords
 

@@ -23,8 +23,7 @@ from pytorch_lightning.profilers import Profiler
 from rich.console import Console
 
 from gedbd.configuration.option_types import check_whole_evaluation
-from gedbd.corpora.changes import ChangeCorpus
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import ChangeCorpus, Corpus
 from gedbd.experiments.callbacks import (
     AtLeastOneBatch,
     AveragedWeights,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from gedbd.corpora.tags import tags_of
+from gedbd.corpora.fields import tags_of
 from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.retrieval.scorers.table_vectors import FittedTableVectors, TableVectors, TagVectors
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gedbd.corpora.tags import number_tags, occurrence_matrix, tag_overlap
+from gedbd.corpora.fields import number_tags, occurrence_matrix, tag_overlap
 from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.sampling.group_batches import nearest_rows
 

@@ -17,7 +17,7 @@ from omegaconf import DictConfig
 from scipy.sparse import csr_array
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.tags import number_tags, occurrence_matrix, tag_overlap, tags_of
+from gedbd.corpora.fields import number_tags, occurrence_matrix, tag_overlap, tags_of
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.io.console import track
 from gedbd.retrieval.ranking_tasks import TOP_K, CandidateSets, ProtocolWords

@@ -25,8 +25,8 @@ import gedbd.io.console
 import gedbd.service.app
 from gedbd.configuration.command import CommandError, mistakes_in_one_line
 from gedbd.corpora.bug_report import Explanation, Match, Report, check_report
-from gedbd.corpora.captions import read_captions, write_captions
 from gedbd.corpora.readers.csv_export import read_csv as read_export
+from gedbd.corpora.screenshots import read_captions, write_captions
 from gedbd.experiments.report.judging import Judging, Verdict
 from gedbd.experiments.report.report_page import fill_tables, markdown, write_report
 from gedbd.experiments.report.section import Section, show

@@ -4,7 +4,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from gedbd.corpora.captions import attached_images, check_writable, images_in, read_captions, write_captions
+from gedbd.corpora.screenshots import attached_images, check_writable, images_in, read_captions, write_captions
 
 
 def table(folder: Path, content: str, name: str = "captions.csv") -> Path:

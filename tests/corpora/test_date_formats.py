@@ -2,7 +2,7 @@
 
 import pytest
 
-from gedbd.corpora.date_formats import find_format
+from gedbd.corpora.dates import find_format
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.documents import Documents
+from gedbd.corpora.corpus import Documents
 from gedbd.corpora.splits import OUTSIDE, TEST, TRAIN, VAL, FileSplit
 from gedbd.sampling.pairs import PairSampler
 

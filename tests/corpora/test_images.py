@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gedbd.corpora.images import check_images, open_image, problem_warnings
+from gedbd.corpora.screenshots import check_images, open_image, problem_warnings
 
 LIMITS = {"max_megapixels": 1, "max_megabytes": 1}
 

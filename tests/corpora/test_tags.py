@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.tags import number_tags, occurrence_matrix, tag_overlap, tags_of
+from gedbd.corpora.fields import number_tags, occurrence_matrix, tag_overlap, tags_of
 
 
 def test_the_component_comes_first_and_each_tag_once():

@@ -2,8 +2,7 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from gedbd.corpora.changes import ChangeCorpus
-from gedbd.corpora.documents import Documents
+from gedbd.corpora.corpus import ChangeCorpus, Documents
 from gedbd.experiments.corpus_reading import read_corpus
 
 

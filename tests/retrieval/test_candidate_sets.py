@@ -6,7 +6,7 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.tags import tags_of
+from gedbd.corpora.fields import tags_of
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 from gedbd.retrieval.candidate_sets import find_candidate_sets
 from gedbd.retrieval.ranking_metrics import rank

@@ -7,9 +7,8 @@ from typing import TypedDict, Unpack
 import pandas as pd
 
 from gedbd.corpora.chronology import check_ids, in_chronological_order
-from gedbd.corpora.corpus import Corpus, keep_last
+from gedbd.corpora.corpus import Corpus, Documents, keep_last
 from gedbd.corpora.dates import parse_dates
-from gedbd.corpora.documents import Documents
 from gedbd.corpora.issue_template import template_lines, without_template
 from gedbd.corpora.relevance import Groups, circle_warnings, resolve_links
 from gedbd.corpora.urls import report_urls

@@ -8,8 +8,7 @@ from typing import Unpack
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.date_formats import find_format
-from gedbd.corpora.dates import ISO_FORMAT
+from gedbd.corpora.dates import ISO_FORMAT, find_format
 from gedbd.corpora.readers.bug_reports import RESOLVED_AT, ReportOptions, build_corpus, resolution_dates
 from gedbd.corpora.readers.csv_file import FIRST_RECORD, NOT_UTF8, check_not_jira, read_table, take_columns
 from gedbd.corpora.readers.issue import DUPLICATE, NAMED_NOWHERE

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
-from gedbd.corpora.date_formats import find_format
-from gedbd.corpora.dates import ISO_FORMAT, OutOfRangeError, check_format, parse_date
+from gedbd.corpora.dates import ISO_FORMAT, OutOfRangeError, check_format, find_format, parse_date
 from gedbd.corpora.readers.csv_file import MAX_FIELD_CHARACTERS
 from gedbd.corpora.readers.export_pages import ExportPage, ExportRecord
 

@@ -8,8 +8,7 @@ from typing import NamedTuple, Protocol
 
 from PIL import Image
 
-from gedbd.corpora.captions import DESCRIBED
-from gedbd.corpora.images import BROKEN, ImageFile, open_image
+from gedbd.corpora.screenshots import BROKEN, DESCRIBED, ImageFile, open_image
 from gedbd.io.console import item_progress
 from gedbd.io.files import cache_folder
 from gedbd.io.sqlite_file import CacheFile

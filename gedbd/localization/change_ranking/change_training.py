@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.changes import ChangeCorpus, Granularity
+from gedbd.corpora.corpus import ChangeCorpus, Granularity
 from gedbd.io.console import track
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import ChangeRanker, commit_table, file_columns, softmax_scores

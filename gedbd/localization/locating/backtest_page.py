@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.corpora.changes import ChangeCorpus
+from gedbd.corpora.corpus import ChangeCorpus
 from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
 from gedbd.evaluation.figures import MARGINS, SIZE
 from gedbd.evaluation.result_tables import right_and_wrong

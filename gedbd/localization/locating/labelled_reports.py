@@ -9,8 +9,7 @@ import pandas as pd
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from gedbd.corpora.changes import ChangeCorpus
-from gedbd.corpora.documents import Documents
+from gedbd.corpora.corpus import ChangeCorpus, Documents
 from gedbd.corpora.relevance import Links
 from gedbd.corpora.splits import evenly_spaced
 from gedbd.io.console import stage

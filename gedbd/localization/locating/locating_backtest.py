@@ -8,8 +8,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.changes import ChangeCorpus
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import ChangeCorpus, Corpus
 from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.significance import compare_means, mean_interval, ratio_intervals
 from gedbd.evaluation.thresholds import INCONCLUSIVE, target_status

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gedbd.corpora.changes import ChangeCorpus
+from gedbd.corpora.corpus import ChangeCorpus
 from gedbd.localization.change_ranking.change_history import ChangeHistory
 from gedbd.localization.change_ranking.change_ranker import ChangeRanker, default_ranker
 from gedbd.localization.change_ranking.change_training import (

@@ -21,7 +21,7 @@ from xml.etree.ElementTree import Element
 
 import pandas as pd
 
-from gedbd.corpora.changes import FIX_COLUMNS, FixedReports
+from gedbd.corpora.corpus import FIX_COLUMNS, FixedReports
 from gedbd.corpora.dates import EXPECTED, OutOfRangeError, parse_date
 from gedbd.corpora.readers.csv_file import HEAD_BYTES, open_packed, read_table
 from gedbd.corpora.readers.export_pages import ExportPage, read_text, read_values

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from gedbd.corpora.changes import FIX_COLUMNS, ChangeCorpus, FixedReports
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import FIX_COLUMNS, ChangeCorpus, Corpus, FixedReports
 from gedbd.corpora.readers.csv_file import read_table
 from gedbd.io.files import corpus_name
 from gedbd.localization.repository.change_tables import TableBuilder

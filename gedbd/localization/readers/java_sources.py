@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.documents import Documents
+from gedbd.corpora.corpus import Corpus, Documents
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.readers.json_values import read_json_lines
 from gedbd.corpora.relevance import Groups

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.changes import CHANGE_COLUMNS, COMMIT_COLUMNS, HUNK_COLUMNS
-from gedbd.corpora.documents import Documents
+from gedbd.corpora.corpus import CHANGE_COLUMNS, COMMIT_COLUMNS, HUNK_COLUMNS, Documents
 from gedbd.localization.repository.commits import Commit, FileChange, Hunk
 
 MAX_REPEATED_CHARS = 10_000  # of a message, which every file and hunk of its commit repeats

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.changes import FixedReports
+from gedbd.corpora.corpus import FixedReports
 from gedbd.corpora.relevance import Groups
 from gedbd.localization.repository.commits import Commit, CommitIds
 from gedbd.localization.repository.fixes import Fixes

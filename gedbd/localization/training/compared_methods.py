@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.changes import GRANULARITIES, ChangeCorpus, Granularity
+from gedbd.corpora.corpus import GRANULARITIES, ChangeCorpus, Granularity
 from gedbd.corpora.relevance import Links
 from gedbd.localization.change_ranking.change_training import ChangeTrainingOptions, LearntChanges, Replay
 from gedbd.localization.training.localization_protocol import Level, reports_of

@@ -11,7 +11,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from torch import Tensor, nn
 
-from gedbd.corpora.changes import GRANULARITIES, ChangeCorpus, Granularity
+from gedbd.corpora.corpus import GRANULARITIES, ChangeCorpus, Granularity
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.experiments.distributed import gather
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler

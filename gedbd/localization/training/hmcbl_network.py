@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gedbd.corpora.changes import ChangeCorpus
+from gedbd.corpora.corpus import ChangeCorpus
 from gedbd.localization.code_encoder.code_inputs import CodeBatch
 from gedbd.localization.training.change_inputs import Side
 from gedbd.localization.training.localization_data import PairBatch

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torch.utils.data import Sampler as KeySampler
 
-from gedbd.corpora.changes import ChangeCorpus, Granularity
+from gedbd.corpora.corpus import ChangeCorpus, Granularity
 from gedbd.experiments.training_system import WholeBatchData
 from gedbd.localization.code_encoder.code_inputs import CodeBatch, collate
 from gedbd.localization.training.change_inputs import ChangeInputs, ReportInputs

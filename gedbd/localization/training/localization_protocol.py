@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.changes import ChangeCorpus, Granularity
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import ChangeCorpus, Corpus, Granularity
 from gedbd.corpora.relevance import Links
 from gedbd.retrieval.ranking_tasks import EarlierDocuments, count_earlier
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs

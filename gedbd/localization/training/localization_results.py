@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from gedbd.corpora.changes import ChangeCorpus, Granularity
+from gedbd.corpora.corpus import ChangeCorpus, Granularity
 from gedbd.evaluation.significance import compare_means, mean_interval
 from gedbd.io.console import print_line, track
 from gedbd.localization.training.compared_methods import EarlierBugs, NewestFirst, RankingMethod

@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 from pytorch_lightning import seed_everything
 from rich.console import Console
 
-from gedbd.corpora.changes import GRANULARITIES, ChangeCorpus, Granularity
+from gedbd.corpora.corpus import GRANULARITIES, ChangeCorpus, Granularity
 from gedbd.experiments.corpus_reading import read_changes
 from gedbd.experiments.prepare import set_matmul_precision
 from gedbd.experiments.run_folder import save_run

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from gedbd.corpora.tags import number_tags, occurrence_matrix, tags_of
+from gedbd.corpora.fields import number_tags, occurrence_matrix, tags_of
 from gedbd.retrieval.scorers.bm25 import has_words
 
 MAX_CHARACTERS = 2000

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.fields import tags_of
 from gedbd.corpora.splits import TEST, TRAIN, VAL
-from gedbd.corpora.tags import tags_of
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.questions.confirmation.anchor_features import PairDocuments, pair_features, question_features
 from gedbd.questions.confirmation.regression_methods import AnchorData

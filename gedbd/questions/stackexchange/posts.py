@@ -12,7 +12,7 @@ import pandas as pd
 
 from gedbd.corpora.chronology import check_ids
 from gedbd.corpora.dates import parse_dates
-from gedbd.corpora.tags import SEPARATOR
+from gedbd.corpora.fields import SEPARATOR
 from gedbd.questions.stackexchange.xml_rows import Attributes
 
 CODE_START = re.compile(r"<pre\b[^<>]*>", re.IGNORECASE)

@@ -11,8 +11,8 @@ import pandas as pd
 
 from gedbd.corpora.chronology import read_dates
 from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.fields import SEPARATOR
 from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS, build_corpus
-from gedbd.corpora.tags import SEPARATOR
 from gedbd.corpora.urls import PLACEHOLDER, check_template
 from gedbd.io.addresses import shown_url
 from gedbd.questions.stackexchange.dump import Dump

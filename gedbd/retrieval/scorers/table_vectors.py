@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.tags import number_tags, occurrence_matrix, tag_overlap, tags_of
+from gedbd.corpora.fields import number_tags, occurrence_matrix, tag_overlap, tags_of
 from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.encoders.node2vec import TagEncoder
 from gedbd.retrieval.scorers.dense_scorer import cosines

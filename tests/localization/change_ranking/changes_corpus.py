@@ -4,9 +4,7 @@ import numpy as np
 import pandas as pd
 from small_history import DAY, START, made_commits, tables
 
-from gedbd.corpora.changes import ChangeCorpus
-from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.documents import Documents
+from gedbd.corpora.corpus import ChangeCorpus, Corpus, Documents
 from gedbd.corpora.relevance import Groups, Links
 from gedbd.localization.change_ranking.change_training import ChangeTrainingOptions
 

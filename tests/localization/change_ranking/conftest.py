@@ -3,7 +3,7 @@
 import pytest
 from changes_corpus import FAST, NUM_TRAIN, made_corpus
 
-from gedbd.corpora.changes import ChangeCorpus
+from gedbd.corpora.corpus import ChangeCorpus
 from gedbd.localization.change_ranking.change_training import examples_of, fit_examples, training_set
 
 

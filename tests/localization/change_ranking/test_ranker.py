@@ -9,7 +9,7 @@ import pytest
 from changes_corpus import FAST, NUM_COMMITS, NUM_REPORTS, NUM_TRAIN, links
 from small_history import START
 
-from gedbd.corpora.changes import ChangeCorpus
+from gedbd.corpora.corpus import ChangeCorpus
 from gedbd.localization.change_ranking.change_history import ChangeIndex, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import CONTENT_FREE, ChangeRanker, default_ranker
 from gedbd.localization.change_ranking.change_training import (

@@ -7,9 +7,7 @@ import pandas as pd
 import pytest
 from changes_corpus import NUM_COMMITS, NUM_REPORTS
 
-from gedbd.corpora.changes import ChangeCorpus
-from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.documents import Documents
+from gedbd.corpora.corpus import ChangeCorpus, Corpus, Documents
 from gedbd.corpora.relevance import Groups, Links
 from gedbd.localization.change_ranking.change_training import history_of, known_fixes, query_of
 from gedbd.localization.change_ranking.query_features import query_features

@@ -6,9 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.changes import ChangeCorpus
-from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.documents import Documents
+from gedbd.corpora.corpus import ChangeCorpus, Corpus, Documents
 from gedbd.localization.change_ranking.change_history import ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import default_ranker
 from gedbd.localization.change_ranking.change_training import history_of, query_of

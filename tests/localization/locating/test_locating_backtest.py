@@ -7,9 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.changes import ChangeCorpus
-from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.documents import Documents
+from gedbd.corpora.corpus import ChangeCorpus, Corpus, Documents
 from gedbd.corpora.relevance import Links
 from gedbd.localization.change_ranking.change_training import history_of
 from gedbd.localization.locating import ranker_learning

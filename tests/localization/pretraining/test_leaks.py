@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gedbd.corpora.documents import Documents
+from gedbd.corpora.corpus import Documents
 from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.localization.code_encoder.code_inputs import InputLimits, InputParts
 from gedbd.localization.code_encoder.untrained_encoder import UntrainedEncoder

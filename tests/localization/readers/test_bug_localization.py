@@ -8,7 +8,7 @@ from datetime import datetime
 import pandas as pd
 import pytest
 
-from gedbd.corpora.changes import FixedReports
+from gedbd.corpora.corpus import FixedReports
 from gedbd.corpora.statistics import describe_changes
 from gedbd.localization.readers.bug_localization import read_bug_localization, split_paths
 from gedbd.localization.readers.git import read_git

@@ -2,8 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.changes import FIX_COLUMNS, FixedReports
-from gedbd.corpora.documents import Documents
+from gedbd.corpora.corpus import FIX_COLUMNS, Documents, FixedReports
 from gedbd.corpora.relevance import Groups
 from gedbd.localization.repository.commits import Commit, FileChange
 from gedbd.localization.repository.fixed_files import HistoryPaths, date_by_base_commit, find_fixed_paths

@@ -10,7 +10,7 @@ from pytorch_lightning.strategies import DDPStrategy
 from torch import nn
 from torch.optim import SGD
 
-from gedbd.corpora.changes import ChangeCorpus
+from gedbd.corpora.corpus import ChangeCorpus
 from gedbd.experiments.optimizers import constant
 from gedbd.localization.code_encoder.code_inputs import InputLimits
 from gedbd.localization.code_encoder.untrained_encoder import UntrainedEncoder

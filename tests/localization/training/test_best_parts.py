@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.changes import GRANULARITIES
+from gedbd.corpora.corpus import GRANULARITIES
 from gedbd.localization.training.compared_methods import (
     BestPart,
     MethodOptions,

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.documents import Documents
+from gedbd.corpora.corpus import Corpus, Documents
 from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS
 from gedbd.corpora.relevance import Groups, Links
 

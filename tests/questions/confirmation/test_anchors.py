@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.documents import Documents
+from gedbd.corpora.corpus import Corpus, Documents
 from gedbd.corpora.relevance import Groups, Links
 from gedbd.questions.confirmation.anchors import find_anchors, known_before
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.tags import tags_of
+from gedbd.corpora.fields import tags_of
 from gedbd.questions.confirmation.anchor_features import PairDocuments, pair_features, question_features
 from gedbd.questions.confirmation.anchors import find_anchors
 
