@@ -10,8 +10,16 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.significance import mann_whitney, metric_interval
-from gedbd.questions.confirmation.regression_methods import AnchorData, Prediction, RegressionMethod
-from gedbd.questions.confirmation.time_metrics import interval_of, rmse, spearman, weighted_rmse, weighted_spearman
+from gedbd.questions.confirmation.regression_methods import (
+    AnchorData,
+    Prediction,
+    RegressionMethod,
+    interval_of,
+    rmse,
+    spearman,
+    weighted_rmse,
+    weighted_spearman,
+)
 
 MEDIAN = "median"
 Metric = Callable[[np.ndarray], np.ndarray]

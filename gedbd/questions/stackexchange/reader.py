@@ -16,8 +16,7 @@ from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS, build_corpus
 from gedbd.corpora.urls import PLACEHOLDER, check_template
 from gedbd.io.addresses import shown_url
 from gedbd.questions.stackexchange.dump import Dump
-from gedbd.questions.stackexchange.posts import Posts, read_posts
-from gedbd.questions.stackexchange.xml_rows import Attributes, read_rows
+from gedbd.questions.stackexchange.posts import Attributes, Posts, read_posts, read_rows
 
 DUPLICATE = "3"
 REFERENCE = "1"

@@ -7,8 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import cosine_similarity
 from small_questions import TABLE, TRAIN, fitted
 
-from gedbd.questions.baselines.dupe import COMPARISONS, Dupe
-from gedbd.questions.baselines.term_vectors import tag_vectors
+from gedbd.questions.baselines.dupe import COMPARISONS, Dupe, tag_vectors
 
 
 def all_cosines(table: pd.DataFrame) -> np.ndarray:

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.fields import tags_of
-from gedbd.questions.confirmation.anchor_features import PairDocuments, pair_features, question_features
-from gedbd.questions.confirmation.anchors import find_anchors
+from gedbd.questions.confirmation.anchors import PairDocuments, find_anchors, pair_features, question_features
 
 PLACE = 49  # of the anchor that is looked at: report 200
 MOMENT = pd.Timestamp("2024-01-01", tz="UTC") + pd.Timedelta(hours=200 * 8)

@@ -7,9 +7,17 @@ from scipy.stats import mannwhitneyu, spearmanr
 
 from gedbd.questions.confirmation.confirmation_output import beside_published, decile_table, table7_markdown
 from gedbd.questions.confirmation.confirmation_results import compare_methods, compare_network
-from gedbd.questions.confirmation.regression_methods import AnchorData, Prediction, RegressionMethod
+from gedbd.questions.confirmation.regression_methods import (
+    AnchorData,
+    Prediction,
+    RegressionMethod,
+    interval_of,
+    rmse,
+    spearman,
+    weighted_rmse,
+    weighted_spearman,
+)
 from gedbd.questions.confirmation.regressors import Median
-from gedbd.questions.confirmation.time_metrics import interval_of, rmse, spearman, weighted_rmse, weighted_spearman
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from gedbd.questions.confirmation.mlp import Mlp, PairNetwork
-from gedbd.questions.confirmation.regression_methods import RegressionMethod
+from gedbd.questions.confirmation.regression_methods import RegressionMethod, permutation_importance, rmse
 from gedbd.questions.confirmation.regressors import (
     Blend,
     DecisionTree,
@@ -16,7 +16,6 @@ from gedbd.questions.confirmation.regressors import (
     RankRidge,
     XGBoost,
 )
-from gedbd.questions.confirmation.time_metrics import permutation_importance, rmse
 
 
 @pytest.fixture(scope="module")

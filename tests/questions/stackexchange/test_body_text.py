@@ -4,8 +4,7 @@ import lxml.html
 import pytest
 
 from gedbd.io.unpacking import UnpackLimit
-from gedbd.questions.stackexchange.posts import body_text
-from gedbd.questions.stackexchange.xml_rows import read_rows
+from gedbd.questions.stackexchange.posts import body_text, read_rows
 
 DUMPS = Path(__file__).parents[4] / "shared" / "data" / "stackexchange"  # beside the repository
 BLOCKS = {

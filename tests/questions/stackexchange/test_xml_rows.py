@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gedbd.io.unpacking import UnpackLimit
-from gedbd.questions.stackexchange.xml_rows import CHUNK_BYTES, read_rows
+from gedbd.questions.stackexchange.posts import CHUNK_BYTES, read_rows
 
 ROW = '<row Id="1" Title="a &amp; b"/>'
 
