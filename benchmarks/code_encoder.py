@@ -16,11 +16,11 @@ from gedbd.localization.code_encoder.code_inputs import (
     CodeInput,
     InputLimits,
     InputParts,
+    add_code_tokens,
     collate,
     make_input,
 )
-from gedbd.localization.code_encoder.code_tokens import add_code_tokens
-from gedbd.localization.flow_graph.semantic_graph import EdgeKind, FlowGraph, NodeType, Role
+from gedbd.localization.flow_graph.node_types import EdgeKind, FlowGraph, NodeType, Role
 
 SECTION = "code encoder"
 BATCH, NODES, EDGES = 4, 80, 240

@@ -22,7 +22,7 @@ from gedbd.localization.change_ranking.change_training import (
     fit_examples,
     training_set,
 )
-from gedbd.localization.readers.localization import read_localization
+from gedbd.localization.readers.changesets import read_localization
 
 # With 5, as in rankers of one's own, the MRR over all commits was .50 in the place of .58 on Tomcat.
 NEW_WEIGHT = 2

@@ -10,11 +10,10 @@ from pathlib import Path
 
 from measure import Row
 
-from gedbd.localization.flow_graph.fragments import completions
-from gedbd.localization.flow_graph.parse import fragment_graph, method_graph
-from gedbd.localization.flow_graph.semantic_graph import FlowGraph
+from gedbd.localization.flow_graph.node_types import FlowGraph
+from gedbd.localization.flow_graph.parse import completions, fragment_graph, method_graph
+from gedbd.localization.readers.changesets import Changesets, find_file
 from gedbd.localization.readers.java_sources import read_java_sources
-from gedbd.localization.readers.localization import Changesets, find_file
 from gedbd.localization.repository.commits import FileChange
 
 SECTION = "flow graph"

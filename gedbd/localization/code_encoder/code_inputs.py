@@ -1,21 +1,87 @@
-"""One method with its comment and flow graph as the tokens of an encoder, and batches of such inputs."""
+"""A method with its comment and flow graph as the tokens of an encoder, and batches of such inputs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from gedbd.localization.code_encoder import code_tokens
-from gedbd.localization.flow_graph.semantic_graph import EdgeKind, FlowGraph, GraphRules, NodeType, Role
+from gedbd.localization.flow_graph.node_types import EdgeKind, FlowGraph, GraphRules, NodeType, Role
+
+CODE = "[C]"
+NODES = "[N]"
+TYPES = "[T]"
+ROLES = "[R]"
+NODE = "[NODE]"
+TYPE_TOKENS = tuple(f"[TYPE:{kind.name}]" for kind in NodeType)
+ROLE_TOKENS = tuple(f"[ROLE:{role.name}]" for role in Role)
+CODE_TOKENS = (CODE, NODES, TYPES, ROLES, NODE, *TYPE_TOKENS, *ROLE_TOKENS)
+"""The markers of the blocks, the token of a node, and those of the 55 types and 43 roles."""
+
+
+def add_code_tokens(tokenizer: PreTrainedTokenizerBase, backbone: PreTrainedModel, seed: int = 0) -> int:
+    """Adds ``CODE_TOKENS`` to a tokenizer as special tokens, and their rows to the embeddings of its encoder.
+
+    A new row is drawn, unit by unit, from the normal distribution with the mean and spread of the rows of the old
+    tokens. Tokens that are there already keep their rows.
+
+    Texts are read with ``split_special_tokens``: the ``[N]`` of ``new int[N]`` is code, no marker. The tokenizer
+    keeps this setting where it is saved.
+
+    Args:
+        tokenizer: Changed in place.
+        backbone: Changed in place; a model with a language model's head is allowed, whose outputs grow as well.
+        seed: Determines the new rows; other random numbers are left as they are.
+
+    Returns:
+        The number of tokens added.
+    """
+    known = tokenizer.get_vocab()
+    missing = [token for token in CODE_TOKENS if token not in known]
+    tokenizer.add_tokens(missing, special_tokens=True)
+    tokenizer.split_special_tokens = True
+    tokenizer.init_kwargs["split_special_tokens"] = True
+    if len(tokenizer) > len(_embeddings(backbone)):
+        with torch.random.fork_rng(devices=[]):
+            backbone.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    _draw_rows(_embeddings(backbone), token_numbers(tokenizer, missing), len(known), seed)
+    return len(missing)
+
+
+def token_numbers(tokenizer: PreTrainedTokenizerBase, tokens: Sequence[str]) -> list[int]:
+    """The numbers of some tokens.
+
+    Raises:
+        ValueError: If the tokenizer does not have them all.
+    """
+    numbers: Any = tokenizer.convert_tokens_to_ids(list(tokens))
+    if None in numbers or tokenizer.unk_token_id in numbers:
+        raise ValueError("the tokenizer lacks tokens of code and flow graphs: call add_code_tokens before make_input")
+    return list(numbers)
+
+
+def _embeddings(backbone: PreTrainedModel) -> torch.Tensor:
+    weight = backbone.get_input_embeddings().weight
+    assert isinstance(weight, torch.Tensor)
+    return weight
+
+
+def _draw_rows(weight: torch.Tensor, rows: list[int], num_old: int, seed: int) -> None:
+    """Draws embedding rows from the distribution of the first ``num_old`` rows."""
+    with torch.no_grad():
+        old = weight[:num_old].float().cpu()
+        noise = torch.randn(len(rows), old.shape[1], generator=torch.Generator().manual_seed(seed))
+        drawn = old.mean(0) + old.std(0) * noise
+        weight[rows] = drawn.to(weight)
+
 
 BLOCKS = ("comment", "code", "nodes", "types", "roles")
 COMMENT_BLOCK, CODE_BLOCK, NODE_BLOCK, TYPE_BLOCK, ROLE_BLOCK = range(len(BLOCKS))  # rows of ``CodeInput.blocks``
 EDGE_CHOICES = ("flow", "data")
-Places = TypeVar("Places", np.ndarray, Tensor)
+Positions = TypeVar("Positions", np.ndarray, Tensor)
 
 
 @dataclass(frozen=True)
@@ -42,8 +108,8 @@ class InputParts:
         roles: Whether the 43 roles are.
         edges: ``flow`` for the nodes and edges of the semantic flow graph; ``data`` for variables and the flow of data
             between them alone, as in GraphCodeBERT (Guo et al., 2021).
-        begin_exit: See ``GraphRules``, as for the next one.
-        else_expressions: Which variables have the role of an else expression.
+        begin_exit: Which methods have ``BEGIN`` and ``EXIT``, as in ``GraphRules``.
+        else_expressions: Which variables have the role of an else expression, as in ``GraphRules``.
 
     Raises:
         ValueError: If a choice is unknown, or there are types or roles without nodes.
@@ -69,7 +135,7 @@ class InputParts:
             raise ValueError("types and roles belong to nodes: with nodes=false, set types=false and roles=false")
 
 
-class CodeEdges(NamedTuple, Generic[Places]):
+class CodeEdges(NamedTuple, Generic[Positions]):
     """Edges of an input or a batch, by kind, in the order of the nodes.
 
     ``code_node`` is E1 of the talk, ``node_node`` E2, ``node_type`` E3 and ``node_role`` E4; each leads from the first
@@ -77,10 +143,10 @@ class CodeEdges(NamedTuple, Generic[Places]):
     ``(3, E)``: row of the batch, from and to.
     """
 
-    code_node: Places
-    node_node: Places
-    node_type: Places
-    node_role: Places
+    code_node: Positions
+    node_node: Positions
+    node_type: Positions
+    node_role: Positions
 
 
 class CodeInput(NamedTuple):
@@ -139,8 +205,8 @@ def make_input(
 ) -> CodeInput:
     """The input ``[CLS] comment [C] code [SEP] [N] nodes [T] types [R] roles [SEP]`` of the talk.
 
-    All nodes have the token ``[NODE]`` (ours; the talk does not say how a node is written): what a node is follows
-    from its edges to code, nodes, types and roles, which it has to be learnt from. Blocks that ``parts`` leaves out
+    All nodes have the token ``[NODE]`` (ours; the talk does not say how a node is written); their edges to code, nodes,
+    types and roles say what they are. Blocks that ``parts`` leaves out
     are absent with their markers; without nodes the input ends after the code's ``[SEP]``.
 
     If the code is cut, so are the nodes that begin after its last token, with their edges.
@@ -164,23 +230,21 @@ def make_input(
     if parts.nodes and graph is not None:
         end = offsets[-1, 1] if len(code_ids) < len(all_code_ids) else len(code)
         nodes = keep_graph(graph, end, limits.nodes, parts.edges)
-    numbers = code_tokens.token_numbers(tokenizer, code_tokens.CODE_TOKENS)
-    number = dict(zip(code_tokens.CODE_TOKENS, numbers, strict=True))
+    numbers = token_numbers(tokenizer, CODE_TOKENS)
+    number = dict(zip(CODE_TOKENS, numbers, strict=True))
     end_id = int(tokenizer.sep_token_id)
     # The tokens of each block behind its markers.
     comment_ids = all_comment_ids[: limits.comment_tokens]
     sections = [
         ([int(tokenizer.cls_token_id)], COMMENT_BLOCK, comment_ids),
-        ([number[code_tokens.CODE]], CODE_BLOCK, code_ids),
+        ([number[CODE]], CODE_BLOCK, code_ids),
     ]
     if parts.nodes:
-        sections.append(
-            ([end_id, number[code_tokens.NODES]], NODE_BLOCK, [number[code_tokens.NODE]] * len(nodes.types))
-        )
+        sections.append(([end_id, number[NODES]], NODE_BLOCK, [number[NODE]] * len(nodes.types)))
     if parts.types:
-        sections.append(([number[code_tokens.TYPES]], TYPE_BLOCK, [number[token] for token in code_tokens.TYPE_TOKENS]))
+        sections.append(([number[TYPES]], TYPE_BLOCK, [number[token] for token in TYPE_TOKENS]))
     if parts.roles:
-        sections.append(([number[code_tokens.ROLES]], ROLE_BLOCK, [number[token] for token in code_tokens.ROLE_TOKENS]))
+        sections.append(([number[ROLES]], ROLE_BLOCK, [number[token] for token in ROLE_TOKENS]))
     blocks = np.zeros((len(BLOCKS), 2), dtype=np.int32)
     input_ids: list[int] = []
     for markers, block, tokens in sections:
@@ -202,10 +266,10 @@ def tokenize(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[list[int], 
         )
     # Words of the text that look like special tokens are text: see add_code_tokens. verbose=False spares the warning
     # about texts that are longer than the model reads, as they are cut afterwards.
-    found = tokenizer(
+    encoded = tokenizer(
         text, add_special_tokens=False, return_offsets_mapping=True, split_special_tokens=True, verbose=False
     )
-    return found["input_ids"], np.array(found["offset_mapping"], dtype=np.int64).reshape(-1, 2)
+    return encoded["input_ids"], np.array(encoded["offset_mapping"], dtype=np.int64).reshape(-1, 2)
 
 
 class KeptGraph(NamedTuple):
@@ -286,10 +350,10 @@ def tokens_of_nodes(offsets: np.ndarray, spans: np.ndarray) -> np.ndarray:
     last = np.searchsorted(offsets[:, 0], spans[:, 1], side="left")
     counts = np.maximum(last - first, 0)
     nodes = np.repeat(np.arange(len(spans)), counts)
-    # Node 0 has the tokens 4 and 5, node 1 token 9: counts 2 1, begins 0 2, places 0 1 0, tokens 4 5 9.
+    # Node 0 has the tokens 4 and 5, node 1 token 9: counts 2 1, begins 0 2, positions 0 1 0, tokens 4 5 9.
     begins = np.cumsum(counts) - counts
-    places = np.arange(counts.sum()) - begins[nodes]
-    return np.stack([first[nodes] + places, nodes])
+    positions = np.arange(counts.sum()) - begins[nodes]
+    return np.stack([first[nodes] + positions, nodes])
 
 
 class CodeBatch(NamedTuple):
@@ -312,8 +376,8 @@ class CodeBatch(NamedTuple):
     def inside(self, name: str) -> Tensor:
         """Whether each position is in a block of that name, ``(B, L)`` bool."""
         start, length = self.blocks[:, BLOCKS.index(name), :, None].unbind(1)
-        place = torch.arange(self.input_ids.shape[1], device=self.input_ids.device)
-        return (place >= start) & (place < start + length)
+        position = torch.arange(self.input_ids.shape[1], device=self.input_ids.device)
+        return (position >= start) & (position < start + length)
 
     @property
     def is_token(self) -> Tensor:
@@ -328,16 +392,18 @@ def collate(inputs: Sequence[CodeInput], rows: Sequence[int] | np.ndarray | None
         inputs: B inputs of one tokenizer.
         rows: ``(B,)`` their rows in the corpus, by default 0..B-1.
     """
-    lengths = np.array([len(one) for one in inputs])
+    lengths = np.array([len(method) for method in inputs])
     input_ids = np.full((len(inputs), lengths.max()), inputs[0].pad_id, dtype=np.int64)
-    for row, one in enumerate(inputs):
-        input_ids[row, : len(one)] = one.input_ids
+    for row, method in enumerate(inputs):
+        input_ids[row, : len(method)] = method.input_ids
     return CodeBatch(
         n_id=torch.as_tensor(np.arange(len(inputs)) if rows is None else np.asarray(rows, dtype=np.int64)),
         input_ids=torch.from_numpy(input_ids),
         lengths=torch.from_numpy(lengths),
-        blocks=torch.from_numpy(np.stack([one.blocks for one in inputs]).astype(np.int64)),
-        edges=CodeEdges(*(_batch_edges([one.edges for one in inputs], kind) for kind in range(len(CodeEdges._fields)))),
+        blocks=torch.from_numpy(np.stack([method.blocks for method in inputs]).astype(np.int64)),
+        edges=CodeEdges(
+            *(_batch_edges([method.edges for method in inputs], kind) for kind in range(len(CodeEdges._fields)))
+        ),
     )
 
 

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 from gedbd.localization.flow_graph.builder import MAX_DEPTH, Body, Builder
 from gedbd.localization.flow_graph.event_graph import FULL_DEFINITION
-from gedbd.localization.flow_graph.java_types import declared_type, has_dimensions
-from gedbd.localization.flow_graph.semantic_graph import NodeType, Role
+from gedbd.localization.flow_graph.node_types import NodeType, Role, declared_type, has_dimensions
 
 if TYPE_CHECKING:
     from tree_sitter import Node

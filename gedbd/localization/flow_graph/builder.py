@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from gedbd.localization.flow_graph.event_graph import FULL_DEFINITION, NO_DEFINITION, Events
-from gedbd.localization.flow_graph.java_types import declared_type, has_dimensions
-from gedbd.localization.flow_graph.semantic_graph import GraphRules, NodeType, Role
+from gedbd.localization.flow_graph.node_types import GraphRules, NodeType, Role, declared_type, has_dimensions
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -44,10 +43,10 @@ class Body:
         last_return: First byte of the ``return`` that is its last statement; -1 if there is none.
         exits: Events that leave the body.
         needs_exit: Whether one of them is a ``return`` before the end or a ``throw``.
-        catching: For each ``try`` around the present place that catches, the events that throw in it.
-        targets: Statements around the present place.
+        catching: For each enclosing ``try`` that catches, the events that throw in it.
+        targets: Enclosing statements.
         labels: Labels of the next statement.
-        yields: For each switch expression around the present place, events that leave it and variables of its value.
+        yields: For each enclosing switch expression, events that leave it and variables of its value.
     """
 
     last_return: int = -1
@@ -74,7 +73,7 @@ class Builder:
         source: The text that the tree is of, UTF-8.
         expressions: For each kind of tree node, what adds an expression's events and returns its value variables.
         statements: For each kind of tree node, what adds a statement's events.
-        rules: See ``GraphRules``.
+        rules: How the graph is made.
     """
 
     def __init__(
@@ -240,7 +239,7 @@ def _parts(node: "Node") -> "list[Node]":
 
 
 class Scopes:
-    """Variables in view at one place of a method, and the fields that the method does not declare.
+    """Variables in view at a point of a method, and the fields that the method does not declare.
 
     A field is known by the variable that it belongs to: ``o.f`` and ``p.f`` are two variables, ``this.f`` and an
     undeclared ``f`` are one. Variables of patterns are in view until the end of the block around them.

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from gedbd.localization.flow_graph.bodies import anonymous_class, lambda_expression
 from gedbd.localization.flow_graph.builder import Builder, Variable, is_type_name
 from gedbd.localization.flow_graph.event_graph import FULL_DEFINITION, NO_DEFINITION, PARTIAL_DEFINITION
-from gedbd.localization.flow_graph.semantic_graph import NodeType, Role
-from gedbd.localization.flow_graph.switches import pattern, switch_value
+from gedbd.localization.flow_graph.node_types import NodeType, Role
+from gedbd.localization.flow_graph.statements import pattern, switch_value
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -58,11 +58,11 @@ def _assignment(b: Builder, node: "Node", role: Role) -> list[int]:
             return values
         b.events.flow(values, target)
         return [target]
-    place = find_place(b, left) if left.type in ("identifier", "field_access") else None
+    reference = find_reference(b, left) if left.type in ("identifier", "field_access") else None
     values = b.expression(right, Role.ASSIGNMENT)
-    if place is None:
+    if reference is None:
         return values
-    event = occur_at(b, place, Role.ASSIGNED, reads, FULL_DEFINITION)
+    event = occur_at(b, reference, Role.ASSIGNED, reads, FULL_DEFINITION)
     b.events.flow(values, event)
     return [event]
 
@@ -118,8 +118,8 @@ def _creation(b: Builder, node: "Node", role: Role) -> list[int]:
 
 
 def _field_access(b: Builder, node: "Node", role: Role) -> list[int]:
-    place = find_place(b, node)
-    return [occur_at(b, place, role)] if place else []
+    reference = find_reference(b, node)
+    return [occur_at(b, reference, role)] if reference else []
 
 
 def _inner(b: Builder, node: "Node", role: Role) -> list[int]:
@@ -163,8 +163,8 @@ def _update(b: Builder, node: "Node", role: Role) -> list[int]:
         return visit_array(b, operand, PARTIAL_DEFINITION)[1]
     if operand.type not in ("identifier", "field_access"):
         return b.expression(operand, Role.ASSIGN_UNARY)
-    place = find_place(b, operand)
-    return [occur_at(b, place, Role.ASSIGN_UNARY, True, FULL_DEFINITION)] if place else []
+    reference = find_reference(b, operand)
+    return [occur_at(b, reference, Role.ASSIGN_UNARY, True, FULL_DEFINITION)] if reference else []
 
 
 EXPRESSIONS: "dict[str, Callable[[Builder, Node, Role], list[int]]]" = {
@@ -197,7 +197,7 @@ def _operand_roles(node: "Node") -> tuple[Role, Role]:
     return _OPERATORS.get(operator.type if operator else "", (Role.UNKNOWN, Role.UNKNOWN))
 
 
-class Place(NamedTuple):
+class Reference(NamedTuple):
     """A variable that an expression names, before its own event: its name's node, and what it is a field of."""
 
     node: "Node"
@@ -220,11 +220,11 @@ def first_part(node: "Node") -> "Node | None":
     return next((child for child in node.named_children if not child.type.endswith("comment")), None)
 
 
-def find_place(b: Builder, node: "Node") -> Place | None:
+def find_reference(b: Builder, node: "Node") -> Reference | None:
     """Add the events before the last name of ``a``, ``o.f`` or ``this.f``; None for names of types."""
     if node.type == "identifier":
         variable = b.resolve(node)
-        return Place(node, variable, []) if variable else None
+        return Reference(node, variable, []) if variable else None
     base, names = _chain(node)
     if base.type in ("this", "super"):
         return _fields(b, names, None, []) if names else None
@@ -265,7 +265,7 @@ def _num_type_names(b: Builder, base: "Node", names: "list[Node]") -> int:
     return max((index + 1 for index, name in enumerate(chain) if is_type_name(name)), default=0)
 
 
-def _fields(b: Builder, names: "list[Node]", owner: Variable | str | None, owners: list[int]) -> Place:
+def _fields(b: Builder, names: "list[Node]", owner: Variable | str | None, owners: list[int]) -> Reference:
     """Add the fields of a chain except the last one.
 
     Args:
@@ -280,7 +280,7 @@ def _fields(b: Builder, names: "list[Node]", owner: Variable | str | None, owner
         event = b.occur(name, owner, Role.FIELD_READ_TARGET)
         b.events.flow(owners, event)
         owners = [event]
-    return Place(last, _field(b, last, owner), owners)
+    return Reference(last, _field(b, last, owner), owners)
 
 
 def _field(b: Builder, name: "Node", owner: Variable | str | None) -> Variable:
@@ -291,10 +291,10 @@ def _field(b: Builder, name: "Node", owner: Variable | str | None) -> Variable:
     return variable
 
 
-def occur_at(b: Builder, place: Place, role: Role, reads: bool = True, definition: int = NO_DEFINITION) -> int:
-    """Add the last event of a place."""
-    event = b.occur(place.node, place.variable, role, reads, definition)
-    b.events.flow(place.owners, event)
+def occur_at(b: Builder, reference: Reference, role: Role, reads: bool = True, definition: int = NO_DEFINITION) -> int:
+    """Add the event of a reference."""
+    event = b.occur(reference.node, reference.variable, role, reads, definition)
+    b.events.flow(reference.owners, event)
     return event
 
 
@@ -312,8 +312,8 @@ def visit_array(b: Builder, node: "Node", definition: int = NO_DEFINITION) -> tu
         node = unwrap(array)
     target = -1
     if node.type in ("identifier", "field_access"):
-        place = find_place(b, node)
-        target = occur_at(b, place, Role.ARRAY_TARGET, True, definition) if place else -1
+        reference = find_reference(b, node)
+        target = occur_at(b, reference, Role.ARRAY_TARGET, True, definition) if reference else -1
         values = [target] if target >= 0 else []
     else:
         values = b.expression(node, Role.ARRAY_TARGET)

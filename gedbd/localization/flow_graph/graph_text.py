@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from gedbd.io.files import write_text
-from gedbd.localization.flow_graph.semantic_graph import EdgeKind, FlowGraph, NodeType, Role
+from gedbd.localization.flow_graph.node_types import EdgeKind, FlowGraph, NodeType, Role
 
 MAX_MERMAID_EDGES = 500  # Mermaid's default; GitHub does not raise it
 ARROWS = {EdgeKind.DATA: "-->", EdgeKind.CONTROL: "==>", EdgeKind.SEQUENTIAL: "-.->"}

@@ -1,27 +1,154 @@
-"""Semantic flow graphs of Java code: of a method, and of a fragment as a hunk of a diff has it.
+"""Semantic flow graphs of Java code: of a method, and of a fragment such as a hunk of a diff.
 
 Code of a method that does not parse gives a graph of what does; its other names have the role UNKNOWN, as has all code
 that is nested more than ``MAX_DEPTH`` deep.
+
+A fragment begins and ends anywhere. What it cuts is completed outside of its text: ``}`` gets a beginning before the
+text, ``{`` an end behind it. What cannot be completed, such as half a comment or the end of a statement, becomes
+spaces, so that positions in the text stay.
 """
 
+import re
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from gedbd.localization.flow_graph.bodies import CLASSES, METHODS, loose_members, member_nodes, method
 from gedbd.localization.flow_graph.builder import Builder
-from gedbd.localization.flow_graph.edges import data_edges, drop_events, flow_edges
-from gedbd.localization.flow_graph.event_graph import NO_KEY
+from gedbd.localization.flow_graph.event_graph import NO_KEY, data_edges, drop_events, flow_edges
 from gedbd.localization.flow_graph.expressions import EXPRESSIONS
-from gedbd.localization.flow_graph.fragments import Fragment, completions
-from gedbd.localization.flow_graph.semantic_graph import TALK_RULES, EdgeKind, FlowGraph, GraphRules
+from gedbd.localization.flow_graph.java_source import syntax_tree
+from gedbd.localization.flow_graph.node_types import TALK_RULES, EdgeKind, FlowGraph, GraphRules
 from gedbd.localization.flow_graph.statements import STATEMENTS
-from gedbd.localization.flow_graph.syntax import parse
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+
+_COMMENT_END = re.compile(rb"\A(?:[ \t]*(?:\*[^\n]*)?\n)*?[ \t]*(?:\*[^\n]*?)?\*/")
+_COMMENT_LINES = re.compile(rb"\A(?:[ \t]*\n)*[ \t]*\*[^\n]*(?:\n[ \t]*\*[^\n]*)*")
+_TOKENS = re.compile(
+    rb"""//[^\n]* | /\*.*?(?:\*/|\Z) | \"\"\".*?(?:\"\"\"|\Z) | "(?:\\.|[^"\\\n])*"? | '(?:\\[^'\n]*|[^'\\\n])'
+    | [{}(),;:] | -> | [A-Za-z_$][\w$]*""",
+    re.VERBOSE | re.DOTALL,
+)
+_STATEMENT_END = re.compile(rb"[;{}][ \t]*(?=\n|\Z)")
+_BEFORE_CLAUSE = {b"else": b"if (true) ; ", b"catch": b"try { } ", b"finally": b"try { } "}
+_BEFORE_END = {
+    **dict.fromkeys((b")", b","), b"f(() -> {"),
+    **dict.fromkeys((b"catch", b"finally"), b"try {"),
+    b"else": b"if (true) {",
+}
+_AFTER = {b"try": b"} finally { }", b"do": b"} while (true);"}
+_SWITCH = b"switch (0) {"
+
+
+class Fragment(NamedTuple):
+    """A text and what completes it.
+
+    Attributes:
+        text: UTF-8, with spaces for what cannot be completed.
+        openers: What opens each ``}`` that the text does not open, the outermost first.
+        lead: What the first clause belongs to, if that is ``else``, ``catch`` or ``finally``.
+        closer: What closes the brackets that the text does not close, and its last statement.
+    """
+
+    text: bytes
+    openers: tuple[bytes, ...]
+    lead: bytes
+    closer: bytes
+
+
+def completions(code: str) -> Iterator[Fragment]:
+    """Ways to complete a fragment: as it is, without its last, its first, or both statements if they are cut.
+
+    A text that holds nothing but comments has none.
+    """
+    text = _without_half_comments(code.encode(errors="replace"))
+    seen = set()
+    for without_first, without_last in ((False, False), (False, True), (True, False), (True, True)):
+        part = _without_cut_statements(text, without_first, without_last)
+        if part not in seen and part.strip():
+            seen.add(part)
+            yield _complete(part)
+
+
+def _without_half_comments(text: bytes) -> bytes:
+    """A text in which all comments are spaces, those that it cuts too."""
+    for pattern in (_COMMENT_END, _COMMENT_LINES):
+        begin = pattern.match(text)
+        if begin and b"/*" not in begin[0]:
+            text = _blank(begin[0]) + text[begin.end() :]
+            break
+    return _TOKENS.sub(lambda token: _blank(token[0]) if token[0][:2] in (b"//", b"/*") else token[0], text)
+
+
+def _blank(text: bytes) -> bytes:
+    return re.sub(rb"[^\n]", b" ", text)
+
+
+def _without_cut_statements(text: bytes, without_first: bool, without_last: bool) -> bytes:
+    """A text without its lines until the first, or after the last, that ends a statement or begins a block."""
+    ends = [match.end() for match in _STATEMENT_END.finditer(text)]
+    begin = ends[0] if ends and without_first else 0
+    end = ends[-1] if ends and without_last else len(text)
+    return _blank(text[:begin]) + text[begin:end] + _blank(text[end:]) if begin < end else b""
+
+
+def _complete(text: bytes) -> Fragment:
+    tokens = _TOKENS.findall(text)
+    openers: list[bytes] = []
+    stack: list[tuple[bytes, bytes]] = []
+    has_case = False
+    for position, token in enumerate(tokens):
+        if token in (b"{", b"("):
+            stack.append((token, tokens[position - 1] if position else b""))
+        elif token in (b"}", b")") and stack:
+            stack.pop()
+        elif token == b"}":
+            openers.append(_SWITCH if has_case else _opener(tokens, position))
+            has_case = False
+        elif not stack and (token == b"case" or tokens[position : position + 2] in _DEFAULTS):
+            has_case = True
+    if has_case:
+        openers.append(_SWITCH)
+        stack.insert(0, (b"{", b""))
+    lead = _BEFORE_CLAUSE.get(tokens[0], b"") if tokens else b""
+    return Fragment(text, tuple(reversed(openers)), lead, _closer(text, stack))
+
+
+_DEFAULTS = ([b"default", b":"], [b"default", b"->"])
+
+
+def _opener(tokens: list[bytes], position: int) -> bytes:
+    """What begins the block that ends at a token."""
+    following = tokens[position + 1] if position + 1 < len(tokens) else b""
+    if following == b"while" and _is_do_while(tokens[position + 2 :]):
+        return b"do {"
+    return _BEFORE_END.get(following, b"{")
+
+
+def _is_do_while(tokens: list[bytes]) -> bool:
+    """Whether ``;`` follows the parenthesis that these tokens begin with."""
+    depth = 0
+    for position, token in enumerate(tokens):
+        depth += (token == b"(") - (token == b")")
+        if depth == 0:
+            return tokens[position + 1 : position + 2] == [b";"]
+    return False
+
+
+def _closer(text: bytes, stack: list[tuple[bytes, bytes]]) -> bytes:
+    """The end of the last statement, then of each bracket that is open, the innermost first."""
+    closer = b"" if text.rstrip()[-1:] in (b";", b"{", b"}", b"(") else b";"
+    for bracket, word in reversed(stack):
+        if bracket == b"(":
+            closer = closer.removesuffix(b";") + b");"
+        else:
+            closer += _AFTER.get(word, b"};")
+    return closer
 
 
 _CLASS = b"class C {"
@@ -35,16 +162,16 @@ def method_graph(code: str, rules: GraphRules = TALK_RULES) -> FlowGraph:
 
     Args:
         code: Its source, with annotations and modifiers; a method without a body has its parameters only.
-        rules: See ``GraphRules``.
+        rules: How it is made.
 
     Raises:
         ValueError: The text holds no method.
     """
     for source in _method_sources(code):
-        found = _first_method(parse(source).root_node)
-        if found is not None:
+        node = _first_method(syntax_tree(source))
+        if node is not None:
             builder = Builder(source, EXPRESSIONS, STATEMENTS, rules)
-            method(builder, found)
+            method(builder, node)
             return _cut_graph(builder, code, len(_CLASS))
     raise ValueError(f"no Java method in the text {code.strip()[:60]!r}: give one method or constructor")
 
@@ -85,7 +212,7 @@ def fragment_graph(code: str, rules: GraphRules = TALK_RULES) -> FlowGraph | Non
 
     Args:
         code: The piece; places in the graph refer to it.
-        rules: See ``GraphRules``.
+        rules: How it is made.
 
     Returns:
         The graph; None if the piece parses neither as statements, nor as members of a class, nor as a file, or holds
@@ -106,8 +233,8 @@ def _statements_graph(
     """The graph of statements of a method, among which there may be members of a class or parts of a file."""
     prefix = _CLASS + _METHOD + b"".join(fragment.openers) + fragment.lead
     builder, root = _parse_completed(prefix, fragment, b"}}", rules)
-    found = _first_method(root) if root else None
-    body = found.child_by_field_name("body") if found else None
+    node = _first_method(root) if root else None
+    body = node.child_by_field_name("body") if node else None
     if body is None or (not may_have_members and any(map(_is_member, body.named_children))):
         return None
     builder.statements(body)
@@ -155,7 +282,7 @@ def _parse_completed(
 ) -> "tuple[Builder, Node | None]":
     """A builder of the completed text, and its tree if it has no errors."""
     source = prefix + fragment.text + b"\n" + fragment.closer + suffix
-    root = parse(source).root_node
+    root = syntax_tree(source)
     return Builder(source, EXPRESSIONS, STATEMENTS, rules), None if root.has_error else root
 
 

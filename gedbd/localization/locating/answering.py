@@ -22,7 +22,7 @@ from gedbd.localization.locating.located_changes import LocatedChange, MatchedHu
 from gedbd.localization.locating.located_files import LocatedFile, LocatedPlace, PlaceCommit
 from gedbd.localization.locating.places import declared_name
 from gedbd.localization.locating.repository_index import AnswerLimits, Located, RepositoryIndex, open_if_given, query_of
-from gedbd.localization.repository.attributes import BINARY, GENERATED, LINKS, SUBMODULES, VENDORED
+from gedbd.localization.repository.source_files import BINARY, GENERATED, LINKS, SUBMODULES, VENDORED
 
 SHORT_ID = 10
 INDENT = "    "

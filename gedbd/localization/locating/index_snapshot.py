@@ -17,10 +17,10 @@ from filelock import BaseFileLock, FileLock
 from gedbd.io.files import UNFINISHED, replacing
 from gedbd.localization.change_ranking.change_history import ChangeHistory
 from gedbd.localization.repository.change_tables import TableBuilder
+from gedbd.localization.repository.commit_dates import ADVICE
 from gedbd.localization.repository.commit_history import History
 from gedbd.localization.repository.commits import Commit, Limits
 from gedbd.localization.repository.git_command import Git
-from gedbd.localization.repository.missing_objects import ADVICE
 
 MAX_BATCH_COMMITS = 1_000
 MAX_BATCH_CHARS = 20_000_000  # of the changed lines that are in memory at a time
@@ -94,10 +94,10 @@ def bring_up_to(
         ValueError: An object of the repository is damaged, or objects of all commits are missing.
     """
     history = History(git, commit, None, limits.reading())
-    merges = set() if limits.merges else {walked.id for walked in history.walked if walked.is_merge}
+    merges = set() if limits.merges else {dated.id for dated in history.dated if dated.is_merge}
     history.leave_out(merges)
     dates = dict(zip(start.ids, pd.DatetimeIndex(start.created_at).tz_localize("UTC"), strict=True))
-    stays = {walked.id for walked in history.walked if dates.get(walked.id) == walked.created_at}
+    stays = {dated.id for dated in history.dated if dates.get(dated.id) == dated.created_at}
     removed = set(dates) - stays
     # A copy: other threads may rank with the state to begin with.
     reached = ChangeHistory.of_arrays(start.arrays()).without(removed) if len(start) else ChangeHistory()

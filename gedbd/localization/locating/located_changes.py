@@ -13,10 +13,10 @@ import pandas as pd
 
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import Suspect
+from gedbd.localization.repository.commit_dates import DatedCommit
 from gedbd.localization.repository.commit_history import read_commits
 from gedbd.localization.repository.commits import Commit, FileChange, Hunk, Limits
 from gedbd.localization.repository.git_command import Git
-from gedbd.localization.repository.walk import WalkedCommit
 from gedbd.text.words import CJK_RUN, MAX_WORD_CHARS, PART, RUN_OR_WORD, WORD, normalise, pairs_of, stop_words
 
 MIN_LENGTH = 3
@@ -300,7 +300,7 @@ def read_changes(
     ids = [history.ids[suspect.row] for suspect in suspects]
     dates = [_moment(history.created_at[suspect.row]) for suspect in suspects]
     parents = _first_parents(git, ids)
-    walked = [WalkedCommit(id_, parents[id_], date) for id_, date in zip(ids, dates, strict=True)]
+    walked = [DatedCommit(id_, parents[id_], date) for id_, date in zip(ids, dates, strict=True)]
     commits = [read.commit for read in read_commits(git, walked, limits)]
     located = []
     for rank, (suspect, commit) in enumerate(zip(suspects, commits, strict=True), start=1):

@@ -23,9 +23,9 @@ from gedbd.localization.change_ranking.report_words import CODE_LIKE
 from gedbd.localization.locating.located_changes import MAX_NAMED, QueryWords
 from gedbd.localization.locating.places import FileMatch, FramePlace, MatchedPlace, find_places, frames_in
 from gedbd.localization.repository.blame import stored_name
+from gedbd.localization.repository.commit_dates import EPOCH
+from gedbd.localization.repository.commit_dates import MAX_SECONDS as MAX_SECONDS_OF_DATE
 from gedbd.localization.repository.git_command import Git, MissingObjectError, decode
-from gedbd.localization.repository.walk import EPOCH
-from gedbd.localization.repository.walk import MAX_SECONDS as MAX_SECONDS_OF_DATE
 from gedbd.text.stack_traces import find_frames
 
 MAX_COMMITS = 3

@@ -22,8 +22,8 @@ from gedbd.localization.locating.index_snapshot import Header, IndexFolder, Inde
 from gedbd.localization.locating.located_changes import LocatedChange, query_words, read_changes
 from gedbd.localization.locating.located_files import LocatedFile, RankedFiles, commit_before, read_files
 from gedbd.localization.locating.tracker_ranker import DEFAULT_MEASURED, TrackerRanker
-from gedbd.localization.repository.attributes import source_paths
 from gedbd.localization.repository.git_command import Git
+from gedbd.localization.repository.source_files import source_paths
 
 NO_SHARED_WORD = "no commit shares a word with the report, so the order means little"
 OTHER_HISTORY = (

@@ -1,6 +1,10 @@
-"""What is hidden of a method and has to be predicted: tokens, and edges of its flow graph."""
+"""What is hidden of a method and has to be predicted: tokens, and edges of its flow graph.
 
-from collections.abc import Collection, Mapping
+Samples non-edges with the same types, roles and distances as the edges, so that frequency alone does not reveal which
+is which. The talk leaves open how non-edges are drawn.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,13 +20,124 @@ from gedbd.localization.code_encoder.code_inputs import (
     CodeInput,
     InputParts,
 )
-from gedbd.localization.pretraining.non_edges import NONE, Priors, other_nodes, other_tokens, others_by_share
+from gedbd.localization.flow_graph.node_types import NodeType, Role
+
+NONE = -1  # no non-edge exists
+TRIED_DISTANCES = 8
+MAX_DISTANCES = 100_000
+
+
+class Priors(NamedTuple):
+    """What is frequent in the training methods.
+
+    Attributes:
+        types: ``(55,)`` share of each type among nodes.
+        roles: ``(43,)`` share of each role among variables.
+        distances: ``(D,)`` a sample of distances of flow edges in the order of nodes, never 0: an edge from node 2 to
+            node 5 has the distance 3.
+    """
+
+    types: np.ndarray
+    roles: np.ndarray
+    distances: np.ndarray
+
+
+def find_priors(inputs: Iterable[CodeInput]) -> Priors:
+    """Counts types, roles and distances of training methods; the sample of distances is the same in every run."""
+    types = np.zeros(len(NodeType))
+    roles = np.zeros(len(Role))
+    distances = [np.array([1])]  # so that there is one
+    for method in inputs:
+        types += np.bincount(method.edges.node_type[1] - method.blocks[TYPE_BLOCK, 0], minlength=len(types))
+        roles += np.bincount(method.edges.node_role[1] - method.blocks[ROLE_BLOCK, 0], minlength=len(roles))
+        distances.append(method.edges.node_node[1] - method.edges.node_node[0])
+    sample = np.concatenate(distances)
+    sample = sample[sample != 0]
+    if len(sample) > MAX_DISTANCES:
+        sample = np.random.default_rng(0).choice(sample, MAX_DISTANCES, replace=False)
+    return Priors(_shares(types), _shares(roles), sample)
+
+
+def other_tokens(edges: np.ndarray, chosen: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """For hidden edges (code token, node), the code token of another hidden edge that does not belong to this node.
+
+    The attention of a token with visible edges would reveal that it belongs to another node. All tokens of hidden edges
+    are equally likely.
+
+    Args:
+        edges: ``(2, E)`` positions of code tokens and nodes: all edges of a method.
+        chosen: ``(P,)`` the hidden edges, for each of which a non-edge is drawn.
+        rng: Draws.
+
+    Returns:
+        ``(P,)`` positions of code tokens; ``NONE`` where the node has all of them.
+    """
+    tokens, token = np.unique(edges[0], return_inverse=True)
+    nodes, node = np.unique(edges[1], return_inverse=True)
+    is_edge = np.zeros((len(nodes), len(tokens)), dtype=bool)
+    is_edge[node, token] = True
+    is_hidden = np.isin(np.arange(len(tokens)), token[chosen])
+    return _drawn(tokens, ~is_edge[node[chosen]] & is_hidden, rng)
+
+
+def others_by_share(true: np.ndarray, shares: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Types or roles ``(P,)`` other than the true ones ``(P,)``, drawn by the share ``(T,)`` of each."""
+    # The largest of log(share) + Gumbel noise is a draw by shares; the true one is left out.
+    scores = np.log(shares) + rng.gumbel(size=(len(true), len(shares)))
+    scores[np.arange(len(true)), true] = -np.inf
+    return np.asarray(scores.argmax(axis=1))
+
+
+def other_nodes(
+    kept: np.ndarray, outgoing: np.ndarray, is_edge: np.ndarray, distances: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """For edges between nodes, another end that makes no edge, at a distance drawn from those of true edges.
+
+    Where no such node is found after 8 draws, any other node that makes no edge is taken.
+
+    Args:
+        kept: ``(P,)`` the node that stays.
+        outgoing: ``(P,)`` bool, whether the edge leads from this node.
+        is_edge: ``(N, N)`` bool, symmetric: whether there is an edge between two nodes.
+        distances: Distances to draw from, see ``Priors``.
+        rng: Draws.
+
+    Returns:
+        ``(P,)`` nodes; ``NONE`` where every other node makes an edge.
+    """
+    count = len(is_edge)
+    allowed = ~is_edge[kept]
+    allowed[np.arange(len(kept)), kept] = False
+    any_other = _drawn(np.arange(count), allowed, rng)
+    drawn = rng.choice(distances, (len(kept), TRIED_DISTANCES))
+    # At distance 3, the edge from node 2 leads to node 5, and the edge to node 5 comes from node 2.
+    tried = kept[:, None] + np.where(outgoing[:, None], drawn, -drawn)
+    inside = (tried >= 0) & (tried < count)
+    fits = inside & np.take_along_axis(allowed, tried.clip(0, count - 1), axis=1)
+    first = tried[np.arange(len(kept)), fits.argmax(axis=1)]
+    return np.where(fits.any(axis=1), first, any_other)
+
+
+def _shares(counts: np.ndarray) -> np.ndarray:
+    """Shares of counts; what never occurs gets a share so small that it is drawn only if nothing else is left."""
+    shares: np.ndarray = (counts + 1e-9) / (counts + 1e-9).sum()
+    return shares
+
+
+def _drawn(values: np.ndarray, allowed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """For each row of ``allowed (P, V)`` one of the allowed values, ``NONE`` where there is none."""
+    if not len(values):
+        return np.full(len(allowed), NONE)
+    scores = np.where(allowed, rng.random(allowed.shape), -1.0)
+    return np.where(allowed.any(axis=1), values[scores.argmax(axis=1)], NONE)
+
 
 MLM = "mlm"
 ALIGNMENT = "alignment"
 EDGE = "edge"
 TYPE = "type"
 ROLE = "role"
+# The field of ``CodeEdges`` that an objective predicts: E1 to E4 of the talk.
 EDGES_OF = {ALIGNMENT: "code_node", EDGE: "node_node", TYPE: "node_type", ROLE: "node_role"}
 OBJECTIVES = (MLM, *EDGES_OF)
 MASKED = 0.8  # of the tokens to predict: replaced by [MASK]
@@ -54,13 +169,13 @@ class Sample(NamedTuple):
 
     Attributes:
         visible: The method with replaced tokens and without the hidden edges.
-        places: ``(M,)`` positions of the tokens to predict.
+        positions: ``(M,)`` of the tokens to predict.
         targets: ``(M,)`` their true numbers.
-        pairs: Edges and non-edges to tell apart, by objective.
+        pairs: Edges and non-edges, by objective.
     """
 
     visible: CodeInput
-    places: np.ndarray
+    positions: np.ndarray
     targets: np.ndarray
     pairs: dict[str, EdgePairs]
 
@@ -104,21 +219,21 @@ class Sampler:
 
     def sample(self, method: CodeInput, rng: np.random.Generator) -> Sample:
         """Draws from one method, which stays as it is."""
-        places = self._places(method, rng)
-        targets = method.input_ids[places]
+        positions = self._positions(method, rng)
+        targets = method.input_ids[positions]
         input_ids = method.input_ids.copy()
-        input_ids[places] = self._replaced(targets, rng)
+        input_ids[positions] = self._replaced(targets, rng)
         edges = method.edges._asdict()
         pairs = {}
-        for (name, field), own in zip(EDGES_OF.items(), rng.spawn(len(EDGES_OF)), strict=True):
+        for (name, field), edge_rng in zip(EDGES_OF.items(), rng.spawn(len(EDGES_OF)), strict=True):
             if name in self.objectives:
-                hidden = self._hidden(edges[field], name, own)
-                pairs[name] = self._pairs(method, name, edges[field], hidden, own)
+                hidden = self._hidden(edges[field], name, edge_rng)
+                pairs[name] = self._pairs(method, name, edges[field], hidden, edge_rng)
                 edges[field] = edges[field][:, ~hidden]
         visible = CodeInput(input_ids, method.blocks, CodeEdges(**edges), method.pad_id, method.num_cut)
-        return Sample(visible, places, targets, pairs)
+        return Sample(visible, positions, targets, pairs)
 
-    def _places(self, method: CodeInput, rng: np.random.Generator) -> np.ndarray:
+    def _positions(self, method: CodeInput, rng: np.random.Generator) -> np.ndarray:
         """Positions of the tokens to predict, ascending."""
         blocks = method.blocks[[COMMENT_BLOCK, CODE_BLOCK]]
         positions = np.concatenate([np.arange(first, first + length) for first, length in blocks])
@@ -128,7 +243,7 @@ class Sampler:
         return np.sort(rng.choice(positions, count, replace=False))
 
     def _replaced(self, targets: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The tokens to predict as they are shown."""
+        """What replaces the tokens to predict: [MASK], a random token, or the token itself."""
         draw = rng.random(len(targets))
         other = rng.choice(self.vocabulary.ordinary, len(targets))
         kept_or_random = np.where(draw < MASKED + RANDOM, other, targets)
@@ -150,21 +265,21 @@ class Sampler:
     ) -> EdgePairs:
         """The hidden edges and as many non-edges."""
         chosen = np.flatnonzero(hidden)
-        others = edges[:, chosen].copy()
+        non_edges = edges[:, chosen].copy()
         if name == ALIGNMENT:
-            others[0] = other_tokens(edges, chosen, rng)
+            non_edges[0] = other_tokens(edges, chosen, rng)
         elif name == EDGE:
-            others = self._other_edges(method, edges, hidden, rng)
+            non_edges = self._non_edges(method, edges, hidden, rng)
         else:
             block, shares = {TYPE: (TYPE_BLOCK, self.priors.types), ROLE: (ROLE_BLOCK, self.priors.roles)}[name]
             first = method.blocks[block, 0]
-            others[1] = first + others_by_share(others[1] - first, shares, rng)
-        found = (others != NONE).all(axis=0)
-        ends = np.hstack([edges[:, chosen][:, found], others[:, found]])
-        label = np.repeat(np.array([1, 0], dtype=np.int8), found.sum())
+            non_edges[1] = first + others_by_share(non_edges[1] - first, shares, rng)
+        exists = (non_edges != NONE).all(axis=0)
+        ends = np.hstack([edges[:, chosen][:, exists], non_edges[:, exists]])
+        label = np.repeat(np.array([1, 0], dtype=np.int8), exists.sum())
         return EdgePairs(ends, label)
 
-    def _other_edges(
+    def _non_edges(
         self, method: CodeInput, edges: np.ndarray, hidden: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
         """Non-edges between nodes for the hidden edges; ``NONE`` at the end for which there is no node."""
@@ -174,7 +289,7 @@ class Sampler:
         # The probability of an edge is the same in both directions, so that neither may be a non-edge.
         is_edge[start, end] = True
         is_edge[end, start] = True
-        # A drawn node has all its edges hidden; if both ends are such nodes, the first one stays.
+        # All edges of a drawn node are hidden; if both ends are such nodes, the first one stays.
         num_edges = np.bincount(start, minlength=count) + np.bincount(end, minlength=count)
         num_hidden = np.bincount(start[hidden], minlength=count) + np.bincount(end[hidden], minlength=count)
         is_whole = num_edges == num_hidden
@@ -191,9 +306,6 @@ def _node_ends(edges: np.ndarray, name: str) -> np.ndarray:
     if name == EDGE:
         return edges
     return edges[1:] if name == ALIGNMENT else edges[:1]
-
-
-"""The field of ``CodeEdges`` that an objective predicts: E1 to E4 of the talk."""
 
 
 def active_weights(weights: Mapping[str, float], parts: InputParts) -> dict[str, float]:

@@ -4,17 +4,103 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torch.utils.data import Sampler as KeySampler
+from transformers import PreTrainedTokenizerBase
 
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS
 from gedbd.experiments.training_system import WholeBatchData
-from gedbd.localization.code_encoder.code_inputs import CodeBatch, CodeInput, collate
-from gedbd.localization.pretraining.masking import MLM, Sample, Sampler, Shares, TokenVocabulary
-from gedbd.localization.pretraining.non_edges import find_priors
+from gedbd.io.console import track
+from gedbd.localization.code_encoder.code_inputs import (
+    CODE_TOKENS,
+    CodeBatch,
+    CodeInput,
+    InputLimits,
+    InputParts,
+    collate,
+    make_input,
+)
+from gedbd.localization.flow_graph.parse import find_method_graph
+from gedbd.localization.pretraining.masking import MLM, Sample, Sampler, Shares, TokenVocabulary, find_priors
 from gedbd.sampling.batches import LengthBatchSampler
+
+MIN_PROGRESS_METHODS = 200
+
+
+class MethodInputs(NamedTuple):
+    """The inputs of N methods, and warnings."""
+
+    inputs: list[CodeInput]
+    warnings: tuple[str, ...]
+
+
+def check_methods(corpus: Corpus) -> None:
+    """Raises ValueError if a corpus holds no methods with comments."""
+    if "comment" not in corpus.reports or "path" not in corpus.reports:
+        raise ValueError(
+            f"{corpus.name} holds no methods: choose dataset=java_sources dataset.path=<folder of sources>"
+        )
+
+
+def texts_of(table: pd.DataFrame) -> list[str]:
+    """Comments and code of methods, for a tokenizer."""
+    return [*table["comment"], *table["description"]]
+
+
+def read_inputs(
+    table: pd.DataFrame, tokenizer: PreTrainedTokenizerBase, limits: InputLimits, parts: InputParts
+) -> MethodInputs:
+    """Parses and tokenizes methods.
+
+    Args:
+        table: N methods with ``description``, their code, and ``comment``.
+        tokenizer: It has the tokens of code.
+        limits: The largest size of each block.
+        parts: Which blocks there are.
+    """
+    inputs = []
+    num_without_graph = 0
+    num_approximate = 0
+    pairs = zip(table["description"], table["comment"], strict=True)
+    quiet = len(table) < MIN_PROGRESS_METHODS
+    for code, comment in track(pairs, "parse methods", total=len(table), transient=True, disable=quiet):
+        graph = find_method_graph(code, parts.rules) if parts.nodes else None
+        num_without_graph += parts.nodes and graph is None
+        num_approximate += graph is not None and graph.is_approximate
+        inputs.append(make_input(tokenizer, code, comment, graph, limits, parts))
+    warnings = []
+    if num_without_graph:
+        warnings.append(
+            f"{num_without_graph:,} of {len(inputs):,} texts hold no method, so that they have no flow graph"
+        )
+    cut = np.array([method.num_cut for method in inputs]).reshape(-1, 3)
+    for name, numbers in zip(("comment_tokens", "code_tokens", "nodes"), cut.T, strict=True):
+        if numbers.any():
+            limit = f"task.limits.{name}={getattr(limits, name)}"
+            share = np.mean(numbers > 0)
+            warnings.append(f"{share:.1%} of the methods are longer than {limit}: {numbers.sum():,} are cut off")
+    if num_approximate:
+        warnings.append(f"{num_approximate:,} of {len(inputs):,} methods are so large that edges are left out")
+    return MethodInputs(inputs, tuple(warnings))
+
+
+def find_vocabulary(tokenizer: PreTrainedTokenizerBase) -> TokenVocabulary:
+    """Token numbers for sampling.
+
+    Raises:
+        ValueError: If the tokenizer has no [MASK].
+    """
+    if tokenizer.mask_token_id is None:
+        raise ValueError("the encoder's tokenizer has no mask token, which a masked language model needs")
+    numbers = tokenizer.get_vocab()
+    special = {*tokenizer.all_special_ids, *(numbers[token] for token in CODE_TOKENS)}
+    ordinary = [number for number in range(len(tokenizer)) if number not in special]
+    return TokenVocabulary(int(tokenizer.mask_token_id), np.array(ordinary))
+
 
 NO_ROWS = np.zeros(0, dtype=np.int64)
 EVALUATION_SEED = 0  # of what is predicted on validation and test: the same in every epoch and every run
@@ -26,19 +112,19 @@ class BatchRows(NamedTuple):
     Attributes:
         rows: ``(B,)`` rows of the corpus.
         epoch: The epoch, None for evaluation.
-        others: Rows of the other batches whose gradients make one step with this one's.
+        accumulated: Rows of the other batches whose gradients are accumulated with this one's.
     """
 
     rows: np.ndarray
     epoch: int | None
-    others: np.ndarray = NO_ROWS
+    accumulated: np.ndarray = NO_ROWS
 
 
 class TrainingKeys(KeySampler[BatchRows]):
     """The keys of a data set of methods for an epoch of training.
 
     Args:
-        batches: Draw the rows; one batch of each makes a step together with those of the others.
+        batches: Draw the rows; the gradients of one batch of each are accumulated.
     """
 
     def __init__(self, batches: Sequence[LengthBatchSampler]) -> None:
@@ -53,11 +139,11 @@ class TrainingKeys(KeySampler[BatchRows]):
         return sum(map(len, self.batches))
 
     def __iter__(self) -> Iterator[BatchRows]:
-        for step in zip(*self.batches, strict=True):
-            rows = [indices.rows for indices in step]
-            for number, own in enumerate(rows):
-                others = np.concatenate([NO_ROWS, *rows[:number], *rows[number + 1 :]])
-                yield BatchRows(own, self.batches[0].epoch, others)
+        for accumulated in zip(*self.batches, strict=True):
+            rows = [indices.rows for indices in accumulated]
+            for number, batch in enumerate(rows):
+                rest = np.concatenate([NO_ROWS, *rows[:number], *rows[number + 1 :]])
+                yield BatchRows(batch, self.batches[0].epoch, rest)
 
 
 class PretrainingBatch(NamedTuple):
@@ -67,7 +153,7 @@ class PretrainingBatch(NamedTuple):
         code: The visible tokens and edges.
         tokens: ``(3, M)`` row of the batch, position and true number of the tokens to predict.
         pairs: ``(4, P)`` row of the batch, two positions and label of the edges to predict, by objective.
-        totals: ``()`` number of predictions of each objective in all batches that make one step.
+        totals: ``()`` number of predictions of each objective in all batches whose gradients are accumulated.
     """
 
     code: CodeBatch
@@ -86,7 +172,7 @@ class PretrainingDataModule(WholeBatchData):
 
     Args:
         inputs: N methods.
-        parts: ``(N,)`` part of each: 0 train, 1 val, 2 test.
+        parts: ``(N,)`` split of each: 0 train, 1 val, 2 test.
         objectives: Which objectives there are.
         shares: How much of a method is predicted.
         vocabulary: Token numbers.
@@ -94,7 +180,7 @@ class PretrainingDataModule(WholeBatchData):
         seed: Of order and draws.
 
     Raises:
-        ValueError: If a part has no method.
+        ValueError: If a split has no method.
     """
 
     def __init__(
@@ -111,8 +197,8 @@ class PretrainingDataModule(WholeBatchData):
         self.rows = {part: np.flatnonzero(parts == number) for number, part in enumerate(PARTS)}
         empty = [part for part in PARTS if not len(self.rows[part])]
         if empty:
-            raise ValueError(f"the part {empty[0]} has no method: change the shares of split=, or give more sources")
-        self.lengths = np.array([len(one) for one in inputs])
+            raise ValueError(f"the split {empty[0]} has no method: change the shares of split=, or give more sources")
+        self.lengths = np.array([len(method) for method in inputs])
         priors = find_priors(inputs[row] for row in self.rows["train"])
         self.dataset = MethodDataset(inputs, Sampler(objectives, shares, priors, vocabulary), seed)
         self.batch_size = batch_size
@@ -141,7 +227,7 @@ class PretrainingDataModule(WholeBatchData):
         return self.load(self.dataset, self._keys_of("test"))
 
     def _keys_of(self, part: str) -> list[BatchRows]:
-        """This process's share of a part, sorted by length; each method is in one process."""
+        """This process's share of a split, sorted by length; each method is in one process."""
         rows = self.rows[part]
         rows = rows[np.argsort(self.lengths[rows], kind="stable")][self.rank :: self.world_size]
         return [
@@ -168,8 +254,8 @@ class MethodDataset(Dataset[PretrainingBatch]):
     def __getitem__(self, key: BatchRows) -> PretrainingBatch:
         """The batch of some rows."""
         samples = [self.sample(int(row), key.epoch) for row in key.rows]
-        others = [self.sample(int(row), key.epoch) for row in key.others]
-        return batch_of(samples, key.rows, others)
+        accumulated = [self.sample(int(row), key.epoch) for row in key.accumulated]
+        return batch_of(samples, key.rows, accumulated)
 
     def sample(self, row: int, epoch: int | None = None) -> Sample:
         """What is drawn from one method in an epoch, or for evaluation."""
@@ -177,15 +263,15 @@ class MethodDataset(Dataset[PretrainingBatch]):
         return self.sampler.sample(self.inputs[row], np.random.default_rng(numbers))
 
 
-def batch_of(samples: list[Sample], rows: np.ndarray, others: list[Sample]) -> PretrainingBatch:
-    """One batch of the samples of some rows; ``others`` are those of the other batches of its step."""
-    tokens = [np.stack([sample.places, sample.targets]) for sample in samples]
+def batch_of(samples: list[Sample], rows: np.ndarray, accumulated: list[Sample]) -> PretrainingBatch:
+    """One batch of the samples of some rows; ``accumulated`` are those of the batches it is accumulated with."""
+    tokens = [np.stack([sample.positions, sample.targets]) for sample in samples]
     pairs = {
         name: _numbered([np.vstack([sample.pairs[name].ends, sample.pairs[name].label]) for sample in samples])
         for name in samples[0].pairs
     }
-    together = [*samples, *others]
-    totals = {MLM: torch.tensor(sum(len(sample.places) for sample in together))}
+    together = [*samples, *accumulated]
+    totals = {MLM: torch.tensor(sum(len(sample.positions) for sample in together))}
     totals |= {name: torch.tensor(sum(len(sample.pairs[name].label) for sample in together)) for name in pairs}
     return PretrainingBatch(collate([sample.visible for sample in samples], rows), _numbered(tokens), pairs, totals)
 

@@ -1,6 +1,7 @@
 """Writes a pre-training: tables, figures and page in the run folder, a table on the console."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,83 @@ from gedbd.experiments.report.section import Section
 from gedbd.experiments.run_page import RunPage
 from gedbd.io.console import print_path
 from gedbd.io.table_files import read_csv
-from gedbd.localization.pretraining.base_rates import BaseRates
+from gedbd.localization.code_encoder.code_inputs import CODE_BLOCK, NODE_BLOCK, CodeInput
+from gedbd.localization.pretraining.masking import ALIGNMENT, EDGE, MLM, Sample
 from gedbd.localization.pretraining.pretraining_data import PretrainingDataModule
 from gedbd.localization.pretraining.pretraining_system import PretrainingSystem
+
+MAX_DISTANCE = 40  # farther nodes count as this far
+NO_PAIRS = (0, 0)
+
+
+class BaseRates:
+    """Predicts tokens and edges by what was frequent among training samples.
+
+    A token is the most frequent one. An edge is predicted where the majority of the training pairs with the same
+    property are edges. The property of an edge to a type or role is which one it is; of an edge between nodes, their
+    distance in the order of nodes; of an edge between a token of code and a node, the difference of their positions,
+    each as a share of all tokens of code and of all nodes, in units of nodes.
+
+    Args:
+        samples: Samples of training methods.
+    """
+
+    def __init__(self, samples: Iterable[Sample]) -> None:
+        self.token_counts: Counter[int] = Counter()
+        self.pair_counts: dict[tuple[str, int], np.ndarray] = {}
+        for sample in samples:
+            self.token_counts.update(sample.targets.tolist())
+            for name in sample.pairs:
+                keys, labels = keys_of(sample, name)
+                for key, label in zip(keys.tolist(), labels.tolist(), strict=True):
+                    counts = self.pair_counts.setdefault((name, key), np.zeros(2, dtype=np.int64))
+                    counts[label] += 1
+
+    def accuracies(self, samples: Iterable[Sample], objectives: Iterable[str]) -> dict[str, float]:
+        """The accuracy on samples by objective, for edges at least 0.5."""
+        correct: Counter[str] = Counter()
+        count: Counter[str] = Counter()
+        token = self.token_counts.most_common(1)[0][0] if self.token_counts else None
+        for sample in samples:
+            correct[MLM] += int((sample.targets == token).sum())
+            count[MLM] += len(sample.targets)
+            for name in sample.pairs:
+                keys, labels = keys_of(sample, name)
+                counts = [self.pair_counts.get((name, key), NO_PAIRS) for key in keys.tolist()]
+                predicted = np.array([edges > non_edges for non_edges, edges in counts], dtype=np.int64)
+                correct[name] += int((predicted == labels).sum())
+                count[name] += len(labels)
+        accuracies = {}
+        for name in objectives:
+            share = correct[name] / count[name] if count[name] else float("nan")
+            accuracies[name] = share if name == MLM else max(0.5, share)
+        return accuracies
+
+
+def keys_of(sample: Sample, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """The property of each pair by which a base rate is counted, and the labels, ``(P,)`` integers each."""
+    ends, label = sample.pairs[name]
+    if name == ALIGNMENT:
+        keys = _nodes_apart(sample.visible, ends)
+    elif name == EDGE:
+        keys = (ends[1] - ends[0]).clip(-MAX_DISTANCE, MAX_DISTANCE)
+    else:
+        # Blocks of types and roles begin after the nodes, whose number differs, and end with the input.
+        keys = ends[1] - len(sample.visible)
+    return keys.astype(np.int64), label.astype(np.int64)
+
+
+def _nodes_apart(method: CodeInput, ends: np.ndarray) -> np.ndarray:
+    """How far a token of code is from a node, in units of nodes.
+
+    Token 50 of 100 and node 2 of 8 are at 50/100 and 2/8 of all: 4 - 2 = 2 nodes apart.
+    """
+    first_token, num_tokens = method.blocks[CODE_BLOCK]
+    first_node, num_nodes = method.blocks[NODE_BLOCK]
+    expected = (ends[0] - first_token) / max(num_tokens, 1) * num_nodes
+    apart: np.ndarray = np.floor(expected - (ends[1] - first_node))
+    return apart.clip(-MAX_DISTANCE, MAX_DISTANCE)
+
 
 METHOD = "semantic_codebert"
 MAX_COUNTED = 3_000  # training methods that base rates are counted in
@@ -39,7 +114,7 @@ def write_result(
     loggers: list[Logger],
     console: Console,
 ) -> None:
-    """Writes, shows and logs what the last test has measured.
+    """Writes, prints and logs the measures of the last test.
 
     Args:
         folder: The run folder.
@@ -47,7 +122,7 @@ def write_result(
         data: The data of the run.
         system: The system after its test.
         loggers: Loggers of the run.
-        console: Where the table is shown.
+        console: Where the table is printed.
     """
     objectives = objectives_table(data, system)
     epochs = read_csv(folder / "metrics.csv")

@@ -77,18 +77,18 @@ class TokenHead(nn.Module):
 class PretrainingSystem(TrainingSystem):
     """Trains an encoder of code by the weighted sum of the losses of its objectives.
 
-    The loss of an objective is the mean or the sum over all predictions of a step: with several processes, over those
-    of all of them, and with accumulated gradients, over those of all batches that make the step. The talk sums over
-    edges, so that an objective with more edges counts more.
+    The loss of an objective is the mean or the sum over all predictions of an optimizer step, of all processes and of
+    all batches whose gradients are accumulated. The talk sums over edges, so that an objective with more edges counts
+    more.
 
     Args:
         backbone: The encoder.
         weights: Weight of each objective, all above 0.
-        make_optimizer: See ``TrainingSystem``, as for the next two.
+        make_optimizer: Makes the optimizer.
         make_scheduler: Makes the scheduler.
         seed: Fixes dropout.
         reduction: ``mean`` or ``sum``. Logged losses of one objective are means; ``loss`` is what is minimised, that
-            of an epoch or a part over all its predictions.
+            of an epoch or a split over all its predictions.
 
     Attributes:
         tested: Loss, accuracy and number of predictions of each objective in the last test.
@@ -118,12 +118,12 @@ class PretrainingSystem(TrainingSystem):
     def sums(self, batch: PretrainingBatch) -> dict[str, ObjectiveSums]:
         """The predictions of each objective on a batch."""
         hidden = self.encoder(batch.code)
-        found = {name: self._edges(hidden, batch.pairs[name]) for name in self.weights if name != MLM}
+        sums = {name: self._edges(hidden, batch.pairs[name]) for name in self.weights if name != MLM}
         if self.token_head is None:
-            return found
-        row, place, target = batch.tokens
-        logits = self.token_head(hidden[row, place], embeddings_of(self.encoder.backbone))
-        return {MLM: token_sums(logits, target)} | found
+            return sums
+        row, position, target = batch.tokens
+        logits = self.token_head(hidden[row, position], embeddings_of(self.encoder.backbone))
+        return {MLM: token_sums(logits, target)} | sums
 
     def on_train_epoch_start(self) -> None:
         """Clears what the last epoch collected."""
@@ -134,7 +134,7 @@ class PretrainingSystem(TrainingSystem):
         self.fix_dropout(batch_idx)
         sums = self.sums(batch)
         counts = self.summed(torch.stack([batch.totals[name] for name in sums]))
-        losses = torch.stack([self.weights[name] * one.loss for name, one in sums.items()])
+        losses = torch.stack([self.weights[name] * objective.loss for name, objective in sums.items()])
         # Gradients are averaged over processes and accumulated batches; a mean is over the predictions of all of them.
         averaged = self.trainer.world_size * self.trainer.accumulate_grad_batches
         loss = averaged * (losses.sum() if self.reduction == "sum" else (losses / counts.clip(1)).sum())
@@ -175,16 +175,16 @@ class PretrainingSystem(TrainingSystem):
         """Logs and returns loss, accuracy and count of each objective, the total loss and the mean accuracy."""
         empty = torch.zeros((len(self.weights), 3), dtype=torch.float64, device=self.device)
         totals = self.summed(torch.stack([empty, *batches]).sum(dim=0)).cpu().numpy()
-        found = {}
+        measures = {}
         for name, (loss, correct, count) in zip(self.weights, totals, strict=True):
-            found[name] = {"loss": loss / max(count, 1), "accuracy": correct / max(count, 1), "count": count}
-            self.log(f"{part}/{name}_loss", found[name]["loss"])
-            self.log(f"{part}/{name}_accuracy", found[name]["accuracy"])
-        times = {name: found[name]["count"] if self.reduction == "sum" else 1.0 for name in found}
-        self.log(f"{part}/loss", sum(self.weights[name] * times[name] * found[name]["loss"] for name in found))
-        mean = sum(numbers["accuracy"] for numbers in found.values()) / len(found)
+            measures[name] = {"loss": loss / max(count, 1), "accuracy": correct / max(count, 1), "count": count}
+            self.log(f"{part}/{name}_loss", measures[name]["loss"])
+            self.log(f"{part}/{name}_accuracy", measures[name]["accuracy"])
+        times = {name: measures[name]["count"] if self.reduction == "sum" else 1.0 for name in measures}
+        self.log(f"{part}/loss", sum(self.weights[name] * times[name] * measures[name]["loss"] for name in measures))
+        mean = sum(numbers["accuracy"] for numbers in measures.values()) / len(measures)
         self.log(f"{part}/mean_accuracy", mean, prog_bar=part == "val")
-        return found
+        return measures
 
 
 def embeddings_of(backbone: PreTrainedModel) -> Tensor:
@@ -196,4 +196,4 @@ def embeddings_of(backbone: PreTrainedModel) -> Tensor:
 
 def _numbers(sums: Mapping[str, ObjectiveSums]) -> Tensor:
     """``(O, 3)`` summed loss, right predictions and predictions of each of O objectives, without gradients."""
-    return torch.stack([torch.stack([value.detach().double() for value in one]) for one in sums.values()])
+    return torch.stack([torch.stack([value.detach().double() for value in objective]) for objective in sums.values()])

@@ -22,13 +22,16 @@ from gedbd.experiments.run_training import trained, training_callbacks
 from gedbd.experiments.training_progress import may_be_own, value_of_best
 from gedbd.experiments.training_task import TRAINING_SECTIONS
 from gedbd.io.console import print_line, silence_library_logs
-from gedbd.localization.code_encoder.code_encoder import save_encoder
-from gedbd.localization.code_encoder.code_inputs import InputLimits, InputParts, check_length
-from gedbd.localization.code_encoder.code_tokens import add_code_tokens
-from gedbd.localization.code_encoder.untrained_encoder import UntrainedEncoder
+from gedbd.localization.code_encoder.code_encoder import UntrainedEncoder, save_encoder
+from gedbd.localization.code_encoder.code_inputs import InputLimits, InputParts, add_code_tokens, check_length
 from gedbd.localization.pretraining.masking import Shares, active_weights
-from gedbd.localization.pretraining.method_inputs import check_methods, find_vocabulary, read_inputs, texts_of
-from gedbd.localization.pretraining.pretraining_data import PretrainingDataModule
+from gedbd.localization.pretraining.pretraining_data import (
+    PretrainingDataModule,
+    check_methods,
+    find_vocabulary,
+    read_inputs,
+    texts_of,
+)
 from gedbd.localization.pretraining.pretraining_output import write_result
 from gedbd.localization.pretraining.pretraining_system import REDUCTIONS, PretrainingSystem
 
@@ -36,7 +39,7 @@ COMPARED = "val/mean_accuracy"
 
 
 class PretrainingTask:
-    """SemanticCodeBERT's pre-training, see ``gedbd.experiments.training_task.Task``.
+    """The pre-training of SemanticCodeBERT.
 
     A masked language model of code and comment, and predictions of the edges between code and the nodes of its
     semantic flow graph, between nodes, and from nodes to types and roles. Source: the talk "Pre-training Code
@@ -50,7 +53,7 @@ class PretrainingTask:
         limits: Options of ``InputLimits``.
         shares: Options of ``Shares``.
         reduction: Of an objective's losses, ``mean`` or ``sum``.
-        epochs: Unused here. The configuration takes the default of ``trainer.max_epochs`` from it.
+        epochs: The configuration takes the default of ``trainer.max_epochs`` from it.
 
     Raises:
         ValueError: If an option is invalid.
@@ -78,7 +81,7 @@ class PretrainingTask:
         self.weights = active_weights(weights, self.parts)
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
-        """See ``Task.train``; returns the mean accuracy on validation of the best checkpoint."""
+        """Trains and tests; returns the mean accuracy on validation of the best checkpoint."""
         silence_library_logs()
         set_matmul_precision(cfg.matmul_precision)
         logged = [f"{name}_{what}" for name in self.weights for what in ("loss", "accuracy")]
@@ -118,7 +121,7 @@ def input_parts(nodes: bool, types: bool, roles: bool, **choices: str) -> InputP
 def starting_point(
     encoder: LoadedEncoder | UntrainedEncoder, corpus: Corpus, parts: np.ndarray
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Weights and tokenizer that the training begins with; a tokenizer is made from the training part alone."""
+    """Weights and tokenizer that the training begins with; a tokenizer is made from the training split alone."""
     if isinstance(encoder, UntrainedEncoder):
         return encoder.fit(texts_of(corpus.reports[parts == TRAIN]))
     backbone = encoder.model.backbone

@@ -29,7 +29,7 @@ from gedbd.corpora.readers.jira_xml import parse_safely, said
 from gedbd.corpora.readers.json_values import Record, text
 from gedbd.io.files import corpus_name, locate
 from gedbd.io.unpacking import UnpackLimit
-from gedbd.localization.readers.localization import read_reports
+from gedbd.localization.readers.changesets import read_reports
 from gedbd.localization.repository.patch import FILE_HEADER, parse_patch
 
 KINDS = ("xml", "csv", "txt", "tsv", "json", "jsonl")  # of the file in a zip archive

@@ -10,12 +10,19 @@ from gedbd.corpora.corpus import FIX_COLUMNS, ChangeCorpus, Corpus, FixedReports
 from gedbd.corpora.readers.csv_file import read_table
 from gedbd.io.files import corpus_name
 from gedbd.localization.repository.change_tables import TableBuilder
+from gedbd.localization.repository.commit_dates import ADVICE
 from gedbd.localization.repository.commit_history import read_history
 from gedbd.localization.repository.commits import Commit, Limits, LinkBuilder
-from gedbd.localization.repository.fixed_files import HistoryPaths, date_by_base_commit, find_fixed_paths
-from gedbd.localization.repository.fixes import DEFAULT_PATTERNS, Fix, MessageFixes, TableFixes
+from gedbd.localization.repository.fixes import (
+    DEFAULT_PATTERNS,
+    Fix,
+    HistoryPaths,
+    MessageFixes,
+    TableFixes,
+    date_by_base_commit,
+    find_fixed_paths,
+)
 from gedbd.localization.repository.inducing import find_inducing
-from gedbd.localization.repository.missing_objects import ADVICE
 
 FixFinder = MessageFixes | TableFixes
 

@@ -14,8 +14,13 @@ from gedbd.corpora.readers.json_values import read_json_lines
 from gedbd.corpora.relevance import Groups
 from gedbd.io.console import track
 from gedbd.io.files import corpus_name
-from gedbd.localization.flow_graph.java_methods import JavaMethod, find_methods
-from gedbd.localization.flow_graph.syntax import FALLBACK_ENCODING, decode_source, plain_code
+from gedbd.localization.flow_graph.java_source import (
+    FALLBACK_ENCODING,
+    JavaMethod,
+    decode_source,
+    find_methods,
+    plain_code,
+)
 
 # A folder with one of these is the root of a module: a "target" beside it is output, one inside a package is code.
 ROOT_MARKS = frozenset(

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from gedbd.io.console import item_progress
+from gedbd.localization.repository.commit_dates import ADVICE, DatedCommit, incomplete_commits, list_commits
 from gedbd.localization.repository.commits import Commit, FileChange, Hunk, Limits
 from gedbd.localization.repository.git_command import Git, MissingObjectError, cut_line, decode, decode_message
-from gedbd.localization.repository.missing_objects import ADVICE, incomplete_commits
 from gedbd.localization.repository.patch import PatchParser
 from gedbd.localization.repository.row_cache import RowCache
-from gedbd.localization.repository.walk import WalkedCommit, walk_history
 
 FORMAT = 1  # to be raised when commits are read or stored differently
 # Everything that a user's or a repository's configuration could change is said.
@@ -89,9 +88,9 @@ class CommitCache(RowCache):
     def __init__(self, folder: str | Path, limits: Limits) -> None:
         super().__init__(folder, "commits", [FORMAT, *limits])
 
-    def get(self, walked: WalkedCommit) -> ReadCommit | None:
+    def get(self, dated: DatedCommit) -> ReadCommit | None:
         """A commit with the date of this history; None if its row is absent or damaged."""
-        values = self.value(walked.id)
+        values = self.value(dated.id)
         if values is None:
             return None
         try:
@@ -102,7 +101,7 @@ class CommitCache(RowCache):
                 )
                 for *head, hunks, is_file_cut in files
             )
-            commit = Commit(walked.id, tuple(parents), walked.created_at, message, changes, is_cut)
+            commit = Commit(dated.id, tuple(parents), dated.created_at, message, changes, is_cut)
             return ReadCommit(commit, Losses(*losses))
         except (ValueError, TypeError):
             return None
@@ -123,15 +122,15 @@ class History:
 
     Attributes:
         git: The repository.
-        walked: The ids and dates of the commits.
+        dated: The ids and dates of the commits.
         missing: The ids of those that are left out as objects are missing, as far as they are known.
         warnings: What was replaced, left out or guessed: dates from the start, the others up to the commit reached.
     """
 
     def __init__(self, git: Git, revision: str, cache_dir: str | Path | None, limits: Limits) -> None:
         self.git = git
-        self._walk = walk_history(git, revision)
-        self.walked = self._walk.commits
+        self._list = list_commits(git, revision)
+        self.dated = self._list.commits
         self.missing: set[str] = set()
         self._cache_dir = cache_dir
         self._limits = limits
@@ -139,7 +138,7 @@ class History:
         self._cache_warnings: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.walked)
+        return len(self.dated)
 
     def __iter__(self) -> Iterator[Commit]:
         """The commits. Raises ValueError if an object is damaged, or the cache cannot be used."""
@@ -155,7 +154,7 @@ class History:
 
     def leave_out(self, ids: Set[str]) -> None:
         """Leaves out commits, such as those that were read before; dates and warnings about them stay."""
-        self.walked = [walked for walked in self.walked if walked.id not in ids]
+        self.dated = [dated for dated in self.dated if dated.id not in ids]
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -171,11 +170,11 @@ class History:
             f"commits are left out: {ADVICE}": len(self.missing),
         }
         losses = tuple(f"{count:,} {what}" for what, count in told.items() if count)
-        return self._walk.warnings + losses + self._cache_warnings
+        return self._list.warnings + losses + self._cache_warnings
 
     def _read(self) -> Generator[ReadCommit, None, None]:
         if self._cache_dir is None:
-            yield from self._read_present(self.walked)
+            yield from self._read_present(self.dated)
             return
         with CommitCache(self._cache_dir, self._limits) as cache:
             if cache.was_damaged:
@@ -184,15 +183,15 @@ class History:
 
     def _read_with(self, cache: CommitCache) -> Generator[ReadCommit, None, None]:
         """Commits from the cache, or else from the repository."""
-        known = cache.known([walked.id for walked in self.walked])
-        missing = [walked for walked in self.walked if walked.id not in known]
+        known = cache.known([dated.id for dated in self.dated])
+        missing = [dated for dated in self.dated if dated.id not in known]
         num_damaged = 0
         with closing(self._read_present(missing)) as reads:
             fresh = next(reads, None)  # the next commit that the cache lacks and the repository has
-            for walked in self.walked:
-                if walked.id in known:
-                    read = cache.get(walked)
-                elif fresh is None or fresh.commit.id != walked.id:
+            for dated in self.dated:
+                if dated.id in known:
+                    read = cache.get(dated)
+                elif fresh is None or fresh.commit.id != dated.id:
                     continue
                 else:
                     read = fresh
@@ -200,13 +199,13 @@ class History:
                 if read is None:
                     num_damaged += 1
                     self._cache_warnings = (f"{cache.path}: {num_damaged:,} damaged commits are read again",)
-                    (read,) = read_commits(self.git, [walked], self._limits)
+                    (read,) = read_commits(self.git, [dated], self._limits)
                     cache.add(read)
-                elif walked.id not in known:
+                elif dated.id not in known:
                     cache.add(read)
                 yield read
 
-    def _read_present(self, wanted: Sequence[WalkedCommit]) -> Generator[ReadCommit, None, None]:
+    def _read_present(self, wanted: Sequence[DatedCommit]) -> Generator[ReadCommit, None, None]:
         """Commits from the repository, without those of which objects are missing."""
         num_read = 0
         try:
@@ -219,10 +218,10 @@ class History:
             self.missing = incomplete_commits(self.git, rest)
             if not self.missing:
                 raise
-        yield from read_commits(self.git, [walked for walked in rest if walked.id not in self.missing], self._limits)
+        yield from read_commits(self.git, [dated for dated in rest if dated.id not in self.missing], self._limits)
 
 
-def read_commits(git: Git, wanted: Sequence[WalkedCommit], limits: Limits) -> Generator[ReadCommit, None, None]:
+def read_commits(git: Git, wanted: Sequence[DatedCommit], limits: Limits) -> Generator[ReadCommit, None, None]:
     """The commits in the given order. Raises ValueError if an object is missing or damaged."""
     if not wanted:
         return
@@ -280,11 +279,11 @@ def _lines(patches: IO[bytes], limits: Limits) -> Iterator[bytes]:
                 line = patches.readline(max_bytes)
 
 
-def _read_commit(git: Git, walked: WalkedCommit, objects: IO[bytes], diff: _Diff, limits: Limits) -> ReadCommit:
+def _read_commit(git: Git, dated: DatedCommit, objects: IO[bytes], diff: _Diff, limits: Limits) -> ReadCommit:
     """A commit from its diff and its object, which is the next one of the output of ``cat-file``."""
     name, _, size = objects.readline(MIN_LINE_BYTES).partition(b" commit ")
-    if name != walked.id.encode():
-        raise ValueError(f"{git.path}: commit {walked.id} cannot be read; git fsck shows which objects are damaged")
+    if name != dated.id.encode():
+        raise ValueError(f"{git.path}: commit {dated.id} cannot be read; git fsck shows which objects are damaged")
     num_left = int(size)
     parents: list[str] = []
     encoding = ""
@@ -307,5 +306,5 @@ def _read_commit(git: Git, walked: WalkedCommit, objects: IO[bytes], diff: _Diff
     losses = Losses(diff.num_dropped, num_cut, diff.num_guessed, int(not is_valid), int(is_message_cut))
     is_cut = diff.num_dropped + num_cut > 0
     text = message.strip("\n")
-    commit = Commit(walked.id, tuple(parents), walked.created_at, text, tuple(diff.files), is_cut)
+    commit = Commit(dated.id, tuple(parents), dated.created_at, text, tuple(diff.files), is_cut)
     return ReadCommit(commit, losses)

@@ -1,7 +1,7 @@
-"""Run the installed ``git`` on a repository that may come from a stranger.
+"""Run the installed ``git`` on a repository that may come from a stranger, and read its objects.
 
-The program itself instead of a binding (pygit2): libgit2's blame cannot ignore white space (``-w``) or follow moved
-lines (``-M``), and the program's output is read line by line, so that memory stays bounded.
+The program instead of a binding (pygit2): libgit2's blame cannot ignore white space (``-w``) or follow moved lines
+(``-M``), and the program's output is read line by line, so that memory stays bounded.
 
 Configuration and attributes of a repository may name programs. None is run: only commands that read objects are used,
 with textual conversions, external diffs, hooks, file monitors, signatures and all transports off. Objects that are
@@ -14,10 +14,10 @@ import re
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 # Decoders that take quadratic time or read escapes; none is an encoding of messages.
 REFUSED = {"idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape"}
@@ -121,13 +121,13 @@ class Git:
             ValueError: The command failed; raised at the end of the context, where the output must have been read, or
                 closed if the rest does not matter. ``MissingObjectError`` if an object is missing.
         """
-        # In files, neither the questions nor the messages can fill a pipe that nobody reads.
-        with tempfile.TemporaryFile() as questions, tempfile.TemporaryFile() as messages:
-            questions.writelines((line.encode() if isinstance(line, str) else line) + end for line in asked)
-            questions.seek(0)
+        # In files, neither the input nor the messages can fill a pipe that nobody reads.
+        with tempfile.TemporaryFile() as lines, tempfile.TemporaryFile() as messages:
+            lines.writelines((line.encode() if isinstance(line, str) else line) + end for line in asked)
+            lines.seek(0)
             with subprocess.Popen(
                 _command(arguments),
-                stdin=questions,
+                stdin=lines,
                 stdout=subprocess.PIPE,
                 stderr=messages,
                 cwd=self.folder,
@@ -165,16 +165,16 @@ class Git:
 
     def _variables(self) -> dict[str, str]:
         # The folder of the objects as the work tree: no .gitattributes of a checkout changes a diff.
-        places = {"GIT_DIR": str(self.folder), "GIT_WORK_TREE": str(self.folder)}
-        return _variables() | places | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
+        folders = {"GIT_DIR": str(self.folder), "GIT_WORK_TREE": str(self.folder)}
+        return _variables() | folders | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 
     def _failure(self, arguments: tuple[str | bytes, ...], messages: bytes) -> ValueError:
         lines = messages.decode("utf-8", "replace").strip().splitlines() or ["it was ended"]
-        told = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[-1])
-        advice = "; git fsck shows which objects are damaged or missing" if DAMAGED.search(told) else ""
+        message = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[-1])
+        advice = "; git fsck shows which objects are damaged or missing" if DAMAGED.search(message) else ""
         is_missing = any(map(MISSING.search, lines)) and not any(map(BROKEN.search, lines))
         kind = MissingObjectError if is_missing else ValueError
-        return kind(f"{self.path}: git {arguments[0]!s} failed: {told}{advice}")
+        return kind(f"{self.path}: git {arguments[0]!s} failed: {message}{advice}")
 
 
 def _command(arguments: tuple[str | bytes, ...]) -> list[str | bytes]:
@@ -190,12 +190,14 @@ def _variables() -> dict[str, str]:
 
 def _check_version() -> None:
     try:
-        told = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True, env=_variables()).stdout
+        printed = subprocess.run(
+            ["git", "--version"], capture_output=True, text=True, check=True, env=_variables()
+        ).stdout
     except FileNotFoundError as error:
         raise ValueError("git is not installed: install git 2.31 or later to read a history") from error
-    version = VERSION.match(told)
+    version = VERSION.match(printed)
     if version is not None and (int(version[1]), int(version[2])) < MIN_VERSION:
-        raise ValueError(f"{told.strip()} is too old: install git {'.'.join(map(str, MIN_VERSION))} or later")
+        raise ValueError(f"{printed.strip()} is too old: install git {'.'.join(map(str, MIN_VERSION))} or later")
 
 
 def _find(path: Path) -> Path:
@@ -209,13 +211,13 @@ def _find(path: Path) -> Path:
     )
     if done.returncode == 0:
         return Path(os.fsdecode(done.stdout.removesuffix(b"\n")))
-    told = done.stderr.decode("utf-8", "replace")
-    if "dubious ownership" in told or "unsafe repository" in told:
+    message = done.stderr.decode("utf-8", "replace")
+    if "dubious ownership" in message or "unsafe repository" in message:
         raise ValueError(
             f"{path}: it belongs to another user; if you trust it: git config --global --add safe.directory "
             f"{path.resolve()}"
         )
-    raise ValueError(f"{path}: not a git repository or a folder in one ({told.strip().splitlines()[0]})")
+    raise ValueError(f"{path}: not a git repository or a folder in one ({message.strip().splitlines()[0]})")
 
 
 def decode(content: bytes) -> tuple[str, bool]:
@@ -281,3 +283,97 @@ def unquote(path: str) -> str:
         end = match.end()
     content += path[end:-1].encode("utf-8", "surrogatepass")
     return decode(bytes(content))[0]
+
+
+FILE_MODES = {"100644", "100755", "100664"}  # the last one is in old histories
+LINK_MODE = "120000"
+SUBMODULE_MODE = "160000"
+
+
+class TreeEntry(NamedTuple):
+    """A file, symbolic link or submodule of a commit's tree.
+
+    Attributes:
+        path: Its path.
+        name: The path as the repository spells it: names that are not UTF-8 were decoded.
+        mode: Its six digits.
+        id: The object.
+    """
+
+    path: str
+    name: bytes
+    mode: str
+    id: str
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is neither a symbolic link nor a submodule."""
+        return self.mode in FILE_MODES
+
+
+def list_tree(git: Git, commit: str) -> list[TreeEntry]:
+    """All entries of a commit's tree, by path. Raises ValueError, or ``MissingObjectError`` if a tree is missing."""
+    return list(_entries(git.run("ls-tree", "-r", "-z", "--full-tree", git.resolve(commit))))
+
+
+def find_entries(git: Git, commit: str, paths: Sequence[str]) -> list[TreeEntry]:
+    """The entries of some paths; folders, and paths that the tree lacks, are left out."""
+    if not paths:
+        return []
+    names = [name for path in paths for name in encoded_paths(path)]
+    wanted = set(paths)
+    entries = _entries(git.run("ls-tree", "-z", "--full-tree", git.resolve(commit), "--", *names))
+    return [entry for entry in entries if entry.path in wanted]
+
+
+def _entries(listing: bytes) -> Iterator[TreeEntry]:
+    for line in listing.split(b"\0")[:-1]:
+        entry, _, name = line.partition(b"\t")
+        mode, kind, id_ = entry.decode("ascii").split()
+        if kind != "tree":
+            yield TreeEntry(decode(name)[0], name, mode, id_)
+
+
+def object_sizes(git: Git, ids: Iterable[str]) -> dict[str, int]:
+    """The sizes in bytes of objects by id; those that are missing, as in a partial clone, are left out."""
+    wanted = sorted(set(ids))
+    try:
+        return _sizes(git, wanted)
+    except MissingObjectError:
+        # Git would fetch a missing object of a partial clone, and ends where it may not.
+        present = present_objects(git, wanted)
+        return _sizes(git, [id_ for id_ in wanted if id_ in present])
+
+
+def _sizes(git: Git, ids: Sequence[str]) -> dict[str, int]:
+    sizes = {}
+    with git.stream("cat-file", "--batch-check=%(objectname) %(objectsize)", "--buffer", asked=ids) as lines:
+        for line in lines:
+            id_, size = line.decode("ascii").split()
+            if size != "missing":
+                sizes[id_] = int(size)
+    return sizes
+
+
+def present_objects(git: Git, ids: Iterable[str]) -> set[str]:
+    """Those of some objects that are in the repository, damaged ones too."""
+    wanted = set(ids)
+    present = set()
+    check = "--batch-check=%(objectname)"
+    with git.stream("cat-file", "--batch-all-objects", "--unordered", "--buffer", check) as lines:
+        for line in lines:
+            id_ = line.decode("ascii").strip()
+            if id_ in wanted:
+                present.add(id_)
+    return present
+
+
+def read_blobs(git: Git, ids: Sequence[str]) -> Generator[bytes, None, None]:
+    """The contents of blobs in the given order. Raises ``MissingObjectError`` if one is missing."""
+    with git.stream("cat-file", "--batch", "--buffer", asked=ids) as objects:
+        for id_ in ids:
+            head = objects.readline().split()
+            if len(head) != 3:
+                raise MissingObjectError(f"{git.path}: object {id_} cannot be read; git fsck shows which are missing")
+            yield objects.read(int(head[2]))
+            objects.read(1)  # a line feed

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterable
 
 from gedbd.localization.repository.commits import NO_LIMITS, FileChange, Hunk, Limits
-from gedbd.localization.repository.git_command import unquote
-from gedbd.localization.repository.objects import SUBMODULE_MODE
+from gedbd.localization.repository.git_command import SUBMODULE_MODE, unquote
 
 FILE_HEADER = "diff --git "
 HUNK_HEADER = re.compile(r"@@ -(\d{1,18})(?:,(\d{1,18}))? \+(\d{1,18})(?:,(\d{1,18}))? @@ ?(.*)", re.DOTALL)

@@ -12,21 +12,20 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from gedbd.corpora.templates import Texts, title_description
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.pretrained import max_positions
-from gedbd.localization.code_encoder.code_encoder import load_code_encoder
+from gedbd.localization.code_encoder.code_encoder import UntrainedEncoder, load_code_encoder
 from gedbd.localization.code_encoder.code_inputs import (
     BLOCKS,
     CodeEdges,
     CodeInput,
     InputLimits,
     InputParts,
+    add_code_tokens,
     check_length,
     make_input,
     tokenize,
 )
-from gedbd.localization.code_encoder.code_tokens import add_code_tokens
-from gedbd.localization.code_encoder.untrained_encoder import UntrainedEncoder
+from gedbd.localization.flow_graph.node_types import FlowGraph, GraphRules
 from gedbd.localization.flow_graph.parse import fragment_graph
-from gedbd.localization.flow_graph.semantic_graph import FlowGraph, GraphRules
 from gedbd.text.change_text import HUNK, MARKS, Form, change_text, changed_lines
 
 if TYPE_CHECKING:

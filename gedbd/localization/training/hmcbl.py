@@ -17,8 +17,8 @@ from gedbd.experiments.distributed import gather
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.experiments.training_system import TrainingSystem
 from gedbd.localization.change_ranking.late_interaction import MaxSim
+from gedbd.localization.code_encoder.code_encoder import UntrainedEncoder
 from gedbd.localization.code_encoder.code_inputs import InputLimits
-from gedbd.localization.code_encoder.untrained_encoder import UntrainedEncoder
 from gedbd.localization.training.change_inputs import (
     ChangeInputs,
     Inputs,

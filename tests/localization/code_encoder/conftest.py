@@ -8,8 +8,8 @@ import pytest
 from small_models import small_model
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from gedbd.localization.code_encoder.code_tokens import add_code_tokens
-from gedbd.localization.flow_graph.semantic_graph import NO_ROLE, EdgeKind, FlowGraph, NodeType, Role
+from gedbd.localization.code_encoder.code_inputs import add_code_tokens
+from gedbd.localization.flow_graph.node_types import NO_ROLE, EdgeKind, FlowGraph, NodeType, Role
 
 CODE = "int f(int a) { if (a > 0) return a; }"
 

@@ -8,8 +8,7 @@ from transformers import AutoModel
 
 from gedbd.encoders.loaded_encoder import load_encoder
 from gedbd.localization.code_encoder.code_encoder import SETTINGS_FILE, load_code_encoder, save_encoder
-from gedbd.localization.code_encoder.code_inputs import InputLimits, InputParts, collate, make_input
-from gedbd.localization.code_encoder.code_tokens import add_code_tokens
+from gedbd.localization.code_encoder.code_inputs import InputLimits, InputParts, add_code_tokens, collate, make_input
 
 LIMITS = InputLimits(8, 60, 20)
 PARTS = InputParts(roles=False, edges="data")

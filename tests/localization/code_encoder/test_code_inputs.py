@@ -11,12 +11,12 @@ from gedbd.localization.code_encoder.code_inputs import (
     CodeInput,
     InputLimits,
     InputParts,
+    add_code_tokens,
     check_length,
     collate,
     make_input,
     max_length,
 )
-from gedbd.localization.code_encoder.code_tokens import add_code_tokens
 
 LIMITS = InputLimits()
 ALL = InputParts()

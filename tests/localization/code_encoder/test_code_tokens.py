@@ -4,7 +4,7 @@ import torch
 from transformers import AutoTokenizer, BertForMaskedLM
 
 from gedbd.encoders.tiny_bert import tiny_backbone, tiny_tokenizer
-from gedbd.localization.code_encoder.code_tokens import CODE_TOKENS, ROLE_TOKENS, TYPE_TOKENS, add_code_tokens
+from gedbd.localization.code_encoder.code_inputs import CODE_TOKENS, ROLE_TOKENS, TYPE_TOKENS, add_code_tokens
 
 
 def test_there_are_55_types_and_43_roles_and_5_others() -> None:

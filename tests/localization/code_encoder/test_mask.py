@@ -10,11 +10,11 @@ from gedbd.localization.code_encoder.code_inputs import (
     CodeEdges,
     InputLimits,
     InputParts,
+    add_code_tokens,
     collate,
     make_input,
 )
-from gedbd.localization.code_encoder.code_tokens import add_code_tokens
-from gedbd.localization.flow_graph.semantic_graph import FlowGraph
+from gedbd.localization.flow_graph.node_types import FlowGraph
 
 CODES = ("int f(int a) { if (a > 0) return a; }", "void g() { }", "x = y[N] + f(z, y);")
 COMMENTS = ("the int", "", "a b c d e f")

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from gedbd.encoders.backend import Torch
-from gedbd.localization.code_encoder.untrained_encoder import UntrainedEncoder, byte_pair_tokenizer
+from gedbd.localization.code_encoder.code_encoder import UntrainedEncoder, byte_pair_tokenizer
 
 SIZES = {"name": "untrained", "layers": 1, "hidden": 8, "heads": 2, "intermediate": 8, "vocab_size": 320}
 SIZES |= {"max_tokens": 32, "dropout": 0.0, "attention_dropout": 0.0, "seed": 0}

@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from gedbd.localization.flow_graph.semantic_graph import EdgeKind, NodeType, Role
+from gedbd.localization.flow_graph.node_types import EdgeKind, NodeType, Role
 
 KEYWORDS = {  # the text at a control node; at the others stands one character
     "TRY": "try",

@@ -1,6 +1,6 @@
 import pytest
 
-from gedbd.localization.repository.code_lines import code_lines
+from gedbd.localization.repository.blame import code_lines
 
 JAVA = """\
 /* a

@@ -4,9 +4,18 @@ import random
 
 import pytest
 
-from gedbd.localization.flow_graph.edges import data_edges, drop_events, flow_edges, successors
-from gedbd.localization.flow_graph.event_graph import FULL_DEFINITION, NO_DEFINITION, NO_KEY, PARTIAL_DEFINITION, Events
-from gedbd.localization.flow_graph.semantic_graph import EdgeKind, NodeType, Role
+from gedbd.localization.flow_graph.event_graph import (
+    FULL_DEFINITION,
+    NO_DEFINITION,
+    NO_KEY,
+    PARTIAL_DEFINITION,
+    Events,
+    data_edges,
+    drop_events,
+    flow_edges,
+    successors,
+)
+from gedbd.localization.flow_graph.node_types import EdgeKind, NodeType, Role
 
 
 def random_graph(rng):
@@ -91,7 +100,7 @@ def test_beyond_a_limit_each_reading_has_the_last_definition_before_it(limit, mo
     before = [[], [0], [1], [2], [3], [4]]
     exact = {(0, 1), (0, 3), (0, 4), (1, 3), (1, 4), (4, 5)}
     assert data_edges(keys, reads, definitions, before) == ({(*pair, EdgeKind.DATA) for pair in exact}, False)
-    monkeypatch.setattr(f"gedbd.localization.flow_graph.edges.{limit}", 5)
+    monkeypatch.setattr(f"gedbd.localization.flow_graph.event_graph.{limit}", 5)
     assert data_edges(keys, reads, definitions, before) == (
         {(*pair, EdgeKind.DATA) for pair in [(0, 1), (1, 3), (1, 4), (4, 5)]},
         True,

@@ -2,8 +2,8 @@
 
 import pytest
 
+from gedbd.localization.flow_graph.node_types import EdgeKind, NodeType
 from gedbd.localization.flow_graph.parse import fragment_graph, method_graph
-from gedbd.localization.flow_graph.semantic_graph import EdgeKind, NodeType
 
 
 def summary(graph):

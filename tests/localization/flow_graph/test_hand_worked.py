@@ -3,8 +3,8 @@
 import pytest
 from graph_notation import check, expected_edges, expected_nodes, read_cases
 
+from gedbd.localization.flow_graph.node_types import GraphRules, NodeType, Role
 from gedbd.localization.flow_graph.parse import method_graph
-from gedbd.localization.flow_graph.semantic_graph import GraphRules, NodeType, Role
 
 CASES = read_cases()
 AUTHORS_CASES = read_cases("hand_worked_authors.txt")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gedbd.localization.flow_graph.java_methods import choose_method, find_methods, read_source
+from gedbd.localization.flow_graph.java_source import choose_method, find_methods, read_source
 
 SOURCE = """package a.b;
 

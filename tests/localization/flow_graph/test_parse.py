@@ -2,8 +2,8 @@
 
 import pytest
 
+from gedbd.localization.flow_graph.node_types import EdgeKind, NodeType, Role
 from gedbd.localization.flow_graph.parse import method_graph
-from gedbd.localization.flow_graph.semantic_graph import EdgeKind, NodeType, Role
 
 
 def types(graph):

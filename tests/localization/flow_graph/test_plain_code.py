@@ -2,7 +2,7 @@
 
 import pytest
 
-from gedbd.localization.flow_graph.syntax import plain_code
+from gedbd.localization.flow_graph.java_source import plain_code
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gedbd.localization.flow_graph.fragments import completions
-from gedbd.localization.flow_graph.parse import fragment_graph, method_graph
-from gedbd.localization.flow_graph.semantic_graph import NO_ROLE, NodeType, Role
+from gedbd.localization.flow_graph.node_types import NO_ROLE, NodeType, Role
+from gedbd.localization.flow_graph.parse import completions, fragment_graph, method_graph
 
 DATA = Path(__file__).parents[4] / "shared" / "data"  # beside the repository
 METHODS = DATA / "java_methods" / "tomcat.jsonl.xz"

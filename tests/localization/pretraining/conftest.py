@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gedbd.localization.code_encoder.code_inputs import InputLimits, InputParts
-from gedbd.localization.code_encoder.code_tokens import CODE_TOKENS
-from gedbd.localization.code_encoder.untrained_encoder import byte_pair_tokenizer
-from gedbd.localization.pretraining.method_inputs import read_inputs
-from gedbd.localization.pretraining.non_edges import find_priors
+from gedbd.localization.code_encoder.code_encoder import byte_pair_tokenizer
+from gedbd.localization.code_encoder.code_inputs import CODE_TOKENS, InputLimits, InputParts
+from gedbd.localization.pretraining.masking import find_priors
+from gedbd.localization.pretraining.pretraining_data import read_inputs
 
 NUM_METHODS = 40
 NAMES = ("count", "total", "limit", "size")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from gedbd.localization.code_encoder.code_inputs import CodeEdges, CodeInput
-from gedbd.localization.pretraining.base_rates import BaseRates, keys_of
 from gedbd.localization.pretraining.masking import EdgePairs, Sample
+from gedbd.localization.pretraining.pretraining_output import BaseRates, keys_of
 
 NONE = np.zeros((2, 0), dtype=np.int32)
 # [CLS] [C] 8 tokens of code [SEP] [N] 4 nodes [T] 3 types [SEP]

@@ -7,11 +7,10 @@ import pytest
 
 from gedbd.corpora.corpus import Documents
 from gedbd.corpora.splits import TEST, TRAIN, VAL
+from gedbd.localization.code_encoder.code_encoder import UntrainedEncoder
 from gedbd.localization.code_encoder.code_inputs import InputLimits, InputParts
-from gedbd.localization.code_encoder.untrained_encoder import UntrainedEncoder
 from gedbd.localization.pretraining.masking import OBJECTIVES, ROLE, Shares
-from gedbd.localization.pretraining.method_inputs import find_vocabulary, read_inputs
-from gedbd.localization.pretraining.pretraining_data import PretrainingDataModule
+from gedbd.localization.pretraining.pretraining_data import PretrainingDataModule, find_vocabulary, read_inputs
 from gedbd.localization.pretraining.pretraining_task import starting_point
 from gedbd.localization.readers.java_sources import read_java_sources
 

@@ -13,8 +13,7 @@ from transformers import BertConfig, BertModel
 from gedbd.experiments.optimizers import constant
 from gedbd.localization.code_encoder.code_inputs import InputParts
 from gedbd.localization.pretraining.masking import OBJECTIVES, Shares, active_weights
-from gedbd.localization.pretraining.method_inputs import find_vocabulary
-from gedbd.localization.pretraining.pretraining_data import PretrainingDataModule
+from gedbd.localization.pretraining.pretraining_data import PretrainingDataModule, find_vocabulary
 from gedbd.localization.pretraining.pretraining_system import (
     PretrainingSystem,
     TokenHead,

@@ -13,10 +13,21 @@ from gedbd.localization.code_encoder.code_inputs import (
     CodeEdges,
     collate,
 )
-from gedbd.localization.pretraining.masking import ALIGNMENT, EDGE, EDGES_OF, OBJECTIVES, ROLE, TYPE, Sampler, Shares
-from gedbd.localization.pretraining.method_inputs import check_methods, find_vocabulary
-from gedbd.localization.pretraining.non_edges import NONE, other_nodes, other_tokens, others_by_share
-from gedbd.localization.pretraining.pretraining_data import BatchRows, MethodDataset
+from gedbd.localization.pretraining.masking import (
+    ALIGNMENT,
+    EDGE,
+    EDGES_OF,
+    NONE,
+    OBJECTIVES,
+    ROLE,
+    TYPE,
+    Sampler,
+    Shares,
+    other_nodes,
+    other_tokens,
+    others_by_share,
+)
+from gedbd.localization.pretraining.pretraining_data import BatchRows, MethodDataset, check_methods, find_vocabulary
 
 
 @pytest.fixture
@@ -102,13 +113,13 @@ def test_tokens_to_predict(samples, tokenizer):
         inside = np.zeros(len(method), dtype=bool)
         for first, length in method.blocks[[COMMENT_BLOCK, CODE_BLOCK]]:
             inside[first : first + length] = True
-        assert inside[sample.places].all()
-        assert len(sample.places) == round(0.15 * inside.sum())
-        np.testing.assert_array_equal(sample.targets, method.input_ids[sample.places])
-        others = np.setdiff1d(np.arange(len(method)), sample.places)
+        assert inside[sample.positions].all()
+        assert len(sample.positions) == round(0.15 * inside.sum())
+        np.testing.assert_array_equal(sample.targets, method.input_ids[sample.positions])
+        others = np.setdiff1d(np.arange(len(method)), sample.positions)
         np.testing.assert_array_equal(sample.visible.input_ids[others], method.input_ids[others])
-        num_masked += (sample.visible.input_ids[sample.places] == tokenizer.mask_token_id).sum()
-        num_places += len(sample.places)
+        num_masked += (sample.visible.input_ids[sample.positions] == tokenizer.mask_token_id).sum()
+        num_places += len(sample.positions)
     assert num_masked / num_places == pytest.approx(0.8, abs=0.08)
 
 
@@ -116,7 +127,7 @@ def test_what_has_no_objective_stays(inputs, priors, tokenizer):
     sampler = Sampler([TYPE], Shares(), priors, find_vocabulary(tokenizer))
     sample = sampler.sample(inputs[0], np.random.default_rng(0))
     assert list(sample.pairs) == [TYPE]
-    assert len(sample.places) == 0
+    assert len(sample.positions) == 0
     np.testing.assert_array_equal(sample.visible.input_ids, inputs[0].input_ids)
     np.testing.assert_array_equal(sample.visible.edges.code_node, inputs[0].edges.code_node)
 

@@ -26,7 +26,7 @@ import gedbd.commands.evaluate
 import gedbd.commands.export
 import gedbd.train
 from gedbd.experiments.optimizers import adamw, constant
-from gedbd.localization.code_encoder.code_tokens import CODE_TOKENS
+from gedbd.localization.code_encoder.code_inputs import CODE_TOKENS
 from gedbd.localization.pretraining.pretraining_system import PretrainingSystem
 
 TINY = [

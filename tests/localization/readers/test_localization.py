@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gedbd.corpora.statistics import describe_changes
-from gedbd.localization.readers.localization import read_localization
+from gedbd.localization.readers.changesets import read_localization
 
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "localization"
 DIFF = "\ndiff --git a/A.java b/A.java\n+++ b/A.java\n@@ -1 +1 @@\n-old\n+new\ndiff --git a/B.java b/B.java\n+++ b/B.j"

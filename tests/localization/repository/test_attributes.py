@@ -4,9 +4,15 @@ import subprocess
 
 import pytest
 
-from gedbd.localization.repository.attributes import MAX_BYTES, source_paths
-from gedbd.localization.repository.git_command import Git
-from gedbd.localization.repository.objects import find_entries, list_tree, object_sizes, present_objects, read_blobs
+from gedbd.localization.repository.git_command import (
+    Git,
+    find_entries,
+    list_tree,
+    object_sizes,
+    present_objects,
+    read_blobs,
+)
+from gedbd.localization.repository.source_files import MAX_BYTES, source_paths
 
 SUBMODULE = "1234567890123456789012345678901234567890"
 RULES = b"""docs/** linguist-documentation

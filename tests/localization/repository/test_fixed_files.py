@@ -5,8 +5,7 @@ import pytest
 from gedbd.corpora.corpus import FIX_COLUMNS, Documents, FixedReports
 from gedbd.corpora.relevance import Groups
 from gedbd.localization.repository.commits import Commit, FileChange
-from gedbd.localization.repository.fixed_files import HistoryPaths, date_by_base_commit, find_fixed_paths
-from gedbd.localization.repository.fixes import Fixes
+from gedbd.localization.repository.fixes import Fixes, HistoryPaths, date_by_base_commit, find_fixed_paths
 
 PATHS = (
     "weaver/src/org/demo/Shadow.java",

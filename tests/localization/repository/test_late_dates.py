@@ -3,8 +3,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from gedbd.localization.repository.commit_dates import MAX_LATE, find_late, longest_rising
 from gedbd.localization.repository.commit_history import read_history
-from gedbd.localization.repository.walk import MAX_LATE, find_late, longest_rising
 
 DAY = 86_400
 

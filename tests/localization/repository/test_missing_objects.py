@@ -8,10 +8,9 @@ import pytest
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.localization.readers.git import read_git
+from gedbd.localization.repository.commit_dates import incomplete_commits, list_commits
 from gedbd.localization.repository.commit_history import read_history
 from gedbd.localization.repository.git_command import Git
-from gedbd.localization.repository.missing_objects import incomplete_commits
-from gedbd.localization.repository.walk import walk_history
 
 WARNING = (
     "{} commits are left out: their objects are missing, as in a partial clone; git fetch --refetch --no-filter "
@@ -92,8 +91,8 @@ def test_commits_without_their_trees_are_left_out(repository, clone, keeps_remot
         run("-C", folder, "remote", "remove", "origin")
     found = [commit.id for commit in read_history(folder)]
     assert found == [ids[3], ids[5]]  # commit 4 changes nothing, so that its parent has the same tree
-    walked = walk_history(Git(folder), "HEAD").commits
-    assert incomplete_commits(Git(folder), walked) == {ids[place] for place in (0, 1, 2, 4)}
+    dated = list_commits(Git(folder), "HEAD").commits
+    assert incomplete_commits(Git(folder), dated) == {ids[place] for place in (0, 1, 2, 4)}
 
 
 def test_a_folder_that_is_missing(repository, tmp_path):

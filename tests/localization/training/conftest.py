@@ -3,7 +3,7 @@
 import pytest
 from small_localization import write_localization
 
-from gedbd.localization.readers.localization import read_localization
+from gedbd.localization.readers.changesets import read_localization
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,9 @@ from torch.optim import SGD
 
 from gedbd.corpora.corpus import ChangeCorpus
 from gedbd.experiments.optimizers import constant
+from gedbd.localization.code_encoder.code_encoder import UntrainedEncoder
 from gedbd.localization.code_encoder.code_inputs import InputLimits
-from gedbd.localization.code_encoder.untrained_encoder import UntrainedEncoder
-from gedbd.localization.readers.localization import read_localization
+from gedbd.localization.readers.changesets import read_localization
 from gedbd.localization.training.change_inputs import ChangeInputs, ReportInputs, Side, untrained_side
 from gedbd.localization.training.hmcbl import HmcblSystem
 from gedbd.localization.training.hmcbl_network import CandidateLinks

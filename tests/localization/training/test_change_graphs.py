@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gedbd.localization.flow_graph.semantic_graph import TALK_RULES
+from gedbd.localization.flow_graph.node_types import TALK_RULES
 from gedbd.localization.training.change_inputs import read_change
 from gedbd.text.change_text import change_text
 

@@ -1,16 +1,57 @@
-"""The methods and constructors of Java files."""
+"""Java source: its syntax tree, tokens, methods and constructors."""
 
 import re
 from collections import Counter
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gedbd.localization.flow_graph.bodies import METHODS
-from gedbd.localization.flow_graph.syntax import FALLBACK_ENCODING, decode_source, parse
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Node, Parser
+
+
+FALLBACK_ENCODING = "cp1252"
+# Each alternative also ends where the text ends, so that a literal or comment without an end costs no second look.
+TOKENS = re.compile(
+    r'(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))|"""(?:\\.|.)*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*"?'
+    r"|'(?:\\.|[^'\\\n])*'?|\w+|\S",
+    re.DOTALL,
+)
+
+
+def syntax_tree(source: bytes) -> "Node":
+    """The root of the syntax tree of Java code.
+
+    Raises:
+        ValueError: tree-sitter is not installed.
+    """
+    return _java_parser().parse(source).root_node
+
+
+@cache
+def _java_parser() -> "Parser":
+    try:
+        import tree_sitter
+        import tree_sitter_java
+    except ImportError as error:
+        raise ValueError("tree-sitter is not installed: pip install 'gedbd[code]'") from error
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_java.language()))
+
+
+def decode_source(content: bytes) -> tuple[str, bool]:
+    """The text of a file in UTF-8, and whether it was another encoding and read as cp1252."""
+    try:
+        return content.decode("utf-8-sig"), False
+    except UnicodeDecodeError:
+        return content.decode(FALLBACK_ENCODING, errors="replace"), True
+
+
+def plain_code(code: str) -> str:
+    """The tokens of some code, one a line, without comments: equal for methods that differ in layout alone."""
+    return "\n".join(token[0] for token in TOKENS.finditer(code) if token["comment"] is None)
 
 
 BYTES = 1_000_000  # of a megabyte
@@ -48,16 +89,16 @@ def find_methods(source: str, path: str = "") -> list[JavaMethod]:
         path: Its file's name.
     """
     text = source.encode(errors="replace")
-    found = []
-    stack = [(parse(text).root_node, "")]
+    methods = []
+    stack = [(syntax_tree(text), "")]
     while stack:
         node, comment = stack.pop()
         name = node.child_by_field_name("name") if node.type in METHODS else None
         if name is not None and node.child_by_field_name("body") is not None:
             code = _decode(text, node)
-            found.append(JavaMethod(path, _decode(text, name), node.start_point[0] + 1, comment, code))
+            methods.append(JavaMethod(path, _decode(text, name), node.start_point[0] + 1, comment, code))
         stack += reversed(_children(text, node))
-    return found
+    return methods
 
 
 def _children(text: bytes, node: "Node") -> "list[tuple[Node, str]]":
@@ -128,8 +169,8 @@ def choose_method(source: str, path: str, name: str | None = None, line: int | N
         raise ValueError(f"{path} has no method {name}: {_suggestion(str(name), methods)}")
     chosen = [method for method in named if line is None or method.line <= line <= _last_line(method)]
     if not chosen:
-        places = ", ".join(f"{method.line}-{_last_line(method)}" for method in named[:MAX_NAMED])
-        raise ValueError(f"{path}: no method{f' {name}' if name else ''} holds line {line}: they are at lines {places}")
+        ranges = ", ".join(f"{method.line}-{_last_line(method)}" for method in named[:MAX_NAMED])
+        raise ValueError(f"{path}: no method{f' {name}' if name else ''} holds line {line}: they are at lines {ranges}")
     if line is not None:
         # The innermost begins last.
         chosen = [max(chosen, key=lambda method: method.line)]
@@ -150,8 +191,8 @@ def _last_line(method: JavaMethod) -> int:
 def _suggestion(name: str, methods: list[JavaMethod]) -> str:
     """Names that are close, else the first of the file."""
     names = list(dict.fromkeys(method.name for method in methods))
-    by_lower = {other.lower(): other for other in names}
-    close = [by_lower[other] for other in get_close_matches(name.lower(), by_lower, n=3)]
+    by_lower = {known.lower(): known for known in names}
+    close = [by_lower[match] for match in get_close_matches(name.lower(), by_lower, n=3)]
     if close:
         return f"did you mean {' or '.join(close)}?"
     return f"it has {_listed(names)}"

@@ -1,4 +1,4 @@
-"""Read a data set of bug localization: reports, changesets, and the commits that induced the bugs."""
+"""Read a data set of bug localization: reports, changesets, and the commits that introduced the bugs."""
 
 from collections import Counter
 from collections.abc import Iterator
