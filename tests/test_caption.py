@@ -15,16 +15,16 @@ from PIL import Image
 
 import gedbd.commands.caption
 from gedbd.corpora.screenshots import check_images, read_captions
-from gedbd.encoders.vision.corpus_captions import Caption, describe, kept_captions
-from gedbd.encoders.vision.model_captioner import load_tiny_captioner, tiny_processor
+from gedbd.encoders.captioning import Caption, describe, kept_captions
+from gedbd.encoders.model_captioner import load_tiny_captioner, tiny_processor
 
 TINY = {"name": "tiny", "prompt": "Describe the screenshot.", "max_new_tokens": 8, "hidden": 32, "layers": 1, "seed": 0}
 KILLED = """
 import os, signal
 from pathlib import Path
 from gedbd.corpora.screenshots import check_images
-from gedbd.encoders.vision.model_captioner import load_tiny_captioner
-from gedbd.encoders.vision.corpus_captions import describe
+from gedbd.encoders.model_captioner import load_tiny_captioner
+from gedbd.encoders.captioning import describe
 images = check_images(sorted(path.name for path in Path().glob("*.png")), Path(), 1, 1)
 batches = describe({image.sha256: image.path for image in images}, load_tiny_captioner(**%r), "cache", 3)
 next(batches), next(batches)

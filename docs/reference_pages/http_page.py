@@ -61,7 +61,7 @@ def _schema() -> dict[str, Any]:
     from fastapi import FastAPI
 
     from gedbd.service.routes import locate_router, public_router, router, suggestions_router
-    from gedbd.service.webhook.receiver import webhook_router
+    from gedbd.service.webhook import webhook_router
 
     app = FastAPI(title="gedbd", version="1")
     for part in (router, public_router, locate_router, suggestions_router, webhook_router):

@@ -14,7 +14,7 @@ from gedbd.io.console import open_console, print_about
 def main(cfg: DictConfig) -> None:
     """Describes each distinct image that reports attach, once, and writes a table of captions by image name."""
     from gedbd.corpora.screenshots import check_images, check_writable, images_in, problem_warnings, write_captions
-    from gedbd.encoders.vision.corpus_captions import caption_images
+    from gedbd.encoders.captioning import caption_images
     from gedbd.experiments.corpus_reading import read_corpus
     from gedbd.io.console import silence_library_logs
 

@@ -45,7 +45,7 @@ def service_folder(cfg: DictConfig) -> str:
 def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret: str | None) -> None:
     """Does so, as the only process in the folder of the index."""
     from gedbd.service.server import listen
-    from gedbd.service.webhook.receiver import IN_AN_ACTION, append_summary, build_webhook, run_event
+    from gedbd.service.webhook import IN_AN_ACTION, append_summary, build_webhook, run_event
 
     console = open_console()
     if cfg.store:

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 
 from gedbd.corpora.feedback import FeedbackStore
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.service.middleware import RequestGuard
+from gedbd.service.middleware import Metrics, MetricsMiddleware, RequestGuard
 from gedbd.service.routes import (
     Service,
     locate_router,
@@ -28,10 +28,9 @@ from gedbd.service.routes import (
     without_repository_router,
 )
 from gedbd.service.schemas import ONE_REPORT, REPORT_LIST
-from gedbd.service.service_metrics import Metrics, MetricsMiddleware
 from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
-from gedbd.service.webhook.receiver import Webhook, as_unavailable, webhook_router
+from gedbd.service.webhook import Webhook, as_unavailable, webhook_router
 from gedbd.triage.stored_index import StoredIndex
 
 PAGE_DIR = Path(__file__).parent / "page"

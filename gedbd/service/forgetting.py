@@ -9,7 +9,7 @@ from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FEEDBACK_FILE, FeedbackStore
 from gedbd.io.locks import LockedError, sole_process
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.service.webhook.event_table import WEBHOOK_FILE, EventTable
+from gedbd.service.event_table import WEBHOOK_FILE, EventTable
 from gedbd.triage.located_reports import forget_located
 from gedbd.triage.shared_store.postgres_store import PostgresStore
 from gedbd.triage.storage.cache_files import remove_outdated

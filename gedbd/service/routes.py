@@ -14,6 +14,7 @@ from pydantic import Discriminator, Field, Tag
 from gedbd.corpora.bug_report import Filters, Match, Report, check_report
 from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.service.forgetting import forget_beside
+from gedbd.service.middleware import Metrics
 from gedbd.service.schemas import (
     ERROR_RESPONSES,
     MAX_REPORTS,
@@ -40,11 +41,10 @@ from gedbd.service.schemas import (
     WithdrawResponse,
     match_response,
 )
-from gedbd.service.service_metrics import Metrics
+from gedbd.service.suggestions import count_outcomes
 from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
-from gedbd.service.webhook.receiver import Webhook
-from gedbd.service.webhook.suggestions import count_outcomes
+from gedbd.service.webhook import Webhook
 from gedbd.triage.stored_index import StoredIndex, stored_report
 
 locate_router = APIRouter(responses=ERROR_RESPONSES)

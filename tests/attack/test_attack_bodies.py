@@ -7,7 +7,7 @@ from raw_http import HEAD, JSON_HEAD, answered, connect, exchange, health
 from small_index import SmallIndex
 
 from gedbd.service.app import create_app
-from gedbd.service.webhook.receiver import Webhook
+from gedbd.service.webhook import Webhook
 
 CLOSE = b"Connection: close\r\n"
 PATHS = (b"/api/search", b"/api/reports", b"/api/feedback", b"/webhooks/github")

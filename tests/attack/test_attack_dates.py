@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from gedbd.service.webhook.index_updater import read_event
 from refusals import refuses
 from small_tracker import fill, open_folder
 
@@ -21,6 +20,7 @@ from gedbd.corpora.readers.github import read_github
 from gedbd.corpora.readers.gitlab import read_gitlab
 from gedbd.corpora.readers.jira import read_jira
 from gedbd.corpora.splits import TimeSplit, split_corpus
+from gedbd.service.issue_events import read_event
 
 FAR = [
     "0001-01-01",

@@ -18,7 +18,7 @@ from webhook_events import Sender, issue, signed, worked
 from gedbd.corpora.bug_report import Report
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.app import Settings, create_app
-from gedbd.service.webhook.event_table import WEBHOOK_FILE
+from gedbd.service.event_table import WEBHOOK_FILE
 
 pytestmark = pytest.mark.slow
 

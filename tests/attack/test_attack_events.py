@@ -15,8 +15,8 @@ from webhook_events import SECRET, Sender, issue, note
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import feedback_table
 from gedbd.service.app import create_app
-from gedbd.service.webhook.issue_events import MARKDOWN, MAX_READ, named_duplicate
-from gedbd.service.webhook.receiver import Webhook
+from gedbd.service.issue_events import MARKDOWN, MAX_READ, named_duplicate
+from gedbd.service.webhook import Webhook
 
 EARLY, LATE, LATER = "2024-06-01T10:00:00Z", "2024-06-01T10:00:05Z", "2024-06-01T10:00:09Z"
 ENTERPRISE = "https://bugs.corp.example:8443/ann/mail/issues/20"

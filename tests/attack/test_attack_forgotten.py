@@ -17,8 +17,8 @@ import gedbd.commands.index
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore, feedback_table
 from gedbd.service.app import create_app
-from gedbd.service.webhook.comments import OutboxComment
-from gedbd.service.webhook.receiver import Webhook
+from gedbd.service.comments import OutboxComment
+from gedbd.service.webhook import Webhook
 from gedbd.triage.storage import cache_files, compaction
 from gedbd.triage.storage.cache_files import NAME
 from gedbd.triage.storage.index_folder import FILE

@@ -15,7 +15,7 @@ from small_github import REPOSITORY
 from webhook_events import SECRET, issue, signed
 
 from gedbd.service.app import create_app
-from gedbd.service.webhook.comments import CommentClient, CommentError, OutboxComment
+from gedbd.service.comments import CommentClient, CommentError, OutboxComment
 
 LIMIT_S = 60.0  # of a request that must be answered
 NEVER_S = 3600.0  # a test that waits so long for GitHub fails by its hang guard
@@ -37,7 +37,7 @@ def deliver(home, number):
 
 
 def test_other_requests_are_answered_and_the_service_ends(index, hub, hook_of, monkeypatch):
-    monkeypatch.setattr("gedbd.service.webhook.receiver.CANCEL_AFTER_S", 0.1)
+    monkeypatch.setattr("gedbd.service.webhook.CANCEL_AFTER_S", 0.1)
     with serving(create_app(index, webhook=hook_of(timeout_s=NEVER_S))) as port:
         home = f"http://127.0.0.1:{port}"
         for number in range(100, 145):

@@ -35,7 +35,7 @@ from gedbd.io.console import code_block, escape_markdown, print_line, print_path
 from gedbd.io.table_files import read_csv, safe_cells, write_csv
 from gedbd.localization.training.localization_output import tables24_markdown
 from gedbd.questions.confirmation.confirmation_output import table7_markdown
-from gedbd.service.webhook.suggestions import suggest_duplicates
+from gedbd.service.suggestions import suggest_duplicates
 from gedbd.triage.answer import print_matches
 
 REFERENCES = [

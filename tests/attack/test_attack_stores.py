@@ -26,7 +26,7 @@ from gedbd.io import sqlite_file
 from gedbd.io.files import replacing, write_text
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.app import create_app
-from gedbd.service.webhook.receiver import Webhook
+from gedbd.service.webhook import Webhook
 from gedbd.triage.storage.index_store import IndexStore
 
 WEBHOOK_FILE = "webhook.sqlite"

@@ -37,7 +37,7 @@ from gedbd.experiments.run_results import PREDICTION_COLUMNS
 from gedbd.experiments.sweeps import job_status
 from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.term_index import TermIndex
-from gedbd.service.webhook.event_table import SCHEMA as WEBHOOK_SCHEMA
+from gedbd.service.event_table import SCHEMA as WEBHOOK_SCHEMA
 from gedbd.triage.storage import cache_files
 from gedbd.triage.storage import index_store as index_schema
 from gedbd.triage.storage.rows import StoredReport

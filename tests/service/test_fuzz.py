@@ -15,7 +15,7 @@ from small_repository import make_repository
 from gedbd.service.app import create_app
 from gedbd.service.routes import locate_router, public_router, router
 from gedbd.service.suspects import open_suspects
-from gedbd.service.webhook.receiver import Webhook, webhook_router
+from gedbd.service.webhook import Webhook, webhook_router
 
 pytestmark = pytest.mark.slow
 

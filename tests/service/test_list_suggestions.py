@@ -9,7 +9,7 @@ from small_index import LIST_TARGETS
 from webhook_events import issue
 
 from gedbd.corpora.feedback import FeedbackEvent
-from gedbd.service.webhook.receiver import Webhook, append_summary
+from gedbd.service.webhook import Webhook, append_summary
 
 # Half of these four words are in #31, half in #20, one in #12: together 1.25.
 TITLE = "attachment preview week calendar"

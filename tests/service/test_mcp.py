@@ -23,15 +23,15 @@ from run_commands import commands_in
 
 import gedbd.commands.mcp
 from gedbd.corpora.bug_report import Report
-from gedbd.service.mcp_answers import (
+from gedbd.service.mcp_server import (
     MAX_SHOWN_DESCRIPTION,
     MAX_SHOWN_TITLE,
+    TOOLS,
     FindAnswer,
     FindInput,
     MatchAnswer,
     find_duplicates,
 )
-from gedbd.service.mcp_server import TOOLS
 from gedbd.triage.stored_index import StoredIndex, open_index
 
 BIN = Path(sys.executable).parent
@@ -390,4 +390,4 @@ def test_the_skill_names_fields_that_answers_have():
     assert len(front[1]) <= 1024  # the limit of clients
     named = set(re.findall(r"`(\w+)`", page))
     fields = set(FindAnswer.model_fields) | set(MatchAnswer.model_fields) | set(FindInput.model_fields)
-    assert named <= fields | {tool.name for tool in TOOLS}
+    assert named <= fields | set(TOOLS)

@@ -15,7 +15,7 @@ from small_repository import NAMES, make_repository
 from gedbd.corpora.feedback import feedback_table
 from gedbd.service.app import Settings, create_app
 from gedbd.service.suspects import SuspectFinder, open_suspects
-from gedbd.service.webhook.receiver import Webhook
+from gedbd.service.webhook import Webhook
 
 pytestmark = pytest.mark.browser
 TITLE = "Sending a large attachment stops at half"

@@ -9,7 +9,7 @@ from webhook_events import SECRET, Sender, issue, note
 
 from gedbd.corpora.bug_report import Report
 from gedbd.service.app import Settings, create_app
-from gedbd.service.webhook.receiver import Webhook
+from gedbd.service.webhook import Webhook
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from small_index import FIGURE, TARGETS
 from webhook_events import TITLE, issue, note
 
 from gedbd.corpora.feedback import feedback_table
-from gedbd.service.webhook.comments import MARKER
-from gedbd.service.webhook.issue_events import named_duplicate
-from gedbd.service.webhook.receiver import Webhook, is_signed, run_event
+from gedbd.service.comments import MARKER
+from gedbd.service.issue_events import named_duplicate
+from gedbd.service.webhook import Webhook, is_signed, run_event
 
 
 def test_a_new_issue_is_stored_and_gets_one_comment(send, hub, index):

@@ -11,7 +11,7 @@ from httpx import Response
 from raw_http import until
 from small_github import REPOSITORY
 
-from gedbd.service.webhook.receiver import Webhook
+from gedbd.service.webhook import Webhook
 
 SECRET = "a secret of some length"
 TITLE = "large attachment sending stops"

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.corpora.urls import web_url
+from gedbd.service.comments import MARKER
+from gedbd.service.event_table import SeenItems
 from gedbd.service.schemas import Date, Description, ShortText
-from gedbd.service.webhook.comments import MARKER
-from gedbd.service.webhook.event_table import SeenItems
 from gedbd.triage.stored_index import StoredIndex
 
 MAX_NUMBER = 10**18

@@ -5,8 +5,8 @@ import pytest
 import torch
 from PIL import Image
 
-from gedbd.encoders.vision.corpus_captions import Caption
-from gedbd.encoders.vision.model_captioner import ModelCaptioner, load_captioner, load_tiny_captioner, tiny_processor
+from gedbd.encoders.captioning import Caption
+from gedbd.encoders.model_captioner import ModelCaptioner, load_captioner, load_tiny_captioner, tiny_processor
 
 # Cut into one, two and four tiles beside the whole, and as odd as files can be.
 SIZES = [(64, 40), (40, 64), (30, 10), (64, 20), (1, 1), (1, 300), (300, 1), (3, 3)]

@@ -21,11 +21,9 @@ from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FeedbackStore
 from gedbd.evaluation.thresholds import LIST_LENGTH, TargetResult, find_target, met_targets
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.service.schemas import ERROR_RESPONSES, ErrorResponse, Responses
-from gedbd.service.thread_pool import BackgroundWorker, BoundedThreadPool
-from gedbd.service.webhook.comments import CommentClient, CommentPoster, Outbox, OutboxComment
-from gedbd.service.webhook.event_table import MAX_WAITING, WEBHOOK_FILE, Delivery, EventTable, Inbox, SeenItems
-from gedbd.service.webhook.issue_events import (
+from gedbd.service.comments import CommentClient, CommentPoster, Outbox, OutboxComment
+from gedbd.service.event_table import MAX_WAITING, WEBHOOK_FILE, Delivery, EventTable, Inbox, SeenItems
+from gedbd.service.issue_events import (
     COMMENT_ACTIONS,
     ISSUE_ACTIONS,
     Event,
@@ -34,7 +32,9 @@ from gedbd.service.webhook.issue_events import (
     ignored,
     read_event,
 )
-from gedbd.service.webhook.suggestions import Suggestion, SuggestionLog, suggest_duplicates, summary_text
+from gedbd.service.schemas import ERROR_RESPONSES, ErrorResponse, Responses
+from gedbd.service.suggestions import Suggestion, SuggestionLog, suggest_duplicates, summary_text
+from gedbd.service.thread_pool import BackgroundWorker, BoundedThreadPool
 from gedbd.triage.stored_index import StoredIndex
 
 SHADOW = "shadow"

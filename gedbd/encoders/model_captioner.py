@@ -20,10 +20,10 @@ from transformers import (
 )
 from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
 
+from gedbd.encoders.captioning import Caption
 from gedbd.encoders.encoder_weights import fingerprint
 from gedbd.encoders.pretrained import local_first
 from gedbd.encoders.tiny_bert import tiny_tokenizer
-from gedbd.encoders.vision.corpus_captions import Caption
 
 TILE = 32  # pixels
 PATCH = 8
@@ -107,7 +107,7 @@ def load_captioner(name: str, model: str, prompt: str, max_new_tokens: int) -> M
 def load_tiny_captioner(
     name: str, prompt: str, max_new_tokens: int, hidden: int, layers: int, seed: int
 ) -> ModelCaptioner:
-    """A tiny random model, see ``gedbd.encoders.vision.model_captioner``; for the arguments see ``load_captioner``."""
+    """A tiny random model, see ``gedbd.encoders.model_captioner``; for the arguments see ``load_captioner``."""
     _check(prompt)
     processor = tiny_processor()
     model = tiny_vision_model(hidden, layers, seed, processor)

@@ -19,7 +19,7 @@ import requests
 
 from gedbd.corpora.clients.tracker_client import limit_wait_s
 from gedbd.io.http import HttpSession
-from gedbd.service.webhook.event_table import EventTable
+from gedbd.service.event_table import EventTable
 
 log = logging.getLogger("gedbd")
 MARKER = "<!-- gedbd -->"

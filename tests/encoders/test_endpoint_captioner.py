@@ -15,8 +15,7 @@ from local_server import running
 from PIL import Image
 
 import gedbd.commands.caption
-from gedbd.encoders.vision.corpus_captions import Caption
-from gedbd.encoders.vision.endpoint_captioner import EndpointCaptioner, data_url
+from gedbd.encoders.captioning import Caption, EndpointCaptioner, data_url
 
 SETTINGS: dict[str, Any] = {
     "name": "openai",

@@ -1,1 +1,0 @@
-"""Vision-language models that describe screenshots."""

@@ -1,1 +1,0 @@
-"""GitHub's webhook: receives deliveries, updates the index, and posts comments."""
