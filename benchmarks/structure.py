@@ -2,6 +2,7 @@
 
 python benchmarks/structure.py          # the tree
 python benchmarks/structure.py --run    # also how many files and functions a search and a training step run
+python benchmarks/structure.py --list   # also which files these are
 """
 
 import argparse
@@ -40,7 +41,8 @@ except SystemExit:
     pass
 finally:
     sys.setprofile(None)
-    print(len({file for file, _ in functions}), len(functions), file=sys.stderr)
+    files = sorted({file.removeprefix(package + "/") for file, _ in functions})
+    print(*files, len(files), len(functions), file=sys.stderr)
 """
 
 
@@ -109,7 +111,7 @@ def count_tree() -> None:
     print(f"modules of over 600 lines: {', '.join(long) or 'none'}")
 
 
-def count_runs() -> None:
+def count_runs(lists_files: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         made = [sys.executable, "-m", "gedbd", "index", "dataset=demo", "encoder=tiny", "out=index"]
         subprocess.run(made, cwd=folder, check=True, capture_output=True)
@@ -117,17 +119,20 @@ def count_runs() -> None:
             done = subprocess.run(
                 [sys.executable, "-c", COUNTED, *words], cwd=folder, check=True, capture_output=True, text=True
             )
-            num_files, num_functions = done.stderr.split()[-2:]
+            *words, num_files, num_functions = done.stderr.splitlines()[-1].split()
             print(f"{name}: {num_files} files, {num_functions} functions")
+            if lists_files:
+                print("  " + "\n  ".join(words))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", action="store_true", help="also run a search and a training step")
+    parser.add_argument("--list", action="store_true", help="likewise, and list the files")
     given = parser.parse_args()
     count_tree()
-    if given.run:
-        count_runs()
+    if given.run or given.list:
+        count_runs(given.list)
 
 
 if __name__ == "__main__":

@@ -270,5 +270,5 @@ def test_the_most_similar_option_is_named(option, message):
 def test_a_sweep_that_fits_leaves_nothing_behind_before_it_begins(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["encoder=tiny", "seed=range(0,3)", "optimizer.lr=1e-5,2e-5", "logger=wandb"]
-    assert check_command_line("train", ["-m", *words]).new_folders == []
+    assert check_command_line("train", ["-m", *words]) == (None, [])
     assert list(tmp_path.iterdir()) == []

@@ -17,8 +17,13 @@ from types import FrameType
 from typing import Any
 
 import hydra
+from hydra import initialize_config_dir
+from hydra._internal.callbacks import Callbacks
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig, OmegaConf
+from hydra.core.utils import run_job
+from hydra.types import HydraContext, RunMode
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from gedbd.configuration.command_words import (
     MULTIRUN_FLAGS,
@@ -33,7 +38,7 @@ from gedbd.configuration.command_words import (
 from gedbd.configuration.errors import CommandError, error_line, written_places
 from gedbd.configuration.help import command_help, option_words
 from gedbd.configuration.option_types import check_values
-from gedbd.configuration.options import check_command_line, delete_unused, without_hydra
+from gedbd.configuration.options import check_command_line, delete_unused
 from gedbd.configuration.resolvers import is_own, own_folders, register_resolvers
 from gedbd.io.command_output import json_output
 from gedbd.io.console import SEPARATOR, print_help, printable, stage, take_flags, verbosity
@@ -88,8 +93,9 @@ def command(
 ) -> Callable[[Task], Callable[..., Any]]:
     """Turns a function of the composed configuration into a command.
 
-    Options are checked before Hydra creates the run folder and before the function imports anything large. A mistake of
-    the user ends the process with one line, and an empty run folder is deleted;
+    Options are composed and checked once, before a run folder is created and before the function imports anything
+    large. Hydra composes again only where it has more to do: for the jobs of a sweep, and for its own flags such as
+    ``--cfg``. A mistake of the user ends the process with one line, and an empty run folder is deleted;
     ``HYDRA_FULL_ERROR=1`` shows the traceback. Hydra's sweeper receives what the function returns.
 
     Args:
@@ -100,64 +106,79 @@ def command(
     register_resolvers()
 
     def decorate(task: Task) -> Any:
-        @functools.wraps(task)
-        def guarded(cfg: DictConfig) -> Any:
+        def run_checked(cfg: DictConfig) -> Any:
             with mistakes_in_one_line(cfg):
-                check_values(cfg)
                 return task(cfg)
 
-        run = hydra.main(version_base="1.3", config_path=CONF_DIR, config_name=config_name)(guarded)
-
         @functools.wraps(task)
-        def start(*cfg: DictConfig) -> Any:
-            if cfg:
-                return run(*cfg)
-            # Elsewhere, such as in a test, the caller reads the line from the exception.
-            with interrupted_in_one_line(), exit_with_status(task.__module__ == "__main__"):
-                return start_command()
+        def check_and_run(cfg: DictConfig) -> Any:
+            with mistakes_in_one_line(cfg):
+                check_values(cfg)  # a sweeper has chosen some of them
+                return task(cfg)
 
-        def start_command() -> Any:
+        hydra_main = hydra.main(version_base="1.3", config_path=CONF_DIR, config_name=config_name)(check_and_run)
+
+        def run_command() -> Any:
             logging.getLogger(LOOKUP_LOGGER).setLevel(logging.CRITICAL)
-            flags = set(takewhile(SEPARATOR.__ne__, sys.argv[1:]))
-            if HELP_FLAGS & flags:
-                print_help(command_help(config_name))
-                return None
-            if VERSION_FLAG in flags:
-                print(f"gedbd {version('gedbd')}")
+            if print_about(config_name):
                 return None
             with mistakes_in_one_line(status=USAGE_STATUS):
                 arguments, level = take_flags(sys.argv[1:])
             with verbosity(level):
                 with mistakes_in_one_line(status=USAGE_STATUS), stage("check the options"):
-                    # Hydra reads ``sys.argv`` itself, and Lightning starts further processes with it.
+                    # Lightning starts further processes with ``sys.argv``, and Hydra reads it.
                     sys.argv[1:] = options_for_hydra(config_name, arguments, read_arguments, value_flags)
-                    checked = check_command_line(config_name, sys.argv[1:])
+                    cfg, new_folders = check_command_line(config_name, sys.argv[1:])
                 json = asks_json(sys.argv[1:])
                 if json and any(flag in sys.argv[1:] for flag in MULTIRUN_FLAGS):
                     # It is no option of a job: the same sweep goes on with it and without it.
                     sys.argv[1:] = [word for word in sys.argv[1:] if not JSON_OPTION.fullmatch(word)]
-                with private_files(), json_output(json), own_folders(), deleted_if_empty(checked.new_folders):
-                    if checked.composed is None:
-                        return run()
-                    # Hydra would compose the same options twice more.
-                    with _hydra_config(checked.composed):
-                        return guarded(without_hydra(checked.composed))
+                with private_files(), json_output(json), own_folders(), deleted_if_empty(new_folders):
+                    return hydra_main() if cfg is None else run_once(run_checked, cfg)
+
+        @functools.wraps(task)
+        def start(*cfg: DictConfig) -> Any:
+            if cfg:
+                return hydra_main(*cfg)
+            try:
+                return run_command()
+            except KeyboardInterrupt as interrupt:  # where the command does not say more itself
+                print("interrupted", file=sys.stderr, flush=True)
+                raise SystemExit(exit_status(interrupt)) from None
+            except CommandError as error:
+                # Elsewhere, such as in a test, the caller reads the line from the exception.
+                if task.__module__ == "__main__":
+                    print(error, file=sys.stderr, flush=True)
+                    error.code = error.status
+                raise
 
         return start
 
     return decorate
 
 
-@contextmanager
-def _hydra_config(cfg: DictConfig) -> Iterator[None]:
-    """Lets ``HydraConfig`` tell what is in a configuration, as while Hydra runs a command."""
-    config = HydraConfig.instance()
-    before = config.cfg
-    config.set_config(cfg)
-    try:
-        yield
-    finally:
-        config.cfg = before
+def print_about(config_name: str) -> bool:
+    """Prints the help or the version if the command line asks for it; returns whether it does."""
+    flags = set(takewhile(SEPARATOR.__ne__, sys.argv[1:]))
+    if HELP_FLAGS & flags:
+        print_help(command_help(config_name))
+    elif VERSION_FLAG in flags:
+        print(f"gedbd {version('gedbd')}")
+    return bool({*HELP_FLAGS, VERSION_FLAG} & flags)
+
+
+def run_once(task: Task, cfg: DictConfig) -> Any:
+    """Runs a command on options that are composed, as Hydra does after composing them.
+
+    Args:
+        task: The command.
+        cfg: The options with Hydra's own.
+    """
+    OmegaConf.clear_cache(cfg)  # the folder of the run is created now, under the name that is free now
+    with open_dict(cfg), initialize_config_dir(CONF_DIR, version_base="1.3"):
+        cfg.hydra.mode = RunMode.RUN
+        context = HydraContext(config_loader=GlobalHydra.instance().config_loader(), callbacks=Callbacks())
+        return run_job(task, cfg, "hydra.run.dir", None, context, configure_logging=False).return_value
 
 
 def asks_json(arguments: Sequence[str]) -> bool:
@@ -187,22 +208,6 @@ def mistakes_in_one_line(cfg: DictConfig | None = None, status: int = 1) -> Iter
         raise CommandError(f"error: {shown}", _run_folder(), found) from error
 
 
-@contextmanager
-def exit_with_status(is_process: bool) -> Iterator[None]:
-    """Prints the line of a ``CommandError`` and exits with its status, which Python would do with status 1.
-
-    Args:
-        is_process: Whether the command is all that the process does; false changes nothing.
-    """
-    try:
-        yield
-    except CommandError as error:
-        if is_process:
-            print(error, file=sys.stderr, flush=True)
-            error.code = error.status
-        raise
-
-
 class Terminated(KeyboardInterrupt):
     """SIGTERM, which ends a training as Ctrl-C does."""
 
@@ -228,16 +233,6 @@ def raise_terminated(number: int, frame: FrameType | None) -> None:
 def exit_status(interrupt: KeyboardInterrupt) -> int:
     """The exit status of a command that was interrupted."""
     return TERMINATED_STATUS if isinstance(interrupt, Terminated) else INTERRUPTED_STATUS
-
-
-@contextmanager
-def interrupted_in_one_line() -> Iterator[None]:
-    """Ends the process with one line on Ctrl-C, where the command does not say more itself."""
-    try:
-        yield
-    except KeyboardInterrupt as interrupt:
-        print("interrupted", file=sys.stderr, flush=True)
-        raise SystemExit(exit_status(interrupt)) from None
 
 
 @contextmanager

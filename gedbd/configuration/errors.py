@@ -18,7 +18,6 @@ from gedbd.configuration.help import NOT_CHOICES
 from gedbd.configuration.option_types import unknown_trainer_option
 from gedbd.io.console import first_line
 from gedbd.io.locations import CONF_DIR
-from gedbd.io.sqlite_file import StoreUnavailable
 
 CALL = re.compile(r"call to target '(?P<target>.+?)'(?:.*full_key: (?P<key>\S+))?", re.DOTALL)
 LOCATING = re.compile(r"Error locating target '(?P<target>.+?)'(?:.*full_key: (?P<key>\S+))?", re.DOTALL)
@@ -45,6 +44,8 @@ WITHOUT = {
     "experiment": "leave experiment= out for the defaults",
     "logger": "leave logger= out; without it a run writes only metrics.csv (logger=csv)",
 }
+# Recognised by name, as importing Lightning takes a second.
+USERS_ERRORS = {"MisconfigurationException", "StoreUnavailable"}
 FILE_OPTIONS = ("out", "fill")  # temporary files are written to the same folder
 PLACE_OPTIONS = ("out", "fill", "cache_dir", "data_dir")
 
@@ -124,8 +125,7 @@ def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:
     if isinstance(error, sqlite3.OperationalError):
         written = ", ".join(f"{option}={path}" for option, path in places.items())
         return f"{error}, while writing to {written}: free some space there, or check its permissions"
-    # Recognised by name, as importing Lightning takes a second.
-    if isinstance(error, ValueError | StoreUnavailable) or type(error).__name__ == "MisconfigurationException":
+    if isinstance(error, ValueError) or USERS_ERRORS & {kind.__name__ for kind in type(error).__mro__}:
         return first_line(error)
     if isinstance(error, ImportError):
         return lookup_line(error)

@@ -1,8 +1,8 @@
 """Checks a command line before Hydra creates a folder and before a command imports anything large.
 
 Hydra reports an unknown option in several lines, and accepts any value: ``optimizer.lr=abc`` fails in PyTorch, after
-the corpus was read. This module composes the configuration twice: with all options, and with the choices of groups
-and folders of options alone (``encoder=tiny``). The second holds the defaults that values are compared with.
+the corpus was read. Values are compared with the defaults, which are composed with the choices of groups and folders of
+options alone (``encoder=tiny``).
 """
 
 import shutil
@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Container, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -32,28 +31,18 @@ REPLACED_BY_STORE = ("out", "index")  # what says where an index is, unless a se
 PROBE = b"\0" * (1 << 16)
 
 
-class CheckedOptions(NamedTuple):
-    """What checking a command line has found.
-
-    Attributes:
-        new_folders: The folder that a single run will create, and its parents that do not exist yet; none for a sweep,
-            and for a command that creates no folder or continues in one.
-        composed: All options, where Hydra has nothing left to do: a single call of a command without a run folder, and
-            no option of Hydra's own.
-    """
-
-    new_folders: list[Path]
-    composed: DictConfig | None
-
-
-def check_command_line(config_name: str, arguments: Sequence[str]) -> CheckedOptions:
-    """Checks the options of a command.
+def check_command_line(config_name: str, arguments: Sequence[str]) -> tuple[DictConfig | None, list[Path]]:
+    """Composes the options of a command and checks them.
 
     A command line with other flags than ``-m``, such as ``--cfg``, is not checked: Hydra handles it.
 
     Args:
         config_name: File in ``conf/`` to start from, without its suffix.
         arguments: The command line.
+
+    Returns:
+        The options of a single run with Hydra's own, None for a sweep or another flag; and the folder that a single run
+        will create, and its parents that do not exist yet.
 
     Raises:
         ValueError: If an option is unknown or missing, or has a value that does not fit, or the folder cannot be
@@ -62,7 +51,7 @@ def check_command_line(config_name: str, arguments: Sequence[str]) -> CheckedOpt
     words = [word for word in arguments if not word.startswith("-")]
     flags = set(arguments) - set(words)
     if not flags <= PLAIN_FLAGS:
-        return CheckedOptions([], None)
+        return None, []
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         jobs = list(_jobs(config_name, words))
         first = _compose(config_name, jobs[0])
@@ -74,12 +63,13 @@ def check_command_line(config_name: str, arguments: Sequence[str]) -> CheckedOpt
             _check_missing(cfg, config_name, swept)
             _check_job(cfg, config_name, job)
     if cfg.hydra.output_subdir is None:  # the command writes no run folder
-        is_plain = not multirun and not any(word.lstrip("+~").startswith("hydra") for word in words)
-        return CheckedOptions([], cfg if is_plain else None)
+        return (None if multirun else cfg), []
     option = "hydra.sweep.dir" if multirun else "hydra.run.dir"
     folder = Path(OmegaConf.select(cfg, option))
     check_folder(folder, option)
-    return CheckedOptions([] if multirun else [path for path in (folder, *folder.parents) if not path.exists()], None)
+    if multirun:
+        return None, []
+    return cfg, [path for path in (folder, *folder.parents) if not path.exists()]
 
 
 def compose_options(config_name: str, words: Sequence[str]) -> DictConfig:
@@ -98,7 +88,9 @@ def compose_options(config_name: str, words: Sequence[str]) -> DictConfig:
         cfg = _compose(config_name, job)
         _check_missing(cfg, config_name, ())
         _check_job(cfg, config_name, job)
-    return without_hydra(cfg)
+    with flag_override(cfg, ["struct", "readonly"], False):
+        del cfg["hydra"]
+    return cfg
 
 
 def check_folder(folder: Path, option: str) -> None:
@@ -190,13 +182,6 @@ def _check_searchpath(words: list[str]) -> None:
             scheme, separator, path = str(entry).rpartition("://")
             if (not separator or scheme == "file") and not Path(path).is_dir():
                 raise ValueError(f"{SEARCHPATH}{entry}: no such folder; give one that holds groups, as conf/ does")
-
-
-def without_hydra(cfg: DictConfig) -> DictConfig:
-    """Deletes Hydra's own options from a configuration, and returns it."""
-    with flag_override(cfg, ["struct", "readonly"], False):
-        del cfg["hydra"]
-    return cfg
 
 
 def _check_job(cfg: DictConfig, config_name: str, words: list[str]) -> None:
