@@ -16,7 +16,7 @@ from gedbd.evaluation.pairwise import GRID, best_threshold, pairwise_metrics
 from gedbd.experiments.distributed import join
 from gedbd.experiments.evaluation_result import EvaluationResult, name_reports
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
-from gedbd.experiments.training_system import TrainingSystem, WholeBatchData
+from gedbd.experiments.training_task import TrainingSystem, WholeBatchData
 from gedbd.retrieval.ranking_metrics import Ranking, protocol_metrics, rank_all
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer_contract import Scorer

@@ -27,9 +27,16 @@ from gedbd.corpora.corpus import ChangeCorpus, Corpus
 from gedbd.experiments.callbacks import (
     AtLeastOneBatch,
     AveragedWeights,
+    EpochLine,
+    EpochProgressBar,
+    EpochTable,
     FiniteValues,
     LastStepValidation,
+    check_monitor,
     configured_callbacks,
+    direction,
+    may_be_own,
+    value_of_best,
 )
 from gedbd.experiments.distributed import all_end_together, is_first, waiting_lines
 from gedbd.experiments.prepare import check_ranking
@@ -46,15 +53,6 @@ from gedbd.experiments.run_results import report, show_verdict
 from gedbd.experiments.sweeps.optuna_sweeper import TRIAL
 from gedbd.experiments.sweeps.pruning import EpochPruning
 from gedbd.experiments.tracking.runs import open_loggers
-from gedbd.experiments.training_progress import (
-    EpochLine,
-    EpochProgressBar,
-    EpochTable,
-    check_monitor,
-    direction,
-    may_be_own,
-    value_of_best,
-)
 from gedbd.experiments.training_task import NO_OBJECTS, GivenObjects, SystemTask
 from gedbd.io.console import is_quiet, print_detail, print_path, stage
 from gedbd.retrieval.ranking_metrics import metric_names

@@ -12,12 +12,11 @@ from omegaconf import DictConfig
 from rich.console import Console
 from scipy.stats import t
 
+from gedbd.experiments.callbacks import value_of_best
 from gedbd.experiments.distributed import is_first
 from gedbd.experiments.resuming import check_resumable, readable_checkpoint
 from gedbd.experiments.run_folder import read_config
 from gedbd.experiments.sweeps.jobs import FINISHED, JobStatus, read_status, write_status
-from gedbd.experiments.sweeps.sweep_table import shown_metrics
-from gedbd.experiments.training_progress import value_of_best
 from gedbd.experiments.training_task import Task
 from gedbd.io.command_output import print_table, record, recorded_part
 from gedbd.io.console import open_console
@@ -85,6 +84,8 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
         The table of ``seeds.csv``; ``val_f1`` is that of the best checkpoint, and ``val_value`` what a task without
         F1 has returned.
     """
+    from gedbd.experiments.sweeps.sweep_table import shown_metrics
+
     frames = []
     for run in sorted(folder.glob("seed_*"), key=lambda path: int(path.name.removeprefix("seed_"))):
         table = read_csv(run / "results.csv")

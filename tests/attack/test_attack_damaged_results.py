@@ -18,11 +18,11 @@ from small_tracker import as_corpus, some_report
 
 from gedbd.encoders.embedding_cache import cached_vectors
 from gedbd.encoders.loaded_encoder import LoadedEncoder
+from gedbd.experiments.callbacks import value_of_best
 from gedbd.experiments.run_folder import Run, check_corpus
 from gedbd.experiments.seeds import summarise_seeds
 from gedbd.experiments.sweeps.jobs import FINISHED, JobStatus, read_jobs, read_status, write_status
 from gedbd.experiments.sweeps.sweep_table import show_jobs
-from gedbd.experiments.training_progress import value_of_best
 from gedbd.io.files import read_object, replacing, write_text
 from gedbd.io.table_files import read_csv, write_csv, write_parquet
 from gedbd.text.token_cache import cached_tokens

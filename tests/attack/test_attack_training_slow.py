@@ -26,7 +26,7 @@ KILLS = 4
 FAILING_RANK = """
 import os, signal
 import gedbd.train
-from gedbd.experiments.training_progress import EpochTable
+from gedbd.experiments.callbacks import EpochTable
 from pytorch_lightning.utilities import rank_zero_only
 
 def die(self, trainer, system):

@@ -9,8 +9,8 @@ from pytorch_lightning.callbacks import RichProgressBar
 from small_duplicates import assemble, training_step
 
 from gedbd.duplicates import adjacency
-from gedbd.experiments import training_progress
-from gedbd.experiments.training_progress import EpochProgressBar
+from gedbd.experiments import callbacks
+from gedbd.experiments.callbacks import EpochProgressBar
 
 
 @pytest.mark.parametrize(("device", "pinned"), [("cpu", False), ("cuda", True)])
@@ -26,7 +26,7 @@ def test_batches_for_a_gpu_are_in_pinned_memory(device, pinned):
 @pytest.mark.parametrize(("device", "steps"), [("cpu", [0, 1, 2, 3, 4]), ("cuda", [0, 3])])
 def test_the_progress_bar_reads_few_values_from_a_gpu(monkeypatch, device, steps):
     read = []
-    monkeypatch.setattr(training_progress, "SHOWN_STEPS", 3)
+    monkeypatch.setattr(callbacks, "SHOWN_STEPS", 3)
     monkeypatch.setattr(RichProgressBar, "_update_metrics", lambda self, trainer, module: read.append(step))
     for step in range(5):
         loop = SimpleNamespace(epoch_loop=SimpleNamespace(batch_idx=step))

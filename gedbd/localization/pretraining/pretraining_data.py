@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import PARTS
-from gedbd.experiments.training_system import WholeBatchData
+from gedbd.experiments.training_task import WholeBatchData
 from gedbd.io.console import track
 from gedbd.localization.code_encoder.code_inputs import (
     CODE_TOKENS,

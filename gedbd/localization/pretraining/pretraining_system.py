@@ -9,7 +9,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 from transformers import PreTrainedModel
 
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
-from gedbd.experiments.training_system import TrainingSystem
+from gedbd.experiments.training_task import TrainingSystem
 from gedbd.localization.code_encoder.code_encoder import CodeEncoder
 from gedbd.localization.pretraining.masking import MLM
 from gedbd.localization.pretraining.pretraining_data import PretrainingBatch

@@ -16,10 +16,10 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TRAIN, keep_assigned, split_corpus
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.pretrained import max_positions
+from gedbd.experiments.callbacks import may_be_own, value_of_best
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.experiments.prepare import set_matmul_precision
 from gedbd.experiments.run_training import trained, training_callbacks
-from gedbd.experiments.training_progress import may_be_own, value_of_best
 from gedbd.experiments.training_task import TRAINING_SECTIONS
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.localization.code_encoder.code_encoder import UntrainedEncoder, save_encoder

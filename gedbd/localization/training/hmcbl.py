@@ -15,7 +15,7 @@ from gedbd.corpora.corpus import GRANULARITIES, ChangeCorpus, Granularity
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.experiments.distributed import gather
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
-from gedbd.experiments.training_system import TrainingSystem
+from gedbd.experiments.training_task import TrainingSystem
 from gedbd.localization.change_ranking.late_interaction import MaxSim
 from gedbd.localization.code_encoder.code_encoder import UntrainedEncoder
 from gedbd.localization.code_encoder.code_inputs import InputLimits

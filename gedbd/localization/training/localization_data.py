@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch.utils.data import Sampler as KeySampler
 
 from gedbd.corpora.corpus import ChangeCorpus, Granularity
-from gedbd.experiments.training_system import WholeBatchData
+from gedbd.experiments.training_task import WholeBatchData
 from gedbd.localization.code_encoder.code_inputs import CodeBatch, collate
 from gedbd.localization.training.change_inputs import ChangeInputs, ReportInputs
 from gedbd.localization.training.localization_protocol import num_before
