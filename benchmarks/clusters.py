@@ -22,7 +22,7 @@ from gedbd.corpora.splits import OUTSIDE, TEST, TRAIN, VAL
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.io.table_files import read_parquet, write_parquet
 from gedbd.retrieval.reports.report_history import ReportHistory
-from gedbd.retrieval.reports.report_ranker import RankerOptions
+from gedbd.retrieval.reports.report_training import RankerOptions
 from gedbd.triage.backtesting.replay import learn, learn_probability
 from gedbd.triage.clusters import LikelyPairs, complete_link, find_likely_pairs
 from gedbd.triage.triage_model import TriageModel

@@ -18,7 +18,8 @@ from ranker_card import write_figures
 from report_lists import TEST, TRAIN, VAL, Tracker, fit_default, load_tracker, metrics, ranks, rounded_trees
 
 import gedbd
-from gedbd.retrieval.reports.report_ranker import DEFAULT, ReportRanker, fit_ranker
+from gedbd.retrieval.reports.report_ranker import DEFAULT, ReportRanker
+from gedbd.retrieval.reports.report_training import fit_ranker
 from gedbd.triage.backtesting.replay import folds
 from gedbd.triage.confidence import (
     DEFAULT_CONFIDENCE,

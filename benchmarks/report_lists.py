@@ -14,8 +14,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.experiments.prepare import encode_corpus
 from gedbd.io.locations import CONF_DIR
-from gedbd.retrieval.boosted_trees import BoostedTrees
-from gedbd.retrieval.boosting import LabelledLists, fit_boosted_trees
+from gedbd.retrieval.boosted_trees import BoostedTrees, LabelledLists, fit_boosted_trees
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker, sample_of

@@ -19,7 +19,8 @@ from report_lists import TRAIN, VAL, Tracker, fit_default, load_tracker, metrics
 
 import gedbd
 from gedbd.evaluation.figure_files import GREY, colour, save_figure
-from gedbd.retrieval.reports.report_ranker import DEFAULT, RankerOptions, fit_ranker, usable_queries
+from gedbd.retrieval.reports.report_ranker import DEFAULT
+from gedbd.retrieval.reports.report_training import RankerOptions, fit_ranker, usable_queries
 
 SIZES = (10, 30, 100, 300, 0)  # 0: all
 PROJECT = Path(__file__).parents[1]

@@ -24,7 +24,7 @@ from gedbd.retrieval.vectors import Embedded, PairLoss, score_pairs, spread
 
 if TYPE_CHECKING:
     from gedbd.encoders.node2vec import TagNetwork
-    from gedbd.retrieval.reports.report_ranker import RankerOnTop
+    from gedbd.retrieval.reports.report_training import RankerOnTop
 
 IN_PROGRESS_BAR = ("val/f1", "val/rr@10")  # and the loss of the last batch
 

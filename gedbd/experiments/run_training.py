@@ -288,7 +288,7 @@ def train_system(
     check_whole_evaluation(cfg.trainer)
     on_top: tuple[str, ...] = ()
     if cfg.ranking.ranker:
-        from gedbd.retrieval.reports.report_ranker import METRICS
+        from gedbd.retrieval.reports.report_training import METRICS
 
         on_top = METRICS
     # Once before the data is read, and again when it is known what there is to rank.

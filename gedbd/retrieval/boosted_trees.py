@@ -1,18 +1,22 @@
-"""Boosted trees, evaluated by NumPy alone: importing LightGBM, which trains them, takes a second."""
+"""Boosted trees: trained by LightGBM, evaluated by NumPy alone, because importing LightGBM takes a second."""
 
 import json
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 MAX_LEAVES = 64  # bits of a mask
 MAX_VALUE = 1e30  # of a leaf: sums of many stay finite
-KINDS = {"feature": "i", "threshold": "if", "nan_left": "b", "left": "i", "right": "i", "value": "if", "size": "i"}
-EMPTY = {"i": np.int64, "b": np.bool_}
+COLUMNS = {
+    **{"feature": np.int64, "threshold": np.float64, "nan_left": np.bool_, "left": np.int64, "right": np.int64},
+    **{"value": np.float64, "size": np.int64},
+}
 FORMAT = 1
 MAX_FEATURES = 1000
 MASKS = (np.uint8, np.uint16, np.uint32, np.uint64)
+IS_CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of LightGBM's decision_type; the two bits above say what is missing
+MISSING_IS_NAN = 2
 
 
 class RegressionTree(NamedTuple):
@@ -41,25 +45,21 @@ class RegressionTree(NamedTuple):
         return json.dumps({name: column.tolist() for name, column in self._asdict().items()})
 
     @classmethod
-    def from_json(cls, content: dict[str, object]) -> "RegressionTree":
-        """The tree that ``to_json`` was called on. Raises ValueError if a column is missing or holds other values."""
-        columns = {}
-        for name, kinds in KINDS.items():
-            values = content.get(name)
-            simple = isinstance(values, list) and all(isinstance(value, bool | int | float) for value in values)
-            column = np.asarray(values) if simple else np.empty(0, dtype=object)
-            if simple and not len(column):  # a tree without a split
-                column = np.empty(0, dtype=EMPTY[kinds[0]])
-            if column.dtype.kind not in kinds:
-                raise ValueError(f"{name!r} is no list of the right numbers")
-            columns[name] = column
+    def from_json(cls, content: Mapping[str, Any]) -> "RegressionTree":
+        """The tree that ``to_json`` was called on. Raises ValueError if a column is missing or holds no numbers."""
+        columns: dict[str, np.ndarray] = {}
+        for name, kind in COLUMNS.items():
+            try:
+                columns[name] = np.array(content[name], dtype=kind)
+            except (LookupError, TypeError, ValueError, OverflowError) as error:
+                raise ValueError(f"{name!r} is no list of numbers") from error
         return cls(**columns)
 
     def check(self, num_features: int) -> None:
         """Raises ValueError unless the tree is whole: every split and leaf is reached from the root exactly once."""
         num_splits = len(self.feature)
-        lengths = [len(column) for column in self]
-        if lengths != [num_splits] * 5 + [num_splits + 1] * 2 or num_splits >= MAX_LEAVES:
+        shapes = [column.shape for column in self]
+        if shapes != [(num_splits,)] * 5 + [(num_splits + 1,)] * 2 or num_splits >= MAX_LEAVES:
             raise ValueError(f"it needs 1 to {MAX_LEAVES} leaves, and one split less")
         children = np.concatenate([self.left, self.right])
         is_split = children >= 0
@@ -89,6 +89,8 @@ class BoostedTrees:
     Raises:
         ValueError: If there is no tree, or one is malformed.
     """
+
+    kind: ClassVar[str] = "boosted"
 
     def __init__(self, trees: Sequence[RegressionTree], num_features: int) -> None:
         if not trees:
@@ -127,14 +129,15 @@ class BoostedTrees:
         """
         return np.asarray(self._values[self._leaves(features)].sum(axis=1))
 
-    def contributions(self, features: np.ndarray) -> np.ndarray:
-        """What each feature adds to the prediction, ``(C, F) -> (C, F + 1)``; a row sums to the prediction.
+    def contributions(self, features: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """What each feature adds to the predictions of some rows, ``(C, F), (R,) -> (R, F + 1)``; None for all rows.
 
         The method is Saabas': on the way from the root to the leaf, every split adds to its feature the mean value
         below the branch taken less that below the split, over the training candidates. The last column is the mean
-        prediction. SHAP values, which average over the orders of the features, differ.
+        prediction, so that a row sums to the prediction. SHAP values, which average over the orders of the features,
+        differ.
         """
-        leaves = self._leaves(features)
+        leaves = self._leaves(features if rows is None else features[rows])
         return np.array([self._shares[row].sum(axis=0) for row in leaves]).reshape(len(leaves), self.num_features + 1)
 
     def to_text(self) -> str:
@@ -253,3 +256,169 @@ def lay_out(tree: RegressionTree, num_features: int) -> tuple[np.ndarray, np.nda
             shares[child, tree.feature[split]] += means[child] - means[split]
     order = np.argsort(first[num_splits:][::-1])  # the leaves 0, 1, ... by their places
     return masks, tree.value[order], shares[num_splits:][::-1][order]
+
+
+class LabelledLists(NamedTuple):
+    """The candidates of Q queries.
+
+    Attributes:
+        features: For each query ``(C_i, F)``; NaN is a missing value.
+        relevance: For each query ``(C_i,)`` whole numbers from 0.
+        weight: For each query, how much it counts; None if all count the same.
+    """
+
+    features: Sequence[np.ndarray]
+    relevance: Sequence[np.ndarray]
+    weight: Sequence[float] | None = None
+
+
+def fit_boosted_trees(
+    lists: LabelledLists,
+    *,
+    seeds: Sequence[int] = (0, 1, 2),
+    rounds: int = 300,
+    num_leaves: int = 15,
+    learning_rate: float = 0.05,
+    min_child: int = 20,
+    feature_fraction: float = 0.8,
+    bagging_fraction: float = 1.0,
+    l2: float = 0.0,
+    truncation: int = 30,
+    later: LabelledLists | None = None,
+    patience: int = 50,
+    num_threads: int = 1,
+) -> BoostedTrees:
+    """Trains boosted trees with each of some seeds; their prediction is the mean of all.
+
+    The same arguments give the same trees. Source: Burges, "From RankNet to LambdaRank to LambdaMART", 2010.
+
+    Args:
+        lists: Training queries.
+        seeds: Of the features and queries that are drawn.
+        rounds: Trees of each seed.
+        num_leaves: Of a tree, at most.
+        learning_rate: Weight of each tree.
+        min_child: Candidates in a leaf, at least.
+        feature_fraction: Share of the features that are drawn for a tree.
+        bagging_fraction: Share of the candidates that are drawn for a tree.
+        l2: Penalty on squared values of leaves.
+        truncation: Ranks whose order counts.
+        later: Later queries. Where they are given, the trees end with the round of the best NDCG@10 on them.
+        patience: Rounds without a better one after which training ends.
+        num_threads: Threads; the trees are the same for the same number.
+
+    Raises:
+        ValueError: If no query has a relevant candidate and another one, or an option is invalid.
+    """
+    import lightgbm
+
+    if not seeds or not 2 <= num_leaves <= MAX_LEAVES:
+        raise ValueError(f"boosted trees need a seed, and num_leaves={num_leaves} from 2 to {MAX_LEAVES}")
+    parameters: dict[str, Any] = {
+        **{"objective": "lambdarank", "metric": "ndcg", "eval_at": [10], "lambdarank_truncation_level": truncation},
+        **{"num_leaves": num_leaves, "learning_rate": learning_rate, "min_data_in_leaf": min_child, "lambda_l2": l2},
+        **{"feature_fraction": feature_fraction, "bagging_fraction": bagging_fraction, "bagging_freq": 1},
+        **{"deterministic": True, "force_row_wise": True, "num_threads": num_threads, "verbosity": -1},
+    }
+    if not any(len(np.unique(labels)) > 1 for labels in lists.relevance):
+        raise ValueError("boosted trees need a training query with a relevant candidate and another one")
+    models = []
+    for seed in seeds:
+        data = _data_set(lists)
+        callbacks: list[Any] = [] if later is None else [lightgbm.early_stopping(patience, verbose=False)]
+        valid_sets = [] if later is None else [_data_set(later, data)]
+        options = parameters | {"seed": seed}
+        try:
+            models.append(lightgbm.train(options, data, rounds, valid_sets=valid_sets, callbacks=callbacks))
+        except lightgbm.basic.LightGBMError as error:
+            raise ValueError(f"boosted trees cannot be trained: {error}") from error
+    return _mean_of(models)
+
+
+def fit_classifier(
+    features: np.ndarray,
+    right: np.ndarray,
+    *,
+    seeds: Sequence[int] = (0, 1, 2),
+    rounds: int = 150,
+    num_leaves: int = 8,
+    learning_rate: float = 0.05,
+    min_child: int = 50,
+    feature_fraction: float = 0.4,
+    l2: float = 10.0,
+    num_threads: int = 1,
+    weight: np.ndarray | None = None,
+) -> BoostedTrees:
+    """Trains boosted trees whose prediction is the logarithm of the odds that a candidate is right.
+
+    Args:
+        features: ``(B, F)``; NaN is a missing value.
+        right: ``(B,)`` bool.
+        seeds: Of the features that are drawn; the prediction is the mean over all seeds.
+        rounds: Trees of each seed.
+        num_leaves: Of a tree, at most.
+        learning_rate: Weight of each tree.
+        min_child: Candidates in a leaf, at least.
+        feature_fraction: Share of the features that are drawn for a tree.
+        l2: Penalty on squared values of leaves.
+        num_threads: Threads; the trees are the same for the same number.
+        weight: ``(B,)`` how many candidates each stands for; None for 1.
+    """
+    import lightgbm
+
+    parameters: dict[str, Any] = {
+        **{"objective": "binary", "num_leaves": num_leaves, "learning_rate": learning_rate, "lambda_l2": l2},
+        **{"min_data_in_leaf": min_child, "feature_fraction": feature_fraction, "num_threads": num_threads},
+        **{"deterministic": True, "force_row_wise": True, "verbosity": -1},
+    }
+    models = []
+    for seed in seeds:
+        data = lightgbm.Dataset(
+            features.astype(np.float64), right.astype(np.int64), weight=weight, params={"verbosity": -1}
+        )
+        models.append(lightgbm.train(parameters | {"seed": seed}, data, rounds))
+    return _mean_of(models)
+
+
+def _mean_of(models: Sequence[Any]) -> BoostedTrees:
+    """Trees whose prediction is the mean of those of some LightGBM models."""
+    trees: list[RegressionTree] = []
+    for model in models:
+        own = read_trees(model.model_to_string())
+        trees += [tree._replace(value=tree.value / len(models)) for tree in own]
+    return BoostedTrees(trees, models[0].num_feature())
+
+
+def read_trees(model: str) -> list[RegressionTree]:
+    """The trees in the text of a LightGBM model."""
+    blocks = model.partition("end of trees")[0].split("\nTree=")[1:]
+    return [_tree(dict(line.split("=", 1) for line in block.splitlines() if "=" in line)) for block in blocks]
+
+
+def _tree(lines: dict[str, str]) -> RegressionTree:
+    def column(name: str, kind: type) -> np.ndarray:
+        return np.array(lines.get(name, "").split(), dtype=kind)
+
+    kind = column("decision_type", np.int64)
+    threshold = column("threshold", np.float64)
+    missing = kind >> 2
+    assert not (kind & IS_CATEGORICAL).any()
+    assert not (missing == 1).any()  # zero counts as missing: an option that is off
+    # Where training saw no missing value, LightGBM takes one for 0.
+    nan_left = np.where(missing == MISSING_IS_NAN, kind & DEFAULT_LEFT != 0, threshold >= 0)
+    values = column("leaf_value", np.float64)
+    # The only leaf of a tree without a split has no count.
+    size = column("leaf_count", np.int64) if len(values) > 1 else np.ones(1, dtype=np.int64)
+    left, right = column("left_child", np.int64), column("right_child", np.int64)
+    return RegressionTree(column("split_feature", np.int64), threshold, nan_left, left, right, values, size)
+
+
+def _data_set(lists: LabelledLists, reference: Any = None) -> Any:
+    import lightgbm
+
+    sizes = [len(labels) for labels in lists.relevance]
+    options = {"feature_pre_filter": False, "verbosity": -1}
+    features = np.concatenate(list(lists.features)).astype(np.float64)
+    label = np.concatenate(list(lists.relevance))
+    weight = None if lists.weight is None else np.repeat(lists.weight, sizes)
+    return lightgbm.Dataset(features, label, reference=reference, group=sizes, weight=weight, params=options)

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from gedbd.corpora.relevance import Relevance
+from gedbd.retrieval.feature_ranker import learn_weights
 from gedbd.retrieval.scorers.scorer_contract import BLOCK, Scorer, ScorerInputs
 
 SHORTLIST = 200
@@ -158,25 +159,3 @@ def standardise(scores: np.ndarray, count: int) -> np.ndarray:
 def weighted_sum(standardised: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Sums standardised scores in single precision, ``(F, B, N), (F,) -> (B, N)``."""
     return np.asarray(np.einsum("f,fbn->bn", weights.astype(np.float32), standardised))
-
-
-def learn_weights(lists: np.ndarray, relevant: np.ndarray, l2: float) -> np.ndarray:
-    """Weights that minimise -log P(relevant), P the softmax over each list, ``(Q, S, F), (Q, S) -> (F,)``."""
-    from scipy.optimize import minimize
-    from scipy.special import log_softmax, logsumexp
-
-    # Padding is NaN in all features: the first one shows it.
-    absent = np.isnan(lists[:, :, 0])
-    features = np.nan_to_num(lists).astype(np.float64)
-
-    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        logits = np.where(absent, -np.inf, features @ weights)
-        log_all = log_softmax(logits, axis=1)
-        log_right = np.where(relevant, log_all, -np.inf)
-        total = logsumexp(log_right, axis=1)
-        # d(-log P) / d(logit): the softmax over the list less the softmax over its relevant places.
-        pull = np.exp(log_right - total[:, None]) - np.exp(log_all)
-        gradient = -np.einsum("qs,qsf->f", pull, features) / len(features) + 2 * l2 * weights
-        return float(-total.mean() + l2 * weights @ weights), gradient
-
-    return np.asarray(minimize(loss, np.zeros(features.shape[2]), jac=True, method="L-BFGS-B").x)

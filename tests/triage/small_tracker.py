@@ -14,7 +14,7 @@ from gedbd.corpora.templates import title_description
 from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.evaluation.thresholds import TargetResult
 from gedbd.retrieval.boosted_trees import BoostedTrees, RegressionTree
-from gedbd.retrieval.ranking_models import WeightedFeatures
+from gedbd.retrieval.feature_ranker import WeightedFeatures
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, MatchProbability
@@ -36,7 +36,7 @@ WEIGHTS = {
     "days": -0.1,
     "open": 0.15,
 }
-RANKER = ReportRanker(WeightedFeatures(np.array([WEIGHTS.get(name, 0.0) for name in FEATURES])), "linear")
+RANKER = ReportRanker(WeightedFeatures(np.array([WEIGHTS.get(name, 0.0) for name in FEATURES])))
 TARGET = TargetResult(0.8, 0.7, "met", 50, 46, 0.92, 0.83, 0.98, "2024-01-01", "2024-01-20")
 
 

@@ -1,6 +1,7 @@
 """Ranks the commits of a history for a report."""
 
 from collections import defaultdict
+from collections.abc import Container, Mapping
 from importlib.resources import files as package_files
 from typing import NamedTuple
 
@@ -11,14 +12,13 @@ from gedbd.localization.change_ranking.file_features import FILE_FEATURES, FILE_
 from gedbd.localization.change_ranking.known_fixes import KnownFixes
 from gedbd.localization.change_ranking.query_features import (
     CONTENT_FREE_COLUMNS,
-    OWNERSHIP,
     QueryFeatures,
     feature_names,
     feature_table,
     query_features,
     shortlist,
 )
-from gedbd.retrieval.ranking_models import RankerText, RankingModel, ranker_text
+from gedbd.retrieval.feature_ranker import FeatureRanker, ranker_text, read_ranker
 
 DEFAULT = "default_ranker.json"
 # Features whose value does not depend on the text of the report.
@@ -59,35 +59,31 @@ class SuspectFile(NamedTuple):
 class ChangeRanker:
     """Scores all commits before a report in two steps.
 
-    The first model scores the files that the report may concern; their softmax is the probability of each. The second
-    one scores commits by what lexical scores say of them, and by which lines of the probable files come from them: a
-    fix changes lines, and the commit that these come from induced the bug.
+    The first ranker scores the files that the report may concern; their softmax is the probability of each. The second
+    one scores commits by their lexical scores, and by which lines of the probable files come from them: a fix changes
+    lines, and the commit that these come from introduced the bug.
 
     Args:
-        files: Model of files.
-        commits: Model of commits.
-        kind: Of both models: ``boosted`` or ``linear``.
-        content_free: Whether the models read ``CONTENT_FREE``.
-        extra: Names of the scores that are given from elsewhere.
-        ownership: Whether the model of commits reads more than ``TEXT_BOUND`` of what depends on the text.
+        files: Ranks files by some of ``FILE_FEATURES``.
+        commits: Ranks commits by ``feature_names``.
+
+    Raises:
+        ValueError: If the ranker of files reads an unknown feature.
+
+    Attributes:
+        names: The features that the ranker of commits reads.
+        extra: Those of them that are scores from elsewhere.
     """
 
-    def __init__(
-        self,
-        files: RankingModel,
-        commits: RankingModel,
-        kind: str = "boosted",
-        content_free: bool = True,
-        extra: tuple[str, ...] = (),
-        ownership: bool = True,
-    ) -> None:
+    def __init__(self, files: FeatureRanker, commits: FeatureRanker) -> None:
+        unknown = set(files.names) - set(FILE_FEATURES)
+        if unknown:
+            raise ValueError(f"the features {sorted(unknown)} of files are unknown")
         self.files = files
         self.commits = commits
-        self.kind = kind
-        self.content_free = content_free
-        self.extra = extra
-        self.ownership = ownership
-        self.names = feature_names(content_free, extra, ownership)
+        self.names = commits.names
+        bases = dict.fromkeys(_base_name(name, self.names) for name in self.names)
+        self.extra = tuple(name for name in bases if name not in feature_names(content_free=True))
 
     def scores(self, history: ChangeHistory, query: ChangeQuery, fixes: KnownFixes | None = None) -> np.ndarray:
         """Scores of the n commits before the query, ``(n,)``; higher is more suspect.
@@ -107,10 +103,10 @@ class ChangeRanker:
         diff = features.scores["diff"].astype(np.float64)
         if not len(rows):
             return diff
-        short = self.commits.predict(table)
-        found = short.min() - 1 - 1 / (1 + diff)
-        found[rows] = short
-        return np.asarray(found)
+        short = self.commits.scores(table)
+        scores = short.min() - 1 - 1 / (1 + diff)
+        scores[rows] = short
+        return np.asarray(scores)
 
     def find(
         self, history: ChangeHistory, query: ChangeQuery, top_k: int = 10, fixes: KnownFixes | None = None
@@ -124,16 +120,11 @@ class ChangeRanker:
     def find_in(self, features: QueryFeatures, top_k: int = 10) -> list[Suspect]:
         """As ``find``, of features that are there already."""
         rows, table = self._table(features)
-        if not len(rows):
-            return []
-        scores = self.commits.predict(table)
+        scores = self.commits.scores(table)
         best = np.lexsort((-rows, -scores))[:top_k]
-        contributions = self.commits.contributions(table[best])
-        if self.kind == "linear":  # which standardises over all candidates
-            contributions = self.commits.contributions(table)[best]
         return [
-            Suspect(int(rows[place]), float(scores[place]), self._by_feature(shares))
-            for place, shares in zip(best.tolist(), contributions, strict=True)
+            Suspect(int(rows[row]), float(scores[row]), _by_base_name(shares))
+            for row, shares in zip(best.tolist(), self.commits.contributions(table, best), strict=True)
         ]
 
     def find_files_in(
@@ -146,45 +137,32 @@ class ChangeRanker:
             top_k: How many.
             allowed: ``(P,)`` bool, which paths of the history may be found; None for all source files.
         """
-        files = features.files
-        if not len(files.paths):
+        paths = features.files.paths
+        if not len(paths):
             return []
-        table = files.features[:, file_columns(self.content_free)]
-        scores = self.files.predict(table)
+        table = features.files.columns(self.files.names)
+        scores = self.files.scores(table)
         probability = softmax(scores)
-        shares = self.files.contributions(table)
-        order = np.lexsort((files.paths, -scores))
+        order = np.lexsort((paths, -scores))
         if allowed is not None:
-            order = order[allowed[files.paths[order]]]
+            order = order[allowed[paths[order]]]
+        best = order[:top_k]
         return [
-            SuspectFile(
-                int(files.paths[place]), float(scores[place]), float(probability[place]), self._by_score(shares[place])
-            )
-            for place in order[:top_k].tolist()
+            SuspectFile(int(paths[row]), float(scores[row]), float(probability[row]), _by_base_name(shares))
+            for row, shares in zip(best.tolist(), self.files.contributions(table, best), strict=True)
         ]
 
-    def _by_score(self, shares: np.ndarray) -> dict[str, float]:
-        """Adds up the shares of a score of files, its share of the best and its rank."""
-        found: dict[str, float] = defaultdict(float)
-        for column, share in zip(file_columns(self.content_free), shares, strict=False):  # the last one is the constant
-            found[FILE_FEATURES[column].removesuffix("_share").removesuffix("_rank")] += float(share)
-        return dict(found)
+    def file_scores(self, files: FileFeatures) -> np.ndarray:
+        """Scores of files, ``(C,)``."""
+        return self.files.scores(files.columns(self.files.names))
 
     def file_probability(self, files: FileFeatures) -> np.ndarray:
         """Probability of each file of being the one that a fix changes, ``(C,)``."""
-        return softmax_scores(self.files, files, self.content_free)
+        return softmax(self.file_scores(files))
 
     def to_text(self) -> str:
         """The ranker as text, to store it."""
-        content = {
-            "kind": self.kind,
-            "content_free": self.content_free,
-            "extra": list(self.extra),
-            "ownership": self.ownership,
-            "files": self.files.to_text().splitlines(),
-            "commits": self.commits.to_text().splitlines(),
-        }
-        return ranker_text(content)
+        return ranker_text({"files": self.files.as_dict(), "commits": self.commits.as_dict()})
 
     @classmethod
     def from_text(cls, text: str) -> "ChangeRanker":
@@ -193,18 +171,11 @@ class ChangeRanker:
         Raises:
             ValueError: If the text is damaged.
         """
-        stored = RankerText(text, "ranker of changes")
-        ranker = cls(
-            stored.model("files"),
-            stored.model("commits"),
-            stored.content["kind"],
-            stored.content.get("content_free") is True,
-            tuple(stored.strings("extra")),
-            stored.content.get("ownership") is not False,  # true where an older text does not say
+        return read_ranker(
+            text,
+            "ranker of changes",
+            lambda content: cls(*(FeatureRanker.from_dict(content[name]) for name in ("files", "commits"))),
         )
-        stored.check_model(ranker.files, len(file_columns(ranker.content_free)))
-        stored.check_model(ranker.commits, len(ranker.names))
-        return ranker
 
     def _table(self, features: QueryFeatures) -> tuple[np.ndarray, np.ndarray]:
         """The shortlist and its features, ``(C,)`` and ``(C, F)``."""
@@ -213,31 +184,27 @@ class ChangeRanker:
             raise ValueError(f"the ranker of changes was trained with the score {missing[0]!r}: give it too")
         return commit_table(features, self.file_probability(features.files), self.names)
 
-    def _by_feature(self, shares: np.ndarray) -> dict[str, float]:
-        """Adds up the shares of a score, its share of the best and its rank."""
-        found: dict[str, float] = defaultdict(float)
-        for name, share in zip(self.names, shares, strict=False):  # the last one is the constant
-            base = name.removesuffix("_share").removesuffix("_rank")
-            found[base if base in self.names and name not in CONTENT_FREE | set(OWNERSHIP) else name] += float(share)
-        return dict(found)
+
+def _base_name(name: str, names: Container[str]) -> str:
+    """The score that a feature is, its share of the best one, or its rank."""
+    base = name.removesuffix("_share").removesuffix("_rank")
+    return base if base in names else name
 
 
-def softmax_scores(model: RankingModel, files: FileFeatures, content_free: bool) -> np.ndarray:
-    """The softmax of a model's scores of files, ``(C,)``."""
-    if not len(files.paths):
-        return np.empty(0)
-    return softmax(model.predict(files.features[:, file_columns(content_free)]))
+def _by_base_name(contributions: Mapping[str, float]) -> dict[str, float]:
+    """Adds up the contributions of a score, its share of the best and its rank."""
+    sums: dict[str, float] = defaultdict(float)
+    for name, share in contributions.items():
+        sums[_base_name(name, contributions)] += share
+    return dict(sums)
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
     """Scores as probabilities, ``(C,)``."""
+    if not len(scores):
+        return scores
     weights = np.exp(scores - scores.max())
     return np.asarray(weights / weights.sum())
-
-
-def file_columns(content_free: bool) -> list[int]:
-    """Which of ``FILE_FEATURES`` a model of files reads."""
-    return [place for place, name in enumerate(FILE_FEATURES) if content_free or name not in CONTENT_FREE]
 
 
 def commit_table(

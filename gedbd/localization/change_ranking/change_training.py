@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,14 +11,18 @@ import pandas as pd
 from gedbd.corpora.corpus import ChangeCorpus, Granularity
 from gedbd.io.console import track
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
-from gedbd.localization.change_ranking.change_ranker import ChangeRanker, commit_table, file_columns, softmax_scores
+from gedbd.localization.change_ranking.change_ranker import CONTENT_FREE, ChangeRanker, commit_table, softmax
+from gedbd.localization.change_ranking.file_features import FILE_FEATURES
 from gedbd.localization.change_ranking.known_fixes import KnownFix, KnownFixes, changed_paths
 from gedbd.localization.change_ranking.query_features import QueryFeatures, feature_names, query_features
-from gedbd.retrieval.ranking_models import ModelOptions, RankingModel, fit_weighted_sum
+from gedbd.retrieval.boosted_trees import LabelledLists
+from gedbd.retrieval.feature_ranker import FeatureRanker, ModelOptions
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
 MIN_PROGRESS_REPORTS = 20
 FOLDS = 4
+# Of boosted trees.
+SETTINGS: dict[str, Any] = {"feature_fraction": 0.5, "bagging_fraction": 0.7, "l2": 5.0, "truncation": 20}
 # The least probability of a file or hunk: those that nothing speaks for stay in the order of their commits.
 FLOOR = 1e-3
 
@@ -130,8 +134,8 @@ def existing_paths(history: ChangeHistory, paths: np.ndarray, before: int) -> np
 def fit_examples(examples: Sequence[ChangeExample], options: ChangeTrainingOptions | None = None) -> ChangeRanker:
     """Trains both models of a ranker.
 
-    Commits are learnt from probabilities that models of files gave to reports that they were not trained on: the
-    reports are split into ``FOLDS`` parts at random, and each part is scored by the model of the others.
+    Commits are learned from probabilities that models of files give to reports that they were not trained on: the
+    reports are split into ``FOLDS`` folds at random, and each fold is scored by the model of the others.
 
     Args:
         examples: Reports of one or several repositories.
@@ -141,48 +145,40 @@ def fit_examples(examples: Sequence[ChangeExample], options: ChangeTrainingOptio
         ValueError: No report has a fixed file among the earlier ones, or an inducing commit before it.
     """
     options = options or ChangeTrainingOptions()
-    parts = np.random.default_rng(options.seed).permutation(len(examples)) % FOLDS
+    folds = np.random.default_rng(options.seed).permutation(len(examples)) % FOLDS
     names = feature_names(options.content_free, options.extra, options.ownership)
     tables: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-    for part in np.unique(parts):
-        model = fit_files([example for example, of in zip(examples, parts, strict=True) if of != part], options, 1)
-        for place in np.flatnonzero(parts == part).tolist():
-            example = examples[place]
-            probability = softmax_scores(model, example.features.files, options.content_free)
+    for fold in np.unique(folds):
+        rest = [example for example, own in zip(examples, folds, strict=True) if own != fold]
+        files = fit_files(rest, options, num_seeds=1)
+        for row in np.flatnonzero(folds == fold).tolist():
+            example = examples[row]
+            probability = softmax(files.scores(example.features.files.columns(files.names)))
             rows, table = commit_table(example.features, probability, names)
-            tables[place] = table, np.isin(rows, example.inducing).astype(np.int64)
+            tables[row] = table, np.isin(rows, example.inducing).astype(np.int64)
     lists = [
-        tables[place]
-        for place, example in enumerate(examples)
-        if tables[place][1].any()
+        tables[row]
+        for row, example in enumerate(examples)
+        if tables[row][1].any()
         for _ in range(options.new_weight if example.is_new else 1)
     ]
     if not lists:
         raise ValueError("a ranker of changes needs a report with an inducing commit before it to learn from")
-    commits = _fit([table for table, _ in lists], [labels for _, labels in lists], options, options.num_seeds)
-    files = fit_files(examples, options, options.num_seeds)
-    return ChangeRanker(files, commits, options.kind, options.content_free, options.extra, options.ownership)
+    model = options.fit(LabelledLists([table for table, _ in lists], [labels for _, labels in lists]), **SETTINGS)
+    return ChangeRanker(fit_files(examples, options), FeatureRanker(names, model))
 
 
-def fit_files(examples: Sequence[ChangeExample], options: ChangeTrainingOptions, num_seeds: int) -> RankingModel:
-    """Trains the model of files alone, see ``fit_examples``."""
-    columns = file_columns(options.content_free)
+def fit_files(
+    examples: Sequence[ChangeExample], options: ChangeTrainingOptions, num_seeds: int | None = None
+) -> FeatureRanker:
+    """Trains the ranker of files alone, see ``fit_examples``; ``num_seeds`` is None for that of the options."""
     usable = [example for example in examples if example.is_fixed.any() and not example.is_fixed.all()]
     if not usable:
         raise ValueError("a ranker of changes needs reports whose fixes changed source files that existed before them")
-    features = [example.features.files.features[:, columns] for example in usable]
-    return _fit(features, [example.is_fixed.astype(np.int64) for example in usable], options, num_seeds)
-
-
-def _fit(
-    features: Sequence[np.ndarray], relevance: Sequence[np.ndarray], options: ChangeTrainingOptions, num_seeds: int
-) -> RankingModel:
-    if options.kind == "linear":
-        return fit_weighted_sum(features, relevance)
-    from gedbd.retrieval.boosting import LabelledLists
-
-    settings = {"feature_fraction": 0.5, "bagging_fraction": 0.7, "l2": 5.0, "truncation": 20}
-    return options.fit_boosted(LabelledLists(features, relevance), num_seeds, **settings)
+    names = [name for name in FILE_FEATURES if options.content_free or name not in CONTENT_FREE]
+    features = [example.features.files.columns(names) for example in usable]
+    lists = LabelledLists(features, [example.is_fixed.astype(np.int64) for example in usable])
+    return FeatureRanker(names, options.fit(lists, num_seeds, **SETTINGS))
 
 
 def training_set(

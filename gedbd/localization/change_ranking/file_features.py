@@ -1,6 +1,6 @@
 """Features that tell which files a report concerns."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +56,10 @@ class FileFeatures(NamedTuple):
     paths: np.ndarray
     features: np.ndarray
     shares: np.ndarray
+
+    def columns(self, names: Sequence[str]) -> np.ndarray:
+        """Some of the features, ``(C, F)``."""
+        return self.features[:, [FILE_FEATURES.index(name) for name in names]]
 
 
 def file_features(

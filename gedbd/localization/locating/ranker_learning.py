@@ -78,11 +78,8 @@ def learn_rankers(
 
 
 def _with_files(examples: list[ChangeExample], options: ChangeTrainingOptions) -> ChangeRanker:
-    """The default ranker with a learnt model of files; what it reads of the files is what both models read."""
-    default = default_ranker()
-    assert (options.kind, options.content_free) == (default.kind, default.content_free)
-    files = fit_files(examples, options, options.num_seeds)
-    return ChangeRanker(files, default.commits, default.kind, default.content_free, default.extra, default.ownership)
+    """The default ranker with a learned ranker of files."""
+    return ChangeRanker(fit_files(examples, options), default_ranker().commits)
 
 
 def learning_examples(

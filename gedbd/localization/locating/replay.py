@@ -9,12 +9,12 @@ import pandas as pd
 from gedbd.corpora.corpus import ChangeCorpus
 from gedbd.io.console import item_progress
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
-from gedbd.localization.change_ranking.change_ranker import ChangeRanker, file_columns
+from gedbd.localization.change_ranking.change_ranker import ChangeRanker
 from gedbd.localization.change_ranking.change_training import (
     ChangeExample,
     query_of,
 )
-from gedbd.localization.change_ranking.file_features import FILE_FEATURES, FileFeatures, named_paths
+from gedbd.localization.change_ranking.file_features import FILE_FEATURES, named_paths
 from gedbd.localization.change_ranking.known_fixes import KnownFixes
 from gedbd.localization.change_ranking.query_features import query_features
 from gedbd.localization.change_ranking.report_words import report_words
@@ -199,13 +199,13 @@ def replay_files(
             known = examples.get(row)
             features = query_features(history, query, fixes) if known is None else known.features
             files = features.files
-            ranked = {name: (files.paths, file_scores(ranker, files)) for name, ranker in rankers.items()}
+            ranked = {name: (files.paths, ranker.file_scores(files)) for name, ranker in rankers.items()}
             ranked[BM25_CHANGES] = files.paths, files.features[:, FILE_FEATURES.index("changes")]
             ranked[RECENCY] = last_changes(history, features.num_commits)
             if place in others:
                 other = query_of(table.iloc[int(reports.rows[others[place]])])._replace(created_at=query.created_at)
                 files = query_features(history, other, fixes).files
-                ranked[CONTROL] = files.paths, file_scores(own, files)
+                ranked[CONTROL] = files.paths, own.file_scores(files)
             naming = names_file(history, query)
             for name, (paths, scores) in ranked.items():
                 found = rank_files(paths, scores, reports.right[place])
@@ -219,13 +219,6 @@ def other_places(places: np.ndarray, seed: int) -> dict[int, int]:
         return {}
     mixed = np.random.default_rng(seed).permutation(places)
     return dict(zip(mixed.tolist(), np.roll(mixed, 1).tolist(), strict=True))  # of 4 2 7: 7 4 2
-
-
-def file_scores(ranker: ChangeRanker, files: FileFeatures) -> np.ndarray:
-    """A ranker's scores of the candidates, ``(C,)``."""
-    if not len(files.paths):
-        return np.empty(0)
-    return ranker.files.predict(files.features[:, file_columns(ranker.content_free)])
 
 
 def last_changes(history: ChangeHistory, before: int) -> tuple[np.ndarray, np.ndarray]:

@@ -24,7 +24,8 @@ from gedbd.io.command_output import record
 from gedbd.io.console import print_line, print_next_step, print_path
 from gedbd.io.files import read_object, write_text
 from gedbd.io.table_files import write_csv, write_parquet
-from gedbd.retrieval.reports.report_ranker import SEEN, RankerOptions
+from gedbd.retrieval.reports.report_ranker import SEEN
+from gedbd.retrieval.reports.report_training import RankerOptions
 from gedbd.triage.backtesting.backtest_page import (
     fill_targets,
     next_step,

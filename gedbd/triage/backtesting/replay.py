@@ -12,7 +12,8 @@ from gedbd.corpora.readers.issue import DUPLICATE
 from gedbd.corpora.splits import PARTS, TEST, TRAIN, VAL, evenly_spaced
 from gedbd.io.console import stage
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
-from gedbd.retrieval.reports.report_ranker import RankerOptions, ReportRanker, fit_ranker, is_default
+from gedbd.retrieval.reports.report_ranker import ReportRanker, is_default
+from gedbd.retrieval.reports.report_training import RankerOptions, fit_ranker
 from gedbd.triage.confidence import (
     CONFIDENCE_FEATURES,
     NUM_COMPARED,

@@ -10,7 +10,7 @@ from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.relevance import find_groups
 from gedbd.corpora.splits import TRAIN, VAL
 from gedbd.retrieval.reports.first_stage import MAX_GROUPS
-from gedbd.retrieval.reports.report_ranker import RankerOnTop, RankerOptions
+from gedbd.retrieval.reports.report_training import RankerOnTop, RankerOptions
 
 LINEAR = RankerOptions(kind="linear")
 PAIRS = 12  # of training

@@ -6,8 +6,8 @@ import pytest
 from gedbd.retrieval.reports import report_scorer
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.report_history import Replayed
-from gedbd.retrieval.reports.report_ranker import RankerOptions
 from gedbd.retrieval.reports.report_scorer import ReportText, SecondStage, pair_columns
+from gedbd.retrieval.reports.report_training import RankerOptions
 
 NUM_CANDIDATES = 6
 SUM = FEATURES.index("sum")
@@ -63,7 +63,7 @@ def test_the_first_candidates_are_scored_and_ranked_again():
     stage = SecondStage([oracle], OPTIONS)
     stage.fit(TEXTS, [*examples(20, 60), *examples(60, 62, has_right=False)], GROUP)
     assert stage.names == ("llm", "llm behind")
-    assert stage.ranker_.names == (*FEATURES, *stage.names)
+    assert stage.ranker_.ranker.names == (*FEATURES, *stage.names)
     # Queries without a right candidate teach nothing, and are not asked about.
     assert [query for query, _ in oracle.asked] == list(range(20, 60))
     assert stage.warnings == oracle.warnings

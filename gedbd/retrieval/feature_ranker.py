@@ -1,0 +1,233 @@
+"""Rankers of the candidates of a query by their features: boosted trees, or a weighted sum."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
+
+import numpy as np
+
+from gedbd.retrieval.boosted_trees import BoostedTrees, LabelledLists, fit_boosted_trees
+
+FORMAT = 1  # of rankers as text
+L2 = 0.01  # of a weighted sum
+Ranker = TypeVar("Ranker")
+
+
+class RankingModel(Protocol):
+    """Scores the candidates of one query.
+
+    Attributes:
+        kind: ``boosted`` or ``linear``.
+    """
+
+    kind: ClassVar[str]
+
+    def predict(self, features: np.ndarray) -> np.ndarray:
+        """Scores, ``(C, F) -> (C,)``."""
+        ...
+
+    def contributions(self, features: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """What each feature adds to the scores of some candidates, and a constant, ``(C, F), (R,) -> (R, F + 1)``.
+
+        A row sums to the score. None for all candidates.
+        """
+        ...
+
+    def to_text(self) -> str:
+        """The model as text."""
+        ...
+
+
+class WeightedFeatures:
+    """A sum of features, each standardised over the candidates of the query; a missing value counts as the mean.
+
+    Args:
+        weights: ``(F,)``.
+    """
+
+    kind: ClassVar[str] = "linear"
+
+    def __init__(self, weights: np.ndarray) -> None:
+        self.weights = weights
+
+    def predict(self, features: np.ndarray) -> np.ndarray:
+        """Scores, ``(C, F) -> (C,)``."""
+        return np.asarray(standardised(features) @ self.weights)
+
+    def contributions(self, features: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """The summands of each score, and the constant 0, ``(C, F), (R,) -> (R, F + 1)``."""
+        summands = np.column_stack([standardised(features) * self.weights, np.zeros(len(features))])
+        return summands if rows is None else summands[rows]
+
+    def to_text(self) -> str:
+        """The weights as JSON."""
+        return json.dumps({"weights": self.weights.tolist()}) + "\n"
+
+    @classmethod
+    def from_text(cls, text: str) -> "WeightedFeatures":
+        """The sum that ``to_text`` was called on. Raises ValueError if the weights are no finite numbers."""
+        weights = np.array(json.loads(text)["weights"], dtype=np.float64)
+        if weights.ndim != 1 or not np.isfinite(weights).all():
+            raise ValueError("the weights are not a list of numbers")
+        return cls(weights)
+
+
+MODELS: dict[str, Callable[[str], RankingModel]] = {
+    "boosted": BoostedTrees.from_text,
+    "linear": WeightedFeatures.from_text,
+}
+
+
+def standardised(features: np.ndarray) -> np.ndarray:
+    """Features with mean 0 and deviation 1 over the candidates, ``(C, F)``; equal or missing ones are 0."""
+    values = features.astype(np.float64)
+    is_missing = np.isnan(values)
+    count = np.maximum((~is_missing).sum(axis=0), 1)
+    values = np.where(is_missing, 0, values)
+    centred = np.where(is_missing, 0, values - values.sum(axis=0) / count)
+    deviation = np.sqrt((centred**2).sum(axis=0) / count)
+    # Not "is 0": the mean of equal numbers may round to another number.
+    differs = deviation > 1e-6 * np.abs(values).max(axis=0, initial=1e-30)
+    return np.asarray(np.where(differs, centred, 0) / np.maximum(deviation, 1e-30))
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """How the models of a ranker are trained.
+
+    Attributes:
+        kind: ``boosted`` trees (LambdaMART), or a ``linear`` sum.
+        seed: Of all that is drawn.
+        num_seeds: Boosted trees are the mean of so many trainings.
+        rounds: Trees of each training, at most.
+        num_leaves: Leaves of a tree.
+        num_threads: Threads; the trees are the same for the same number.
+    """
+
+    kind: Literal["boosted", "linear"] = "boosted"
+    seed: int = 0
+    num_seeds: int = 3
+    rounds: int = 250
+    num_leaves: int = 15
+    num_threads: int = 1
+
+    def fit(self, lists: LabelledLists, num_seeds: int | None = None, **settings: Any) -> RankingModel:
+        """Trains a model.
+
+        Args:
+            lists: Training queries.
+            num_seeds: Instead of the attribute; None for that.
+            settings: Of ``fit_boosted_trees``; a linear sum reads none of them.
+        """
+        if self.kind == "linear":
+            return fit_weighted_sum(lists.features, lists.relevance)
+        options = {"rounds": self.rounds, "num_leaves": self.num_leaves, "num_threads": self.num_threads}
+        seeds = range(self.seed, self.seed + (self.num_seeds if num_seeds is None else num_seeds))
+        return fit_boosted_trees(lists, seeds=seeds, **(options | settings))
+
+
+def fit_weighted_sum(features: Sequence[np.ndarray], relevance: Sequence[np.ndarray]) -> WeightedFeatures:
+    """Weights that maximise the softmax probability of the relevant candidates, see ``learn_weights``."""
+    length = max(len(labels) for labels in relevance)
+    lists = np.full((len(features), length, features[0].shape[1]), np.nan)
+    is_relevant = np.zeros((len(features), length), dtype=bool)
+    for query, (table, labels) in enumerate(zip(features, relevance, strict=True)):
+        lists[query, : len(labels)] = standardised(table)
+        is_relevant[query, : len(labels)] = labels > 0
+    return WeightedFeatures(learn_weights(lists, is_relevant, L2))
+
+
+def learn_weights(lists: np.ndarray, relevant: np.ndarray, l2: float) -> np.ndarray:
+    """Weights that minimise -log P(relevant), P the softmax over each list, ``(Q, S, F), (Q, S) -> (F,)``."""
+    from scipy.optimize import minimize
+    from scipy.special import log_softmax, logsumexp
+
+    # Padding is NaN in all features: the first one shows it.
+    absent = np.isnan(lists[:, :, 0])
+    features = np.nan_to_num(lists).astype(np.float64)
+
+    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        logits = np.where(absent, -np.inf, features @ weights)
+        log_all = log_softmax(logits, axis=1)
+        log_right = np.where(relevant, log_all, -np.inf)
+        total = logsumexp(log_right, axis=1)
+        # d(-log P) / d(logit): the softmax over the list less the softmax over its relevant places.
+        pull = np.exp(log_right - total[:, None]) - np.exp(log_all)
+        gradient = -np.einsum("qs,qsf->f", pull, features) / len(features) + 2 * l2 * weights
+        return float(-total.mean() + l2 * weights @ weights), gradient
+
+    return np.asarray(minimize(loss, np.zeros(features.shape[2]), jac=True, method="L-BFGS-B").x)
+
+
+@lru_cache(maxsize=4)  # an index that is opened again has the same models
+def _read_model(kind: str, text: str) -> RankingModel:
+    return MODELS[kind](text)
+
+
+class FeatureRanker:
+    """Scores the candidates of a query by named features; only the order of the scores of one query says something.
+
+    Args:
+        names: The features that the model reads, in order.
+        model: Scores rows of features.
+    """
+
+    def __init__(self, names: Sequence[str], model: RankingModel) -> None:
+        self.names = tuple(names)
+        self.model = model
+
+    def scores(self, features: np.ndarray) -> np.ndarray:
+        """Scores of candidates, ``(C, F) -> (C,)``; higher is better."""
+        return self.model.predict(features) if len(features) else np.empty(0)
+
+    def contributions(self, features: np.ndarray, rows: np.ndarray | None = None) -> list[dict[str, float]]:
+        """What each feature adds to the scores of some candidates, by name; None for all candidates.
+
+        The sum of all is the score less a constant.
+        """
+        if not len(features):
+            return []
+        shares = self.model.contributions(features, rows)
+        return [dict(zip(self.names, row[:-1].tolist(), strict=True)) for row in shares]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "kind": self.model.kind,
+            "features": list(self.names),
+            "model": self.model.to_text().splitlines(),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> "FeatureRanker":
+        """The ranker that ``as_dict`` was called on. Raises ValueError, TypeError or LookupError if it is damaged."""
+        ranker = cls(plain["features"], _read_model(plain["kind"], "\n".join(plain["model"]) + "\n"))
+        ranker.scores(np.zeros((1, len(ranker.names)), dtype=np.float32))  # refuses another number of features
+        return ranker
+
+
+def ranker_text(content: Mapping[str, object]) -> str:
+    """A ranker as text, each model as a list of lines."""
+    return json.dumps({"format": FORMAT, **content}, indent=0) + "\n"
+
+
+def read_ranker(text: str, name: str, build: Callable[[dict[str, Any]], Ranker]) -> Ranker:
+    """Builds the ranker that ``ranker_text`` wrote.
+
+    Args:
+        text: The text.
+        name: What error messages call the ranker.
+        build: Builds it from its plain values.
+
+    Raises:
+        ValueError: If the text is damaged or of another version.
+    """
+    try:
+        content = json.loads(text)
+        if content["format"] != FORMAT:
+            raise ValueError(f"it is not of format {FORMAT}")
+        return build(content)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{name}: {error}; it is damaged or of another version: train it again") from error
