@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn
 from hydra.experimental.callback import Callback
 from hydra.types import RunMode
@@ -19,7 +18,6 @@ from gedbd.experiments.sweeps.jobs import FAILED, FINISHED, LOG_FILE, PRUNED, Jo
 from gedbd.io.command_output import finish_document, print_table, record
 from gedbd.io.console import is_first_process, is_quiet, open_console, print_detail, print_line, print_path, say_once
 from gedbd.io.table_files import read_csv, write_csv
-from hydra_plugins.gedbd import OptunaSweeper, RayLauncher
 
 SUMMARISED = ("f1", "average_precision", "rr@10", "mrr", "spearman", "rmse", "mean_accuracy")
 
@@ -181,7 +179,3 @@ def _ending(folder: Path, status: JobStatus, skipped: bool) -> list[str]:
 
 def _say(line: str) -> None:
     print_line(open_console(), line)
-
-
-Plugins.instance().register(OptunaSweeper)
-Plugins.instance().register(RayLauncher)
