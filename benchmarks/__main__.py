@@ -24,7 +24,7 @@ from measure import Row
 from records import Record, read_row
 from rich.console import Console
 
-from gedbd.evaluation.figure_files import BLUE, save_figure
+from gedbd.evaluation.figures import BLUE, save_figure
 from gedbd.io.command_output import print_table
 from gedbd.io.console import open_console, print_path
 

@@ -18,7 +18,7 @@ from ranker_card import write_curve
 from report_lists import TRAIN, VAL, Tracker, fit_default, load_tracker, metrics, ranks
 
 import gedbd
-from gedbd.evaluation.figure_files import GREY, colour, save_figure
+from gedbd.evaluation.figures import GREY, colour, save_figure
 from gedbd.retrieval.reports.report_ranker import DEFAULT
 from gedbd.retrieval.reports.report_training import RankerOptions, fit_ranker, usable_queries
 

@@ -8,8 +8,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from gedbd.experiments.report.judging import Judging, Verdict
-from gedbd.experiments.report.report_page import write_report
-from gedbd.experiments.report.section import Section
+from gedbd.experiments.report.report_page import Section, write_report
 from gedbd.triage.backtesting.judgements import read_judgements
 
 pytestmark = pytest.mark.browser

@@ -48,9 +48,9 @@ def test_page_has_all_parts_names_its_command_and_needs_nothing_beside_it(page):
     assert headings(page) == [
         "Leak audit",
         "Ranking: demo",
+        "By labels.fraction: demo",
+        "By fusion.lambda_text: demo",
         "Pairs: demo",
-        "Label scarcity: demo",
-        "Sensitivity: demo",
         "Training",
         "t-SNE projection of reports",
         "Runs",

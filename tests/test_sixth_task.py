@@ -12,8 +12,7 @@ from omegaconf import OmegaConf
 from gedbd.corpora.relevance import Links
 from gedbd.evaluation.result_tables import compare_rankings
 from gedbd.evaluation.significance import compare_means
-from gedbd.experiments.report.report_page import write_report
-from gedbd.experiments.report.section import Section
+from gedbd.experiments.report.report_page import Section, write_report
 from gedbd.retrieval.ranking_metrics import per_query, protocol_metrics, rank_all
 from gedbd.retrieval.ranking_tasks import CandidateSets, EarlierDocuments
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs

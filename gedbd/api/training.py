@@ -88,6 +88,7 @@ def fit(
         from hydra.utils import instantiate
 
         from gedbd.configuration.option_types import check_trainer
+        from gedbd.experiments.run_folder import record_overrides
         from gedbd.experiments.seeds import check_device
         from gedbd.experiments.tracking.runs import check_loggers
         from gedbd.experiments.training_task import GivenObjects, TakesObjects
@@ -107,6 +108,8 @@ def fit(
         task.given = GivenObjects(corpus, loss, tuple(callbacks), tuple(loggers))
         with own_random_numbers(cfg.seed):
             task.train(cfg, place, open_console())
+        words = [*options, *option_words(more)]
+        record_overrides(place, words if loss is None else [*words, f"loss={type(loss).__qualname__}"])
         return _finished(place)
 
 

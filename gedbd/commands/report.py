@@ -14,7 +14,7 @@ from gedbd.configuration.command_words import positional_list
 @command("report", partial(positional_list, option="paths"))
 def main(cfg: DictConfig) -> None:
     """Reads all runs in the folders and below, and writes ``report.html`` and ``report.md``."""
-    from gedbd.experiments.report.all_sections import report_runs
+    from gedbd.experiments.report.run_report import report_runs
 
     paths = [str(path) for path in cfg.paths]
     options = [argument for argument in sys.argv[1:] if not argument.startswith("paths=")]

@@ -1,19 +1,41 @@
-"""Figures of a run: each function takes tables or arrays and returns a matplotlib figure."""
+"""Figures: each function takes tables or arrays and returns a matplotlib figure. Also their files and colours."""
 
+import logging
+import types
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from sklearn.manifold import TSNE
-from sklearn.metrics import ConfusionMatrixDisplay, precision_recall_curve
-from sklearn.metrics import confusion_matrix as sklearn_confusion_matrix
+from matplotlib.text import Text
+from matplotlib.ticker import LogFormatter, MaxNLocator, ScalarFormatter
 
-from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, display_name
-from gedbd.evaluation.figure_files import DUPLICATE, OTHER, colour, line_style
+from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, display_name, metric_name
+from gedbd.io.console import printable
+from gedbd.io.files import replacing
 
+BLUE = "#0072b2"
+VERMILION = "#d55e00"
+GREEN = "#009e73"
+PURPLE = "#cc79a7"
+ORANGE = "#e69f00"
+SKY_BLUE = "#56b4e9"
+GREY = "#8a8a8a"
+DARK_GREY = "#4d4d4d"
+SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY_BLUE, DARK_GREY)  # in the order in which they are used
+MARKERS = "os^DvP"
+LINES = ("-", "--", ":", "-.")  # of the first seven lines, of the next seven, ...
+DUPLICATE = BLUE
+OTHER = VERMILION
+DPI = 120
+SUBJECT_SIZE = 8  # points
+logging.getLogger("fontTools.subset").setLevel(logging.WARNING)  # it logs each table of a PDF file's fonts
+SUFFIXES = (".svg", ".png")
+MAX_K = 100  # of curves over ranks
 MAX_GROUPS = 24
 MAX_MEMBERS = 12  # of each group
 MAX_SINGLETONS = 60
@@ -27,20 +49,121 @@ LEGEND: dict[str, Any] = {"loc": "best", "framealpha": 0.85, "edgecolor": "none"
 MARGINS = {"left": 0.11, "right": 0.97, "bottom": 0.12, "top": 0.875}
 
 
+def save_figure(figure: Figure, stem: Path, dpi: float = DPI) -> list[Path]:
+    """Writes a figure as SVG and PNG, replaces files that exist as a whole, and returns their paths.
+
+    Args:
+        figure: The figure.
+        stem: The path without a suffix.
+        dpi: Pixels per inch of the PNG file.
+    """
+    files = [stem.with_name(f"{stem.name}{suffix}") for suffix in SUFFIXES]
+    for file in files:
+        with replacing(file) as unfinished:
+            write_figure(figure, unfinished, file.suffix.removeprefix("."), stem.name, dpi)
+    return files
+
+
+def write_figure(figure: Figure, file: Path | IO[bytes], kind: str, salt: str, dpi: float = DPI) -> None:
+    """Writes a figure as ``png``, ``svg`` or ``pdf``, without a date; texts with ``$`` are no formulas.
+
+    Args:
+        figure: The figure.
+        file: Where to.
+        kind: The format.
+        salt: From it the parts of an SVG get their names, the same ones each time.
+        dpi: Pixels per inch of a PNG file.
+    """
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    _show_texts_as_they_are(figure)
+    # Type 42: publishers refuse the fonts of type 3 that matplotlib embeds otherwise.
+    with rc_context({"svg.hashsalt": salt, "pdf.fonttype": 42}):
+        figure.savefig(file, format=kind, dpi=dpi, metadata=metadata)
+
+
+def name_subject(figure: Figure, subject: str) -> Figure:
+    """Writes above a figure what it is about, such as corpus and model, unless it says so already.
+
+    Args:
+        figure: The figure; one with fixed margins has some space at its top, see ``gedbd.evaluation.figures.MARGINS``.
+        subject: One line.
+    """
+    if figure.get_label():
+        return figure
+    figure.set_label(subject)
+    if figure.get_constrained_layout() and not figure.get_suptitle():
+        figure.suptitle(subject, fontsize=SUBJECT_SIZE, color=DARK_GREY)
+    else:
+        figure.text(0.5, 0.99, subject, ha="center", va="top", fontsize=SUBJECT_SIZE, color=DARK_GREY)
+    return figure
+
+
+def _show_texts_as_they_are(figure: Figure) -> None:
+    """Switches formulas off, except in the numbers of axes: tags, names and options may hold ``$`` or control signs."""
+    numbers: set[Text] = set()
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        names = axis.get_major_formatter().format_ticks(list(axis.get_majorticklocs()))
+        if not all(name.isprintable() for name in names):
+            axis.set_ticks(axis.get_majorticklocs(), labels=[printable(name) for name in names])
+        # Asking for the ticks makes those that are missing.
+        for formatter, ticks in (
+            (axis.get_major_formatter(), axis.get_major_ticks()),
+            (axis.get_minor_formatter(), axis.get_minor_ticks()),
+        ):
+            if isinstance(formatter, ScalarFormatter | LogFormatter):
+                numbers |= {label for tick in ticks for label in (tick.label1, tick.label2)}
+    for text in set(figure.findobj(Text)) - numbers:
+        assert isinstance(text, Text)
+        text.set_parse_math(False)
+        text.set_text(printable(text.get_text(), keep="\n"))
+
+
+def colour(place: int) -> str:
+    """The colour of a line or bar by its place; after seven they come again."""
+    return SERIES[place % len(SERIES)]
+
+
+def line_style(place: int) -> str:
+    """The kind of a line by its place, by which lines of one colour differ."""
+    return LINES[place // len(SERIES) % len(LINES)]
+
+
 def training_curves(runs: Sequence[pd.DataFrame]) -> Figure:
     """Loss and F1 of training and validation by epoch, side by side (the paper's Figures 3 and 4); one line a run."""
-    figure = Figure(figsize=(9.6, 4.0))
-    axes = figure.subplots(1, 2, gridspec_kw={**MARGINS, "left": 0.075, "right": 0.985, "bottom": 0.14, "wspace": 0.2})
-    for axis, name, title in zip(axes, ("loss", "f1"), ("Loss", "F1"), strict=True):
-        for part, tone, marker in (("train", DUPLICATE, "o"), ("val", OTHER, "s")):
+    return epoch_curves(
+        runs,
+        {
+            "Loss": {"train": "train/loss", "val": "val/loss"},
+            "F1": {"train": "train/f1", "val": "val/f1"},
+        },
+    )
+
+
+def epoch_curves(runs: Sequence[pd.DataFrame], panels: Mapping[str, Mapping[str, str]]) -> Figure:
+    """Columns of the tables of epochs, side by side; the runs have one colour.
+
+    Args:
+        runs: One row an epoch; ``epoch`` counts from 0.
+        panels: By title, the column of each line by its label.
+    """
+    figure = Figure(figsize=(4.8 * len(panels), 4.0))
+    margins = {**MARGINS, "left": 0.15 / len(panels), "right": 0.985, "bottom": 0.14, "wspace": 0.2}
+    axes = figure.subplots(1, len(panels), squeeze=False, gridspec_kw=margins)[0]
+    for axis, (title, columns) in zip(axes, panels.items(), strict=True):
+        for place, (label, column) in enumerate(columns.items()):
+            options = {"marker": MARKERS[place % len(MARKERS)], "markersize": 4, "color": colour(place)}
             for number, epochs in enumerate(runs):
-                label = part if number == 0 else None
-                axis.plot(epochs["epoch"] + 1, epochs[f"{part}/{name}"], marker=marker, color=tone, label=label)
-        axis.set(title=title, xlabel="epoch")
-        axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-        axis.grid(alpha=0.25)
+                axis.plot(epochs["epoch"] + 1, epochs[column], label=label if number == 0 else None, **options)
+        finish_epochs(axis, title)
         axis.legend(frameon=False)
     return figure
+
+
+def finish_epochs(axis: Axes, title: str) -> None:
+    """Titles of curves by epoch, whose numbers are whole."""
+    axis.set(title=title, xlabel="epoch")
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axis.grid(alpha=0.25)
 
 
 def confusion_matrix(scores: np.ndarray, labels: np.ndarray, threshold: float) -> Figure:
@@ -58,12 +181,36 @@ def confusion_matrix(scores: np.ndarray, labels: np.ndarray, threshold: float) -
 
 def draw_confusion_matrix(axis: Axes, labels: np.ndarray, predicted: np.ndarray, fontsize: float) -> None:
     """Draws the counts of true and predicted labels, ``(P,)`` each."""
+    from sklearn.metrics import ConfusionMatrixDisplay
+    from sklearn.metrics import confusion_matrix as sklearn_confusion_matrix
+
     counts = sklearn_confusion_matrix(labels, predicted, labels=[0, 1])
     colours = {"vmin": 0, "vmax": 1.4 * counts.max()}  # the darkest blues would hide the numbers
     display = ConfusionMatrixDisplay(counts)
     display.plot(
         ax=axis, cmap="Blues", values_format=",", colorbar=False, im_kw=colours, text_kw={"fontsize": fontsize}
     )
+
+
+def confusion_matrices(predicted: Mapping[str, pd.DataFrame]) -> Figure:
+    """Confusion matrices side by side (the paper's Figure 2).
+
+    Args:
+        predicted: Pairs with ``label`` and ``predicted``, by the name of their model.
+    """
+    columns = min(4, len(predicted))
+    rows = -(-len(predicted) // columns)  # rounded up
+    figure = Figure(figsize=(2.7 * columns, 2.7 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).flatten()
+    for axis in axes[len(predicted) :]:
+        axis.axis("off")
+    for axis, (name, pairs) in zip(axes, predicted.items(), strict=False):
+        draw_confusion_matrix(axis, pairs["label"].to_numpy(), pairs["predicted"].to_numpy(), fontsize=10)
+        axis.set_title("\n".join(name.split(", ")), fontsize=8)
+        axis.set(xticks=[0, 1], yticks=[0, 1], xticklabels=["other", "dup."], yticklabels=["other", "dup."])
+        axis.set_xlabel("predicted", fontsize=8)
+        axis.set_ylabel("true", fontsize=8)
+    return figure
 
 
 def similarity_histogram(scores: np.ndarray, labels: np.ndarray, threshold: float) -> Figure:
@@ -111,6 +258,8 @@ def precision_recall(scored: Mapping[str, tuple[np.ndarray, np.ndarray]], wide: 
         scored: Scores and labels of pairs, by the name of their method.
         wide: See ``start_figure``.
     """
+    from sklearn.metrics import precision_recall_curve
+
     figure, axis = start_figure(wide)
     for place, (name, (scores, labels)) in enumerate(scored.items()):
         precision, recall, _ = precision_recall_curve(labels, scores)
@@ -131,34 +280,149 @@ def rank_curves(queries: Mapping[str, pd.DataFrame], counted: str = "groups", wi
         wide: See ``start_figure``.
     """
     figure, axis = start_figure(wide)
-    k = np.arange(1, 101)
     for place, (name, table) in enumerate(queries.items()):
-        rank = table["rank"].to_numpy()
-        shares = [np.mean((rank > 0) & (rank <= top)) for top in k]
-        axis.step(k, shares, where="post", label=name, **line_options(place))
+        draw_hits(axis, table["rank"].to_numpy(), label=name, **line_options(place))
     ceiling = float(np.mean([table["reachable"].mean() for table in queries.values()]))
     axis.axhline(ceiling, color="black", linestyle=":", linewidth=1, label=f"ceiling {ceiling:.3f}")
-    axis.set(
-        title=f"Duplicates found among the first k {counted}", xlabel="k", ylabel="RR@k", xscale="log", ylim=(0, 1.02)
-    )
-    axis.set_xticks([1, 5, 10, 20, 100], labels=["1", "5", "10", "20", "100"])
+    finish_ranks(axis, f"Duplicates found among the first k {counted}", "RR@k")
     return finish_figure(figure, wide)
 
 
-def start_figure(wide: bool) -> tuple[Figure, Axes]:
+def hit_curves(ranks: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
+    """RR@k over k, a panel for each kind of documents.
+
+    Args:
+        ranks: By the panel's title and the method's name, ``(Q,)`` rank of the first relevant document, 0 for none.
+    """
+    figure, axes = side_by_side(len(ranks), 3.8)
+    for axis, (title, methods) in zip(axes, ranks.items(), strict=True):
+        for place, (name, rank) in enumerate(methods.items()):
+            draw_hits(axis, rank, label=name, **line_options(place))
+        finish_ranks(axis, title, "RR@k (hit@k)")
+        axis.grid(alpha=0.25)
+        axis.legend(frameon=False, fontsize=7, loc="upper left")
+    return figure
+
+
+def draw_hits(axis: Axes, rank: np.ndarray, **options: Any) -> None:
+    """The share of queries whose first relevant document has a rank of at most k, over k; a rank of 0 is none."""
+    k = np.arange(1, MAX_K + 1)
+    shares = [np.mean((rank > 0) & (rank <= top)) for top in k]
+    axis.step(k, shares, where="post", **options)
+
+
+def finish_ranks(axis: Axes, title: str, ylabel: str) -> None:
+    """Titles and ticks of a curve over ranks."""
+    axis.set(title=title, xlabel="k", ylabel=ylabel, xscale="log", ylim=(0, 1.02))
+    axis.set_xticks([1, 5, 10, 20, 50, 100], labels=["1", "5", "10", "20", "50", "100"])
+    axis.minorticks_off()
+
+
+def draw_band(axis: Axes, x: pd.Series, table: pd.DataFrame, name: str, **options: Any) -> None:
+    """A line of a column, with its interval as a band if the table has its ends."""
+    axis.plot(x, table[name], **options)
+    if f"{name}_low" in table:
+        axis.fill_between(x, table[f"{name}_low"], table[f"{name}_high"], color=options["color"], alpha=0.15)
+
+
+def bars(
+    tables: Mapping[str, pd.DataFrame],
+    value: str,
+    xlabel: str,
+    name: str = "method",
+    first: Sequence[str] = (),
+    lines: Mapping[str, float] = types.MappingProxyType({}),
+) -> Figure:
+    """Horizontal bars with intervals, the first row at the top, a panel for each table.
+
+    Args:
+        tables: By the panel's title, one row a bar: ``name``, ``value`` and, for intervals, its two ends.
+        value: The column that is drawn.
+        xlabel: What it is.
+        name: The column with the names of the bars.
+        first: Names in the first colour; by default all.
+        lines: By the panel's title, where a dashed line is drawn.
+    """
+    longest = max(map(len, tables.values()))
+    figure, axes = side_by_side(len(tables), max(2.0, 1.4 + 0.24 * longest))
+    for axis, (title, table) in zip(axes, tables.items(), strict=True):
+        rows = table[table[value].notna()].iloc[::-1]
+        tones = [DUPLICATE if not first or method in first else OTHER for method in rows[name]]
+        ends = None
+        if f"{value}_low" in rows:
+            ends = np.stack([rows[value] - rows[f"{value}_low"], rows[f"{value}_high"] - rows[value]]).clip(0)
+        labels = [display_name(method) for method in rows[name]]
+        axis.barh(labels, rows[value], xerr=ends, color=tones, alpha=0.8, capsize=2)
+        if title in lines:
+            axis.axvline(lines[title], color=GREY, linestyle="--", linewidth=1)
+        axis.set(title=title, xlabel=xlabel)
+        axis.tick_params(labelsize=7)
+        axis.grid(alpha=0.25, axis="x")
+    return figure
+
+
+def over_option(table: pd.DataFrame, option: str, metric: str) -> Figure:
+    """A metric over the values of an option, at equal distances: on a true scale 1, 3, 10 and 100 would overlap.
+
+    Args:
+        table: ``model``, of which each has a line, the option, and the metric with the ends of its intervals.
+        option: Name of the option; its values are in the order of the table.
+        metric: Name of the metric.
+    """
+    figure, axis = start_figure(wide=True)
+    values = sorted(table[option].unique(), key=list(table[option]).index)
+    for place, (model, rows) in enumerate(table.groupby("model", sort=False)):
+        # Each line is shifted a little, or the error bars would cover each other.
+        x = rows[option].map(values.index) + 0.02 * place
+        draw_intervals(axis, x, rows, metric, label=str(model), **line_options(place))
+    axis.set(title=f"{metric_name(metric)} over {option}", xlabel=option, ylabel=metric_name(metric))
+    axis.set_xticks(range(len(values)), labels=[str(value) for value in values])
+    return finish_figure(figure, wide=True)
+
+
+def draw_intervals(axis: Axes, x: pd.Series, table: pd.DataFrame, name: str, **options: Any) -> None:
+    """A line of a column with its intervals as error bars."""
+    ends = np.stack([table[name] - table[f"{name}_low"], table[f"{name}_high"] - table[name]])
+    # Rounding may make the end of an empty interval negative.
+    axis.errorbar(x, table[name], yerr=ends.clip(0), capsize=3, marker="o", **options)
+
+
+def tsne_projection(table: pd.DataFrame) -> Figure:
+    """t-SNE projection of reports; duplicates share a colour and a marker, other reports are grey."""
+    figure = Figure(figsize=(7, 5.4), layout="constrained")
+    axis = figure.subplots()
+    singletons = table[table["group"] < 0]
+    axis.scatter(singletons["x"], singletons["y"], s=8, color="#c8c8c8")
+    for place, (_, rows) in enumerate(table[table["group"] >= 0].groupby("group")):
+        marker = MARKERS[place // len(SERIES) % len(MARKERS)]  # the next marker after all colours
+        tone = colour(place)
+        axis.scatter(rows["x"], rows["y"], s=26, color=tone, marker=marker, edgecolors="white", linewidths=0.4)
+        axis.plot(rows["x"], rows["y"], color=tone, alpha=0.25, linewidth=0.8)
+    axis.set(xticks=[], yticks=[], title="Reports by their vectors (t-SNE)")
+    return figure
+
+
+def side_by_side(count: int, height: float) -> tuple[Figure, list[Axes]]:
+    """A figure with some panels in a row."""
+    figure = Figure(figsize=(4.4 * count + 1, height), layout="constrained")
+    return figure, list(figure.subplots(1, count, squeeze=False)[0])
+
+
+def start_figure(wide: bool = False) -> tuple[Figure, Axes]:
     """A figure with one pair of axes; a wide one has space for many lines with long names."""
     figure = Figure(figsize=WIDE, layout="constrained") if wide else Figure(figsize=SIZE)
     return figure, figure.subplots(gridspec_kw=None if wide else MARGINS)
 
 
-def finish_figure(figure: Figure, wide: bool) -> Figure:
+def finish_figure(figure: Figure, wide: bool = False) -> Figure:
     """Adds grid and legend, which is below the axes of a wide figure."""
     axis = figure.axes[0]
     axis.grid(alpha=0.25)
-    if not wide:
-        axis.legend(**LEGEND)
-        return figure
     handles, labels = axis.get_legend_handles_labels()
+    if not wide:
+        if handles:
+            axis.legend(**LEGEND)
+        return figure
     labels = cut_labels(labels)
     columns = 1 if max(map(len, labels)) > LONGEST_IN_TWO_COLUMNS else 2
     figure.legend(handles, labels, loc="outside lower center", frameon=False, fontsize=8, ncols=columns)
@@ -192,6 +456,8 @@ def project_reports(
     Returns:
         ``row``, ``group`` (-1 for singletons), ``x``, ``y``; empty if fewer than ``MIN_DISTINCT`` vectors differ.
     """
+    from sklearn.manifold import TSNE
+
     mine = pd.DataFrame({"row": rows, "place": np.arange(len(rows)), "group": group[rows], "tested": tested[rows]})
     size = mine.groupby("group")["row"].transform("size")
     touched = mine[(size > 1) & mine.groupby("group")["tested"].transform("any")]

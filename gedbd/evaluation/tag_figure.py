@@ -8,7 +8,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
 
 from gedbd.encoders.node2vec import TagNetwork
-from gedbd.evaluation.figure_files import DARK_GREY, DUPLICATE, GREY, SERIES
+from gedbd.evaluation.figures import DARK_GREY, DUPLICATE, GREY, SERIES
 
 CAPTION = "Tags of the training documents: areas by documents, lines between tags that share many, colours by community"
 EDGES_PER_TAG = 3

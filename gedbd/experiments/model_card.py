@@ -17,8 +17,7 @@ from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.statistics import describe_corpus
 from gedbd.evaluation.display_names import FROZEN, TEXT
 from gedbd.evaluation.leakage import leak_warning
-from gedbd.experiments.report.report_page import markdown
-from gedbd.experiments.report.section import show
+from gedbd.experiments.report.report_page import markdown, show
 from gedbd.experiments.run_folder import Run
 from gedbd.io.console import code_block, escape_markdown
 from gedbd.io.files import read_object

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
+from hydra.core.hydra_config import HydraConfig
 from hydra.utils import get_class, instantiate
 from omegaconf import DictConfig, OmegaConf
 from omegaconf._utils import get_yaml_loader
@@ -49,6 +50,7 @@ TSNE = "tsne.parquet"
 CAPTIONS = "figures/captions.json"  # of the figures that only the run's task has
 PROTOCOLS = "protocols.json"
 MATCHING = "matching.json"  # the last file that a finished backtest needs
+OVERRIDES = "overrides"  # in VERSIONS: the options of the command line, by which a report names the run
 OWN_PAGE = "own_page.json"  # the last file of a run that makes its own report.html instead of scoring pairs
 
 # Sections that only a training reads, and those that encoding reports does not read either.
@@ -63,11 +65,21 @@ PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transform
 
 
 def save_run(folder: Path, cfg: DictConfig, corpus: "Corpus | ChangeCorpus") -> None:
-    """Writes ``config.yaml``, resolved and with absolute paths, and ``versions.json`` with the corpus' fingerprint."""
+    """Writes ``config.yaml``, resolved and with absolute paths, and ``versions.json`` with the options as typed."""
     folder.mkdir(0o700, parents=True, exist_ok=True)
+    typed = list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
+    if cfg.get("ckpt_path"):
+        # A resumed run keeps its options, of which the command line repeats few.
+        typed = [*Run(Path(cfg.ckpt_path).parent.parent).overrides, *typed]
     write_text(folder / CONFIG, OmegaConf.to_yaml(OmegaConf.create(saved_options(cfg))))
     packages = {name: version(name) for name in PACKAGES}
     about = {"schema": SCHEMA, "corpus": corpus.fingerprint, "packages": packages, "folder": str(folder.absolute())}
+    write_text(folder / VERSIONS, json.dumps(about | {OVERRIDES: list(dict.fromkeys(typed))}, indent=2) + "\n")
+
+
+def record_overrides(folder: Path, words: Sequence[str]) -> None:
+    """Records the options of a run that was started from Python, as ``save_run`` does those of a command line."""
+    about = read_object(folder / VERSIONS) | {OVERRIDES: list(words)}
     write_text(folder / VERSIONS, json.dumps(about, indent=2) + "\n")
 
 
@@ -336,6 +348,11 @@ class Run:
         """Scored pairs."""
         return _read_table(self.folder / PREDICTIONS)
 
+    @property
+    def reported_pairs(self) -> "pd.DataFrame":
+        """The scored pairs of the part that was reported."""
+        return self.predictions[self.predictions["part"] == self.part]
+
     @cached_property
     def results(self) -> "pd.DataFrame":
         """Metrics on pairs, one row a method; the first is the run's own."""
@@ -411,6 +428,15 @@ class Run:
         """A hash of the corpus' contents, if the run has recorded one."""
         path = self.folder / VERSIONS
         return str(read_object(path, "corpus")["corpus"]) if path.is_file() else None
+
+    @cached_property
+    def overrides(self) -> list[str]:
+        """The options that were typed for it, such as ``graph.pca_dim=5``; empty if the run has not recorded any."""
+        path = self.folder / VERSIONS
+        typed = read_object(path).get(OVERRIDES, []) if path.is_file() else []
+        if not isinstance(typed, list):
+            raise ValueError(f"{path} is damaged: {OVERRIDES} is not a list")
+        return [str(word) for word in typed]
 
     @property
     def year(self) -> int | None:

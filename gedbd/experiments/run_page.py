@@ -13,10 +13,9 @@ from matplotlib.figure import Figure
 from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
-from gedbd.evaluation.figure_files import name_subject, save_figure
+from gedbd.evaluation.figures import name_subject, save_figure
 from gedbd.experiments.evaluation_result import log_files
-from gedbd.experiments.report.report_page import write_report
-from gedbd.experiments.report.section import Section
+from gedbd.experiments.report.report_page import Section, write_report
 from gedbd.experiments.run_folder import OWN_PAGE
 from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_path

@@ -16,8 +16,7 @@ from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.corpora.urls import with_urls
 from gedbd.experiments.report.judging import UNCLEAR, VERDICT, Judging
-from gedbd.experiments.report.report_page import write_report
-from gedbd.experiments.report.section import Section
+from gedbd.experiments.report.report_page import Section, write_report
 from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_path
 from gedbd.triage.backtesting.judgements import JUDGEMENTS, read_judgements

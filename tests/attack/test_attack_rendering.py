@@ -28,8 +28,7 @@ from gedbd.corpora.bug_report import Explanation, Match, Report, check_report
 from gedbd.corpora.readers.csv_export import read_csv as read_export
 from gedbd.corpora.screenshots import read_captions, write_captions
 from gedbd.experiments.report.judging import Judging, Verdict
-from gedbd.experiments.report.report_page import fill_tables, markdown, write_report
-from gedbd.experiments.report.section import Section, show
+from gedbd.experiments.report.report_page import Section, fill_tables, markdown, show, write_report
 from gedbd.io.command_output import print_hanging, print_records, print_table
 from gedbd.io.console import code_block, escape_markdown, print_line, print_path, printable, verbosity
 from gedbd.io.table_files import read_csv, safe_cells, write_csv

@@ -8,8 +8,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from gedbd.evaluation.figure_files import LINES, SERIES, colour, line_style, name_subject, save_figure
-from gedbd.evaluation.figures import MARGINS
+from gedbd.evaluation.figures import LINES, MARGINS, SERIES, colour, line_style, name_subject, save_figure
 
 pytestmark = pytest.mark.figures
 

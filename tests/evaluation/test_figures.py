@@ -8,12 +8,17 @@ from sklearn.metrics import average_precision_score
 from gedbd.evaluation.figures import (
     DUPLICATE,
     OTHER,
+    bars,
     confusion_matrix,
+    cut_labels,
+    hit_curves,
+    over_option,
     precision_recall,
     rank_curves,
     similarity_histogram,
     title_cosines,
     training_curves,
+    tsne_projection,
 )
 
 SCORES = np.array([0.9, 0.8, 0.7, 0.2, 0.1, -0.4], dtype=np.float32)
@@ -106,3 +111,52 @@ def test_no_label_leaves_the_picture():
         drawn, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
         assert 0 <= drawn.x0 < drawn.x1 <= width
         assert 0 <= drawn.y0 < drawn.y1 <= height
+
+
+def test_a_metric_over_an_option_has_a_line_a_model_at_equal_distances():
+    table = pd.DataFrame(
+        {
+            "model": ["a", "a", "a", "b", "b"],
+            "margin": ["0.1", "0.2", "0.5", "0.1", "0.5"],
+            "f1": [0.5, 0.3, 0.6, 0.7, 0.8],
+            "f1_low": [0.4, 0.2, 0.6, 0.6, 0.7],
+            "f1_high": [0.6, 0.4, 0.6, 0.8, 0.9],
+        }
+    )
+    figure = over_option(table, "margin", "f1")
+    axis = figure.axes[0]
+    assert [container.lines[0].get_ydata().tolist() for container in axis.containers] == [[0.5, 0.3, 0.6], [0.7, 0.8]]
+    assert axis.containers[1].lines[0].get_xdata().tolist() == pytest.approx([0.02, 2.02])
+    ends = axis.containers[0].lines[2][0].get_segments()
+    assert ends[0][:, 1].tolist() == pytest.approx([0.4, 0.6])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["0.1", "0.2", "0.5"]
+    assert (axis.get_xlabel(), axis.get_ylabel()) == ("margin", "F1")
+
+
+def test_bars_have_their_intervals_and_leave_out_what_was_not_measured():
+    table = pd.DataFrame({"method": ["text", "bm25", "median"], "mrr": [0.5, 0.2, None]})
+    table = table.assign(mrr_low=table["mrr"] - 0.1, mrr_high=table["mrr"] + 0.2)
+    axis = bars({"commits": table}, "mrr", "MRR", first=["text"], lines={"commits": 0.2}).axes[0]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["bm25", "text alone"]
+    assert [bar.get_width() for bar in axis.patches] == [0.2, 0.5]
+    assert [to_hex(bar.get_facecolor()) for bar in axis.patches] == [OTHER, DUPLICATE]
+    assert set(axis.lines[-1].get_xdata()) == {0.2}
+
+
+def test_hit_curves_count_ranks_up_to_k():
+    left, right = hit_curves({"commits": {"bm25": np.array([1, 3, 0, 200])}, "files": {"a": np.array([2])}}).axes
+    assert left.lines[0].get_ydata()[[0, 1, 2, 99]].tolist() == [0.25, 0.25, 0.5, 0.5]
+    assert right.get_title() == "files"
+
+
+def test_map_shows_every_report():
+    table = pd.DataFrame({"group": [-1, 4, 4, 7], "x": np.arange(4.0), "y": np.arange(4.0)})
+    axis = tsne_projection(table).axes[0]
+    assert sum(len(points.get_offsets()) for points in axis.collections) == 4
+
+
+def test_long_entries_of_a_legend_are_cut_unless_two_would_be_equal():
+    assert cut_labels(["short", "0123456789ab"], max_length=6) == ["short", "012…9ab"]
+    alike = ["aaa-1-bbb", "aaa-2-bbb"]
+    assert cut_labels(alike, max_length=6) == alike

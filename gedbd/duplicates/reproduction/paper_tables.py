@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from gedbd.evaluation.display_names import TEXT, TEXT_GRAPH, display_name
-from gedbd.evaluation.figure_files import colour
+from gedbd.evaluation.figures import colour
 from gedbd.experiments.report.run_settings import Setting
 from gedbd.io.files import locate
 from gedbd.io.table_files import read_csv
@@ -24,7 +24,7 @@ Rows = list[dict[str, Any]]
 
 def is_published(setting: Setting) -> bool:
     """Whether a setting has the paper's corpus: the reports of a published training file."""
-    return setting.options.get("dataset.subset") == "train" and setting.corpus in {"eclipse", "thunderbird"}
+    return setting.runs[0].config.dataset.get("subset") == "train" and setting.corpus in {"eclipse", "thunderbird"}
 
 
 def table5(settings: Sequence[Setting]) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from omegaconf import OmegaConf
 
-from gedbd.evaluation.figure_files import colour
+from gedbd.evaluation.figures import colour
 from gedbd.experiments.run_folder import Run
 from gedbd.experiments.seeds import seed_interval
 

@@ -1,4 +1,4 @@
-"""Writes a report as a self-contained HTML page, and as Markdown with its figures in a folder."""
+"""A page of sections with tables and figures, as self-contained HTML and as Markdown with its figures in a folder."""
 
 import base64
 import hashlib
@@ -6,20 +6,23 @@ import io
 import re
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pandas as pd
 from jinja2 import Environment, PackageLoader
 from matplotlib.figure import Figure
 
-from gedbd.evaluation.figure_files import name_subject, write_figure
-from gedbd.experiments.report.judging import PAIR, Judging
-from gedbd.experiments.report.section import Cell, FormattedTable, Section, show
+from gedbd.corpora.urls import URL_OF, web_url
+from gedbd.evaluation.display_names import column_name, format_p_value, is_option, is_p_value
+from gedbd.evaluation.figures import name_subject, write_figure
+from gedbd.experiments.report.judging import PAIR, VERDICT, Judging
 from gedbd.io.console import LINK_SIGNS, code_block, escape_markdown, printable, stage
 from gedbd.io.files import replacing, write_text
 from gedbd.io.table_files import latex
@@ -30,6 +33,99 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"  # a PNG file begins with it
 HEADER_BYTES = 24  # up to and with width and height
 MAX_SLUG = 100  # names of files end in it
 URL_CHARACTERS = ":/?#@!$&*+,;=%~[]"  # may stay in an address; others, such as ")", would end the Markdown link
+BEST = ("f1", "average precision", "rr@1", "rr@5", "rr@10", "rr@20", "rr@100", "mrr", "map", "map@10")
+MIN_LONG_CELL = 24  # characters
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report.
+
+    Attributes:
+        title: Heading.
+        text: One paragraph.
+        tables: Tables.
+        figures: Names, captions (also the alternative text) and figures, drawn or as PNG files.
+        asks_verdicts: Whether the rows of the tables, which have the columns ``report``, ``suggested`` and ``verdict``,
+            get buttons for a verdict; see ``Judging``.
+        subject: Corpus and model, which its figures name that do not name theirs; empty for those of the page.
+    """
+
+    title: str
+    text: str
+    tables: list[pd.DataFrame] = field(default_factory=list)
+    figures: Sequence[tuple[str, str, Figure | Path]] = field(default_factory=list)
+    asks_verdicts: bool = False
+    subject: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A formatted cell; ``best`` if it has the highest value of a metric, ``url`` if it is a link."""
+
+    text: str
+    best: bool = False
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class FormattedTable:
+    """A formatted table; ``pairs`` are the ids of each row that gets buttons for a verdict."""
+
+    header: list[str]
+    numeric: list[bool]
+    rows: list[list[Cell]]
+    pairs: Sequence[tuple[str, str]] = ()
+
+    @property
+    def kinds(self) -> list[str]:
+        """The CSS class of each column: ``number``, ``long`` for wide columns of text, or empty."""
+        kinds = []
+        for place, is_number in enumerate(self.numeric):
+            longest = max((len(row[place].text) for row in self.rows), default=0)
+            kinds.append("number" if is_number else "long" if longest > MIN_LONG_CELL else "")
+        if self.pairs:
+            kinds[self.header.index(VERDICT)] = VERDICT
+        return kinds
+
+
+def show(table: pd.DataFrame) -> FormattedTable:
+    """Formats a table: three decimals, intervals after values, best metrics marked, ids linked (``with_urls``)."""
+    linking = {f"{URL_OF}{name}" for name in table.columns}
+    names = [name for name in table.columns if not str(name).endswith(("_low", "_high")) and name not in linking]
+    header = [column_name(str(name)) for name in names]
+    numeric = [bool(pd.api.types.is_numeric_dtype(table[name])) for name in names]
+    columns = [_cells(table, str(name)) for name in names]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    return FormattedTable(header, numeric, rows)
+
+
+def _cells(table: pd.DataFrame, name: str) -> list[Cell]:
+    values = table[name]
+    is_metric = name.replace("_", " ").removeprefix("pool ") in BEST
+    highest = values.max() if is_metric and len(values) > 1 else np.nan  # equal to no value
+    write = format_p_value if is_p_value(name) else partial(_text, form="g" if is_option(name) else ".3f")
+    cells = []
+    for place, value in enumerate(values):
+        text = "" if pd.isna(value) else write(value)
+        if text and f"{name}_low" in table:
+            low, high = (_text(table[f"{name}_{end}"].iloc[place], ".3f") for end in ("low", "high"))
+            text += f" [{low}, {high}]"
+        cells.append(Cell(text, is_metric and bool(value == highest), _url(table, name, place)))
+    return cells
+
+
+def _text(value: object, form: str) -> str:
+    """A float in a format, never as minus zero; anything else as it is."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:z{form}}"
+
+
+def _url(table: pd.DataFrame, name: str, place: int) -> str:
+    """The address that a cell links to, empty if the table has none."""
+    urls = table.get(f"{URL_OF}{name}")
+    return "" if urls is None or pd.isna(urls.iloc[place]) else web_url(str(urls.iloc[place]))
 
 
 @dataclass(frozen=True)

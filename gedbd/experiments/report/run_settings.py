@@ -1,27 +1,33 @@
-"""Groups runs that differ only by seed into settings."""
+"""Groups runs that differ only by seed into settings, and names each by the options that were typed for it."""
 
-import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from omegaconf import OmegaConf
 
+from gedbd.configuration.command_words import option_of
 from gedbd.evaluation.display_names import display_name
 from gedbd.evaluation.significance import f1_interval, interval_columns
-from gedbd.experiments.report.counted_options import comparable, counted_options, flatten, mark_seeds, setting_key
 from gedbd.experiments.run_folder import Run
 from gedbd.retrieval.ranking_metrics import per_query
 from gedbd.retrieval.ranking_tasks import EARLIER, ProtocolWords
 
-CONTENTS_SHOWN = 8  # characters of a fingerprint
-CHECKPOINTS = ("checkpoint", "val_checkpoint")
-MAX_PATH_PARTS = 4  # of a path in a label; paths that agree in these are shown in full
-MARKERS = ("name", "_target_", "model")
-TEST_OPTIONS = ("dataset", "split", "labels", "pairs", "ranking", "part")
+# Options that change no number, or that the name and the contents of the corpus or the name of a baseline stand for.
+NO_SETTING = (
+    *("seed", "seeds", "ckpt_path", "cache_dir", "data_dir", "json", "logger", "debug", "name", "part"),
+    *("dataset", "dataset.name", "dataset.path", "trainer.enable_model_summary", "trainer.enable_progress_bar"),
+    *("trainer.log_every_n_steps", "trainer.profiler"),
+)
+NO_SETTING_BELOW = ("logger.", "hydra.", "debug.")
+IN_BASE = ("encoder", "graph", "fusion")  # the first words of a label say these where they differ with them
+SEED_OPTIONS = ("seed", "fold")  # follow the run's seed unless they are typed
+SEED_FOLDER = re.compile(r"/seed_\d+(/|$)")
+CONTENTS = "dataset.contents"  # named only where nothing else differs
+CONTENTS_SHOWN = 8  # characters of the corpus' fingerprint
 
 
 @dataclass(frozen=True)
@@ -30,17 +36,15 @@ class Setting:
 
     Attributes:
         base: Encoder and method, or the baseline.
-        named: The options in which it differs from other settings of its kind and corpus, with their values as shown.
-        options: All options of its first run by name, such as ``graph.pca_dim``.
-        counted: The options that can change a number.
+        options: Every option that was typed for some run of its corpus and kind, with its value; "" for a default.
+        named: The options that its label names: those in which settings of its corpus and kind differ.
         runs: One run of each seed, in the order of the seeds.
         repeated: Older runs of the same seeds, which are left out.
     """
 
     base: str
-    named: dict[str, str]
-    options: dict[str, Any]
-    counted: dict[str, Any]
+    options: dict[str, str]
+    named: list[str]
     runs: list[Run]
     repeated: list[Run] = field(default_factory=list)
 
@@ -51,7 +55,8 @@ class Setting:
 
     def label_without(self, *names: str) -> str:
         """Its name without some of its options."""
-        return ", ".join([self.base, *(option_label(*item) for item in self.named.items() if item[0] not in names)])
+        shown = [name for name in self.named if self.options[name] and name not in names]
+        return ", ".join([self.base, *(option_label(name, self.options[name]) for name in shown)])
 
     def name_of(self, method: str) -> str:
         """Display name of one of its methods; its own method has the name of the setting."""
@@ -68,9 +73,14 @@ class Setting:
         return self.runs[0].corpus
 
     @property
+    def is_baseline(self) -> bool:
+        """Whether its runs are those of a baseline."""
+        return self.runs[0].is_baseline
+
+    @property
     def split(self) -> str:
         """Name of the split: ``time``, ``group``, ``fold`` or ``pair``."""
-        return str(self.options["split._target_"]).rsplit(".", 1)[-1].removesuffix("Split").lower()
+        return str(self.runs[0].config.split._target_).rsplit(".", 1)[-1].removesuffix("Split").lower()
 
     @property
     def methods(self) -> list[str]:
@@ -104,27 +114,19 @@ class Setting:
 
     def scores(self, method: str) -> tuple[np.ndarray, np.ndarray]:
         """Scores and labels of the reported pairs, all seeds together."""
-        tables = [run.predictions[run.predictions["part"] == run.part] for run in self.runs]
-        every = [table[run.column(method)].to_numpy() for run, table in zip(self.runs, tables, strict=True)]
-        return np.concatenate(every), np.concatenate([table["label"].to_numpy() for table in tables])
+        tables = [run.reported_pairs for run in self.runs]
+        scores = [table[run.column(method)].to_numpy() for run, table in zip(self.runs, tables, strict=True)]
+        return np.concatenate(scores), np.concatenate([table["label"].to_numpy() for table in tables])
 
-    def by_seed(self, metric: str) -> list[float] | None:
-        """A metric of its own method on pairs or among all earlier reports, seed by seed; None where a run lacks it."""
-        values = []
+    def test_key(self) -> tuple[object, ...]:
+        """Equal for settings with the same seeds that were tested on the same pairs and queries."""
+        tested = []
         for run in self.runs:
-            tables = [table for table in (run.results, run.ranking) if table is not None and metric in table]
-            if not tables:
-                return None
-            table = tables[0]
-            values.append(float(table.loc[table["method"] == self.methods[0], metric].iloc[0]))
-        return values
-
-    def same_test(self, other: "Setting") -> bool:
-        """Whether another setting is tested on the same pairs and queries, according to its options."""
-        return self.corpus == other.corpus and self._test_key() == other._test_key()
-
-    def _test_key(self) -> frozenset[tuple[str, Any]]:
-        return setting_key({name: value for name, value in self.counted.items() if name.split(".")[0] in TEST_OPTIONS})
+            tables = [run.reported_pairs[["id_1", "id_2"]]]
+            if run.queries is not None:
+                tables.append(run.queries[["protocol", "id"]].drop_duplicates())
+            tested += [int(pd.util.hash_pandas_object(table, index=False).sum()) for table in tables]
+        return self.corpus, tuple(self.seeds), tuple(tested)
 
     def _predictions(self, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Predictions, labels, groups and run of the reported pairs, all seeds together."""
@@ -132,13 +134,13 @@ class Setting:
         label = []
         group = []
         for run in self.runs:
-            table = run.predictions[run.predictions["part"] == run.part]
+            table = run.reported_pairs
             threshold = run.results.loc[run.results["method"] == method, "threshold"].iloc[0]
             scores = table[run.column(method)].to_numpy()
             predicted.append(scores >= np.asarray(threshold, dtype=scores.dtype))
             label.append(table["label"].to_numpy())
             group.append(table["group"].to_numpy(dtype=str))
-        number = np.repeat(np.arange(len(label)), [len(one) for one in label])
+        number = np.repeat(np.arange(len(label)), [len(labels) for labels in label])
         return np.concatenate(predicted), np.concatenate(label), np.concatenate(group), number
 
 
@@ -160,159 +162,137 @@ def query_metrics(table: pd.DataFrame) -> dict[str, float]:
 
 
 def group_settings(runs: Iterable[Run]) -> list[Setting]:
-    """Groups runs that differ only by seed, in the order of each setting's first run.
+    """Groups runs with the same options but for their seed, in the order of each setting's first run.
 
-    Of several runs with the same setting and seed the newest counts; the others are in ``Setting.repeated``.
+    The options that count are those that were typed for any run of the corpus: they are compared by the values in the
+    saved configurations, so that a default is equal to the same value typed. Of several runs with the same setting and
+    seed, the newest counts; the others are in ``Setting.repeated``.
     """
     runs = list(runs)
-    options = mark_seeds([counted_options(run) for run in runs], [int(run.config.seed) for run in runs])
-    keys = [(run.corpus, run.label, setting_key(counted)) for run, counted in zip(runs, options, strict=True)]
-    counted_of = dict(zip(keys, options, strict=True))
-    members: dict[Any, list[Run]] = {}
-    for key, run in zip(keys, runs, strict=True):
-        members.setdefault(key, []).append(run)
     # Labels name the options that differ among trainings of one corpus, or among runs of one baseline.
-    same_kind: dict[Any, list[Any]] = {}
-    for key, mine in members.items():
-        kind = (mine[0].corpus, mine[0].label if mine[0].is_baseline else None)
-        same_kind.setdefault(kind, []).append(key)
-    named: dict[Any, dict[str, str]] = {}
-    for group in same_kind.values():
-        labels = named_options([members[key][0] for key in group], [counted_of[key] for key in group])
-        named |= dict(zip(group, labels, strict=True))
-    return [_setting(mine, counted_of[key], named[key]) for key, mine in members.items()]
+    kinds: dict[Any, list[Run]] = {}
+    for run in runs:
+        kinds.setdefault((run.corpus, run.label if run.is_baseline else None), []).append(run)
+    order = {run.folder: place for place, run in enumerate(runs)}
+    settings = [setting for kind in kinds.values() for setting in _settings_of_kind(kind)]
+    return sorted(settings, key=lambda setting: min(order[run.folder] for run in (*setting.runs, *setting.repeated)))
 
 
-def _setting(runs: list[Run], counted: dict[str, Any], named: dict[str, str]) -> Setting:
-    newest: dict[int, Run] = {}
-    for run in sorted(runs, key=lambda run: run.finished_at):
-        newest[int(run.config.seed)] = run
+def _settings_of_kind(runs: list[Run]) -> list[Setting]:
+    """The settings of the trainings of one corpus, or of the runs of one baseline on it."""
+    typed = [_typed_options(run) for run in runs]
+    configs = [OmegaConf.to_container(run.config) for run in runs]
+    options: list[dict[str, str]] = [{} for _ in runs]
+    names = list(dict.fromkeys(name for words in typed for name in words))
+    for name in names:
+        values = [_value(config, name, names) for config in configs]
+        texts = _texts(name, values, [words.get(name) for words in typed])
+        for run_options, text in zip(options, texts, strict=True):
+            run_options[name] = text
+    members: dict[Any, list[int]] = {}
+    for place, run in enumerate(runs):
+        options[place][CONTENTS] = (run.fingerprint or "")[:CONTENTS_SHOWN]
+        members.setdefault((run.label, run.fingerprint, *options[place].items()), []).append(place)
+    firsts = [places[0] for places in members.values()]
+    named = _named([runs[place].label for place in firsts], [options[place] for place in firsts])
+    return [
+        _setting([runs[place] for place in places], options[places[0]], names)
+        for places, names in zip(members.values(), named, strict=True)
+    ]
+
+
+def _setting(runs: list[Run], options: dict[str, str], named: list[str]) -> Setting:
+    newest = {int(run.config.seed): run for run in sorted(runs, key=lambda run: run.finished_at)}
     chosen = [newest[seed] for seed in sorted(newest)]
     folders = {run.folder for run in chosen}
-    return Setting(
-        base=runs[0].label,
-        named=named,
-        options=flatten(OmegaConf.to_container(chosen[0].config)),
-        counted=counted,
-        runs=chosen,
-        repeated=[run for run in runs if run.folder not in folders],
-    )
+    return Setting(runs[0].label, options, named, chosen, [run for run in runs if run.folder not in folders])
 
 
-def named_options(runs: list[Run], options: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """For every setting, the options that its label names, each with its value as shown.
+def _typed_options(run: Run) -> dict[str, str]:
+    """The options of a run's command line that make a setting, with their values."""
+    typed = {}
+    for word in run.overrides:
+        name = option_of(word)
+        if name not in NO_SETTING and not name.startswith(NO_SETTING_BELOW):
+            typed[name] = word.partition("=")[2]
+            # A baseline with the encoder of a run names the folder of one seed: those of all seeds are one setting.
+            typed[name] = re.sub(rf"/seed_{run.config.seed}(?=/|$)", "", typed[name])
+    return typed
 
-    An option that differs is left out only if another one implies it: the dimension of an encoder if there is one
-    encoder of each name, the options of a graph if there is one kind of graph.
 
-    Args:
-        runs: One run of every setting; all of one corpus, and all trainings or all one baseline.
-        options: The counted options of every setting.
+def _value(config: Any, name: str, names: list[str]) -> Any:
+    """The value of an option in a configuration, None if it has none; of a section what no other option sets."""
+    value = config
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return _rest(value, name, names) if isinstance(value, dict) else value
+
+
+def _rest(section: dict[Any, Any], name: str, names: list[str]) -> dict[Any, Any]:
+    """A section without the options that count by themselves, and without those that follow the seed."""
+    return {
+        key: _rest(value, f"{name}.{key}", names) if isinstance(value, dict) else value
+        for key, value in section.items()
+        if f"{name}.{key}" not in names and key not in SEED_OPTIONS
+    }
+
+
+def _texts(name: str, values: list[Any], typed: list[str | None]) -> list[str]:
+    """How the value of an option is written for each run: equal texts are equal values; "" is a default.
+
+    A number, text or list is compared by its value in the configuration. By what was typed are compared a section, a
+    preset that is no section, and what follows the seed: the seeds of splits, and folders of seeds.
     """
-    varied = _varied(options)
-    implied = {name for name in varied if _is_implied(name, varied, runs, options)}
-    in_label = set() if runs[0].is_baseline else {"encoder.name"}  # of the run: "minilm, text alone"
-    labels = _shown([name for name in varied if name not in implied | in_label], options)
-    # If two settings would have the same label, it names all options that differ.
-    if len({(run.label, *label.items()) for label, run in zip(labels, runs, strict=True)}) < len(labels):
-        return _shown(varied, options)
-    return labels
+    keys = list(map(_comparable, values))
+    written = {key: text for key, text in reversed(list(zip(keys, typed, strict=True))) if text is not None}
+    if any(isinstance(value, dict) for value in values):
+        return [text or written.get(key, "") for key, text in zip(keys, typed, strict=True)]
+    in_folder_of_seed = any(isinstance(value, str) and SEED_FOLDER.search(value) for value in values)
+    if in_folder_of_seed or name.rpartition(".")[2] in SEED_OPTIONS or all(value is None for value in values):
+        return [text or "" for text in typed]
+    texts = {key: written.get(key, _text(value)) for key, value in zip(keys, values, strict=True)}
+    if len(set(texts.values())) < len(texts):
+        texts = {key: _text(value) for key, value in zip(keys, values, strict=True)}
+    return [texts[key] for key in keys]
 
 
-def option_label(name: str, value: str) -> str:
-    """An option in a label, such as ``graph.rule=knn``."""
-    parts = name.split(".")
-    if parts[0] == "baselines":
-        parts = parts[2:]  # baselines.bm25.k1 -> k1
-    if parts[-1] in ("_target_", "name") and len(parts) > 1:
-        parts = parts[:-1]  # text._target_ -> text
-    return f"{'.'.join(parts)}={value}"
-
-
-def _varied(options: list[dict[str, Any]]) -> list[str]:
-    """Names of the options whose values differ, in the order of the configuration."""
-    names = {name: None for flat in options for name in flat}
-    return [name for name in names if len({comparable(flat.get(name)) for flat in options}) > 1]
-
-
-def _is_implied(name: str, varied: list[str], runs: list[Run], options: list[dict[str, Any]]) -> bool:
-    values = [comparable(flat.get(name)) for flat in options]
-    # The label of a run says whether it has a graph.
-    if name.split(".")[0] in ("graph", "fusion") and _determines([run.method for run in runs], values):
-        return True
-    # The checkpoint of a baseline's encoder is that of its run.
-    if name.rsplit(".", 1)[-1] in CHECKPOINTS and "run" in varied:
-        return _determines([comparable(flat.get("run")) for flat in options], values)
-    # With split=year the corpus ends with the test year, so that the year says what the corpus holds.
-    years = [comparable(flat.get("split.year")) for flat in options]
-    if name == "dataset.contents" and "split.year" in varied and _determines(years, values):
-        return True
-    for other in varied[: varied.index(name)]:
-        if other.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1] and _equal_where_both(other, name, options):
-            return True
-    return any(
-        _determines([comparable(flat.get(marker)) for flat in options], values)
-        for marker in _markers(name)
-        if marker in varied
-    )
-
-
-def _markers(name: str) -> list[str]:
-    """The options ``MARKERS`` of the sections around an option, which say what each section is."""
-    parts = name.split(".")
-    sections = [".".join(parts[:length]) for length in range(1, len(parts))]
-    markers = [f"{section}.{key}" for section in sections for key in MARKERS]
-    return markers[: markers.index(name)] if name in markers else markers
-
-
-def _determines(first: list[Any], second: list[Any]) -> bool:
-    """Whether equal values in ``first`` always have equal values in ``second``."""
-    return len(set(first)) == len(set(zip(first, second, strict=True)))
-
-
-def _equal_where_both(first: str, second: str, options: list[dict[str, Any]]) -> bool:
-    """Whether one option repeats another, as ``batches.batch_size=${batch_size}`` does."""
-    having = [flat for flat in options if second in flat]
-    return all(comparable(flat.get(first)) == comparable(flat[second]) for flat in having)
-
-
-def _shown(names: list[str], options: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Values in few characters if all values still differ, else in full."""
-    labels: list[dict[str, str]] = [{} for _ in options]
-    for name in names:
-        values = {comparable(flat[name]): flat[name] for flat in options if name in flat}
-        for depth in range(1, MAX_PATH_PARTS + 1):
-            shown = {key: _short(name, value, depth) for key, value in values.items()}
-            if len(set(shown.values())) == len(shown):
-                break
-        if len(set(shown.values())) < len(shown):
-            shown = {key: _text(value) for key, value in values.items()}
-        if len(set(shown.values())) < len(shown):
-            shown = {key: repr(value) for key, value in values.items()}
-        for flat, label in zip(options, labels, strict=True):
-            if name in flat:
-                label[name] = shown[comparable(flat[name])]
-    return labels
-
-
-def _short(name: str, value: Any, depth: int) -> str:
-    """A value in few characters: a class without its module, the last parts of a path, the start of a fingerprint."""
-    text = _text(value)
-    if name.endswith("_target_"):
-        return text.rsplit(".", 1)[-1]
-    if name == "dataset.contents":
-        return text[:CONTENTS_SHOWN]
-    is_path = isinstance(value, str) and (Path(value).suffix or value.startswith(("/", "~", ".")))
-    # normpath: models/x/../mine is models/mine
-    return "/".join(Path(os.path.normpath(value)).parts[-depth:]) if is_path else text
+def _comparable(value: Any) -> str:
+    """A key for comparison: 1 equals 1.0, but neither ``True`` nor ``"1"``."""
+    if isinstance(value, dict):
+        return repr(sorted((str(key), _comparable(inner)) for key, inner in value.items()))
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return repr(float(value)) if is_number else repr(value)
 
 
 def _text(value: Any) -> str:
     """A value as the command line takes it."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return f"[{','.join(_text(item) for item in value)}]"
-    return str(value)
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return f"[{','.join(map(_text, value))}]" if isinstance(value, list) else str(value)
+
+
+def _named(bases: list[str], options: list[dict[str, str]]) -> list[list[str]]:
+    """The options that the label of each setting names: those that differ.
+
+    Of ``IN_BASE``, those that differ among settings with the same first words: "tiny, text alone" is always graph=none.
+    """
+
+    def varied(rows: list[dict[str, str]]) -> list[str]:
+        return [name for name in rows[0] if len({values[name] for values in rows}) > 1]
+
+    differing = [name for name in varied(options) if name != CONTENTS]
+    named = []
+    for base in bases:
+        same = varied([values for other, values in zip(bases, options, strict=True) if other == base])
+        named.append([name for name in differing if name in same or name.partition(".")[0] not in IN_BASE])
+    labels = {
+        (base, *((name, values[name]) for name in names))
+        for base, values, names in zip(bases, options, named, strict=True)
+    }
+    return named if len(labels) == len(bases) else [varied(options)] * len(bases)
+
+
+def option_label(name: str, value: str) -> str:
+    """An option in a label, such as ``graph.rule=knn``; ``k1=1.2`` for ``baselines.bm25.k1``."""
+    parts = name.split(".")
+    return f"{'.'.join(parts[2:] if parts[0] == 'baselines' else parts)}={value}"

@@ -14,10 +14,9 @@ from matplotlib.figure import Figure
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.evaluation.figure_files import save_figure
-from gedbd.experiments.report.report_page import markdown
+from gedbd.evaluation.figures import save_figure
+from gedbd.experiments.report.report_page import markdown, show
 from gedbd.experiments.report.run_settings import Setting
-from gedbd.experiments.report.section import show
 from gedbd.experiments.run_folder import Run, find_runs
 from gedbd.io.command_output import print_table
 from gedbd.io.console import escape_markdown, print_line, print_path

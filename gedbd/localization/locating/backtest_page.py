@@ -12,11 +12,9 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.corpora.corpus import ChangeCorpus
-from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
-from gedbd.evaluation.figures import MARGINS, SIZE
+from gedbd.evaluation.figures import DUPLICATE, GREY, OTHER, draw_band, finish_figure, finish_ranks, start_figure
 from gedbd.evaluation.result_tables import right_and_wrong
-from gedbd.experiments.report.report_page import write_report
-from gedbd.experiments.report.section import Section
+from gedbd.experiments.report.report_page import Section, write_report
 from gedbd.experiments.run_folder import save_run
 from gedbd.experiments.run_page import mark_finished
 from gedbd.io.command_output import print_table, record
@@ -228,23 +226,14 @@ def _metric_sections(tables: dict[str, pd.DataFrame], prefix: str, what: str, te
 
 def hit_figure(curve: pd.DataFrame, what: str) -> Figure:
     """Hit@k against k for each system, with the interval of the first one; ``what`` is looked for."""
-    figure = Figure(figsize=SIZE)
-    axis = figure.subplots(gridspec_kw=MARGINS)
-    systems = list(dict.fromkeys(curve["system"]))
-    for name in systems:
-        mine = curve[curve["system"] == name]
-        colour, line = STYLES[name]
-        axis.plot(mine["k"], mine["hit"], color=colour, linestyle=line, label=name)
-    first = curve[curve["system"] == systems[0]]
-    axis.fill_between(first["k"], first["hit_low"], first["hit_high"], color=STYLES[systems[0]][0], alpha=0.15)
+    figure, axis = start_figure()
+    for place, (system, rows) in enumerate(curve.groupby("system", sort=False)):
+        tone, line = STYLES[str(system)]
+        shown = rows if place == 0 else rows.drop(columns=["hit_low", "hit_high"])
+        draw_band(axis, shown["k"], shown, "hit", color=tone, linestyle=line, label=system)
     axis.axvline(TOP, color="black", linewidth=0.8, alpha=0.4)
-    axis.set_xscale("log")
-    axis.set_xticks([1, 5, 10, 50, 100], ["1", "5", "10", "50", "100"])
-    title = f"{what[0].upper()}{what[1:]} among the first k"
-    axis.set(title=title, xlabel="k", ylabel="share of reports", ylim=(0, 1.02))
-    axis.grid(alpha=0.25)
-    axis.legend(frameon=False)
-    return figure
+    finish_ranks(axis, f"{what[0].upper()}{what[1:]} among the first k", "share of reports")
+    return finish_figure(figure)
 
 
 def print_tables(console: Console, backtest: LocatingBacktest) -> None:

@@ -1,19 +1,17 @@
 """Writes a pre-training: tables, figures and page in the run folder, a table on the console."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.experiments.report.section import Section
+from gedbd.evaluation.figures import epoch_curves
+from gedbd.experiments.report.report_page import Section
 from gedbd.experiments.run_page import RunPage
 from gedbd.io.console import print_path
 from gedbd.io.table_files import read_csv
@@ -97,7 +95,7 @@ def _nodes_apart(method: CodeInput, ends: np.ndarray) -> np.ndarray:
 
 METHOD = "semantic_codebert"
 MAX_COUNTED = 3_000  # training methods that base rates are counted in
-MARGINS = {"left": 0.075, "right": 0.985, "bottom": 0.14, "top": 0.9, "wspace": 0.2}
+LOSS = {"total loss": {"train": "train/loss", "val": "val/loss"}}
 OBJECTIVES_TEXT = (
     "Of each test method, {tokens:.0%} of the tokens of code and comment are predicted (mlm), and for {nodes:.0%} of"
     " the nodes the edges to their tokens of code (alignment), to other nodes (edge), to their types and to their"
@@ -133,12 +131,16 @@ def write_result(
         " than by frequencies and distances alone"
     )
     text = OBJECTIVES_TEXT.format(**vars(data.dataset.sampler.shares))
+    by_objective = {
+        f"{measure} on validation": {name: f"val/{name}_{measure}" for name in objectives["objective"]}
+        for measure in ("loss", "accuracy")
+    }
     curves = [
-        ("total_loss", "Weighted sum of the losses by epoch", loss_curve(epochs)),
+        ("total_loss", "Weighted sum of the losses by epoch", epoch_curves([epochs], LOSS)),
         (
             "objectives",
             "Loss and accuracy of each objective on validation by epoch",
-            objective_curves(epochs, objectives["objective"].tolist()),
+            epoch_curves([epochs], by_objective),
         ),
     ]
     sections = [Section("Objectives", text, [objectives]), Section("Training", "By epoch.", [], curves)]
@@ -175,37 +177,3 @@ def results_of_run(objectives: pd.DataFrame) -> pd.DataFrame:
     for line in objectives.to_dict("records"):
         row |= {f"{line['objective']}_{name}": line[name] for name in ("accuracy", "base_rate", "loss")}
     return pd.DataFrame([row])
-
-
-def objective_curves(epochs: pd.DataFrame, objectives: Sequence[str]) -> Figure:
-    """Loss and accuracy of each objective on validation by epoch, side by side.
-
-    Args:
-        epochs: One row an epoch, with the columns that the system logs.
-        objectives: Their names.
-    """
-    figure = Figure(figsize=(9.6, 3.8))
-    axes = figure.subplots(1, 2, gridspec_kw=MARGINS)
-    for axis, measure in zip(axes, ("loss", "accuracy"), strict=True):
-        for name in objectives:
-            axis.plot(epochs["epoch"] + 1, epochs[f"val/{name}_{measure}"], marker="o", markersize=3, label=name)
-        _finish(axis, f"{measure} on validation")
-    return figure
-
-
-def loss_curve(epochs: pd.DataFrame) -> Figure:
-    """The weighted sum of the losses of training and validation by epoch."""
-    figure = Figure(figsize=(5.4, 3.8))
-    axis = figure.subplots(gridspec_kw={**MARGINS, "left": 0.12})
-    for part in ("train", "val"):
-        axis.plot(epochs["epoch"] + 1, epochs[f"{part}/loss"], marker="o", markersize=3, label=part)
-    _finish(axis, "total loss")
-    return figure
-
-
-def _finish(axis: Axes, title: str) -> None:
-    """Titles of a curve by epoch, whose number is whole."""
-    axis.set(title=title, xlabel="epoch")
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axis.grid(alpha=0.25)
-    axis.legend(frameon=False)

@@ -5,24 +5,21 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
 from gedbd.evaluation.display_names import display_name
-from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
+from gedbd.evaluation.figures import bars, epoch_curves, hit_curves
 from gedbd.evaluation.trec import write_qrels, write_run
-from gedbd.experiments.report.report_page import markdown
-from gedbd.experiments.report.section import Section, show
+from gedbd.experiments.report.report_page import Section, markdown, show
 from gedbd.experiments.run_page import RunPage
 from gedbd.experiments.run_results import with_intervals
 from gedbd.io.console import escape_markdown
 from gedbd.io.files import locate, write_text
 from gedbd.io.table_files import read_csv, write_parquet
 from gedbd.localization.training.compared_methods import encoded_unit
-from gedbd.localization.training.localization_results import MAX_RANK, LocalizationResult, MeasuredMethod
+from gedbd.localization.training.localization_results import LocalizationResult, MeasuredMethod
 
 PROTOCOL_TEXT = (
     "Of the reports that have an inducing commit before them, in the order of their dates, the first half trains and"
@@ -54,7 +51,7 @@ COLUMNS = (
     *("mrr_difference", "mrr_difference_low", "mrr_difference_high", "mrr_p_value", "seeds"),
 )
 MAX_CURVES = 6
-TICKS = (1, 5, 10, 20, 100)
+CURVES = {"loss": {"train": "train/loss", "val": "val/loss"}, "MRR on validation": {"val": "val/mrr"}}
 PUBLISHED_UNITS = {"commit": "commits", "file": "commits, by their best file", "hunk": "commits, by their best hunk"}
 # P@k of the authors' code is R_cap@k, see ``query_metrics``.
 PUBLISHED_METRICS = {"mrr": "mrr", "map": "map", "p@1": "r_cap@1", "p@3": "r_cap@3", "p@5": "r_cap@5"}
@@ -145,7 +142,7 @@ def sections(result: LocalizationResult, tables: Mapping[str, pd.DataFrame]) -> 
         (
             "hit_curves",
             "Share of reports with an inducing change among the first k",
-            hit_curves(result.measured, curves),
+            hit_curves(_ranks(result.measured, curves)),
         ),
     ]
     made = [Section("Methods", text, [], figures)]
@@ -162,7 +159,7 @@ def sections(result: LocalizationResult, tables: Mapping[str, pd.DataFrame]) -> 
         made.append(Section("Beside the paper", REMARK, [tables["tables24"]]))
     if len(result.epochs):
         text = "The training of HMCBL; validation is the latest part of the first half."
-        training = ("training", "Losses and MRR on validation by epoch", training_curves(result.epochs))
+        training = ("training", "Losses and MRR on validation by epoch", epoch_curves([result.epochs], CURVES))
         made.append(Section("Training", text, [], [training]))
     return made
 
@@ -175,66 +172,22 @@ def mrr_bars(table: pd.DataFrame, trained: Sequence[str], baseline: str) -> Figu
         trained: Methods in the first colour.
         baseline: A line shows its MRR.
     """
-    names = list(dict.fromkeys(table["granularity"]))
-    longest = table.groupby("granularity").size().max()
-    figure = Figure(figsize=(4.4 * len(names) + 1, 1.4 + 0.24 * longest), layout="constrained")
-    panels = figure.subplots(1, len(names), squeeze=False)[0]
-    for panel, name in zip(panels, names, strict=True):
-        rows = table[table["granularity"] == name].sort_values("mrr", kind="stable")
-        _bars(panel, rows, trained)
-        panel.set(title=f"{name}s", xlabel="MRR")
-        of_baseline = rows.loc[rows["method"] == baseline, "mrr"]
-        for value in of_baseline:
-            panel.axvline(value, color=GREY, linestyle="--", linewidth=1)
-    return figure
+    tables = {f"{name}s": rows for name, rows in table.groupby("granularity", sort=False)}
+    ordered = {name: rows.sort_values("mrr", kind="stable").iloc[::-1] for name, rows in tables.items()}
+    lines = {name: value for name, rows in tables.items() for value in rows.loc[rows["method"] == baseline, "mrr"]}
+    return bars(ordered, "mrr", "MRR", first=trained, lines=lines)
 
 
-def _bars(panel: Axes, rows: pd.DataFrame, trained: Sequence[str]) -> None:
-    colours = [DUPLICATE if name in trained else OTHER for name in rows["method"]]
-    ends = np.stack([rows["mrr"] - rows["mrr_low"], rows["mrr_high"] - rows["mrr"]]).clip(0)
-    labels = [display_name(name) for name in rows["method"]]
-    panel.barh(labels, rows["mrr"], xerr=ends, color=colours, alpha=0.8, capsize=2)
-    panel.tick_params(labelsize=7)
-    panel.grid(alpha=0.25, axis="x")
-
-
-def hit_curves(measured: Sequence[MeasuredMethod], shown: Sequence[str]) -> Figure:
-    """The share of reports with an inducing change among the first k, over k, a panel for each granularity.
-
-    Args:
-        measured: What the methods have reached.
-        shown: Methods; of more than ``MAX_CURVES`` the first ones are drawn.
-    """
-    names = list(dict.fromkeys(one.granularity for one in measured))
-    figure = Figure(figsize=(4.4 * len(names) + 1, 3.8), layout="constrained")
-    panels = figure.subplots(1, len(names), squeeze=False)[0]
-    k = np.arange(1, MAX_RANK + 1)
-    for panel, name in zip(panels, names, strict=True):
-        of_level = {one.method: one for one in measured if one.granularity == name}
-        for method in [method for method in shown if method in of_level][:MAX_CURVES]:
-            rank = of_level[method].ranking.queries["rank"].to_numpy()
-            shares = [np.mean((rank > 0) & (rank <= top)) for top in k]
-            panel.step(k, shares, where="post", label=display_name(method))
-        panel.set(title=f"{name}s", xlabel="k", ylabel="RR@k (hit@k)", xscale="log", ylim=(0, 1.02))
-        panel.set_xticks(TICKS, labels=[str(tick) for tick in TICKS])
-        panel.grid(alpha=0.25)
-        panel.legend(frameon=False, fontsize=7, loc="upper left")
-    return figure
-
-
-def training_curves(epochs: pd.DataFrame) -> Figure:
-    """Losses of training and validation, and MRR on validation, by epoch."""
-    figure = Figure(figsize=(9.6, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    for name in ("train/loss", "val/loss"):
-        left.plot(epochs["epoch"] + 1, epochs[name], marker="o", markersize=3, label=name.partition("/")[0])
-    right.plot(epochs["epoch"] + 1, epochs["val/mrr"], marker="o", markersize=3, label="val")
-    for axis, title in ((left, "loss"), (right, "MRR on validation")):
-        axis.set(title=title, xlabel="epoch")
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axis.grid(alpha=0.25)
-        axis.legend(frameon=False)
-    return figure
+def _ranks(measured: Sequence[MeasuredMethod], methods: Sequence[str]) -> dict[str, dict[str, np.ndarray]]:
+    """Ranks of the first ``MAX_CURVES`` of some methods by granularity and method, see ``hit_curves``."""
+    ranks: dict[str, dict[str, np.ndarray]] = {f"{method.granularity}s": {} for method in measured}
+    by_name = {(method.granularity, method.method): method for method in measured}
+    for granularity in dict.fromkeys(method.granularity for method in measured):
+        names = [name for name in methods if (granularity, name) in by_name][:MAX_CURVES]
+        for name in names:
+            rank = by_name[granularity, name].ranking.queries["rank"].to_numpy()
+            ranks[f"{granularity}s"][display_name(name)] = rank
+    return ranks
 
 
 def beside_published(table: pd.DataFrame, name: str) -> pd.DataFrame:

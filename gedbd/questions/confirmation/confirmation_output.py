@@ -11,11 +11,8 @@ from pytorch_lightning.loggers import Logger
 from rich.console import Console
 
 from gedbd.corpora.urls import with_urls
-from gedbd.evaluation.display_names import display_name
-from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
-from gedbd.evaluation.figures import MARGINS, SIZE
-from gedbd.experiments.report.report_page import markdown
-from gedbd.experiments.report.section import Section, show
+from gedbd.evaluation.figures import DUPLICATE, GREY, OTHER, bars, finish_figure, start_figure
+from gedbd.experiments.report.report_page import Section, markdown, show
 from gedbd.experiments.run_page import RunPage
 from gedbd.experiments.run_results import with_intervals
 from gedbd.io.console import escape_markdown
@@ -118,12 +115,18 @@ def sections(result: ConfirmationResult, tables: Mapping[str, pd.DataFrame]) -> 
     true = result.data.y[result.data.test]
     pending = result.pending.head(MAX_PENDING).drop(columns="url")
     importances = {name: table for name, table in tables.items() if name.startswith("importance_")}
+    rho = bars(
+        {"Rank correlation on test": result.table},
+        "spearman",
+        "Spearman's rho",
+        lines={"Rank correlation on test": 0},
+    )
     made = [
         Section(
             "Methods",
             METHODS_TEXT,
             [result.table],
-            [("rho_by_method", "Spearman's rho of each method", rho_by_method(result.table))],
+            [("rho_by_method", "Spearman's rho of each method", rho)],
         ),
         Section("Text and tag network", NETWORK_TEXT, [result.network]),
         Section("Beside the paper", PUBLISHED_TEXT, [tables.get("table7", pd.DataFrame())]),
@@ -144,30 +147,39 @@ def sections(result: ConfirmationResult, tables: Mapping[str, pd.DataFrame]) -> 
             "Importance of features",
             "How much rho on validation falls when the values of a feature are shuffled.",
             [],
-            [(name, name.replace("_", " "), importance(table)) for name, table in importances.items()],
+            [
+                (
+                    name,
+                    name.replace("_", " "),
+                    bars(
+                        {"Importance of features on validation": table.head(MAX_BARS)},
+                        "importance",
+                        "fall of Spearman's rho",
+                        name="feature",
+                    ),
+                )
+                for name, table in importances.items()
+            ],
         ),
         Section("Longest waits first", PENDING_TEXT, [with_urls(pending, result.corpus.reports, ("id",))]),
     ]
     return [section for section in made if section.figures or any(len(table) for table in section.tables)]
 
 
-def predicted_against_true(predicted: np.ndarray, true: np.ndarray) -> Figure:
-    """A point for each test anchor, in log10 of the hours."""
-    figure, axis = _true_over_predicted(predicted, "Test anchors")
-    axis.scatter(predicted, true, s=8, alpha=0.4, color=DUPLICATE)
-    axis.legend(frameon=False)
-    return figure
-
-
-def _true_over_predicted(predicted: np.ndarray, title: str) -> tuple[Figure, Axes]:
-    """A figure with the line of equal times."""
-    figure = Figure(figsize=SIZE)
-    axis = figure.subplots(gridspec_kw=MARGINS)
+def true_over_predicted(predicted: pd.Series | np.ndarray, title: str) -> tuple[Figure, Axes]:
+    """A figure with the line on which predicted and true log10 hours are equal."""
+    figure, axis = start_figure()
     ends = [float(predicted.min()), float(predicted.max())]
     axis.plot(ends, ends, color=GREY, linestyle="--", linewidth=1, label="equal")
     axis.set(title=title, xlabel="predicted log10 hours", ylabel="true log10 hours")
-    axis.grid(alpha=0.25)
     return figure, axis
+
+
+def predicted_against_true(predicted: np.ndarray, true: np.ndarray) -> Figure:
+    """A point for each test anchor, in log10 of the hours."""
+    figure, axis = true_over_predicted(predicted, "Test anchors")
+    axis.scatter(predicted, true, s=8, alpha=0.4, color=DUPLICATE)
+    return finish_figure(figure)
 
 
 def decile_table(predicted: np.ndarray, true: np.ndarray) -> pd.DataFrame:
@@ -182,37 +194,10 @@ def decile_table(predicted: np.ndarray, true: np.ndarray) -> pd.DataFrame:
 
 def calibration(deciles: pd.DataFrame) -> Figure:
     """Mean truth over mean prediction, a point for each decile of the predictions."""
-    figure, axis = _true_over_predicted(deciles["predicted"].to_numpy(), "Calibration by decile")
+    figure, axis = true_over_predicted(deciles["predicted"], "Calibration by decile")
     axis.plot(deciles["predicted"], deciles["true"], marker="o", color=DUPLICATE, label="mean")
     axis.plot(deciles["predicted"], deciles["true_median"], marker="s", color=OTHER, label="median")
-    axis.legend(frameon=False)
-    return figure
-
-
-def rho_by_method(table: pd.DataFrame) -> Figure:
-    """Spearman's rho of each method with its 95% interval; a constant has none and is left out."""
-    shown = table[table["spearman"].notna()].iloc[::-1]
-    figure = Figure(figsize=SIZE, layout="constrained")  # names of any length are on the left
-    axis = figure.subplots()
-    ends = np.stack([shown["spearman"] - shown["spearman_low"], shown["spearman_high"] - shown["spearman"]])
-    names = [display_name(name) for name in shown["method"]]
-    axis.errorbar(shown["spearman"], names, xerr=ends.clip(0), fmt="o", color=DUPLICATE, capsize=3)
-    axis.axvline(0, color=GREY, linestyle="--", linewidth=1)
-    axis.set(title="Rank correlation on test", xlabel="Spearman's rho")
-    axis.grid(alpha=0.25)
-    return figure
-
-
-def importance(table: pd.DataFrame) -> Figure:
-    """Permutation importance of the most important features."""
-    shown = table.head(MAX_BARS).iloc[::-1]
-    figure = Figure(figsize=SIZE, layout="constrained")  # names of any length are on the left
-    axis = figure.subplots()
-    axis.barh([name.replace("_", " ") for name in shown["feature"]], shown["importance"], color=DUPLICATE)
-    axis.set(title="Importance of features on validation", xlabel="fall of Spearman's rho")
-    axis.locator_params(axis="x", nbins=5)
-    axis.grid(alpha=0.25, axis="x")
-    return figure
+    return finish_figure(figure)
 
 
 def beside_published(table: pd.DataFrame) -> pd.DataFrame:

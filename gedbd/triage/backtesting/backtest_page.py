@@ -8,13 +8,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from gedbd.evaluation.figure_files import DUPLICATE, GREY, OTHER
-from gedbd.evaluation.figures import MARGINS, SIZE
+from gedbd.evaluation.figures import DUPLICATE, GREY, OTHER, draw_band, finish_figure, start_figure
 from gedbd.evaluation.result_tables import right_and_wrong
 from gedbd.evaluation.thresholds import MET, TOO_FEW, met_targets
 from gedbd.experiments.report.judging import PAIR, VERDICT, VERDICT_TEXTS, Verdict
-from gedbd.experiments.report.report_page import markdown
-from gedbd.experiments.report.section import Section, show
+from gedbd.experiments.report.report_page import Section, markdown, show
 from gedbd.io.command_output import print_table
 from gedbd.triage.backtesting.replay import MIN_RIGHT, SAME_TITLE
 from gedbd.triage.backtesting.suggestions import GRID, Backtest
@@ -224,19 +222,15 @@ def precision_and_coverage(thresholds: pd.DataFrame, chosen: float | None) -> Fi
         thresholds: See ``at_thresholds``.
         chosen: The threshold to mark, if there is one.
     """
-    figure = Figure(figsize=SIZE)
-    axis = figure.subplots(gridspec_kw=MARGINS)
+    figure, axis = start_figure()
     table = thresholds[thresholds["threshold"].isin(GRID)]  # without the chosen one, which is between two of them
-    for name, colour in (("precision", DUPLICATE), ("coverage", OTHER)):
-        axis.plot(table["threshold"], table[name], color=colour, label=name)
-        axis.fill_between(table["threshold"], table[f"{name}_low"], table[f"{name}_high"], color=colour, alpha=0.15)
+    for name, tone in (("precision", DUPLICATE), ("coverage", OTHER)):
+        draw_band(axis, table["threshold"], table, name, color=tone, label=name)
     axis.plot(table["threshold"], table["suggestion_rate"], color=GREY, linestyle=":", label="suggestion rate")
     if chosen is not None:
         axis.axvline(chosen, color="black", linestyle="--", linewidth=1, label="chosen")
     axis.set(title="Suggesting the best match", xlabel="from probability", ylabel="share", xlim=(0, 1), ylim=(0, 1.02))
-    axis.grid(alpha=0.25)
-    axis.legend(frameon=False)
-    return figure
+    return finish_figure(figure)
 
 
 def reliability_diagram(table: pd.DataFrame) -> Figure:
@@ -244,8 +238,7 @@ def reliability_diagram(table: pd.DataFrame) -> Figure:
 
     scikit-learn's ``CalibrationDisplay`` draws points of one size, without the numbers of reports.
     """
-    figure = Figure(figsize=SIZE)
-    axis = figure.subplots(gridspec_kw=MARGINS)
+    figure, axis = start_figure()
     axis.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)
     axis.plot(table["predicted"], table["right"], color=DUPLICATE, linewidth=1)
     axis.scatter(table["predicted"], table["right"], s=20 * (1 + np.log(table["reports"])), color=DUPLICATE)

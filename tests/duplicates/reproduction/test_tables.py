@@ -80,7 +80,7 @@ def test_table5_has_the_papers_numbers_in_the_row_of_the_same_model_and_corpus(s
 
 def test_the_whole_corpus_is_not_the_papers(settings):
     whole = settings[1]
-    whole.options["dataset.subset"] = "all"
+    whole.runs[0].config.dataset.subset = "all"
     assert table5([whole])["paper f1"].isna()[0]
 
 

@@ -38,7 +38,7 @@ def leave(tmp_path: Path) -> Callable[..., Run]:
         name: str,
         *overrides: str,
         command: str = "train",
-        corpus: str | None = "0b6",
+        corpus: str = "0b6",
         time: int = 0,
         f1: float = 0.5,
         seconds: float | None = None,
@@ -55,10 +55,13 @@ def leave(tmp_path: Path) -> Callable[..., Run]:
         results = pd.DataFrame({"method": [own, "always_duplicate"], "threshold": 0.5, "f1": [f1, 0.2]})
         results.to_csv(folder / "results.csv", index=False)
         predictions = folder / "predictions.parquet"
-        pd.DataFrame({"label": [1], "score": [0.9], "part": ["test"]}).to_parquet(predictions, index=False)
+        pairs = pd.DataFrame(
+            {"id_1": ["1"], "id_2": ["2"], "label": [1], "score": [0.9], "part": ["test"], "group": ["1"]}
+        )
+        pairs.to_parquet(predictions, index=False)
         os.utime(predictions, (time, time))
-        if corpus:
-            (folder / "versions.json").write_text(json.dumps({"schema": SCHEMA, "corpus": corpus}))
+        about = {"schema": SCHEMA, "corpus": corpus, "overrides": ["encoder=tiny", *overrides]}
+        (folder / "versions.json").write_text(json.dumps(about))
         if seconds is not None:
             curves = {"epoch": [0, 1], "train/seconds": [seconds, seconds], "train/loss": 0.5, "val/loss": 0.5}
             epochs = pd.DataFrame(curves | {"train/f1": 0.5, "val/f1": 0.5})

@@ -10,8 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from gedbd.experiments.report.judging import Judging, Verdict
-from gedbd.experiments.report.report_page import fill_tables, markdown, slug, write_report
-from gedbd.experiments.report.section import Section, show
+from gedbd.experiments.report.report_page import Section, fill_tables, markdown, show, slug, write_report
 
 TABLE = pd.DataFrame(
     {

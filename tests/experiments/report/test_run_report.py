@@ -8,12 +8,29 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 import gedbd.commands.compare
-from gedbd.experiments.report.all_sections import next_steps, repeated_runs, report_runs, runs_section, summarise
+from gedbd.experiments.report.report_page import Section, write_report
+from gedbd.experiments.report.run_report import (
+    first_of,
+    next_steps,
+    option_section,
+    repeated_runs,
+    report_runs,
+    runs_section,
+    summarise,
+    task_figures,
+    training_section,
+    varied_options,
+    with_models,
+)
 from gedbd.experiments.report.run_settings import group_settings
 from gedbd.experiments.run_folder import Run
 
+YEARS = {2012: [1, 2, 0], 2013: [4], 2014: [1, 1]}
+PICTURE = "figures/tag_network.png"
+CAPTIONS = "figures/captions.json"
 NUM_QUERIES = 12
 NUM_PAIRS = 40
 AUDIT = {
@@ -71,14 +88,14 @@ def test_a_page_has_all_sections_with_the_numbers_of_the_runs_and_fills_marked_t
     readme.write_text("before\n<!-- report: Leak audit -->\nold\n<!-- end -->\nafter\n")
     report_runs([runs], runs / "new" / "page", readme, "Runs", "gedbd report runs")
     page = (runs / "new" / "page" / "report.md").read_text()
-    for title in ("Leak audit", "Ranking: ", "Ranking in the test pool: ", "Text, screenshots, training: ", "Pairs: "):
+    for title in ("Leak audit", "Ranking: ", "Ranking in the test pool: ", "Pairs: "):
         assert f"## {title}" in page
-    for title in ("Label scarcity: ", "Training", "t-SNE projection of reports"):
+    for title in ("By labels.fraction: ", "Training", "t-SNE projection of reports"):
         assert f"## {title}" in page
     assert (runs / "new" / "page" / "report.html").is_file()
     assert "leaks." in page
-    scarcity = page[page.index("## Label scarcity") :]
-    values = [line.split("|") for line in scarcity.splitlines() if line.startswith("| 0.1")]
+    over_option = page[page.index("## By labels.fraction") :]
+    values = [line.split("|") for line in over_option.splitlines() if "| 0.1 |" in line]
     assert any("0.050" in cell for row in values for cell in row)  # MRR of rank 20 with a tenth of the groups
     filled = readme.read_text()
     assert filled.startswith("before\n<!-- report: Leak audit -->")
@@ -97,6 +114,185 @@ def test_two_runs_on_the_same_queries_differ_by_their_ranks(runs, monkeypatch, c
     assert table.loc["mrr", "difference"] == pytest.approx(1 / 2 - 1 / 4)
     assert table.loc["rr@1", "difference"] == 0
     assert "text_1.0 minus graph_1.0, 1 seed" in capsys.readouterr().out
+
+
+def captions(section: Section) -> list[str]:
+    return [caption for _, caption, _ in section.figures]
+
+
+def test_models_are_named_where_the_other_columns_do_not_tell_rows_apart():
+    rows = [{"split": "time", "model": "a", "f1": 0.5}, {"split": "group", "model": "b", "f1": 0.4}]
+    assert list(with_models(rows, ("split",))) == ["split", "f1"]
+    assert list(with_models([*rows, rows[0] | {"model": "c"}], ("split",))) == ["split", "model", "f1"]
+
+
+def test_what_is_not_drawn_is_counted():
+    assert first_of([1, 2, 3], 2) == ([1, 2], " Figures show the first 2 of 3 settings.")
+    assert first_of([1, 2], 2) == ([1, 2], "")
+
+
+def test_each_corpus_has_its_own_base_of_the_time_of_an_epoch(leave):
+    runs = [
+        leave("a", "dataset.name=one", seconds=60),
+        leave("b", "dataset.name=one", "graph=none", seconds=30),
+        leave("c", "dataset.name=two", "graph=none", seconds=600),
+        leave("d", "dataset.name=two", seconds=900),
+        leave("e", "dataset.name=three", seconds=6),
+        leave("f", "dataset.name=four"),
+    ]
+    section = training_section(group_settings(runs))
+    table = section.tables[0]
+    assert table["corpus"].tolist() == ["one", "one", "two", "two", "three", "four"]
+    assert table["minutes per epoch"].tolist()[:5] == pytest.approx([1, 0.5, 10, 15, 0.1])
+    assert table["epochs of all seeds"].tolist() == [2, 2, 2, 2, 2, 0]
+    assert table["relative"].tolist()[:5] == pytest.approx([2, 1, 1, 1.5, 1])
+    assert pd.isna(table["relative"].iloc[5])
+    bases = "in one to tiny, text alone; in two to tiny, text alone; in three to tiny, text + graph."
+    assert bases in section.text
+    assert [caption.rpartition(", ")[2] for caption in captions(section)] == ["one", "one", "two", "two", "three"]
+    assert training_section([]) is None
+
+
+def test_a_slow_first_epoch_does_not_count_as_the_time_of_an_epoch(leave):
+    run = leave("a", seconds=60)
+    seconds = pd.Series([600, 60, 66], name="train/seconds")
+    table = pd.concat([seconds, pd.DataFrame({"epoch": range(3), "train/loss": 0.5, "val/loss": 0.5})], axis=1)
+    table.assign(**{"train/f1": 0.5, "val/f1": 0.5}).to_csv(run.folder / "metrics.csv", index=False)
+    row = training_section(group_settings([run])).tables[0].iloc[0]
+    assert (row["minutes per epoch"], row["epochs of all seeds"]) == (pytest.approx(1.1), 3)
+
+
+@pytest.fixture
+def pictured(leave):
+    """Three runs with a figure of their task, of which two are the same."""
+    runs = [leave(name, f"graph={name}") for name in ("none", "knn", "dense")]
+    for run, title in zip(runs, ("same", "same", "other"), strict=True):
+        (run.folder / "figures").mkdir()
+        (run.folder / CAPTIONS).write_text(json.dumps({"tag_network": "the tags <b>"}))
+        figure = Figure(figsize=(2, 1))
+        figure.suptitle(title)
+        figure.savefig(run.folder / PICTURE, dpi=50)
+    return runs
+
+
+@pytest.mark.figures
+def test_equal_figures_of_a_task_are_shown_once_in_a_section_of_their_own(pictured, leave, tmp_path):
+    without = leave("without", "graph=threshold")
+    (section,) = task_figures(group_settings([*pictured, without]))
+    assert section.title == "Tag network"
+    assert [name for name, _, _ in section.figures] == ["tag_network_0", "tag_network_1"]
+    assert all(caption.endswith("demo: the tags <b>") for caption in captions(section))
+    page = write_report(tmp_path, "title", "summary", [section]).read_text()
+    assert page.count("data:image/png;base64,") == 2
+    assert "the tags &lt;b&gt;" in page
+    written = tmp_path / "report_figures" / "tag-network-0.png"
+    assert written.read_bytes() in [(run.folder / PICTURE).read_bytes() for run in pictured]
+    assert task_figures(group_settings([without])) == []
+
+
+def test_a_damaged_figure_is_named(pictured, tmp_path):
+    (pictured[0].folder / PICTURE).write_bytes(b"no picture")
+    with pytest.raises(ValueError, match=r"tag_network.png is damaged: it is not a PNG file"):
+        write_report(tmp_path, "title", "summary", task_figures(group_settings(pictured[:1])))
+    (pictured[1].folder / CAPTIONS).write_text('{"../elsewhere": "x"}')
+    with pytest.raises(ValueError, match=r"captions.json is damaged: '../elsewhere' is not the name of a figure"):
+        task_figures(group_settings(pictured[1:2]))
+
+
+@pytest.fixture
+def leave_years(leave):
+    """Leaves runs of a baseline for some years, whose queries are found at the ranks of each year."""
+
+    def through(name, years, *protocols):
+        runs = []
+        for year, ranks in years.items():
+            options = (f"name={name}", "split=year", f"split.year={year}")
+            run = leave(f"{name}_{year}", *options, command="baseline", corpus=f"contents of {year}")
+            found = pd.DataFrame({"id": [f"{year}-{place}" for place in range(len(ranks))], "rank": ranks})
+            found = found.assign(method=name, group=found["id"], reachable=found["rank"] > 0, average_precision=0.0)
+            found = found.assign(**{"average_precision@1": 0.0, "average_precision@10": 0.0})
+            tables = [found.assign(protocol=protocol) for protocol in protocols or ("earlier",)]
+            pd.concat(tables).to_parquet(run.folder / "queries.parquet", index=False)
+            pd.DataFrame({"method": [name], "mrr": [0.5]}).to_csv(run.folder / "ranking.csv", index=False)
+            runs.append(run)
+        return runs
+
+    return through
+
+
+def sections_by_option(runs: list[Run]) -> dict[str, Section]:
+    settings = group_settings(runs)
+    return {name: option_section("demo", settings, name) for name in varied_options(settings)}
+
+
+def test_queries_of_all_years_are_pooled_and_shown_year_by_year(leave_years):
+    ranks_of_one = {year: [1] * len(ranks) for year, ranks in YEARS.items()}
+    runs = leave_years("bm25", YEARS) + leave_years("tfidf", ranks_of_one)
+    (section,) = sections_by_option(runs).values()
+    by_year, pooled, differences = section.tables
+    assert differences["MRR"].tolist() == pytest.approx([1 / 2, 3 / 4, 0])
+    assert section.title == "By split.year: demo"
+    assert pooled[["model", "years", "queries"]].to_numpy().tolist() == [
+        ["bm25", "2012 to 2014", 6],
+        ["tfidf", "2012 to 2014", 6],
+    ]
+    assert pooled["mrr"].tolist() == pytest.approx([(1 + 1 / 2 + 0 + 1 / 4 + 1 + 1) / 6, 1])
+    assert pooled["rr@10"].tolist() == pytest.approx([5 / 6, 1])
+    assert (pooled["mrr_low"] <= pooled["mrr"]).all()
+    mine = by_year[by_year["model"] == "bm25"]
+    assert mine["split.year"].tolist() == ["2012", "2013", "2014"]
+    assert mine["mrr"].tolist() == pytest.approx([0.5, 0.25, 1])
+    assert captions(section) == ["F1 over split.year", "RR@10 over split.year", "MRR over split.year"]
+    assert len({setting.label for setting in group_settings(runs)}) == 6
+
+
+def test_protocols_have_columns_of_their_own_and_one_year_is_no_section(leave, leave_years):
+    (section,) = sections_by_option(leave_years("bm25", YEARS, "earlier", "by_week")).values()
+    assert {"mrr", "by_week_mrr", "by_week_mrr_low"} <= set(section.tables[1])
+    runs = [*leave_years("tfidf", {2012: [1]}), leave("other", "name=bm25", command="baseline")]
+    assert sections_by_option(runs) == {}
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        ["", "encoder=minilm"],  # two encoders are no sweep
+        ["encoder.dim=8", "encoder.dim=16 optimizer.lr=0.1"],  # they differ in something else
+    ],
+)
+def test_settings_that_are_not_joined(leave, runs):
+    assert sections_by_option([leave(str(place), *options.split()) for place, options in enumerate(runs)]) == {}
+
+
+def test_a_model_has_a_line_with_means_over_seeds_in_the_order_of_the_values(leave):
+    seeds = [(16, 0, 0.25), (8, 0, 0.4), (8, 1, 0.6)]
+    runs = [leave(f"{dim}_{seed}", f"encoder.dim={dim}", f"seed={seed}", f1=f1) for dim, seed, f1 in seeds]
+    sections = sections_by_option([*runs, leave("other", "patience=9")])
+    table = sections["encoder.dim"].tables[0]
+    assert table["encoder.dim"].tolist() == ["8", "16"]
+    assert table["seeds"].tolist() == [2, 1]
+    assert table["f1"].tolist() == pytest.approx([0.5, 0.25])
+    (line,) = sections["encoder.dim"].figures[0][2].axes[0].containers
+    assert line.lines[0].get_ydata().tolist() == pytest.approx([0.5, 0.25])
+    assert [text.get_text() for text in line.lines[0].axes.get_xticklabels()] == ["8", "16"]
+
+
+def test_options_that_vary_one_at_a_time_get_a_section_each(leave):
+    options = ["loss.margin=0.0", "loss.margin=0.5", "fusion.lambda_text=0.3", "trainer.max_epochs=9"]
+    sections = sections_by_option([leave(option, option) for option in options])
+    assert list(sections) == ["loss.margin", "fusion.lambda_text", "trainer.max_epochs"]
+    assert sections["fusion.lambda_text"].tables[0]["fusion.lambda_text"].tolist() == ["0.3", "0.5"]  # and the default
+
+
+def test_two_options_that_vary_together_give_a_line_for_each_value_of_the_other(leave):
+    cells = [(a, b) for a in (0.3, 0.7) for b in (0.1, 0.5)]
+    runs = [
+        leave(f"{a}_{b}", f"fusion.lambda_text={a}", f"loss.margin={b}", f1=0.1 + place / 100)
+        for place, (a, b) in enumerate(cells)
+    ]
+    table = sections_by_option(runs)["loss.margin"].tables[0]
+    assert table["model"].tolist() == [f"tiny, text + graph, fusion.lambda_text={a}" for a in (0.3, 0.3, 0.7, 0.7)]
+    assert table["f1"].tolist() == pytest.approx([0.1, 0.11, 0.12, 0.13])
 
 
 def test_repeated_runs_are_named_with_the_newer_one(leave):
@@ -127,6 +323,9 @@ def test_next_steps_name_commands_that_can_be_given(leave, tmp_path):
         f"gedbd train ckpt_path={halted.as_posix()}/checkpoints/last.ckpt",
         f"gedbd compare run={tmp_path.as_posix()}/dense against={tmp_path.as_posix()}/none",
     ]
-    # Settings of other tests are not compared.
-    steps = next_steps(group_settings([leave("a"), leave("b", "split=group", "graph=none")]), [])
+    # Settings with other test pairs are not compared.
+    first, second = leave("a"), leave("b", "graph=none")
+    pairs = pd.read_parquet(second.folder / "predictions.parquet").assign(id_1="3")
+    pairs.to_parquet(second.folder / "predictions.parquet")
+    steps = next_steps(group_settings([first, second]), [])
     assert steps == [("2 settings trained with only one seed: seeds=3 shows the variation between seeds.", "")]

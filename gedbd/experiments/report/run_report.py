@@ -1,0 +1,517 @@
+"""The report about many runs: its sections, and what the user can do next."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from gedbd.evaluation import figures
+from gedbd.evaluation.display_names import TEXT, metric_name
+from gedbd.evaluation.figures import name_subject
+from gedbd.evaluation.leakage import leak_warning
+from gedbd.experiments.report.report_page import Section, fill_tables, slug, write_report
+from gedbd.experiments.report.run_comparison import compare_runs
+from gedbd.experiments.report.run_settings import CONTENTS, Setting, group_settings, query_metrics, ranked_protocols
+from gedbd.experiments.run_folder import find_own_pages, find_runs
+from gedbd.io.command_output import record
+from gedbd.io.console import open_console, print_line, print_path, stage
+from gedbd.io.files import write_text
+from gedbd.retrieval.ranking_tasks import metric_prefix
+
+RUNS_TEXT = (
+    "Each run folder holds the resolved configuration (config.yaml), and the package versions and the options as typed"
+    " (versions.json)."
+)
+REPEATED_TEXT = (
+    " The second table lists repeated runs, which are left out: for each setting and seed, only the newest run counts."
+)
+LEAK_TEXT = (
+    "What the test part shares with training, by the share of known training groups. Only reports of the test part"
+    " count: the older ones that they are compared with may be in training. Transitive closure reads no text: it"
+    " follows chains of training pairs. If it finds any test duplicate, the results on pairs are too good for every"
+    " model."
+)
+LEAK_SHARES = ("test_reports_in_training", "test_groups_in_training", "closure_f1", "always_duplicate_f1")
+ON_PAIRS = ("threshold", "precision", "recall", "f1", "f1_low", "f1_high", "accuracy", "average_precision")
+EQUAL_ROWS = " Left out: {count} of the other methods of a training whose numbers equal those of a row above."
+OVER_TEXT = (
+    "Settings that differ in nothing else, as means over seeds; intervals (95%) are bootstrapped over duplicate groups."
+)
+POOLED_TEXT = " A query is in one year only: the second table pools those of all years."
+DIFFERENCES_TEXT = (
+    " The last table has the differences at the same value, query by query over the same seeds: their intervals are"
+    " narrower than those of the values. P values are of Wilcoxon's test."
+)
+YEAR = "split.year"
+OVER_RANKING = ("rr@10", "mrr", "map@10")
+DRAWN_METRICS = ("f1", "rr@10", "mrr")
+DIFFERENCES = ("f1", "rr@10", "mrr")
+MAX_DRAWN = 24  # settings in a figure, or figures of a kind
+MAX_PROJECTIONS = 4
+T = TypeVar("T")
+Row = dict[str, Any]
+
+
+def report_runs(paths: list[Path], folder: Path, fill: Path | None, title: str, command: str) -> None:
+    """Writes the page, and prints a summary and the runs it leaves out.
+
+    Args:
+        paths: Folders that hold runs, at any depth.
+        folder: Where ``report.html`` and ``report.md`` go; created if absent.
+        fill: A Markdown or LaTeX file whose marked tables are replaced, see ``fill_tables``.
+        title: The page's title.
+        command: The command line that wrote the page, to show on it.
+    """
+    with stage("read the runs"):
+        runs, unfinished, outdated = find_runs(paths)
+    own_pages = find_own_pages(paths)
+    settings = group_settings(runs)
+    sections = make_sections(settings)
+    if fill:
+        write_text(fill, fill_tables(fill.read_text(), sections, in_latex=fill.suffix == ".tex"))
+    folder.mkdir(parents=True, exist_ok=True)
+    summary = summarise(settings, len(unfinished), len(own_pages), len(outdated))
+    page = write_report(
+        folder,
+        title,
+        summary,
+        sections,
+        command=command,
+        date=datetime.now().astimezone(),
+        next_steps=next_steps(settings, unfinished),
+    )
+    console = open_console()
+    for run in repeated_runs(settings):
+        run_text = f"{run['left out']} (seed {run['seed']} of {run['model']}; newer: {run['newer']})"
+        print_line(console, f"left out, repeated: {run_text}")
+    for run_folder in unfinished:
+        print_path(console, "left out because unfinished:", run_folder)
+    for run_folder in own_pages:
+        print_path(console, "left out because it has its own page:", run_folder / "report.html")
+    for line in outdated:
+        print_line(console, f"left out: {line}")
+    record(page=page, markdown=page.with_suffix(".md"), summary=summary, not_finished=list(map(str, unfinished)))
+    print_line(console, summary)
+    print_path(console, "report:", page)
+
+
+def make_sections(settings: list[Setting]) -> list[Section]:
+    """All sections for which the runs have results."""
+    by_corpus: dict[str, list[Setting]] = {}
+    for setting in settings:
+        by_corpus.setdefault(setting.corpus, []).append(setting)
+    sections: list[Section | None] = [leak_section(settings)]
+    for corpus, mine in by_corpus.items():
+        sections += [ranking_section(corpus, mine, protocol) for protocol in ranked_protocols(mine)]
+    for corpus, mine in by_corpus.items():
+        sections += [option_section(corpus, mine, name) for name in varied_options(mine)]
+    sections += [pairs_section(corpus, mine) for corpus, mine in by_corpus.items()]
+    sections.append(training_section([setting for setting in settings if not setting.is_baseline]))
+    sections.append(projection_section(settings))
+    sections += task_figures(settings)
+    sections.append(runs_section(settings))
+    return [section for section in sections if section is not None]
+
+
+def leak_section(settings: list[Setting]) -> Section:
+    """What the test part shares with training; settings with the same audit share a row."""
+    rows: list[Row] = []
+    warnings: list[str] = []
+    for setting in settings:
+        audits = [run.leak for run in setting.runs]
+        row: Row = {"corpus": setting.corpus, "split": setting.split}
+        row["known"] = f"{setting.runs[0].config.labels.fraction:g}"
+        row |= {name: float(np.mean([audit[name] for audit in audits])) for name in LEAK_SHARES}
+        if all(row.items() - other.items() for other in rows):
+            rows.append(row | {"model": setting.label})
+            leaks = any(leak_warning(audit) for audit in audits)
+            warnings += [f"split={setting.split} of {setting.corpus} leaks."] if leaks else []
+    return Section("Leak audit", " ".join([LEAK_TEXT, *warnings]), [with_models(rows, ("corpus", "split", "known"))])
+
+
+def ranking_section(corpus: str, settings: list[Setting], protocol: str) -> Section | None:
+    """The metrics of all methods on the queries of a protocol; None if no setting has ranked them."""
+    ranked = [setting for setting in settings if setting.ranks(setting.methods[0], protocol) is not None]
+    if not ranked:
+        return None
+    queries = [table for setting in ranked if (table := setting.ranks(setting.methods[0], protocol)) is not None]
+    counts = [float(table["id"].nunique()) for table in queries]
+    reachable = [float(table["reachable"].mean()) for table in queries]
+    words = ranked[0].words_of(protocol)
+    text = words.paragraph(_range(counts, "{:.0f}"), _range(reachable, "{:.1%}"))
+    drawn, notice = first_of(ranked)
+    text += f" Intervals (95%) are bootstrapped over duplicate groups.{notice}"
+
+    def metrics(setting: Setting, method: str) -> dict[str, float]:
+        values = setting.rank_metrics(method, protocol) or {}
+        at_k = [name for name in values if name.startswith("rr@")]
+        return pick(values, (*at_k, "mrr", "mrr_low", "mrr_high", "map", "map@10", "map@10_low", "map@10_high"))
+
+    table, left_out = _methods(ranked, metrics)
+    first = drawn[0]
+    lines = {setting.label: setting.ranks(setting.methods[0], protocol) for setting in drawn}
+    lines |= {first.name_of(method): first.ranks(method, protocol) for method in first.methods[1:]}
+    ranks = {name: ranks for name, ranks in lines.items() if ranks is not None and len(ranks)}
+    curves = figures.rank_curves(ranks, words.unit, wide=True)
+    name = "_".join(filter(None, ("rank_curves", metric_prefix(protocol).removesuffix("_"), corpus)))
+    drawn_curves = [(name, f"RR@k by k: {corpus}", curves)]  # the legend names the models
+    return Section(f"{words.heading}: {corpus}", text + left_out, [table], drawn_curves, subject=corpus)
+
+
+def pairs_section(corpus: str, settings: list[Setting]) -> Section:
+    """The metrics of all methods on sampled pairs."""
+    labels = [setting.scores(setting.methods[0])[1] for setting in settings]
+    shares = [float((label == 1).mean()) for label in labels]
+    always = [2 * share / (1 + share) for share in shares]  # F1 at recall 1 and precision equal to the share
+    drawn, notice = first_of(settings)
+    text = (
+        f"Sampled pairs, {_range(shares, '{:.1%}')} of them duplicates; always predicting a duplicate gives F1"
+        f" {_range(always, '{:.3f}')}. Each model's threshold is the best on validation pairs (the paper's Table 5):"
+        f" one of 0, 0.05, ..., 1 for cosines of an encoder, a quantile of the scores for other methods.{notice}"
+    )
+    table, left_out = _methods(settings, lambda setting, method: pick(setting.pair_metrics(method), ON_PAIRS))
+    curves = figures.precision_recall({setting.label: setting.scores(setting.methods[0]) for setting in drawn}, True)
+    predicted = {setting.label: pd.concat([run.reported_pairs for run in setting.runs]) for setting in drawn}
+    drawn_pairs = [
+        (f"precision_recall_{corpus}", f"Precision-recall curve: {corpus}", curves),
+        (f"confusion_{corpus}", f"Confusion matrices: {corpus}", figures.confusion_matrices(predicted)),
+    ]
+    return Section(f"Pairs: {corpus}", text + left_out, [table], drawn_pairs, subject=corpus)
+
+
+def _range(values: list[float], form: str) -> str:
+    """The one value of all settings, or the lowest and the highest."""
+    low = form.format(min(values))
+    high = form.format(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def _methods(settings: list[Setting], metrics: Callable[[Setting, str], dict[str, float]]) -> tuple[pd.DataFrame, str]:
+    """A row for each method of each setting, and a sentence if rows are left out.
+
+    Of several methods with equal results, such as the frozen encoder of each training, the first has a row.
+    """
+    rows: list[Row] = []
+    seen = []
+    left_out = 0
+    for setting in settings:
+        for method in setting.methods:
+            values = metrics(setting, method)
+            if method == setting.methods[0] or values not in seen:
+                rows.append({"model": setting.name_of(method), "seeds": len(setting.runs), **values})
+            else:
+                left_out += 1
+            seen.append(values)
+    return pd.DataFrame(rows), EQUAL_ROWS.format(count=left_out) if left_out else ""
+
+
+def varied_options(settings: list[Setting]) -> list[str]:
+    """The options with a value, no choice of a file, in which some settings of a corpus differ and agree in all else.
+
+    Args:
+        settings: Settings of one corpus.
+    """
+    names = dict.fromkeys(name for setting in settings for name in setting.options)
+    return [name for name in names if "." in name and name != CONTENTS and _over_option(settings, name)]
+
+
+def _over_option(settings: list[Setting], name: str) -> dict[str, dict[str, Setting]]:
+    """Settings by the value of an option, for each model: what they agree in. Models with one value are left out."""
+    groups: dict[Any, dict[str, Setting]] = {}
+    # With split.year the corpus ends with the year, so its contents differ too.
+    ignored = (name, CONTENTS) if name == YEAR else (name,)
+    for setting in settings:
+        if setting.options.get(name):
+            rest = tuple(item for item in setting.options.items() if item[0] not in ignored)
+            groups.setdefault((setting.base, rest), {})[setting.options[name]] = setting
+    models: dict[str, dict[str, Setting]] = {}
+    for by_value in groups.values():
+        if len(by_value) > 1:
+            ordered = dict(sorted(by_value.items(), key=lambda item: _number(item[0])))
+            models[next(iter(by_value.values())).label_without(*ignored)] = ordered
+    return models
+
+
+def _number(value: str) -> tuple[float, str]:
+    """Sorts values as numbers where they are; others follow."""
+    try:
+        return float(value), ""
+    except ValueError:
+        return float("inf"), value
+
+
+def option_section(corpus: str, settings: list[Setting], name: str) -> Section:
+    """The metrics of each setting's own method over one option, and the differences between models at each value."""
+    models = _over_option(settings, name)
+    protocols = ranked_protocols(setting for by_value in models.values() for setting in by_value.values())
+    rows = []
+    for model, by_value in models.items():
+        for value, setting in by_value.items():
+            values = pick(setting.pair_metrics(setting.methods[0]), ("f1", "f1_low", "f1_high"))
+            for protocol in protocols:
+                ranks = setting.ranks(setting.methods[0], protocol)
+                values |= {} if ranks is None else _option_metrics(ranks, protocol, OVER_RANKING)
+            rows.append({"model": model, name: value, "seeds": len(setting.runs)} | values)
+    table = pd.DataFrame(rows)
+    tables = [table]
+    text = OVER_TEXT
+    if name == YEAR and protocols:
+        text += POOLED_TEXT
+        tables.append(pd.DataFrame([_pooled(model, by_value, protocols) for model, by_value in models.items()]))
+    differences = _differences(models, name)
+    if len(differences):
+        text += DIFFERENCES_TEXT
+        tables.append(differences)
+    shown = table[table["model"].isin(list(models)[:MAX_DRAWN])]
+    curves = [
+        (
+            f"{slug(name)}_{metric}_{corpus}",
+            f"{metric_name(metric)} over {name}",
+            figures.over_option(shown, name, metric),
+        )
+        for metric in DRAWN_METRICS
+        if metric in table
+    ]
+    return Section(f"By {name}: {corpus}", text, tables, curves, subject=corpus)
+
+
+def _option_metrics(ranks: pd.DataFrame, protocol: str, names: Iterable[str]) -> dict[str, float]:
+    """Some metrics of queries with their intervals, and the number of queries of all earlier reports."""
+    with_ends = [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
+    values = {"queries": ranks["id"].nunique(), **pick(query_metrics(ranks), ("reachable", *with_ends))}
+    return {f"{metric_prefix(protocol)}{name}": value for name, value in values.items()}
+
+
+def _pooled(model: str, by_year: Mapping[str, Setting], protocols: list[str]) -> Row:
+    """The metrics of the queries of all years and seeds together."""
+    first, *_, last = by_year
+    row: Row = {"model": model, "years": f"{first} to {last}"}
+    for protocol in protocols:
+        tables = [setting.ranks(setting.methods[0], protocol) for setting in by_year.values()]
+        ranks = [table for table in tables if table is not None]
+        if len(ranks) == len(tables):
+            pooled = pd.concat(ranks, ignore_index=True)
+            at_k = [name for name in map(str, pooled) if name.startswith("rr@")]
+            row |= _option_metrics(pooled, protocol, dict.fromkeys([*at_k, *OVER_RANKING]))
+    return row
+
+
+def _differences(models: Mapping[str, Mapping[str, Setting]], name: str) -> pd.DataFrame:
+    """The differences of each model from the first one at the same value, where both were tested on the same."""
+    first, *others = models
+    rows = []
+    for model in others:
+        for value in [value for value in models[model] if value in models[first]]:
+            setting = models[model][value]
+            base = models[first][value]
+            if setting.test_key() != base.test_key():
+                continue
+            table = compare_runs(setting.runs, base.runs).set_index("metric")
+            row: Row = {name: value, "difference": f"{model} less {first}", "seeds": len(setting.runs)}
+            for metric in (metric for metric in DIFFERENCES if metric in table.index):
+                shown = metric_name(metric)
+                row |= {shown: table.loc[metric, "difference"], f"{shown}_low": table.loc[metric, "difference_low"]}
+                row |= {f"{shown}_high": table.loc[metric, "difference_high"]}
+                row |= {} if metric == "f1" else {f"p of {shown}": table.loc[metric, "p_value"]}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def training_section(settings: list[Setting]) -> Section | None:
+    """Median minutes of an epoch, absolute and relative to a base setting of the same corpus.
+
+    The base setting of a corpus is its first one of text alone, or, without any, its first one.
+    """
+    if not settings:
+        return None
+    bases: dict[str, Setting] = {}
+    for setting in sorted(settings, key=lambda setting: setting.methods[0] != TEXT):
+        if len(_epoch_minutes(setting)):
+            bases.setdefault(setting.corpus, setting)
+    rows = []
+    curves = []
+    drawn, notice = first_of([setting for setting in settings if _epochs(setting)])
+    for setting in settings:
+        minutes = _epoch_minutes(setting)
+        base = bases.get(setting.corpus)
+        # Of few short epochs, the mean would follow the first, which warms up.
+        median = float(np.median(minutes)) if len(minutes) else float("nan")
+        relative = float("nan") if base is None else median / float(np.median(_epoch_minutes(base)))
+        about = {"model": setting.label, "corpus": setting.corpus}
+        rows.append(about | {"minutes per epoch": median, "epochs of all seeds": len(minutes), "relative": relative})
+    for number, setting in enumerate(drawn):
+        caption = f"Loss and F1 by epoch: {setting.label}, {setting.corpus}"
+        figure = name_subject(figures.training_curves(_epochs(setting)), f"{setting.corpus}: {setting.label}")
+        curves.append((f"training_{number}", caption, figure))
+    base_names = "; ".join(f"in {corpus} to {base.label}" for corpus, base in bases.items())
+    text = f"Median time of an epoch, relative (the paper's Table 4) {base_names}. " if bases else ""
+    text += f"Loss and F1 by epoch (its Figures 3 and 4).{notice}"
+    return Section("Training", text, [pd.DataFrame(rows)], curves)
+
+
+def _epochs(setting: Setting) -> list[pd.DataFrame]:
+    """The tables of epochs of its runs."""
+    return [run.epochs for run in setting.runs if run.epochs is not None]
+
+
+def _epoch_minutes(setting: Setting) -> np.ndarray:
+    """The minutes of every epoch of its runs."""
+    return np.concatenate([np.empty(0), *(table["train/seconds"].dropna() / 60 for table in _epochs(setting))])
+
+
+def projection_section(settings: list[Setting]) -> Section | None:
+    """The t-SNE projections of the first settings; None if no run has one."""
+    projected = [setting for setting in settings if setting.runs[0].tsne is not None and len(setting.runs[0].tsne)]
+    drawn, notice = first_of(projected, MAX_PROJECTIONS)
+    maps = []
+    for number, setting in enumerate(drawn):
+        table = setting.runs[0].tsne
+        assert table is not None
+        caption = f"{setting.label}, {setting.corpus}: duplicates share colour and marker, other reports are grey"
+        figure = name_subject(figures.tsne_projection(table), f"{setting.corpus}: {setting.label}")
+        maps.append((f"tsne_{number}", caption, figure))
+    text = f"The largest duplicate groups of the test part, and some reports without duplicates.{notice}"
+    return Section("t-SNE projection of reports", text, [], maps) if maps else None
+
+
+def task_figures(settings: list[Setting]) -> list[Section]:
+    """A section for each name of a figure that only some tasks have, such as ``tag_network``, with the first runs'.
+
+    A figure that is the same in several settings, as that of their corpus, is shown once.
+    """
+    sections = []
+    for name in dict.fromkeys(name for setting in settings for name in setting.runs[0].captions):
+        by_content: dict[bytes, Setting] = {}
+        for setting in settings:
+            if name in setting.runs[0].captions:
+                by_content.setdefault(setting.runs[0].figure_file(name).read_bytes(), setting)
+        drawn, notice = first_of(list(by_content.values()))
+        files: list[tuple[str, str, Figure | Path]] = []
+        for number, setting in enumerate(drawn):
+            run = setting.runs[0]
+            alone = [other.corpus for other in drawn].count(setting.corpus) == 1
+            whose = setting.corpus if alone else f"{setting.label}, {setting.corpus}"
+            files.append((f"{name}_{number}", f"{whose}: {run.captions[name]}", run.figure_file(name)))
+        sections.append(Section(name.replace("_", " ").capitalize(), notice.strip(), [], files))
+    return sections
+
+
+def runs_section(settings: list[Setting]) -> Section:
+    """The runs that were read, and the repeated ones."""
+    rows = [
+        {
+            "model": setting.label,
+            "corpus": setting.corpus,
+            "seed": str(run.config.seed),
+            "folder": run.folder.as_posix(),
+        }
+        for setting in settings
+        for run in setting.runs
+    ]
+    repeated = pd.DataFrame(repeated_runs(settings))
+    tables = [pd.DataFrame(rows), repeated] if len(repeated) else [pd.DataFrame(rows)]
+    return Section("Runs", RUNS_TEXT + (REPEATED_TEXT if len(repeated) else ""), tables)
+
+
+def repeated_runs(settings: list[Setting]) -> list[dict[str, str]]:
+    """Each repeated run with its setting, its seed and the newer run that replaces it."""
+    rows = []
+    for setting in settings:
+        newest = {int(run.config.seed): run.folder.as_posix() for run in setting.runs}
+        for run in setting.repeated:
+            seed = int(run.config.seed)
+            names = {"left out": run.folder.as_posix(), "newer": newest[seed]}
+            rows.append({"model": setting.label, "corpus": setting.corpus, "seed": str(seed), **names})
+    return rows
+
+
+def summarise(settings: list[Setting], unfinished: int, own_pages: int, outdated: int = 0) -> str:
+    """How many runs were read and how many were left out, in one or two sentences."""
+    runs = sum(len(setting.runs) for setting in settings)
+    repeated = sum(len(setting.repeated) for setting in settings)
+    left_out = [
+        _count(repeated, "repeated run"),
+        _count(unfinished, "unfinished run"),
+        _count(outdated, "run", " from another version of gedbd", " from another version of gedbd"),
+        _count(own_pages, "run", " with a page of its own", " with pages of their own"),
+    ]
+    left_out = [text for text in left_out if text]
+    summary = f"{_count(runs, 'run')} in {_count(len(settings), 'setting')}."
+    return f"{summary} Left out: {'; '.join(left_out)}." if left_out else summary
+
+
+def next_steps(settings: list[Setting], unfinished: list[Path]) -> list[tuple[str, str]]:
+    """What the user can do next: a sentence and a command each; the command may be empty."""
+    steps = []
+    for folder in unfinished:
+        last = folder / "checkpoints" / "last.ckpt"
+        if last.is_file():
+            steps.append(("Resume an interrupted run:", f"gedbd train ckpt_path={last.as_posix()}"))
+    trained = [setting for setting in settings if not setting.is_baseline]
+    single = [setting for setting in trained if len(setting.runs) == 1]
+    if single:
+        text = (
+            f"{_count(len(single), 'setting')} trained with only one seed: seeds=3 shows the variation between seeds."
+        )
+        steps.append((text, ""))
+    pair = _comparable_folders(trained)
+    if pair:
+        command = f"gedbd compare run={pair[1]} against={pair[0]}"
+        steps.append(("Test whether two settings differ, query by query over the same seeds:", command))
+    return steps
+
+
+def _comparable_folders(settings: list[Setting]) -> tuple[str, str] | None:
+    """The folders of the first two settings that were tested on the same, each alone in its folder."""
+    first: dict[Any, str] = {}
+    for setting in settings:
+        folder = _folder(setting)
+        if folder is not None:
+            other = first.setdefault(setting.test_key(), folder)
+            if other != folder:
+                return other, folder
+    return None
+
+
+def _folder(setting: Setting) -> str | None:
+    """The folder that holds all of a setting's runs and no other, if there is one."""
+    folders = [run.folder for run in setting.runs]
+    if len(folders) == 1:
+        return folders[0].as_posix()
+    parent = Path(os.path.commonpath(folders))
+    inside = {file.parent for file in parent.rglob("predictions.parquet")}
+    return parent.as_posix() if inside == set(folders) else None
+
+
+def _count(number: int, noun: str, singular: str = "", plural: str = "") -> str:
+    """``1 run``, ``2 runs``, and an empty text for 0."""
+    if number == 0:
+        return ""
+    return f"{number} {noun}{singular}" if number == 1 else f"{number} {noun}s{plural}"
+
+
+def pick(values: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
+    """The values that exist, in the order of the names."""
+    return {name: values[name] for name in names if name in values}
+
+
+def with_models(rows: list[Row], columns: tuple[str, ...]) -> pd.DataFrame:
+    """A table of rows; the column ``model`` is shown only if the other columns do not identify each row.
+
+    Args:
+        rows: The rows, each with ``model``.
+        columns: The columns that identify a row.
+    """
+    table = pd.DataFrame(rows)
+    return table if table.duplicated(list(columns)).any() else table.drop(columns="model")
+
+
+def first_of(values: list[T], count: int = MAX_DRAWN) -> tuple[list[T], str]:
+    """The first values, which are drawn, and a sentence that says so if there are more."""
+    notice = f" Figures show the first {count} of {len(values)} settings." if len(values) > count else ""
+    return values[:count], notice
