@@ -33,20 +33,17 @@ NUMBERS = (
 )
 MEASURED = ["threshold", "suggestions", "right", "precision", "precision_low", "precision_high"]
 # Columns that an earlier run of this command has added.
-OF_VERDICTS = "judgements|precision_with_judgements|suggestions_with_judgements"
+VERDICT_COLUMNS = "judgements|precision_with_judgements|suggestions_with_judgements"
 
 
 def run_judge(folder: Path, file: Path | None, second: Path | None, console: Console) -> None:
     """Reads verdicts, measures with them, writes the tables and the page again, and prints the results.
 
     Args:
-        folder: The folder of a backtest.
-        file: The file with the verdicts; None for the one in the folder, see ``find_judgements``.
+        folder: The folder of a finished backtest.
+        file: See ``find_judgements``.
         second: The file of another person, see ``joined``.
         console: Where results and warnings go.
-
-    Raises:
-        ValueError: If the folder is not a finished backtest, or the file is missing or wrong.
     """
     check_folder(folder)
     judgements = find_judgements(folder, file)
@@ -87,15 +84,11 @@ def check_folder(folder: Path) -> None:
 
 
 def read_backtest(folder: Path, facts: PageFacts) -> tuple[Backtest, Corpus]:
-    """A backtest from its run folder, as it was before verdicts, and its reports.
-
-    Raises:
-        ValueError: If a file is damaged; names the file.
-    """
+    """A backtest from its run folder without verdicts, and its reports. Raises ValueError if a file is damaged."""
     matching = TriageModel.from_json((folder / MATCHING).read_text(encoding="utf-8", errors="replace"), str(folder))
     val, test, corpus = read_suggestions(folder, facts.name)
     targets = read_csv(folder / "targets.csv", *NUMBERS)
-    kept = targets.loc[:, ~targets.columns.str.match(OF_VERDICTS)]
+    kept = targets.loc[:, ~targets.columns.str.match(VERDICT_COLUMNS)]
     lists = read_csv(folder / LISTS, *NUMBERS)
     tables = {"targets": kept, "lists": lists} | tables_of(test, corpus, matching.target.threshold, facts.max_examples)
     return Backtest(matching, pd.DataFrame(), val, test, tables), corpus

@@ -1,4 +1,4 @@
-"""What a backtest says: summary, next step, and tables on the page, on the console and in Markdown."""
+"""The results of a backtest in words: summary, next step, and tables on the page, on the console and in Markdown."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ from gedbd.triage.backtesting.replay import MIN_RIGHT, SAME_TITLE
 from gedbd.triage.backtesting.suggestions import GRID, Backtest
 from gedbd.triage.triage_model import TriageModel
 
-STEPS = np.round(np.arange(0.1, 1.0, 0.1), 2)
+LISTED_THRESHOLDS = np.round(np.arange(0.1, 1.0, 0.1), 2)
 TARGETS_TEXT = (
     "A precision target is the desired share of right suggestions. For each target, the threshold is the lowest one at"
     " which a lower confidence bound of the precision on the validation part reaches the target. The other columns are"
@@ -106,7 +106,7 @@ def summary(backtest: Backtest) -> str:
 
 
 def search_sentence(search: pd.DataFrame) -> str:
-    """What ``search_table`` says of the first match and of the first ten, in a sentence; empty without duplicates."""
+    """The shares of ``search_table`` for the first match and the first ten, in a sentence; empty without duplicates."""
     rows = {row["first"]: row for row in search.to_dict("records") if row["duplicates"]}
     if not rows:
         return ""
@@ -187,16 +187,16 @@ def readable_verdicts(table: pd.DataFrame) -> pd.DataFrame:
 
 def print_targets(console: Console, targets: pd.DataFrame) -> None:
     """Prints the table of targets."""
-    left_out = NOT_PRINTED_WITH_VERDICTS if "judgements" in targets else NOT_PRINTED
-    table = readable(targets).drop(columns=list(left_out), errors="ignore")
+    hidden = NOT_PRINTED_WITH_VERDICTS if "judgements" in targets else NOT_PRINTED
+    table = readable(targets).drop(columns=list(hidden), errors="ignore")
     print_table(console, table, "Suggestions on the newest reports")
 
 
 def targets_markdown(name: str, backtest: Backtest) -> str:
     """The table of targets in Markdown; the heading of its first column names the corpus and its numbers."""
     test = backtest.test
-    what = f"{name}: newest {len(test.best):,} reports, {test.duplicates:,} duplicates"
-    table = readable(backtest.tables["targets"]).rename(columns={"target": f"{what}; target"})
+    heading = f"{name}: newest {len(test.best):,} reports, {test.duplicates:,} duplicates; target"
+    table = readable(backtest.tables["targets"]).rename(columns={"target": heading})
     return "\n".join(markdown(show(table)))
 
 
@@ -208,20 +208,15 @@ def fill_targets(text: str, name: str, table: str) -> str:
     """
     start = f"<!-- backtest: {name} -->"
     end = "<!-- end -->"
-    before, found, rest = text.partition(start)
-    _, closed, after = rest.partition(end)
-    if not (found and closed):
+    before, has_start, rest = text.partition(start)
+    _, has_end, after = rest.partition(end)
+    if not (has_start and has_end):
         raise ValueError(f"the file to fill has no {start} ... {end}")
     return f"{before}{start}\n{table}\n{end}{after}"
 
 
 def precision_and_coverage(thresholds: pd.DataFrame, chosen: float | None) -> Figure:
-    """Both curves with their intervals.
-
-    Args:
-        thresholds: See ``at_thresholds``.
-        chosen: The threshold to mark, if there is one.
-    """
+    """Both curves of ``at_thresholds`` with their intervals; the chosen threshold is marked."""
     figure, axis = start_figure()
     table = thresholds[thresholds["threshold"].isin(GRID)]  # without the chosen one, which is between two of them
     for name, tone in (("precision", DUPLICATE), ("coverage", OTHER)):
@@ -260,7 +255,7 @@ def sections(
         backtest: What was measured.
         max_examples: Number of unknown pairs that are listed at most.
         command: The command that reads verdicts.
-        verdicts: What people said of the suggestions.
+        verdicts: Verdicts of people on suggestions.
         texts: Sentences about these.
     """
     tables = backtest.tables
@@ -273,8 +268,10 @@ def sections(
     examples_text = EXAMPLES_TEXT.format(command=command)
     with_people = []
     if verdicts:
-        text = " ".join([VERDICTS_TEXT, *(f"{one[0].upper()}{one[1:].removesuffix('.')}." for one in texts)])
-        with_people = [Section("With verdicts", text, [readable_verdicts(tables["verdicts"])])]
+        verdicts_text = " ".join(
+            [VERDICTS_TEXT, *(f"{text[0].upper()}{text[1:].removesuffix('.')}." for text in texts)]
+        )
+        with_people = [Section("With verdicts", verdicts_text, [readable_verdicts(tables["verdicts"])])]
     return [
         Section("Which precision targets are met?", TARGETS_TEXT, [readable(tables["targets"])]),
         *with_people,
@@ -303,8 +300,8 @@ def calibration_section(backtest: Backtest) -> Section:
 
 def some_thresholds(thresholds: pd.DataFrame, chosen: float | None) -> pd.DataFrame:
     """The rows of ``at_thresholds`` with suggestions, at 0.1, 0.2, ... and the chosen threshold."""
-    steps = thresholds["threshold"].isin(STEPS) | (thresholds["threshold"] == chosen)
-    return thresholds[steps & (thresholds["suggestions"] > 0)].reset_index(drop=True)
+    is_listed = thresholds["threshold"].isin(LISTED_THRESHOLDS) | (thresholds["threshold"] == chosen)
+    return thresholds[is_listed & (thresholds["suggestions"] > 0)].reset_index(drop=True)
 
 
 def unknown_sentence(backtest: Backtest) -> str:
@@ -328,8 +325,8 @@ def unknown_sentence(backtest: Backtest) -> str:
 
 def with_verdicts(table: pd.DataFrame, verdicts: Sequence[Verdict]) -> pd.DataFrame:
     """A table of pairs with the verdict on each in its first column, empty without one."""
-    texts = {(one.report, one.suggested): VERDICT_TEXTS[one.verdict] for one in verdicts}
-    shown = table.copy()
+    texts = {(verdict.report, verdict.suggested): VERDICT_TEXTS[verdict.verdict] for verdict in verdicts}
     pairs = zip(*(table[name] for name in PAIR), strict=True)
-    shown.insert(0, VERDICT, [texts.get(pair, "") for pair in pairs])
-    return shown
+    judged = table.copy()
+    judged.insert(0, VERDICT, [texts.get(pair, "") for pair in pairs])
+    return judged

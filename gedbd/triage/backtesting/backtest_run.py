@@ -121,10 +121,10 @@ def run_backtest(
     if cfg.verdicts:
         corpus, text = with_accepted(corpus, parts, Path(cfg.verdicts))
         print_line(console, text)
-    steps = (
-        f"encodes {len(corpus):,} reports, trains rankers, then replays up to {cfg.max_replayed:,} reports of each part"
+    tell(
+        f"encodes {len(corpus):,} reports, trains rankers, then replays up to {cfg.max_replayed:,} reports of each"
+        " part, which takes longest"
     )
-    print_line(console, f"{corpus.name}: {steps}, which takes longest")
     backtest = measure_history(cfg, corpus, parts, weights, partial(encode_corpus, cfg, corpus), tell)
     page, warning = keep_backtest(folder, cfg, corpus, backtest, shlex.join(["gedbd", *command]))
     if cfg.fill:
@@ -158,7 +158,7 @@ def measure_history(
         parts: ``(N,)`` the part of each report.
         weights: See ``run_backtest``.
         encode: Encodes the reports with some weights; None for the encoder as it was downloaded.
-        tell: Receives warnings as they are found.
+        tell: Receives each warning as soon as it is known.
     """
     encoded = encode(weights.test if weights else None)
     for warning in encoded.warnings:
@@ -168,28 +168,17 @@ def measure_history(
         tell(f"{SEEN}: trained without it")
     vectors = {TEST: encoded.vectors}
     if weights is not None:
-        # A trained encoder scores the duplicates that it has learnt from too high.
+        # A trained encoder scores the duplicates that it has learned from too high.
         vectors[TRAIN] = encode(None).vectors
     if weights is not None and weights.val != weights.test:
         vectors[VAL] = encode(weights.val).vectors
-    learnt = learn(corpus, parts, vectors, cfg.max_replayed, ranker)
+    history = learn(corpus, parts, vectors, cfg.max_replayed, ranker)
     targets = (cfg.target_precision, cfg.confidence_level)
-    return measure(learnt.replayed, corpus, learnt.ranker, *targets, cfg.seed, cfg.judge)
+    return measure(history.replayed, corpus, history.ranker, *targets, cfg.seed, cfg.judge)
 
 
 def keep_backtest(folder: Path, cfg: DictConfig, corpus: Corpus, backtest: Backtest, command: str) -> tuple[Path, str]:
-    """Writes the run folder.
-
-    Args:
-        folder: The run folder.
-        cfg: See ``run_backtest``.
-        corpus: The reports.
-        backtest: What was learnt and measured.
-        command: What the page says has measured.
-
-    Returns:
-        See ``write_backtest``.
-    """
+    """Writes the run folder; ``command`` is shown on its page. For the result see ``write_backtest``."""
     save_run(folder, cfg, corpus)
     write_parquet(folder / "matches.parquet", backtest.replayed)
     facts = PageFacts(corpus.name, command, f"{datetime.now().astimezone()}", cfg.judge)
@@ -198,13 +187,13 @@ def keep_backtest(folder: Path, cfg: DictConfig, corpus: Corpus, backtest: Backt
 
 @dataclass(frozen=True)
 class PageFacts:
-    """What the page says of the backtest besides its results.
+    """What the page shows besides results.
 
     Attributes:
         name: Name of the corpus.
         command: The command that measured, as it is typed.
         date: When, with a time zone, in ISO 8601.
-        max_examples: Number of suggestions of a kind that are listed at most.
+        max_examples: Maximum number of suggestions of a kind that are listed.
     """
 
     name: str
@@ -216,8 +205,8 @@ class PageFacts:
     def read(cls, folder: Path) -> "PageFacts":
         """The facts in a run folder. Raises ValueError, naming the file, if they are damaged."""
         names = [field.name for field in fields(cls)]
-        found = read_object(folder / PAGE, *names)
-        facts = cls(*(found[name] for name in names))
+        stored = read_object(folder / PAGE, *names)
+        facts = cls(*(stored[name] for name in names))
         try:
             is_dated = datetime.fromisoformat(facts.date).tzinfo is not None
         except (TypeError, ValueError):
@@ -231,14 +220,8 @@ class PageFacts:
 def write_backtest(folder: Path, corpus: Corpus, backtest: Backtest, facts: PageFacts) -> tuple[Path, str]:
     """Writes the ranker and calibrator, the tables and the page into the run folder.
 
-    Args:
-        folder: The run folder.
-        corpus: The reports.
-        backtest: What was learnt and measured.
-        facts: What else the page says.
-
     Returns:
-        The page's path, and a sentence for the user if a file stays as it is.
+        The page's path, and a warning if a file stays as it is.
     """
     write_tables(folder, corpus.name, backtest)
     keep_suggestions(folder, backtest.val, backtest.test, corpus)
@@ -249,14 +232,7 @@ def write_backtest(folder: Path, corpus: Corpus, backtest: Backtest, facts: Page
 
 
 def record_backtest(folder: Path, name: str, page: Path, backtest: Backtest) -> None:
-    """Adds a backtest to the JSON document of the command: the tables of the CSV files, and what an index takes over.
-
-    Args:
-        folder: The run folder.
-        name: Name of the corpus.
-        page: The page's path.
-        backtest: What was learnt and measured.
-    """
+    """Adds a backtest to the JSON document of the command: the tables of the CSV files, and the target of an index."""
     target = asdict(backtest.matching.target) | {"statement": backtest.matching.target.statement}
     about = {"folder": folder, "corpus": name, "page": page, "target": target}
     record(**about, calibration_error=backtest.calibration_error, **backtest.tables)
@@ -272,8 +248,7 @@ def write_tables(folder: Path, name: str, backtest: Backtest) -> None:
 def write_to_judge(folder: Path, backtest: Backtest, max_examples: int) -> str:
     """Writes the listed suggestions with an empty column for verdicts, unless somebody has filled such a file.
 
-    Returns:
-        A sentence for the user if the file stays as it is; empty otherwise.
+    Returns a warning if the file stays as it is; empty otherwise.
     """
     file = folder / TO_JUDGE
     try:
@@ -289,20 +264,12 @@ def write_to_judge(folder: Path, backtest: Backtest, max_examples: int) -> str:
 def write_page(
     folder: Path, backtest: Backtest, facts: PageFacts, verdicts: Sequence[Verdict] = (), texts: Sequence[str] = ()
 ) -> Path:
-    """Writes the page into the run folder and returns its path.
-
-    Args:
-        folder: The run folder.
-        backtest: What was learnt and measured.
-        facts: See ``PageFacts``.
-        verdicts: What people said of the suggestions.
-        texts: Sentences about these, for the section of the targets.
-    """
-    shown = os.path.relpath(folder)
-    command = f"gedbd judge run={shown}"
+    """Writes the page into the run folder and returns its path; for verdicts and texts see ``sections``."""
+    relative = os.path.relpath(folder)
+    command = f"gedbd judge run={relative}"
     encoder = read_config(folder).encoder.name if (folder / CONFIG).is_file() else ""
     page = sections(backtest, facts.max_examples, command, verdicts, texts)
-    judging = Judging(f"gedbd {facts.name} {facts.date}", JUDGEMENTS, shown, command, verdicts)
+    judging = Judging(f"gedbd {facts.name} {facts.date}", JUDGEMENTS, relative, command, verdicts)
     has_pairs = any(len(table) for section in page if section.asks_verdicts for table in section.tables)
     return write_report(
         folder,
@@ -311,7 +278,7 @@ def write_page(
         page,
         command=facts.command,
         date=datetime.fromisoformat(facts.date),
-        next_steps=[next_step(backtest.matching, shown)],
+        next_steps=[next_step(backtest.matching, relative)],
         judging=judging if has_pairs else None,
         subject=f"{facts.name}: {encoder}".removesuffix(": "),
     )
