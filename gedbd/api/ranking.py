@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from gedbd.api.calls import Options, command_options, long_call, option_words, own_random_numbers
@@ -61,8 +62,8 @@ class RankingResult:
         return len(self._task)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name} {self.metrics[name].value:.3f}" for name in self.metrics if name in ("rr@10", "mrr"))
-        return f"RankingResult({self.name!r}: {len(self):,} queries of {self.part}, {shown})"
+        means = [f"{name} {self.metrics[name].value:.3f}" for name in ("rr@10", "mrr") if name in self.metrics]
+        return f"RankingResult({self.name!r}: {len(self):,} queries of {self.part}, {', '.join(means)})"
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:
@@ -71,11 +72,8 @@ class RankingResult:
 
         values = per_query(self._ranking.queries)
         cluster = self.corpus.group[self._ranking.queries["query"]]
-        found = {}
-        for name in map(str, values):
-            own = values[name].to_numpy()
-            found[name] = Metric(float(own.mean()), *mean_interval(own, cluster))
-        return found
+        columns = {str(name): column.to_numpy() for name, column in values.items()}
+        return {name: Metric(float(column.mean()), *mean_interval(column, cluster)) for name, column in columns.items()}
 
     @cached_property
     def queries(self) -> pd.DataFrame:
@@ -189,7 +187,7 @@ def rank(
             task = prepared.queries.get(part, {}).get(protocol)
             if task is None:
                 raise ValueError(f"{corpus.name}: {prepared.warnings[-1]}")
-            fitted = _made(cfg) if isinstance(scorer, str) else scorer
+            fitted = instantiate(cfg.baselines[cfg.name], _convert_="object") if isinstance(scorer, str) else scorer
             fitted.fit(scorer_inputs(prepared, part))
             ranking = rank_queries(task, fitted)
         warnings = (*prepared.warnings, *getattr(fitted, "warnings_", ()))
@@ -222,14 +220,6 @@ def _check_scorer(cfg: DictConfig, scorer: str | Scorer, protocol: str) -> None:
         raise ValueError(f"{type(scorer).__name__} is not a scorer: give a name, or an object with fit() and scores()")
     elif getattr(scorer, "earlier_only", False) and protocol == "test_pool":
         raise ValueError(f"{cfg.name} scores earlier reports only, but a pool holds later ones: set protocol='earlier'")
-
-
-def _made(cfg: DictConfig) -> Scorer:
-    """The scorer that the options name."""
-    from hydra.utils import instantiate
-
-    scorer: Scorer = instantiate(cfg.baselines[cfg.name], _convert_="object")
-    return scorer
 
 
 def compare(first: RankingResult, second: RankingResult) -> pd.DataFrame:

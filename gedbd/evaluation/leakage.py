@@ -16,7 +16,7 @@ NOTE = (
 
 
 def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dict[str, float]:
-    """Measures what test shares with training.
+    """Measures the reports, groups and chains of pairs that test shares with training.
 
     *Test reports* are the reports in test pairs that are in the part test; if a split assigns no reports to parts
     (``split=pair``), all reports in test pairs. Without a leak ``closure_found`` is zero: no chain of training pairs
@@ -38,24 +38,24 @@ def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dic
     train = pairs[pairs["part"] == "train"]
     test = pairs[pairs["part"] == "test"]
     label = test["label"].to_numpy()
-    seen = _reports(train)
-    named = _reports(test)
-    tested = named[parts[named] == TEST] if (parts == TEST).any() else named
+    trained = _reports(train)
+    paired = _reports(test)
+    tested = paired[parts[paired] == TEST] if (parts == TEST).any() else paired
     groups = _positive_groups(test, group)
     # A baseline that reads no text: two reports are duplicates if a chain of training pairs connects them.
     links = train.rename(columns={"later": "query", "earlier": "document"})
     closure = linked_groups(links, len(group))
     tied = (closure[test["earlier"]] == closure[test["later"]]).astype(np.float32)
-    found = pairwise_metrics(tied, label, 0.5)
+    metrics = pairwise_metrics(tied, label, 0.5)
     return {
         "test_reports": len(tested),
-        "test_reports_in_training": _share(tested, seen),
-        "pair_reports_in_training": _share(named, seen),
+        "test_reports_in_training": _share(tested, trained),
+        "pair_reports_in_training": _share(paired, trained),
         "test_groups": len(groups),
         "test_groups_in_training": _share(groups, _positive_groups(train, group)),
         "test_positives": int(label.sum()),
         "closure_found": int(((tied == 1) & (label == 1)).sum()),
-        **{f"closure_{name}": found[name] for name in ("precision", "recall", "f1")},
+        **{f"closure_{name}": metrics[name] for name in ("precision", "recall", "f1")},
         "always_duplicate_f1": pairwise_metrics(np.ones(len(label)), label, 0.5)["f1"],
     }
 

@@ -1,4 +1,4 @@
-"""Precision targets: what the backtest measured for each, in numbers and in words."""
+"""Precision targets: how a threshold is chosen for each, and the result of a backtest in numbers and in words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class TargetResult:
-    """What the backtest measured for one precision target, on test reports that were not used to choose the threshold.
+    """The result for one precision target, on test reports that were not used to choose the threshold.
 
     Attributes:
         target_precision: Desired share of right suggestions.
@@ -135,7 +135,7 @@ def find_target(targets: Sequence[TargetResult], wanted: float, option: str) -> 
     Args:
         targets: The results that an index has.
         wanted: The target.
-        option: Name of the option that gave the target, for the error message.
+        option: Name of the option that sets the target, for the error message.
 
     Raises:
         ValueError: If the backtest did not measure this target; names those that it measured.
@@ -181,10 +181,10 @@ def choose_threshold(
         target_precision: Desired share of right suggestions, above 0 and below 1.
         confidence: Confidence level of the lower bound, above 0 and below 1.
     """
-    steps = _steps(probability, right, cluster)
+    thresholds = _thresholds(probability, right, cluster)
     chosen = None
-    needed = first_size(steps["size"].to_numpy(), target_precision, confidence)
-    for threshold, share, size in steps.to_numpy(dtype=float):
+    needed = first_size(thresholds["size"].to_numpy(), target_precision, confidence)
+    for threshold, share, size in thresholds.to_numpy(dtype=float):
         if size < needed:
             continue
         if lower_bound(share, size, confidence) < target_precision:
@@ -206,8 +206,8 @@ def first_size(sizes: np.ndarray, target_precision: float, confidence: float) ->
 
     Args:
         sizes: ``(T,)`` effective numbers of suggestions of the thresholds.
-        target_precision: See ``choose_threshold``.
-        confidence: See ``choose_threshold``.
+        target_precision: See ``choose_threshold``, as for confidence.
+        confidence: Confidence level of the lower bound.
     """
     largest = sizes.max(initial=0)
     numbers = np.arange(MIN_SUGGESTIONS, max(MIN_SUGGESTIONS, largest) + 1)
@@ -227,10 +227,6 @@ def duplicates_needed(target_precision: float, confidence: float) -> int:
     """Number of duplicates below which there is no threshold, even if each of them gets the right suggestion.
 
     At a confidence of 0.9 it is 8 for a target of 0.5, as 8 right of 10 suggestions pass, 10 for 0.7 and 22 for 0.9.
-
-    Args:
-        target_precision: See ``choose_threshold``.
-        confidence: See ``choose_threshold``.
     """
     duplicates = 0
     bound = 0.0
@@ -263,7 +259,7 @@ def enough_duplicates(corpus: Corpus) -> str:
     return f"{count} {parts}: enough for gedbd backtest to look for a threshold of suggestions and to measure them."
 
 
-def _steps(probability: np.ndarray, right: np.ndarray, cluster: np.ndarray) -> pd.DataFrame:
+def _thresholds(probability: np.ndarray, right: np.ndarray, cluster: np.ndarray) -> pd.DataFrame:
     """Every threshold from the highest down: ``threshold``, ``share`` of right suggestions, effective ``size``."""
     table = pd.DataFrame({"threshold": probability, "right": right, "cluster": cluster})
     table = table.sort_values("threshold", ascending=False, kind="stable")

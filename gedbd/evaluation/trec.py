@@ -30,7 +30,7 @@ Figures of ranking.csv, computed by trec_eval -c (which counts queries without a
 
 
 def write_guide(folder: Path) -> None:
-    """Writes which figures can be computed from the files in a folder, as ``README.txt``."""
+    """Writes ``GUIDE`` into a folder as ``README.txt``."""
     write_text(folder / "README.txt", GUIDE)
 
 
@@ -58,8 +58,8 @@ def write_qrels(path: Path, queries: RankingTask, ids: pd.Series, document_ids: 
     words = _words(ids)
     document_words = words if document_ids is None else _words(document_ids)
     lines = []
-    for place, row in enumerate(queries.queries):
-        lines += [f"{words[row]} 0 {document_words[other]} 1\n" for other in queries.relevant(place)]
+    for index, row in enumerate(queries.queries):
+        lines += [f"{words[row]} 0 {document_words[document]} 1\n" for document in queries.relevant(index)]
     write_text(path, "".join(lines))
 
 

@@ -73,7 +73,7 @@ def as_json(report: Report, matches: Sequence[Match], target: TargetResult, of_l
     """One line of ASCII for programs: ``query``, ``threshold``, ``target``, ``list_statement`` and ``matches``.
 
     ``threshold`` is the probability from which a match may be suggested automatically, null if none may be; ``target``
-    holds what the backtest measured, with ``statement`` in words; ``list_statement`` what it measured of lists.
+    holds the results of the backtest, with ``statement`` in words; ``list_statement`` those of lists.
     """
     answer = {
         "query": asdict(report),
@@ -88,7 +88,7 @@ def as_json(report: Report, matches: Sequence[Match], target: TargetResult, of_l
 def print_matches(
     console: Console, report: Report, matches: Sequence[Match], target: TargetResult, of_lists: TargetResult
 ) -> None:
-    """Prints a table, and below it what the backtest measured, if something is suggested or nothing ever is.
+    """Prints a table, and below it the measured precision, if something is suggested or nothing ever is.
 
     Ids are links in a terminal with styles; elsewhere the addresses follow below the table.
     """
@@ -105,8 +105,8 @@ def print_matches(
         print_line(console, f"{_nothing_likely(report, target)} The closest:")
     table.add_column("report and explanation", overflow="fold")
     for match in matches:
-        told = Text("\n").join([_describe(match), _printable(_explain(match))])
-        table.add_row(f"{match.probability:.0%}" if is_any_likely else f"{match.similarity:.2f}", told)
+        text = Text("\n").join([_describe(match), _printable(_explain(match))])
+        table.add_row(f"{match.probability:.0%}" if is_any_likely else f"{match.similarity:.2f}", text)
     console.print(table if matches else "no candidates: the filters exclude every stored report", highlight=False)
     if console.color_system is None:  # no styles, so no links
         print_urls(console, matches)
@@ -121,17 +121,14 @@ def print_matches(
 
 
 def unknown_component(component: str, known: Sequence[str]) -> str:
-    """The line that says, if no report passes a filter, that no component is called so; empty if one is.
+    """The line for a filter that no report passes, if no component has this name; empty if one has.
 
-    Args:
-        component: The filter.
-        known: Stored components, the most similar first.
+    ``known`` are stored components, the most similar first.
     """
-    if any(has_component(one, component) for one in known):
+    if any(has_component(name, component) for name in known):
         return ""
-    named = ", ".join(map(repr, known))
-    some = f"it must be the whole name, such as {named}" if known else "no report has one"
-    return f"component={component}: no stored report has this component; {some}"
+    cure = f"it must be the whole name, such as {', '.join(map(repr, known))}" if known else "no report has one"
+    return f"component={component}: no stored report has this component; {cure}"
 
 
 def print_urls(console: Console, matches: Sequence[Match]) -> None:
@@ -164,20 +161,17 @@ def _describe(match: Match) -> Text:
     created = f", {master.created_at:%Y-%m-%d}" if master.created_at else ""
     facts = f"{created} {master.status} {master.resolution}".rstrip()
     parts = [_linked(master.issue_id, master.url), _printable(f"{facts}\n{master.title}")]
-    others = match.members[1:]  # the first one is the master
-    if others:
-        named = [_linked(one, match.urls.get(one, "")) for one in others[:MAX_NAMED]]
-        more = ", ..." if len(others) > MAX_NAMED else ""
-        parts += [Text("\nwith "), Text(", ").join(named), Text(f"{more}; most similar ")]
+    members = match.members[1:]  # the first one is the master
+    if members:
+        links = [_linked(member, match.urls.get(member, "")) for member in members[:MAX_NAMED]]
+        more = ", ..." if len(members) > MAX_NAMED else ""
+        parts += [Text("\nwith "), Text(", ").join(links), Text(f"{more}; most similar ")]
         parts += [_linked(best.issue_id, best.url), _printable(f": {best.title}")]
     return Text().join(parts)
 
 
 def _nothing_likely(report: Report, target: TargetResult) -> str:
-    """What it means that all probabilities are low: nothing if they were learnt from other trackers alone.
-
-    For a title alone they say little, as they are learnt from whole reports.
-    """
+    """The meaning of low probabilities: none if they were learned from other trackers, little for a title alone."""
     if target.status == NOT_MEASURED:
         return "Ordered by all that the reports share, of which the similarity of their texts is a part."
     if report.description.strip():
@@ -230,7 +224,7 @@ def _read_lines(lines: Iterable[str], source: str) -> Iterator[Report]:
         if line.strip():
             try:
                 parsed = json.loads(line)
-                reports = [_report_of(one) for one in (parsed if isinstance(parsed, list) else [parsed])]
+                reports = [_report_of(value) for value in (parsed if isinstance(parsed, list) else [parsed])]
             except (ValueError, RecursionError) as error:  # json.JSONDecodeError is a ValueError
                 raise ValueError(f"{source}, line {number}: {error}") from error
             is_empty &= not reports

@@ -1,4 +1,4 @@
-"""The probability that the best candidate of a report is right, learnt on a replayed history.
+"""The probability that the best candidate of a report is right, learned on a replayed history.
 
 Boosted trees read the features of a candidate, its score and how far it is ahead of the others. They learn on the first
 candidates of each report. Isotonic regression turns their output for the best one into a probability. It is fitted on
@@ -76,7 +76,7 @@ class MatchProbability:
 
 
 def default_confidence() -> MatchProbability:
-    """The probabilities of the default ranker's matches, learnt on other trackers, see ``default_ranker.md``."""
+    """The probabilities of the default ranker's matches, learned on other trackers, see ``default_ranker.md``."""
     text = (package_files("gedbd.triage") / DEFAULT_CONFIDENCE).read_text(encoding="utf-8")
     return MatchProbability.from_dict(json.loads(text))
 
@@ -143,9 +143,9 @@ def learn_confidence(matches: Matches, seed: int) -> tuple[MatchProbability, np.
     """
     best = matches.is_best
     for fold in range(NUM_FOLDS):
-        others = matches.right[best & (matches.fold != fold)]
-        if not others.any() or others.all():
-            which = "right" if not others.any() else "wrong"
+        right = matches.right[best & (matches.fold != fold)]
+        if not right.any() or right.all():
+            which = "right" if not right.any() else "wrong"
             raise ValueError(
                 f"too few best matches of the training and validation parts are {which} to learn probabilities"
                 " from: change split.test_from, or provide more duplicates"
@@ -189,18 +189,18 @@ def fit_isotonic(
 
     weight = np.ones(len(outputs)) if weight is None else weight
     level = IsotonicRegression().fit_transform(outputs, right.astype(np.float64), sample_weight=weight)
-    _, place = np.unique(level, return_inverse=True)
-    sizes = np.bincount(place, weight)
-    knots = np.bincount(place, outputs * weight) / sizes
-    probabilities = (np.bincount(place, right * weight) + np.average(right, weights=weight)) / (sizes + 1)
+    _, number = np.unique(level, return_inverse=True)
+    sizes = np.bincount(number, weight)
+    knots = np.bincount(number, outputs * weight) / sizes
+    probabilities = (np.bincount(number, right * weight) + np.average(right, weights=weight)) / (sizes + 1)
     return knots, np.maximum.accumulate(probabilities)
 
 
 def fit_shift(probability: np.ndarray, right: np.ndarray, weight: np.ndarray) -> float:
-    """What is to be added to the log odds of probabilities that were learnt on other trackers, to fit a tracker's own.
+    """Fits the shift of the log odds of probabilities that were learned on other trackers to a tracker's reports.
 
     The maximum a posteriori estimate with a normal prior around 0. One parameter moves all probabilities up or down,
-    and leaves their order as it is: a few duplicates tell how frequent they are, and little else.
+    and keeps their order: from a few duplicates one learns how frequent they are, and little else.
 
     Args:
         probability: ``(B,)`` of the best match of each report, above 0 and below 1.

@@ -22,8 +22,8 @@ MOST_FREQUENT_SHARE = 0.001  # of all reports, likewise in a large one
 MAX_LINE_CELLS = 70
 MIN_SHARE = 0.05  # of all that was added to a score
 SAME_FIELDS = ("same product", "same component", "same version", "same priority")
-NO_LIKENESS = {"days", "group size"}
-MAX_DAYS = 7  # reports that are further apart are no more alike for it
+NOT_SIMILARITY = {"days", "group size"}
+MAX_DAYS = 7  # reports that are further apart are not more similar for it
 FAMILIES = {
     "title": ("title", "same title", "report title"),
     "text": ("text", "report text", "dense", "sum"),
@@ -59,21 +59,21 @@ def explain(
         candidates: The stored reports.
         rarity: Weights of words: high for rare ones, 0 for uninformative ones such as stop words.
     """
-    mine = _split_sentences(query)
-    asked = set().union(*mine.values()) - stop_words()
+    of_query = _split_sentences(query)
+    asked = set().union(*of_query.values()) - stop_words()
     # Sentences that share no word with the query are left out, so that their words need not be looked up.
     texts = []
     for report in candidates:
-        theirs = _split_sentences(report)
-        texts.append({sentence: own for sentence, own in theirs.items() if not own.isdisjoint(asked)})
+        sentences = _split_sentences(report)
+        texts.append({sentence: words for sentence, words in sentences.items() if not words.isdisjoint(asked)})
     words = sorted(asked.union(*(sentence for text in texts for sentence in text.values())) - stop_words())
     weights = {word: weight for word, weight in zip(words, rarity(words).tolist(), strict=True) if weight > 0}
-    own = _WeightedSentences(mine, weights, weights.keys())
+    first = _WeightedSentences(of_query, weights, weights.keys())
     explanations = []
     for candidate, text in zip(candidates, texts, strict=True):
-        other = _WeightedSentences(text, weights, own.words)
+        second = _WeightedSentences(text, weights, first.words)
         fields = equal_fields(query, candidate)
-        explanations.append(Explanation(own.shared_terms(other), fields, own.similar_sentences(other)))
+        explanations.append(Explanation(first.shared_terms(second), fields, first.similar_sentences(second)))
     return explanations
 
 
@@ -81,10 +81,9 @@ def equal_fields(first: Report, second: Report) -> dict[str, str]:
     """Fields that are not empty and equal in both reports, in upper or lower case."""
     equal = {}
     for name in FIELDS:
-        mine = getattr(first, name).strip()
-        theirs = getattr(second, name).strip()
-        if mine and mine.lower() == theirs.lower():
-            equal[name] = theirs
+        value = getattr(second, name).strip()
+        if value and value.lower() == getattr(first, name).strip().lower():
+            equal[name] = value
     return equal
 
 
@@ -97,31 +96,31 @@ class _WeightedSentences:
         compared: The words to compare.
 
     Attributes:
-        words: Those of them that the report has.
-        places: The sentences in which each of them occurs, without headings and list marks.
+        words: The compared words that the report has.
+        sentences_of: The numbers of the sentences in which each of them occurs, without headings and list marks.
     """
 
     def __init__(self, text: Mapping[str, set[str]], weights: Mapping[str, float], compared: Set[str]) -> None:
         self.text = list(text)
         self.weights = weights
         self.words: set[str] = set()
-        self.places: dict[str, list[int]] = {}
+        self.sentences_of: dict[str, list[int]] = {}
         self._all_words = list(text.values())
         self._sums: dict[int, float] = {}
-        for place, (sentence, words) in enumerate(text.items()):
-            found = words & compared
-            self.words |= found
+        for number, (sentence, words) in enumerate(text.items()):
+            shared = words & compared
+            self.words |= shared
             if len(sentence) >= MIN_SENTENCE_LENGTH or cell_len(sentence) >= MIN_SENTENCE_LENGTH:
-                for word in found:
-                    self.places.setdefault(word, []).append(place)
+                for word in shared:
+                    self.sentences_of.setdefault(word, []).append(number)
 
-    def sum_at(self, place: int) -> float:
+    def sum_of(self, number: int) -> float:
         """The sum of the weights of all words of a sentence, compared or not."""
-        if place not in self._sums:
+        if number not in self._sums:
             # Sorted: sets differ in order from process to process, and the sum with them in its last bit.
-            words = sorted(self._all_words[place] & self.weights.keys())
-            self._sums[place] = sum(map(self.weights.__getitem__, words))
-        return self._sums[place]
+            words = sorted(self._all_words[number] & self.weights.keys())
+            self._sums[number] = sum(map(self.weights.__getitem__, words))
+        return self._sums[number]
 
     @cached_property
     def _foreign(self) -> str:
@@ -139,29 +138,29 @@ class _WeightedSentences:
         """Pairs of sentences with the highest weighted Dice coefficient, each sentence once."""
         # By words, not by pairs of sentences: most pairs share no word at all.
         overlap: dict[tuple[int, int], float] = {}
-        for word in sorted(self.places.keys() & other.places.keys()):
-            for pair in product(self.places[word], other.places[word]):
+        for word in sorted(self.sentences_of.keys() & other.sentences_of.keys()):
+            for pair in product(self.sentences_of[word], other.sentences_of[word]):
                 overlap[pair] = overlap.get(pair, 0.0) + self.weights[word]
         similar: list[tuple[float, int, int]] = []
-        for (mine, theirs), both in overlap.items():
-            similarity = 2 * both / (self.sum_at(mine) + other.sum_at(theirs))
+        for (first, second), both in overlap.items():
+            similarity = 2 * both / (self.sum_of(first) + other.sum_of(second))
             if similarity >= MIN_SIMILARITY:
-                similar.append((-similarity, mine, theirs))  # the most similar pair is sorted first
-        found: list[tuple[str, str, float]] = []
-        used_mine: set[int] = set()
-        used_theirs: set[int] = set()
-        for negative, mine, theirs in sorted(similar):
-            if len(found) == MAX_PAIRS:
+                similar.append((-similarity, first, second))  # the most similar pair is sorted first
+        pairs: list[tuple[str, str, float]] = []
+        used_first: set[int] = set()
+        used_second: set[int] = set()
+        for negative, first, second in sorted(similar):
+            if len(pairs) == MAX_PAIRS:
                 break
-            is_used = mine in used_mine or theirs in used_theirs
-            if not is_used and _says_something(self.text[mine]) and _says_something(other.text[theirs]):
-                used_mine.add(mine)
-                used_theirs.add(theirs)
-                found.append((self.text[mine], other.text[theirs], round(min(-negative, 1.0), 3)))
-        return tuple(found)
+            is_used = first in used_first or second in used_second
+            if not is_used and _is_quotable(self.text[first]) and _is_quotable(other.text[second]):
+                used_first.add(first)
+                used_second.add(second)
+                pairs.append((self.text[first], other.text[second], round(min(-negative, 1.0), 3)))
+        return tuple(pairs)
 
 
-def _says_something(sentence: str) -> bool:
+def _is_quotable(sentence: str) -> bool:
     """Whether a sentence is worth quoting: code, headings and labels are not."""
     return not is_code_line(sentence) and not is_form(sentence)
 
@@ -191,7 +190,7 @@ class SharedLine(NamedTuple):
 
     @property
     def is_rare(self) -> bool:
-        """Whether it says something: what many reports have is a message such as "an error occurred"."""
+        """Whether few reports have it: many have a message such as "an error occurred"."""
         return self.frequency <= max(MOST_FREQUENT, MOST_FREQUENT_SHARE * self.num_reports)
 
     def __str__(self) -> str:
@@ -204,11 +203,11 @@ def reasons(
 ) -> tuple[str, ...]:
     """Short phrases: a rare line about an error that both reports have, then the family that added most, and so on.
 
-    A family that added nothing, or about which there is no fact to state, such as another component, is left out. What
-    is no sign that two reports are alike, such as a large group, is no reason by itself.
+    A family that added nothing, or about which there is no fact to state, such as another component, is left out.
+    Features that do not indicate similarity, such as group size, are never the only reason.
 
     Args:
-        added: What each feature added to the score of a candidate, see ``ReportRanker.contributions``.
+        added: The part of a candidate's score that each feature added, see ``ReportRanker.contributions``.
         values: The candidate's features by name.
         identifiers: The identifiers that both reports have, the rarest first.
         error: The rarest line about an error that both reports have; None if there is none.
@@ -219,19 +218,17 @@ def reasons(
         if family is not None:
             totals[family] += value
     least = MIN_SHARE * sum(value for value in totals.values() if value > 0)
-    found = {"errors": str(error)} if error is not None and error.is_rare else {}
-    for family in sorted(totals, key=lambda one: -totals[one]):
+    phrases = {"errors": str(error)} if error is not None and error.is_rare else {}
+    for family, total in sorted(totals.items(), key=lambda item: -item[1]):
         phrase = _phrase(family, values, identifiers)
-        if totals[family] > 0 and totals[family] >= least and phrase:
-            found[family] = phrase
-    if found.keys() <= NO_LIKENESS:
-        return ()
-    return tuple(found.values())[:MAX_REASONS]
+        if total > 0 and total >= least and phrase:
+            phrases[family] = phrase
+    return () if phrases.keys() <= NOT_SIMILARITY else tuple(phrases.values())[:MAX_REASONS]
 
 
 @cache
 def _family(name: str) -> str | None:
-    """The family of a feature, None for one that is not told."""
+    """The family of a feature, None for one that is never a reason."""
     for family, prefixes in FAMILIES.items():
         if any(name == prefix or name.startswith(f"{prefix} ") for prefix in prefixes):
             return family
