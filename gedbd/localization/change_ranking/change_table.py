@@ -12,10 +12,10 @@ import pandas as pd
 from gedbd.io.console import track
 from gedbd.retrieval.growing_arrays import RaggedArray
 from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.text.diffs import FILE_HEADER, NEW_HUNK, DiffReader
 from gedbd.text.words import CodeWords
 
-HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@(.*)")
-HEADER = "diff --git a/"
+HEADER = f"{FILE_HEADER}a/"
 DELETED = "+++ /dev/null"
 MIN_PROGRESS_FILES = 5000
 TRAILER = re.compile(r"^git-svn-id:.*$", re.MULTILINE)  # which git-svn writes below every message
@@ -243,79 +243,41 @@ def read_file_diff(diff: str, path: str) -> FileDiff:
         diff: The diff.
         path: The path after the change.
     """
-    reader = _Reader()
+    reader = DiffReader()
+    texts: dict[str, list[str]] = {"+": [], "-": [], " ": []}
+    edits: list[list[int]] = []
+    is_deleted = False
+    has_hunks = False
+    position = 0  # in the old file, from 0
+    is_in_edit = False  # whether the last line belongs to the last edit
     lines = diff.split("\n")
     for line in lines:
-        reader.read(line)
-    edits = np.array(reader.edits, dtype=np.int32).reshape(-1, 3)
+        kind = reader.kind(line)
+        if kind in texts:
+            texts[kind].append(line[1:])
+            if kind != " ":
+                if not is_in_edit:
+                    edits.append([position, 0, 0])
+                edits[-1][1 if kind == "-" else 2] += 1
+            is_in_edit = kind != " "
+            position += kind != "+"
+            continue
+        if kind == NEW_HUNK:
+            has_hunks = True
+            texts[" "].append(reader.hunk.section)
+            # "-4,0" is behind line 4, at position 4; "-4,1" removes line 4, at position 3.
+            position = max(reader.hunk.old_start - (reader.hunk.old_count > 0), 0)
+        is_deleted = is_deleted or line == DELETED
+        is_in_edit = is_in_edit and reader.is_in_hunk and kind != NEW_HUNK
     return FileDiff(
-        added="\n".join(reader.added),
-        removed="\n".join(reader.removed),
-        unchanged="\n".join(reader.unchanged),
-        edits=edits,
+        added="\n".join(texts["+"]),
+        removed="\n".join(texts["-"]),
+        unchanged="\n".join(texts[" "]),
+        edits=np.array(edits, dtype=np.int32).reshape(-1, 3),
         old_path=_old_path(lines[0], path),
-        is_deleted=reader.is_deleted,
-        has_hunks=reader.has_hunks,
+        is_deleted=is_deleted,
+        has_hunks=has_hunks,
     )
-
-
-class _Reader:
-    """Reads the lines of a diff one after the other."""
-
-    def __init__(self) -> None:
-        self.added: list[str] = []
-        self.removed: list[str] = []
-        self.unchanged: list[str] = []
-        self.edits: list[list[int]] = []
-        self.is_deleted = False
-        self.has_hunks = False
-        self._old_left = 0  # lines that the hunk still has by its header
-        self._new_left = 0
-        self._place = 0  # in the old file, from 0
-        self._open = False  # whether the last line belongs to the last edit
-
-    def read(self, line: str) -> None:
-        """Reads a line: of a hunk as long as its header says, else a header."""
-        if self._old_left <= 0 and self._new_left <= 0:
-            self._read_header(line)
-        elif line.startswith("@@ ") and HUNK.match(line):
-            self._read_header(line)  # the hunk above was cut
-        elif line.startswith("+"):
-            self.added.append(line[1:])
-            self._new_left -= 1
-            self._edit(2)
-        elif line.startswith("-"):
-            self.removed.append(line[1:])
-            self._old_left -= 1
-            self._edit(1)
-            self._place += 1
-        elif not line.startswith("\\"):
-            self.unchanged.append(line[1:])
-            self._old_left -= 1
-            self._new_left -= 1
-            self._place += 1
-            self._open = False
-
-    def _edit(self, column: int) -> None:
-        """Counts a removed or added line in the edit at this place."""
-        if not self._open:
-            self.edits.append([self._place, 0, 0])
-        self.edits[-1][column] += 1
-        self._open = True
-
-    def _read_header(self, line: str) -> None:
-        self._open = False
-        header = HUNK.match(line)
-        if header is None:
-            self.is_deleted = self.is_deleted or line == DELETED
-            return
-        old_start, old_count, _, new_count, section = header.groups()
-        self.has_hunks = True
-        self.unchanged.append(section)
-        self._old_left = 1 if old_count is None else int(old_count)
-        self._new_left = 1 if new_count is None else int(new_count)
-        # "-4,0" stands behind line 4, which is place 4; "-4,1" removes line 4, which is place 3.
-        self._place = max(int(old_start) - (self._old_left > 0), 0)
 
 
 def _old_path(first_line: str, path: str) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from gedbd.retrieval.reports.report_features import days_of
 from gedbd.retrieval.scorers.scorer_contract import EarlierScorer, ScorerInputs
-from gedbd.text.change_text import change_fields
+from gedbd.text.diffs import change_fields
 from gedbd.text.stack_traces import find_frames
 from gedbd.text.words import PART, WORD, separate
 

@@ -25,6 +25,7 @@ from gedbd.localization.repository.change_tables import ChangeTables
 from gedbd.localization.repository.commits import LinkBuilder
 from gedbd.localization.repository.fixes import Fix
 from gedbd.localization.repository.git_command import Git, MissingObjectError
+from gedbd.text.diffs import changed_lines
 
 HUNK_SOURCE = "equal lines"
 MIN_WORD_CHARACTERS = 8  # of a line: brackets and keywords such as "} finally {" are in every file
@@ -210,7 +211,7 @@ def _of_same_file(removed: RemovedLines, path: str) -> set[str]:
 
 
 def _code_lines(hunk: str, sign: str) -> set[str]:
-    """The lines of one sign that may hold code, stripped; the first line of a hunk is its header."""
-    stripped = (line[1:].strip() for line in hunk.split("\n")[1:] if line.startswith(sign))
+    """The lines of one sign that may hold code, stripped."""
+    stripped = (line.strip() for line_sign, line in changed_lines(hunk) if line_sign == sign)
     texts = (text for text in stripped if not COMMENT.match(text))
     return {text for text in texts if len(WORD_CHARACTER.findall(text)) >= MIN_WORD_CHARACTERS}

@@ -1,13 +1,11 @@
 """Parse unified diffs as Git writes them, line by line and within limits."""
 
-import re
 from collections.abc import Iterable
 
 from gedbd.localization.repository.commits import NO_LIMITS, FileChange, Hunk, Limits
 from gedbd.localization.repository.git_command import SUBMODULE_MODE, unquote
+from gedbd.text.diffs import FILE_HEADER, MARKS, NEW_FILE, NEW_HUNK, DiffReader, HunkHeader
 
-FILE_HEADER = "diff --git "
-HUNK_HEADER = re.compile(r"@@ -(\d{1,18})(?:,(\d{1,18}))? \+(\d{1,18})(?:,(\d{1,18}))? @@ ?(.*)", re.DOTALL)
 MODES = {"new file mode ": "A", "deleted file mode ": "D", "old mode ": "M", "new mode ": "M"}
 NAMES = {"rename from ": "R", "rename to ": "R", "copy from ": "C", "copy to ": "C"}
 
@@ -42,26 +40,35 @@ class PatchParser:
         self._files: list[FileChange] = []
         self._file: _OpenFile | None = None
         self._chars_left = limits.max_commit_chars
+        self._reader = DiffReader()
 
     def add(self, line: str) -> None:
         """Take a line without its line feed."""
-        file = self._file
-        if file is not None and file.in_hunk and file.add_to_hunk(line):
-            return
-        if line.startswith(FILE_HEADER):
-            self._close_file()
+        was_in_hunk = self._reader.is_in_hunk
+        kind = self._reader.kind(line)
+        if kind == NEW_FILE:
+            self._close_file(is_cut=was_in_hunk)
             self._file = _OpenFile(line, self._limits, self._chars_left)
-        elif file is not None:
-            file.add_header(line)
+        elif self._file is None or (was_in_hunk and line.startswith("\\")):  # "\ No newline at end of file"
+            return
+        elif kind == NEW_HUNK:
+            self._file.open_hunk(self._reader.hunk, is_cut=was_in_hunk)
+        elif kind in MARKS:
+            self._file.add_line(line or " ")
+        elif was_in_hunk or line.startswith("@@ "):
+            self._file.is_cut = True
+        else:
+            self._file.add_header(line)
 
     def finish(self) -> list[FileChange]:
         """The files, after the last line."""
-        self._close_file()
+        self._close_file(is_cut=self._reader.is_in_hunk)
         return self._files
 
-    def _close_file(self) -> None:
+    def _close_file(self, is_cut: bool) -> None:
         if self._file is None:
             return
+        self._file.is_cut |= is_cut
         change = self._file.change()
         self._chars_left -= self._file.num_chars
         self._file = None
@@ -88,47 +95,38 @@ class _OpenFile:
 
     def __init__(self, header: str, limits: Limits, chars_left: int) -> None:
         self.num_chars = 0
-        self.in_hunk = False
+        self.is_cut = False
         self._max_line_chars = limits.max_line_chars
         self._max_chars = max(0, min(limits.max_file_chars, chars_left))
         self._old_path, self._path = _header_paths(header[len(FILE_HEADER) :])
         self._status = "M"
         self._is_binary = False
         self._is_submodule = False
-        self._is_cut = False
         self._hunks: list[Hunk] = []
-        self._numbers = (0, 0, 0, 0)
-        self._section = ""
+        self._hunk: HunkHeader | None = None
         self._lines: list[str] = []
-        self._old_left = 0
-        self._new_left = 0
 
-    def add_to_hunk(self, line: str) -> bool:
-        """Take a line if it belongs to the open hunk."""
-        sign = line[:1]
-        if sign == "+":
-            self._new_left -= 1
-        elif sign == "-":
-            self._old_left -= 1
-        elif sign in {" ", ""}:  # with diff.suppressBlankEmpty, an empty line of context has no prefix
-            self._old_left -= 1
-            self._new_left -= 1
-            line = line or " "
-        elif sign == "\\":  # "\ No newline at end of file"
-            return True
-        else:
-            self._is_cut = True
-            self.in_hunk = not line.startswith((FILE_HEADER, "@@ "))
-            return self.in_hunk
-        self._keep(line)
-        self.in_hunk = self._old_left > 0 or self._new_left > 0
-        return True
+    def open_hunk(self, hunk: HunkHeader, is_cut: bool) -> None:
+        """Take the header of a hunk; ``is_cut`` if the one before it lacks lines."""
+        self._close_hunk()
+        self.is_cut |= is_cut
+        self._hunk = hunk._replace(section=hunk.section[: self._max_line_chars])
+
+    def add_line(self, line: str) -> None:
+        """Take a line of a hunk, as far as the limits allow."""
+        if len(line) > self._max_line_chars:
+            self.is_cut = True
+            line = line[: self._max_line_chars]
+        if self.num_chars + len(line) > self._max_chars:
+            self.is_cut = True
+            self._max_chars = 0  # no shorter line behind the first that is left out
+            return
+        self.num_chars += len(line)
+        self._lines.append(line)
 
     def add_header(self, line: str) -> None:
         """Take a line outside of hunks."""
-        if line.startswith("@@ "):
-            self._open_hunk(line)
-        elif line.startswith(("Binary files ", "GIT binary patch")):
+        if line.startswith(("Binary files ", "GIT binary patch")):
             self._is_binary = True
         elif line.startswith("index "):
             self._is_submodule |= line.endswith(f" {SUBMODULE_MODE}")
@@ -140,40 +138,13 @@ class _OpenFile:
     def change(self) -> FileChange:
         """The file, after its last line."""
         self._close_hunk()
-        is_cut = self._is_cut or self.in_hunk
         old_path = "" if self._status == "A" else self._old_path
         flags = (self._is_binary, self._is_submodule)
-        return FileChange(self._status, self._path, old_path, *flags, tuple(self._hunks), is_cut)
-
-    def _keep(self, line: str) -> None:
-        if len(line) > self._max_line_chars:
-            self._is_cut = True
-            line = line[: self._max_line_chars]
-        if self.num_chars + len(line) > self._max_chars:
-            self._is_cut = True
-            self._max_chars = 0  # no shorter line behind the first that is left out
-            return
-        self.num_chars += len(line)
-        self._lines.append(line)
-
-    def _open_hunk(self, line: str) -> None:
-        self._close_hunk()
-        match = HUNK_HEADER.match(line)
-        if match is None:
-            self._is_cut = True
-            return
-        # "@@ -3 +4,0 @@" means one line from 3 on, and none behind line 4.
-        old_count = int(match[2] or 1)
-        new_count = int(match[4] or 1)
-        self._numbers = (int(match[1]), old_count, int(match[3]), new_count)
-        self._section = match[5][: self._max_line_chars]
-        self._old_left = old_count
-        self._new_left = new_count
-        self.in_hunk = old_count > 0 or new_count > 0
+        return FileChange(self._status, self._path, old_path, *flags, tuple(self._hunks), self.is_cut)
 
     def _close_hunk(self) -> None:
-        if self._lines:
-            self._hunks.append(Hunk(*self._numbers, self._section, tuple(self._lines)))
+        if self._hunk is not None and self._lines:
+            self._hunks.append(Hunk(*self._hunk, tuple(self._lines)))
         self._lines = []
 
     def _set_path(self, name: str) -> None:

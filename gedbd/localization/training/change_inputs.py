@@ -1,6 +1,5 @@
 """Reports and changes as inputs of the two encoders."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, overload
@@ -26,7 +25,7 @@ from gedbd.localization.code_encoder.code_inputs import (
 )
 from gedbd.localization.flow_graph.node_types import FlowGraph, GraphRules
 from gedbd.localization.flow_graph.parse import fragment_graph
-from gedbd.text.change_text import HUNK, MARKS, Form, change_text, changed_lines
+from gedbd.text.diffs import MARKS, NEW_FILE, NEW_HUNK, DiffReader, Form, change_text
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 MAX_CHARACTERS = 4_000  # several times what encoders read
 TEXT_ALONE = InputParts(nodes=False, types=False, roles=False)
 CHARACTERS_PER_TOKEN = 16  # far more than a token has on average: the rest of a very long text need not be read
-BEGIN = re.compile(r"^(?=@@ -|diff )", re.MULTILINE)
 NEW_SIDE = frozenset("+ ")
 OLD_SIDE = frozenset("- ")
 
@@ -283,31 +281,21 @@ def read_change(diff: str, form: Form, max_characters: int, is_java: bool, rules
 
 
 def lines_of(diff: str, is_java: bool, java_hunks: set[int]) -> Iterator[Line]:
-    """The lines of ``changed_lines`` with their hunks; numbers of hunks of Java files are put into ``java_hunks``."""
-    hunk = 0
+    """The lines inside the hunks of a diff; numbers of hunks of Java files are put into ``java_hunks``."""
+    reader = DiffReader()
+    hunk = -1
     begin = 0
-    for piece in BEGIN.split(diff):
-        if piece.startswith("diff "):
-            is_java = piece.split("\n", 1)[0].rstrip().endswith(".java")
-        elif HUNK.match(piece):
+    for line in diff.removesuffix("\n").split("\n"):
+        kind = reader.kind(line)
+        if kind == NEW_FILE:
+            is_java = line.rstrip().endswith(".java")
+        elif kind == NEW_HUNK:
+            hunk += 1
             if is_java:
                 java_hunks.add(hunk)
-            yield from _lines_of_hunk(piece, hunk, begin)
-            hunk += 1
-        begin += len(piece)
-
-
-def _lines_of_hunk(piece: str, hunk: int, begin: int) -> Iterator[Line]:
-    """The lines of one hunk that begins at a place of the diff."""
-    wanted = list(changed_lines(piece))
-    place = begin
-    found = 0
-    for raw in piece.split("\n"):
-        # The header and remarks such as "\ No newline at end of file" are no lines of the hunk.
-        if found < len(wanted) and not HUNK.match(raw) and (raw[:1] or " ", raw[1:]) == wanted[found]:
-            yield Line(*wanted[found], hunk, place + len(raw[:1]))
-            found += 1
-        place += len(raw) + 1
+        elif kind in MARKS:
+            yield Line(kind, line[1:], hunk, begin + len(line[:1]))
+        begin += len(line) + 1
 
 
 def line_begins(lines: list[Line], form: Form) -> list[int]:

@@ -35,7 +35,7 @@ from gedbd.localization.training.localization_protocol import Halves, Level, rep
 from gedbd.localization.training.tower import Encoded, GatheredBatchNorm, GatheredRows, HmcblSettings, Tower, encode
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 from gedbd.retrieval.scorers.scorer_contract import Scorer
-from gedbd.text.change_text import Form
+from gedbd.text.diffs import Form
 
 COSINE = "hmcbl_cosine"
 MAX_SIM = "hmcbl_max_sim"

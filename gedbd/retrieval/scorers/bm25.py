@@ -9,7 +9,7 @@ import pandas as pd
 from gedbd.retrieval.inverted_index import InvertedIndex
 from gedbd.retrieval.scorers.scorer_contract import EarlierScorer, Scorer, ScorerInputs
 from gedbd.retrieval.vocabulary import MAX_CHARACTERS, Vocabulary, short_texts, words
-from gedbd.text.change_text import change_fields
+from gedbd.text.diffs import change_fields
 from gedbd.text.words import CodeWords, find_words
 
 if TYPE_CHECKING:

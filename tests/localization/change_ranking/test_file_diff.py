@@ -23,7 +23,7 @@ def test_edits_are_places_in_the_old_file():
     assert read.edits.tolist() == [[4, 2, 1], [10, 0, 2]]
     assert read.added == "one new\ntwo\nthree"
     assert read.removed.split("\n") == ["first gone", "second gone"]
-    assert read.unchanged.split("\n") == [" class Old {", "kept", ""]
+    assert read.unchanged.split("\n") == ["class Old {", "kept", ""]
     assert read.old_path == "src/Old.java"
     assert read.has_hunks
     assert not read.is_deleted

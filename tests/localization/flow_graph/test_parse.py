@@ -141,7 +141,7 @@ def test_a_generated_method_of_three_thousand_lines_has_a_graph():
     ],
 )
 def test_edges_of_very_large_methods_grow_with_their_length(begin, repeated, end, monkeypatch):
-    for module in ("statements", "edges", "event_graph"):
+    for module in ("statements", "event_graph"):
         monkeypatch.setattr(f"gedbd.localization.flow_graph.{module}.MAX_EDGES", 1000)
     small, large = (method_graph(f"void f(int a, int i) {{ {begin}{repeated * number}{end} }}") for number in (5, 100))
     assert not small.is_approximate

@@ -5,7 +5,7 @@ import pytest
 
 from gedbd.localization.flow_graph.node_types import TALK_RULES
 from gedbd.localization.training.change_inputs import read_change
-from gedbd.text.change_text import change_text
+from gedbd.text.diffs import change_text
 
 HUNK = """@@ -3,4 +3,5 @@ class Sum {
  int total = 0;

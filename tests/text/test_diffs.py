@@ -2,7 +2,7 @@
 
 import pytest
 
-from gedbd.text.change_text import ChangeFields, change_fields, change_text
+from gedbd.text.diffs import ChangeFields, change_fields, change_text
 
 DIFF = """\
 diff --git a/A.java b/A.java
