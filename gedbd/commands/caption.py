@@ -29,11 +29,11 @@ def main(cfg: DictConfig) -> None:
     if all(image.problem for image in images):
         raise ValueError(f"nothing to describe: {'; '.join(problem_warnings(images, owner))} under {image_dir}")
     silence_library_logs()
-    found = caption_images(images, instantiate(cfg.captioner), cfg.cache_dir, cfg.batch_size, say)
-    for warning in problem_warnings(found.images, owner):
+    captioned = caption_images(images, instantiate(cfg.captioner), cfg.cache_dir, cfg.batch_size, say)
+    for warning in problem_warnings(captioned.images, owner):
         say(warning)
-    write_captions(Path(cfg.out), found.rows)
-    print_about(console, cfg.out, found.summary(cfg.cache_dir))
+    write_captions(Path(cfg.out), captioned.rows)
+    print_about(console, cfg.out, captioned.summary(cfg.cache_dir))
 
 
 if __name__ == "__main__":

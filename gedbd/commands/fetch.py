@@ -15,8 +15,8 @@ def main(cfg: DictConfig) -> None:
     from gedbd.corpora.clients.tracker_fetch import fetch_tracker
 
     out = Path(cfg.out).expanduser()
-    told = fetch_tracker(instantiate(cfg.tracker), str(cfg.project), out, cfg.max_wait_s)
-    print_line(open_console(), told)
+    summary = fetch_tracker(instantiate(cfg.tracker), str(cfg.project), out, cfg.max_wait_s)
+    print_line(open_console(), summary)
 
 
 if __name__ == "__main__":

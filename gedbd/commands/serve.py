@@ -43,7 +43,7 @@ def service_folder(cfg: DictConfig) -> str:
 
 
 def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret: str | None) -> None:
-    """Does so, as the only process in the folder of the index."""
+    """Opens the index and serves it, or handles one event; the caller holds the lock."""
     from gedbd.service.server import listen
     from gedbd.service.webhook import IN_AN_ACTION, append_summary, build_webhook, run_event
 

@@ -37,22 +37,22 @@ def fetch_tables(base_url: str, folder: Path, rows: Mapping[str, int]) -> list[s
     """
     folder.mkdir(0o700, parents=True, exist_ok=True)
     tables = {file: find_table(folder, Path(file).stem) for file in rows}
-    there = {file: table for file, table in tables.items() if table}
-    for table in there.values():
+    present = {file: table for file, table in tables.items() if table}
+    for table in present.values():
         check_unchanged(table)
-    wanted = {file: folder / f"{file}.part" for file in rows if file not in there}
+    missing = {file: folder / f"{file}.part" for file in rows if file not in present}
     # The staging folder is on the same disk, so that moving a file out of it is atomic.
     with tempfile.TemporaryDirectory(dir=folder) as staging:
-        for file, part in wanted.items():
+        for file, part in missing.items():
             with naming(f"{base_url}/{file}"):
                 download(f"{base_url}/{file}", part)
                 unpack(part, file, rows[file], Path(staging))
-        for file, part in wanted.items():
+        for file, part in missing.items():
             os.replace(Path(staging) / target_name(file), folder / target_name(file))
             note_checksums(folder / target_name(file), [checksum(folder / target_name(file))])
             discard(part)
-    lines = [f"already there: {table}" for table in there.values()]
-    return lines + [f"fetched: {folder / target_name(file)}, {rows[file]:,} rows" for file in wanted]
+    lines = [f"already there: {table}" for table in present.values()]
+    return lines + [f"fetched: {folder / target_name(file)}, {rows[file]:,} rows" for file in missing]
 
 
 def fetch_file(url: str, target: Path, check: Callable[[Path], object]) -> str:
@@ -116,10 +116,10 @@ def unpack(part: Path, file: str, num_rows: int, staging: Path) -> None:
             while chunk := stream.read(UNPACK_BYTES):
                 check_space(staging, len(chunk))
                 out.write(chunk)
-        found = len(read_table(target)[0])
-        if found != num_rows:
+        num_read = len(read_table(target)[0])
+        if num_read != num_rows:
             raise ValueError(
-                f"{file}: {found:,} rows instead of the expected {num_rows:,}; no file was kept. If the published"
+                f"{file}: {num_read:,} rows instead of the expected {num_rows:,}; no file was kept. If the published"
                 " file has changed, download it by hand or set the new number under dataset.rows"
             )
     except (ValueError, OSError):

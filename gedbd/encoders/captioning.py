@@ -74,7 +74,7 @@ class Captioner(Protocol):
 
     @property
     def key(self) -> str:
-        """See above."""
+        """The hash of the captioner and its settings."""
         ...
 
     def announce(self, count: int) -> str:
@@ -121,7 +121,7 @@ def kept_captions(captioner: Captioner, cache_dir: str | Path) -> dict[str, str]
     """The stored captions of a captioner, by SHA-256 of the image file.
 
     Args:
-        captioner: See ``describe``.
+        captioner: The captioner whose key the captions are stored under.
         cache_dir: Folder of the cache file, made if absent.
 
     Raises:
@@ -159,7 +159,9 @@ def describe(
         for start in range(0, len(waiting), batch_size):
             batch = dict(waiting[start : start + batch_size])
             captions = _describe_batch(batch, captioner)
-            fresh = [(captioner.key, sha256, found.text) for sha256, found in captions.items() if not found.problem]
+            fresh = [
+                (captioner.key, sha256, caption.text) for sha256, caption in captions.items() if not caption.problem
+            ]
             # Problems are not stored, so that the next run tries these images again.
             cache.store(fresh)
             failures.check(list(captions.values()))

@@ -68,9 +68,9 @@ class HubRepository:
             self.api.auth_check(self.name, write=True)
             is_private = bool(self.api.model_info(self.name).private)
         if is_private == self.public:
-            found = "private" if is_private else "public"
+            visibility = "private" if is_private else "public"
             raise ValueError(
-                f"repo={self.name} exists and is {found}: set public={str(not self.public).lower()}, name another"
+                f"repo={self.name} exists and is {visibility}: set public={str(not self.public).lower()}, name another"
                 f" repository, or change its visibility at {self.address}/settings"
             )
 

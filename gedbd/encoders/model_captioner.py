@@ -75,13 +75,13 @@ class ModelCaptioner:
         """One caption for each image, without the prompt, in one line. All images form one batch."""
         # One input with many images: unlike the processor's batches, the pipeline's cannot hold images with different
         # numbers of tiles.
-        found = self.pipe(
+        answers = self.pipe(
             images=images,
             text=[self.text] * len(images),
             return_full_text=False,
             generate_kwargs={"do_sample": False, "max_new_tokens": self.max_new_tokens},
         )
-        texts = [" ".join(answer["generated_text"].split()) for answer in found]
+        texts = [" ".join(answer["generated_text"].split()) for answer in answers]
         return [Caption(text) for text in texts]
 
 
@@ -91,8 +91,8 @@ def load_captioner(name: str, model: str, prompt: str, max_new_tokens: int) -> M
     Args:
         name: Short name, for messages.
         model: Name on the Hugging Face hub, or a folder.
-        prompt: See ``ModelCaptioner``.
-        max_new_tokens: See ``ModelCaptioner``.
+        prompt: The question about each image.
+        max_new_tokens: Length that answers are cut to.
 
     Raises:
         ValueError: If the model is not available, is of another kind, or needs a package that is not installed.
@@ -100,14 +100,14 @@ def load_captioner(name: str, model: str, prompt: str, max_new_tokens: int) -> M
     _check(prompt)
     # CPUs without matrix units are slow in the half precision that weights are published in.
     precision = "auto" if torch.cuda.is_available() else torch.float32
-    processor, found = local_first("captioner", name, model, lambda local: _read(model, precision, local))
-    return ModelCaptioner(found, processor, prompt, max_new_tokens)
+    processor, loaded = local_first("captioner", name, model, lambda local: _read(model, precision, local))
+    return ModelCaptioner(loaded, processor, prompt, max_new_tokens)
 
 
 def load_tiny_captioner(
     name: str, prompt: str, max_new_tokens: int, hidden: int, layers: int, seed: int
 ) -> ModelCaptioner:
-    """A tiny random model, see ``gedbd.encoders.model_captioner``; for the arguments see ``load_captioner``."""
+    """A tiny random model; for the arguments see ``load_captioner`` and ``tiny_vision_model``."""
     _check(prompt)
     processor = tiny_processor()
     model = tiny_vision_model(hidden, layers, seed, processor)
@@ -122,10 +122,10 @@ def _read(model: str, precision: "torch.dtype | str", local: bool) -> tuple[Any,
     processor = AutoProcessor.from_pretrained(  # type: ignore[no-untyped-call]
         model, trust_remote_code=False, local_files_only=local
     )
-    found = AutoModelForImageTextToText.from_pretrained(
+    loaded = AutoModelForImageTextToText.from_pretrained(
         model, config=config, dtype=precision, trust_remote_code=False, local_files_only=local, use_safetensors=True
     )
-    return processor, found
+    return processor, loaded
 
 
 def _check(prompt: str) -> None:
@@ -145,9 +145,9 @@ def _question(processor: ProcessorMixin, prompt: str) -> str:
 def tiny_processor() -> Idefics3Processor:
     """Cuts images into at most two by two tiles of 32 pixels, and texts into the word pieces of ``tiny_tokenizer``."""
     tokenizer = tiny_tokenizer()
-    places = range(1, TILES_A_SIDE + 1)
+    positions = range(1, TILES_A_SIDE + 1)
     marks = ["<fake_token_around_image>", "<image>", "<end_of_utterance>", "<global-img>"]
-    marks += [f"<row_{row}_col_{column}>" for row in places for column in places]
+    marks += [f"<row_{row}_col_{column}>" for row in positions for column in positions]
     tokenizer.add_special_tokens({"additional_special_tokens": marks})
     images = Idefics3ImageProcessorPil(size={"longest_edge": MAX_SIDE}, max_image_size={"longest_edge": TILE})
     return Idefics3Processor(images, tokenizer, (TILE // PATCH // SHRINK) ** 2, CHAT)

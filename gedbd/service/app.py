@@ -81,7 +81,7 @@ def create_app(
 
     Args:
         index: The stored reports.
-        settings: See ``Settings``.
+        settings: Token, host names and limits.
         webhook: The receiver of GitHub's events; None for a service without one.
         suspects: Finds suspect commits; None for a service without a repository.
 
@@ -140,12 +140,14 @@ async def _answer_invalid(request: Request, error: Exception) -> Response:
     problems = error.errors()
     if any(problem["type"] == "json_invalid" for problem in problems):
         return _answer(400, "the body is not JSON")
-    return _answer(422, "; ".join(_problem(one["loc"], one["type"], one["msg"]) for one in problems[:MAX_PROBLEMS]))
+    return _answer(
+        422, "; ".join(_problem(problem["loc"], problem["type"], problem["msg"]) for problem in problems[:MAX_PROBLEMS])
+    )
 
 
 def _problem(loc: tuple[str | int, ...], kind: str, message: str) -> str:
     """An error of pydantic in words; ``loc`` says where the value was: ("body", "filters", "component")."""
-    path = ".".join(str(step) for step in loc[1:] if step not in (ONE_REPORT, REPORT_LIST))
+    path = ".".join(str(name) for name in loc[1:] if name not in (ONE_REPORT, REPORT_LIST))
     return f"{path or 'the request'}: {PLAIN_WORDS.get(kind, message.removeprefix('Value error, '))}"
 
 

@@ -36,13 +36,13 @@ def forget_reports(folder: Path, ids: Sequence[str]) -> list[str]:
     """
     with closing(IndexStore(folder / FILE, create=False, timeout_s=TIMEOUT_S)) as store:
         stored = store.reports(ids)
-        for one in ids:
-            forget_beside(folder, one, stored.get(one))
+        for issue_id in ids:
+            forget_beside(folder, issue_id, stored.get(issue_id))
         with store.transaction():
             store.forget(ids)
         store.checkpoint()
         remove_outdated(store)
-    return [one for one in ids if one not in stored]
+    return [issue_id for issue_id in ids if issue_id not in stored]
 
 
 def forget_shared_reports(url: str, ids: Sequence[str]) -> list[str]:
@@ -52,7 +52,7 @@ def forget_shared_reports(url: str, ids: Sequence[str]) -> list[str]:
             stored = store.reports(ids)
             store.forget(ids)
         store.tidy()
-    return [one for one in ids if one not in stored]
+    return [issue_id for issue_id in ids if issue_id not in stored]
 
 
 def forget_beside(folder: Path, issue_id: str, report: Report | None) -> None:

@@ -204,17 +204,19 @@ class Metrics:
     def __init__(self, index: Sized) -> None:
         # A registry of its own: two services in one process, as in tests, do not add up.
         self.registry = CollectorRegistry()
-        own = self.registry
+        registry = self.registry
         buckets = LATENCY_BUCKETS_S
-        self.requests = Counter("gedbd_requests", "Requests answered", ["path", "status"], registry=own)
-        self.seconds = Histogram("gedbd_request_seconds", "Time to answer", ["path"], buckets=buckets, registry=own)
-        self.search = Histogram(
-            "gedbd_search_seconds", "Time spent in the search itself", buckets=buckets, registry=own
+        self.requests = Counter("gedbd_requests", "Requests answered", ["path", "status"], registry=registry)
+        self.seconds = Histogram(
+            "gedbd_request_seconds", "Time to answer", ["path"], buckets=buckets, registry=registry
         )
-        self.feedback = Counter("gedbd_feedback", "Feedback recorded", ["verdict"], registry=own)
-        self.webhook = Counter("gedbd_webhook", "Webhook deliveries", ["result"], registry=own)
-        self.comments = Counter("gedbd_comments", "Comments on GitHub", ["result"], registry=own)
-        reports = Gauge("gedbd_reports", "Reports in the index", registry=own)
+        self.search = Histogram(
+            "gedbd_search_seconds", "Time spent in the search itself", buckets=buckets, registry=registry
+        )
+        self.feedback = Counter("gedbd_feedback", "Feedback recorded", ["verdict"], registry=registry)
+        self.webhook = Counter("gedbd_webhook", "Webhook deliveries", ["result"], registry=registry)
+        self.comments = Counter("gedbd_comments", "Comments on GitHub", ["result"], registry=registry)
+        reports = Gauge("gedbd_reports", "Reports in the index", registry=registry)
         reports.set_function(lambda: len(index))
 
     def watch_backlog(self, inbox: Inbox) -> None:

@@ -126,12 +126,12 @@ class Service:
         # No event may store it, or name it, in between.
         with self.webhook.turn if self.webhook else nullcontext():
             forget_beside(self.index.folder, issue_id, self.index.get(issue_id))
-            found = self.index.forget(issue_id)
+            is_stored = self.index.forget(issue_id)
             if self.webhook:
                 self.webhook.record.table.forget(issue_id)  # its file may be in another folder
         if self.webhook:
             self.webhook.inbox.recount()
-        return found
+        return is_stored
 
     def start(self) -> None:
         """Starts what there is of repository and webhook, and counts the webhook's results."""

@@ -128,22 +128,24 @@ def suggest_duplicates(
         return Suggestion(report.issue_id, reason=f"{below} below the threshold {threshold:.3f}")
     measured = matches[: target.list_length]
     further = [] if is_list else [match for match in matches[1:] if match.probability >= threshold]
-    reports = list(_named_reports(index, report, [*measured, *further], called_duplicates))
-    for problem in reports[: len(measured)]:
+    originals = list(_named_reports(index, report, [*measured, *further], called_duplicates))
+    for problem in originals[: len(measured)]:
         if isinstance(problem, str):  # no other match replaces it, as none was measured in its place
             return Suggestion(report.issue_id, reason=problem)
-    named = tuple(one for one in reports if isinstance(one, NamedReport))[: max(max_named, len(measured))]
+    named = tuple(original for original in originals if isinstance(original, NamedReport))[
+        : max(max_named, len(measured))
+    ]
     return Suggestion(report.issue_id, named, comment_text(named, target.evidence, is_list), is_list=is_list)
 
 
 def comment_text(named: Sequence[NamedReport], evidence: str, is_list: bool = False) -> str:
     """The text of a comment in Markdown, with the hidden marker."""
-    best, *others = map(_described, named)
+    best, *rest = map(_described, named)
     evidence = escape_markdown(evidence)
     if is_list:
-        text = f"This may be a duplicate of one of these issues:\n{_bullets([best, *others])}\n{evidence}\n\n"
+        text = f"This may be a duplicate of one of these issues:\n{_bullets([best, *rest])}\n{evidence}\n\n"
     else:
-        also = f"Also possible:\n{_bullets(others)}\n" if others else ""
+        also = f"Also possible:\n{_bullets(rest)}\n" if rest else ""
         text = f"This may be a duplicate of {best}. {evidence}\n\n{also}"
     return f"{MARKER}\n{text}Nothing was closed or labelled: that decision is left to a person."
 

@@ -50,15 +50,15 @@ class SuspectFinder:
         query = query_of(report)
         try:
             located = self._repository.locate(query, AnswerLimits(top_k=top_k, top_commits=top_commits))
-            found = (
+            answer = (
                 located._asdict()
                 | {"files_commit": located.commit, "skipped_files": dict(located.skipped_files)}
                 | self._repository.facts(query)
             )
         except (ValueError, OSError) as error:
             raise StoreUnavailable(f"the repository cannot be read at the moment: {_cause(error)}") from error
-        found |= {"statement": self.statement, "problem": self.problem}
-        return LocateResponse.model_validate(found, from_attributes=True)
+        answer |= {"statement": self.statement, "problem": self.problem}
+        return LocateResponse.model_validate(answer, from_attributes=True)
 
     def start(self) -> None:
         """Starts the thread that keeps the index up to date."""
@@ -103,7 +103,7 @@ def open_suspects(
     """Opens the index of a repository for the service; None without a repository.
 
     Args:
-        repo: See ``open_if_given``; likewise the following.
+        repo: A work tree, a folder in one, or a bare repository.
         run: Folder of a ``gedbd locate-backtest``.
         cache_dir: Where the index is kept.
         revision: The branch, tag or commit whose history is indexed.

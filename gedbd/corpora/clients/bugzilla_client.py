@@ -73,8 +73,8 @@ def comments_of(client: Client, ids: list[int]) -> dict[int, list[Record]]:
     bugs = section(answer.content, "bugs")
     if not bugs:
         raise answer.unexpected("comments under 'bugs'")
-    found = {number: section(bugs, str(number)).get("comments") for number in ids}
-    return {number: comments for number, comments in found.items() if isinstance(comments, list)}
+    comments = {number: section(bugs, str(number)).get("comments") for number in ids}
+    return {number: listed for number, listed in comments.items() if isinstance(listed, list)}
 
 
 def histories_of(client: Client, ids: list[int]) -> dict[int, list[Record]]:

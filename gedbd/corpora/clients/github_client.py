@@ -99,23 +99,23 @@ class GitHub(Tracker):
             while cursor:
                 answer, cursor = self._get(client, page_list, cursor, scope)
                 kind = cursor["list"]
-                found = page_list.records(answer, key="number" if kind == "issues" else "id")
+                listed = page_list.records(answer, key="number" if kind == "issues" else "id")
                 records: list[Record] = []
                 if kind == "issues":
                     kinds = ("comments", "events") if self.comments else ("events",)
-                    for issue in found:
+                    for issue in listed:
                         number = answer.number(issue, "number")
                         records.append(issue | {kind: store.of_issue(kind, number) for kind in kinds})
                 else:
-                    store.add(kind, [stored_comment(kind, record, answer) for record in found])
-                cursor = self._next(client, cursor, answer, found, scope)
+                    store.add(kind, [stored_comment(kind, record, answer) for record in listed])
+                cursor = self._next(client, cursor, answer, listed, scope)
                 if cursor and cursor["pages"] == 0:
                     page_list.start_over()  # another list, or the rest of a long one, which repeats some records
                 count = total(answer, self.page_size)
                 # Newer responses name no last page: the newest issue's number then estimates the total.
                 if kind == "issues" and cursor and not count and not scope.since:
                     count = newest = newest or self._newest(client, scope)
-                yield Page(records, cursor, kind, len(found), count)
+                yield Page(records, cursor, kind, len(listed), count)
 
     def _newest(self, client: Client, scope: Scope) -> int | None:
         """Number of the newest issue, an estimate of how many there are."""
@@ -142,8 +142,10 @@ class GitHub(Tracker):
         url = f"/repos/{scope.project}/{path}?per_page={self.page_size}{state}{query}"
         return {"list": kind, "url": url, "since": since, "last": None, "pages": 0}
 
-    def _next(self, client: Client, cursor: Cursor, answer: Answer, found: list[Record], scope: Scope) -> Cursor | None:
-        times = [answer.text(record, "created_at") for record in found]
+    def _next(
+        self, client: Client, cursor: Cursor, answer: Answer, listed: list[Record], scope: Scope
+    ) -> Cursor | None:
+        times = [answer.text(record, "created_at") for record in listed]
         here = cursor | {"pages": cursor["pages"] + 1, "last": times[-1] if times else cursor["last"]}
         # Events are listed newest first: once all of a page are older than "since", the rest was fetched before.
         fetched_before = here["list"] == "events" and scope.since and times and max(times) < scope.since

@@ -51,10 +51,10 @@ class GitLab(Tracker):
                 page_list.start_over()
                 cursor = self._restart(cursor, path, scope, cursor["last"])
                 continue
-            found = [self._with_notes(client, path, issue, answer) for issue in issues]
+            complete = [self._with_notes(client, path, issue, answer) for issue in issues]
             earlier = cursor["had"]
             cursor = self._next(cursor | {"rest": rest or 0}, path, answer, issues, scope)
-            yield Page(found, cursor, "issues", len(found), None if rest is None else earlier + rest)
+            yield Page(complete, cursor, "issues", len(complete), None if rest is None else earlier + rest)
 
     def _first(self, path: str, scope: Scope, created_after: str | None) -> str:
         query = {"scope": "all", "order_by": "created_at", "sort": "asc", "per_page": self.page_size}

@@ -122,14 +122,14 @@ class Jira(Tracker):
         return issue
 
     def _all(self, client: Client, path: str, key: str) -> list[Record]:
-        found: list[Record] = []
+        entries: list[Record] = []
         page_list = PageList(client)
         while True:
-            answer = page_list.get(path, {"startAt": len(found), "maxResults": 100})
+            answer = page_list.get(path, {"startAt": len(entries), "maxResults": 100})
             page = page_list.records(answer, key, key="id")
-            found += page
-            if not page or len(found) >= answer.number(answer.content, "total"):
-                return found
+            entries += page
+            if not page or len(entries) >= answer.number(answer.content, "total"):
+                return entries
 
 
 def is_cut(part: Record, key: str) -> bool:

@@ -229,13 +229,13 @@ class PageList:
         Raises:
             ValueError: There are none, or ``MAX_REPEATED_PAGES`` pages in a row held nothing new.
         """
-        found = answer.records(*path, key=key)
+        page = answer.records(*path, key=key)
         keys = {
             record[key] if record[key] and isinstance(record[key], str) else answer.number(record, key)
-            for record in found
+            for record in page
         }
         new = keys - self._seen
-        self._client.repeated += len(found) - len(new)
+        self._client.repeated += len(page) - len(new)
         self._seen |= new
         self._repeated_pages = 0 if new else self._repeated_pages + 1
         if self._repeated_pages >= MAX_REPEATED_PAGES:
@@ -243,7 +243,7 @@ class PageList:
                 f"{shown_url(answer.url)}: after {len(self._seen):,} records, {MAX_REPEATED_PAGES} pages in a row held"
                 " nothing new, so the list is not read further; is the server at tracker.base_url in order?"
             )
-        return found
+        return page
 
 
 def check_base(base_url: str) -> str:
@@ -277,14 +277,14 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def explain(status: int, token: str, has_token: bool, said: str) -> str:
+def explain(status: int, token: str, has_token: bool, message: str) -> str:
     """Explain an error status and suggest a remedy.
 
     Args:
         status: HTTP status, 400 or above.
         token: The environment variable that holds the token.
         has_token: Whether the token was sent.
-        said: The server's own message, empty for none.
+        message: The server's own message, empty for none.
     """
     private = "check project= and tracker.base_url; a private project needs a token that may read it"
     advice = {
@@ -297,7 +297,7 @@ def explain(status: int, token: str, has_token: bool, said: str) -> str:
         404: private if has_token else f"{private}: set {token}",
         410: "the resource is gone: are issues disabled for this project?",
     }.get(status, "")
-    return f"the server returned {status}" + (f" ({said})" if said else "") + (f"; {advice}" if advice else "")
+    return f"the server returned {status}" + (f" ({message})" if message else "") + (f"; {advice}" if advice else "")
 
 
 def server_time(headers: Mapping[str, str], now: float) -> float:

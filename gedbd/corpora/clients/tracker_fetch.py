@@ -245,10 +245,10 @@ def make_folder(out: Path) -> None:
     try:
         out.mkdir(0o700, parents=True, exist_ok=True)
         # Temporary files of a killed process have names that begin with a dot.
-        others = {path.name for path in out.iterdir() if not path.name.startswith(".")} - UNFINISHED
+        names = {path.name for path in out.iterdir() if not path.name.startswith(".")} - UNFINISHED
     except OSError as error:
         raise ValueError(f"out={out} is not writable: {error.strerror}") from error
-    if others and STATE not in others:
+    if names and STATE not in names:
         raise ValueError(f"out={out} exists and holds other files: choose a new or an empty folder")
     # Fail now if the folder is not writable, not after the first request.
     if not os.access(out, os.W_OK | os.X_OK):
