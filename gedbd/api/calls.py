@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from gedbd.configuration.command_words import quoted_text
 from gedbd.configuration.errors import error_line
-from gedbd.configuration.option_types import shown
+from gedbd.configuration.option_types import written_value
 from gedbd.configuration.options import compose_options
 from gedbd.io.locations import CONF_DIR
 
@@ -63,7 +63,7 @@ def option_words(options: Options) -> list[str]:
 def _written(value: Any) -> str:
     """A value as Hydra reads it: text stays text, also if it looks like a number."""
     if value is None or isinstance(value, bool | int | float):
-        return shown(value)
+        return written_value(value)
     if isinstance(value, list | tuple):
         return f"[{','.join(map(_written, value))}]"
     text = str(value)

@@ -55,28 +55,28 @@ def load_corpus(
         >>> corpus.reports.loc[0, "title"]
         "New Year's Eve messages are archived under the wrong year"
     """
-    given = {"columns": columns, "last_n": last_n} | options
-    given = {name: value for name, value in given.items() if value is not None}
+    chosen = {"columns": columns, "last_n": last_n} | options
+    chosen = {name: value for name, value in chosen.items() if value is not None}
     if not isinstance(last_n, int | None):
         raise ValueError(f"last_n={last_n!r} must be a whole number, or None for all reports")
     if not isinstance(source, str | Path):
         if format is not None:
             raise ValueError(f"format={format!r} applies to files only: leave it out for a table")
-        return _of_table(source, given)
-    if "dataset" in given:
-        raise ValueError(f"dataset={given['dataset']!r} is an option of commands: in Python, give it as format=")
+        return _of_table(source, chosen)
+    if "dataset" in chosen:
+        raise ValueError(f"dataset={chosen['dataset']!r} is an option of commands: in Python, give it as format=")
     with plain_errors():
         name = format
         if name is None:
-            name, found = _format_of(str(source), columns or {})
-            if found:
-                given["columns"] = found | dict(columns or {})
+            name, named = _format_of(str(source), columns or {})
+            if named:
+                chosen["columns"] = named | dict(columns or {})
         words = [f"dataset={name}"]
         if name not in choices("dataset"):
             raise ValueError(f"format={name!r} is unknown: choose one of {', '.join(choices('dataset'))}")
         cfg = command_options("describe", [*words, *_path_word(name, str(source))])
-        cut = None if "last_n" in cfg.dataset else given.pop("last_n", None)
-        _set_options(cfg.dataset, name, given)
+        cut = None if "last_n" in cfg.dataset else chosen.pop("last_n", None)
+        _set_options(cfg.dataset, name, chosen)
         check_values(cfg)
         corpus = _read(OmegaConf.to_container(cfg.dataset, resolve=True))
         return corpus if cut is None else keep_last(corpus, cut)
@@ -120,22 +120,22 @@ def _format_of(source: str, columns: Mapping[str, str | None]) -> tuple[str, dic
 
     path = Path(source).expanduser()
     if not path.exists():
-        own = [name for name in choices("dataset") if not _has_path(name)]
-        raise ValueError(f"{source}: no such file or folder, and not one of the known corpora: {', '.join(own)}")
+        names = [name for name in choices("dataset") if not _has_path(name)]
+        raise ValueError(f"{source}: no such file or folder, and not one of the known corpora: {', '.join(names)}")
     name, cfg = recognised(path, {field: column for field, column in columns.items() if column is not None})
     return name, {str(field): column for field, column in cfg.get("columns", {}).items()}
 
 
-def _set_options(dataset: Any, name: str, given: Mapping[str, Any]) -> None:
+def _set_options(dataset: Any, name: str, chosen: Mapping[str, Any]) -> None:
     """Puts options into the section ``dataset``; raises ValueError for an unknown one."""
-    for option, value in given.items():
+    for option, value in chosen.items():
         if option not in dataset:
             known = [str(key) for key in dataset if key not in ("_target_", "path")]
             raise ValueError(f"unknown option {option} of format={name!r}: choose {', '.join(known)}")
         OmegaConf.update(dataset, option, dict(value) if isinstance(value, Mapping) else value, force_add=True)
 
 
-def _of_table(table: "pd.DataFrame", given: dict[str, Any]) -> Corpus:
+def _of_table(table: "pd.DataFrame", chosen: dict[str, Any]) -> Corpus:
     """A corpus of a table in memory, by the columns of ``conf/dataset/csv.yaml`` or the fields' own names."""
     from gedbd.corpora.readers.auto import dataset_file
     from gedbd.corpora.readers.csv_export import read_frame
@@ -143,11 +143,11 @@ def _of_table(table: "pd.DataFrame", given: dict[str, Any]) -> Corpus:
     usual: Any = OmegaConf.to_container(dataset_file("csv").columns)
     columns: dict[str, str | None] = {field: field if field in table else column for field, column in usual.items()}
     columns = {field: column if column in table else None for field, column in columns.items()}
-    columns |= given.pop("columns", {})
-    unknown = [name for name in given if name not in TABLE_OPTIONS]
+    columns |= chosen.pop("columns", {})
+    unknown = [name for name in chosen if name not in TABLE_OPTIONS]
     if unknown:
         raise ValueError(f"unknown option {unknown[0]} for a table")
-    return read_frame(table, columns, **given)
+    return read_frame(table, columns, **chosen)
 
 
 def dataset_options(corpus: Corpus) -> DictConfig:

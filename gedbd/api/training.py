@@ -40,12 +40,12 @@ class TrainingRun:
     @property
     def metrics(self) -> dict[str, float]:
         """Metrics of the trained model on the test part, such as ``f1``, ``rr@10`` and ``mrr``, by name."""
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         for table in (self.results, self.ranking):
             if len(table):
-                own = table.select_dtypes("number").iloc[0]
-                found |= {str(name): float(value) for name, value in own.items()}
-        return found
+                numbers = table.select_dtypes("number").iloc[0]
+                values |= {str(name): float(value) for name, value in numbers.items()}
+        return values
 
 
 def fit(
@@ -84,7 +84,7 @@ def fit(
     with long_call():
         cfg = command_options("train", ["dataset=demo", *options, *option_words(more)])
         cfg.dataset = dataset_options(corpus)
-        place = _new_folder(folder, corpus, cfg.encoder.name)
+        run_folder = _new_folder(folder, corpus, cfg.encoder.name)
         from hydra.utils import instantiate
 
         from gedbd.configuration.option_types import check_trainer
@@ -107,10 +107,10 @@ def fit(
         loggers = list(logger) if isinstance(logger, Sequence) else [logger]
         task.given = GivenObjects(corpus, loss, tuple(callbacks), tuple(loggers))
         with own_random_numbers(cfg.seed):
-            task.train(cfg, place, open_console())
+            task.train(cfg, run_folder, open_console())
         words = [*options, *option_words(more)]
-        record_overrides(place, words if loss is None else [*words, f"loss={type(loss).__qualname__}"])
-        return _finished(place)
+        record_overrides(run_folder, words if loss is None else [*words, f"loss={type(loss).__qualname__}"])
+        return _finished(run_folder)
 
 
 def _new_folder(folder: str | Path | None, corpus: Corpus, encoder: str) -> Path:
@@ -120,10 +120,10 @@ def _new_folder(folder: str | Path | None, corpus: Corpus, encoder: str) -> Path
     if folder is None:
         with own_folders():
             return Path(run_dir(None, corpus.name, None, encoder))
-    place = Path(folder)
-    if place.exists():
-        raise ValueError(f"folder={place} exists: give the name of a new folder")
-    return place
+    path = Path(folder)
+    if path.exists():
+        raise ValueError(f"folder={path} exists: give the name of a new folder")
+    return path
 
 
 def _finished(folder: Path) -> TrainingRun:

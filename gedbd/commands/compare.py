@@ -34,12 +34,12 @@ def main(cfg: DictConfig) -> None:
         print_line(console, f"left out because unfinished: {folder}")
     table = compare_runs(first.finished, second.finished, cfg.method, cfg.against_method)
     run, against = (", ".join(folders) for folders in sides)
-    shown = with_intervals(readable(table), decimals=3)
-    print_table(console, shown, f"{run} minus {against}, {describe_matches(first.finished)}")
+    readable_table = with_intervals(readable(table), decimals=3)
+    print_table(console, readable_table, f"{run} minus {against}, {describe_matches(first.finished)}")
     print_line(console, TESTS)
     record(run=run, against=against, comparison=table)
     if cfg.out and Path(cfg.out).suffix == ".tex":
-        names = shown.rename(columns=lambda name: name.replace("_", " "))
+        names = readable_table.rename(columns=lambda name: name.replace("_", " "))
         write_latex(Path(cfg.out), names, f"{run} minus {against}")
     elif cfg.out:
         write_csv(Path(cfg.out), table)

@@ -26,9 +26,9 @@ def main(cfg: DictConfig) -> None:
     if not is_json_asked():
         for note in notes_on(described):
             print_line(console, note)
-    for one in described:
-        for warning in one["warnings"]:
-            print_line(console, f"{one['name']}: {warning}")
+    for corpus in described:
+        for warning in corpus["warnings"]:
+            print_line(console, f"{corpus['name']}: {warning}")
     if not is_json_asked():
         for corpus in corpora:
             if isinstance(corpus, Corpus):

@@ -68,12 +68,12 @@ def write_model(cfg: DictConfig) -> None:
     with TemporaryDirectory() as temporary:
         out = Path(temporary) / "model" if cfg.out is None else Path(cfg.out)
         export = export_run(folder, cfg.checkpoint, cfg.format, form, out, cfg.cache_dir, cfg.license, repository)
-        said = f"{cfg.format}, {export.texts} texts encoded with it and with gedbd, largest difference"
-        said += f" {export.difference:.1e}"
+        summary = f"{cfg.format}, {export.texts} texts encoded with it and with gedbd, largest difference"
+        summary += f" {export.difference:.1e}"
         if cfg.out is None:
-            print_line(console, said)
+            print_line(console, summary)
         else:
-            print_path(console, f"{said}:", out)
+            print_path(console, f"{summary}:", out)
         if repository is not None:
             files = repository.upload(out)
             visibility = "public" if cfg.public else "private"

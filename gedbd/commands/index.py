@@ -41,10 +41,10 @@ def main(cfg: DictConfig) -> None:
     where, option = (server_of(cfg.store), "store=...") if cfg.store else (cfg.out, f"index={cfg.out}")
     counts = changes._asdict()
     kept = counts.pop("kept")
-    said = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    summary = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     if kept:
-        said += f", {kept:,} kept because they were changed elsewhere in the meantime"
-    print_line(console, f"{where}: {said}, in {time.perf_counter() - started:.1f} s")
+        summary += f", {kept:,} kept because they were changed elsewhere in the meantime"
+    print_line(console, f"{where}: {summary}, in {time.perf_counter() - started:.1f} s")
     if repository is not None:
         locate_new(Path(cfg.out), repository, cfg.max_located, console)
     print_path(console, "search the index:", f'gedbd search {option} "..."')
@@ -52,10 +52,10 @@ def main(cfg: DictConfig) -> None:
 
 def check_run_options(cfg: DictConfig) -> None:
     """Raises ValueError if the command line gives ``run=`` and also the encoder or text, which its backtest sets."""
-    given = [one for one in HydraConfig.get().overrides.task if one.lstrip("+").startswith(("encoder", "text"))]
-    if cfg.run and given:
+    options = [word for word in HydraConfig.get().overrides.task if word.lstrip("+").startswith(("encoder", "text"))]
+    if cfg.run and options:
         raise ValueError(
-            f"{given[0]}: run= already sets the encoder and text, from its backtest; leave one of the two out"
+            f"{options[0]}: run= already sets the encoder and text, from its backtest; leave one of the two out"
         )
 
 
@@ -75,7 +75,7 @@ def opened_repository(cfg: DictConfig) -> "RepositoryIndex | None":
         raise ValueError(f"max_located={cfg.max_located} must be a whole number of at least 1")
     repository = open_if_given(cfg.repo, cfg.locate_run, cfg.cache_dir, str(cfg.revision))
     if repository is not None:
-        repository.git.resolve(repository.revision)  # so that a wrong one is told before reports are encoded
+        repository.git.resolve(repository.revision)  # a wrong one is refused before reports are encoded
     return repository
 
 
@@ -94,18 +94,18 @@ def locate_new(folder: Path, repository: "RepositoryIndex", max_located: int, co
     from gedbd.localization.locating.answering import print_notices
     from gedbd.triage.located_reports import locate_reports
 
-    found = locate_reports(folder, repository, max_located)
-    print_notices(open_console(stderr=True), found.warnings)
-    told = f"{len(found.new):,} located, {found.num_kept:,} kept"
-    if found.num_older:
-        told += f", {found.num_older:,} older ones left out by max_located={max_located}"
-    print_line(console, f"{folder / LOCATED}: {told}")
-    for report, located in found.new:
+    answers = locate_reports(folder, repository, max_located)
+    print_notices(open_console(stderr=True), answers.warnings)
+    summary = f"{len(answers.new):,} located, {answers.num_kept:,} kept"
+    if answers.num_older:
+        summary += f", {answers.num_older:,} older ones left out by max_located={max_located}"
+    print_line(console, f"{folder / LOCATED}: {summary}")
+    for report, located in answers.new:
         names = ", ".join(file.path for file in located.files[:MAX_SHOWN_FILES]) or "no file"
         print_line(
             console, f"  {report.issue_id} {printable_line(report.title)[:MAX_SHOWN_TITLE]}: {printable_line(names)}"
         )
-    return len(found.new)
+    return len(answers.new)
 
 
 def _forget(cfg: DictConfig) -> None:
@@ -113,13 +113,13 @@ def _forget(cfg: DictConfig) -> None:
     from gedbd.service.forgetting import forget_reports, forget_shared_reports
     from gedbd.triage.storage.index_folder import FILE
 
-    others = [
-        one for one in HydraConfig.get().overrides.task if one.partition("=")[0] not in ("out", "store", "forget")
+    words = [
+        word for word in HydraConfig.get().overrides.task if word.partition("=")[0] not in ("out", "store", "forget")
     ]
-    if others:
-        raise ValueError(f"{others[0]}: forget= only erases reports and takes out= or store= alone; leave this out")
-    given = list(cfg.forget) if OmegaConf.is_list(cfg.forget) else [cfg.forget]
-    ids = [str(one) for one in given]
+    if words:
+        raise ValueError(f"{words[0]}: forget= only erases reports and takes out= or store= alone; leave this out")
+    names = list(cfg.forget) if OmegaConf.is_list(cfg.forget) else [cfg.forget]
+    ids = [str(word) for word in names]
     if cfg.store:
         where = server_of(cfg.store)
         missing = forget_shared_reports(cfg.store, ids)

@@ -22,7 +22,7 @@ from gedbd.io.locations import CONF_DIR
 
 VARIABLE = "GEDBD_ALLOWED_TARGETS"  # environment variable with further names, separated by commas
 NAMED = re.compile(rf"_target_:\s*['\"]?([\w.]+)|({IN_PACKAGE}\S+)")
-# What gedbd itself saves besides: the function that says that an encoder was an object in Python.
+# A further target that gedbd saves: the function that refuses an encoder that was a Python object.
 SAVED = {"encoder": ("gedbd.encoders.given_encoder.refuse_given",)}
 LOADER = "gedbd.encoders.loaded_encoder.load_encoder"
 CORPUS = "dataset"  # only ``gedbd download`` contacts its base_url, and that command reads no run
@@ -77,10 +77,10 @@ def check_plain(options: Any, source: str) -> None:
 
 
 def keep_local(options: Any, source: str, cache_dir: str | None = None) -> None:
-    """Removes from options of a file what would send or write something to a place that the file names.
+    """Removes addresses and cache folders that a file names.
 
     The owner of a Ray cluster can run code on the machines that join it, an endpoint reads the texts of reports, and
-    caches are written. The command line alone may name these places.
+    caches are written. Only the command line may name these.
 
     Args:
         options: Plain options, changed in place.
@@ -210,12 +210,12 @@ def _targets_of(section: str) -> frozenset[str]:
     """The names in ``conf/`` for a section; none if the section, which may come from a file, could be a path."""
     if not section.isidentifier():
         return frozenset()
-    found: set[str] = set(SAVED.get(section, ()))
+    targets: set[str] = set(SAVED.get(section, ()))
     for source in SOURCES.get(section, (section,)):
-        place = Path(CONF_DIR) / source
-        for file in [place] if place.suffix else place.glob("*.yaml"):
-            found |= {target or path for target, path in NAMED.findall(file.read_text(encoding="utf-8"))}
-    return frozenset(found)
+        path = Path(CONF_DIR) / source
+        for file in [path] if path.suffix else path.glob("*.yaml"):
+            targets |= {target or package for target, package in NAMED.findall(file.read_text(encoding="utf-8"))}
+    return frozenset(targets)
 
 
 @cache

@@ -35,7 +35,7 @@ from gedbd.configuration.command_words import (
     searched_folders,
     with_latest_run,
 )
-from gedbd.configuration.errors import CommandError, error_line, written_places
+from gedbd.configuration.errors import CommandError, error_line, output_paths
 from gedbd.configuration.help import command_help, option_words
 from gedbd.configuration.option_types import check_values
 from gedbd.configuration.options import check_command_line, delete_unused
@@ -183,8 +183,8 @@ def run_once(task: Task, cfg: DictConfig) -> Any:
 
 def asks_json(arguments: Sequence[str]) -> bool:
     """Whether a command line has ``json=true``: what a sweep prints before its first job goes to standard error too."""
-    given = [word for word in arguments if word.lstrip("+").startswith("json=")]
-    return bool(given) and JSON_OPTION.fullmatch(given[-1]) is not None
+    options = [word for word in arguments if word.lstrip("+").startswith("json=")]
+    return bool(options) and JSON_OPTION.fullmatch(options[-1]) is not None
 
 
 @contextmanager
@@ -200,12 +200,12 @@ def mistakes_in_one_line(cfg: DictConfig | None = None, status: int = 1) -> Iter
     except Exception as error:  # any type: ``error_line`` decides whether the user can correct it
         if os.environ.get("HYDRA_FULL_ERROR") == "1":
             raise
-        line = error_line(error, written_places(cfg or OmegaConf.create(), _run_folder()))
+        line = error_line(error, output_paths(cfg or OmegaConf.create(), _run_folder()))
         if line is None:
             raise
-        shown = PASSWORD.sub(r"\1\2***", printable(line))
-        found = IN_USE_STATUS if isinstance(error, LockedError) else status
-        raise CommandError(f"error: {shown}", _run_folder(), found) from error
+        safe_line = PASSWORD.sub(r"\1\2***", printable(line))
+        exit_code = IN_USE_STATUS if isinstance(error, LockedError) else status
+        raise CommandError(f"error: {safe_line}", _run_folder(), exit_code) from error
 
 
 class Terminated(KeyboardInterrupt):

@@ -15,7 +15,7 @@ from gedbd.io.console import is_quiet, open_console, print_line
 COMPLETION_FLAGS = ("-sc", "--shell-completion")
 HYDRA_OPTION = re.compile(r"[~+]{0,2}[A-Za-z_][\w./@-]*=")
 NAME_AND_VALUE = re.compile(r"([A-Za-z_][\w./@-]*)=(.*)", re.DOTALL)
-QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")  # a value that Hydra reads as one, blanks and all
+QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")  # a value that Hydra reads as one, with its blanks
 MULTIRUN_FLAGS = ("-m", "--multirun")
 GNU_OPTION = re.compile(r"--([A-Za-z_][\w./@-]*)(=.*)?", re.DOTALL)
 # Hydra's flags; argparse accepts abbreviations of the long ones, and a value right after some of the short ones.
@@ -63,18 +63,18 @@ def flag_values(arguments: Sequence[str], value_flags: Sequence[str]) -> list[st
     Raises:
         ValueError: If such a flag has no value.
     """
-    found = []
+    options = []
     words = iter(arguments)
     for word in words:
         name, equals, value = word.removeprefix("--").partition("=")
         if not word.startswith("--") or name not in value_flags:
-            found.append(word)
+            options.append(word)
             continue
         value = value if equals else next(words, "")
         if not value:
             raise ValueError(f"{word} needs a value: {word.rstrip('=')} VALUE")
-        found.append(f"{name}={value}" if value.isdecimal() else f"{name}={quoted_text(value)}")
-    return found
+        options.append(f"{name}={value}" if value.isdecimal() else f"{name}={quoted_text(value)}")
+    return options
 
 
 def gnu_options(arguments: Sequence[str], names: Collection[str]) -> list[str]:
@@ -91,7 +91,7 @@ def gnu_options(arguments: Sequence[str], names: Collection[str]) -> list[str]:
     """
     words = list(arguments)
     end = words.index("--") if "--" in words else len(words)
-    for place, word in enumerate(words[:end]):
+    for position, word in enumerate(words[:end]):
         match = GNU_OPTION.fullmatch(word)
         if match is None or word in HYDRA_FLAGS:
             continue
@@ -101,10 +101,10 @@ def gnu_options(arguments: Sequence[str], names: Collection[str]) -> list[str]:
         if re.split(r"[./@]", name)[0] not in names:
             continue
         if word != "--json" and match[2] is None:
-            following = "".join(words[place + 1 : place + 2])
+            following = "".join(words[position + 1 : position + 2])
             value = following if following and _is_positional(following) else "VALUE"
             raise ValueError(f"{word}: an option is written {name}=, such as {name}={value}")
-        words[place] = f"{name}{match[2] or '=true'}"
+        words[position] = f"{name}{match[2] or '=true'}"
     return words
 
 
@@ -135,9 +135,9 @@ def literal_text(arguments: Sequence[str], option: str, names: Collection[str]) 
     else:
         options = [word for word in words if _is_option(word, option, names)]
         text = [word for word in words if word not in options]
-    given = [word for word in options if word.startswith(f"{option}=")]
-    text += [word.removeprefix(f"{option}=") for word in given]
-    rest = [word for word in options if word not in given]
+    named = [word for word in options if word.startswith(f"{option}=")]
+    text += [word.removeprefix(f"{option}=") for word in named]
+    rest = [word for word in options if word not in named]
     return rest + ([f"{option}={quoted_text(' '.join(text))}"] if text else [])
 
 
@@ -146,10 +146,10 @@ def _is_option(word: str, option: str, names: Collection[str]) -> bool:
     has_blank = re.search(r"\s", word) is not None
     if word.startswith("-") and word != "-" and not has_blank:
         raise ValueError(f"{word} could be a flag or part of the text: put flags first, then --, then the text")
-    found = NAME_AND_VALUE.fullmatch(word)
-    if found is None:
+    match = NAME_AND_VALUE.fullmatch(word)
+    if match is None:
         return False
-    name, value = found.groups()
+    name, value = match.groups()
     known = re.split(r"[./@]", name)[0] in names
     if known and (name == option or ("${" not in value and (not has_blank or QUOTED.fullmatch(value)))):
         return True
@@ -194,12 +194,12 @@ def positional_options(arguments: Sequence[str], options: Sequence[str]) -> list
     """
     words = list(arguments)
     left = [option for option in options if not any(word.startswith(f"{option}=") for word in words)]
-    places = [place for place, word in enumerate(words) if _is_positional(word)]
-    if len(places) > len(left):
+    positions = [position for position, word in enumerate(words) if _is_positional(word)]
+    if len(positions) > len(left):
         free = " and ".join(f"{option}=" for option in options)
-        raise ValueError(f"{words[places[len(left)]]} is one too many: give a value for each of {free}")
-    for option, place in zip(left, places, strict=False):
-        words[place] = f"{option}={quoted_text(words[place])}"
+        raise ValueError(f"{words[positions[len(left)]]} is one too many: give a value for each of {free}")
+    for option, position in zip(left, positions, strict=False):
+        words[position] = f"{option}={quoted_text(words[position])}"
     return words
 
 
@@ -216,9 +216,9 @@ def positional_path(arguments: Sequence[str], value_flags: Sequence[str]) -> lis
     paths = [word for word in arguments if _is_positional(word)]
     options = [word for word in arguments if not _is_positional(word)]
     if len(paths) > 1:
-        others = [word for word in options if word.startswith("-")]
+        flags = [word for word in options if word.startswith("-")]
         taking = ", ".join(f"--{flag}" for flag in value_flags)
-        hint = f"; {others[0]} does not take a value; only {taking} do" if others else ""
+        hint = f"; {flags[0]} does not take a value; only {taking} do" if flags else ""
         raise ValueError(f"give one path at a time: {' '.join(paths)}{hint}")
     return options + [f"path={quoted_text(path)}" for path in paths]
 
@@ -238,13 +238,13 @@ def searched_folders(arguments: Sequence[str]) -> list[str]:
     Raises:
         ValueError: If the flag has no folder or one that does not exist, or both are given.
     """
-    others = []
+    rest = []
     folders = []
     words = iter(arguments)
     for word in words:
         flag, equals, value = word.partition("=")
         if flag not in CONFIG_DIR_FLAGS:
-            others.append(word)
+            rest.append(word)
             continue
         folder = value if equals else next(words, "")
         if not folder:
@@ -252,10 +252,10 @@ def searched_folders(arguments: Sequence[str]) -> list[str]:
         folders.append(Path(folder).expanduser().absolute())
         if not folders[-1].is_dir():
             raise ValueError(f"{flag}={folder}: no such folder; give one that holds groups, as conf/ does")
-    if folders and any(word.startswith(SEARCHPATH) for word in others):
+    if folders and any(word.startswith(SEARCHPATH) for word in rest):
         raise ValueError(f"give all folders in one option: {SEARCHPATH}[file://FOLDER,file://FOLDER]")
     entries = ",".join(quoted_text(f"file://{folder}") for folder in folders)
-    return others + ([f"{SEARCHPATH}[{entries}]"] if folders else [])
+    return rest + ([f"{SEARCHPATH}[{entries}]"] if folders else [])
 
 
 def multirun_first(arguments: Sequence[str]) -> list[str]:
@@ -268,7 +268,7 @@ def check_flags(arguments: Sequence[str]) -> None:
     for word in arguments:
         flag, equals, _ = word.partition("=")
         known = HYDRA_VALUES if equals else HYDRA_FLAGS + HYDRA_VALUES
-        is_long = len(flag) > len("--") and any(one.startswith(flag) for one in known)
+        is_long = len(flag) > len("--") and any(name.startswith(flag) for name in known)
         if word.startswith("-") and not is_long and (word.startswith("--") or not word.startswith(HYDRA_SHORT)):
             raise ValueError(f"unknown flag {word}: options are written name=value; --help lists them and the flags")
 
@@ -281,16 +281,18 @@ def check_config_flags(arguments: Sequence[str], conf: Path) -> None:
         conf: Folder of the configuration, if the command line names no other one.
     """
     following = dict(pairwise(arguments))
-    given = {}
+    values = {}
     for word in arguments:
         flag, equals, value = word.partition("=")
-        given[flag] = value if equals else following.get(word, "")
-    folder, name = (next((given[flag] for flag in flags if flag in given), None) for flags in (PATH_FLAGS, NAME_FLAGS))
-    place = conf if folder is None else Path(folder)
-    wanted = place if name is None else place / f"{name.removesuffix('.yaml')}.yaml"
-    if not wanted.exists():
+        values[flag] = value if equals else following.get(word, "")
+    folder, name = (
+        next((values[flag] for flag in flags if flag in values), None) for flags in (PATH_FLAGS, NAME_FLAGS)
+    )
+    path = conf if folder is None else Path(folder)
+    file = path if name is None else path / f"{name.removesuffix('.yaml')}.yaml"
+    if not file.exists():
         raise ValueError(
-            f"{wanted} does not exist: leave {NAME_FLAGS[0]} and {PATH_FLAGS[0]} out; {CONFIG_DIR_FLAGS[0]} FOLDER adds"
+            f"{file} does not exist: leave {NAME_FLAGS[0]} and {PATH_FLAGS[0]} out; {CONFIG_DIR_FLAGS[0]} FOLDER adds"
             " your own files, which group=NAME chooses, such as experiment=NAME"
         )
 
@@ -329,10 +331,10 @@ def with_latest_run(config_name: str, words: Sequence[str]) -> list[str]:
     if LATEST not in words:
         return list(words)
     (last, other), command = WRITTEN_BY.get(config_name, (TRAINING, "gedbd train"))
-    found = [file for file in OUTPUTS.rglob(last) if (file.parent / other).exists()]
-    if not found:
+    files = [file for file in OUTPUTS.rglob(last) if (file.parent / other).exists()]
+    if not files:
         raise ValueError(f"{LATEST}: no finished run of {command} in {OUTPUTS}/ of the current folder")
-    folder = max(found, key=lambda file: file.stat().st_mtime).parent
+    folder = max(files, key=lambda file: file.stat().st_mtime).parent
     if not is_quiet():
         print_line(open_console(stderr=True), f"{LATEST}: run={folder}")
     return [f"run={folder}" if word == LATEST else word for word in words]

@@ -36,7 +36,7 @@ CURES = {
 }
 EXAMPLES = {"dataset.path": "bugs.csv", "text.captions": "captions.csv", "tracker.base_url": "https://bugs.example.org"}
 TEMPORARY = "TMPDIR"  # the environment variable
-# What says that nothing is chosen, where a group has another word for it.
+# Words for no choice, where a group has another word.
 NO_CHOICE = ("none", "null", "false", "off")
 WITHOUT = {
     "callbacks": "callbacks=none switches early stopping off",
@@ -104,15 +104,15 @@ def _not_an_option(word: str, words: Sequence[str], names: Sequence[str]) -> str
     return f"{word} is no option=value: {cure}"
 
 
-def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:
+def error_line(error: BaseException, outputs: Mapping[str, Path]) -> str | None:
     """The message for an error that the user can correct; None for other errors.
 
     Args:
         error: What the command raised.
-        places: Where the command writes, by the option that says so.
+        outputs: Where the command writes, by option.
     """
     if isinstance(error, InstantiationException):
-        return creation_line(error, error_line(error.__cause__, places) if error.__cause__ else None)
+        return creation_line(error, error_line(error.__cause__, outputs) if error.__cause__ else None)
     if isinstance(error, MissingMandatoryValue):
         key = first_line(error).rpartition(" ")[2]
         return f"{key}= is required, for example: {key}={EXAMPLES.get(key, '...')}"
@@ -121,16 +121,16 @@ def error_line(error: BaseException, places: Mapping[str, Path]) -> str | None:
     if isinstance(error, InterpolationResolutionError):
         return f"{error.full_key}: {first_line(error)}"
     if isinstance(error, OSError):
-        return os_error_line(error, places)
+        return os_error_line(error, outputs)
     if isinstance(error, sqlite3.OperationalError):
-        written = ", ".join(f"{option}={path}" for option, path in places.items())
+        written = ", ".join(f"{option}={path}" for option, path in outputs.items())
         return f"{error}, while writing to {written}: free some space there, or check its permissions"
     if isinstance(error, ValueError) or USERS_ERRORS & {kind.__name__ for kind in type(error).__mro__}:
         return first_line(error)
     if isinstance(error, ImportError):
         return lookup_line(error)
     full = _disk_error(error)
-    return os_error_line(full, places) if full else None
+    return os_error_line(full, outputs) if full else None
 
 
 def _disk_error(error: BaseException | None) -> OSError | None:
@@ -145,43 +145,43 @@ def _disk_error(error: BaseException | None) -> OSError | None:
     return None
 
 
-def written_places(cfg: DictConfig, run_folder: Path | None) -> dict[str, Path]:
-    """Where a command writes, by the option that says so.
+def output_paths(cfg: DictConfig, run_folder: Path | None) -> dict[str, Path]:
+    """Where a command writes, by option.
 
     Args:
         cfg: The command's configuration.
         run_folder: The command's run folder, if it has one.
     """
     named = {name: cfg.get(name) for name in PLACE_OPTIONS if not OmegaConf.is_missing(cfg, name)}
-    places = {name: Path(value).expanduser() for name, value in named.items() if isinstance(value, str)}
+    outputs = {name: Path(value).expanduser() for name, value in named.items() if isinstance(value, str)}
     folder = {} if run_folder is None else {"hydra.run.dir": run_folder}
-    return folder | places | {TEMPORARY: Path(tempfile.gettempdir())}
+    return folder | outputs | {TEMPORARY: Path(tempfile.gettempdir())}
 
 
-def os_error_line(error: OSError, places: Mapping[str, Path]) -> str:
+def os_error_line(error: OSError, outputs: Mapping[str, Path]) -> str:
     """The message for an error of the operating system: the file, the reason, and what to do.
 
     Args:
         error: The error; where a disk is full, it names no file.
-        places: See ``error_line``.
+        outputs: Where the command writes, by option.
     """
     file = error.filename2 or error.filename
     if error.errno is None or (file is None and error.errno not in FULL):
         return first_line(error)
     # Without a file the disk is full: the options whose disk it is, or all if none of them is full any more.
-    near = (_full(places) or places) if file is None else _options_of(Path(str(file)), places)
+    near = (_full(outputs) or outputs) if file is None else _options_of(Path(str(file)), outputs)
     options = list(near)
-    subject = str(file or " or ".join(f"{option}={places[option]}" for option in options))
+    subject = str(file or " or ".join(f"{option}={outputs[option]}" for option in options))
     reason = os.strerror(error.errno).lower()
     cure = CURES.get(error.errno, "check the path")
     other = f", or set {options[0]}= to another place" if options and error.errno != errno.ENOENT else ""
     return f"{subject}: {reason}; {cure}{other}"
 
 
-def _options_of(path: Path, places: Mapping[str, Path]) -> Iterator[str]:
+def _options_of(path: Path, outputs: Mapping[str, Path]) -> Iterator[str]:
     """Options that name a folder above a file, or a path below it."""
-    for option, place in places.items():
-        above = place.absolute()
+    for option, folder in outputs.items():
+        above = folder.absolute()
         below = path.absolute()
         if option in FILE_OPTIONS:
             above = above.parent
@@ -189,15 +189,15 @@ def _options_of(path: Path, places: Mapping[str, Path]) -> Iterator[str]:
             yield option
 
 
-def _full(places: Mapping[str, Path]) -> list[str]:
+def _full(outputs: Mapping[str, Path]) -> list[str]:
     """Options whose path is on a full disk."""
-    found = []
-    for option, place in places.items():
-        absolute = place.absolute()
+    options = []
+    for option, folder in outputs.items():
+        absolute = folder.absolute()
         nearest = next(path for path in (absolute, *absolute.parents) if path.exists())
         if shutil.disk_usage(nearest).free < FULL_BYTES:
-            found.append(option)
-    return found
+            options.append(option)
+    return options
 
 
 def _unknown_choice(missing: str, options: Sequence[str]) -> str:
@@ -212,9 +212,9 @@ def _unknown_choice(missing: str, options: Sequence[str]) -> str:
         hints = [f"{WITHOUT[group]}."]
     if group == "encoder":
         hints.append(f"for a folder, or a model of the hub: encoder=bert encoder.model={choice}.")
-    own = "" if hints or choice in NO_CHOICE else "; files of your own need --config-dir FOLDER"
-    first, *others = [*hints, f"choose one of {', '.join(choices)}{own}"]
-    return " ".join([f"{group}={choice} is unknown: {first}", *(other[0].upper() + other[1:] for other in others)])
+    own_files = "" if hints or choice in NO_CHOICE else "; files of your own need --config-dir FOLDER"
+    first, *rest = [*hints, f"choose one of {', '.join(choices)}{own_files}"]
+    return " ".join([f"{group}={choice} is unknown: {first}", *(hint[0].upper() + hint[1:] for hint in rest)])
 
 
 def _no_text(words: Sequence[str]) -> str | None:
@@ -234,8 +234,8 @@ def _unknown_option(option: str, words: Sequence[str], names: Sequence[str]) -> 
         chosen = next((word for word in words if word.startswith(f"{group}=")), f"the chosen {group}")
         return f"{chosen} has no option {option}: leave it out, or choose another {group}="
     if option.startswith("trainer.") and "trainer.max_epochs" in names:
-        given = next((word for word in words if word.startswith(f"{option}=")), f"{option}=")
-        return unknown_trainer_option(given, names)
+        typed = next((word for word in words if word.startswith(f"{option}=")), f"{option}=")
+        return unknown_trainer_option(typed, names)
     last = option.rpartition(".")[2]  # max_epochs may be a part of trainer.max_epochs
     same = [name for name in names if name.rpartition(".")[2] == last]
     near = same or get_close_matches(option, names, n=1)

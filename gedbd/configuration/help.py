@@ -68,8 +68,8 @@ def command_help(name: str) -> str:
     lines += ["", "Options, given as option=value, with their defaults; ??? means required:"]
     for option in command.options:
         if option.name.partition(".")[0] not in unread:
-            shown = f"{option.name}={option.value}" if option.value else f"{option.name}.*"
-            lines += _entry(shown, option.comment, NAME_WIDTH)
+            entry = f"{option.name}={option.value}" if option.value else f"{option.name}.*"
+            lines += _entry(entry, option.comment, NAME_WIDTH)
     groups = []
     for group, default in command.groups.items():
         if group not in unread:
@@ -138,13 +138,13 @@ def options_of(lines: list[str], max_depth: int = MAX_DEPTH) -> list[Option]:
         lines: The lines of the file.
         max_depth: Options in deeper sections are left out; a section at this depth is named.
     """
-    found: list[Option] = []
+    options: list[Option] = []
     above: list[str] = []
     for line in lines:
         more = MORE.match(line)
         match = LINE.match(line)
-        if more and found:
-            found[-1].comment += f" {more['comment']}"
+        if more and options:
+            options[-1].comment += f" {more['comment']}"
         if more or not match:
             continue
         depth = len(match["indent"]) // 2  # two spaces per level: "    lr: 1" is at depth 2
@@ -154,8 +154,8 @@ def options_of(lines: list[str], max_depth: int = MAX_DEPTH) -> list[Option]:
         if above[0] in ("defaults", "hydra") or above[-1].startswith("_") or len(above) > max_depth:
             continue
         if value or comment or len(above) == max_depth:
-            found.append(Option(".".join(above), FALLBACK.sub(r"\1", value), comment))
-    return found
+            options.append(Option(".".join(above), FALLBACK.sub(r"\1", value), comment))
+    return options
 
 
 def _group_lines(command: str, group: str, default: str | None) -> list[str]:

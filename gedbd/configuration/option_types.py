@@ -186,7 +186,7 @@ def check_types(cfg: DictConfig, defaults: DictConfig) -> None:
         value = _resolve(cfg, key, written)
         problem = _problem(key, value, _resolve(defaults, key, default))
         if problem and not _is_computed(written):
-            raise ValueError(f"{key}={shown(value)} must be {problem}")
+            raise ValueError(f"{key}={written_value(value)} must be {problem}")
 
 
 def check_values(cfg: DictConfig) -> None:
@@ -200,18 +200,18 @@ def check_values(cfg: DictConfig) -> None:
             value = _known(cfg, key)
             problem = None if value is None or value == NO_LIMIT.get(key) else BOUNDS[key].problem(value)
             if problem:
-                raise ValueError(f"{key}={shown(value)} must be {problem}")
+                raise ValueError(f"{key}={written_value(value)} must be {problem}")
         elif key in PATHS:
             paths = _known(cfg, key)
             is_list = isinstance(paths, ListConfig) and key in SIDES and set(SIDES) <= set(cfg)
             if isinstance(paths, str | None) or (is_list and {type(path) for path in paths} == {str}):
                 continue
-            value = shown(paths)
+            value = written_value(paths)
             cure = ", or a list of paths" if is_list else f": write ./{value} if that is its name"
             raise ValueError(f"{key}={value} must be a path{cure}")
 
 
-def shown(value: Any) -> str:
+def written_value(value: Any) -> str:
     """A value as it is written on the command line."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
@@ -228,7 +228,7 @@ def _problem(key: str, value: Any, default: Any) -> str | None:
         whole = isinstance(default, int) and not _is_one_of(key, FRACTIONAL)
         return None if _is_number(value, whole) else "a whole number" if whole else "a number"
     if OmegaConf.is_list(default):
-        example = shown(default) if len(default) else "[a, b]"
+        example = written_value(default) if len(default) else "[a, b]"
         return None if OmegaConf.is_list(value) else f"a list, such as {example}"
     if OmegaConf.is_dict(default):
         return None if value is None else f"null, or be given option by option, such as {key}.{next(iter(default))}="

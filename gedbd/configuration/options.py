@@ -27,7 +27,7 @@ from gedbd.io.locations import CONF_DIR
 from gedbd.io.locks import OWNER, RUN_LOCK
 
 PLAIN_FLAGS = {"-m", "--multirun", "-r", "--run"}
-REPLACED_BY_STORE = ("out", "index")  # what says where an index is, unless a server has it
+REPLACED_BY_STORE = ("out", "index")  # options that name an index in a folder, with store= on a server
 PROBE = b"\0" * (1 << 16)
 
 
@@ -52,7 +52,7 @@ def check_command_line(config_name: str, arguments: Sequence[str]) -> tuple[Dict
     flags = set(arguments) - set(words)
     if not flags <= PLAIN_FLAGS:
         return None, []
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+    with initialize_config_dir(CONF_DIR, job_name=config_name, version_base="1.3"):
         jobs = list(_jobs(config_name, words))
         first = _compose(config_name, jobs[0])
         # Some experiments set the mode themselves.
@@ -84,7 +84,7 @@ def compose_options(config_name: str, words: Sequence[str]) -> DictConfig:
     """
     register_resolvers()
     job = list(words)
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+    with initialize_config_dir(CONF_DIR, job_name=config_name, version_base="1.3"):
         cfg = _compose(config_name, job)
         _check_missing(cfg, config_name, ())
         _check_job(cfg, config_name, job)
@@ -189,9 +189,9 @@ def _check_job(cfg: DictConfig, config_name: str, words: list[str]) -> None:
     choices = tuple(word for word in words if _is_choice(word, cfg.hydra.runtime.choices))
     # Hydra adds an option or a group of any name with +, whether or not something reads it.
     if any(word.startswith("+") for word in words):
-        own = _defaults(config_name, tuple(word for word in choices if not word.startswith("+")))
+        defaults = _defaults(config_name, tuple(word for word in choices if not word.startswith("+")))
         added = {option_of(word).partition(".")[0] for word in words if word.startswith("+")}
-        unused = sorted(name for name in added if name in cfg and name not in own)
+        unused = sorted(name for name in added if name in cfg and name not in defaults)
         if unused:
             raise ValueError(f"+{unused[0]}: this command does not use the section {unused[0]}: leave it out")
     if len(choices) < len(words):

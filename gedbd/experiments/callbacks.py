@@ -29,7 +29,7 @@ from gedbd.evaluation.pairwise import METRICS
 from gedbd.io.console import print_detail
 from gedbd.io.table_files import read_csv, write_csv
 
-CHECK_STEPS = 50  # between two looks at the losses
+CHECK_STEPS = 50  # batches between two checks of the losses
 SHOWN_STEPS = 20  # between two losses that the progress bar reads from a GPU, which waits then
 SHOWN_METRICS = {
     "train/loss": "train loss",
@@ -102,8 +102,8 @@ def configured_callbacks(callbacks: DictConfig | None, folder: Path) -> list[Cal
             continue
         if not OmegaConf.is_dict(settings) or "_target_" not in settings:
             raise ValueError(f"callbacks.{name}={settings} is no callback: give it as {{_target_: package.Class}}")
-        place = {"dirpath": folder} if "dirpath" in settings and settings.dirpath is None else {}
-        callback = instantiate(settings, **place)
+        folder_option = {"dirpath": folder} if "dirpath" in settings and settings.dirpath is None else {}
+        callback = instantiate(settings, **folder_option)
         if not isinstance(callback, Callback):
             raise ValueError(f"callbacks.{name}._target_={settings._target_} is no callback of Lightning")
         made.append(callback)
@@ -126,11 +126,11 @@ class ResumableEarlyStopping(EarlyStopping):
         super().__init__(monitor, min_delta, patience, mode=direction(monitor), strict=False)
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        """Looks after validation if not every epoch is validated."""
+        """Checks after validation if not every epoch is validated."""
         self._check_on_train_epoch_end = trainer.check_val_every_n_epoch == 1
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restores what was counted; the patience is that of the resumed run's options."""
+        """Restores the counts; the patience is that of the resumed run's options."""
         super().load_state_dict({**state_dict, "patience": self.patience})
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -140,24 +140,24 @@ class ResumableEarlyStopping(EarlyStopping):
 
 
 class LastStepValidation(Callback):
-    """Lets a training that ends by ``trainer.max_steps`` within an epoch validate what it has learnt."""
+    """Validates a training that ends by ``trainer.max_steps`` within an epoch."""
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Asks for the end: Lightning validates before an end that was asked for."""
+        """Sets ``should_stop``: Lightning then validates before it ends."""
         if trainer.global_step == trainer.max_steps:
             trainer.should_stop = True
 
 
 class AtLeastOneBatch(Callback):
-    """Trains on one batch an epoch where ``trainer.limit_train_batches`` is a fraction that leaves none.
+    """Trains on one batch an epoch where ``trainer.limit_train_batches`` is a fraction of less than one.
 
-    Lightning refuses such a fraction, once the batches are counted.
+    Lightning refuses such a fraction.
     """
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Counts the batches before Lightning does."""
+        """Raises the limit before Lightning counts the batches."""
         share = trainer.limit_train_batches
         if isinstance(share, float) and share < 1:
             data: Any = trainer.datamodule  # type: ignore[attr-defined]
@@ -166,16 +166,16 @@ class AtLeastOneBatch(Callback):
 
 
 class SameBatches(Callback):
-    """Trains on the batches of the first epoch in every epoch, to see that the model can learn them by heart."""
+    """Trains on the batches of the first epoch in every epoch: a test whether the model can overfit them."""
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Takes back the number of the epoch, which batches are drawn by."""
+        """Resets the number of the epoch, which seeds the batches."""
         loader: Any = trainer.train_dataloader
         loader.sampler.set_epoch(0)
 
 
 class AveragedWeights(Callback):
-    """Validates and saves the mean of the weights after each of the last epochs; training goes on from its own.
+    """Validates and saves the mean of the weights after each of the last epochs; training continues from the last ones.
 
     Averaging Weights Leads to Wider Optima and Better Generalization (Izmailov et al., 2018), with the configured
     learning rate. Lightning's ``StochasticWeightAveraging`` averages after the last checkpoint was saved.
@@ -193,11 +193,11 @@ class AveragedWeights(Callback):
         self.start = start
         self._count = 0
         self._mean: dict[str, Tensor] = {}
-        self._trained: dict[str, Tensor] = {}  # the weights to train on with, while the model holds their mean
+        self._trained: dict[str, Tensor] = {}  # the last weights, while the model holds the mean
 
     @torch.no_grad()
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Takes the weights of an epoch into the mean, and puts the mean into the model."""
+        """Adds the weights of an epoch to the mean, and loads the mean into the model."""
         first = int(self.start * max(trainer.max_epochs or 1, 1))
         if trainer.state.fn != TrainerFn.FITTING or trainer.current_epoch < first or self._trained:
             return
@@ -211,18 +211,18 @@ class AveragedWeights(Callback):
 
     @torch.no_grad()
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Puts the trained weights back."""
+        """Restores the trained weights."""
         weights = dict(pl_module.named_parameters())
         for name, trained in self._trained.items():
             weights[name].copy_(trained)
         self._trained = {}
 
     def state_dict(self) -> dict[str, Any]:
-        """The mean, and the weights to train on with."""
+        """The mean, and the weights that training continues with."""
         return {"count": self._count, "mean": self._mean, "trained": self._trained}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restores those of the run that is resumed."""
+        """Restores them for a resumed run."""
         self._count = int(state_dict["count"])
         self._mean = dict(state_dict["mean"])
         self._trained = dict(state_dict["trained"])
@@ -231,19 +231,19 @@ class AveragedWeights(Callback):
 class FiniteValues(Callback):
     """Ends a training whose loss or weights are no longer finite, before a checkpoint is saved or a metric computed.
 
-    A loss that is not finite is noticed after at most ``CHECK_STEPS`` steps, as reading a loss makes a GPU wait.
+    A loss that is not finite is noticed after at most ``CHECK_STEPS`` batches: reading a loss makes a GPU wait.
 
     Raises:
         ValueError: If a loss or a weight is infinite or NaN.
     """
 
     def __init__(self) -> None:
-        self._first = torch.tensor(-1)  # the first step with such a loss
+        self._first = torch.tensor(-1)  # the first batch with such a loss
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Looks at the loss of a step."""
+        """Notes the first batch whose loss is not finite."""
         loss = outputs["loss"].detach() if outputs else None
         if loss is not None:
             first = self._first.to(loss.device)
@@ -252,12 +252,12 @@ class FiniteValues(Callback):
             self._check_loss(trainer)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Looks at the losses and the weights of the epoch."""
+        """Checks losses and weights."""
         if trainer.state.fn == TrainerFn.FITTING:
             self.on_train_epoch_end(trainer, pl_module)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Likewise, for a training without validation."""
+        """Checks losses and weights of a training without validation."""
         self._check_loss(trainer)
         for name, weight in pl_module.named_parameters():
             local = weight.to_local() if hasattr(weight, "to_local") else weight  # of a sharded weight
@@ -309,7 +309,7 @@ class EpochTable(Checkpoint):
         self._seconds = time.perf_counter() - self._started
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Notes that the epoch was validated: Lightning keeps the metrics of an earlier one."""
+        """Notes that the epoch was validated: Lightning keeps metrics of earlier epochs."""
         self._validated = True
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -397,12 +397,12 @@ class EpochProgressBar(RichProgressBar):
 
     def get_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
         """The loss of the last batch, and the best value so far of the first metric that ``IN_BAR`` has a label for."""
-        shown = super().get_metrics(trainer, pl_module)
+        metrics = super().get_metrics(trainer, pl_module)
         for name, label in IN_BAR.items():
-            if name in shown:
-                value = float(shown[name])  # type: ignore[arg-type]
+            if name in metrics:
+                value = float(metrics[name])  # type: ignore[arg-type]
                 self._best[label] = max(value, self._best.get(label, value))
-        loss = {"loss": shown["loss"]} if "loss" in shown else {}
+        loss = {"loss": metrics["loss"]} if "loss" in metrics else {}
         best = [(label, self._best[label]) for label in IN_BAR.values() if label in self._best]
         return loss | dict(best[:1])
 

@@ -23,7 +23,7 @@ def read_corpus(dataset: DictConfig, cache_dir: str | None = None) -> Corpus:
 
     Raises:
         ValueError: The section names a history of changes; raised before anything is read if the function that reads it
-            says what it returns.
+            annotates what it returns.
     """
     if inspect.signature(get_method(dataset["_target_"])).return_annotation is ChangeCorpus:
         raise _is_history(dataset)
@@ -51,7 +51,7 @@ def read_changes(dataset: DictConfig) -> ChangeCorpus:
 
     Raises:
         ValueError: The section names a table of reports; raised before anything is read if the function that reads it
-            says what it returns.
+            annotates what it returns.
     """
     if inspect.signature(get_method(dataset["_target_"])).return_annotation is Corpus:
         raise _is_table(dataset)
@@ -62,16 +62,16 @@ def read_changes(dataset: DictConfig) -> ChangeCorpus:
 
 
 def _is_table(dataset: DictConfig) -> ValueError:
-    place = dataset.get("path") or dataset["_target_"]
+    source = dataset.get("path") or dataset["_target_"]
     return ValueError(
-        f"{place}: this is a table of reports, but this task needs a history of changes: choose dataset=localization,"
+        f"{source}: this is a table of reports, but this task needs a history of changes: choose dataset=localization,"
         " or dataset=git with reports"
     )
 
 
 def _is_history(dataset: DictConfig) -> ValueError:
-    place = dataset.get("path") or dataset["_target_"]
+    source = dataset.get("path") or dataset["_target_"]
     return ValueError(
-        f"{place}: this is a history of changes, but this command needs a table of reports: "
+        f"{source}: this is a history of changes, but this command needs a table of reports: "
         "gedbd describe shows it; choose another dataset="
     )

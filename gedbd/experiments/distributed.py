@@ -58,7 +58,7 @@ def join(module: pl.LightningModule, batches: list[tuple[Tensor, ...]]) -> list[
 
 
 def waiting_lines(trainer: pl.Trainer, arguments: Sequence[str], folder: Path) -> list[str]:
-    """For which machines this process is about to wait, and how to start them.
+    """Lines about the machines that this process waits for, and how to start them.
 
     Empty where torchrun or SLURM starts all machines, and in all but the first process of a machine.
 
@@ -74,28 +74,28 @@ def waiting_lines(trainer: pl.Trainer, arguments: Sequence[str], folder: Path) -
     place = f"{address}:{environment.main_port}"
     if trainer.node_rank:
         return [f"machine {trainer.node_rank} of {trainer.num_nodes} waits for the first one at {place}"]
-    others = ", ".join(map(str, range(1, trainer.num_nodes)))
+    ranks = ", ".join(map(str, range(1, trainer.num_nodes)))
     kept = [word for word in arguments if not word.startswith("hydra.run.dir=")]
     command = shlex.join(["gedbd", "train", *kept, f"hydra.run.dir={folder.absolute()}"])
     variables = f"MASTER_ADDR={address} MASTER_PORT={environment.main_port}"
-    said = f"waiting for {trainer.num_nodes - 1} more of {trainer.num_nodes} machines at {place}; start each"
-    return [f"{said}, with NODE_RANK={others} and the same files:", f"  {variables} NODE_RANK=1 {command}"]
+    first_words = f"waiting for {trainer.num_nodes - 1} more of {trainer.num_nodes} machines at {place}; start each"
+    return [f"{first_words}, with NODE_RANK={ranks} and the same files:", f"  {variables} NODE_RANK=1 {command}"]
 
 
 @contextmanager
 def all_end_together(trainer: pl.Trainer) -> Iterator[None]:
     """Ends the processes that a trainer has started if this one fails, and names one that ended before.
 
-    Lightning also looks every 5 seconds whether one has ended, and then kills this process: what it logs is shown.
+    Lightning also checks every 5 seconds whether one has ended, and then kills this process; its log is printed.
 
     Raises:
         ValueError: If another process has ended, so that the exchange with it failed.
     """
     logger = logging.getLogger(OBSERVER_LOG)
     if not logger.handlers:
-        shown = logging.StreamHandler()
-        shown.setFormatter(logging.Formatter("error: %(message)s"))
-        logger.addHandler(shown)
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("error: %(message)s"))
+        logger.addHandler(handler)
         logger.setLevel(logging.INFO)
     try:
         yield
@@ -106,7 +106,7 @@ def all_end_together(trainer: pl.Trainer) -> Iterator[None]:
         for process in processes:
             process.kill()
             process.wait()
-        processes.clear()  # so that Lightning does not kill this process before it has told the error
+        processes.clear()  # so that Lightning does not kill this process before it has printed the error
         if ended:
             raise ValueError(ended) from error
         raise

@@ -34,7 +34,7 @@ class PreparedData(NamedTuple):
         observed_group: ``(N,)`` groups as far as training may see them.
         pairs: The table of ``PairSampler.sample``.
         queries: What is ranked, by part and protocol.
-        warnings: What was found on the way, in sentences for the user.
+        warnings: Warnings for the user.
     """
 
     corpus: Corpus
@@ -45,7 +45,7 @@ class PreparedData(NamedTuple):
     warnings: tuple[str, ...] = ()
 
     def with_larger_training(self) -> "PreparedData":
-        """The same data with the validation part in the training part."""
+        """The same data with the validation reports in the training set."""
         pairs = self.pairs.assign(part=self.pairs["part"].replace(PARTS[VAL], PARTS[TRAIN]))
         queries = {part: tasks for part, tasks in self.queries.items() if part != PARTS[VAL]}
         parts = np.where(self.parts == VAL, TRAIN, self.parts)
@@ -132,9 +132,9 @@ def ranks_later(finder: DictConfig) -> bool:
     Args:
         finder: Its entry in ``ranking.protocols``.
     """
-    found = get_method(finder["_target_"])
+    method = get_method(finder["_target_"])
     # A finder is a class method of its ranking task, or a function.
-    return bool(getattr(getattr(found, "__self__", found), "ranks_later", False))
+    return bool(getattr(getattr(method, "__self__", method), "ranks_later", False))
 
 
 def ranking_queries(
@@ -155,18 +155,18 @@ def ranking_queries(
     """
     queries: dict[str, dict[str, RankingTask]] = {}
     warnings = []
-    told: dict[str, list[str]] = {}  # warnings of the ranking tasks, with the parts that they hold for
+    parts_by_warning: dict[str, list[str]] = {}  # warnings of the ranking tasks, with the parts that they hold for
     for part in parts:
         chosen = report_parts == PARTS.index(part)
         for protocol, find in finders.items():
-            found = find(corpus, chosen, top_k=top_k)
-            if len(found):
-                queries.setdefault(part, {})[protocol] = found
-                for warning in found.warnings:
-                    told.setdefault(warning, []).append(part)
+            task = find(corpus, chosen, top_k=top_k)
+            if len(task):
+                queries.setdefault(part, {})[protocol] = task
+                for warning in task.warnings:
+                    parts_by_warning.setdefault(warning, []).append(part)
             else:
-                warnings.append(f"no report of part {part} has {found.words.lacks}, so nothing is ranked")
-    return queries, [*warnings, *(f"{' and '.join(named)}: {warning}" for warning, named in told.items())]
+                warnings.append(f"no report of part {part} has {task.words.lacks}, so nothing is ranked")
+    return queries, [*warnings, *(f"{' and '.join(names)}: {warning}" for warning, names in parts_by_warning.items())]
 
 
 def set_matmul_precision(precision: str) -> None:

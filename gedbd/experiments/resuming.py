@@ -28,7 +28,7 @@ from pytorch_lightning.callbacks import Callback
 from gedbd.configuration.allowed_targets import named_addresses
 from gedbd.configuration.command import exit_status, raise_terminated
 from gedbd.configuration.command_words import option_of, quoted_text, section_of
-from gedbd.configuration.option_types import plain_options, shown
+from gedbd.configuration.option_types import plain_options, written_value
 from gedbd.corpora.corpus import ChangeCorpus, Corpus
 from gedbd.encoders.encoder_weights import read_state
 from gedbd.experiments.distributed import is_first
@@ -69,7 +69,7 @@ def resumed_options(cfg: DictConfig, given: Sequence[str], choices: Container[st
             _check_equal(now, saved, _set_by(word, now))
     resumed = OmegaConf.create({**now, **saved})
     chosen = {section_of(word) for word in given if option_of(word) in choices}
-    # A file does not decide where metrics and options are sent.
+    # A file does not decide where metrics are sent.
     for name in {"ckpt_path", "seeds", "cache_dir", "logger"} | (chosen & {"trainer", "callbacks"}):
         resumed[name] = now[name]
     if "trainer" in chosen:
@@ -130,8 +130,8 @@ def _check_equal(now: DictConfig, saved: DictConfig, names: Sequence[str]) -> No
             continue
         for option, asked, used in _differences(name, OmegaConf.select(now, name), OmegaConf.select(saved, name)):
             raise ValueError(
-                f"ckpt_path={now.ckpt_path}: its run had {option}={shown(used)}, this one has {shown(asked)}: leave the"
-                " option out to take the run's, or start a new run"
+                f"ckpt_path={now.ckpt_path}: its run had {option}={written_value(used)}, this one has"
+                f" {written_value(asked)}: leave the option out to take the run's, or start a new run"
             )
 
 
@@ -175,9 +175,9 @@ def check_continues(checkpoint: Path, system: pl.LightningModule, corpus: Corpus
         ValueError: If the checkpoint holds only weights, or those of another model, or the corpus has changed.
     """
     check_corpus(checkpoint.parent.parent, corpus)
-    found = {name: tuple(value.shape) for name, value in read_state(checkpoint).items()}
-    wanted = {name: tuple(value.shape) for name, value in system.state_dict().items()}
-    different = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
+    stored = {name: tuple(value.shape) for name, value in read_state(checkpoint).items()}
+    expected = {name: tuple(value.shape) for name, value in system.state_dict().items()}
+    different = sorted(name for name in stored.keys() | expected.keys() if stored.get(name) != expected.get(name))
     if different:
         raise ValueError(
             f"ckpt_path={checkpoint} holds the weights of another model than its config.yaml describes"
@@ -341,7 +341,7 @@ def _option(key: str, value: Path) -> str:
 
 
 def _command(words: list[str]) -> str:
-    """The command line, with the folders of Python modules where it may name code of one's own."""
+    """The command line, with ``PYTHONPATH`` if it may name the user's own code."""
     path = os.environ.get("PYTHONPATH")
     before = f"PYTHONPATH={shlex.quote(path)} " if path and any(NOT_SAVED.match(word) for word in words) else ""
     return before + shlex.join(["gedbd", "train", *words])

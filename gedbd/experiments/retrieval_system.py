@@ -232,11 +232,11 @@ class RetrievalSystem(TrainingSystem):
         self.encoded = []
 
     def on_validation_epoch_end(self) -> None:
-        """Scores the validation pairs, ranks and, while fitting, chooses the threshold."""
+        """Validates the vectors of all encoded reports."""
         self.validate(self.embed())
 
     def validate(self, reports: Embedded) -> None:
-        """See ``on_validation_epoch_end``."""
+        """Scores the validation pairs, ranks and, while fitting, chooses the threshold."""
         fitting = self.trainer.state.fn == "fit"
         evaluator = self.retrieval.evaluator
         scored = self.score(reports, "val")
@@ -261,7 +261,7 @@ class RetrievalSystem(TrainingSystem):
             checkpoint["locked_f1"] = self.locked_f1
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restores it."""
+        """Restores the best F1."""
         self.locked_f1 = checkpoint.get("locked_f1", self.locked_f1)
 
     def on_test_epoch_end(self) -> None:

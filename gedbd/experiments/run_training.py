@@ -92,7 +92,7 @@ def trained(
         cfg: The composed configuration of ``conf/train.yaml``.
         folder: The run folder.
         callbacks: See ``training_callbacks``.
-        console: Where the run folder is said.
+        console: Where the run folder is printed.
         more_loggers: Loggers besides those of the section ``logger``.
 
     Raises:
@@ -170,18 +170,17 @@ def training_callbacks(cfg: DictConfig, folder: Path, console: Console, compared
 
 
 def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console: Console) -> None:
-    """Trains from the start for a number of epochs, and writes ``checkpoints/refit.ckpt``; nothing is validated.
+    """Trains from the start for a number of epochs without validation, and writes ``checkpoints/refit.ckpt``.
 
-    An interrupted training goes on from its last epoch; a finished one is not repeated. The callbacks of the section
-    ``callbacks`` take part, but for early stopping: how long to train is known. What they write is in ``refit`` of the
-    run folder.
+    An interrupted training continues from its last epoch; a finished one is not repeated. The callbacks of the section
+    ``callbacks`` are used, except early stopping; they write to ``refit/`` in the run folder.
 
     Args:
-        task: Trains on training and validation part.
+        task: Trains on training and validation reports.
         cfg: The composed configuration of ``conf/train.yaml``.
         epochs: How long the best epoch of the first training was trained.
         folder: The run folder.
-        console: Where it is said.
+        console: Where progress is printed.
 
     Raises:
         KeyboardInterrupt: If Ctrl-C was pressed; the last finished epoch is saved.
@@ -269,7 +268,7 @@ def check_last_training(callbacks: Sequence[Callback]) -> None:
 
 
 def train_system(
-    task: SystemTask, cfg: DictConfig, folder: Path, console: Console, given: GivenObjects = NO_OBJECTS
+    task: SystemTask, cfg: DictConfig, folder: Path, console: Console, objects: GivenObjects = NO_OBJECTS
 ) -> float:
     """Trains a task's system, writes the run folder, and returns the best checkpoint's validation F1.
 
@@ -278,7 +277,7 @@ def train_system(
         cfg: The composed configuration of ``conf/train.yaml``.
         folder: The run folder.
         console: Where results and warnings go.
-        given: Further callbacks and loggers.
+        objects: Further callbacks and loggers.
 
     Raises:
         KeyboardInterrupt: If Ctrl-C was pressed; the last finished epoch is saved in ``checkpoints/last.ckpt``.
@@ -292,14 +291,14 @@ def train_system(
 
         on_top = METRICS
     # Once before the data is read, and again when it is known what there is to rank.
-    may_log_more = bool(given.callbacks) or may_be_own(cfg)
+    may_log_more = bool(objects.callbacks) or may_be_own(cfg)
     check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, cfg.ranking.protocols), *on_top), may_log_more)
-    callbacks = [*training_callbacks(cfg, folder, console), *given.callbacks]
+    callbacks = [*training_callbacks(cfg, folder, console), *objects.callbacks]
     if cfg.task.get("refit"):
         check_last_training(configured_callbacks(cfg.callbacks, folder))
     setup = task.build(cfg, console)
     check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, setup.ranked_protocols), *on_top), may_log_more)
-    with trained(setup.system, setup.data, setup.corpus, cfg, folder, callbacks, console, given.loggers) as training:
+    with trained(setup.system, setup.data, setup.corpus, cfg, folder, callbacks, console, objects.loggers) as training:
         if training.is_first:
             result = task.result(setup)
             tables = report(folder, result, console, training.loggers, cfg.encoder.name)

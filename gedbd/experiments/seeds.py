@@ -81,8 +81,8 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
     The interval is Student's t over seeds: it covers the choice of the seed, not of the test reports.
 
     Returns:
-        The table of ``seeds.csv``; ``val_f1`` is that of the best checkpoint, and ``val_value`` what a task without
-        F1 has returned.
+        The table of ``seeds.csv``; ``val_f1`` is F1 of the best checkpoint, ``val_value`` the value that a task without
+        F1 returns.
     """
     from gedbd.experiments.sweeps.sweep_table import shown_metrics
 
@@ -96,8 +96,8 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
     if is_first():
         write_csv(folder / "seeds.csv", seeds)
     record(folder=folder, seeds=seeds)
-    shown = shown_metrics(seeds.drop(columns="seed").iloc[0].to_dict())
-    means = seeds.groupby("method", sort=False)[shown].agg(mean_and_half).reset_index()
+    metrics = shown_metrics(seeds.drop(columns="seed").iloc[0].to_dict())
+    means = seeds.groupby("method", sort=False)[metrics].agg(mean_and_half).reset_index()
     print_table(console, means, f"mean ± 95% over {seeds['seed'].nunique()} seeds: {folder}")
     return seeds
 

@@ -60,7 +60,7 @@ NO_OBJECTS = GivenObjects()
 
 # The sections of ``conf/train.yaml`` that a training by Lightning reads.
 TRAINING_SECTIONS = frozenset({"trainer", "callbacks", "monitor", "patience", "ckpt_path"})
-# What every run reads, or what belongs to the command.
+# Sections that every run reads, or that belong to the command.
 READ_BY_ALL = frozenset(
     {"task", "dataset", "data_dir", "cache_dir", "seed", "seeds", "json", "logger", "hydra"}
     | {"bughub_subset"}  # of the datasets of bughub
@@ -119,9 +119,9 @@ class TakesObjects(SystemTask, Protocol):
 
 @runtime_checkable
 class DeclaresSections(Protocol):
-    """A task that says which sections of ``conf/train.yaml`` it reads besides ``READ_BY_ALL``.
+    """A task that declares which sections of ``conf/train.yaml`` it reads besides ``READ_BY_ALL``.
 
-    One that Lightning trains reads ``TRAINING_SECTIONS`` too.
+    A task that Lightning trains reads ``TRAINING_SECTIONS`` too.
     """
 
     reads: frozenset[str]
@@ -129,7 +129,7 @@ class DeclaresSections(Protocol):
 
 @runtime_checkable
 class DeclaresUnreadSections(Protocol):
-    """A task that says which of its sections it leaves unread if an option of its own is null, by this option."""
+    """A task that declares which sections it does not read if one of its options is null, by the name of the option."""
 
     unread_without: Mapping[str, frozenset[str]]
 
@@ -201,12 +201,12 @@ class WholeBatchData(pl.LightningDataModule):
 
 
 class TrainingSystem(pl.LightningModule):
-    """A system with the configured optimizer and scheduler; a test does what validation does.
+    """A system with the configured optimizer and scheduler, whose test equals its validation.
 
     Args:
         make_optimizer: See ``gedbd.experiments.optimizers``.
         make_scheduler: See ``gedbd.experiments.optimizers``.
-        seed: With epoch and step, fixes dropout, so that a resumed run repeats an uninterrupted one.
+        seed: With epoch and batch, fixes dropout, so that a resumed run equals an uninterrupted one.
     """
 
     def __init__(self, make_optimizer: MakeOptimizer, make_scheduler: MakeScheduler, seed: int) -> None:
@@ -226,7 +226,7 @@ class TrainingSystem(pl.LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
     def fix_dropout(self, batch_idx: int) -> None:
-        """Lets the random numbers of a step depend on seed, epoch, step and process alone."""
+        """Seeds the random numbers of a batch by seed, epoch, batch and process."""
         torch.manual_seed(hash((self.seed, self.current_epoch, batch_idx, self.global_rank)) % 2**63)
 
     def show_loss(self, loss: Tensor, batch: Any) -> None:
@@ -242,9 +242,9 @@ class TrainingSystem(pl.LightningModule):
         return gathered.sum(dim=0)
 
     def on_test_epoch_start(self) -> None:
-        """Begins as a validation does."""
+        """Prepares a test like a validation."""
         self.on_validation_epoch_start()
 
     def test_step(self, batch: Any, batch_idx: int) -> None:
-        """Takes a batch as validation does."""
+        """Evaluates a batch like a validation."""
         self.validation_step(batch, batch_idx)

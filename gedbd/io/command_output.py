@@ -123,9 +123,9 @@ def _plain(value: Any) -> Any:
         columns = {str(name): [_plain(cell) for cell in column.array] for name, column in value.items()}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, str | bool | int) or value is None:
         return value
     if isinstance(value, float):
@@ -147,7 +147,7 @@ def _plain_object(value: Any) -> Any:
 
 
 class _Column(NamedTuple):
-    """What is known of a column before it is shown.
+    """A column and its widths.
 
     Attributes:
         heading: Its heading.
@@ -185,19 +185,19 @@ def print_table(console: "Console", frame: "pd.DataFrame", title: str) -> None:
     """
     if is_json_asked():
         return
-    shown = _as_text(frame)
-    columns = _describe_all(shown)
+    texts = _as_text(frame)
+    columns = _describe_all(texts)
     if title:
         print_line(console, f"\n{title}", style="italic")
     if _min_width(columns) <= console.width:
-        console.print(_table(shown, columns))
+        console.print(_table(texts, columns))
         return
-    turned = _turned(shown)
+    turned = _turned(texts)
     turned_columns = _describe_all(turned)
     if _min_width(turned_columns) <= console.width:
         console.print(_table(turned, turned_columns))
     else:
-        print_records(console, shown)
+        print_records(console, texts)
 
 
 def print_records(console: "Console", frame: "pd.DataFrame") -> None:
@@ -206,8 +206,8 @@ def print_records(console: "Console", frame: "pd.DataFrame") -> None:
     An empty line separates two records.
     """
     width = max((len(_heading(name)) for name in frame), default=0)
-    for place, row in enumerate(frame.to_dict("records")):
-        if place:
+    for position, row in enumerate(frame.to_dict("records")):
+        if position:
             console.print()
         for name, text in row.items():
             if text:
@@ -227,7 +227,7 @@ def _cell(value: object) -> str:
     return printable(f"{value:.3f}" if isinstance(value, float) else str(value))
 
 
-def _turned(shown: "pd.DataFrame") -> "pd.DataFrame":
+def _turned(texts: "pd.DataFrame") -> "pd.DataFrame":
     """Rows and columns exchanged: the first column gives the headings.
 
     The rows ``("bm25", "0.5")`` and ``("frozen", "0.6")`` of the columns method and F1 become the row
@@ -235,14 +235,14 @@ def _turned(shown: "pd.DataFrame") -> "pd.DataFrame":
     """
     import pandas as pd
 
-    first, *rest = shown.columns
-    rows = [[_heading(name), *shown[name]] for name in rest]
-    return pd.DataFrame(rows, columns=[first, *shown[first]], dtype=object)
+    first, *rest = texts.columns
+    rows = [[_heading(name), *texts[name]] for name in rest]
+    return pd.DataFrame(rows, columns=[first, *texts[first]], dtype=object)
 
 
-def _describe_all(shown: "pd.DataFrame") -> list[_Column]:
-    # by place: two columns may have the same heading
-    return [_describe(shown.iloc[:, place]) for place in range(shown.shape[1])]
+def _describe_all(texts: "pd.DataFrame") -> list[_Column]:
+    # by position: two columns may have the same heading
+    return [_describe(texts.iloc[:, position]) for position in range(texts.shape[1])]
 
 
 def _describe(texts: "pd.Series") -> _Column:
@@ -262,7 +262,7 @@ def _min_width(columns: Sequence[_Column]) -> int:
     return sum(column.min_width for column in columns) + len(columns) - 1
 
 
-def _table(shown: "pd.DataFrame", columns: Sequence[_Column]) -> "Table":
+def _table(texts: "pd.DataFrame", columns: Sequence[_Column]) -> "Table":
     from rich.box import SIMPLE_HEAD
     from rich.markup import escape
     from rich.table import Table
@@ -271,7 +271,7 @@ def _table(shown: "pd.DataFrame", columns: Sequence[_Column]) -> "Table":
     for column in columns:
         width = None if column.is_wrapped else column.widest
         table.add_column(escape(column.heading), justify=column.justify, width=width, min_width=column.min_width)
-    for row in shown.to_numpy():
+    for row in texts.to_numpy():
         table.add_row(*map(escape, row))
     return table
 

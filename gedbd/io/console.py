@@ -82,8 +82,8 @@ def printable(text: str, keep: str = "") -> str:
         return text
     joiners = {match.start() for match in JOINER.finditer(text)}
     return "".join(
-        letter if letter.isprintable() or letter in keep or place in joiners else " "
-        for place, letter in enumerate(text)
+        letter if letter.isprintable() or letter in keep or position in joiners else " "
+        for position, letter in enumerate(text)
     )
 
 
@@ -104,8 +104,8 @@ def escape_markdown(text: str, signs: re.Pattern[str] = MARKDOWN_SIGNS) -> str:
     """
     # Backticks are no part of a word, so that the code between two of them ends where the word does.
     parts = WORDS.split(printable_line(text))
-    shown = [f"`{part}`" if REFERENCE.search(part) else _escaped(part, signs) for part in parts]
-    return BLOCK_START.sub(r"\1\\", "".join(shown))
+    escaped = [f"`{part}`" if REFERENCE.search(part) else _escaped(part, signs) for part in parts]
+    return BLOCK_START.sub(r"\1\\", "".join(escaped))
 
 
 def _escaped(text: str, signs: re.Pattern[str]) -> str:
@@ -175,8 +175,8 @@ def print_hanging(console: "Console", start: str, text: str, style: str | None =
     lines = [text]
     if console.width < UNWRAPPED_WIDTH:
         lines = wrap_cells(text, max(console.width - indent, 1)) or [""]
-    shown = start + f"\n{' ' * indent}".join(lines)
-    console.print(shown, style=style, markup=False, highlight=False, soft_wrap=True)
+    block = start + f"\n{' ' * indent}".join(lines)
+    console.print(block, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def wrap_cells(text: str, width: int) -> list[str]:
@@ -218,9 +218,9 @@ def print_help(text: str) -> None:
 
 def print_path(console: "Console", line: str, path: object) -> None:
     """Prints a line that ends with a path: below the line if both together are wider than the terminal."""
-    shown = printable(str(path))
-    separator = "\n  " if len(line) + 1 + len(shown) > console.width else " "
-    console.print(f"{printable(line)}{separator}{shown}", markup=False, highlight=False, soft_wrap=True)
+    shown_path = printable(str(path))
+    separator = "\n  " if len(line) + 1 + len(shown_path) > console.width else " "
+    console.print(f"{printable(line)}{separator}{shown_path}", markup=False, highlight=False, soft_wrap=True)
 
 
 def print_next_step(console: "Console", sentence: str, command: str) -> None:
@@ -334,17 +334,17 @@ def _log_lines() -> Iterator[None]:
     root = logging.getLogger()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter(LOG_FORMAT))
-    own = logging.getLogger("gedbd")
-    levels = (root.level, own.level)
+    package_log = logging.getLogger("gedbd")
+    levels = (root.level, package_log.level)
     root.addHandler(handler)
     root.setLevel(logging.INFO)
-    own.setLevel(logging.DEBUG)
+    package_log.setLevel(logging.DEBUG)
     try:
         yield
     finally:
         root.removeHandler(handler)
         root.setLevel(levels[0])
-        own.setLevel(levels[1])
+        package_log.setLevel(levels[1])
 
 
 def silence_library_logs() -> None:

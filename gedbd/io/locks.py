@@ -49,10 +49,10 @@ def sole_process(path: Path, refusal: str, nested: bool = False) -> Iterator[Non
     try:
         lock.acquire(blocking=False)
     except Timeout:
-        found = "another process"
+        holder = "another process"
         with suppress(OSError):
-            found = owner.read_text(encoding="utf-8", errors="replace").strip() or found
-        raise LockedError(f"{refusal} by {found}: wait for its end or stop it, or give another folder") from None
+            holder = owner.read_text(encoding="utf-8", errors="replace").strip() or holder
+        raise LockedError(f"{refusal} by {holder}: wait for its end or stop it, or give another folder") from None
     try:
         started = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
         # Not in the lock file: some versions of filelock empty that of another process. On a full disk nobody is named.

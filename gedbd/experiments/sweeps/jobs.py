@@ -29,7 +29,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from gedbd.configuration.command import Terminated, exit_status, sigterm_as_interrupt
 from gedbd.configuration.command_words import quoted_text
-from gedbd.configuration.errors import error_line, written_places
+from gedbd.configuration.errors import error_line, output_paths
 from gedbd.io.console import first_line, is_first_process, open_console, print_line, say_once
 from gedbd.io.files import read_object, write_text
 from gedbd.io.locks import LockedError, only_writer
@@ -38,7 +38,7 @@ LOG_FILE = "log.txt"
 JOB_FOLDER = "GEDBD_JOB_FOLDER"  # environment variable: folder of the job that a process was started for
 ERROR_LINE = re.compile(r"^(\[rank\d+\]: )?(?P<reason>error: .+|[\w.]*(Error|Exception)\b.*)")
 NOT_COMPARED = ("ckpt_path", "logger", "cache_dir", "data_dir")  # may differ when a job continues
-ATTEMPT = "TORCHELASTIC_RESTART_COUNT"  # processes of torchrun meet under this number: each job needs one of its own
+ATTEMPT = "TORCHELASTIC_RESTART_COUNT"  # processes of torchrun meet under this number: it differs by job
 Task = Callable[[DictConfig], float]
 STATUS_FILE = "status.json"
 
@@ -99,7 +99,7 @@ def read_jobs(sweep_dir: Path) -> dict[Path, JobStatus]:
     """All jobs in a sweep's folder, in the order of their numbers; damaged ones are printed and left out."""
     folders = [path.parent for path in sweep_dir.glob(f"*/{STATUS_FILE}")]
     folders.sort(key=lambda path: (int(path.name) if path.name.isdigit() else math.inf, path.name))
-    found = {}
+    jobs = {}
     for folder in folders:
         try:
             status = read_status(folder)
@@ -107,8 +107,8 @@ def read_jobs(sweep_dir: Path) -> dict[Path, JobStatus]:
             say_once(f"left out: {error}")
             continue
         if status is not None:
-            found[folder] = status
-    return found
+            jobs[folder] = status
+    return jobs
 
 
 def find_job(sweep_dir: Path, overrides: tuple[str, ...]) -> str | None:
@@ -136,9 +136,9 @@ def reserve_job(sweep_dir: Path, number: int, overrides: tuple[str, ...]) -> str
             made.rename(sweep_dir / str(free))  # fails if another process was faster
         except OSError:
             shutil.rmtree(made)
-            found = find_job(sweep_dir, overrides)
-            if found:
-                return found
+            folder = find_job(sweep_dir, overrides)
+            if folder:
+                return folder
         else:
             return str(free)
 
@@ -227,7 +227,7 @@ def _run_as_process(module: str, folder: Path, before: JobStatus) -> JobStatus:
         log.seek(start)
         printed = log.read().decode(errors="replace").splitlines()
     # The last error printed is the one that ended the process.
-    matches = [found for line in printed if (found := ERROR_LINE.match(line))]
+    matches = [match for line in printed if (match := ERROR_LINE.match(line))]
     reason = matches[-1]["reason"] if matches else f"its process ended with status {returncode}"
     status = replace(status, state=FAILED, reason=reason)
     write_status(folder, status)
@@ -287,9 +287,9 @@ def _record(task: Task, cfg: DictConfig, folder: Path) -> float:
             status = replace(running, state=PRUNED, value=pruned.value)
         except Exception as error:  # of any kind: the other jobs continue
             traceback.print_exc()
-            places = {"hydra.sweep.dir": folder.parent} | written_places(cfg, run_folder=None)
-            # In one line, also where the error is not of a kind that the user can correct.
-            reason = error_line(error, places) or f"{type(error).__name__}: {first_line(error)}"
+            outputs = {"hydra.sweep.dir": folder.parent} | output_paths(cfg, run_folder=None)
+            # In one line, also for an error that the user cannot correct.
+            reason = error_line(error, outputs) or f"{type(error).__name__}: {first_line(error)}"
             status = replace(running, state=FAILED, reason=reason)
         except BaseException:
             write_status(folder, replace(running, state=INTERRUPTED))
