@@ -22,12 +22,12 @@ from gedbd.io.console import print_line, print_next_step, print_path
 from gedbd.io.files import write_text
 from gedbd.io.table_files import write_csv, write_parquet
 from gedbd.localization.locating.labelled_reports import read_changes, without_merges
-from gedbd.localization.locating.locating_backtest import DEFAULT, LEARNT, LocatingBacktest, run_replay
+from gedbd.localization.locating.locating_backtest import DEFAULT, LEARNED, LocatingBacktest, run_replay
 from gedbd.localization.locating.replay import BM25, BM25_CHANGES, CONTROL, NUM_FILES, RECENCY
 from gedbd.localization.locating.tracker_ranker import FIXES, HIT_RATE, RANKER, TOP, fixes_as_json
 
 STYLES = {
-    LEARNT: (DUPLICATE, "-"),
+    LEARNED: (DUPLICATE, "-"),
     DEFAULT: (OTHER, "-"),
     BM25: (GREY, "--"),
     NUM_FILES: (GREY, ":"),
@@ -55,7 +55,7 @@ METRICS_TEXT = (
     " BM25 over diffs compares words and the parts of identifiers; the number of changed files ignores the report and"
     " shows how far commit size alone gets, since large commits are often blamed."
 )
-LEARNT_TEXT = (
+LEARNED_TEXT = (
     " The learnt ranker measured here was trained on the older half of the reports only. The one in ranker.json was"
     " trained on all of them, so its own figures are not known."
 )
@@ -158,11 +158,11 @@ def summary(backtest: LocatingBacktest) -> str:
         "commits": (backtest.commits, "an earlier inducing commit"),
     }
     for what, (replayed, _) in measured.items():
-        if replayed.system == LEARNT:
-            count = f"{replayed.parts.num_labelled:,} older reports"
+        if replayed.system == LEARNED:
+            count = f"{replayed.split.num_labelled:,} older reports"
             sentences.append(f"The ranker that {what} are measured with was trained on {count}.")
     for replayed, answer in measured.values():
-        if len(replayed.reports) and replayed.system != LEARNT:
+        if len(replayed.reports) and replayed.system != LEARNED:
             sentences.append(
                 f"The {len(replayed.reports):,} reports with {answer} are too few to learn from, so the default ranker"
                 " is measured on all of them, and used."
@@ -206,7 +206,7 @@ def sections(backtest: LocatingBacktest) -> list[Section]:
 def _metric_sections(tables: dict[str, pd.DataFrame], prefix: str, what: str, text: str, system: str) -> list[Section]:
     """The metrics of all systems, and for one of them the differences and the years."""
     noun = "files" if prefix else "commits"
-    learnt = LEARNT_TEXT if system == LEARNT else ""
+    learnt = LEARNED_TEXT if system == LEARNED else ""
     curve = [
         (f"{prefix}hits", f"Share of reports with {what} among the first k", hit_figure(tables[f"{prefix}curve"], what))
     ]

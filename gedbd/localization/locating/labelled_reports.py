@@ -29,9 +29,9 @@ def check_options(cfg: DictConfig) -> None:
     """Raises ValueError if the options are invalid, before any long work."""
     if OmegaConf.is_missing(cfg.dataset, "path"):
         raise ValueError("no reports given: set repo=. dataset=csv dataset.path=issues.csv")
-    given = [name for name in REPOSITORY_OPTIONS if cfg[name] is not None]
-    if given and cfg.repo is None:
-        raise ValueError(f"{given[0]}= needs a repository: add repo=., or use dataset.{given[0]}= with dataset=git")
+    options = [name for name in REPOSITORY_OPTIONS if cfg[name] is not None]
+    if options and cfg.repo is None:
+        raise ValueError(f"{options[0]}= needs a repository: add repo=., or use dataset.{options[0]}= with dataset=git")
 
 
 @stage("read the repository")
@@ -113,7 +113,7 @@ def _links(links: Links, kept: np.ndarray, rows: np.ndarray) -> Links:
 
 
 def with_all_links(corpus: ChangeCorpus) -> ChangeCorpus:
-    """The corpus with empty links to fixing or inducing commits where the data tells none.
+    """The corpus with empty links to fixing or inducing commits where the data has none.
 
     Raises:
         ValueError: If the corpus has no reports, if nothing says how they were fixed, or if one has no date.
@@ -136,11 +136,11 @@ def with_all_links(corpus: ChangeCorpus) -> ChangeCorpus:
 
 @dataclass(frozen=True)
 class LabelledReports:
-    """Reports with a right answer before them, in chronological order.
+    """Reports with relevant documents before them, in chronological order.
 
     Attributes:
         rows: ``(L,)`` their rows among all reports.
-        right: For each of them the inducing commits before it, rows of the history; or the source files that its fix
+        relevant: For each of them the inducing commits before it, rows of the history; or the source files that its fix
             changed and that existed before it, ascending rows among the paths of the history.
         made_at: ``(L,)`` when the last of these links became known: the date of the fix; ``NaT`` where unknown.
         num_reports: Number of all reports.
@@ -149,7 +149,7 @@ class LabelledReports:
     """
 
     rows: np.ndarray
-    right: list[np.ndarray]
+    relevant: list[np.ndarray]
     made_at: pd.Series
     num_reports: int
     num_fixed: int
@@ -162,10 +162,10 @@ class LabelledReports:
 def labelled_reports(corpus: ChangeCorpus) -> LabelledReports:
     """The reports whose inducing commits can be tested, and counts of the others; see ``with_all_links``."""
     assert corpus.reports is not None
-    created_at = corpus.reports.reports["created_at"]
-    links = corpus.inducing["commit"]
-    earlier = _earlier_links(links, created_at, corpus.commits.table["created_at"])
-    by_report = earlier.groupby("query")
+    links = corpus.inducing["commit"].table.reset_index(drop=True)
+    reported_at = corpus.reports.reports["created_at"].iloc[links["query"]].reset_index(drop=True)
+    changed_at = corpus.commits.table["created_at"].iloc[links["document"]].reset_index(drop=True)
+    by_report = links[changed_at < reported_at].groupby("query")
     # max() skips NaT: a report counts as known once the dated links are, unless one has no date
     made_at = by_report["made_at"].max().where(by_report["made_at"].count() == by_report.size())
     num_fixed = 0 if corpus.fixing is None else int(corpus.fixing.table["query"].nunique())
@@ -175,16 +175,8 @@ def labelled_reports(corpus: ChangeCorpus) -> LabelledReports:
         made_at.reset_index(drop=True),
         len(corpus.reports),
         num_fixed,
-        int(links.table["query"].nunique()) - len(made_at),
+        int(links["query"].nunique()) - len(made_at),
     )
-
-
-def _earlier_links(links: Links, reported: pd.Series, committed: pd.Series) -> pd.DataFrame:
-    """The links to commits that were made strictly before the report."""
-    table = links.table
-    queried_at = reported.iloc[table["query"]].reset_index(drop=True)
-    changed_at = committed.iloc[table["document"]].reset_index(drop=True)
-    return table.reset_index(drop=True)[(changed_at < queried_at).to_numpy()]
 
 
 def file_reports(
@@ -220,15 +212,15 @@ def sources_of_fixes(corpus: ChangeCorpus, history: ChangeHistory) -> dict[int, 
     """
     assert corpus.fixing is not None
     index = history.index
-    number = {path: place for place, path in enumerate(index.table.paths)}
-    found = {}
+    number = {path: row for row, path in enumerate(index.table.paths)}
+    sources = {}
     for row, paths in (corpus.fixed_paths or {}).items():
         named = np.array(sorted(number[path] for path in paths if path in number), dtype=np.int64)
-        found[row] = named[index.is_source[named] & ~index.is_test[named]]
+        sources[row] = named[index.is_source[named] & ~index.is_test[named]]
     by_report = corpus.fixing.table.groupby("query")["document"]
     for row in corpus.fixing.table["query"].unique().tolist():
-        found[row] = fixed_sources(history, by_report.get_group(row).to_numpy(dtype=np.int64))
-    return found
+        sources[row] = fixed_sources(history, by_report.get_group(row).to_numpy(dtype=np.int64))
+    return sources
 
 
 class FixedReports(NamedTuple):
@@ -260,11 +252,11 @@ def fixed_reports(corpus: ChangeCorpus) -> FixedReports:
 
 
 @dataclass(frozen=True)
-class Parts:
+class ReplaySplit:
     """Which of the labelled reports a ranker learns from, and which are replayed.
 
     Attributes:
-        test: Places of the newer half; of all reports if nothing is learnt.
+        test: Positions of the newer half; of all reports if nothing is learned.
         train: Rows of the reports that were fixed when the first replayed report was created; empty if too few of
             them are labelled.
         num_labelled: How many of ``train`` are labelled.
@@ -277,24 +269,25 @@ class Parts:
     num_unknown: int = 0
 
 
-def split(corpus: ChangeCorpus, labelled: LabelledReports, min_reports: int, max_replayed: int) -> Parts:
-    """What is learnt from, and the newer half of the labelled reports, which is replayed; all, if there are too few.
+def split_reports(corpus: ChangeCorpus, labelled: LabelledReports, min_reports: int, max_replayed: int) -> ReplaySplit:
+    """What is learned from, and the newer half of the labelled reports, which is replayed; all, if there are too few.
 
-    Only reports that were fixed when the first replayed report was created are learnt from: those of the older half,
+    Only reports that were fixed when the first replayed report was created are learned from: those of the older half,
     and others that only teach which files a fix changes. If less than half of ``min_reports`` are labelled, nothing is
-    learnt.
+    learned.
     """
     assert corpus.reports is not None
     if len(labelled) < max(min_reports, 1):
-        return _all_tested(labelled, max_replayed)
+        return all_tested(labelled, max_replayed)
     half = len(labelled) // 2
     start = corpus.reports.reports["created_at"].iloc[int(labelled.rows[half])]
     num_known = int((labelled.made_at[:half] < start).sum())
     if num_known < max(min_reports // 2, 1):
-        return _all_tested(labelled, max_replayed)
+        return all_tested(labelled, max_replayed)
     train = fixed_reports(corpus).before(start)
-    return Parts(evenly_spaced(half, len(labelled), max_replayed), train, num_known, half - num_known)
+    return ReplaySplit(evenly_spaced(half, len(labelled), max_replayed), train, num_known, half - num_known)
 
 
-def _all_tested(labelled: LabelledReports, max_replayed: int) -> Parts:
-    return Parts(evenly_spaced(0, len(labelled), max_replayed))
+def all_tested(labelled: LabelledReports, max_replayed: int) -> ReplaySplit:
+    """Nothing is learned from, and all labelled reports are replayed."""
+    return ReplaySplit(evenly_spaced(0, len(labelled), max_replayed))

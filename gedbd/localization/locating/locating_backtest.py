@@ -1,9 +1,9 @@
 """One backtest of the ranking of files and commits: learns on the older reports, replays the newer ones, measures."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -13,213 +13,315 @@ from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.significance import compare_means, mean_interval, ratio_intervals
 from gedbd.evaluation.thresholds import INCONCLUSIVE, target_status
 from gedbd.io.console import stage
-from gedbd.localization.change_ranking.change_history import ChangeHistory
+from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import ChangeRanker, default_ranker
-from gedbd.localization.change_ranking.change_training import history_of
+from gedbd.localization.change_ranking.change_training import (
+    ChangeExample,
+    ChangeTrainingOptions,
+    examples_of,
+    existing_paths,
+    fit_examples,
+    fit_files,
+    history_of,
+    known_fixes,
+    query_of,
+    training_set,
+)
 from gedbd.localization.change_ranking.known_fixes import KnownFix, KnownFixes
+from gedbd.localization.change_ranking.query_features import query_features
 from gedbd.localization.locating.labelled_reports import (
     LabelledReports,
-    Parts,
-    _all_tested,
+    ReplaySplit,
+    all_tested,
     file_reports,
     fixed_reports,
     labelled_reports,
     sources_of_fixes,
-    split,
+    split_reports,
     with_all_links,
 )
-from gedbd.localization.locating.ranker_learning import learn_rankers, learning_examples
-from gedbd.localization.locating.replay import (
-    BM25,
-    NUM_FILES,
-    Bm25Diffs,
-    LearntRanker,
-    NumFiles,
-    System,
-    replay_commits,
-    replay_files,
-)
+from gedbd.localization.locating.replay import CommitScores, commit_baselines, replay_commits, replay_files
 from gedbd.localization.locating.tracker_ranker import TOP, FileHitRate, HitRate, TopShare
 
 TOP_K = (1, 5, TOP)
 CURVE_K = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
+COMPARED = (f"hit@{TOP}", "mrr", "map")
 MIN_YEAR_REPORTS = 10  # of the two largest years, for a table by year
 MAX_ROWS = 20
 SHORT_ID = 12
 NAMING = {True: "name a file", False: "name no file"}
 AnswerColumns = Callable[[pd.DataFrame], dict[str, object]]  # what is shown of the first answers of some rows
-LEARNT = "learnt ranker"
+LEARNED = "learnt ranker"
 DEFAULT = "default ranker"
-# The first commit of each history that the default ranker has learnt from, Apache Tomcat and AspectJ.
-DEFAULT_LEARNT_FROM = ("a84fabcbc6fee8a69253ad92a304b4718e96a7c9", "c3300283ecc397d26ad9dfe31d1710ec45db2af0")
+# The first commit of each history that the default ranker was trained on, Apache Tomcat and AspectJ.
+DEFAULT_LEARNED_FROM = ("a84fabcbc6fee8a69253ad92a304b4718e96a7c9", "c3300283ecc397d26ad9dfe31d1710ec45db2af0")
 LEFT_OUT = "the default ranker was trained on this history and is left out"
 TOO_HIGH = "the default ranker was trained on this history, so its figures are too high"
 Share = TypeVar("Share", bound=TopShare)
-Ranker = TypeVar("Ranker")
 
 
-def rank_tables(
-    corpus: ChangeCorpus, ranks: pd.DataFrame, system: str, columns: AnswerColumns
-) -> dict[str, pd.DataFrame]:
-    """The tables about the ranks of all systems, or of one.
+@dataclass(frozen=True)
+class ReplayedReports:
+    """Where the systems rank the relevant documents, inducing commits or fixed files, of some reports.
+
+    Attributes:
+        reports: The reports with relevant documents.
+        split: Which of them were learned from and replayed.
+        system: The system that is measured: the learned ranker, or the default one if nothing was learned.
+        ranks: See ``replay_commits`` and ``replay_files``.
+    """
+
+    reports: LabelledReports
+    split: ReplaySplit
+    system: str
+    ranks: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class LocatingBacktest:
+    """The result of a backtest.
+
+    Attributes:
+        hit_rate: The share of reports with an inducing commit, and with a fixed file, among the first ``TOP``.
+        ranker: The ranker for use: trained on all fixed reports as far as they suffice; the rest is the default one.
+        fixes: The fixed reports that it reads; empty for the default one.
+        commits: The replay of the reports with inducing commits.
+        files: The replay of the reports with fixed files.
+        tables: By name: ``metrics``, ``differences``, ``curve``, ``years``, ``right``, ``wrong`` and ``counts``, and
+            the same of files with ``files_`` before the name, and ``files_named``. Where no report was tested, only the
+            counts are there.
+        warnings: Why something was not learned although there are enough reports, and whether the default ranker is
+            left out.
+    """
+
+    hit_rate: HitRate
+    ranker: ChangeRanker
+    fixes: list[KnownFix]
+    commits: ReplayedReports
+    files: ReplayedReports
+    tables: dict[str, pd.DataFrame]
+    warnings: tuple[str, ...] = ()
+
+
+@stage("learn and replay")
+def run_replay(
+    corpus: ChangeCorpus, target: float, min_reports: int, max_replayed: int, max_learnt: int, seed: int
+) -> LocatingBacktest:
+    """Learns on the older half of the labelled reports, replays the newer half, and measures: files, and commits.
+
+    Args:
+        corpus: Commits and reports, with inducing commits or known fixes.
+        target: Desired share of reports with a relevant document among the first ``TOP``.
+        min_reports: Number of labelled reports below which nothing is learned.
+        max_replayed: Number of reports that are replayed at most, evenly spaced in time.
+        max_learnt: Number of reports that are learned from at most, the newest.
+        seed: Seed of the learning, and of the choice of texts for the control.
+
+    Raises:
+        ValueError: If no report can be tested.
+    """
+    corpus = with_all_links(corpus)
+    assert corpus.reports is not None
+    queries = [query_of(report) for _, report in corpus.reports.reports.iterrows()]
+    history = history_of(corpus)
+    fixed = fixed_reports(corpus)
+    sources = sources_of_fixes(corpus, history)
+    of_commits = labelled_reports(corpus)
+    of_files = file_reports(corpus, history, sources, fixed.known_at)
+    if not len(of_commits) and not len(of_files):
+        raise ValueError(
+            f"{corpus.name}: none of the {of_commits.num_reports:,} reports has an inducing commit before it"
+            f" ({of_commits.num_fixed:,} are fixed by a commit), or a fix that changed a source file that existed"
+            " before it: check fix_patterns and suffixes"
+        )
+
+    commit_split = split_reports(corpus, of_commits, min_reports, max_replayed)
+    file_split = split_reports(corpus, of_files, min_reports, max_replayed)
+    for_commits = commit_split.train[-max_learnt:]
+    for_files = file_split.train[-max_learnt:]
+    for_use = fixed.before(None)[-max_learnt:]
+    if not len(for_commits) and not len(for_files):
+        for_use = for_use[:0]
+    rows = np.unique(np.concatenate([for_use, for_commits, for_files]))
+    examples = learning_examples(corpus, history, queries, rows, sources)
+    learned = learn_rankers(examples, for_use, for_commits, for_files, seed)
+    if learned.commits is None:
+        commit_split = all_tested(of_commits, max_replayed)
+    if learned.files is None:
+        file_split = all_tested(of_files, max_replayed)
+
+    fixes = KnownFixes(history, fixed.fixes)
+    is_seen = default_was_trained_on(history.ids)
+    file_rankers = _learned_and_default(learned.files, is_seen)
+    commit_rankers = _learned_and_default(learned.commits, is_seen)
+    commit_systems: dict[str, CommitScores] = {}
+    for name, ranker in commit_rankers.items():
+        commit_systems[name] = partial(_scores, history, queries, ranker, fixes if name == LEARNED else None)
+    commit_systems |= commit_baselines(corpus, history, queries)
+    warnings = list(learned.warnings)
+    if is_seen:
+        seen = [TOO_HIGH if DEFAULT in rankers else LEFT_OUT for rankers in (file_rankers, commit_rankers)]
+        warnings += dict.fromkeys(seen)  # each once
+
+    file_ranks = replay_files(history, queries, of_files, file_split.test, file_rankers, examples, fixes, seed)
+    files = ReplayedReports(of_files, file_split, next(iter(file_rankers)), file_ranks)
+    commit_ranks = replay_commits(of_commits, commit_split.test, commit_systems)
+    commits = ReplayedReports(of_commits, commit_split, next(iter(commit_systems)), commit_ranks)
+    tables = _tables(corpus, commits, commit_counts(of_commits), partial(first_commits, corpus))
+    file_tables = _tables(corpus, files, file_counts(of_files), partial(first_files, history))
+    return LocatingBacktest(
+        replace(find_share(HitRate, corpus, commits, target), files=find_share(FileHitRate, corpus, files, target)),
+        learned.ranker,
+        fixed.fixes if LEARNED in (files.system, commits.system) else [],
+        commits,
+        files,
+        tables | {f"files_{name}": table for name, table in file_tables.items()},
+        tuple(warnings),
+    )
+
+
+def _scores(
+    history: ChangeHistory, queries: Sequence[ChangeQuery], ranker: ChangeRanker, fixes: KnownFixes | None, row: int
+) -> np.ndarray:
+    return ranker.scores(history, queries[row], fixes)
+
+
+def default_was_trained_on(ids: Sequence[str]) -> bool:
+    """Whether the default ranker was trained on the history of some commits."""
+    return not set(DEFAULT_LEARNED_FROM).isdisjoint(ids)
+
+
+def _learned_and_default(learned: ChangeRanker | None, is_seen: bool) -> dict[str, ChangeRanker]:
+    """The learned ranker, if there is one, and the default one, unless it has seen the history and is not needed."""
+    if learned is None:
+        return {DEFAULT: default_ranker()}
+    return {LEARNED: learned} if is_seen else {LEARNED: learned, DEFAULT: default_ranker()}
+
+
+class LearnedRankers(NamedTuple):
+    """Rankers that are trained on the fixed reports of a tracker.
+
+    Attributes:
+        commits: The ranker that commits are measured with, trained on older reports only; None if these teach nothing
+            about commits.
+        files: Likewise the ranker that files are measured with. Its model of commits is the default one.
+        ranker: The ranker for use, trained on all fixed reports; what they do not teach is the default's.
+        warnings: Why something was not learned although there are enough reports.
+    """
+
+    commits: ChangeRanker | None
+    files: ChangeRanker | None
+    ranker: ChangeRanker
+    warnings: tuple[str, ...] = ()
+
+
+def learn_rankers(
+    examples: Mapping[int, ChangeExample],
+    rows: np.ndarray,
+    for_commits: np.ndarray,
+    for_files: np.ndarray,
+    seed: int,
+) -> LearnedRankers:
+    """Learns from the older fixed reports, to measure, and from all of them, for use.
+
+    The features of a report are of its own date, so that all rankers learn from the same ones.
+
+    Args:
+        examples: What each report teaches, by its row.
+        rows: The reports that the ranker for use learns from.
+        for_commits: The older ones for the ranker that commits are measured with; empty for none.
+        for_files: Likewise for files.
+        seed: Seed of the learning.
+    """
+    options = ChangeTrainingOptions(seed=seed)
+    everything = [examples[row] for row in rows.tolist()]
+    commits = files = None
+    ranker = default_ranker()
+    warnings = []
+    if len(for_commits):
+        try:
+            commits = fit_examples([examples[row] for row in for_commits.tolist()], options)
+            ranker = fit_examples(everything, options)
+        except ValueError as error:
+            warnings.append(f"nothing was learnt about commits: {error}")
+    if len(for_files):
+        try:
+            files = _with_files([examples[row] for row in for_files.tolist()], options)
+            ranker = ranker if commits is not None else _with_files(everything, options)
+        except ValueError as error:
+            warnings.append(f"nothing was learnt about files: {error}")
+    return LearnedRankers(commits, files, ranker, tuple(warnings))
+
+
+def _with_files(examples: list[ChangeExample], options: ChangeTrainingOptions) -> ChangeRanker:
+    """The default ranker with a learned ranker of files."""
+    return ChangeRanker(fit_files(examples, options), default_ranker().commits)
+
+
+def learning_examples(
+    corpus: ChangeCorpus,
+    history: ChangeHistory,
+    queries: Sequence[ChangeQuery],
+    rows: np.ndarray,
+    sources: Mapping[int, np.ndarray],
+) -> dict[int, ChangeExample]:
+    """The features of some fixed reports by their rows, and which files and commits are relevant.
 
     Args:
         corpus: Reports and commits.
-        ranks: A row for each report and system, with a report at least: ``report``, ``system``, ``rank``, ``first``
-            (the first answer, -1 for none), ``right`` (that answer is right), ``margin``, and of files
-            ``average_precision`` and ``names_file``.
-        system: The one.
-        columns: The columns of the examples that describe the first answer.
+        history: The commits of the corpus, in its order.
+        queries: All reports of the corpus.
+        rows: Rows of the reports. One without an inducing commit before it still teaches which files are meant.
+        sources: See ``sources_of_fixes``.
     """
+    chosen = training_set(corpus, rows.tolist(), history)
+    examples = dict(zip(chosen.rows, examples_of(chosen), strict=True))
+    for row in rows.tolist():
+        if row not in examples:
+            features = query_features(history, queries[row], known_fixes(corpus, history))
+            fixed = existing_paths(history, sources[row], features.num_commits)
+            is_fixed = np.isin(features.files.paths, fixed)
+            nothing = np.empty(0, dtype=np.int64)
+            examples[row] = ChangeExample(features, is_fixed, inducing=nothing, is_new=False, fixed=fixed)
+    return examples
+
+
+def find_share(kind: type[Share], corpus: ChangeCorpus, replayed: ReplayedReports, target: float) -> Share:
+    """The share of the reports for which the measured system has a relevant document among the first ``TOP``."""
     assert corpus.reports is not None
-    group = corpus.reports.group
-    mine = ranks[ranks["system"] == system]
-    answered = mine[mine["first"] >= 0]
-    tables = {
-        "metrics": metrics(ranks, group),
-        "differences": differences(ranks, system, group),
-        "curve": hit_curve(ranks, group),
-        "years": by_year(mine, corpus.reports),
-        "right": most_certain(answered[answered["right"]], corpus, columns),
-        "wrong": most_certain(answered[~answered["right"]], corpus, columns),
+    name = corpus.reports.name
+    ranks = replayed.ranks[replayed.ranks["system"] == replayed.system]
+    if not len(ranks):
+        return kind(name, target, INCONCLUSIVE)
+    hits = ranks["rank"].to_numpy() <= TOP
+    measured = _share("share", hits, corpus.reports.group[ranks["report"]])
+    created_at = corpus.reports.reports["created_at"].iloc[ranks["report"]]
+    return kind(
+        name,
+        target,
+        target_status(target, measured["share_low"], measured["share_high"]),
+        reports=len(ranks),
+        hits=int(hits.sum()),
+        share=measured["share"],
+        low=measured["share_low"],
+        high=measured["share_high"],
+        first=f"{created_at.min():%Y-%m-%d}",
+        last=f"{created_at.max():%Y-%m-%d}",
+        learnt=replayed.system == LEARNED,
+    )
+
+
+def _tables(
+    corpus: ChangeCorpus, replayed: ReplayedReports, counts: dict[str, int], columns: AnswerColumns
+) -> dict[str, pd.DataFrame]:
+    """The tables of ``LocatingBacktest``; the counts alone if no report was replayed."""
+    counts |= {
+        "learnt from to measure": replayed.split.num_labelled,
+        "older, but fixed only after the first tested report: left out": replayed.split.num_unknown,
+        "tested": len(replayed.split.test),
     }
-    if "names_file" in ranks:
-        tables["named"] = by_naming(ranks, group)
-    return tables
-
-
-def metrics(replayed: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
-    """Hit@k and MRR of each system, each with its 95% interval over groups of duplicate reports.
-
-    Hit@k is the share of reports with a right answer (an inducing commit, or a file that the fix changed) among the
-    first k; MRR is the mean of 1 / rank of the first one.
-
-    Args:
-        replayed: A row for each report and system: ``report``, ``system`` and ``rank``, infinite where no right answer
-            was ranked. With ``average_precision`` there is MAP too, and the means come before the shares.
-        group: ``(N,)`` group of each report.
-    """
-    rows = []
-    for system, mine in replayed.groupby("system", sort=False):
-        cluster = group[mine["report"]]
-        shares: dict[str, float] = {}
-        for k, (share, low, high) in zip(TOP_K, _hits(mine, TOP_K, cluster), strict=True):
-            shares |= {f"hit@{k}": share, f"hit@{k}_low": low, f"hit@{k}_high": high}
-        means: dict[str, float] = {}
-        for name, values in _per_report(mine).items():
-            low, high = mean_interval(values, cluster)
-            means |= {name: float(values.mean()), f"{name}_low": low, f"{name}_high": high}
-        both = means | shares if "map" in means else shares | means
-        rows.append({"system": system, "reports": len(mine), **both})
-    return pd.DataFrame(rows)
-
-
-def _per_report(mine: pd.DataFrame) -> dict[str, np.ndarray]:
-    """What MRR, and MAP where it is measured, are means of, each ``(N,)``."""
-    found = {"mrr": 1 / mine["rank"].to_numpy()}
-    return found | {"map": mine["average_precision"].to_numpy()} if "average_precision" in mine else found
-
-
-def differences(replayed: pd.DataFrame, system: str, group: np.ndarray) -> pd.DataFrame:
-    """One system less each other on the same reports, with the 95% interval of a paired bootstrap.
-
-    Returns:
-        A row for each other system: ``less``, and ``hit@10``, ``mrr`` and, where it is measured, ``map`` as
-        differences.
-    """
-    rows = []
-    of_system = {name: mine.sort_values("report") for name, mine in replayed.groupby("system", sort=False)}
-    own = _values(of_system.pop(system))
-    cluster = group[replayed.loc[replayed["system"] == system, "report"].sort_values()]
-    for other, theirs in of_system.items():
-        row: dict[str, object] = {"less": other}
-        for name, values in _values(theirs).items():
-            found = compare_means(own[name], values, cluster)
-            what = f"difference of {name}"
-            row |= {what: found.difference, f"{what}_low": found.low, f"{what}_high": found.high}
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def _values(mine: pd.DataFrame) -> dict[str, np.ndarray]:
-    return {f"hit@{TOP}": (mine["rank"].to_numpy() <= TOP).astype(float), **_per_report(mine)}
-
-
-def hit_curve(replayed: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
-    """Hit@k of each system for many k: ``system``, ``k``, ``hit``, ``hit_low``, ``hit_high``."""
-    rows = []
-    for system, mine in replayed.groupby("system", sort=False):
-        for k, (share, low, high) in zip(CURVE_K, _hits(mine, CURVE_K, group[mine["report"]]), strict=True):
-            rows.append({"system": system, "k": k, "hit": share, "hit_low": low, "hit_high": high})
-    return pd.DataFrame(rows)
-
-
-def by_year(mine: pd.DataFrame, reports: Corpus) -> pd.DataFrame:
-    """Hit@10 of one system by the year of the report; no rows unless two years have ``MIN_YEAR_REPORTS`` reports."""
-    years = reports.reports["created_at"].iloc[mine["report"]].dt.year.to_numpy()
-    rows = []
-    for year in np.unique(years):
-        chosen = mine[years == year]
-        share, low, high = _hits(chosen, (TOP,), reports.group[chosen["report"]])[0]
-        name = f"hit@{TOP}"
-        rows.append({"year": str(year), "reports": len(chosen), name: share, f"{name}_low": low, f"{name}_high": high})
-    table = pd.DataFrame(rows)
-    return table if (table["reports"] >= MIN_YEAR_REPORTS).sum() >= 2 else table.iloc[:0]
-
-
-def _hits(mine: pd.DataFrame, top_k: Sequence[int], cluster: np.ndarray) -> list[tuple[float, float, float]]:
-    """Share of reports with a right answer among the first k, and the ends of its interval, for each k."""
-    hits = (mine["rank"].to_numpy()[:, None] <= np.asarray(top_k)[None, :]).astype(float)
-    low, high = ratio_intervals(hits, np.ones_like(hits), cluster)
-    return [(float(share), float(low[place]), float(high[place])) for place, share in enumerate(hits.mean(axis=0))]
-
-
-def by_naming(ranks: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
-    """The metrics apart for reports that name a file and those that do not, see ``names_file``."""
-    parts = []
-    for naming, words in NAMING.items():
-        mine = ranks[ranks["names_file"] == naming]
-        if len(mine):
-            parts.append(metrics(mine, group))
-            parts[-1].insert(0, "reports that", words)
-    return pd.concat(parts, ignore_index=True)
-
-
-def most_certain(mine: pd.DataFrame, corpus: ChangeCorpus, columns: AnswerColumns) -> pd.DataFrame:
-    """Of some replayed reports at most ``MAX_ROWS``, those with the largest margin.
-
-    Returns:
-        ``margin``, ``report``, ``title of report``, and the columns that are made of the chosen rows.
-    """
-    assert corpus.reports is not None
-    chosen = mine.sort_values("margin", ascending=False, kind="stable").head(MAX_ROWS)
-    reports = corpus.reports.reports.iloc[chosen["report"]]
-    own = {
-        "margin": chosen["margin"].to_numpy(),
-        "report": reports["id"].to_numpy(),
-        "title of report": reports["title"].to_numpy(),
-    }
-    return with_urls(pd.DataFrame(own | columns(chosen)), corpus.reports.reports)
-
-
-def first_commits(corpus: ChangeCorpus, chosen: pd.DataFrame) -> dict[str, object]:
-    """``suspect`` (the first commit), its ``message``, and ``rank`` of the first inducing commit."""
-    commits = corpus.commits.table.iloc[chosen["first"]]
-    return {
-        "suspect": commits["id"].str.slice(0, SHORT_ID).to_numpy(),
-        "message": commits["title"].to_numpy(),
-        "rank": chosen["rank"].to_numpy(),
-    }
-
-
-def first_files(history: ChangeHistory, chosen: pd.DataFrame) -> dict[str, object]:
-    """``file`` (the first one), ``fixed file`` (the best ranked one, empty if none was ranked) and its ``rank``."""
-    paths = [*history.index.table.paths, ""]  # -1 is the last one
-    return {
-        "file": [paths[row] for row in chosen["first"]],
-        "fixed file": [paths[row] for row in chosen["found"]],
-        "rank": chosen["rank"].where(np.isfinite(chosen["rank"])).astype("Int64").to_numpy(),
-    }
+    tables = rank_tables(corpus, replayed.ranks, replayed.system, columns) if len(replayed.ranks) else {}
+    return tables | {"counts": pd.DataFrame({"what": counts.keys(), "number": counts.values()})}
 
 
 def commit_counts(labelled: LabelledReports) -> dict[str, int]:
@@ -243,183 +345,163 @@ def file_counts(labelled: LabelledReports) -> dict[str, int]:
     }
 
 
-@dataclass(frozen=True)
-class ReplayedReports:
-    """Where the systems rank the right answers, inducing commits or fixed files, of some reports.
-
-    Attributes:
-        reports: The reports with right answers.
-        parts: Which of them were learnt from and replayed.
-        system: The system that is measured: the learnt ranker, or the default one if nothing was learnt.
-        ranks: See ``replay_commits`` and ``replay_files``.
-    """
-
-    reports: LabelledReports
-    parts: Parts
-    system: str
-    ranks: pd.DataFrame
-
-
-@dataclass(frozen=True)
-class LocatingBacktest:
-    """The result of a backtest.
-
-    Attributes:
-        hit_rate: The share of reports with an inducing commit, and with a fixed file, among the first ``TOP``.
-        ranker: The ranker for use: it has learnt from all fixed reports what these teach; the rest is the default one.
-        fixes: The fixed reports that it reads; empty for the default one.
-        commits: The replay of the reports with inducing commits.
-        files: The replay of the reports with fixed files.
-        tables: By name: ``metrics``, ``differences``, ``curve``, ``years``, ``right``, ``wrong`` and ``counts``, and
-            the same of files with ``files_`` before the name, and ``files_named``. Where no report was tested, only the
-            counts are there.
-        warnings: Why something was not learnt although there are enough reports, and whether the default ranker is left
-            out.
-    """
-
-    hit_rate: HitRate
-    ranker: ChangeRanker
-    fixes: list[KnownFix]
-    commits: ReplayedReports
-    files: ReplayedReports
-    tables: dict[str, pd.DataFrame]
-    warnings: tuple[str, ...] = ()
-
-
-@stage("learn and replay")
-def run_replay(
-    corpus: ChangeCorpus, target: float, min_reports: int, max_replayed: int, max_learnt: int, seed: int
-) -> LocatingBacktest:
-    """Learns on the older half of the labelled reports, replays the newer half, and measures: files, and commits.
+def rank_tables(
+    corpus: ChangeCorpus, ranks: pd.DataFrame, system: str, columns: AnswerColumns
+) -> dict[str, pd.DataFrame]:
+    """The tables about the ranks of all systems, or of one.
 
     Args:
-        corpus: Commits and reports, with inducing commits or known fixes.
-        target: Desired share of reports with a right answer among the first ``TOP``.
-        min_reports: Number of labelled reports below which nothing is learnt.
-        max_replayed: Number of reports that are replayed at most, evenly spaced in time.
-        max_learnt: Number of reports that are learnt from at most, the newest.
-        seed: Seed of the learning, and of the choice of texts for the control.
-
-    Raises:
-        ValueError: If no report can be tested.
+        corpus: Reports and commits.
+        ranks: A row or more, see ``replay_commits`` and ``replay_files``.
+        system: The system of the examples and years, with which the others are compared.
+        columns: The columns of the examples that describe the first answer.
     """
-    corpus = with_all_links(corpus)
-    history = history_of(corpus)
-    fixed = fixed_reports(corpus)
-    sources = sources_of_fixes(corpus, history)
-    of_commits = labelled_reports(corpus)
-    of_files = file_reports(corpus, history, sources, fixed.known_at)
-    if not len(of_commits) and not len(of_files):
-        raise ValueError(_nothing_to_test(of_commits, corpus.name))
-
-    commit_parts = split(corpus, of_commits, min_reports, max_replayed)
-    file_parts = split(corpus, of_files, min_reports, max_replayed)
-    for_commits = commit_parts.train[-max_learnt:]
-    for_files = file_parts.train[-max_learnt:]
-    for_use = fixed.before(None)[-max_learnt:]
-    if not len(for_commits) and not len(for_files):
-        for_use = for_use[:0]
-    rows = np.unique(np.concatenate([for_use, for_commits, for_files]))
-    examples = learning_examples(corpus, history, rows, sources)
-    learnt = learn_rankers(examples, for_use, for_commits, for_files, seed)
-    if learnt.commits is None:
-        commit_parts = _all_tested(of_commits, max_replayed)
-    if learnt.files is None:
-        file_parts = _all_tested(of_files, max_replayed)
-
-    known = KnownFixes(history, fixed.fixes)
-    is_seen = default_has_learnt_from(history.ids)
-    file_rankers = _learnt_and_default(learnt.files, is_seen)
-    commit_ranker = None if learnt.commits is None else LearntRanker(learnt.commits, known)
-    commit_systems: dict[str, System] = {
-        **_learnt_and_default(commit_ranker, is_seen),
-        BM25: Bm25Diffs(corpus.commits.table),
-        NUM_FILES: NumFiles(corpus.commits.table),
-    }
-    warnings = list(learnt.warnings)
-    if is_seen:
-        told = [TOO_HIGH if DEFAULT in systems else LEFT_OUT for systems in (file_rankers, commit_systems)]
-        warnings += dict.fromkeys(told)  # each once
-
-    file_ranks = replay_files(corpus, history, of_files, file_parts.test, file_rankers, examples, known, seed)
-    files = ReplayedReports(of_files, file_parts, next(iter(file_rankers)), file_ranks)
-    commit_ranks = replay_commits(corpus, history, of_commits, commit_parts.test, commit_systems)
-    commits = ReplayedReports(of_commits, commit_parts, next(iter(commit_systems)), commit_ranks)
-    return LocatingBacktest(
-        replace(find_share(HitRate, corpus, commits, target), files=find_share(FileHitRate, corpus, files, target)),
-        learnt.ranker,
-        fixed.fixes if LEARNT in (files.system, commits.system) else [],
-        commits,
-        files,
-        _all_tables(corpus, history, commits, files),
-        tuple(warnings),
-    )
-
-
-def default_has_learnt_from(ids: Sequence[str]) -> bool:
-    """Whether the default ranker has learnt from the history of some commits."""
-    return not set(DEFAULT_LEARNT_FROM).isdisjoint(ids)
-
-
-def _learnt_and_default(learnt: Ranker | None, is_seen: bool) -> dict[str, Ranker | ChangeRanker]:
-    """The learnt ranker, if there is one, and the default one, unless it has seen the history and is not needed."""
-    if learnt is None:
-        return {DEFAULT: default_ranker()}
-    return {LEARNT: learnt} if is_seen else {LEARNT: learnt, DEFAULT: default_ranker()}
-
-
-def find_share(kind: type[Share], corpus: ChangeCorpus, replayed: ReplayedReports, target: float) -> Share:
-    """The share of the reports for which the measured system has a right answer among the first ``TOP``."""
     assert corpus.reports is not None
-    name = corpus.reports.name
-    mine = replayed.ranks[replayed.ranks["system"] == replayed.system]
-    if not len(mine):
-        return kind(name, target, INCONCLUSIVE)
-    measured = metrics(mine, corpus.reports.group).iloc[0]
-    low = float(measured[f"hit@{TOP}_low"])
-    high = float(measured[f"hit@{TOP}_high"])
-    created_at = corpus.reports.reports["created_at"].iloc[mine["report"]]
-    return kind(
-        name,
-        target,
-        target_status(target, low, high),
-        reports=len(mine),
-        hits=int((mine["rank"] <= TOP).sum()),
-        share=float(measured[f"hit@{TOP}"]),
-        low=low,
-        high=high,
-        first=f"{created_at.min():%Y-%m-%d}",
-        last=f"{created_at.max():%Y-%m-%d}",
-        learnt=replayed.system == LEARNT,
-    )
-
-
-def _all_tables(
-    corpus: ChangeCorpus, history: ChangeHistory, commits: ReplayedReports, files: ReplayedReports
-) -> dict[str, pd.DataFrame]:
-    """The tables about commits, and with ``files_`` before their names those about files."""
-    of_commits = _tables(corpus, commits, commit_counts(commits.reports), partial(first_commits, corpus))
-    of_files = _tables(corpus, files, file_counts(files.reports), partial(first_files, history))
-    return of_commits | {f"files_{name}": table for name, table in of_files.items()}
-
-
-def _tables(
-    corpus: ChangeCorpus, replayed: ReplayedReports, counts: dict[str, int], columns: AnswerColumns
-) -> dict[str, pd.DataFrame]:
-    parts = replayed.parts
-    counts |= {
-        "learnt from to measure": parts.num_labelled,
-        "older, but fixed only after the first tested report: left out": parts.num_unknown,
-        "tested": len(parts.test),
+    group = corpus.reports.group
+    of_system = ranks[ranks["system"] == system]
+    answered = of_system[of_system["first"] >= 0]
+    tables = {
+        "metrics": metrics(ranks, group),
+        "differences": differences(ranks, system, group),
+        "curve": hit_curve(ranks, group),
+        "years": by_year(of_system, corpus.reports),
+        "right": most_certain(answered[answered["right"]], corpus, columns),
+        "wrong": most_certain(answered[~answered["right"]], corpus, columns),
     }
-    tables = rank_tables(corpus, replayed.ranks, replayed.system, columns) if len(replayed.ranks) else {}
-    tables["counts"] = pd.DataFrame({"what": counts.keys(), "number": counts.values()})
+    if "names_file" in ranks:
+        tables["named"] = by_naming(ranks, group)
     return tables
 
 
-def _nothing_to_test(labelled: LabelledReports, name: str) -> str:
-    return (
-        f"{name}: none of the {labelled.num_reports:,} reports has an inducing commit before it"
-        f" ({labelled.num_fixed:,} are fixed by a commit), or a fix that changed a source file that existed before it:"
-        " check fix_patterns and suffixes"
-    )
+def _values(ranks: pd.DataFrame) -> dict[str, np.ndarray]:
+    """The metrics of each report, ``(N,)``: hit@k, MRR and, where it is measured, MAP, which then comes before hit@k.
+
+    Hit@k is 1 with a relevant document (an inducing commit, or a file that the fix changed) among the first k; MRR is
+    1 / rank of the first one.
+    """
+    rank = ranks["rank"].to_numpy()
+    hits = {f"hit@{k}": rank <= k for k in TOP_K}
+    means = {"mrr": 1 / rank}
+    if "average_precision" not in ranks:
+        return hits | means
+    return means | {"map": ranks["average_precision"].to_numpy()} | hits
+
+
+def _share(name: str, hits: np.ndarray, cluster: np.ndarray) -> dict[str, float]:
+    """The share of hits, ``(N,)`` bool, with the ends of its interval."""
+    low, high = ratio_intervals(hits[:, None].astype(float), np.ones((len(hits), 1)), cluster)
+    return {name: float(hits.mean()), f"{name}_low": float(low[0]), f"{name}_high": float(high[0])}
+
+
+def metrics(ranks: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
+    """The means of ``_values`` of each system, each with its 95% interval over groups of duplicate reports.
+
+    Args:
+        ranks: A row for each report and system: ``report``, ``system`` and ``rank``, infinite where no relevant
+            document was ranked; with ``average_precision`` there is MAP too.
+        group: ``(N,)`` group of each report.
+    """
+    rows = []
+    for system, of_system in ranks.groupby("system", sort=False):
+        cluster = group[of_system["report"]]
+        row: dict[str, object] = {"system": system, "reports": len(of_system)}
+        for name, values in _values(of_system).items():
+            if values.dtype == bool:
+                row |= _share(name, values, cluster)
+            else:
+                low, high = mean_interval(values, cluster)
+                row |= {name: float(values.mean()), f"{name}_low": low, f"{name}_high": high}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def differences(ranks: pd.DataFrame, system: str, group: np.ndarray) -> pd.DataFrame:
+    """One system less each other on the same reports, with the 95% interval of a paired bootstrap.
+
+    Returns:
+        A row for each other system: ``less``, and ``hit@10``, ``mrr`` and, where it is measured, ``map`` as
+        differences.
+    """
+    ordered = ranks.sort_values("report", kind="stable")
+    values = {name: _values(of_system) for name, of_system in ordered.groupby("system", sort=False)}
+    cluster = group[ordered.loc[ordered["system"] == system, "report"]]
+    rows = []
+    for other in ranks["system"].drop_duplicates()[lambda names: names != system]:
+        row: dict[str, object] = {"less": other}
+        for name in COMPARED:
+            if name in values[system]:
+                compared = compare_means(values[system][name].astype(float), values[other][name].astype(float), cluster)
+                what = f"difference of {name}"
+                row |= {what: compared.difference, f"{what}_low": compared.low, f"{what}_high": compared.high}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def hit_curve(ranks: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
+    """Hit@k of each system for many k: ``system``, ``k``, ``hit``, ``hit_low``, ``hit_high``."""
+    rows = []
+    for system, of_system in ranks.groupby("system", sort=False):
+        rank = of_system["rank"].to_numpy()
+        cluster = group[of_system["report"]]
+        rows += [{"system": system, "k": k, **_share("hit", rank <= k, cluster)} for k in CURVE_K]
+    return pd.DataFrame(rows)
+
+
+def by_year(ranks: pd.DataFrame, reports: Corpus) -> pd.DataFrame:
+    """Hit@10 of one system by the year of the report; no rows unless two years have ``MIN_YEAR_REPORTS`` reports."""
+    years = reports.reports["created_at"].iloc[ranks["report"]].dt.year.to_numpy()
+    rows = []
+    for year, of_year in ranks.groupby(years):
+        hits = of_year["rank"].to_numpy() <= TOP
+        share = _share(f"hit@{TOP}", hits, reports.group[of_year["report"]])
+        rows.append({"year": str(year), "reports": len(of_year), **share})
+    table = pd.DataFrame(rows)
+    return table if (table["reports"] >= MIN_YEAR_REPORTS).sum() >= 2 else table.iloc[:0]
+
+
+def by_naming(ranks: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
+    """The metrics apart for reports that name a file and those that do not, see ``names_file``."""
+    tables = []
+    for naming, words in NAMING.items():
+        chosen = ranks[ranks["names_file"] == naming]
+        if len(chosen):
+            tables.append(metrics(chosen, group))
+            tables[-1].insert(0, "reports that", words)
+    return pd.concat(tables, ignore_index=True)
+
+
+def most_certain(ranks: pd.DataFrame, corpus: ChangeCorpus, columns: AnswerColumns) -> pd.DataFrame:
+    """Of some replayed reports at most ``MAX_ROWS``, those with the largest margin.
+
+    Returns:
+        ``margin``, ``report``, ``title of report``, and the columns that are made of the chosen rows.
+    """
+    assert corpus.reports is not None
+    chosen = ranks.sort_values("margin", ascending=False, kind="stable").head(MAX_ROWS)
+    reports = corpus.reports.reports.iloc[chosen["report"]]
+    about = {
+        "margin": chosen["margin"].to_numpy(),
+        "report": reports["id"].to_numpy(),
+        "title of report": reports["title"].to_numpy(),
+    }
+    return with_urls(pd.DataFrame(about | columns(chosen)), corpus.reports.reports)
+
+
+def first_commits(corpus: ChangeCorpus, chosen: pd.DataFrame) -> dict[str, object]:
+    """``suspect`` (the first commit), its ``message``, and ``rank`` of the first inducing commit."""
+    commits = corpus.commits.table.iloc[chosen["first"]]
+    return {
+        "suspect": commits["id"].str.slice(0, SHORT_ID).to_numpy(),
+        "message": commits["title"].to_numpy(),
+        "rank": chosen["rank"].to_numpy(),
+    }
+
+
+def first_files(history: ChangeHistory, chosen: pd.DataFrame) -> dict[str, object]:
+    """``file`` (the first one), ``fixed file`` (the best ranked one, empty if none was ranked) and its ``rank``."""
+    paths = [*history.index.table.paths, ""]  # -1 is the last one
+    return {
+        "file": [paths[row] for row in chosen["first"]],
+        "fixed file": [paths[row] for row in chosen["found"]],
+        "rank": chosen["rank"].where(np.isfinite(chosen["rank"])).astype("Int64").to_numpy(),
+    }

@@ -1,7 +1,6 @@
 """Replays reports whose fixed files or inducing commits are known: where each system ranks these."""
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,218 +9,192 @@ from gedbd.corpora.corpus import ChangeCorpus
 from gedbd.io.console import item_progress
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import ChangeRanker
-from gedbd.localization.change_ranking.change_training import (
-    ChangeExample,
-    query_of,
-)
+from gedbd.localization.change_ranking.change_training import ChangeExample
 from gedbd.localization.change_ranking.file_features import FILE_FEATURES, named_paths
 from gedbd.localization.change_ranking.known_fixes import KnownFixes
 from gedbd.localization.change_ranking.query_features import query_features
 from gedbd.localization.change_ranking.report_words import report_words
 from gedbd.localization.locating.labelled_reports import LabelledReports
-from gedbd.retrieval.inverted_index import InvertedIndex
-from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.text.words import CodeWords
+from gedbd.retrieval.scorers.bm25 import CodeBm25
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 
-NEAR = 10  # the place whose score the first one is compared with
+NEAR = 10  # the position whose score the first one is compared with
 BM25 = "BM25 over diffs"
 NUM_FILES = "number of changed files"
-COMMIT_COLUMNS = ("report", "system", "rank", "candidates", "first", "right", "margin")
 BM25_CHANGES = "BM25 over changes"
 RECENCY = "last changed"
 CONTROL = "another report's text"
-FILE_COLUMNS = (
-    "report",
-    "system",
-    "rank",
-    "average_precision",
-    "candidates",
-    "first",
-    "found",
-    "right",
-    "margin",
+COLUMNS = (
+    *("report", "system", "rank", "average_precision", "candidates", "first", "found", "right", "margin"),
     "names_file",
 )
+Candidates = tuple[np.ndarray, np.ndarray]
+"""Rows of C candidates and their scores, ``(C,)`` each."""
+CommitScores = Callable[[int], np.ndarray]
+"""Scores of the n commits before a report, by the row of the report, ``(n,)``; higher is more suspect."""
 
 
-class System(Protocol):
-    """Scores the commits before a report."""
-
-    def scores(self, history: ChangeHistory, query: ChangeQuery) -> np.ndarray:
-        """``(n,)`` scores of the n commits before the query; higher is more suspect."""
-        ...
-
-
-class LearntRanker:
-    """A ranker that reads the fixed reports that were known at the date of a query.
-
-    Args:
-        ranker: The ranker.
-        fixes: The fixed reports.
-    """
-
-    def __init__(self, ranker: ChangeRanker, fixes: KnownFixes) -> None:
-        self.ranker = ranker
-        self._fixes = fixes
-
-    def scores(self, history: ChangeHistory, query: ChangeQuery) -> np.ndarray:
-        """``(n,)`` scores of the n commits before the query; higher is more suspect."""
-        return self.ranker.scores(history, query, fixes=self._fixes)
-
-
-class Bm25Diffs:
-    """BM25 of the report's words, and of the parts of its identifiers, over the diffs of commits.
-
-    Args:
-        commits: The table of the commits of the history, in its order.
-    """
-
-    def __init__(self, commits: pd.DataFrame) -> None:
-        self._words = CodeWords()
-        self._vocabulary = Vocabulary()
-        self._index = InvertedIndex()
-        self._index.add(self._vocabulary(self._words(commits["diff"]), learn=True))
-
-    def scores(self, history: ChangeHistory, query: ChangeQuery) -> np.ndarray:
-        """See ``System``."""
-        text = self._vocabulary(self._words([f"{query.title}\n{query.description}"]), learn=False)[0]
-        return self._index.scores(text, history.num_before(query.created_at))
-
-
-class NumFiles:
-    """The number of changed files: it reads nothing of report and commit, and shows what their sizes alone tell.
-
-    Args:
-        commits: The table of the commits of the history, in its order.
-    """
-
-    def __init__(self, commits: pd.DataFrame) -> None:
-        self._num_files = commits["num_files"].to_numpy(dtype=np.float64)
-
-    def scores(self, history: ChangeHistory, query: ChangeQuery) -> np.ndarray:
-        """See ``System``."""
-        return self._num_files[: history.num_before(query.created_at)]
-
-
-def replay_commits(
-    corpus: ChangeCorpus,
-    history: ChangeHistory,
-    labelled: LabelledReports,
-    places: np.ndarray,
-    systems: Mapping[str, System],
-) -> pd.DataFrame:
-    """Where each system ranks the inducing commits of some reports.
-
-    Args:
-        corpus: Reports and commits.
-        history: The commits of the corpus, in its order.
-        labelled: The reports with inducing commits.
-        places: Which of them are replayed.
-        systems: The systems by name.
-
-    Returns:
-        A row for each report and system: ``report`` (its row), ``system``, ``rank`` of the best inducing commit from 1,
-        ``candidates`` (number of commits before the report), ``first`` (row of the most suspect commit), ``right``
-        (it is an inducing one) and ``margin`` (its score less that of the commit in place ``NEAR``).
-    """
+def commit_baselines(
+    corpus: ChangeCorpus, history: ChangeHistory, queries: Sequence[ChangeQuery]
+) -> dict[str, CommitScores]:
+    """BM25 of the report over the diffs of commits, and the number of changed files, which ignores the report."""
     assert corpus.reports is not None
-    table = corpus.reports.reports
-    rows: list[dict[str, object]] = []
-    with item_progress("reports") as progress:
-        for place in progress.track(places.tolist(), description="replay"):
-            row = int(labelled.rows[place])
-            query = query_of(table.iloc[row])
-            for name, system in systems.items():
-                found = rank_one(system.scores(history, query), labelled.right[place])
-                rows.append({"report": row, "system": name, **found})
-    return pd.DataFrame(rows, columns=list(COMMIT_COLUMNS))
-
-
-def rank_one(scores: np.ndarray, inducing: np.ndarray) -> dict[str, object]:
-    """The result of one report; of equal scores the newer commit comes first.
-
-    Args:
-        scores: ``(n,)`` scores of the commits in chronological order.
-        inducing: Rows of the inducing ones.
-    """
-    num_near = min(NEAR, len(scores))
-    # Reversed and sorted stably by falling score: newer commits of one score come first.
-    order = len(scores) - 1 - np.argsort(-scores[::-1], kind="stable")
-    first = int(order[0])
+    commits = corpus.commits.table
+    bm25 = CodeBm25("diff")
+    bm25.fit(ScorerInputs(commits, corpus.reports.reports, corpus.inducing["commit"].table))
+    num_files = commits["num_files"].to_numpy(dtype=np.float64)
+    before = [history.num_before(query.created_at) for query in queries]
     return {
-        "rank": int(np.flatnonzero(np.isin(order, inducing))[0]) + 1,
-        "candidates": len(scores),
-        "first": first,
-        "right": first in inducing,
-        "margin": float(scores[first] - scores[order[num_near - 1]]),
+        BM25: lambda row: bm25.earlier_scores(row, before[row]),
+        NUM_FILES: lambda row: num_files[: before[row]],
     }
 
 
+def replay_commits(reports: LabelledReports, tested: np.ndarray, systems: Mapping[str, CommitScores]) -> pd.DataFrame:
+    """Where each system ranks the inducing commits of some reports; of equal scores the newer commit comes first.
+
+    Args:
+        reports: The reports with inducing commits.
+        tested: Which of them are replayed.
+        systems: By name, what scores the commits before a report.
+
+    Returns:
+        See ``_replay``, without ``average_precision``, ``found`` and ``names_file``.
+    """
+
+    def candidates(row: int) -> dict[str, Candidates]:
+        scores = {name: score(row) for name, score in systems.items()}
+        return {name: (np.arange(len(values)), values) for name, values in scores.items()}
+
+    table = _replay(reports, tested, candidates, newest_first=True)
+    return table.drop(columns=["average_precision", "found", "names_file"]).astype({"rank": np.int64})
+
+
 def replay_files(
-    corpus: ChangeCorpus,
     history: ChangeHistory,
+    queries: Sequence[ChangeQuery],
     reports: LabelledReports,
-    places: np.ndarray,
+    tested: np.ndarray,
     rankers: Mapping[str, ChangeRanker],
     examples: Mapping[int, ChangeExample],
     fixes: KnownFixes,
     seed: int,
 ) -> pd.DataFrame:
-    """Where each system ranks the fixed files of some reports.
+    """Where each system ranks the fixed files of some reports; of equal scores the older path comes first.
 
     The rankers and BM25 over all changes of a file rank the candidates that a ranker is given for the report. Recency
     ranks all source files that exist at the report's date. The control is the first ranker, at the date of the report
-    but with the text of another one of the replayed reports. Of equal scores the older path comes first.
+    but with the text of another one of the replayed reports.
 
     Args:
-        corpus: Reports and commits.
         history: The commits of the corpus, in its order.
+        queries: All reports of the corpus.
         reports: The reports with fixed files.
-        places: Which of them are replayed.
+        tested: Which of them are replayed.
         rankers: The rankers by name.
-        examples: Features of reports that are there already, by their rows.
+        examples: Features that are computed already, by the row of the report.
         fixes: Fixed bugs of the tracker; each report reads those known before it.
         seed: Seed of the choice of the other texts.
 
     Returns:
-        A row for each report and system: ``report`` (its row), ``system``, what ``rank_files`` returns, and
-        ``names_file`` (see ``names_file``).
+        See ``_replay``; ``names_file`` is that of ``names_file``.
     """
-    assert corpus.reports is not None
-    table = corpus.reports.reports
-    others = other_places(places, seed)
-    own = next(iter(rankers.values()))
+    rows = reports.rows[tested]
+    other_rows = shuffled_rows(rows, seed)
+    first_ranker = next(iter(rankers.values()))
+
+    def candidates(row: int) -> dict[str, Candidates]:
+        query = queries[row]
+        example = examples.get(row)
+        features = query_features(history, query, fixes) if example is None else example.features
+        files = features.files
+        ranked = {name: (files.paths, ranker.file_scores(files)) for name, ranker in rankers.items()}
+        ranked[BM25_CHANGES] = files.paths, files.features[:, FILE_FEATURES.index("changes")]
+        ranked[RECENCY] = last_changes(history, features.num_commits)
+        if row in other_rows:
+            control = queries[other_rows[row]]._replace(created_at=query.created_at)
+            files = query_features(history, control, fixes).files
+            ranked[CONTROL] = files.paths, first_ranker.file_scores(files)
+        return ranked
+
+    table = _replay(reports, tested, candidates)
+    named = {row: names_file(history, queries[row]) for row in rows.tolist()}
+    return table.assign(names_file=table["report"].map(named))
+
+
+def _replay(
+    reports: LabelledReports,
+    tested: np.ndarray,
+    candidates: Callable[[int], Mapping[str, Candidates]],
+    newest_first: bool = False,
+) -> pd.DataFrame:
+    """Ranks the candidates of some reports by each system.
+
+    Args:
+        reports: Reports with relevant documents.
+        tested: Which of them are replayed.
+        candidates: By the row of a report, candidates and scores of each system.
+        newest_first: Of equal scores the candidate of the higher row comes first, else that of the lower one.
+
+    Returns:
+        A row for each report and system: ``report`` (its row), ``system``, what ``rank_candidates`` returns, and an
+        empty column ``names_file``.
+    """
     rows: list[dict[str, object]] = []
     with item_progress("reports") as progress:
-        for place in progress.track(places.tolist(), description="replay of files"):
-            row = int(reports.rows[place])
-            query = query_of(table.iloc[row])
-            known = examples.get(row)
-            features = query_features(history, query, fixes) if known is None else known.features
-            files = features.files
-            ranked = {name: (files.paths, ranker.file_scores(files)) for name, ranker in rankers.items()}
-            ranked[BM25_CHANGES] = files.paths, files.features[:, FILE_FEATURES.index("changes")]
-            ranked[RECENCY] = last_changes(history, features.num_commits)
-            if place in others:
-                other = query_of(table.iloc[int(reports.rows[others[place]])])._replace(created_at=query.created_at)
-                files = query_features(history, other, fixes).files
-                ranked[CONTROL] = files.paths, own.file_scores(files)
-            naming = names_file(history, query)
-            for name, (paths, scores) in ranked.items():
-                found = rank_files(paths, scores, reports.right[place])
-                rows.append({"report": row, "system": name, **found, "names_file": naming})
-    return pd.DataFrame(rows, columns=list(FILE_COLUMNS))
+        for number in progress.track(tested.tolist(), description="replay"):
+            report = int(reports.rows[number])
+            for system, (documents, scores) in candidates(report).items():
+                ranked = rank_candidates(documents, scores, reports.relevant[number], newest_first)
+                rows.append({"report": report, "system": system, **ranked})
+    return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def other_places(places: np.ndarray, seed: int) -> dict[int, int]:
-    """Another one of the places for each, by a seed; nothing for a single place."""
-    if len(places) < 2:
+def rank_candidates(
+    documents: np.ndarray, scores: np.ndarray, relevant: np.ndarray, newest_first: bool = False
+) -> dict[str, object]:
+    """The result of one report.
+
+    ``gedbd.retrieval.ranking_metrics.rank`` compares scores in single precision and takes the average precision over
+    the candidates alone; here relevant documents that a system does not rank lower it.
+
+    Args:
+        documents: ``(C,)`` rows of the candidates.
+        scores: ``(C,)`` their scores.
+        relevant: Rows of the relevant documents.
+        newest_first: See ``_replay``.
+
+    Returns:
+        ``rank`` of the best relevant document from 1, infinite if none is a candidate; ``average_precision``, to which
+        relevant documents that are no candidates add 0; ``candidates`` (their number), ``first`` (the first candidate)
+        and ``found`` (the best relevant document), -1 for none; ``right`` (the first one is relevant) and ``margin``
+        (its score less that of the one at position ``NEAR``).
+    """
+    order = np.lexsort((-documents if newest_first else documents, -scores))
+    ranked = documents[order]
+    ranks = np.flatnonzero(np.isin(ranked, relevant)) + 1
+    precision = np.arange(1, len(ranks) + 1) / ranks
+    near = order[: min(NEAR, len(order))]
+    return {
+        "rank": float(ranks[0]) if len(ranks) else np.inf,
+        "average_precision": float(precision.sum() / len(relevant)),
+        "candidates": len(documents),
+        "first": int(ranked[0]) if len(ranked) else -1,
+        "found": int(ranked[ranks[0] - 1]) if len(ranks) else -1,
+        "right": len(ranks) > 0 and int(ranks[0]) == 1,
+        "margin": float(scores[near[0]] - scores[near[-1]]) if len(near) else 0.0,
+    }
+
+
+def shuffled_rows(rows: np.ndarray, seed: int) -> dict[int, int]:
+    """Another one of the rows for each, by a seed; empty for a single row."""
+    if len(rows) < 2:
         return {}
-    mixed = np.random.default_rng(seed).permutation(places)
+    mixed = np.random.default_rng(seed).permutation(rows)
     return dict(zip(mixed.tolist(), np.roll(mixed, 1).tolist(), strict=True))  # of 4 2 7: 7 4 2
 
 
-def last_changes(history: ChangeHistory, before: int) -> tuple[np.ndarray, np.ndarray]:
+def last_changes(history: ChangeHistory, before: int) -> Candidates:
     """The source files that exist after the first commits, and the row of the last commit that changed each."""
     index = history.index
     num_rows = index.num_rows(before)
@@ -237,36 +210,6 @@ def existing_sources(history: ChangeHistory, before: int) -> np.ndarray:
     return np.flatnonzero(exists & history.index.is_source[: len(exists)])
 
 
-def rank_files(paths: np.ndarray, scores: np.ndarray, fixed: np.ndarray) -> dict[str, object]:
-    """The result of one report; of equal scores the older path comes first.
-
-    Args:
-        paths: ``(C,)`` the candidates.
-        scores: ``(C,)`` their scores.
-        fixed: Paths of the fixed files.
-
-    Returns:
-        ``rank`` of the best fixed file from 1, infinite if none is a candidate; ``average_precision``, to which fixed
-        files that are no candidates add 0; ``candidates`` (their number), ``first`` (path of the first candidate) and
-        ``found`` (of the best fixed file), -1 for none; ``right`` (the first one is a fixed file) and ``margin`` (its
-        score less that of the one in place ``NEAR``).
-    """
-    order = np.lexsort((paths, -scores))
-    ranked = paths[order]
-    ranks = np.flatnonzero(np.isin(ranked, fixed)) + 1
-    precision = np.arange(1, len(ranks) + 1) / ranks
-    near = order[: min(NEAR, len(order))]
-    return {
-        "rank": float(ranks[0]) if len(ranks) else np.inf,
-        "average_precision": float(precision.sum() / len(fixed)),
-        "candidates": len(paths),
-        "first": int(ranked[0]) if len(ranked) else -1,
-        "found": int(ranked[ranks[0] - 1]) if len(ranks) else -1,
-        "right": len(ranks) > 0 and int(ranks[0]) == 1,
-        "margin": float(scores[near[0]] - scores[near[-1]]) if len(near) else 0.0,
-    }
-
-
 def names_file(history: ChangeHistory, query: ChangeQuery) -> bool:
     """Whether a report names a source file that exists at its date.
 
@@ -277,5 +220,5 @@ def names_file(history: ChangeHistory, query: ChangeQuery) -> bool:
     report = report_words(query.title, query.description)
     report = report._replace(names=tuple(name for name in report.names if name.weight == 1))
     exists = existing_sources(history, before)
-    found = named_paths(history.index, report, history.index.num_paths(history.index.num_rows(before)))
-    return any(bool((scores[exists] > 0).any()) for scores in found.values())
+    named = named_paths(history.index, report, history.index.num_paths(history.index.num_rows(before)))
+    return any(bool((scores[exists] > 0).any()) for scores in named.values())

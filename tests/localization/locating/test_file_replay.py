@@ -16,12 +16,17 @@ from gedbd.localization.locating.labelled_reports import (
     file_reports,
     fixed_reports,
     sources_of_fixes,
-    split,
+    split_reports,
     with_all_links,
 )
-from gedbd.localization.locating.locating_backtest import DEFAULT, differences, metrics, run_replay
-from gedbd.localization.locating.ranker_learning import learning_examples
-from gedbd.localization.locating.replay import CONTROL, RECENCY, names_file, other_places, rank_files
+from gedbd.localization.locating.locating_backtest import (
+    DEFAULT,
+    differences,
+    learning_examples,
+    metrics,
+    run_replay,
+)
+from gedbd.localization.locating.replay import CONTROL, RECENCY, names_file, rank_candidates, shuffled_rows
 from gedbd.localization.repository.commits import LinkBuilder
 
 ALPHA, BETA, TEST, NOTES, GAMMA, DELTA = (
@@ -79,22 +84,23 @@ def test_reports_whose_fix_changed_an_earlier_source_file_are_tested(corpus):
     _, history, reports = reports_for_files(corpus)
     assert reports.rows.tolist() == [0, 1, 4]  # neither the fix of a test nor the one that adds a file
     paths = history.index.table.paths
-    assert [[paths[row] for row in rows] for rows in reports.right] == [[ALPHA], [BETA, GAMMA], [GAMMA]]
+    assert [[paths[row] for row in rows] for rows in reports.relevant] == [[ALPHA], [BETA, GAMMA], [GAMMA]]
     assert reports.made_at.tolist() == list(days([8, 10, 17]))  # the last one is known at its own date
     assert (reports.num_reports, reports.num_fixed) == (6, 5)
 
 
 def test_the_older_half_teaches_what_was_known_before_the_newer_half(corpus):
     corpus, history, reports = reports_for_files(corpus)
-    parts = split(corpus, reports, 2, 100)
+    parts = split_reports(corpus, reports, 2, 100)
     assert (parts.train.tolist(), parts.test.tolist(), parts.num_labelled) == ([0], [1, 2], 1)
     late = replace(reports, made_at=reports.made_at.where([False, True, True], days([9])[0]))
-    assert split(corpus, late, 2, 100).test.tolist() == [0, 1, 2]  # nothing is known before the report of day 9
-    examples = learning_examples(corpus, history, np.array([1, 4]), sources_of_fixes(corpus, history))
+    assert split_reports(corpus, late, 2, 100).test.tolist() == [0, 1, 2]  # nothing is known before the report of day 9
+    queries = [query_of(report) for _, report in corpus.reports.reports.iterrows()]
+    examples = learning_examples(corpus, history, queries, np.array([1, 4]), sources_of_fixes(corpus, history))
     for row, place in ((1, 1), (4, 2)):
-        assert examples[row].fixed.tolist() == reports.right[place].tolist()
+        assert examples[row].fixed.tolist() == reports.relevant[place].tolist()
         files = examples[row].features.files.paths
-        assert examples[row].is_fixed.tolist() == np.isin(files, reports.right[place]).tolist()
+        assert examples[row].is_fixed.tolist() == np.isin(files, reports.relevant[place]).tolist()
         assert examples[row].inducing.tolist() == []
 
 
@@ -125,16 +131,16 @@ def test_the_control_reads_another_text_at_the_date_of_the_report(corpus):
     found = run_replay(corpus, 0.5, 20, 100, 100, seed=3)
     corpus, history, reports = reports_for_files(corpus)
     fixes = KnownFixes(history, fixed_reports(corpus).fixes)
-    others = other_places(np.arange(3), 3)
+    others = shuffled_rows(reports.rows, 3)
     table = corpus.reports.reports
     for place, row in enumerate(reports.rows.tolist()):
         own = query_of(table.iloc[row])
-        other = table.iloc[int(reports.rows[others[place]])]
+        other = table.iloc[others[row]]
         of_control = ChangeQuery(other["title"], other["description"], own.created_at)
         for system, query in ((DEFAULT, own), (CONTROL, of_control)):
             features = query_features(history, query, fixes)
             files = [file.path for file in default_ranker().find_files_in(features, 100)]
-            ranks = [number for number, path in enumerate(files, start=1) if path in reports.right[place]]
+            ranks = [number for number, path in enumerate(files, start=1) if path in reports.relevant[place]]
             replayed = found.files.ranks
             mine = replayed[(replayed["report"] == row) & (replayed["system"] == system)].iloc[0]
             assert mine["rank"] == min(ranks, default=np.inf)
@@ -144,24 +150,24 @@ def test_the_control_reads_another_text_at_the_date_of_the_report(corpus):
 @pytest.mark.parametrize("seed", range(5))
 def test_each_text_is_that_of_another_report(seed):
     places = np.array([3, 4, 6, 9])
-    others = other_places(places, seed)
+    others = shuffled_rows(places, seed)
     assert sorted(others) == sorted(others.values()) == places.tolist()
     assert all(place != other for place, other in others.items())
-    assert others == other_places(places, seed)
-    assert other_places(places[:1], seed) == {}
+    assert others == shuffled_rows(places, seed)
+    assert shuffled_rows(places[:1], seed) == {}
 
 
 def test_of_equal_scores_the_older_path_is_first_and_a_file_that_is_no_candidate_is_a_miss():
     paths = np.array([2, 5, 7, 8])
     scores = np.array([1.0, 3.0, 1.0, 1.0])
-    found = rank_files(paths, scores, np.array([6, 7, 8]))  # 5 2 7 8, and 6 is not ranked
+    found = rank_candidates(paths, scores, np.array([6, 7, 8]))  # 5 2 7 8, and 6 is not ranked
     assert (found["rank"], found["first"], found["found"], found["right"]) == (3, 5, 7, False)
     assert found["average_precision"] == pytest.approx((1 / 3 + 2 / 4) / 3)
     assert found["margin"] == 2
-    missed = rank_files(paths, scores, np.array([6]))
+    missed = rank_candidates(paths, scores, np.array([6]))
     assert (missed["rank"], missed["average_precision"], missed["found"]) == (np.inf, 0, -1)
     nothing = np.empty(0, dtype=int)
-    assert rank_files(nothing, nothing, np.array([6]))["first"] == -1
+    assert rank_candidates(nothing, nothing, np.array([6]))["first"] == -1
 
 
 def test_misses_count_in_metrics_and_differences():

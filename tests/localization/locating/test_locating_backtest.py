@@ -10,18 +10,19 @@ import pytest
 from gedbd.corpora.corpus import ChangeCorpus, Corpus, Documents
 from gedbd.corpora.relevance import Links
 from gedbd.localization.change_ranking.change_training import history_of
-from gedbd.localization.locating import ranker_learning
-from gedbd.localization.locating.labelled_reports import labelled_reports, split, without_merges
+from gedbd.localization.locating import locating_backtest
+from gedbd.localization.locating.labelled_reports import labelled_reports, split_reports, without_merges
 from gedbd.localization.locating.locating_backtest import (
-    DEFAULT_LEARNT_FROM,
+    DEFAULT_LEARNED_FROM,
     by_year,
-    default_has_learnt_from,
+    default_was_trained_on,
     differences,
+    learn_rankers,
+    learning_examples,
     metrics,
     run_replay,
 )
-from gedbd.localization.locating.ranker_learning import learn_rankers, learning_examples
-from gedbd.localization.locating.replay import rank_one
+from gedbd.localization.locating.replay import rank_candidates
 from gedbd.localization.locating.tracker_ranker import HIT_RATE, FileHitRate, HitRate, read_hit_rate
 
 DAYS = ["01-01", "01-05", "01-10", "01-20", "02-01", "02-05"]  # of the commits
@@ -63,7 +64,7 @@ def corpus():
 def test_only_commits_strictly_before_the_report_count(corpus):
     labelled = labelled_reports(corpus)
     assert labelled.rows.tolist() == [0, 1, 2, 4]
-    assert [rows.tolist() for rows in labelled.right] == [[0], [1], [2], [0, 3]]
+    assert [rows.tolist() for rows in labelled.relevant] == [[0], [1], [2], [0, 3]]
     assert (labelled.num_reports, labelled.num_fixed, labelled.num_unordered) == (6, 4, 0)
     assert [f"{day:%m-%d}" for day in labelled.made_at] == ["01-05", "01-10", "02-05", "02-05"]
     at_once = corpus.reports.reports.assign(created_at=dates([DAYS[0], *REPORT_DAYS[1:]]))
@@ -83,18 +84,18 @@ def test_only_commits_strictly_before_the_report_count(corpus):
 def test_the_older_half_is_learnt_from_as_far_as_it_was_known(corpus):
     labelled = labelled_reports(corpus)
     # The replay starts with report 2 on 01-11: the links of reports 0 and 1 are of 01-05 and 01-10.
-    parts = split(corpus, labelled, 4, 100)
+    parts = split_reports(corpus, labelled, 4, 100)
     assert (parts.train.tolist(), parts.test.tolist(), parts.num_unknown) == ([0, 1], [2, 3], 0)
     late = replace(
         labelled, made_at=labelled.made_at.where([True, False, True, True], pd.Timestamp("2020-01-11", tz="UTC"))
     )
-    parts = split(corpus, late, 2, 100)
+    parts = split_reports(corpus, late, 2, 100)
     assert (parts.num_labelled, parts.num_unknown) == (1, 1)
     unknown = replace(labelled, made_at=labelled.made_at.where([True, False, True, True]))
-    assert split(corpus, unknown, 2, 100).num_labelled == 1
-    too_few = split(corpus, late, 4, 100)
+    assert split_reports(corpus, unknown, 2, 100).num_labelled == 1
+    too_few = split_reports(corpus, late, 4, 100)
     assert (too_few.train.tolist(), too_few.test.tolist()) == ([], [0, 1, 2, 3])
-    assert split(corpus, labelled, 5, 2).test.tolist() == [0, 3]
+    assert split_reports(corpus, labelled, 5, 2).test.tolist() == [0, 3]
 
 
 def test_the_replay_gives_the_ranks_worked_out_by_hand(corpus):
@@ -111,18 +112,21 @@ def test_the_replay_gives_the_ranks_worked_out_by_hand(corpus):
 
 
 def test_of_equal_scores_the_newer_commit_is_first():
-    assert rank_one(np.array([1.0, 1.0, 0.0, 1.0]), np.array([0, 2])) == {
+    ranked = rank_candidates(np.arange(4), np.array([1.0, 1.0, 0.0, 1.0]), np.array([0, 2]), newest_first=True)
+    assert ranked == {
         "rank": 3,
+        "average_precision": (1 / 3 + 2 / 4) / 2,
         "candidates": 4,
         "first": 3,
+        "found": 0,
         "right": False,
         "margin": 1.0,
     }
-    generator = np.random.default_rng(0)
-    scores = generator.integers(0, 4, 50).astype(float)
+    scores = np.random.default_rng(0).integers(0, 4, 50).astype(float)
     order = sorted(range(50), key=lambda row: (-scores[row], -row))
     for row in range(50):
-        assert rank_one(scores, np.array([row]))["rank"] == order.index(row) + 1
+        ranked = rank_candidates(np.arange(50), scores, np.array([row]), newest_first=True)
+        assert ranked["rank"] == order.index(row) + 1
 
 
 def test_hit_rates_and_differences():
@@ -210,9 +214,9 @@ def test_a_folder_without_a_figure_is_refused(tmp_path):
 
 
 def test_the_default_ranker_is_not_shown_on_a_history_that_it_has_learnt_from():
-    first = DEFAULT_LEARNT_FROM[0]
-    assert default_has_learnt_from(["0" * 40, first])
-    assert not default_has_learnt_from(["0" * 40, first[:12]])
+    first = DEFAULT_LEARNED_FROM[0]
+    assert default_was_trained_on(["0" * 40, first])
+    assert not default_was_trained_on(["0" * 40, first[:12]])
 
 
 def test_features_are_computed_once_for_all_rankers(corpus, monkeypatch):
@@ -222,10 +226,10 @@ def test_features_are_computed_once_for_all_rankers(corpus, monkeypatch):
         read.append(chosen.rows)
         return [None] * len(chosen.rows)
 
-    monkeypatch.setattr(ranker_learning, "examples_of", examples_of)
-    monkeypatch.setattr(ranker_learning, "fit_examples", lambda examples, options: len(examples))
+    monkeypatch.setattr(locating_backtest, "examples_of", examples_of)
+    monkeypatch.setattr(locating_backtest, "fit_examples", lambda examples, options: len(examples))
     history = history_of(corpus)
-    examples = learning_examples(corpus, history, np.array([0, 1, 2, 4]), {})
+    examples = learning_examples(corpus, history, [], np.array([0, 1, 2, 4]), {})
     found = learn_rankers(examples, np.array([0, 1, 2, 4]), np.array([0, 1]), np.array([], dtype=int), 0)
     assert (read, found.commits, found.files, found.ranker) == ([(0, 1, 2, 4)], 2, None, 4)
 
