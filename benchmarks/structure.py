@@ -79,6 +79,20 @@ def importers(files: list[Path]) -> dict[str, set[str]]:
     return found
 
 
+def arrows(files: list[Path]) -> set[tuple[str, str]]:
+    """Pairs of folders, or of modules beside them, of which the first imports the second."""
+    pairs = set()
+    for imported, names in importers(files).items():
+        for name in names:
+            pairs.add((room(name), room(imported)))
+    return {(first, second) for first, second in pairs if first != second}
+
+
+def room(module: str) -> str:
+    """``gedbd.io`` of gedbd.io.files; the package itself is one."""
+    return ".".join(module.split(".")[:2])
+
+
 def public_names(files: list[Path]) -> Counter[str]:
     """How many modules define each public class."""
     return Counter(
@@ -97,13 +111,15 @@ def count_tree() -> None:
     names = [name for name, count in public_names(modules).items() if count > 1]
     stems = Counter(file.stem for file in modules)
     shared = [name for name, count in stems.items() if count > 1]
-    print(f"gedbd: {lines_of(files):,} lines, {len(modules)} modules")
+    print(f"gedbd: {lines_of(files):,} lines, {len(files)} files, {len(modules)} of them modules")
     for folder in sorted(path for path in (ROOT / "gedbd").iterdir() if path.is_dir() and any(path.glob("*.py"))):
         own = python_files(f"gedbd/{folder.name}")
         print(
             f"  {folder.name}: {lines_of(own):,} lines, {len([one for one in own if one.stem != '__init__'])} modules"
         )
     print(f"tests: {lines_of(python_files('tests')):,} lines")
+    pairs = arrows(files)
+    print(f"arrows between folders: {len(pairs)}; tests/test_imports.py checks that none points up")
     print(f"modules with one importer: {len(single)}")
     print(f"public classes that share a name: {len(names)} ({', '.join(sorted(names))})")
     print(f"names of files that several modules have: {len(shared)} ({', '.join(sorted(shared))})")

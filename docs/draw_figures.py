@@ -134,35 +134,32 @@ def dense_graph() -> Figure:
 
 
 def flow() -> Figure:
-    """The way of a report through the folders of the package, in the order of its imports."""
-    stations = (
-        ("corpora", "reports,\ngroups, splits"),
-        ("text", "texts,\ntoken ids"),
-        ("encoders", "vectors"),
-        ("sampling", "pairs,\nbatches"),
-        ("losses", "loss of\na step"),
-        ("retrieval", "candidates,\nscores, ranks"),
-        ("evaluation", "metrics,\nreport"),
-        ("experiments", "runs,\nsweeps"),
-        ("tasks", "what is\ntrained"),
-        ("triage", "index,\nbacktest"),
-        ("service", "page, API,\nwebhook"),
-        ("commands", "gedbd train,\nsearch, ..."),
+    """The folders of the package: shared ones below, one a system on them, and what people use on top."""
+    levels = (
+        (("io", "files, HTTP"), ("text", "words, tokens"), ("corpora", "reports, splits"), ("encoders", "vectors")),
+        (("sampling", "pairs, batches"), ("losses", "what is minimised"), ("retrieval", "ranks, scores")),
+        (("evaluation", "metrics, figures"), ("configuration", "options"), ("experiments", "runs, sweeps, reports")),
+        (("duplicates", "graph, contrastive"), ("questions", "tags, confirmation"), ("localization", "changes, files")),
+        (("triage", "index, backtest"), ("service", "page, webhook, MCP"), ("api, commands", "Python, gedbd ...")),
     )
-    figure = Figure(figsize=(8.0, 2.6))
+    figure = Figure(figsize=(8.0, 4.2))
     axis = figure.subplots()
-    columns = len(stations) // 2
-    for number, (name, holds) in enumerate(stations):
-        # The second half runs below the first: 0..5 above, 6..11 below.
-        x, y = number % columns, -(number // columns)
-        axis.add_patch(Rectangle((x - 0.43, y - 0.36), 0.86, 0.72, facecolor="white", edgecolor=DUPLICATE))
-        axis.text(x, y + 0.18, name, ha="center", va="center", fontsize=9, fontweight="bold")
-        axis.text(x, y - 0.12, holds, ha="center", va="center", fontsize=8)
-        if number % columns < columns - 1:
-            axis.annotate("", (x + 0.57, y), (x + 0.43, y), arrowprops={"arrowstyle": "->", "color": GREY})
-    axis.annotate("", (0, -0.62), (columns - 1, -0.38), arrowprops={"arrowstyle": "->", "color": GREY})
-    axis.set(xlim=(-0.5, columns - 0.5), ylim=(-1.5, 0.5))
+    for y, level in enumerate(levels):
+        width = 8 / len(level)
+        for number, (name, holds) in enumerate(level):
+            x = number * width
+            is_system = y == 3
+            face = "#eef4fb" if is_system else "white"
+            axis.add_patch(Rectangle((x + 0.06, y + 0.08), width - 0.12, 0.8, facecolor=face, edgecolor=DUPLICATE))
+            axis.text(x + width / 2, y + 0.62, name, ha="center", va="center", fontsize=10, fontweight="bold")
+            axis.text(x + width / 2, y + 0.3, holds, ha="center", va="center", fontsize=8)
+    for y, name in ((0.5, "shared"), (3.5, "one folder\na system"), (4.5, "for people")):
+        axis.text(8.1, y, name, ha="left", va="center", fontsize=8, color=GREY)
+    axis.annotate("", (-0.12, 0.1), (-0.12, 4.9), arrowprops={"arrowstyle": "->", "color": GREY})
+    axis.text(-0.3, 2.5, "imports point down", ha="center", va="center", rotation=90, fontsize=8, color=GREY)
+    axis.set(xlim=(-0.5, 9), ylim=(0, 5))
     axis.axis("off")
+    figure.tight_layout()
     return figure
 
 
