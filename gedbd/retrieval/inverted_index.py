@@ -81,7 +81,10 @@ class Postings(NamedTuple):
             ``saturation``; ``(T,)`` how many rows each term has.
         """
         starts, ends = self.ranges(terms, before)
-        return *join_runs((self.rows, column), starts, ends), ends - starts
+        ranges = zip(starts.tolist(), ends.tolist(), strict=True)
+        runs = [slice(start, end) for start, end in ranges if start < end]
+        rows, values = (np.concatenate([of[:0], *(of[run] for run in runs)]) for of in (self.rows, column))
+        return rows, values, ends - starts
 
     def ranges(self, terms: np.ndarray, before: int | None) -> tuple[np.ndarray, np.ndarray]:
         """Where the rows below ``before`` of each term begin and end; those of an unknown term end where they begin."""
@@ -108,12 +111,6 @@ class Postings(NamedTuple):
             low = np.where(is_before, middle + 1, low)
             high = np.where(is_before, high, np.minimum(middle, high))
         return low
-
-
-def join_runs(columns: Sequence[np.ndarray], starts: np.ndarray, ends: np.ndarray) -> list[np.ndarray]:
-    """The values from each start to its end, one run after the other, of each column."""
-    slices = [slice(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True) if start < end]
-    return [np.concatenate([column[:0], *(column[run] for run in slices)]) for column in columns]
 
 
 def length_norm(lengths: np.ndarray, mean: float) -> np.ndarray:

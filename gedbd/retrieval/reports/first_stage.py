@@ -10,7 +10,7 @@ import numpy as np
 from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import TERM_KINDS, ReportFeatures
-from gedbd.retrieval.reports.term_index import SharedTerms, TermQuery
+from gedbd.retrieval.reports.term_index import SharedTerms
 from gedbd.retrieval.reports.vector_table import RoughScores, Shortlist
 
 MAX_GROUPS = 300
@@ -38,7 +38,6 @@ class QueryScores:
         rough: Approximate cosines of the n reports, where they are known already.
         vector: Waits for the query's vector ``(D,)``, where it is still being computed; called in another thread too.
             None takes that of ``query``.
-        words: The query's terms of each kind of ``TERM_KINDS``, where they are known already.
 
     Attributes:
         count: The number n.
@@ -54,15 +53,12 @@ class QueryScores:
         groups: KnownGroups,
         rough: RoughScores | None = None,
         vector: Callable[[], np.ndarray] | None = None,
-        words: Mapping[str, TermQuery] | None = None,
     ) -> None:
         self.store = store
         self.query = query
         self.groups = groups
         self.count = count = len(groups.group)
-        if words is None:
-            words = {kind: index.query(query.terms[kind][0], count) for kind, index in store.terms.items()}
-        self.words = words
+        self.words = {kind: index.query(query.terms[kind][0], count) for kind, index in store.terms.items()}
         self.vector = vector or (lambda: query.vectors[0])
         self.is_waiting = vector is not None
         self._rough = rough

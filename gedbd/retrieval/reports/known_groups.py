@@ -1,58 +1,9 @@
 """Duplicate groups as they were known at a moment of a tracker's history."""
 
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping
-from copy import copy
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
-
-
-class Members(Mapping[int, np.ndarray]):
-    """The rows of each group of two and more, ascending, by the group's number: its lowest row.
-
-    Args:
-        group: ``(n,)`` group of each report.
-    """
-
-    def __init__(self, group: np.ndarray) -> None:
-        order = np.argsort(group, kind="stable")
-        numbers, starts, sizes = np.unique(group[order], return_index=True, return_counts=True)
-        several = sizes > 1
-        self._order = order
-        self._numbers: list[int] = numbers[several].tolist()
-        self._starts, self._sizes = starts[several], sizes[several]
-        self._changed: dict[int, np.ndarray] = {}  # empty for a group that is in another one now
-
-    def __getitem__(self, number: int) -> np.ndarray:
-        found = self.get(number)
-        if found is None:
-            raise KeyError(number)
-        return np.asarray(found)
-
-    def get(self, number: int, default: Any = None) -> Any:
-        """The rows of a group; ``default`` if it has one row only, without the exception that ``Mapping`` catches."""
-        changed = self._changed.get(number)
-        if changed is not None:
-            return changed if len(changed) else default
-        place = bisect_left(self._numbers, number)  # of a list: in an array it takes ten times as long
-        if place == len(self._numbers) or self._numbers[place] != number:
-            return default
-        start = self._starts[place]
-        return self._order[start : start + self._sizes[place]]
-
-    def __iter__(self) -> Iterator[int]:
-        numbers = dict.fromkeys([*self._numbers, *self._changed])
-        return (number for number in numbers if len(self._changed.get(number, (number,))))
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
-    def joined(self, master: int, other: int, rows: np.ndarray) -> "Members":
-        """The members after a group has joined another one, whose rows are ``rows`` now."""
-        changed = copy(self)
-        changed._changed = self._changed | {master: rows, other: rows[:0]}
-        return changed
 
 
 class KnownGroups(NamedTuple):
@@ -71,7 +22,12 @@ class KnownGroups(NamedTuple):
     @classmethod
     def of(cls, group: np.ndarray) -> "KnownGroups":
         """The groups of an array of group numbers, which are their lowest rows."""
-        return cls(group, Members(group), np.bincount(group, minlength=len(group)))
+        order = np.argsort(group, kind="stable")
+        numbers, starts, sizes = np.unique(group[order], return_index=True, return_counts=True)
+        several = sizes > 1
+        ranges = zip(numbers[several].tolist(), starts[several].tolist(), sizes[several].tolist(), strict=True)
+        members = {number: order[start : start + size] for number, start, size in ranges}
+        return cls(group, members, np.bincount(group, minlength=len(group)))
 
     def members_of(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The rows of some groups, ``(C,)``.
@@ -84,7 +40,7 @@ class KnownGroups(NamedTuple):
         rows = numbers.repeat(sizes)
         several = sizes > 1
         if several.any():
-            rows[several.repeat(sizes)] = np.concatenate([self.members[one] for one in numbers[several].tolist()])
+            rows[several.repeat(sizes)] = np.concatenate([self.members[number] for number in numbers[several].tolist()])
         return rows, sizes
 
     def grown(self, number: int) -> "KnownGroups":
@@ -103,8 +59,8 @@ class KnownGroups(NamedTuple):
         group[rows[1]] = master
         size[master] += size[other]
         size[other] = 0
-        members = self.members if isinstance(self.members, Members) else Members(self.group)
-        return KnownGroups(group, members.joined(master, other, np.union1d(*rows)), size)
+        members = {number: self.members[number] for number in self.members if number != other}
+        return KnownGroups(group, members | {master: np.union1d(*rows)}, size)
 
     def without(self, row: int) -> "KnownGroups":
         """The groups without a report, which still connects the other members of its group; later rows move up."""

@@ -279,7 +279,7 @@ class LearntReports(Scorer):
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``."""
-        replayed = list(self.history_.replay_each(rows.tolist()))
+        replayed = self.history_.replay_block(rows.tolist())
         if self.second_stage is None:
             ranks = [self.ranker_.scores(one.features) for one in replayed]
         else:

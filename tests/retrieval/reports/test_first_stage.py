@@ -6,7 +6,7 @@ from small_reports import hand_made, some_features, stored
 
 from gedbd.retrieval.reports import first_stage
 from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
-from gedbd.retrieval.reports.known_groups import KnownGroups, Members
+from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import TERM_KINDS
 
 NONE = dict.fromkeys(first_stage.DEPTHS, 0)
@@ -128,12 +128,3 @@ def test_cosines_that_are_kept_are_those_of_the_table():
     for rows in (np.array([5, 2, 5]), np.arange(20), np.arange(39), np.arange(0)):
         expected = store.vectors.cosines(rows, features.vectors[39])
         np.testing.assert_array_equal(scores("dense", rows), expected)
-
-
-def test_a_report_without_duplicate_has_no_members():
-    members = Members(np.array([0, 1, 0, 3])).joined(1, 3, np.array([1, 3]))
-    assert [members.get(0).tolist(), members.get(1).tolist()] == [[0, 2], [1, 3]]
-    assert members.get(2) is None
-    assert members.get(3, "none") == "none"
-    with pytest.raises(KeyError):
-        members[3]

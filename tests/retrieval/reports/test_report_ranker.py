@@ -173,7 +173,7 @@ def test_a_learnt_scorer_gives_a_group_one_score_and_the_rest_lower_ones():
     assert found.shape == (3, 45)
     for scores, row in zip(found, (44, 20, 0), strict=True):
         assert np.isneginf(scores[row:]).all()
-        (replayed,) = scorer.history_.replay_each([row])
+        (replayed,) = scorer.history_.replay_block([row])
         expected = scorer.ranker_.scores(replayed.features)
         assert scores[replayed.best] == pytest.approx(expected)
         for members in scorer.history_.find(row).members:
