@@ -92,11 +92,7 @@ def load_code_encoder(folder: str | Path) -> SavedEncoder:
 
 
 def read_settings(folder: Path) -> tuple[InputLimits, InputParts]:
-    """The limits and parts that an encoder's folder names.
-
-    Raises:
-        ValueError: If they are missing or damaged.
-    """
+    """The limits and parts that an encoder's folder names. Raises ValueError if they are missing or damaged."""
     file = folder / SETTINGS_FILE
     if not file.is_file():
         raise ValueError(f"{folder}: no {SETTINGS_FILE}; give the encoder/ folder of a run of task=pretraining")
@@ -219,10 +215,6 @@ def byte_pair_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedToke
     """A tokenizer by byte pair encoding of bytes, as RoBERTa's; the same texts give the same one.
 
     Capital letters inside words divide nothing: ``getValue`` is one token if it is frequent.
-
-    Args:
-        texts: What pairs are counted in.
-        vocab_size: The largest number of tokens.
     """
     tokenizer = Tokenizer(models.BPE(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

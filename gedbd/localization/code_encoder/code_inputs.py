@@ -52,11 +52,7 @@ def add_code_tokens(tokenizer: PreTrainedTokenizerBase, backbone: PreTrainedMode
 
 
 def token_numbers(tokenizer: PreTrainedTokenizerBase, tokens: Sequence[str]) -> list[int]:
-    """The numbers of some tokens.
-
-    Raises:
-        ValueError: If the tokenizer does not have them all.
-    """
+    """The numbers of some tokens. Raises ValueError if the tokenizer does not have them all."""
     numbers: Any = tokenizer.convert_tokens_to_ids(list(tokens))
     if None in numbers or tokenizer.unk_token_id in numbers:
         raise ValueError("the tokenizer lacks tokens of code and flow graphs: call add_code_tokens before make_input")
@@ -108,8 +104,8 @@ class InputParts:
         roles: Whether the 43 roles are.
         edges: ``flow`` for the nodes and edges of the semantic flow graph; ``data`` for variables and the flow of data
             between them alone, as in GraphCodeBERT (Guo et al., 2021).
-        begin_exit: Which methods have ``BEGIN`` and ``EXIT``, as in ``GraphRules``.
-        else_expressions: Which variables have the role of an else expression, as in ``GraphRules``.
+        begin_exit: As in ``GraphRules``.
+        else_expressions: As in ``GraphRules``.
 
     Raises:
         ValueError: If a choice is unknown, or there are types or roles without nodes.
@@ -181,11 +177,7 @@ def max_length(limits: InputLimits, parts: InputParts) -> int:
 
 
 def check_length(limits: InputLimits, parts: InputParts, positions: int | None) -> None:
-    """Checks that a model has enough positions for the longest input; ``positions`` is None if it has no limit.
-
-    Raises:
-        ValueError: If it has not.
-    """
+    """Raises ValueError if the longest input exceeds the positions of a model; None: it has no limit."""
     longest = max_length(limits, parts)
     if positions is not None and longest > positions:
         raise ValueError(
@@ -273,15 +265,7 @@ def tokenize(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[list[int], 
 
 
 class KeptGraph(NamedTuple):
-    """Nodes and edges that were kept, renumbered.
-
-    Attributes:
-        spans: ``(N, 2)`` first and last (exclusive) character of each node in the code.
-        types: ``(N,)`` type of each node.
-        roles: ``(N,)`` role of each node, below 0 for those without one.
-        edges: ``(2, E)`` nodes that each edge leads from and to, each pair once.
-        num_cut: How many nodes were cut off.
-    """
+    """Nodes and edges that were kept, renumbered, with the arrays of ``FlowGraph``; each pair of nodes once."""
 
     spans: np.ndarray
     types: np.ndarray
@@ -295,13 +279,9 @@ NO_GRAPH = KeptGraph(np.zeros((0, 2), dtype=np.int32), NO_NODE, NO_NODE, np.zero
 
 
 def keep_graph(graph: FlowGraph, code_end: int, max_nodes: int, edges: str) -> KeptGraph:
-    """Cuts a graph.
+    """Keeps the first ``max_nodes`` nodes of a graph that begin before the character ``code_end``.
 
-    Args:
-        graph: A flow graph.
-        code_end: First character that is not part of the input; nodes that begin there or later are cut off.
-        max_nodes: Largest number of nodes; the first ones are kept.
-        edges: ``flow`` for all nodes and edges, ``data`` for variables and the flow of data between them.
+    ``edges`` is ``flow`` for all nodes and edges, ``data`` for variables and the flow of data between them.
     """
     chosen = np.ones(len(graph), dtype=bool)
     wanted = np.ones(graph.edges.shape[1], dtype=bool)
@@ -337,14 +317,9 @@ def _edges(graph: KeptGraph, offsets: np.ndarray, blocks: np.ndarray, parts: Inp
 
 
 def tokens_of_nodes(offsets: np.ndarray, spans: np.ndarray) -> np.ndarray:
-    """The tokens that overlap with each node.
+    """The tokens that overlap with each node, as ``(2, E)`` tokens and nodes, by node.
 
-    Args:
-        offsets: ``(S, 2)`` first and last (exclusive) character of each token, ascending.
-        spans: ``(N, 2)`` the same of each node.
-
-    Returns:
-        ``(2, E)`` tokens and nodes, by node.
+    ``offsets (S, 2)`` are first and last (exclusive) character of each token, ascending, ``spans (N, 2)`` of each node.
     """
     first = np.searchsorted(offsets[:, 1], spans[:, 0], side="right")
     last = np.searchsorted(offsets[:, 0], spans[:, 1], side="left")
@@ -386,12 +361,7 @@ class CodeBatch(NamedTuple):
 
 
 def collate(inputs: Sequence[CodeInput], rows: Sequence[int] | np.ndarray | None = None) -> CodeBatch:
-    """One batch of some inputs.
-
-    Args:
-        inputs: B inputs of one tokenizer.
-        rows: ``(B,)`` their rows in the corpus, by default 0..B-1.
-    """
+    """One batch of B inputs of one tokenizer; ``rows (B,)`` are their rows in the corpus, by default 0..B-1."""
     lengths = np.array([len(method) for method in inputs])
     input_ids = np.full((len(inputs), lengths.max()), inputs[0].pad_id, dtype=np.int64)
     for row, method in enumerate(inputs):

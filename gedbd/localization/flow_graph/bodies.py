@@ -97,13 +97,7 @@ def lambda_expression(b: Builder, node: "Node", role: Role) -> list[int]:
 
 
 def anonymous_class(b: Builder, body: "Node", components: "Node | None" = None) -> None:
-    """Add the body of an anonymous, local or member class.
-
-    Args:
-        b: The builder.
-        body: The braces and what is between them.
-        components: Those of a record.
-    """
+    """Add the body of an anonymous, local or member class; ``components`` are those of a record."""
     b.events.add(NodeType.NEW_CLASS_ENTRY, body.start_byte, body.start_byte + 1)
     b.scopes.push_class()
     _parameters(b, components, Role.RECORD_COMPONENT)
@@ -138,10 +132,7 @@ def members(b: Builder, body: "Node") -> None:
 def loose_members(b: Builder, parts: "list[Node]", depth: int = 0) -> None:
     """Add members of a class, or classes of a file, that no method holds: without edges from one to the next.
 
-    Args:
-        b: The builder.
-        parts: The members.
-        depth: Number of classes around them.
+    ``depth`` is the number of classes around them.
     """
     declare_fields(b, parts)
     for part in parts:

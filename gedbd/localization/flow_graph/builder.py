@@ -97,14 +97,9 @@ class Builder:
         return self.source[node.start_byte : node.end_byte].decode(errors="replace")
 
     def expression(self, node: "Node | None", role: Role) -> list[int]:
-        """Add an expression's events.
+        """Add an expression's events and return its value variables, in a list that the caller may change.
 
-        Args:
-            node: Its tree.
-            role: Role of the variable if the expression is nothing else.
-
-        Returns:
-            Its value variables, in a list that the caller may change.
+        ``role`` is that of the variable if the expression is nothing else.
         """
         visit = self._expressions.get(node.type) if node else None
         if visit is None or node is None:
@@ -187,11 +182,11 @@ class Builder:
         declarator: "Node | None" = None,
         is_array: bool = False,
     ) -> None:
-        """Add the declaration of a variable that has a value from the beginning.
+        """Add the declaration of a variable that has a value from the beginning; nothing where the code does not parse.
 
         Args:
-            name: Tree of its name; None where the code does not parse: nothing is added.
-            written: Tree of its type; None likewise.
+            name: Tree of its name.
+            written: Tree of its type.
             role: Its role.
             values: The variables that its value comes from.
             declarator: Where ``[]`` may follow the name.

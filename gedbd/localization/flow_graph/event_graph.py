@@ -162,12 +162,7 @@ def successors(before: list[list[int]]) -> list[list[int]]:
 
 
 def flow_edges(keys: list[int], before: list[list[int]]) -> Edges:
-    """CONTROL and SEQUENTIAL edges.
-
-    Args:
-        keys: Variable of each event; ``NO_KEY`` for control nodes.
-        before: Events that each may directly follow.
-    """
+    """CONTROL and SEQUENTIAL edges; for the arguments see ``data_edges``."""
     edges: Edges = set()
     after = successors(before)
     ends = _chain_ends(keys, after)

@@ -268,11 +268,8 @@ def _num_type_names(b: Builder, base: "Node", names: "list[Node]") -> int:
 def _fields(b: Builder, names: "list[Node]", owner: Variable | str | None, owners: list[int]) -> Reference:
     """Add the fields of a chain except the last one.
 
-    Args:
-        b: The builder.
-        names: Nodes of the fields' names.
-        owner: Whose field the first is: a variable's, a type's by its name, or the present object's.
-        owners: Events that its value comes from.
+    The first is a field of ``owner``: a variable, a type by its name, or the present object (None), whose value comes
+    from the events ``owners``.
     """
     *firsts, last = names
     for name in firsts:

@@ -82,12 +82,7 @@ class JavaMethod(NamedTuple):
 
 
 def find_methods(source: str, path: str = "") -> list[JavaMethod]:
-    """Every method and constructor with a body, of nested classes too, in the order of the file.
-
-    Args:
-        source: A compilation unit; of one with errors, the methods that parse.
-        path: Its file's name.
-    """
+    """Every method and constructor with a body that parses, of nested classes too, in the order of the file."""
     text = source.encode(errors="replace")
     methods = []
     stack = [(syntax_tree(text), "")]
@@ -128,13 +123,8 @@ def _decode(text: bytes, node: "Node") -> str:
 def read_source(path: Path, max_megabytes: float) -> tuple[str, tuple[str, ...]]:
     """The text of a source file, and a warning if it is not UTF-8.
 
-    Args:
-        path: The file.
-        max_megabytes: Larger files are refused.
-
     Raises:
-        OSError: If the file cannot be read.
-        ValueError: If there is no such file, or it is too large.
+        ValueError: If there is no such file, or it has more than ``max_megabytes``.
     """
     if not path.exists():
         raise ValueError(f"{path}: there is no such file")
@@ -155,8 +145,8 @@ def choose_method(source: str, path: str, name: str | None = None, line: int | N
     Args:
         source: The file's text.
         path: The file's name, for messages.
-        name: The method's name; a constructor has the name of its class. None: any.
-        line: A line of the method, from 1. None: any. Of nested methods, the innermost counts.
+        name: The method's name; a constructor has the name of its class.
+        line: A line of the method, from 1. Of nested methods, the innermost counts.
 
     Raises:
         ValueError: If no method matches; ``AmbiguousMethodError`` if several do.

@@ -158,11 +158,7 @@ _MEMBER_MODIFIERS = {"public", "protected", "private", "static", "transient", "v
 
 
 def method_graph(code: str, rules: GraphRules = TALK_RULES) -> FlowGraph:
-    """The semantic flow graph of a method or constructor.
-
-    Args:
-        code: Its source, with annotations and modifiers; a method without a body has its parameters only.
-        rules: How it is made.
+    """The semantic flow graph of a method or constructor; one without a body has its parameters only.
 
     Raises:
         ValueError: The text holds no method.
@@ -203,20 +199,14 @@ def _first_method(root: "Node") -> "Node | None":
 
 
 def fragment_graph(code: str, rules: GraphRules = TALK_RULES) -> FlowGraph | None:
-    """The semantic flow graph of the statements, members or files of a piece of code, as a hunk of a diff has it.
+    """The semantic flow graph of the statements, members or files of a piece of code, such as a hunk of a diff.
 
-    Brackets that the piece cuts are completed outside of it; if it does not parse even so, its first or last statement
-    is left out, of which it may have a part only. Several methods make one graph without edges from one to the next.
-    Statements have no BEGIN and EXIT, and each ``return`` among them has its RETURN_EXIT, because the method's end is
-    not known. Classes that no method holds have no NEW_CLASS_ENTRY and NEW_CLASS_EXIT.
+    Brackets that the piece cuts are completed outside of it; if it still does not parse, its first or last statement,
+    which may be incomplete, is left out. Several methods make one graph without edges from one to the next. Statements
+    have no BEGIN and EXIT, and each ``return`` among them has its RETURN_EXIT, because the method's end is not known.
+    Classes that no method holds have no NEW_CLASS_ENTRY and NEW_CLASS_EXIT.
 
-    Args:
-        code: The piece; places in the graph refer to it.
-        rules: How it is made.
-
-    Returns:
-        The graph; None if the piece parses neither as statements, nor as members of a class, nor as a file, or holds
-        nothing but comments.
+    None if the piece parses neither as statements, nor as members of a class, nor as a file, or holds only comments.
     """
     of_pure_statements = partial(_statements_graph, may_have_members=False)
     for fragment in completions(code):
@@ -287,13 +277,7 @@ def _parse_completed(
 
 
 def _cut_graph(builder: Builder, code: str, offset: int) -> FlowGraph:
-    """The graph of a completed piece without the nodes of what completes it.
-
-    Args:
-        builder: Its builder, after the piece was visited.
-        code: The piece, which the graph's spans refer to.
-        offset: Bytes before it in the builder's source.
-    """
+    """The graph of a completed piece without the nodes of what completes it; ``offset`` bytes are before the piece."""
     events = builder.events
     end = offset + len(code.encode(errors="replace"))
     events.dropped.update(

@@ -311,10 +311,6 @@ def _node_ends(edges: np.ndarray, name: str) -> np.ndarray:
 def active_weights(weights: Mapping[str, float], parts: InputParts) -> dict[str, float]:
     """The weights above 0 of the objectives whose edges an input has.
 
-    Args:
-        weights: Weights by objective; one that is left out has weight 0.
-        parts: The parts of an input.
-
     Raises:
         ValueError: If an objective is unknown, or no objective is left.
     """

@@ -54,14 +54,7 @@ def texts_of(table: pd.DataFrame) -> list[str]:
 def read_inputs(
     table: pd.DataFrame, tokenizer: PreTrainedTokenizerBase, limits: InputLimits, parts: InputParts
 ) -> MethodInputs:
-    """Parses and tokenizes methods.
-
-    Args:
-        table: N methods with ``description``, their code, and ``comment``.
-        tokenizer: It has the tokens of code.
-        limits: The largest size of each block.
-        parts: Which blocks there are.
-    """
+    """Parses and tokenizes N methods with ``description``, their code, and ``comment``."""
     inputs = []
     num_without_graph = 0
     num_approximate = 0
@@ -89,11 +82,7 @@ def read_inputs(
 
 
 def find_vocabulary(tokenizer: PreTrainedTokenizerBase) -> TokenVocabulary:
-    """Token numbers for sampling.
-
-    Raises:
-        ValueError: If the tokenizer has no [MASK].
-    """
+    """Token numbers for sampling. Raises ValueError if the tokenizer has no [MASK]."""
     if tokenizer.mask_token_id is None:
         raise ValueError("the encoder's tokenizer has no mask token, which a masked language model needs")
     numbers = tokenizer.get_vocab()
@@ -107,13 +96,7 @@ EVALUATION_SEED = 0  # of what is predicted on validation and test: the same in 
 
 
 class BatchRows(NamedTuple):
-    """The methods of a batch.
-
-    Attributes:
-        rows: ``(B,)`` rows of the corpus.
-        epoch: The epoch, None for evaluation.
-        accumulated: Rows of the other batches whose gradients are accumulated with this one's.
-    """
+    """The rows ``(B,)`` of a batch, its epoch (None for evaluation), and the rows it is accumulated with."""
 
     rows: np.ndarray
     epoch: int | None
@@ -239,11 +222,6 @@ class MethodDataset(Dataset[PretrainingBatch]):
     """A data set whose keys are whole batches.
 
     What is drawn from a method depends on the seed, the epoch and its row alone, in whatever batch it is.
-
-    Args:
-        inputs: N methods.
-        sampler: Draws what is predicted.
-        seed: With epoch and row, determines what is drawn for training.
     """
 
     def __init__(self, inputs: list[CodeInput], sampler: Sampler, seed: int) -> None:

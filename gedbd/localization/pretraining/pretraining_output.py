@@ -112,16 +112,7 @@ def write_result(
     loggers: list[Logger],
     console: Console,
 ) -> None:
-    """Writes, prints and logs the measures of the last test.
-
-    Args:
-        folder: The run folder.
-        corpus: The methods.
-        data: The data of the run.
-        system: The system after its test.
-        loggers: Loggers of the run.
-        console: Where the table is printed.
-    """
+    """Writes, prints and logs the measures of the last test."""
     objectives = objectives_table(data, system)
     epochs = read_csv(folder / "metrics.csv")
     num_tested = len(data.rows["test"])

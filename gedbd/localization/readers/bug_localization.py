@@ -79,14 +79,10 @@ class PublishedReport(NamedTuple):
 
 
 def read_bug_localization(path: str, name: str | None = None) -> FixedReports:
-    """Read one file of a published data set.
+    """Read one file of a published data set, plain or packed as ``.gz``, ``.xz`` or ``.zip``.
 
     The history of the project is not in these files: ``read_git`` finds commits and files in a clone. A report that has
     several rows is kept once, with the commits and files of all of them.
-
-    Args:
-        path: The file, plain or packed as ``.gz``, ``.xz`` or ``.zip``.
-        name: Short name; ``None`` takes it from the path.
 
     Returns:
         The reports in chronological order, each a group of its own, and what the file says of their fixes.

@@ -162,9 +162,6 @@ class Changesets:
     """The changesets of a file, oldest first; ``warnings`` are complete once all were read.
 
     A file lists them newest first, as ``git log`` does. A commit dated before its parent takes the parent's date.
-
-    Args:
-        path: The file, plain or packed as ``.xz`` or ``.gz``.
     """
 
     def __init__(self, path: Path) -> None:
@@ -172,11 +169,7 @@ class Changesets:
         self._counts: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[Commit]:
-        """Yields the commits.
-
-        Raises:
-            ValueError: A record is malformed, an id occurs twice, or there is none; names file and row.
-        """
+        """Yields the commits. Raises ValueError for a malformed record, a repeated id, or an empty file."""
         records = list(read_json_lines(self.path))
         if not records:
             raise ValueError(f"{self.path}: the file is empty; it needs one changeset per line")

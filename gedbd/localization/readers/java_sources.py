@@ -43,8 +43,8 @@ def read_java_sources(
         name: Short name of the corpus; null takes it from the path.
         path: A folder of Java sources, one ``.java`` file, or a file with a JSON object a line that has the texts
             ``path``, ``name``, ``code`` and, where there are any, ``comment`` and the number ``line``.
-        skip_folders: See ``find_sources``.
-        max_file_kb: See ``find_sources``.
+        skip_folders: Names of folders of build output, which are left out beside a build file or ``src``.
+        max_file_kb: Larger files are left out; in units of 1,000 bytes.
         max_method_lines: Methods of more lines are left out.
 
     Raises:
@@ -146,18 +146,10 @@ class SourceFiles(NamedTuple):
 
 
 def find_sources(folder: Path, skip_folders: Sequence[str], max_file_kb: int) -> SourceFiles:
-    """The ``.java`` files below a folder.
+    """The ``.java`` files below a folder; for the options see ``read_java_sources``.
 
     Left out, each with a count: hidden files and folders, symbolic links, pipes, build output, and files that are too
-    large.
-
-    Args:
-        folder: The folder.
-        skip_folders: Names of folders of build output; they count as such beside a build file or ``src``.
-        max_file_kb: Largest file, in units of 1,000 bytes.
-
-    Raises:
-        OSError: If a folder cannot be read.
+    large. Raises OSError if a folder cannot be read.
     """
     left_out: dict[str, list[str]] = {}
     files: list[Path] = []

@@ -46,14 +46,10 @@ SIGN = re.compile(r"[^\n]")
 
 
 def code_lines(source: str, path: str) -> set[int]:
-    r"""The numbers, from 1, of the lines that hold more than blanks and comments.
+    r"""The numbers, from 1, of the lines of a file that hold more than blanks and comments.
 
-    ``x(); // why`` is code, and so is ``"// a text"``; the lines of ``/* ... */`` are not. The language is that of the
-    suffix; for an unknown one, all lines that are not blank count as code.
-
-    Args:
-        source: The whole file; lines end with ``\n``.
-        path: Its path.
+    ``x(); // why`` is code, and so is ``"// a text"``; the lines of ``/* ... */`` are not. The suffix of the path names
+    the language; for an unknown one, all lines that are not blank count as code. Lines end with ``\n``.
     """
     pattern = _tokens(PurePosixPath(path).suffix.lower())
     if pattern is not None:
@@ -155,24 +151,14 @@ def _blame(git: Git, revision: str, path: bytes, ranges: Sequence[tuple[int, int
 
 
 class Block(NamedTuple):
-    """Neighbouring changed lines of a hunk.
-
-    Attributes:
-        removed: Numbers in the old file, from 1, and texts.
-        added: Texts.
-    """
+    """Neighbouring changed lines of a hunk: removed ones as number in the old file (from 1) and text, added texts."""
 
     removed: list[tuple[int, str]]
     added: list[str]
 
 
 def is_source(change: FileChange, suffixes: Sequence[str] | None) -> bool:
-    """Whether a file is text whose name before the change, or that of an added file, ends with one of the suffixes.
-
-    Args:
-        change: The file.
-        suffixes: In small letters, such as ``.java``; None for all.
-    """
+    """Whether a text file's name, before the change if it has one, ends with a suffix such as ``.java``; None: any."""
     if change.is_binary or change.is_submodule:
         return False
     suffix = PurePosixPath(change.old_path or change.path).suffix
@@ -180,15 +166,11 @@ def is_source(change: FileChange, suffixes: Sequence[str] | None) -> bool:
 
 
 def removed_code(change: FileChange, old_text: str) -> list[int]:
-    """The numbers of the removed lines that held code, ascending.
+    """The numbers of the removed lines that held code, ascending; ``old_text`` is the whole file before the change.
 
     Comments and blank lines do not count, nor does formatting: a block of changed lines that is the same before and
     after but for white space, and a removed line that is among the added ones of its hunk but for white space, such as
     one that is indented.
-
-    Args:
-        change: What happened to the file.
-        old_text: The whole file before the change.
     """
     code = code_lines(old_text, change.old_path)
     return [number for hunk in change.hunks for number in _changed_for_good(hunk) if number in code]
@@ -233,25 +215,14 @@ def _squeezed(text: str) -> str:
 
 
 class Trace(NamedTuple):
-    """The origins of the code that a fix removed or changed.
-
-    Attributes:
-        origins: Where each line comes from.
-        reason: Why there is none; empty if there are some.
-    """
+    """The origins of the code that a fix removed or changed; if there are none, ``reason`` says why."""
 
     origins: list[BlamedLine]
     reason: str
 
 
 def trace_fix(git: Git, fix: Commit, suffixes: Sequence[str] | None) -> Trace:
-    """Blames the code that a commit removed or changed, in its first parent.
-
-    Args:
-        git: The repository.
-        fix: The commit, with its changes relative to its first parent.
-        suffixes: Of source files; None for all text files.
-    """
+    """Blames the code that a commit removed or changed, in its first parent; ``suffixes`` None: of all text files."""
     if not fix.parents:
         return Trace([], ROOT)
     sources = [change for change in fix.files if is_source(change, suffixes)]
@@ -279,11 +250,7 @@ class TraceCache(RowCache):
     Args:
         folder: The folder of the file, made if absent.
         suffixes: Of source files; None for all text files.
-        options: What the traces depend on beside the commit and the suffixes; a JSON value.
-
-    Raises:
-        ValueError: The folder cannot be used.
-        StoreUnavailable: The file cannot be used.
+        options: What else the traces depend on; a JSON value.
     """
 
     def __init__(self, folder: str | Path, suffixes: Sequence[str] | None, options: object) -> None:
@@ -291,7 +258,7 @@ class TraceCache(RowCache):
         self._suffixes = suffixes
 
     def trace(self, git: Git, fix: Commit) -> Trace:
-        """The trace of a fix, see ``trace_fix``, stored or found now."""
+        """The trace of a fix, stored or found now."""
         stored = self.value(fix.id)
         if stored is not None:
             origins, reason = stored

@@ -108,7 +108,7 @@ class TableBuilder:
 
 
 def change_tables(name: str, commits: Iterable[Commit], max_diff_chars: int) -> ChangeTables:
-    """The tables of commits that are given parents first; see ``TableBuilder``."""
+    """The tables of commits, parents first."""
     builder = TableBuilder(name, max_diff_chars)
     for commit in commits:
         builder.add(commit)

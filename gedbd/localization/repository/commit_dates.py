@@ -13,14 +13,7 @@ MAX_SECONDS = int((datetime(2200, 1, 1, tzinfo=UTC) - EPOCH).total_seconds())
 
 
 class DatedCommit(NamedTuple):
-    """A commit with its date, before its files are read.
-
-    Attributes:
-        id: Its id.
-        first_parent: That of its first parent; empty for a root.
-        created_at: Its date.
-        is_merge: Whether it has several parents.
-    """
+    """A commit before its files are read; ``first_parent`` is empty for a root."""
 
     id: str
     first_parent: str
@@ -29,12 +22,7 @@ class DatedCommit(NamedTuple):
 
 
 class CommitList(NamedTuple):
-    """The commits of a history; parents before their children, otherwise by date.
-
-    Attributes:
-        commits: N commits.
-        warnings: How many dates were replaced.
-    """
+    """The commits of a history, parents before their children and else by date; and how many dates were replaced."""
 
     commits: list[DatedCommit]
     warnings: tuple[str, ...]
@@ -189,8 +177,7 @@ def _trees(git: Git, commits: Sequence[DatedCommit]) -> dict[str, str]:
 def _changed_files(git: Git, pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, set[str]]]:
     """Each commit, and the ids of both versions of the files that differ from its first parent.
 
-    Raises:
-        MissingObjectError: A folder of the commit after the last one that was given is missing.
+    Raises ``MissingObjectError`` if a folder of the commit after the last one is missing.
     """
     id_ = ""
     files: set[str] = set()

@@ -51,9 +51,9 @@ class Losses(NamedTuple):
 
     Attributes:
         dropped_files: Files beyond the limit.
-        cut_files: Files of which a part is missing.
+        cut_files: Files of which lines or parts of lines are missing.
         guessed_lines: Lines of changes that are not UTF-8.
-        guessed_messages: 1 if the message is not in the encoding that the commit names, or in none that is known.
+        guessed_messages: 1 if the message is not in the encoding that the commit names, or in an unknown one.
         cut_messages: 1 if the message is longer than the limit.
     """
 
@@ -72,18 +72,7 @@ class ReadCommit(NamedTuple):
 
 
 class CommitCache(RowCache):
-    """Commits as they were read with some limits.
-
-    The date is not stored: it depends on the history that the commit is part of.
-
-    Args:
-        folder: The folder of the file, made if absent.
-        limits: Limits with which the commits were read.
-
-    Raises:
-        ValueError: The folder cannot be used.
-        StoreUnavailable: The file cannot be used.
-    """
+    """Commits as they were read with some limits, without their dates, which depend on the history."""
 
     def __init__(self, folder: str | Path, limits: Limits) -> None:
         super().__init__(folder, "commits", [FORMAT, *limits])
@@ -107,7 +96,7 @@ class CommitCache(RowCache):
             return None
 
     def add(self, read: ReadCommit) -> None:
-        """Store a commit, see ``RowCache.put``."""
+        """Stores a commit."""
         commit = read.commit
         self.put(commit.id, [commit.message, commit.parents, commit.files, commit.is_cut, read.losses])
 

@@ -100,11 +100,7 @@ class Commit(NamedTuple):
 
 
 class CommitIds:
-    """Finds commits by the beginning of their ids.
-
-    Args:
-        ids: N ids, one a row; capital and small letters are the same.
-    """
+    """Finds rows by the beginning of commit ids; capital and small letters are the same."""
 
     def __init__(self, ids: Sequence[str]) -> None:
         # Sorted with their rows: the ids that begin with "ab" follow the place where "ab" itself would be.
@@ -121,13 +117,7 @@ class CommitIds:
 
 
 class LinkBuilder:
-    """Collects links between reports and the rows of one table; each pair once, with the earliest date.
-
-    Args:
-        num_reports: Number of reports.
-        num_documents: Number of rows of the other table.
-        source: What states the links.
-    """
+    """Collects links between reports and the rows of one table; each pair once, with the earliest date."""
 
     def __init__(self, num_reports: int, num_documents: int, source: str) -> None:
         self.num_reports = num_reports

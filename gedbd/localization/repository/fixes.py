@@ -45,12 +45,7 @@ class Fix(NamedTuple):
 
 
 class Fixes(NamedTuple):
-    """Fixes of reports.
-
-    Attributes:
-        reports: Rows of the fixed reports by id of the commit, ascending.
-        warnings: What does not count as a fix, with counts.
-    """
+    """Fixes of reports: ascending rows of the fixed reports by id of the commit; and what does not count as a fix."""
 
     reports: dict[str, list[int]]
     warnings: tuple[str, ...]
@@ -110,7 +105,7 @@ class MessageFixes:
         return bool(kept)
 
     def found(self) -> Fixes:
-        """The fixes among the commits given so far, and warnings that count what does not count as one."""
+        """The fixes so far, and how many commits do not count as one."""
         warnings = [
             f"{what} whose message names a report: {count:,}, not taken as fixes"
             for what, count in self._counts.items()
@@ -157,7 +152,7 @@ class TableFixes:
         return bool(named)
 
     def found(self) -> Fixes:
-        """The fixes among the commits given so far."""
+        """The fixes so far, and how many rows name none."""
         fixed: dict[str, set[int]] = {}
         counts = Counter({"an unknown report": self._num_unknown})
         for text, ids in self._commits.items():
@@ -193,9 +188,8 @@ class HistoryPaths:
     def find(self, name: str) -> list[str]:
         """The paths that a name means, ascending; none if the history lacks the file.
 
-        Args:
-            name: A path, the end of one (``weaver/Shadow.java``), a path with further folders before it
-                (``org.aspectj/modules/weaver/src/Shadow.java``), or a class (``org.aspectj.weaver.Shadow.java``).
+        A name is a path, the end of one (``weaver/Shadow.java``), a path with further folders before it
+        (``org.aspectj/modules/weaver/src/Shadow.java``), or a class (``org.aspectj.weaver.Shadow.java``).
         """
         name = name.strip().replace("\\", "/").removeprefix("./").strip("/")
         if len(name) > MAX_NAME_CHARACTERS:

@@ -233,12 +233,7 @@ def decode(content: bytes) -> tuple[str, bool]:
 
 
 def decode_message(content: bytes, encoding: str) -> tuple[str, bool]:
-    """A message and whether it is valid in its encoding; otherwise it is decoded like content.
-
-    Args:
-        content: The bytes of the message.
-        encoding: The commit's encoding header; empty for UTF-8.
-    """
+    """A message and whether it is valid in the encoding of its commit (empty: UTF-8); otherwise see ``decode``."""
     try:
         name = codecs.lookup(encoding or "utf-8").name
         if name.replace("-", "_") not in REFUSED:
@@ -291,14 +286,7 @@ SUBMODULE_MODE = "160000"
 
 
 class TreeEntry(NamedTuple):
-    """A file, symbolic link or submodule of a commit's tree.
-
-    Attributes:
-        path: Its path.
-        name: The path as the repository spells it: names that are not UTF-8 were decoded.
-        mode: Its six digits.
-        id: The object.
-    """
+    """A file, symbolic link or submodule of a commit's tree; ``name`` is the path in the repository's own bytes."""
 
     path: str
     name: bytes

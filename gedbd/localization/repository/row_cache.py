@@ -22,15 +22,14 @@ class RowCache(CacheFile):
 
     Args:
         folder: The folder of the file, made if absent.
-        name: The name of the file, without its ending, and of its table.
+        name: The name of the file, without its suffix, and of its table.
         settings: What the values depend on beside the id; a JSON value.
 
     Attributes:
         was_damaged: The file was damaged and was deleted.
 
     Raises:
-        ValueError: The folder cannot be used.
-        StoreUnavailable: The file cannot be used, as in the methods.
+        ValueError: The folder cannot be used; ``StoreUnavailable`` if the file cannot.
     """
 
     def __init__(self, folder: str | Path, name: str, settings: object) -> None:

@@ -54,12 +54,7 @@ BINARY_SUFFIXES = frozenset(_BINARY_SUFFIXES.split())
 
 
 class SourcePaths(NamedTuple):
-    """The files of a tree that a report may be about.
-
-    Attributes:
-        paths: Their paths, in the tree's order.
-        skipped: How many other entries there are, by reason.
-    """
+    """The files of a tree that a report may be about, in its order; and how many other entries there are, by reason."""
 
     paths: tuple[str, ...]
     skipped: dict[str, int]
@@ -68,11 +63,8 @@ class SourcePaths(NamedTuple):
 def source_paths(git: Git, commit: str) -> SourcePaths:
     """The text files of a commit's tree that are neither vendored nor generated nor over ``MAX_BYTES``.
 
-    The attributes of a file or the suffix of its name say whether it is text; no content is read.
-
-    Args:
-        git: The repository, which may be bare or a partial clone.
-        commit: Any name of a commit.
+    The attributes of a file or the suffix of its name say whether it is text; no content is read. The repository may be
+    bare or a partial clone.
 
     Raises:
         ValueError: There is no such commit, or a tree is missing.
