@@ -266,7 +266,7 @@ class Scopes:
 
     def declare(self, name: str, kind: NodeType, is_array: bool = False) -> Variable:
         """A new variable, which hides others of its name."""
-        variable = self._new(kind, is_array)
+        variable = self.new(kind, is_array)
         self._chain[-1][name] = variable
         return variable
 
@@ -283,15 +283,12 @@ class Scopes:
             return self._classes[-1][name]
         known = self._fields.get((owner, name))
         if known is None:
-            known = self._new(NodeType.NULL, False)
+            known = self.new()
             self._fields[owner, name] = known
         return known
 
-    def unique(self) -> Variable:
-        """A variable that occurs only once, as the field of the result of a call."""
-        return self._new(NodeType.NULL, False)
-
-    def _new(self, kind: NodeType, is_array: bool) -> Variable:
+    def new(self, kind: NodeType = NodeType.NULL, is_array: bool = False) -> Variable:
+        """A variable without a name in view, such as the field of the result of a call."""
         self._num_keys += 1
         return Variable(self._num_keys, kind, is_array)
 

@@ -230,7 +230,7 @@ def find_reference(b: Builder, node: "Node") -> Reference | None:
         return _fields(b, names, None, []) if names else None
     if base.type != "identifier":
         owners = b.expression(base, Role.FIELD_READ_TARGET)
-        return _fields(b, names, b.scopes.unique(), owners)
+        return _fields(b, names, b.scopes.new(), owners)
     skipped = _num_type_names(b, base, names)
     if skipped == len(names) + 1:
         return None

@@ -172,14 +172,6 @@ def method_graph(code: str, rules: GraphRules = TALK_RULES) -> FlowGraph:
     raise ValueError(f"no Java method in the text {code.strip()[:60]!r}: give one method or constructor")
 
 
-def find_method_graph(code: str, rules: GraphRules = TALK_RULES) -> FlowGraph | None:
-    """The graph of ``method_graph``; None if the text holds no method."""
-    try:
-        return method_graph(code, rules)
-    except ValueError:
-        return None
-
-
 def _method_sources(code: str) -> Iterator[bytes]:
     """A class with the method as it is, then with an end of each bracket that it leaves open."""
     text = _CLASS + code.encode(errors="replace") + b"\n"

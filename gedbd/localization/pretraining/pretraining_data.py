@@ -24,7 +24,7 @@ from gedbd.localization.code_encoder.code_inputs import (
     collate,
     make_input,
 )
-from gedbd.localization.flow_graph.parse import find_method_graph
+from gedbd.localization.flow_graph.parse import method_graph
 from gedbd.localization.pretraining.masking import MLM, Sample, Sampler, Shares, TokenVocabulary, find_priors
 from gedbd.sampling.batches import LengthBatchSampler
 
@@ -61,9 +61,13 @@ def read_inputs(
     pairs = zip(table["description"], table["comment"], strict=True)
     quiet = len(table) < MIN_PROGRESS_METHODS
     for code, comment in track(pairs, "parse methods", total=len(table), transient=True, disable=quiet):
-        graph = find_method_graph(code, parts.rules) if parts.nodes else None
-        num_without_graph += parts.nodes and graph is None
-        num_approximate += graph is not None and graph.is_approximate
+        graph = None
+        if parts.nodes:
+            try:
+                graph = method_graph(code, parts.rules)
+                num_approximate += graph.is_approximate
+            except ValueError:
+                num_without_graph += 1
         inputs.append(make_input(tokenizer, code, comment, graph, limits, parts))
     warnings = []
     if num_without_graph:

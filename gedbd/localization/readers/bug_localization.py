@@ -30,7 +30,7 @@ from gedbd.corpora.readers.json_values import Record, text
 from gedbd.io.files import corpus_name, locate
 from gedbd.io.unpacking import UnpackLimit
 from gedbd.localization.readers.changesets import read_reports
-from gedbd.localization.repository.patch import parse_patch
+from gedbd.localization.repository.commits import parse_patch
 from gedbd.text.diffs import FILE_HEADER
 
 KINDS = ("xml", "csv", "txt", "tsv", "json", "jsonl")  # of the file in a zip archive

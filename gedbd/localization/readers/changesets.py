@@ -17,9 +17,8 @@ from gedbd.corpora.readers.json_values import JsonLine, read_json_lines
 from gedbd.corpora.relevance import Groups, Links
 from gedbd.io.files import corpus_name
 from gedbd.localization.repository.change_tables import ChangeTables, change_tables
-from gedbd.localization.repository.commits import Commit, CommitIds, FileChange, LinkBuilder
+from gedbd.localization.repository.commits import Commit, CommitIds, FileChange, LinkBuilder, parse_patch
 from gedbd.localization.repository.inducing import link_hunks
-from gedbd.localization.repository.patch import parse_patch
 
 # What a record must have, with the type of each; ``truncated`` may be absent.
 FIELDS = {"commit": str, "parents": list, "commit_date": str, "message": str, "files": list, "diff": str}

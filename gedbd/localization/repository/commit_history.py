@@ -8,9 +8,8 @@ from typing import IO, NamedTuple
 
 from gedbd.io.console import item_progress
 from gedbd.localization.repository.commit_dates import ADVICE, DatedCommit, incomplete_commits, list_commits
-from gedbd.localization.repository.commits import Commit, FileChange, Hunk, Limits
+from gedbd.localization.repository.commits import Commit, FileChange, Hunk, Limits, PatchParser
 from gedbd.localization.repository.git_command import Git, MissingObjectError, cut_line, decode, decode_message
-from gedbd.localization.repository.patch import PatchParser
 from gedbd.localization.repository.row_cache import RowCache
 
 FORMAT = 1  # to be raised when commits are read or stored differently

@@ -1,7 +1,7 @@
-"""Commits, the files that they change, and the hunks of these."""
+"""Commits, the files that they change and the hunks of these, and the parser of the diffs that Git writes."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -9,6 +9,8 @@ import pandas as pd
 from pandas.api.typing import NaTType
 
 from gedbd.corpora.relevance import Links
+from gedbd.localization.repository.git_command import SUBMODULE_MODE, unquote
+from gedbd.text.diffs import FILE_HEADER, MARKS, NEW_FILE, NEW_HUNK, DiffReader, HunkHeader
 
 MIN_ID_LENGTH = 4  # Git's own limit for abbreviations
 LINK_COLUMNS = ["query", "document", "source", "made_at"]
@@ -137,3 +139,184 @@ class LinkBuilder:
         table = table.sort_values(["query", "document", "made_at"], kind="stable")
         kept = table.drop_duplicates(["query", "document"])[LINK_COLUMNS].reset_index(drop=True)
         return Links(kept, self.num_reports, self.num_documents)
+
+
+MODES = {"new file mode ": "A", "deleted file mode ": "D", "old mode ": "M", "new mode ": "M"}
+NAMES = {"rename from ": "R", "rename to ": "R", "copy from ": "C", "copy to ": "C"}
+
+
+def parse_patch(lines: Iterable[str], limits: Limits = NO_LIMITS) -> list[FileChange]:
+    r"""The files of a diff.
+
+    Lines of a hunk are recognised by the counts in its header, never by how they look. A diff that was cut anywhere,
+    lacks its ``---`` lines or holds unknown lines is read as far as it goes, and its file flagged as cut.
+
+    Args:
+        lines: Lines with or without a line feed at their end: ``diff.split("\n")``, since ``splitlines`` also splits at
+            characters that occur inside lines.
+        limits: How much is kept.
+    """
+    parser = PatchParser(limits)
+    for line in lines:
+        parser.add(line[:-1] if line.endswith("\n") else line)
+    return parser.finish()
+
+
+class PatchParser:
+    """Takes the lines of a diff one by one.
+
+    Attributes:
+        num_dropped_files: Files beyond the limit.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.num_dropped_files = 0
+        self._limits = limits
+        self._files: list[FileChange] = []
+        self._file: _OpenFile | None = None
+        self._chars_left = limits.max_commit_chars
+        self._reader = DiffReader()
+
+    def add(self, line: str) -> None:
+        """Take a line without its line feed."""
+        was_in_hunk = self._reader.is_in_hunk
+        kind = self._reader.kind(line)
+        if kind == NEW_FILE:
+            self._close_file(is_cut=was_in_hunk)
+            self._file = _OpenFile(line, self._limits, self._chars_left)
+        elif self._file is None or (was_in_hunk and line.startswith("\\")):  # "\ No newline at end of file"
+            return
+        elif kind == NEW_HUNK:
+            self._file.open_hunk(self._reader.hunk, is_cut=was_in_hunk)
+        elif kind in MARKS:
+            self._file.add_line(line or " ")
+        elif was_in_hunk or line.startswith("@@ "):
+            self._file.is_cut = True
+        else:
+            self._file.add_header(line)
+
+    def finish(self) -> list[FileChange]:
+        """The files, after the last line."""
+        self._close_file(is_cut=self._reader.is_in_hunk)
+        return self._files
+
+    def _close_file(self, is_cut: bool) -> None:
+        if self._file is None:
+            return
+        self._file.is_cut |= is_cut
+        change = self._file.change()
+        self._chars_left -= self._file.num_chars
+        self._file = None
+        before = self._files[-1] if self._files else change
+        if (before.status, change.status, before.path) == ("D", "A", change.path):
+            # The two halves that Git shows for a file that becomes a link, or the like.
+            self._files[-1] = FileChange(
+                "T",
+                change.path,
+                before.path,
+                before.is_binary or change.is_binary,
+                before.is_submodule or change.is_submodule,
+                before.hunks + change.hunks,
+                before.is_cut or change.is_cut,
+            )
+        elif len(self._files) < self._limits.max_files:
+            self._files.append(change)
+        else:
+            self.num_dropped_files += 1
+
+
+class _OpenFile:
+    """A file of a diff while its lines arrive."""
+
+    def __init__(self, header: str, limits: Limits, chars_left: int) -> None:
+        self.num_chars = 0
+        self.is_cut = False
+        self._max_line_chars = limits.max_line_chars
+        self._max_chars = max(0, min(limits.max_file_chars, chars_left))
+        self._old_path, self._path = _header_paths(header[len(FILE_HEADER) :])
+        self._status = "M"
+        self._is_binary = False
+        self._is_submodule = False
+        self._hunks: list[Hunk] = []
+        self._hunk: HunkHeader | None = None
+        self._lines: list[str] = []
+
+    def open_hunk(self, hunk: HunkHeader, is_cut: bool) -> None:
+        """Take the header of a hunk; ``is_cut`` if the one before it lacks lines."""
+        self._close_hunk()
+        self.is_cut |= is_cut
+        self._hunk = hunk._replace(section=hunk.section[: self._max_line_chars])
+
+    def add_line(self, line: str) -> None:
+        """Take a line of a hunk, as far as the limits allow."""
+        if len(line) > self._max_line_chars:
+            self.is_cut = True
+            line = line[: self._max_line_chars]
+        if self.num_chars + len(line) > self._max_chars:
+            self.is_cut = True
+            self._max_chars = 0  # no shorter line behind the first that is left out
+            return
+        self.num_chars += len(line)
+        self._lines.append(line)
+
+    def add_header(self, line: str) -> None:
+        """Take a line outside of hunks."""
+        if line.startswith(("Binary files ", "GIT binary patch")):
+            self._is_binary = True
+        elif line.startswith("index "):
+            self._is_submodule |= line.endswith(f" {SUBMODULE_MODE}")
+        elif line.startswith("+++ "):
+            self._set_path(line[4:])
+        else:
+            self._add_mode_or_name(line)
+
+    def change(self) -> FileChange:
+        """The file, after its last line."""
+        self._close_hunk()
+        old_path = "" if self._status == "A" else self._old_path
+        flags = (self._is_binary, self._is_submodule)
+        return FileChange(self._status, self._path, old_path, *flags, tuple(self._hunks), self.is_cut)
+
+    def _close_hunk(self) -> None:
+        if self._hunk is not None and self._lines:
+            self._hunks.append(Hunk(*self._hunk, tuple(self._lines)))
+        self._lines = []
+
+    def _set_path(self, name: str) -> None:
+        """Take the path of a ``+++`` line, which unlike that of the ``diff`` line is unambiguous."""
+        path = unquote(name.rstrip("\t"))  # Git puts a tab behind paths with spaces
+        if path.startswith("b/"):
+            self._path = path[2:]
+            if self._status == "M":
+                self._old_path = self._path
+
+    def _add_mode_or_name(self, line: str) -> None:
+        for prefix, status in MODES.items():
+            if line.startswith(prefix):
+                self._is_submodule |= line.endswith(SUBMODULE_MODE)
+                self._status = status if self._status == "M" else self._status
+        for prefix, status in NAMES.items():
+            if line.startswith(prefix):
+                self._status = status
+                name = unquote(line[len(prefix) :])
+                if prefix.endswith("from "):
+                    self._old_path = name
+                else:
+                    self._path = name
+
+
+def _header_paths(names: str) -> tuple[str, str]:
+    """Both paths of ``a/x b/x``, which may contain spaces; renames are told by later lines.
+
+    The two have the same length: "a/x y b/x y" has 11 characters, the first path is characters 0 to 5.
+    """
+    middle = len(names) // 2
+    old = unquote(names[:middle])
+    new = unquote(names[middle + 1 :])
+    if names[middle : middle + 1] == " " and old[2:] == new[2:]:
+        return old[2:], new[2:]
+    # A rename, or a line that was cut.
+    before, _, after = names.partition('" "' if names.startswith('"') else " b/")
+    if names.startswith('"'):
+        return unquote(f'{before}"')[2:], unquote(f'"{after}')[2:]
+    return unquote(before)[2:], unquote(after or before[2:])

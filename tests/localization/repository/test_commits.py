@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gedbd.localization.repository.commits import NO_LIMITS, FileChange, Hunk
-from gedbd.localization.repository.patch import parse_patch
+from gedbd.localization.repository.commits import NO_LIMITS, FileChange, Hunk, parse_patch
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "localization"
 
