@@ -75,10 +75,10 @@ def run(
     build_index(work, disk / "index", hub)
     server, ledger = Server(disk / "index", work, hub.url), Ledger()
     with server.proxy():
-        return put_to_the_test(server, ledger, hub, disk if is_small else None, minutes, seed, overlap, console)
+        return run_test(server, ledger, hub, disk if is_small else None, minutes, seed, overlap, console)
 
 
-def put_to_the_test(
+def run_test(
     server: Server,
     ledger: Ledger,
     hub: FaultyGitHub,
@@ -162,7 +162,7 @@ def compare_restart(faults: Faults, clients: list[Client], seed: int) -> int:
 
 def count_differing(before: list[Any], after: list[Any]) -> int:
     """How many answers are not the same."""
-    return sum(one != other for one, other in zip(before, after, strict=True))
+    return sum(first != second for first, second in zip(before, after, strict=True))
 
 
 def questions(seed: int) -> list[str]:
@@ -183,8 +183,8 @@ class Prober(threading.Thread):
         """Measures how long each answer takes."""
         while not self.ended.wait(PROBE_S):
             begun = now()
-            found = self.server.health(timeout_s=10.0)
-            self.ledger.probes.append((begun, None if found is None else now() - begun))
+            answer = self.server.health(timeout_s=10.0)
+            self.ledger.probes.append((begun, None if answer is None else now() - begun))
 
 
 def _mount(folder: Path) -> bool:

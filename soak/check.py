@@ -16,21 +16,21 @@ HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 
 def lost(server: Server, ledger: Ledger) -> list[str]:
     """Acknowledged writes that the service does not know; issues of the webhook may take a while to arrive."""
-    missing = [f"report {one}" for one, title in ledger.reports.items() if stored_title(server, one) != title]
+    missing = [f"report {report}" for report, title in ledger.reports.items() if stored_title(server, report) != title]
     deadline = time.monotonic() + MAX_DRAIN_S
     waiting = dict(ledger.issues)
     while waiting and time.monotonic() < deadline:
-        waiting = {one: title for one, title in waiting.items() if stored_title(server, one) != title}
+        waiting = {issue: title for issue, title in waiting.items() if stored_title(server, issue) != title}
         time.sleep(0.2)
-    missing += [f"issue {one}" for one in waiting]
-    found = verdicts(server)
-    missing += [f"feedback on {pair}" for pair, said in ledger.verdicts.items() if found.get(pair) != said]
+    missing += [f"issue {issue}" for issue in waiting]
+    stored = verdicts(server)
+    missing += [f"feedback on {pair}" for pair, verdict in ledger.verdicts.items() if stored.get(pair) != verdict]
     return missing
 
 
-def stored_title(server: Server, one: str) -> str | None:
+def stored_title(server: Server, issue_id: str) -> str | None:
     """Title of a stored report; None if there is none."""
-    address = f"http://localhost:{server.port}/api/reports/{one}"
+    address = f"http://localhost:{server.port}/api/reports/{issue_id}"
     for _ in range(20):
         answer = requests.get(address, headers=HEADERS, timeout=30)
         if answer.status_code == 200:
@@ -54,11 +54,11 @@ def verdicts(server: Server) -> dict[tuple[str, str], str]:
 def answers(server: Server, titles: Sequence[str]) -> list[Any]:
     """What the service finds for some titles."""
     address = f"http://localhost:{server.port}/api/search"
-    found = []
+    matches = []
     for title in titles:
         answer = requests.post(address, json={"title": title, "top_k": 20}, headers=HEADERS, timeout=60)
-        found.append(answer.json())
-    return found
+        matches.append(answer.json())
+    return matches
 
 
 def settled_answers(server: Server, titles: Sequence[str]) -> list[Any]:

@@ -48,7 +48,7 @@ class Client(threading.Thread):
         self.random = random.Random(f"{seed} {number}")
         self.go, self.idle, self.ended = threading.Event(), threading.Event(), threading.Event()
         self.go.set()
-        self.own: list[str] = []
+        self.written: list[str] = []
         self.count = 0
         self.address = f"http://localhost:{server.port}"
 
@@ -75,19 +75,19 @@ class Client(threading.Thread):
 
     def do_update(self) -> None:
         """Gives a report of its own another title."""
-        if self.own:
-            self.write("update", self.random.choice(self.own))
+        if self.written:
+            self.write("update", self.random.choice(self.written))
 
     def do_delete(self) -> None:
         """Deletes a report of its own."""
-        if not self.own:
+        if not self.written:
             return
-        one = self.own.pop(self.random.randrange(len(self.own)))
-        status = self.ask("delete", "DELETE", f"/api/reports/{one}")
+        issue_id = self.written.pop(self.random.randrange(len(self.written)))
+        status = self.ask("delete", "DELETE", f"/api/reports/{issue_id}")
         if status == 200:
-            self.ledger.acknowledge("api", one, None)
+            self.ledger.acknowledge("api", issue_id, None)
         else:
-            self.ledger.doubt("api", one)
+            self.ledger.doubt("api", issue_id)
 
     def do_get(self) -> None:
         """Reads a report of the tracker."""
@@ -126,18 +126,18 @@ class Client(threading.Thread):
         """Reads the metrics."""
         self.ask("metrics", "GET", "/metrics")
 
-    def write(self, kind: str, one: str) -> None:
+    def write(self, kind: str, issue_id: str) -> None:
         """Adds or updates a report of its own."""
         title = self.text()
-        status = self.ask(kind, "POST", "/api/reports", {"issue_id": one, "title": title})
+        status = self.ask(kind, "POST", "/api/reports", {"issue_id": issue_id, "title": title})
         if status == 200:
-            self.ledger.acknowledge("api", one, title)
-            if one not in self.own:
-                self.own.append(one)
+            self.ledger.acknowledge("api", issue_id, title)
+            if issue_id not in self.written:
+                self.written.append(issue_id)
             return
-        self.ledger.doubt("api", one)
-        if one in self.own:
-            self.own.remove(one)
+        self.ledger.doubt("api", issue_id)
+        if issue_id in self.written:
+            self.written.remove(issue_id)
 
     def deliver(self, number: int, action: str, title: str, moment: datetime, delivery: str) -> int | None:
         """Delivers an event; None if it is not known whether it arrived."""
@@ -150,9 +150,9 @@ class Client(threading.Thread):
 
     def ask_hook(self, number: int, action: str, title: str, moment: datetime, delivery: str) -> int:
         """Signs and sends an event of an issue."""
-        told = moment.isoformat().replace("+00:00", "Z")
+        updated = moment.isoformat().replace("+00:00", "Z")
         opened = (moment - timedelta(seconds=moment.second)).isoformat().replace("+00:00", "Z")
-        issue = {"number": number, "title": title, "body": title, "created_at": opened, "updated_at": told}
+        issue = {"number": number, "title": title, "body": title, "created_at": opened, "updated_at": updated}
         event = {"action": action, "repository": {"full_name": REPOSITORY}, "issue": issue | {"state": "open"}}
         body = json.dumps(event).encode()
         signature = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
@@ -164,12 +164,12 @@ class Client(threading.Thread):
         self, kind: str, method: str, path: str, content: object = None, headers: dict[str, str] | None = None
     ) -> int:
         """Sends one request and keeps what came of it; gives the status, 0 for a broken connection."""
-        told = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"} | (headers or {})
+        sent = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"} | (headers or {})
         body = content if isinstance(content, bytes) else None if content is None else json.dumps(content).encode()
         begun = now()
         status, has_retry_after = 0, False
         try:
-            answer = self.session.request(method, self.address + path, data=body, headers=told, timeout=TIMEOUT_S)
+            answer = self.session.request(method, self.address + path, data=body, headers=sent, timeout=TIMEOUT_S)
             status, has_retry_after = answer.status_code, "retry-after" in answer.headers
             if status == 502:  # the proxy found no service
                 status = 0
@@ -182,8 +182,8 @@ class Client(threading.Thread):
 
     def text(self) -> str:
         """A title in the words of the tracker."""
-        told = [self.random.choice(words) for words in (NOUNS, FAULTS, PLACES)]
-        return f"The {told[0]} {told[1]} after {told[2]}, code {self.random.randrange(99991)}"
+        words = [self.random.choice(choices) for choices in (NOUNS, FAULTS, PLACES)]
+        return f"The {words[0]} {words[1]} after {words[2]}, code {self.random.randrange(99991)}"
 
 
 def pause(clients: list[Client]) -> None:

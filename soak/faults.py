@@ -46,19 +46,19 @@ class Faults:
 
     def others(self) -> dict[str, Callable[[], None]]:
         """Faults that the process survives."""
-        found: dict[str, Callable[[], None]] = {
+        faults: dict[str, Callable[[], None]] = {
             "GitHub hangs": lambda: self.last(self.hanging_github()),
             "GitHub fails": lambda: self.last(self.failing_github()),
             "locked store": lambda: self.last(self.locked_store()),
             "readers that do not read": lambda: self.last(self.slow_readers()),
         }
         if self.server.proxy_program is not None:  # which alone limits the connections of one client
-            found["half-open connections"] = lambda: self.last(self.half_open_connections())
+            faults["half-open connections"] = lambda: self.last(self.half_open_connections())
         if self.disk is not None:
-            found["full disk"] = lambda: self.last(self.full_disk())
+            faults["full disk"] = lambda: self.last(self.full_disk())
         if self.server.clock_library is not None:
-            found["clock set back"] = lambda: self.last(self.clock_set_back())
-        return found
+            faults["clock set back"] = lambda: self.last(self.clock_set_back())
+        return faults
 
     def last(self, fault: object) -> None:
         """Lets one fault last for some seconds."""
@@ -68,9 +68,9 @@ class Faults:
     def overlap(self) -> None:
         """Starts a second server over the same folder while the first one works: it must be refused."""
         assert self.server.process is not None
-        said = self.server.start_second(SECOND_S)
-        if f"process {self.server.process.pid} " not in said:
-            self.not_refused.append(said[-500:] or f"it ran for {SECOND_S:.0f} s")
+        output = self.server.start_second(SECOND_S)
+        if f"process {self.server.process.pid} " not in output:
+            self.not_refused.append(output[-500:] or f"it ran for {SECOND_S:.0f} s")
 
     def start(self) -> None:
         """Starts the server and measures its memory."""
@@ -105,12 +105,12 @@ class Faults:
     def window(self, kind: str) -> Iterator[None]:
         """Keeps when a fault began and ended; requests meanwhile may fail."""
         begun = now()
-        place = len(self.ledger.windows)
+        position = len(self.ledger.windows)
         self.ledger.windows.append((begun, float("inf"), kind))
         try:
             yield
         finally:
-            self.ledger.windows[place] = (begun, now() + GRACE_S, kind)
+            self.ledger.windows[position] = (begun, now() + GRACE_S, kind)
 
     @contextmanager
     def hanging_github(self) -> Iterator[None]:
@@ -168,32 +168,32 @@ class Faults:
         """A client begins requests and does not finish them; other clients go on."""
         with ExitStack() as opened:
             for _ in range(HALF_OPEN):
-                one = opened.enter_context(self._connected())
-                _send(one, b"GET / HTTP/1.1\r\nHost: localhost\r\n")
+                line = opened.enter_context(self._connected())
+                _send(line, b"GET / HTTP/1.1\r\nHost: localhost\r\n")
             yield
 
     @contextmanager
     def slow_readers(self) -> Iterator[None]:
         """A client asks again and again and reads no answer; other clients go on."""
-        asked = f"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+        request = f"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
         with ExitStack() as opened:
             for _ in range(SLOW_READERS):
-                one = opened.enter_context(self._connected())
-                one.setblocking(False)
-                _send(one, asked * 100)
+                line = opened.enter_context(self._connected())
+                line.setblocking(False)
+                _send(line, request * 100)
             yield
 
     def _connected(self) -> socket.socket:
         try:
-            place = ("127.0.0.1", self.server.port)
-            return socket.create_connection(place, timeout=5, source_address=(ATTACKER, 0))
+            address = ("127.0.0.1", self.server.port)
+            return socket.create_connection(address, timeout=5, source_address=(ATTACKER, 0))
         except OSError:  # turned away: that is an answer too
             return socket.socket()
 
 
-def _send(one: socket.socket, content: bytes) -> None:
+def _send(line: socket.socket, content: bytes) -> None:
     try:
-        one.send(content)
+        line.send(content)
     except OSError:  # turned away
         return
 

@@ -36,10 +36,10 @@ def figures_of(
     states = comment_states(faults.server)
     comments = faults.hub.comments()
     twice = [path for path, bodies in comments.items() if len(bodies) > 1]
-    found: dict[str, list[object]] = {
+    cases_of: dict[str, list[object]] = {
         "acknowledged writes lost": list(missing),
         "answers that differ after a restart": ["one"] * differing,
-        "5xx or broken connections outside of faults": [one._asdict() for one in outside],
+        "5xx or broken connections outside of faults": [answer._asdict() for answer in outside],
         "5xx that are not 503 with Retry-After": list(failures.elements()),
         "health checks over 1 s": list(slow),
         "SIGTERM to exit over 10 s": [stop for stop in faults.stops if stop[1] > STOP_LIMIT_S],
@@ -56,8 +56,10 @@ def figures_of(
         "proxy": Path(faults.server.proxy_program or "none").name,
         "date": date.today().isoformat(),
         "requests": len(ledger.answers),
-        "requests by kind": dict(Counter(one.kind for one in ledger.answers)),
-        "answers by status": {str(key): count for key, count in Counter(one.status for one in ledger.answers).items()},
+        "requests by kind": dict(Counter(answer.kind for answer in ledger.answers)),
+        "answers by status": {
+            str(key): count for key, count in Counter(answer.status for answer in ledger.answers).items()
+        },
         "acknowledged writes": ledger.writes,
         "faults": dict(injected),
         "health checks": len(ledger.probes),
@@ -65,11 +67,11 @@ def figures_of(
         "slowest exit after SIGTERM (s)": round(stops, 2),
         "exits": [f"{name}: {seconds:.2f} s" for name, seconds in faults.stops],
         "memory (MB)": {name: round(value) for name, value in memory.items()},
-        "memory of each process, started and ended (MB)": [[round(one) for one in pair] for pair in faults.memory],
+        "memory of each process, started and ended (MB)": [[round(size) for size in pair] for pair in faults.memory],
         "comments": states,
         "comments created without a clear answer": dict(faults.hub.unclear),
-        "must be 0": {name: len(cases) for name, cases in found.items()},
-        "broken": {name: cases[:MAX_EXAMPLES] for name, cases in found.items() if cases},
+        "must be 0": {name: len(cases) for name, cases in cases_of.items()},
+        "broken": {name: cases[:MAX_EXAMPLES] for name, cases in cases_of.items() if cases},
     }
 
 

@@ -75,13 +75,13 @@ class Ledger:
 
     def outside(self) -> list[Answered]:
         """Answers of 500 and above, and broken connections, while no fault was injected."""
-        failed = [one for one in self.answers if one.status >= 500 or one.status == 0]
-        return [one for one in failed if not self.within_fault(one.moment, one.moment + one.seconds)]
+        failed = [answer for answer in self.answers if answer.status >= 500 or answer.status == 0]
+        return [answer for answer in failed if not self.within_fault(answer.moment, answer.moment + answer.seconds)]
 
     def failures(self) -> Counter[int]:
         """Answers of 500 and above that are not a 503 with the time of the next try, whenever they came."""
-        wrong = [one for one in self.answers if one.status >= 500 and not (one.status == 503 and one.has_retry_after)]
-        return Counter(one.status for one in wrong)
+        failed = [answer for answer in self.answers if answer.status >= 500]
+        return Counter(answer.status for answer in failed if answer.status != 503 or not answer.has_retry_after)
 
     def slow_probes(self, limit_s: float) -> list[float]:
         """Moments of health checks that took longer, or failed, while the server was up."""

@@ -36,9 +36,9 @@ class Server:
         self.index = index
         self.work = work
         self.github_url = github_url
-        self.own_port = free_port()
+        self.service_port = free_port()
         self.proxy_program = shutil.which("nginx") or shutil.which("caddy")
-        self.port = self.own_port if self.proxy_program is None else free_port()  # what clients connect to
+        self.port = self.service_port if self.proxy_program is None else free_port()  # what clients connect to
         self.log = work / "server.log"
         self.clock = work / "clock"
         self.set_clock(0)
@@ -49,7 +49,7 @@ class Server:
         """Runs nginx or Caddy in front of the process, if one is installed."""
         if self.proxy_program is None:
             return nullcontext()
-        return proxied(self.proxy_program, self.work / "proxy", self.own_port, self.port)
+        return proxied(self.proxy_program, self.work / "proxy", self.service_port, self.port)
 
     def set_clock(self, offset_s: int) -> None:
         """Lets the clock of the process, if it was started with the library for it, differ from the right time."""
@@ -59,7 +59,7 @@ class Server:
 
     def start(self) -> None:
         """Starts the process and waits until it answers."""
-        command = self._command(self.own_port)
+        command = self._command(self.service_port)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, cwd=self.work, env=self._environment(), stdout=log, stderr=log)
         deadline = time.monotonic() + MAX_START_S
@@ -103,8 +103,8 @@ class Server:
         try:
             connection.request("GET", "/api/health")
             answer = connection.getresponse()
-            found: dict[str, object] = json.loads(answer.read())
-            return found if answer.status == 200 else None
+            answer_json: dict[str, object] = json.loads(answer.read())
+            return answer_json if answer.status == 200 else None
         except (OSError, http.client.HTTPException, ValueError):
             return None
         finally:
@@ -139,8 +139,8 @@ def build_index(work: Path, out: Path, hub: SmallGitHub) -> None:
     notes = hub.lists[f"{ISSUES}/comments"]
     exported = []
     for issue in hub.lists[ISSUES]:
-        own = [note for note in notes if note["id"] == issue["number"]]
-        exported.append(issue | {"comments": own})
+        comments = [note for note in notes if note["id"] == issue["number"]]
+        exported.append(issue | {"comments": comments})
     (work / "issues.json").write_text(json.dumps(exported))
     environment = os.environ | {"GEDBD_CACHE": str(work / "cache")}
     backtest = [

@@ -229,13 +229,3 @@ def test_another_file_than_an_archive_of_a_site_is_not_kept(server, tmp_path, co
     with pytest.raises(ValueError, match=message):
         fetch_file(f"{server.url}/askubuntu.com.7z", tmp_path / "a.7z", check_archive)
     assert names(tmp_path) == []
-
-
-def test_an_interrupted_archive_is_resumed(server, tmp_path):
-    server.put("/a.7z", TABLE)
-    server.cut_after = 2 * CHUNK_BYTES
-    with pytest.raises(ValueError, match="run the same command to continue"):
-        fetch_file(f"{server.url}/a.7z", tmp_path / "a.7z", Path.stat)
-    fetch_file(f"{server.url}/a.7z", tmp_path / "a.7z", Path.stat)
-    assert server.asked == [("/a.7z", None), ("/a.7z", "bytes=131072-")]
-    assert (tmp_path / "a.7z").read_bytes() == TABLE

@@ -3,13 +3,10 @@
 import asyncio
 import errno
 import logging
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from raw_http import HEALTH, answers, connect, exchange, health, posted, read_all, until
-from served import serving
+from raw_http import HEALTH, connect, exchange, health, until
 
-from gedbd.corpora.bug_report import Report
 from gedbd.service.app import create_app
 from gedbd.service.server import LOG_EVERY_S, RepeatedMessages
 
@@ -34,48 +31,6 @@ def test_requests_over_the_limit_of_connections_are_answered_503(index, listenin
 def test_a_connection_without_a_further_request_is_closed(index, listening):
     port = listening(create_app(index), keep_alive_s=0)
     assert exchange(port, HEALTH + END).startswith(b"HTTP/1.1 200 ")  # read until the service closes
-
-
-@pytest.mark.usefixtures("hang_guard")
-def test_the_service_ends_while_answers_wait_and_requests_are_incomplete(index):
-    index.add([Report("Long", "word " * 39_000, "90")])
-    lines = []
-    with serving(create_app(index), shutdown_grace_s=0) as port:
-        for request in (
-            b"GET /api/reports/90 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 300,
-            HEALTH,
-            posted(b"/api/search", b"{", 1000),
-            posted(b"/api/search", WAITING),
-        ):
-            line = connect(port, receive_bytes=4096)
-            line.sendall(request)
-            lines.append(line)
-        assert health(port) == 200
-        until((index.folder / "searching").exists)
-    (index.folder / "go").touch()
-    for line in lines[2:]:
-        answer = read_all(line)
-        assert answer.startswith(b"HTTP/1.1 503 ")
-        assert b"retry-after: 5" in answer.lower()
-    for line in lines:
-        line.close()
-
-
-@pytest.mark.usefixtures("hang_guard")
-def test_a_search_in_flight_is_answered_before_the_service_ends(index):
-    with ThreadPoolExecutor(2) as threads, serving(create_app(index), shutdown_grace_s=60) as port:
-        answer = threads.submit(exchange, port, posted(b"/api/search", WAITING, close=True))
-        until((index.folder / "searching").exists)
-
-        def let_go():
-            until(lambda: not answers(port))
-            assert not index.closed
-            (index.folder / "go").touch()
-
-        released = threads.submit(let_go)
-    released.result()
-    assert answer.result().startswith(b"HTTP/1.1 200 ")
-    assert index.closed
 
 
 def logged(message: str, error: BaseException | None = None, seconds: float = 0.0) -> logging.LogRecord:

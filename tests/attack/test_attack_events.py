@@ -106,10 +106,17 @@ NOT_SAID = [
     "| a |\n|---|\n| Duplicate of #12 |",
     "Duplicate of #\u0661\u0662",
     "Duplicate of #0",
+    "Not a duplicate of #12",
+    "Duplicate of eve/mail#12",
+    "Duplicate of #12, I think",
+    "Duplicate of #" + "9" * 5000,
+    "",
     "Duplicate of #12" + " " * 60_000 + "x",
     "~~a " * 15_000 + "\nDuplicate of #12~~",
 ]
 SAID = [
+    "  duplicate of: #0012 ",
+    "Seen before.\nDuplicate of #3\nDuplicate of #12",
     "> Is this known?\n\nDuplicate of #12",
     "```\ncode\n```\nDuplicate of #12\r\n",
     "Thanks!\r\nDuplicate of #12\r\nBye",

@@ -7,10 +7,7 @@ import pytest
 from fixed_server import FixedServer
 from local_server import running
 
-from gedbd.corpora.clients.github_client import GitHub
-from gedbd.corpora.clients.gitlab_client import GitLab
-from gedbd.corpora.clients.tracker_client import Client, check_base
-from gedbd.corpora.clients.tracker_fetch import fetch_tracker
+from gedbd.corpora.clients.tracker_client import Client
 from gedbd.corpora.file_download import fetch_tables
 from gedbd.io.addresses import shown_url
 
@@ -59,36 +56,6 @@ def test_an_answer_that_is_wrong_is_told_with_its_address(server, status, header
     assert server.host in said
     assert SECRET not in said
     assert len(said.splitlines()) == 1
-
-
-def test_an_address_that_nobody_listens_at(server):
-    server.shutdown()
-    server.server_close()
-    assert f"http://{server.host}/page?page=2&private_token=***" in refused(server)
-
-
-@pytest.mark.parametrize(
-    "base", ["http://[::1", "http://h:port", "http://h:99999", f"http://u:{SECRET}@h", f"http://h/?t={SECRET}", "h"]
-)
-def test_a_base_that_is_no_address(base):
-    with pytest.raises(ValueError, match=r"tracker\.base_url") as error:
-        check_base(base)
-    assert SECRET not in str(error.value)
-
-
-def test_an_empty_project_is_told_with_the_address(server, tmp_path):
-    tracker = GitHub(f"http://{server.host}", 100, comments=False)
-    with pytest.raises(ValueError, match=rf"http://{server.host}: o/r has no visible issue"):
-        fetch_tracker(tracker, "o/r", tmp_path / "out", 60)
-
-
-def test_another_shape_is_told_with_the_address(server, tmp_path):
-    server.body = b'{"a": 1}'
-    tracker = GitLab(f"http://{server.host}", 100, comments=False)
-    with pytest.raises(
-        ValueError, match=rf"http://{server.host}/api/v4/projects/o%2Fr/issues\?.*per_page=100.*: unexpected response"
-    ):
-        fetch_tracker(tracker, "o/r", tmp_path / "out", 60)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from webhook_events import TITLE, issue, note
 
 from gedbd.corpora.feedback import feedback_table
 from gedbd.service.comments import MARKER
-from gedbd.service.issue_events import named_duplicate
 from gedbd.service.webhook import Webhook, is_signed, run_event
 
 
@@ -236,23 +235,6 @@ def test_what_is_forbidden_is_not_tried_again(send, hub, hook):
     send({"zen": "x"}, "ping")
     assert (hub.comments(), hook.outbox.state(REPOSITORY, "70")) == ([], "failed")
     assert hub.asked == ["GET", "POST"]
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("Duplicate of #12", "12"),
-        ("  duplicate of: #0012 ", "12"),
-        ("Seen before.\nDuplicate of #3\nDuplicate of #4", "4"),
-        ("Not a duplicate of #12", None),
-        ("Duplicate of eve/mail#12", None),
-        ("Duplicate of #12, I think", None),
-        ("Duplicate of #" + "9" * 5000, None),
-        ("", None),
-    ],
-)
-def test_a_duplicate_is_read_as_github_reads_it(text, number):
-    assert named_duplicate(text, REPOSITORY, "github.com") == number
 
 
 def test_one_event_from_a_file(hub, hook_of, tmp_path):

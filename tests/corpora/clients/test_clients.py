@@ -6,7 +6,7 @@ import pytest
 from gedbd.corpora.clients import github_client, gitlab_client
 from gedbd.corpora.clients.github_client import CommentStore, GitHub, StoredComment
 from gedbd.corpora.clients.gitlab_client import GitLab
-from gedbd.corpora.clients.tracker_fetch import Scope, fetch_tracker
+from gedbd.corpora.clients.tracker_fetch import fetch_tracker
 
 BUGS = (
     "/rest/bug?product=Mail+Client&include_fields=_default%2Cduplicates&order=bug_id&limit=2&f1=bug_id&o1=greaterthan"
@@ -230,15 +230,6 @@ def test_a_list_that_ends_among_old_records_is_said(github, tmp_path, monkeypatc
     assert github.said[0] == f"comments: GitHub ends the list at {end}; anything created later may be missing"
 
 
-def test_a_next_page_that_is_the_same_ends_with_an_error(github, tmp_path):
-    plain = github.answer("/repos/owner/repo/issues/comments", {"per_page": ["2"]})
-    link = {"Link": f'<{github.server.url}/same>; rel="next"'}
-    github.server.answer = lambda path, query: plain._replace(headers=link)
-    with pytest.raises(ValueError, match=re.escape(f"{github.server.url}/same: the pagination links back")):
-        github.whole(folder=tmp_path)
-    assert len(github.server.asked) == 3
-
-
 def test_comments_that_come_again_replace_what_they_were(tmp_path):
     store = CommentStore(tmp_path / "notes.sqlite")
     first, second = StoredComment(2, 7, {"body": "b"}), StoredComment(1, 7, {"body": "\ud800 a"})
@@ -283,14 +274,6 @@ def test_page_numbers_serve_where_links_were_taken_away(gitlab):
     issues = gitlab.by_key(gitlab.whole())
     assert issues.keys() == {1, 2, 3, 4, 5}
     assert len(issues[4]["notes"]) == 3
-
-
-def test_a_limit_in_the_middle_is_waited_for(gitlab, reply):
-    limit = reply({"message": "Too many"}, 429, {"RateLimit-Remaining": "0", "RateLimit-Reset": "20"})
-    gitlab.server.faults = [limit]
-    client, slept = gitlab.server.client()
-    assert len(gitlab.by_key(gitlab.tracker.pages(client, Scope(gitlab.project, None, None, None)))) == 5
-    assert slept == [21]
 
 
 EXPECTED = [f"MAIL-{n}" for n in range(1, 6)]
