@@ -24,9 +24,9 @@ def main(cfg: DictConfig) -> float:
     """
     check_trainer(cfg.trainer)
     with gc_paused():
+        from gedbd.experiments.loggers import check_loggers
         from gedbd.experiments.resuming import exit_when_interrupted, readable_checkpoint, resumed_options
         from gedbd.experiments.seeds import check_device, first_process_console, train_seeds
-        from gedbd.experiments.tracking.runs import check_loggers
         from gedbd.experiments.training_task import check_sections
 
         console = first_process_console()

@@ -166,7 +166,7 @@ REFUSALS = {
 def test_what_cannot_be_used_is_refused_in_one_line(
     type_in: Any, monkeypatch: pytest.MonkeyPatch, word: str, message: str
 ) -> None:
-    monkeypatch.setattr("gedbd.experiments.tracking.runs.find_spec", lambda name: None)
+    monkeypatch.setattr("gedbd.experiments.loggers.find_spec", lambda name: None)
     with pytest.raises(SystemExit) as raised:
         type_in(*SMALL, word)
     assert "\n" not in str(raised.value.code)

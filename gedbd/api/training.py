@@ -88,9 +88,9 @@ def fit(
         from hydra.utils import instantiate
 
         from gedbd.configuration.option_types import check_trainer
+        from gedbd.experiments.loggers import check_loggers
         from gedbd.experiments.run_folder import record_overrides
         from gedbd.experiments.seeds import check_device
-        from gedbd.experiments.tracking.runs import check_loggers
         from gedbd.experiments.training_task import GivenObjects, TakesObjects
         from gedbd.io.console import open_console
 

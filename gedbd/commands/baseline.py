@@ -19,9 +19,9 @@ def main(cfg: DictConfig) -> float:
         check_run_folder(Path(cfg.run))
     with gc_paused():
         from gedbd.experiments.baseline_run import check_baseline, run_baseline
+        from gedbd.experiments.loggers import check_loggers
         from gedbd.experiments.prepare import prepare_data
         from gedbd.experiments.run_folder import check_corpus, use_run
-        from gedbd.experiments.tracking.runs import check_loggers
         from gedbd.io.console import silence_library_logs
 
     console = open_console()

@@ -12,10 +12,10 @@ from rich.console import Console
 
 from gedbd.evaluation.display_names import with_trained_encoder
 from gedbd.experiments.evaluation_result import evaluate_baseline
+from gedbd.experiments.loggers import open_loggers
 from gedbd.experiments.prepare import PreparedData, check_ranking, ranks_later
 from gedbd.experiments.run_folder import save_run
 from gedbd.experiments.run_results import first_row, report, show_verdict
-from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.io.command_output import record
 from gedbd.io.console import print_line
 from gedbd.io.table_files import write_csv

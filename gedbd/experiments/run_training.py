@@ -39,6 +39,7 @@ from gedbd.experiments.callbacks import (
     value_of_best,
 )
 from gedbd.experiments.distributed import all_end_together, is_first, waiting_lines
+from gedbd.experiments.loggers import open_loggers
 from gedbd.experiments.prepare import check_ranking
 from gedbd.experiments.resuming import (
     TerminationHandler,
@@ -52,7 +53,6 @@ from gedbd.experiments.run_folder import save_run
 from gedbd.experiments.run_results import report, show_verdict
 from gedbd.experiments.sweeps.optuna_sweeper import TRIAL
 from gedbd.experiments.sweeps.pruning import EpochPruning
-from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.experiments.training_task import NO_OBJECTS, GivenObjects, SystemTask
 from gedbd.io.console import is_quiet, print_detail, print_path, stage
 from gedbd.retrieval.ranking_metrics import metric_names

@@ -25,12 +25,12 @@ from gedbd.configuration.allowed_targets import VARIABLE, check_options, named_t
 from gedbd.configuration.command import CONF_DIR
 from gedbd.duplicates.reproduction.sensitivity_table import find_jobs
 from gedbd.encoders.loaded_encoder import load_encoder
+from gedbd.experiments.loggers import read_stored
 from gedbd.experiments.resuming import WholeCheckpointIO, resumed_options
 from gedbd.experiments.run_folder import CONFIG, SCHEMA, VERSIONS, Run, find_run, read_saved, save_run, saved_options
 from gedbd.experiments.run_folder import MATCHING as MATCHING_FILE
 from gedbd.experiments.sweeps.optuna_sweeper import STUDY
 from gedbd.experiments.sweeps.pruning import EpochPruning
-from gedbd.experiments.tracking.runs import read_stored
 from gedbd.service.app import create_app
 from gedbd.triage.index_building import find_backtest
 from gedbd.triage.storage.cache_files import NAME

@@ -13,10 +13,10 @@ from rich.console import Console
 from gedbd.corpora.corpus import GRANULARITIES, ChangeCorpus, Granularity
 from gedbd.experiments.callbacks import may_be_own, value_of_best
 from gedbd.experiments.corpus_reading import read_changes
+from gedbd.experiments.loggers import open_loggers
 from gedbd.experiments.prepare import set_matmul_precision
 from gedbd.experiments.run_folder import save_run
 from gedbd.experiments.run_training import trained, training_callbacks
-from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.experiments.training_task import TRAINING_SECTIONS
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.io.table_files import read_csv

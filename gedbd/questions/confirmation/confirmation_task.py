@@ -12,8 +12,8 @@ from rich.console import Console
 from gedbd.corpora.splits import split_corpus
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.experiments.corpus_reading import read_corpus
+from gedbd.experiments.loggers import open_loggers
 from gedbd.experiments.run_folder import save_run
-from gedbd.experiments.tracking.runs import open_loggers
 from gedbd.io.console import print_detail, print_line, silence_library_logs
 from gedbd.questions.confirmation.anchors import assemble
 from gedbd.questions.confirmation.confirmation_output import write_result

@@ -1,1 +1,0 @@
-"""Experiment tracking with Weights & Biases."""
