@@ -4,27 +4,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from gedbd.experiments.report.run_settings import Setting, group_settings
-from gedbd.experiments.sweeps.paper_table import (
+from gedbd.experiments.published import (
+    beside,
     by_corpus,
     corpus_note,
     finished_runs,
     print_paper_table,
+    read_published,
     readable,
     write_paper_page,
 )
+from gedbd.experiments.report.run_settings import Setting, group_settings
 from gedbd.io.console import open_console
-from gedbd.io.files import locate
-from gedbd.io.table_files import read_csv, write_csv
+from gedbd.io.table_files import write_csv
 from gedbd.retrieval.ranking_tasks import EARLIER
 
 TITLE = "Duplicate question retrieval, with the paper's Table 4"
 METRICS = ("mrr", *(f"rr@{k}" for k in (10, 20, 30, 50, 100, 500)))
 ENDS = {"mrr": ("mrr_low", "mrr_high"), "rr@10": ("rr@10_low", "rr@10_high")}
-PROTOCOLS = {"candidate_sets": "candidate sets", EARLIER: "all earlier"}
+CANDIDATE_SETS = "candidate_sets"
+PROTOCOLS = {CANDIDATE_SETS: "candidate sets", EARLIER: "all earlier"}
 TERMINAL = ("model", "ranked", "reachable", "mrr", "rr@10", "rr@100", "paper mrr", "paper rr@10", "paper rr@100")
 PAPER = (
     'Columns "paper ..." are the numbers of Hazra et al. (arXiv 2309.05035), measured on Ask Ubuntu with 485 queries of'
@@ -35,7 +36,7 @@ MINILM = (
     "The encoder minilm (all-MiniLM-L6-v2) has very likely seen duplicate questions of this corpus in its own training:"
     " its model card lists Stack Exchange duplicates. Methods that use it have this advantage."
 )
-Rows = list[dict[str, Any]]
+Row = dict[str, Any]
 
 
 def write_table4(sweep_dir: Path, options: Sequence[str] = ()) -> None:
@@ -68,14 +69,13 @@ def table4(settings: Sequence[Setting]) -> pd.DataFrame:
         among all earlier documents, which the paper does not have: ``corpus``, ``model``, ``seeds``, ``ranked`` (what
         against), ``queries``, ``reachable``, the metrics with the intervals of MRR and RR@10, and ``paper <metric>``.
     """
-    published = read_published()
-    in_sets = [row for setting in settings for row in _row(setting, "candidate_sets", published)]
-    among_all = [row for setting in settings for row in _row(setting, EARLIER)]
-    have_run = {setting.methods[0] for setting in settings if "candidate_sets" in setting.runs[0].protocols}
-    only_paper: Rows = []
-    for method in [name for name in map(str, published.index) if name not in have_run]:
-        row = {"corpus": "askubuntu", "model": published.loc[method, "name"], "seeds": "", "ranked": "candidate sets"}
-        only_paper.append(row | _paper(published, method))
+    published: dict[object, Row] = {}
+    for row in read_published("questions", "table4").to_dict("records"):
+        about = {"corpus": row["corpus"], "model": row["name"], "seeds": "", "ranked": PROTOCOLS[CANDIDATE_SETS]}
+        published[row["method"]] = about | {metric: row[metric] for metric in METRICS}
+    measured = [(setting.methods[0], row) for setting in settings for row in _rows(setting, CANDIDATE_SETS)]
+    in_sets, only_paper = beside(measured, published, METRICS)
+    among_all, _ = beside([(None, row) for setting in settings for row in _rows(setting, EARLIER)], {}, METRICS)
     table = pd.DataFrame([*in_sets, *only_paper, *among_all])
     first = ["corpus", "model", "seeds", "ranked", "queries", "reachable"]
     ours = [name for metric in METRICS for name in (metric, *ENDS.get(metric, ()))]
@@ -89,39 +89,20 @@ def uses_known_data(setting: Setting) -> bool:
     return config.encoder.name == "minilm" and "stackexchange" in str(config.dataset.get("_target_", ""))
 
 
-def _row(setting: Setting, protocol: str, published: pd.DataFrame | None = None) -> Rows:
+def _rows(setting: Setting, protocol: str) -> list[Row]:
     """The row of a setting by one protocol; none if it was not ranked by it."""
     method = setting.methods[0]
     values = setting.rank_metrics(method, protocol)
     ranks = setting.ranks(method, protocol)
     if values is None or ranks is None:
         return []
-    row: dict[str, Any] = {"corpus": setting.corpus, "model": setting.label, "seeds": str(len(setting.runs))}
+    row: Row = {"corpus": setting.corpus, "model": setting.label, "seeds": str(len(setting.runs))}
     row |= {"ranked": PROTOCOLS[protocol], "queries": str(ranks["id"].nunique())}
     names = ("reachable", *METRICS, *(end for ends in ENDS.values() for end in ends))
-    row |= {name: 100 * values[name] for name in names if name in values}
-    return [row if published is None else row | _paper(published, method)]
-
-
-def _paper(published: pd.DataFrame, method: str) -> dict[str, float]:
-    known: dict[Any, Any] = published.to_dict("index").get(method, {})
-    return {f"paper {metric}": known.get(metric, np.nan) for metric in METRICS}
+    return [row | {name: 100 * values[name] for name in names if name in values}]
 
 
 def _corpus_note(settings: Sequence[Setting]) -> str:
     """What was measured on a corpus, and that it is not the paper's."""
     theirs = "is not the paper's data: do not compare its rows with the paper's one by one."
     return f"{corpus_note(settings)} {settings[0].corpus} {theirs}"
-
-
-def read_published() -> pd.DataFrame:
-    """The published numbers in percent.
-
-    Returns:
-        One row a method, in the paper's order and indexed by method id: ``name`` (as the paper calls it) and one column
-        a metric.
-    """
-    table = read_csv(locate("pkg://gedbd.questions/published.csv"), "value")
-    wide = table.pivot(index="method", columns="metric", values="value")
-    names = table.drop_duplicates("method").set_index("method")["name"]
-    return wide.loc[names.index, table["metric"].unique()].assign(name=names)

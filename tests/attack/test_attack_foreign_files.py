@@ -23,7 +23,7 @@ import gedbd.commands.index
 import gedbd.commands.search
 from gedbd.configuration.allowed_targets import VARIABLE, check_options, named_targets, read_settings
 from gedbd.configuration.command import CONF_DIR
-from gedbd.duplicates.reproduction.sensitivity_table import find_jobs
+from gedbd.duplicates.paper_tables import find_jobs
 from gedbd.encoders.loaded_encoder import load_encoder
 from gedbd.experiments.loggers import read_stored
 from gedbd.experiments.resuming import WholeCheckpointIO, resumed_options

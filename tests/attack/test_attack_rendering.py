@@ -27,13 +27,12 @@ from gedbd.configuration.command import CommandError, mistakes_in_one_line
 from gedbd.corpora.bug_report import Explanation, Match, Report, check_report
 from gedbd.corpora.readers.csv_export import read_csv as read_export
 from gedbd.corpora.screenshots import read_captions, write_captions
+from gedbd.experiments.published import paper_markdown
 from gedbd.experiments.report.judging import Judging, Verdict
 from gedbd.experiments.report.report_page import Section, fill_tables, markdown, show, write_report
 from gedbd.io.command_output import print_hanging, print_records, print_table
 from gedbd.io.console import code_block, escape_markdown, print_line, print_path, printable, verbosity
 from gedbd.io.table_files import read_csv, safe_cells, write_csv
-from gedbd.localization.training.localization_output import tables24_markdown
-from gedbd.questions.confirmation.confirmation_output import table7_markdown
 from gedbd.service.suggestions import suggest_duplicates
 from gedbd.triage.answer import print_matches
 
@@ -191,8 +190,7 @@ MARKDOWN_WRITERS: dict[str, Callable[[Path, str], str]] = {
         .replace("<!-- report: A -->", "")
         .replace("<!-- end -->", "")
     ),
-    "tables24": lambda folder, text: tables24_markdown(text, pd.DataFrame({"method": [text]})),
-    "table7": lambda folder, text: table7_markdown(text, pd.DataFrame({"method": [text]})),
+    "published": lambda folder, text: paper_markdown(text, [text], [pd.DataFrame({"method": [text]})]),
     "note": lambda folder, text: f"# A\n\n- {escape_markdown(text)}\n",
     "code": lambda folder, text: code_block(f"{text}\n```\n````x {text}"),
 }

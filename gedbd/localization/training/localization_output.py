@@ -12,12 +12,13 @@ from rich.console import Console
 from gedbd.evaluation.display_names import display_name
 from gedbd.evaluation.figures import bars, epoch_curves, hit_curves
 from gedbd.evaluation.trec import write_qrels, write_run
+from gedbd.experiments.published import paper_markdown, read_published
 from gedbd.experiments.report.report_page import Section, markdown, show
 from gedbd.experiments.run_page import RunPage
 from gedbd.experiments.run_results import with_intervals
 from gedbd.io.console import escape_markdown
-from gedbd.io.files import locate, write_text
-from gedbd.io.table_files import read_csv, write_parquet
+from gedbd.io.files import write_text
+from gedbd.io.table_files import write_parquet
 from gedbd.localization.training.compared_methods import encoded_unit
 from gedbd.localization.training.localization_results import LocalizationResult, MeasuredMethod
 
@@ -86,7 +87,7 @@ def write_result(
     tables = {"results": result.results, "ranking": ranking, "known": result.known}
     if published:
         tables["tables24"] = beside_published(ranking, name)
-        write_text(folder / "tables24.md", tables24_markdown(name, tables["tables24"]))
+        write_text(folder / "tables24.md", paper_markdown(f"{name}, test half", [REMARK], [tables["tables24"]]))
     write_text(folder / "results.md", "\n".join([escape_markdown(result.summary), "", *markdown(show(ranking)), ""]))
     write_queries(folder, result)
     shown = {}
@@ -201,8 +202,8 @@ def beside_published(table: pd.DataFrame, name: str) -> pd.DataFrame:
         ``ranked`` (see ``PUBLISHED_UNITS``; rows of the same follow each other), ``method``, ``source`` (``Table 2``,
         ``Table 4`` or ``here``), the metrics by their published names, and ``remark`` on published numbers.
     """
-    published = read_csv(locate("pkg://gedbd.localization.training/published.csv"), "mrr")
-    published = published[(published["project"].str.lower() == name.lower()) & (published["source"] != "Table 3")]
+    published = read_published("localization", "table2", "table4").rename(columns={"condition": "unit"})
+    published = published[published["corpus"].str.lower() == name.lower()]
     commits = table[table["granularity"] == "commit"]
     values = {metric: commits[ours] for metric, ours in PUBLISHED_METRICS.items()}
     units = commits["method"].map(encoded_unit)
@@ -218,8 +219,3 @@ def published_remarks(published: pd.DataFrame) -> np.ndarray:
     incomplete = published[list(PUBLISHED_METRICS)].isna().any(axis=1)
     remarks = np.where(published["p@1"] > published["mrr"], IMPOSSIBLE, "")
     return np.where(incomplete, INCOMPLETE, remarks)
-
-
-def tables24_markdown(name: str, table: pd.DataFrame) -> str:
-    """The table in Markdown, under a line that names the corpus and one that says what differs."""
-    return "\n".join([f"{escape_markdown(name)}, test half.", "", REMARK, "", *markdown(show(table)), ""])

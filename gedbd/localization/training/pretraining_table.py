@@ -12,15 +12,14 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from gedbd.configuration.command_words import quoted_text
+from gedbd.experiments.published import print_paper_table, read_published, readable, write_paper_page
 from gedbd.experiments.resuming import readable_checkpoint
 from gedbd.experiments.run_folder import OWN_PAGE, Run
 from gedbd.experiments.sweeps.jobs import FINISHED, read_jobs
-from gedbd.experiments.sweeps.paper_table import print_paper_table, readable, write_paper_page
 from gedbd.experiments.sweeps.sweep_table import job_results
 from gedbd.experiments.training_task import Task
 from gedbd.io.console import open_console, print_line
-from gedbd.io.files import locate
-from gedbd.io.table_files import read_csv, write_csv
+from gedbd.io.table_files import write_csv
 from gedbd.localization.training.localization_output import PUBLISHED_METRICS, REMARK, published_remarks
 
 FOLDER = "pretraining"
@@ -124,8 +123,7 @@ def table3(runs: Sequence[Path]) -> pd.DataFrame:
         found = job_results(run.folder)
         row = {"project": run.corpus, "pretraining": run.config.task.pretraining.row}
         measured.append(row | {metric: found[ours] for metric, ours in PUBLISHED_METRICS.items()})
-    published = read_csv(locate("pkg://gedbd.localization.training/published.csv"), "mrr")
-    published = published[published["source"] == "Table 3"].rename(columns={"method": "pretraining"})
+    published = read_published("localization", "table3").rename(columns={"corpus": "project", "method": "pretraining"})
     published = published.assign(remark=published_remarks(published))
     table = pd.concat([pd.DataFrame(measured).assign(source="here", remark=""), published], ignore_index=True)
     table = table.assign(pretraining=table["pretraining"].map(lambda row: ROWS.get(row, row)))

@@ -12,12 +12,12 @@ from rich.console import Console
 
 from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.figures import DUPLICATE, GREY, OTHER, bars, finish_figure, start_figure
-from gedbd.experiments.report.report_page import Section, markdown, show
+from gedbd.experiments.published import paper_markdown, read_published
+from gedbd.experiments.report.report_page import Section
 from gedbd.experiments.run_page import RunPage
 from gedbd.experiments.run_results import with_intervals
-from gedbd.io.console import escape_markdown
-from gedbd.io.files import locate, write_text
-from gedbd.io.table_files import read_csv, write_parquet
+from gedbd.io.files import write_text
+from gedbd.io.table_files import write_parquet
 from gedbd.questions.confirmation.confirmation_results import ConfirmationResult
 
 MAX_PENDING = 50
@@ -72,7 +72,8 @@ def write_result(
         shown["with the tag network and without"] = with_intervals(result.network)
     if published:
         shown["beside the paper's Table 7"] = tables["table7"] = beside_published(result.table)
-        write_text(folder / "table7.md", table7_markdown(name, tables["table7"]))
+        head = f"{name}: the paper's numbers are of askubuntu, 3,756 test pairs"
+        write_text(folder / "table7.md", paper_markdown(head, [PUBLISHED_TEXT], [tables["table7"]]))
     write_parquet(folder / "confirmation.parquet", _predicted(result))
     best = result.table.iloc[0].drop(["method", "features"])
     metrics = {f"test/{metric}": float(value) for metric, value in best.items()}
@@ -209,19 +210,12 @@ def beside_published(table: pd.DataFrame) -> pd.DataFrame:
     Returns:
         ``method``, ``paper_rmse``, ``rmse``, ``paper_spearman`` and ``spearman``; NaN where there is no number.
     """
-    published = read_csv(locate("pkg://gedbd.questions.confirmation/published.csv"), "value")
-    wide = published.pivot(index="method", columns="metric", values="value")
-    others = [name for name in table["method"] if name not in wide.index]
-    names = [*published["method"].unique(), *others]
+    published = read_published("questions", "table7").set_index("method")
+    others = [name for name in table["method"] if name not in published.index]
+    names = [*published.index, *others]
     measured = table.set_index("method").reindex(names)
     columns: dict[str, object] = {"method": names}
     for metric in METRICS:
-        columns[f"paper_{metric}"] = wide[metric].reindex(names).to_numpy()
+        columns[f"paper_{metric}"] = published[metric].reindex(names).to_numpy()
         columns[metric] = measured[metric].to_numpy()
     return pd.DataFrame(columns)
-
-
-def table7_markdown(name: str, table: pd.DataFrame) -> str:
-    """The table in Markdown, under a line that names the corpus."""
-    head = f"{escape_markdown(name)}: the paper's numbers are of askubuntu, 3,756 test pairs."
-    return "\n".join([head, "", *markdown(show(table)), ""])

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import gedbd.train
-from gedbd.duplicates.reproduction.paper_pages import write_item
+from gedbd.duplicates.paper_tables import write_item
 
 SMALL = ["dataset=demo", "encoder=tiny", "trainer.enable_progress_bar=false"]
 

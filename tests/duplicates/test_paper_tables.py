@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from gedbd.duplicates.reproduction.paper_tables import convergence, figures34, read_published, table4, table5
-from gedbd.duplicates.reproduction.sensitivity_table import Job, find_jobs, sensitivity, sensitivity_figure
+from gedbd.duplicates.paper_tables import Job, convergence, find_jobs, paper_table, sensitivity, sensitivity_figure
 from gedbd.evaluation.display_names import TEXT, TEXT_GRAPH
+from gedbd.experiments.published import read_published
 from gedbd.experiments.report.run_settings import Setting, group_settings
 from gedbd.experiments.run_folder import Run
 
@@ -46,22 +46,25 @@ def settings(tmp_path) -> list[Setting]:
 
 
 def test_the_published_numbers_are_the_papers():
-    table = read_published("table5").set_index(["corpus", "encoder", "graph"])
+    table = read_published("duplicates", "table5").set_index(["corpus", "method"])
     assert len(table) == 10
-    assert table.loc[("eclipse", "bert", True), ["precision", "recall", "f1"]].tolist() == [0.913, 0.935, 0.924]
+    metrics = table.loc[("eclipse", "bert, text + graph"), ["precision", "recall", "f1"]]
+    assert metrics.tolist() == [0.913, 0.935, 0.924]
     for row in table.itertuples():  # the printed F1 follows from precision and recall, both rounded
         assert row.f1 == pytest.approx(2 * row.precision * row.recall / (row.precision + row.recall), abs=0.0011)
-    minutes = read_published("table4").set_index(["corpus", "encoder", "graph"])
+    minutes = read_published("duplicates", "table4").set_index(["corpus", "method"])
     assert len(minutes) == 10
     for row in minutes.itertuples():
-        assert row.relative == pytest.approx(
-            row.minutes / minutes.loc[(row.Index[0], "bert", False), "minutes"], abs=0.01
-        )
-    assert read_published("figures34").groupby("corpus").size().to_dict() == {"eclipse": 4, "thunderbird": 3}
+        of_bert = minutes.loc[(row.Index[0], "bert, text alone"), "minutes"]
+        assert row.relative == pytest.approx(row.minutes / of_bert, abs=0.01)
+    assert read_published("duplicates", "figures34").groupby("corpus").size().to_dict() == {
+        "eclipse": 4,
+        "thunderbird": 3,
+    }
 
 
 def test_table5_has_the_papers_numbers_in_the_row_of_the_same_model_and_corpus(settings):
-    table = table5(settings)
+    table = paper_table(settings, "table5")
     assert len(table) == 4 + 10 - 3
     assert table["model"][:4].tolist() == [
         "roberta, text alone",
@@ -81,18 +84,18 @@ def test_table5_has_the_papers_numbers_in_the_row_of_the_same_model_and_corpus(s
 def test_the_whole_corpus_is_not_the_papers(settings):
     whole = settings[1]
     whole.runs[0].config.dataset.subset = "all"
-    assert table5([whole])["paper f1"].isna()[0]
+    assert paper_table([whole], "table5")["paper f1"].isna()[0]
 
 
 def test_table4_is_relative_to_bert_on_the_same_corpus(settings):
-    table = table4(settings)
+    table = paper_table(settings, "table4")
     assert table["minutes"][:4].tolist() == [1.0, 2.0, 3.0, 0.5]
     assert table["relative"][:4].tolist() == [0.5, 1.0, 1.5, 1.0]
     assert table["paper minutes"][:3].tolist() == [16.3, 16.2, 18.1]
 
 
 def test_figures34_match_by_epoch_and_mark_what_the_paper_states(settings):
-    table = figures34(settings[:3])
+    table = paper_table(settings[:3], "figures34")
     ours = table[table["model"] == "bert, text + graph"]
     first = ours[(ours["corpus"] == "eclipse") & (ours["epoch"] == 1)].iloc[0]
     assert (first["train/loss"], first["paper train/loss"], first["paper val/loss"]) == (0.1, 0.125, 0.085)
@@ -100,7 +103,7 @@ def test_figures34_match_by_epoch_and_mark_what_the_paper_states(settings):
     loss, f1 = convergence(settings[:3]).axes
     labels = [line.get_label() for line in loss.lines]
     assert labels[:2] == ["roberta, text alone: train", "roberta, text alone: val"]
-    assert "paper, bert + graph: train" in labels
+    assert "paper, bert, text + graph: train" in labels
     assert len(f1.lines) == 6 + 4
     assert len(convergence(settings[3:]).axes[0].lines) == 2
 

@@ -1,0 +1,303 @@
+"""Results of a sweep beside the numbers of the graph-enhanced transformer's paper, with notes on what can be compared.
+
+Each row is a model on a corpus. If the paper has this model and corpus, its numbers are in the same row, in columns
+that begin with ``paper``; the paper's other models follow in rows of their own.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from omegaconf import OmegaConf
+
+from gedbd.evaluation.display_names import TEXT_GRAPH
+from gedbd.evaluation.figures import colour, draw_intervals, finish_epochs
+from gedbd.experiments.published import (
+    beside,
+    by_corpus,
+    corpus_note,
+    finished_runs,
+    print_paper_table,
+    read_published,
+    readable,
+    write_paper_page,
+)
+from gedbd.experiments.report.report_page import slug
+from gedbd.experiments.report.run_settings import Setting, group_settings
+from gedbd.experiments.run_folder import Run
+from gedbd.experiments.seeds import seed_interval
+from gedbd.io.console import open_console, print_line
+from gedbd.io.table_files import write_csv
+
+TITLES = {
+    "table4": "Minutes of a training epoch, with the paper's Table 4",
+    "table5": "Precision, recall and F1 on test pairs, with the paper's Table 5",
+    "figures34": "Loss and F1 by epoch, with the paper's Figures 3 and 4",
+    "sensitivity": "Sensitivity of the test metrics, one option at a time",
+}
+HEADINGS = {"average_precision": "AP", "precision": "P", "recall": "R", "f1": "F1", "relative": "rel."}
+PAPER = (
+    'Columns "paper ..." are the numbers of Bayramoğlu et al., measured on Eclipse Platform and Thunderbird on an A100'
+    " with 80 GB. By its authors' code, 50,000 pairs of each were split at random; the paper states neither. Empty: not"
+    " in the paper."
+)
+NO_PAPER = (
+    "The paper names these options as future work (section 6) and has no numbers. Intervals (95%) are Student's t over"
+    ' seeds; "base" marks the value of an option while others were varied.'
+)
+METRICS = {
+    "table4": ("minutes", "relative"),
+    "table5": ("precision", "recall", "f1"),
+    "figures34": ("train/loss", "val/loss", "train/f1", "val/f1"),
+}
+PANELS = {"Loss": "loss", "F1": "f1"}
+SENSITIVITY_METRICS = ("f1", "average_precision", "rr@10")
+DRAWN_METRICS = ("f1", "rr@10")
+PANEL_COLUMNS = 3
+Row = dict[str, Any]
+
+
+def write_item(sweep_dir: Path, options: Sequence[str], name: str) -> None:
+    """Writes ``<name>.csv``, ``<name>.md`` and figures of all finished runs of a sweep, and prints the table.
+
+    Args:
+        sweep_dir: The sweep's folder.
+        options: The options that the sweep varied, for ``sensitivity``.
+        name: ``table4``, ``table5``, ``figures34`` or ``sensitivity``.
+    """
+    console = open_console()
+    runs = [run for run in finished_runs(name, sweep_dir, console) if not run.is_baseline]
+    if not runs:
+        return
+    settings = group_settings(runs)
+    figures: dict[str, Figure] = {}
+    if name == "sensitivity":
+        table = sensitivity(find_jobs(sweep_dir, runs), options)
+        if table.empty:
+            print_line(console, f"{name}: the jobs of {sweep_dir} vary none of {', '.join(options)}")
+            return
+        for setting, rows in table.groupby("setting", sort=False):
+            # The setting is empty if the sweep varied no further options.
+            stem = f"sensitivity_{slug(str(setting))}" if setting else "sensitivity"
+            title = str(setting) or f"{runs[0].corpus}, {runs[0].config.encoder.name}"
+            figures[stem] = sensitivity_figure(rows, title)
+    else:
+        table = paper_table(settings, name)
+    if name == "figures34":
+        figures = {f"figures34_{slug(mine[0].corpus)}": convergence(mine) for mine in by_corpus(settings)}
+    else:  # that of the figures is too wide for a terminal
+        print_paper_table(console, table, TITLES[name], HEADINGS)
+    write_csv(sweep_dir / f"{name}.csv", table)
+    notes = [*map(_corpus_note, by_corpus(settings)), NO_PAPER if name == "sensitivity" else PAPER]
+    write_paper_page(sweep_dir, name, TITLES[name], [readable(table, HEADINGS)], notes, figures, console)
+
+
+def _corpus_note(settings: Sequence[Setting]) -> str:
+    """A note on a corpus: what was measured, whether the paper used it, and the F1 of baselines without text."""
+    first = settings[0]
+    run = first.runs[0]
+    labels = run.reported_pairs["label"]
+    note = corpus_note(settings, f", {len(labels):,} test pairs, {labels.mean():.0%} of them duplicates")
+    if not is_published(first):
+        note += f" {first.corpus} is not the paper's data: do not compare its rows with the paper's."
+    return note + (
+        f" Without any text, chains of training pairs give F1 {run.leak['closure_f1']:.3f} on these test pairs, and"
+        f" always predicting a duplicate gives {run.leak['always_duplicate_f1']:.3f}."
+    )
+
+
+def is_published(setting: Setting) -> bool:
+    """Whether a setting has the paper's corpus: the reports of a published training file."""
+    subset = setting.runs[0].config.dataset.get("subset")
+    return bool(subset == "train") and setting.corpus in {"eclipse", "thunderbird"}
+
+
+def paper_table(settings: Sequence[Setting], item: str) -> pd.DataFrame:
+    """Measured numbers beside those of a table or figure of the paper.
+
+    Args:
+        settings: The settings.
+        item: ``table5``: precision, recall and F1 on test pairs, means over seeds; F1 with its interval over test
+            pairs. ``table4``: minutes of an epoch, means over epochs and seeds, and their ratio to BERT's text alone on
+            that corpus; without such a run to the corpus' first run of text alone. ``figures34``: loss and F1 of
+            training and validation after each epoch, means over seeds.
+    """
+    make_rows: dict[str, Callable[[Setting], Sequence[Mapping[Any, Any]]]] = {
+        "table4": lambda setting: [_minutes(setting, settings)],
+        "table5": lambda setting: [_on_pairs(setting)],
+        "figures34": lambda setting: mean_epochs(setting).to_dict("records"),
+    }
+    published: dict[object, Row] = {}
+    for row in read_published("duplicates", item).to_dict("records"):
+        about: Row = {"corpus": row["corpus"], "model": row["name"], "seeds": ""}
+        epoch = None if row["condition"] == "" else int(row["condition"])
+        about |= {} if epoch is None else {"epoch": epoch}
+        published[row["corpus"], row["method"], epoch] = about | {name: row[name] for name in METRICS[item]}
+
+    def measured() -> Iterator[tuple[object, Row]]:
+        for setting in settings:
+            about = {"corpus": setting.corpus, "model": setting.label, "seeds": str(len(setting.runs))}
+            for row in make_rows[item](setting):
+                key = (setting.corpus, setting.base, row.get("epoch"))
+                yield key if is_published(setting) else None, about | dict(row)
+
+    rows, only_paper = beside(measured(), published, METRICS[item])
+    return pd.DataFrame([*rows, *only_paper])
+
+
+def _on_pairs(setting: Setting) -> Row:
+    values = setting.pair_metrics(setting.methods[0])
+    return {name: values[name] for name in (*METRICS["table5"], "f1_low", "f1_high")}
+
+
+def _minutes(setting: Setting, settings: Sequence[Setting]) -> Row:
+    alone = [other for other in settings if other.corpus == setting.corpus and other.methods[0] != TEXT_GRAPH]
+    alone.sort(key=lambda other: other.runs[0].config.encoder.name != "bert")  # stable: BERT first, others in order
+    minutes = minutes_per_epoch(setting)
+    return {"minutes": minutes, "relative": minutes / minutes_per_epoch(alone[0]) if alone else np.nan}
+
+
+def minutes_per_epoch(setting: Setting) -> float:
+    """Mean over the epochs of all runs; NaN if they recorded no time."""
+    seconds = [run.epochs["train/seconds"].mean() for run in setting.runs if run.epochs is not None]
+    return float(np.mean(seconds)) / 60 if seconds else float("nan")
+
+
+def mean_epochs(setting: Setting) -> pd.DataFrame:
+    """Means over a setting's seeds of the curves after each epoch; ``epoch`` counts from 1."""
+    every = pd.concat([run.epochs for run in setting.runs if run.epochs is not None])
+    means = every.groupby("epoch")[list(METRICS["figures34"])].mean().reset_index()
+    return means.assign(epoch=means["epoch"] + 1)
+
+
+def convergence(settings: Sequence[Setting]) -> Figure:
+    """Loss and F1 by epoch of all methods on one corpus, means over seeds; numbers of the paper as crosses.
+
+    Args:
+        settings: Settings of one corpus.
+    """
+    figure = Figure(figsize=(10.5, 4.2), layout="constrained")
+    axes = figure.subplots(1, 2)
+    published = read_published("duplicates", "figures34")
+    published = published[published["corpus"] == settings[0].corpus] if is_published(settings[0]) else published[:0]
+    for axis, (title, metric) in zip(axes, PANELS.items(), strict=True):
+        for number, setting in enumerate(settings):
+            means = mean_epochs(setting)
+            for split, line in (("train", "-"), ("val", "--")):
+                label = f"{setting.label}: {split}"
+                axis.plot(
+                    means["epoch"], means[f"{split}/{metric}"], line, marker="o", color=colour(number), label=label
+                )
+        # The paper's figures print no numbers: these are those of its text.
+        for method, rows in published.groupby("method"):
+            tone = "black" if "graph" in str(method) else "grey"
+            for split, mark in (("train", "x"), ("val", "+")):
+                stated = rows[rows[f"{split}/{metric}"].notna()]
+                if len(stated):
+                    epochs = stated["condition"].astype(int)
+                    axis.plot(epochs, stated[f"{split}/{metric}"], mark, color=tone, label=f"paper, {method}: {split}")
+        finish_epochs(axis, f"{title}: {settings[0].corpus}")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    return figure
+
+
+@dataclass(frozen=True)
+class Job:
+    """A finished job of a sweep.
+
+    Attributes:
+        overrides: Its options by name, as they were typed.
+        runs: Its runs, one a seed.
+    """
+
+    overrides: dict[str, str]
+    runs: list[Run]
+
+    def values(self, metric: str) -> list[float]:
+        """A metric of the job's own method, one value a seed; empty if it was not measured."""
+        tables = [table for run in self.runs for table in (run.results, run.ranking) if table is not None]
+        return [float(table[metric][0]) for table in tables if metric in table]
+
+
+def find_jobs(sweep_dir: Path, runs: Sequence[Run]) -> list[Job]:
+    """The jobs of a sweep that have left finished runs, in the order of their numbers."""
+    files = [path for path in sweep_dir.glob("*/.hydra/overrides.yaml") if path.parent.parent.name.isdigit()]
+    jobs = []
+    for path in sorted(files, key=lambda path: int(path.parent.parent.name)):
+        folder = path.parent.parent
+        mine = [run for run in runs if run.folder == folder or folder in run.folder.parents]
+        if mine:
+            options: Any = OmegaConf.to_container(OmegaConf.load(path))  # not resolved: interpolations stay
+            jobs.append(Job(dict(str(item).split("=", 1) for item in options), mine))
+    return jobs
+
+
+def sensitivity(jobs: Sequence[Job], options: Sequence[str]) -> pd.DataFrame:
+    """Means of the metrics over seeds at each value of each option, with all other options at their base value.
+
+    The base value of an option is the value of most jobs.
+
+    Args:
+        jobs: Jobs of one sweep.
+        options: The options that were varied one at a time.
+
+    Returns:
+        ``setting`` (further options that the sweep varied, such as ``encoder=bert``, or ""), ``option``, ``value``,
+        ``base`` (whether it is the base value), ``seeds``, and each metric with the ends of its 95% interval over seeds
+        (Student's t; missing for a single seed).
+    """
+    keys = dict.fromkeys(key for job in jobs for key in job.overrides)  # in order, each once
+    values = {key: Counter(job.overrides.get(key) for job in jobs) for key in (*keys, *options)}
+    varied = [key for key in options if len(values[key]) > 1]
+    base = {key: values[key].most_common(1)[0][0] for key in options}
+    others = [key for key in keys if key not in options and len(values[key]) > 1]
+    rows = []
+    for option in varied:
+        for job in jobs:
+            # Jobs that vary this option only.
+            if all(job.overrides.get(key) == base[key] for key in varied if key != option):
+                setting = ", ".join(f"{key}={job.overrides.get(key)}" for key in others)
+                value = job.overrides[option]
+                row: Row = {"setting": setting, "option": option, "value": value, "base": value == base[option]}
+                row["seeds"] = len(job.runs)
+                for metric in (metric for metric in SENSITIVITY_METRICS if job.values(metric)):
+                    ends = seed_interval(np.array(job.values(metric)))
+                    row |= dict(zip((metric, f"{metric}_low", f"{metric}_high"), ends, strict=True))
+                rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def sensitivity_figure(table: pd.DataFrame, title: str) -> Figure:
+    """F1 and, where it was measured, RR@10 over the values of each option, one panel an option.
+
+    Error bars are 95% intervals over seeds; the marker of the base value is filled.
+
+    Args:
+        table: The rows of one setting, see ``sensitivity``.
+        title: Title of the figure.
+    """
+    options = list(dict.fromkeys(table["option"]))
+    num_rows = -(-len(options) // PANEL_COLUMNS)  # rounded up
+    figure = Figure(figsize=(3.6 * PANEL_COLUMNS, 3 * num_rows), layout="constrained")
+    axes = figure.subplots(num_rows, PANEL_COLUMNS, squeeze=False).flatten()
+    for axis in axes[len(options) :]:
+        axis.axis("off")
+    for axis, option in zip(axes, options, strict=False):
+        rows = table[table["option"] == option]
+        rows = rows.iloc[pd.to_numeric(rows["value"]).argsort(kind="stable")]
+        # At equal distances: on a true scale, values such as 1, 3, 10, 100 would overlap.
+        x = pd.Series(range(len(rows)), index=rows.index)
+        for number, metric in enumerate(name for name in DRAWN_METRICS if name in table):
+            options_of_line = {"label": metric.upper(), "color": colour(number), "markerfacecolor": "white"}
+            draw_intervals(axis, x, rows, metric, **options_of_line)
+            axis.plot(x[rows["base"]], rows.loc[rows["base"], metric], "o", color=colour(number), zorder=3)
+        axis.set(xlabel=option, xticks=x, xticklabels=list(rows["value"]))
+        axis.grid(alpha=0.25)
+    axes[0].legend(frameon=False)
+    figure.suptitle(title)
+    return figure

@@ -1,0 +1,205 @@
+"""Numbers of papers beside measured ones: read from the ``published.csv`` of a wing, and written after a sweep."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from hydra.experimental.callback import Callback
+from matplotlib.figure import Figure
+from omegaconf import DictConfig
+from rich.console import Console
+
+from gedbd.evaluation.figures import save_figure
+from gedbd.experiments.report.report_page import markdown, show
+from gedbd.experiments.report.run_settings import Setting
+from gedbd.experiments.run_folder import Run, find_runs
+from gedbd.io.command_output import print_table
+from gedbd.io.console import escape_markdown, print_line, print_path
+from gedbd.io.files import locate, write_text
+from gedbd.io.table_files import read_csv
+
+KEYS = ("item", "corpus", "method", "condition")  # identify a row of a published table
+Row = dict[str, Any]
+
+
+class BesidePublished(Callback):
+    """Compares the finished runs of a sweep with a paper's numbers when the sweep ends, in the sweep's folder.
+
+    Args:
+        write: Writes the files and prints where they are. It takes the sweep's folder and the names of the options
+            that the sweep varies.
+    """
+
+    def __init__(self, write: Callable[[Path, tuple[str, ...]], None]) -> None:
+        self.write = write
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        """Writes the files."""
+        # Hydra loads this module with every command that names the callback: heavy imports wait until here.
+        from gedbd.experiments.distributed import is_first
+
+        if is_first():
+            self.write(Path(config.hydra.sweep.dir), tuple(config.hydra.sweeper.params or ()))
+
+
+def read_published(wing: str, *items: str) -> pd.DataFrame:
+    """The published numbers of some tables or figures.
+
+    Args:
+        wing: The package whose ``published.csv`` is read: one row a number, with ``item`` (the table), ``corpus``,
+            ``method``, ``name`` (as the paper calls it), ``condition`` (an epoch, or what is ranked), ``metric``,
+            ``value`` and ``source``.
+        items: Names of tables and figures.
+
+    Returns:
+        One row for each item, corpus, method and condition, in the paper's order, with one column a metric; a number
+        that the paper does not give is missing.
+    """
+    table = read_csv(locate(f"pkg://gedbd.{wing}/published.csv"), "value")
+    rows: dict[tuple[Any, ...], Row] = {}
+    table = table[table["item"].isin(items)].astype({"condition": object}).fillna({"condition": ""})
+    for number in table.to_dict("records"):
+        about = {str(name): number[name] for name in (*KEYS, "name", "source")}
+        key = tuple(about[name] for name in KEYS)
+        rows.setdefault(key, about)[number["metric"]] = number["value"]
+    return pd.DataFrame(list(rows.values()))
+
+
+def beside(
+    measured: Iterable[tuple[object, Row]], published: Mapping[object, Row], metrics: Sequence[str]
+) -> tuple[list[Row], list[Row]]:
+    """Measured rows with the paper's numbers in columns that begin with ``paper``.
+
+    Args:
+        measured: The key of each row in the paper's table, None for what the paper does not have, and the row.
+        published: The paper's rows by their keys: how they are named, and their metrics.
+        metrics: The metrics that are compared.
+
+    Returns:
+        The rows, and those of the paper that have no measured one, in the paper's order.
+    """
+    measured = list(measured)
+    keys = {key for key, _ in measured}
+    rows = [row | _paper(published.get(key, {}), metrics) for key, row in measured]
+    only_paper = [
+        {name: value for name, value in row.items() if name not in metrics} | _paper(row, metrics)
+        for key, row in published.items()
+        if key not in keys
+    ]
+    return rows, only_paper
+
+
+def _paper(row: Mapping[str, Any], metrics: Sequence[str]) -> Row:
+    return {f"paper {metric}": row.get(metric, float("nan")) for metric in metrics}
+
+
+def finished_runs(name: str, sweep_dir: Path, console: Console) -> list[Run]:
+    """The finished runs of a sweep; without any, says that there is no table of this name."""
+    try:
+        return find_runs([sweep_dir]).finished
+    except ValueError:
+        print_line(console, f"{name}: no table, because no run of {sweep_dir} has finished")
+        return []
+
+
+def by_corpus(settings: Sequence[Setting]) -> list[list[Setting]]:
+    """The settings of each corpus, in the order of the first of each."""
+    corpora: dict[str, list[Setting]] = {}
+    for setting in settings:
+        corpora.setdefault(setting.corpus, []).append(setting)
+    return list(corpora.values())
+
+
+def corpus_note(settings: Sequence[Setting], measured: str = "") -> str:
+    """What was measured on a corpus, by which encoders, where and when.
+
+    Args:
+        settings: Settings of one corpus.
+        measured: What else was the same in all runs.
+    """
+    first = settings[0]
+    encoders = ", ".join(dict.fromkeys(str(setting.runs[0].config.encoder.name) for setting in settings))
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{os.cpu_count()} CPU cores"
+    note = f"Ours: corpus {first.corpus}, encoder {encoders}, split={first.split}{measured}; {device}, {date.today()}."
+    if "tiny" in encoders.split(", "):
+        note += " The encoder tiny is random: its numbers only show that everything runs."
+    return note
+
+
+def readable(table: pd.DataFrame, headings: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """A table to show: short headings, and no empty columns such as intervals of a single seed.
+
+    Args:
+        table: The table.
+        headings: Parts of column names and what replaces them.
+    """
+    shown = table.copy()
+    if headings:
+        pattern = re.compile("|".join(headings))
+        shown = shown.rename(columns=lambda name: pattern.sub(lambda match: headings[match[0]], str(name)))
+    for name in shown.select_dtypes("bool").columns:
+        shown[name] = shown[name].map({True: "yes", False: ""})
+    empty = [name for name in shown.columns if (shown[name].isna() | (shown[name].astype(str) == "")).all()]
+    return shown.drop(columns=empty)
+
+
+def print_paper_table(
+    console: Console, table: pd.DataFrame, title: str, headings: Mapping[str, str] | None = None
+) -> None:
+    """Prints a table without its intervals, to fit 80 columns."""
+    narrow = table[[column for column in table.columns if not str(column).endswith(("_low", "_high"))]]
+    shown = show(readable(narrow, headings))
+    cells = [[cell.text for cell in row] for row in shown.rows]
+    print_table(console, pd.DataFrame(cells, columns=shown.header), title)
+
+
+def paper_markdown(
+    title: str, notes: Sequence[str], tables: Sequence[pd.DataFrame], figures: Sequence[str] = ()
+) -> str:
+    """A page in Markdown.
+
+    Args:
+        title: Heading.
+        notes: Sentences about the tables.
+        tables: Tables as they are shown.
+        figures: Names of figures in the same folder, without suffix.
+    """
+    lines = [f"# {escape_markdown(title)}", "", *(f"- {escape_markdown(note)}" for note in notes)]
+    for table in tables:
+        lines += ["", *markdown(show(table))]
+    for stem in figures:
+        lines += ["", f"![{title}]({stem}.png)"]
+    return "\n".join(lines) + "\n"
+
+
+def write_paper_page(
+    sweep_dir: Path,
+    name: str,
+    title: str,
+    tables: Sequence[pd.DataFrame],
+    notes: Sequence[str],
+    figures: Mapping[str, Figure],
+    console: Console,
+) -> None:
+    """Writes ``<name>.md``, see ``paper_markdown``, and the figures; prints the notes and where the page is.
+
+    Args:
+        sweep_dir: The sweep's folder.
+        name: Name of the file.
+        title: Heading of the page.
+        tables: Tables as they are shown.
+        notes: Sentences about them.
+        figures: Figures by the names of their files.
+        console: Where notes go.
+    """
+    for stem, figure in figures.items():
+        save_figure(figure, sweep_dir / stem)
+    write_text(sweep_dir / f"{name}.md", paper_markdown(title, notes, tables, list(figures)))
+    for note in notes:
+        print_line(console, note)
+    print_path(console, "table and figures:" if figures else "table:", sweep_dir / f"{name}.md")
