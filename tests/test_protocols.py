@@ -88,26 +88,3 @@ def test_runs_are_compared_by_both(runs, call):
     assert metrics == ["f1"] + [
         f"{p}{m}" for p in ("", "pool_") for m in ("rr@3", "rr@10", "mrr", "map", "map@3", "map@10")
     ]
-
-
-@pytest.mark.quick_cases(2)
-@pytest.mark.parametrize(
-    ("command", "options", "message"),
-    [
-        ("train", ["ranking.top_k=[5,1]"], r"ranking.top_k=\[5, 1\] must be one or more whole numbers above 0"),
-        ("train", ["ranking.top_k=[]"], r"ranking.top_k=\[\] must be"),
-        ("train", ["ranking.top_k=[0,1]"], r"ranking.top_k=\[0, 1\] must be"),
-        ("train", ["protocol=pool"], "protocol=pool"),
-        ("train", ["ranking.protocols=[pool]"], "Cannot merge DictConfig with ListConfig"),
-        ("train", ["monitor=val/pool_mrr"], "monitor=val/pool_mrr is not logged: choose one of val/loss"),
-        ("train", ["monitor=val/rr@3"], "monitor=val/rr@3 is not logged"),
-        ("train", ["loss=supervised_contrastive", "loss.temperature=0"], "loss.temperature=0 must be above 0"),
-        ("train", ["loss=multiple_negatives", "split=pair"], "loss read duplicate groups whole, test pairs too"),
-        ("train", ["pairs=pk", "batches.per_group=17"], "batches.per_group=17 must be 2 or more"),
-        ("train", ["text=fields"], "they take|take up to"),
-        ("baseline", ["protocol=test_pool", "name=fusion"], "name=fusion scores earlier reports only"),
-    ],
-)
-def test_mistakes_are_told_in_one_line(call, command, options, message):
-    with pytest.raises(SystemExit, match=message):
-        call(command, "encoder=tiny", *(["trainer=smoke"] if command == "train" else []), *options)

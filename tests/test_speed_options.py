@@ -63,18 +63,3 @@ def test_half_precision_is_close(trained, pairs):
     whole, half = trained(f"pairs={pairs}")[0], trained(f"pairs={pairs}", "trainer.precision=bf16-mixed")[0]
     assert half == pytest.approx(whole, abs=2e-2)
     assert half != whole
-
-
-@pytest.mark.quick_cases(1)
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["chunk_tokens=0"], "chunk_tokens=0 must be 1 or more"),
-        (["batch_size=0"], "batch_size=0 must be 1 or more"),
-        (["pairs=grouped", "split=pair"], "pairs read duplicate groups whole, test pairs too: not with split=pair"),
-        (["pairs=grouped", "batches.hard=2"], "batches.hard=2 must be 0 or more and at most 1"),
-    ],
-)
-def test_mistakes_are_told_in_one_line(trained, options, message):
-    with pytest.raises(SystemExit, match=message):
-        trained(*options)

@@ -1,6 +1,7 @@
 """Whole small trainings through the commands, as a user runs them."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from run_commands import commands_in
 
 import gedbd
 
+MONITOR = "val/average_precision"
 TIMES = ["train/seconds", "train/reports_per_second"]
 TINY = ["encoder=tiny", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false", "batch_size=32"]
 
@@ -30,12 +32,12 @@ def train(tmp_path, run_command):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Trains in a folder of its own; gives a run that several tests only read."""
+    """Trains in a folder of its own; gives a run that several tests only read, with its output in printed.txt."""
 
     def through(*options: str) -> Path:
         folder = tmp_path_factory.mktemp("trained")
         with commands_in(folder) as run:
-            run("train", *TINY, *options, "hydra.run.dir=run")
+            (folder / "printed.txt").write_text(run("train", *TINY, *options, "hydra.run.dir=run"))
         return folder / "run"
 
     return through
@@ -100,6 +102,24 @@ def test_run_folder_holds_what_is_documented(whole):
     for name in ("config.yaml", "versions.json", "results.json", "examples.csv", "ranking.csv", "leak.json"):
         assert (folder / name).stat().st_size > 0
     assert len(json.loads((folder / "results.json").read_text())) == 4
+
+
+def test_a_training_prints_its_epochs_and_a_verdict(whole):
+    printed = (whole.parent / "printed.txt").read_text()
+    epochs = pd.read_csv(whole / "metrics.csv")
+    lines = re.findall(r"^epoch (.*)$", printed, flags=re.MULTILINE)
+    for number, (line, row) in enumerate(zip(lines, epochs.to_dict("records"), strict=True)):
+        best = " (best)" if number == 0 or row[MONITOR] > epochs[MONITOR][:number].max() else ""
+        expected = f"{number + 1}/2: train loss {row['train/loss']:.3f}, val F1 {row['val/f1']:.3f}"
+        assert line.startswith(f"{expected}, RR@10 {row['val/rr@10']:.3f}, AP {row[MONITOR]:.3f}{best}, ")
+        assert line.endswith(" s")
+    results, ranking = pd.read_csv(whole / "results.csv"), pd.read_csv(whole / "ranking.csv")
+    # A long line may be wrapped.
+    verdict = " ".join(printed.split())
+    assert f"test F1 {results['f1'][0]:.3f} [" in verdict
+    assert f"; always duplicate {results['f1'][3]:.3f}: " in verdict
+    assert f"test RR@10 {ranking['rr@10'][0]:.3f} [" in verdict
+    assert f"; frozen encoder {ranking['rr@10'][ranking['method'] == 'frozen'].item():.3f}: " in verdict
 
 
 def test_threshold_is_chosen_on_validation_saved_and_used_at_test(first_epoch):
@@ -217,6 +237,16 @@ MISTAKES = [
     (["graph.scope=some"], "graph.scope=some is unknown"),
     (["graph.features=ones"], "graph.features=ones is unknown"),
     (["encoder.max_tokens=1000"], "at most 512 tokens"),
+    (["matmul_precision=low"], "matmul_precision=low is unknown: choose highest, high, medium"),
+    (["trainer=fsdp", "compile=true"], "compile=true does not go with trainer=fsdp: set compile=false, or use"),
+    (["pairs=grouped", "split=pair"], "pairs read duplicate groups whole, test pairs too: not with split=pair"),
+    (["ranking.top_k=[5,1]"], r"ranking.top_k=\[5, 1\] must be one or more whole numbers above 0"),
+    (["ranking.protocols=[pool]"], "Cannot merge DictConfig with ListConfig"),
+    (["monitor=val/pool_mrr"], "monitor=val/pool_mrr is not logged: choose one of val/loss"),
+    (["ranking.top_k=[1]", "monitor=val/rr@3"], "monitor=val/rr@3 is not logged"),
+    (["loss=multiple_negatives", "split=pair"], "loss read duplicate groups whole, test pairs too"),
+    (["pairs=pk", "batches.per_group=17"], "batches.per_group=17 must be 2 or more"),
+    (["text=fields", "encoder.max_tokens=64"], "they take|take up to"),
 ]
 
 

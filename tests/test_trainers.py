@@ -75,16 +75,3 @@ def test_a_run_computes_in_the_precision_it_was_told(train):
     assert pd.read_csv("run/metrics.csv")["train/loss"].notna().all()
     set_matmul_precision("highest")
     assert torch.get_float32_matmul_precision() == "highest"
-
-
-@pytest.mark.quick_cases(1)
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["matmul_precision=low"], "matmul_precision=low is unknown: choose highest, high, medium"),
-        (["trainer=fsdp", "compile=true"], "compile=true does not go with trainer=fsdp: set compile=false, or use"),
-    ],
-)
-def test_what_cannot_be_trained_is_told_in_one_line(train, options, message):
-    with pytest.raises(SystemExit, match=message):
-        train(*options)

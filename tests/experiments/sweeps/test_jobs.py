@@ -11,7 +11,6 @@ from pathlib import Path
 import fake_jobs
 import pandas as pd
 import pytest
-import pytorch_lightning as pl
 import torch
 from fake_jobs import states
 from filelock import FileLock
@@ -20,7 +19,6 @@ from omegaconf import OmegaConf
 
 import gedbd.commands.baseline
 import gedbd.train
-from gedbd.experiments.callbacks import ResumableEarlyStopping
 from gedbd.experiments.resuming import readable_checkpoint
 from gedbd.experiments.seeds import summarise_seeds
 from gedbd.experiments.sweeps.jobs import (
@@ -166,15 +164,6 @@ def test_half_a_checkpoint_is_not_gone_on_from(tmp_path, capsys):
         path.write_bytes(whole[:size])
         assert readable_checkpoint(tmp_path) is None
     assert "cannot be read, so this run starts over" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(("waited", "stops"), [(0, False), (1, True)])
-def test_without_patience_a_training_begins_and_stops_after_the_first_epoch_that_is_no_better(waited, stops):
-    stopping = ResumableEarlyStopping("val/f1", patience=0)
-    stopping.wait_count = waited
-    trainer = pl.Trainer(logger=False, enable_checkpointing=False, accelerator="cpu")
-    stopping.on_train_start(trainer, pl.LightningModule())
-    assert trainer.should_stop == stops
 
 
 @pytest.mark.parametrize(
