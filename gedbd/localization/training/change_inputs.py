@@ -1,8 +1,9 @@
 """Reports and changes as inputs of the two encoders."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -155,7 +156,7 @@ def report_or_change(
     return Texts([str(text)[:MAX_CHARACTERS] for text in joined])
 
 
-class Inputs(Sequence[CodeInput]):
+class Inputs(ABC):
     """Inputs by row, kept once they are made."""
 
     def __init__(self, side: Side, count: int) -> None:
@@ -165,22 +166,16 @@ class Inputs(Sequence[CodeInput]):
     def __len__(self) -> int:
         return len(self._made)
 
-    @overload
-    def __getitem__(self, row: int) -> CodeInput: ...
-    @overload
-    def __getitem__(self, row: slice) -> list[CodeInput]: ...
-    def __getitem__(self, row: int | slice) -> CodeInput | list[CodeInput]:
-        if isinstance(row, slice):
-            return [self[number] for number in range(*row.indices(len(self)))]
+    def __getitem__(self, row: int) -> CodeInput:
         made = self._made[row]
         if made is None:
             made = self.make(row)
             self._made[row] = made
         return made
 
+    @abstractmethod
     def make(self, row: int) -> CodeInput:
         """The input of a row."""
-        raise NotImplementedError
 
 
 class ReportInputs(Inputs):
@@ -196,7 +191,7 @@ class ReportInputs(Inputs):
         self.texts = (reports["title"].str.strip() + "\n" + reports["description"].str.strip()).str.strip().tolist()
 
     def make(self, row: int) -> CodeInput:
-        """See ``Inputs``."""
+        """A report as a comment without code."""
         return self.side.input(self.texts[row], "")
 
 
@@ -219,7 +214,7 @@ class ChangeInputs(Inputs):
         self.diffs = changes["diff"].tolist()
 
     def make(self, row: int) -> CodeInput:
-        """See ``Inputs``."""
+        """A change as a comment with code."""
         limits = self.side.limits
         paths = self.paths[row]
         comment = f"{paths}\n{self.titles[row]}" if self.message else paths

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -137,15 +137,6 @@ class CandidateLinks(nn.Module):
         return present & before & ~self.are_linked(reports, commits)
 
 
-class PairVectors(NamedTuple):
-    """Vectors of B anchors, their positives and one negative of each, ``(B, D)``."""
-
-    report: Tensor
-    change: Tensor
-    other_report: Tensor
-    other_change: Tensor
-
-
 class BankKeys(NamedTuple):
     """Keys of one side.
 
@@ -160,16 +151,24 @@ class BankKeys(NamedTuple):
     masked: Tensor
 
 
-def pair_loss(vectors: PairVectors, temperature: float, both_directions: bool = True) -> Tensor:
+def pair_loss(reports: Tensor, changes: Tensor, temperature: float, both_directions: bool = True) -> Tensor:
     """The loss of the feature level or of the model level, a scalar.
 
     InfoNCE with one negative, from reports to changes and, unless only this is wanted, from changes to reports; the
     mean of both.
+
+    Args:
+        reports: ``(2B, D)`` vectors of the reports of B pairs, then of the negative ones.
+        changes: ``(2B, D)`` likewise.
+        temperature: Divisor of the cosines.
+        both_directions: Whether changes look for reports too.
     """
-    to_changes = info_nce(vectors.report, vectors.change, vectors.other_change, temperature)
+    report, other_report = reports.chunk(2)
+    change, other_change = changes.chunk(2)
+    to_changes = info_nce(report, change, other_change, temperature)
     if not both_directions:
         return to_changes.mean()
-    to_reports = info_nce(vectors.change, vectors.report, vectors.other_report, temperature)
+    to_reports = info_nce(change, report, other_report, temperature)
     return torch.cat([to_changes, to_reports]).mean()
 
 
@@ -299,43 +298,29 @@ class HmcblNetwork(nn.Module):
             gather: See ``Gather``.
             fill_banks: Whether the keys of the batch enter the banks.
         """
-        if self.settings.by_tokens:
-            return self._losses_by_tokens(batch, gather, fill_banks)
-        temperature = self.settings.temperature
-        both = self.settings.both_directions
-        report_features = self.reports.tower(batch.reports)
-        change_features = self.changes.tower(batch.changes)
-        found = {}
-        if "feature" in self.settings.weights:
-            found["feature"] = pair_loss(paired(report_features, change_features), temperature, both)
-        if self.settings.projects:
-            reports = self.reports.tower.projector(report_features)
-            changes = self.changes.tower.projector(change_features)
-        if self.settings.model_level > 0:
-            found["model"] = pair_loss(paired(reports, changes), temperature, both)
-        if self.settings.bank_level > 0:
-            found["bank"] = self._bank_loss(batch, reports, changes, gather, fill_banks)
-        return found
-
-    def _losses_by_tokens(self, batch: PairBatch, gather: Gather, fill_banks: bool) -> dict[str, Tensor]:
-        """``losses`` by late interaction."""
-        temperature = self.settings.temperature
-        both = self.settings.both_directions
-        reports = self.reports.tower.read(batch.reports)
-        changes = self.changes.tower.read(batch.changes)
-        found = {}
-        if "feature" in self.settings.weights:
-            found["feature"] = token_pair_loss(reports, changes, temperature, both)
-        if self.settings.projects:
-            reports = self.reports.tower.project_tokens(reports)
-            changes = self.changes.tower.project_tokens(changes)
-        if self.settings.model_level > 0:
-            found["model"] = token_pair_loss(reports, changes, temperature, both)
-        if self.settings.bank_level > 0:
-            report_vectors = self.reports.tower.pool(reports)
-            change_vectors = self.changes.tower.pool(changes)
-            found["bank"] = self._bank_loss(batch, report_vectors, change_vectors, gather, fill_banks)
-        return found
+        settings = self.settings
+        by_tokens = settings.by_tokens
+        towers = self.reports.tower, self.changes.tower
+        batches = batch.reports, batch.changes
+        sides: list[Any] = [
+            tower.read(texts) if by_tokens else tower(texts) for tower, texts in zip(towers, batches, strict=True)
+        ]
+        pair_losses: Callable[..., Tensor] = token_pair_loss if by_tokens else pair_loss
+        losses = {}
+        if "feature" in settings.weights:
+            losses["feature"] = pair_losses(*sides, settings.temperature, settings.both_directions)
+        if settings.projects:
+            sides = [
+                tower.project_tokens(side) if by_tokens else tower.projector(side)
+                for tower, side in zip(towers, sides, strict=True)
+            ]
+        if settings.model_level > 0:
+            losses["model"] = pair_losses(*sides, settings.temperature, settings.both_directions)
+        if settings.bank_level > 0:
+            if by_tokens:
+                sides = [tower.pool(side) for tower, side in zip(towers, sides, strict=True)]
+            losses["bank"] = self._bank_loss(batch, sides[0], sides[1], gather, fill_banks)
+        return losses
 
     def _bank_loss(
         self, batch: PairBatch, reports: Tensor, changes: Tensor, gather: Gather, fill_banks: bool
@@ -373,10 +358,3 @@ class HmcblNetwork(nn.Module):
         """Moves both momentum twins."""
         self.reports.follow()
         self.changes.follow()
-
-
-def paired(reports: Tensor, changes: Tensor) -> PairVectors:
-    """The vectors of B pairs and of their negatives, which come after them."""
-    report, other_report = reports.chunk(2)
-    change, other_change = changes.chunk(2)
-    return PairVectors(report, change, other_report, other_change)
