@@ -10,7 +10,7 @@ import pandas as pd
 
 from gedbd.corpora.corpus import ChangeCorpus, Corpus
 from gedbd.corpora.urls import with_urls
-from gedbd.evaluation.significance import compare_means, mean_interval, ratio_intervals
+from gedbd.evaluation.significance import compare_means, interval_columns, share_columns
 from gedbd.evaluation.thresholds import INCONCLUSIVE, target_status
 from gedbd.io.console import stage
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
@@ -389,8 +389,8 @@ def _values(ranks: pd.DataFrame) -> dict[str, np.ndarray]:
 
 def _share(name: str, hits: np.ndarray, cluster: np.ndarray) -> dict[str, float]:
     """The share of hits, ``(N,)`` bool, with the ends of its interval."""
-    low, high = ratio_intervals(hits[:, None].astype(float), np.ones((len(hits), 1)), cluster)
-    return {name: float(hits.mean()), f"{name}_low": float(low[0]), f"{name}_high": float(high[0])}
+    columns = share_columns(name, hits[:, None], np.ones((len(hits), 1), dtype=bool), cluster)
+    return {str(column): float(values[0]) for column, values in columns.items()}
 
 
 def metrics(ranks: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
@@ -405,12 +405,12 @@ def metrics(ranks: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
     for system, of_system in ranks.groupby("system", sort=False):
         cluster = group[of_system["report"]]
         row: dict[str, object] = {"system": system, "reports": len(of_system)}
-        for name, values in _values(of_system).items():
-            if values.dtype == bool:
-                row |= _share(name, values, cluster)
+        values = pd.DataFrame(_values(of_system))
+        for name, column in values.items():
+            if column.dtype == bool:
+                row |= _share(str(name), column.to_numpy(), cluster)
             else:
-                low, high = mean_interval(values, cluster)
-                row |= {name: float(values.mean()), f"{name}_low": low, f"{name}_high": high}
+                row |= {str(name): float(column.mean()), **interval_columns(values, cluster, [str(name)])}
         rows.append(row)
     return pd.DataFrame(rows)
 

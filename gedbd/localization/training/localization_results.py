@@ -10,7 +10,7 @@ import pandas as pd
 from rich.console import Console
 
 from gedbd.corpora.corpus import ChangeCorpus, Granularity
-from gedbd.evaluation.significance import compare_means, mean_interval
+from gedbd.evaluation.significance import Comparison, compare_means, interval_columns
 from gedbd.io.console import print_line, track
 from gedbd.localization.training.compared_methods import EarlierBugs, NewestFirst, RankingMethod
 from gedbd.localization.training.localization_protocol import Level
@@ -203,23 +203,25 @@ def ranking_table(measured: Sequence[MeasuredMethod], baseline: str) -> pd.DataF
     return pd.DataFrame([_row(one, baselines.get(one.granularity)) for one in measured])
 
 
-def _row(one: MeasuredMethod, baseline: MeasuredMethod | None) -> dict[str, object]:
-    values = one.values
+def _row(measured: MeasuredMethod, baseline: MeasuredMethod | None) -> dict[str, object]:
+    values = measured.values
     cluster = np.arange(len(values))  # each report is a cluster of its own
-    row: dict[str, object] = {"granularity": one.granularity, "method": one.method, "queries": len(values)}
-    row |= {name: float(values[name].mean()) for name in METRICS}
-    for name in COMPARED:
-        row[f"{name}_low"], row[f"{name}_high"] = mean_interval(values[name].to_numpy(), cluster)
-    if baseline is not None and baseline.method != one.method:
+    row: dict[str, object] = {"granularity": measured.granularity, "method": measured.method, "queries": len(values)}
+    row |= {name: float(values[name].mean()) for name in METRICS} | interval_columns(values, cluster, COMPARED)
+    if baseline is not None and baseline.method != measured.method:
         for name in COMPARED:
-            first, second = (each[name].to_numpy() for each in (values, baseline.values))
-            compared = compare_means(first, second, cluster)
-            ends = {f"{name}_difference_low": compared.low, f"{name}_difference_high": compared.high}
-            row |= {f"{name}_difference": compared.difference, **ends}
+            compared = compare_means(values[name].to_numpy(), baseline.values[name].to_numpy(), cluster)
+            row |= _difference(name, compared)
             if name == "mrr":
                 row["mrr_p_value"] = compared.p_value
-    by_seed = [float(seed["mrr"].mean()) for seed in one.by_seed]
+    by_seed = [float(seed["mrr"].mean()) for seed in measured.by_seed]
     return row | {"seeds": len(by_seed), "mrr_seeds_min": min(by_seed), "mrr_seeds_max": max(by_seed)}
+
+
+def _difference(name: str, compared: Comparison) -> dict[str, float]:
+    """A difference from the baseline with the ends of its interval."""
+    name = f"{name}_difference"
+    return {name: compared.difference, f"{name}_low": compared.low, f"{name}_high": compared.high}
 
 
 def results_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -255,19 +257,17 @@ def known_table(measured: Sequence[MeasuredMethod], counts: np.ndarray, baseline
         ``inducing_change`` (``known`` or ``new``), ``queries``, ``method``, and ``mrr`` and ``rr@10`` with the ends of
         their intervals and the difference from the baseline on the same queries.
     """
-    reference = next(one for one in measured if one.method == baseline)
+    reference = next(method for method in measured if method.method == baseline).values
     rows = []
     for name, chosen in (("known", counts > 0), ("new", counts == 0)):
         cluster = np.arange(int(chosen.sum()))
-        for one in measured if len(cluster) else []:
-            row: dict[str, object] = {"inducing_change": name, "queries": len(cluster), "method": one.method}
+        for method in measured if len(cluster) else []:
+            row: dict[str, object] = {"inducing_change": name, "queries": len(cluster), "method": method.method}
+            values = method.values[chosen]
             for metric in COMPARED:
-                values = one.values[metric].to_numpy()[chosen]
-                row[metric] = float(values.mean())
-                row[f"{metric}_low"], row[f"{metric}_high"] = mean_interval(values, cluster)
-                if one.method != baseline:
-                    compared = compare_means(values, reference.values[metric].to_numpy()[chosen], cluster)
-                    ends = {f"{metric}_difference_low": compared.low, f"{metric}_difference_high": compared.high}
-                    row |= {f"{metric}_difference": compared.difference, **ends}
+                row |= {metric: float(values[metric].mean()), **interval_columns(values, cluster, [metric])}
+                if method.method != baseline:
+                    first, second = values[metric].to_numpy(), reference.loc[chosen, metric].to_numpy()
+                    row |= _difference(metric, compare_means(first, second, cluster))
             rows.append(row)
     return pd.DataFrame(rows)
