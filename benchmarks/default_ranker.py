@@ -18,9 +18,8 @@ from gedbd.localization.change_ranking.change_ranker import DEFAULT
 from gedbd.localization.change_ranking.change_training import (
     ChangeExample,
     ChangeTrainingOptions,
-    examples_of,
+    Replay,
     fit_examples,
-    training_set,
 )
 from gedbd.localization.readers.changesets import read_localization
 
@@ -115,9 +114,10 @@ def main() -> None:
     for folder in arguments.folders:
         corpus = read_localization(folder)
         reports = corpus.reports.documents.table
-        chosen = training_set(corpus, range(len(reports)), tracker=False)
-        examples[corpus.name] = examples_of(chosen)
-        data.append(f"{corpus.name}, {len(chosen.reports):,} fixed reports, {len(corpus.commits.table):,} commits")
+        examples[corpus.name] = list(Replay(corpus, tracker=False).examples(range(len(reports))).values())
+        data.append(
+            f"{corpus.name}, {len(examples[corpus.name]):,} fixed reports, {len(corpus.commits.table):,} commits"
+        )
     rows = []
     file_rows = []
     oldest = []

@@ -21,6 +21,7 @@ from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
 MIN_PROGRESS_REPORTS = 20
 FOLDS = 4
+NOTHING = np.empty(0, dtype=np.int64)
 # Of boosted trees.
 SETTINGS: dict[str, Any] = {"feature_fraction": 0.5, "bagging_fraction": 0.7, "l2": 5.0, "truncation": 20}
 # The least probability of a file or hunk: those that nothing speaks for stay in the order of their commits.
@@ -55,7 +56,7 @@ class ChangeExample(NamedTuple):
         features: Its features.
         is_fixed: ``(C,)`` which of its candidate files the fix changed.
         inducing: Rows of the commits before it that induced its bug.
-        is_new: See ``TrainingReport``.
+        is_new: Whether no earlier bug, fixed before the report, is known to have been induced by one of these commits.
         fixed: The source files that existed before it and that the fix changed, candidates or not.
     """
 
@@ -64,55 +65,6 @@ class ChangeExample(NamedTuple):
     inducing: np.ndarray
     is_new: bool
     fixed: np.ndarray
-
-
-class TrainingReport(NamedTuple):
-    """A fixed report.
-
-    Attributes:
-        query: The report.
-        fixing: ``(X,)`` rows of the commits that fixed it.
-        inducing: ``(I,)`` rows of the commits that induced it; those that are not before the report do not count.
-        is_new: Whether no earlier bug, fixed before the report, is known to have been induced by one of these.
-    """
-
-    query: ChangeQuery
-    fixing: np.ndarray
-    inducing: np.ndarray
-    is_new: bool = False
-
-
-class TrainingSet(NamedTuple):
-    """The reports of one repository.
-
-    Attributes:
-        history: Its commits.
-        reports: Its reports. One without an inducing commit teaches which files are meant.
-        fixes: Fixed bugs; None if the ranker is for repositories without a tracker.
-        rows: Rows of the reports in their corpus, where they are of one.
-    """
-
-    history: ChangeHistory
-    reports: Sequence[TrainingReport]
-    fixes: KnownFixes | None = None
-    rows: tuple[int, ...] = ()
-
-
-def examples_of(one: TrainingSet) -> list[ChangeExample]:
-    """The features of all reports of a set."""
-    found = []
-    shown = track(one.reports, "features of reports", transient=True, disable=len(one.reports) < MIN_PROGRESS_REPORTS)
-    for report in shown:
-        features = query_features(one.history, report.query, one.fixes)
-        found.append(make_example(one.history, features, report))
-    return found
-
-
-def make_example(history: ChangeHistory, features: QueryFeatures, report: TrainingReport) -> ChangeExample:
-    """What a report teaches by its features."""
-    fixed = existing_paths(history, fixed_sources(history, report.fixing), features.num_commits)
-    inducing = report.inducing[report.inducing < features.num_commits]
-    return ChangeExample(features, np.isin(features.files.paths, fixed), inducing, report.is_new, fixed)
 
 
 def fixed_sources(history: ChangeHistory, fixing: np.ndarray) -> np.ndarray:
@@ -181,43 +133,13 @@ def fit_files(
     return FeatureRanker(names, options.fit(lists, num_seeds, **SETTINGS))
 
 
-def training_set(
-    corpus: ChangeCorpus, reports: Iterable[int], history: ChangeHistory | None = None, tracker: bool = True
-) -> TrainingSet:
-    """Some reports of a corpus, for training.
-
-    Args:
-        corpus: Reports, commits and links.
-        reports: Rows of reports. Those without a fixing commit are left out.
-        history: The commits of the corpus; None makes it.
-        tracker: Whether the ranker reads earlier fixes. All fixes of the corpus are given, as each query reads only
-            those before it.
-
-    Raises:
-        ValueError: The corpus has no reports, or no links to fixing and inducing commits.
-    """
-    table, fixing, inducing = _links(corpus)
-    history = history_of(corpus) if history is None else history
-    rows = tuple(row for row in reports if row in fixing)
-    nothing = np.empty(0, dtype=np.int64)
-    known_at = _first_known(fixes_of(corpus), inducing)
-    chosen = []
-    for row in rows:
-        query = query_of(table.iloc[row])
-        commits = inducing.get(row, nothing)
-        dates = [known_at[commit] for commit in commits.tolist() if commit in known_at]
-        is_new = query.created_at is None or all(date >= query.created_at for date in dates)
-        chosen.append(TrainingReport(query, fixing[row], commits, is_new))
-    return TrainingSet(history, chosen, known_fixes(corpus, history) if tracker else None, rows)
-
-
 def _first_known(fixes: Mapping[int, KnownFix], inducing: Mapping[int, np.ndarray]) -> dict[int, pd.Timestamp]:
     """When each inducing commit was first known to have induced a bug."""
-    found: dict[int, pd.Timestamp] = {}
+    first: dict[int, pd.Timestamp] = {}
     for row, fix in fixes.items():
-        for commit in inducing.get(row, np.empty(0, dtype=np.int64)).tolist():
-            found[commit] = min(found.get(commit, fix.known_at), fix.known_at)
-    return found
+        for commit in inducing.get(row, NOTHING).tolist():
+            first[commit] = min(first.get(commit, fix.known_at), fix.known_at)
+    return first
 
 
 def history_of(corpus: ChangeCorpus) -> ChangeHistory:
@@ -234,7 +156,7 @@ def query_of(report: pd.Series) -> ChangeQuery:
 
 
 def known_fixes(corpus: ChangeCorpus, history: ChangeHistory) -> KnownFixes:
-    """The fixed bugs of a corpus, see ``fixes_of``. Raises ValueError, see ``training_set``."""
+    """The fixed bugs of a corpus, see ``fixes_of``. Raises ValueError, see ``Replay.examples``."""
     return KnownFixes(history, list(fixes_of(corpus).values()))
 
 
@@ -245,7 +167,7 @@ def fixes_of(corpus: ChangeCorpus) -> dict[int, KnownFix]:
     the two, and what a query reads are fixes known before it, so never its own.
 
     Raises:
-        ValueError: See ``training_set``.
+        ValueError: See ``Replay.examples``.
     """
     table, fixing, _ = _links(corpus)
     ids = np.array(corpus.commits.table["id"])
@@ -316,6 +238,30 @@ class Replay:
         given = {name: np.asarray(values[: features.num_commits], dtype=np.float32) for name, values in extra.items()}
         return features._replace(scores=features.scores | given)
 
+    def examples(self, rows: Iterable[int]) -> dict[int, ChangeExample]:
+        """What some reports teach, by their rows; those without a fixing commit are left out.
+
+        One without an inducing commit before it teaches which files are meant.
+
+        Raises:
+            ValueError: The corpus has no reports, or no links to fixing and inducing commits.
+        """
+        table, fixing, inducing = _links(self.corpus)
+        known_at = _first_known(fixes_of(self.corpus), inducing)
+        chosen = [row for row in rows if row in fixing]
+        examples = {}
+        for row in track(chosen, "features of reports", transient=True, disable=len(chosen) < MIN_PROGRESS_REPORTS):
+            features = self.features(row)
+            fixed = existing_paths(self.history, fixed_sources(self.history, fixing[row]), features.num_commits)
+            commits = inducing.get(row, NOTHING)
+            created_at = table["created_at"].iloc[row]
+            dates = [known_at[commit] for commit in commits.tolist() if commit in known_at]
+            is_new = pd.isna(created_at) or all(date >= created_at for date in dates)
+            earlier = commits[commits < features.num_commits]
+            is_fixed = np.isin(features.files.paths, fixed)
+            examples[row] = ChangeExample(features, is_fixed, earlier, bool(is_new), fixed)
+        return examples
+
     def ranker(self, queries: np.ndarray, options: ChangeTrainingOptions, extra: Mapping[str, Scorer]) -> ChangeRanker:
         """A ranker that learns commits from some reports, and files from all fixed reports up to the last of these.
 
@@ -328,18 +274,16 @@ class Replay:
             ValueError: See ``fit_examples``.
         """
         key = (options, queries.tobytes())
-        if key in self._rankers:
-            return self._rankers[key]
-        known = training_set(self.corpus, range(int(queries.max()) + 1), self.history, tracker=False)
-        # Missing values, for reports that teach about files alone.
-        missing = {name: np.full(len(self.history), np.nan, dtype=np.float32) for name in extra}
-        examples = []
-        for row, report in zip(known.rows, known.reports, strict=True):
-            is_query = row in queries
-            features = self.features(row, scores_of(extra, row) if is_query else missing)
-            inducing = report.inducing if is_query else report.inducing[:0]
-            examples.append(make_example(self.history, features, report._replace(inducing=inducing)))
-        self._rankers[key] = fit_examples(examples, options)
+        if key not in self._rankers:
+            # Missing values, for reports that teach about files alone.
+            missing = {name: np.full(len(self.history), np.nan, dtype=np.float32) for name in extra}
+            examples = []
+            for row, example in self.examples(range(int(queries.max()) + 1)).items():
+                is_query = row in queries
+                features = self.features(row, scores_of(extra, row) if is_query else missing)
+                inducing = example.inducing if is_query else NOTHING
+                examples.append(example._replace(features=features, inducing=inducing))
+            self._rankers[key] = fit_examples(examples, options)
         return self._rankers[key]
 
 

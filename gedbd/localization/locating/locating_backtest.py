@@ -16,19 +16,16 @@ from gedbd.io.console import stage
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import ChangeRanker, default_ranker
 from gedbd.localization.change_ranking.change_training import (
+    NOTHING,
     ChangeExample,
     ChangeTrainingOptions,
-    examples_of,
+    Replay,
     existing_paths,
     fit_examples,
     fit_files,
-    history_of,
-    known_fixes,
     query_of,
-    training_set,
 )
 from gedbd.localization.change_ranking.known_fixes import KnownFix, KnownFixes
-from gedbd.localization.change_ranking.query_features import query_features
 from gedbd.localization.locating.labelled_reports import (
     LabelledReports,
     ReplaySplit,
@@ -123,7 +120,8 @@ def run_replay(
     corpus = with_all_links(corpus)
     assert corpus.reports is not None
     queries = [query_of(report) for _, report in corpus.reports.reports.iterrows()]
-    history = history_of(corpus)
+    replay = Replay(corpus)
+    history = replay.history
     fixed = fixed_reports(corpus)
     sources = sources_of_fixes(corpus, history)
     of_commits = labelled_reports(corpus)
@@ -143,7 +141,7 @@ def run_replay(
     if not len(for_commits) and not len(for_files):
         for_use = for_use[:0]
     rows = np.unique(np.concatenate([for_use, for_commits, for_files]))
-    examples = learning_examples(corpus, history, queries, rows, sources)
+    examples = learning_examples(replay, rows, sources)
     learned = learn_rankers(examples, for_use, for_commits, for_files, seed)
     if learned.commits is None:
         commit_split = all_tested(of_commits, max_replayed)
@@ -258,31 +256,21 @@ def _with_files(examples: list[ChangeExample], options: ChangeTrainingOptions) -
     return ChangeRanker(fit_files(examples, options), default_ranker().commits)
 
 
-def learning_examples(
-    corpus: ChangeCorpus,
-    history: ChangeHistory,
-    queries: Sequence[ChangeQuery],
-    rows: np.ndarray,
-    sources: Mapping[int, np.ndarray],
-) -> dict[int, ChangeExample]:
-    """The features of some fixed reports by their rows, and which files and commits are relevant.
+def learning_examples(replay: Replay, rows: np.ndarray, sources: Mapping[int, np.ndarray]) -> dict[int, ChangeExample]:
+    """What some fixed reports teach, by their rows; one whose fixing commit is unknown teaches which files are meant.
 
     Args:
-        corpus: Reports and commits.
-        history: The commits of the corpus, in its order.
-        queries: All reports of the corpus.
-        rows: Rows of the reports. One without an inducing commit before it still teaches which files are meant.
+        replay: The history of the corpus.
+        rows: Rows of the reports.
         sources: See ``sources_of_fixes``.
     """
-    chosen = training_set(corpus, rows.tolist(), history)
-    examples = dict(zip(chosen.rows, examples_of(chosen), strict=True))
+    examples = replay.examples(rows.tolist())
     for row in rows.tolist():
         if row not in examples:
-            features = query_features(history, queries[row], known_fixes(corpus, history))
-            fixed = existing_paths(history, sources[row], features.num_commits)
+            features = replay.features(row)
+            fixed = existing_paths(replay.history, sources[row], features.num_commits)
             is_fixed = np.isin(features.files.paths, fixed)
-            nothing = np.empty(0, dtype=np.int64)
-            examples[row] = ChangeExample(features, is_fixed, inducing=nothing, is_new=False, fixed=fixed)
+            examples[row] = ChangeExample(features, is_fixed, inducing=NOTHING, is_new=False, fixed=fixed)
     return examples
 
 

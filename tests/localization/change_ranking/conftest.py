@@ -4,7 +4,7 @@ import pytest
 from changes_corpus import FAST, NUM_TRAIN, made_corpus
 
 from gedbd.corpora.corpus import ChangeCorpus
-from gedbd.localization.change_ranking.change_training import examples_of, fit_examples, training_set
+from gedbd.localization.change_ranking.change_training import Replay, fit_examples
 
 
 @pytest.fixture(scope="session")
@@ -15,5 +15,5 @@ def corpus() -> ChangeCorpus:
 
 @pytest.fixture(scope="session")
 def trained(corpus):
-    chosen = training_set(corpus, range(NUM_TRAIN))
-    return chosen, fit_examples(examples_of(chosen), FAST)
+    replay = Replay(corpus)
+    return replay, fit_examples(list(replay.examples(range(NUM_TRAIN)).values()), FAST)

@@ -16,11 +16,9 @@ from gedbd.localization.change_ranking.change_training import (
     ChangeTrainingOptions,
     LearntChanges,
     Replay,
-    examples_of,
     fit_examples,
     fixes_of,
     query_of,
-    training_set,
 )
 from gedbd.localization.change_ranking.file_features import FILE_KINDS, FILE_SCORES
 from gedbd.localization.change_ranking.query_features import query_features
@@ -40,73 +38,72 @@ def mean_reciprocal_rank(corpus, scores) -> float:
 
 @pytest.mark.parametrize(("kind", "content_free"), [("boosted", True), ("linear", False)])
 def test_it_learns(corpus, kind, content_free):
-    chosen = training_set(corpus, range(NUM_TRAIN))
+    replay = Replay(corpus)
     options = ChangeTrainingOptions(kind=kind, content_free=content_free, num_seeds=1, rounds=12)
-    ranker = fit_examples(examples_of(chosen), options)
-    learnt = mean_reciprocal_rank(corpus, lambda query: ranker.scores(chosen.history, query, chosen.fixes))
-    bm25 = mean_reciprocal_rank(corpus, lambda query: query_features(chosen.history, query).scores["diff"])
+    ranker = fit_examples(list(replay.examples(range(NUM_TRAIN)).values()), options)
+    learnt = mean_reciprocal_rank(corpus, lambda query: ranker.scores(replay.history, query, replay.fixes))
+    bm25 = mean_reciprocal_rank(corpus, lambda query: query_features(replay.history, query).scores["diff"])
     assert learnt > bm25 + 0.2
     assert bool(CONTENT_FREE & set(ranker.names)) == content_free
 
 
 def test_a_report_is_new_where_no_earlier_bug_named_its_commits(corpus):
     shared = replace(corpus, inducing={"commit": links([5, *[6] * (NUM_REPORTS - 1)], NUM_COMMITS)})
-    chosen = training_set(shared, range(NUM_REPORTS))
+    examples = Replay(shared).examples(range(NUM_REPORTS))
     first_known = min(fix.known_at for row, fix in fixes_of(shared).items() if row > 0)
-    assert [report.is_new for report in chosen.reports] == [
-        row == 0 or report.query.created_at <= first_known
-        for row, report in zip(chosen.rows, chosen.reports, strict=True)
-    ]
-    assert not chosen.reports[-1].is_new
+    created_at = shared.reports.reports["created_at"]
+    is_new = {row: example.is_new for row, example in examples.items()}
+    assert is_new == {row: row == 0 or created_at[row] <= first_known for row in examples}
+    assert not is_new[NUM_REPORTS - 1]
 
 
 def test_files_are_found_with_reasons(corpus, trained):
-    chosen, ranker = trained
+    replay, ranker = trained
     query = query_of(corpus.reports.documents.table.iloc[40])
-    features = query_features(chosen.history, query, chosen.fixes)
+    features = query_features(replay.history, query, replay.fixes)
     files = features.files
     found = ranker.find_files_in(features, 3)
     probability = ranker.file_probability(files)
     best = files.paths[np.lexsort((files.paths, -probability))][:3]
     assert [file.path for file in found] == best.tolist()
     name = query.title.partition(" ")[0]
-    assert chosen.history.table.paths[found[0].path] == f"src/net/{name}.java"
+    assert replay.history.table.paths[found[0].path] == f"src/net/{name}.java"
     assert found[0].probability == probability.max()
     assert set(found[0].contributions) == {*FILE_SCORES, *FILE_KINDS}
-    allowed = np.ones(len(chosen.history.table.paths), dtype=bool)
+    allowed = np.ones(len(replay.history.table.paths), dtype=bool)
     allowed[found[0].path] = False
     assert [file.path for file in ranker.find_files_in(features, 2, allowed)] == best[1:].tolist()
-    assert ranker.find_files_in(query_features(chosen.history, ChangeQuery("", "")), 3) == []
+    assert ranker.find_files_in(query_features(replay.history, ChangeQuery("", "")), 3) == []
 
 
 def test_without_ownership_the_commits_are_ranked_by_what_the_text_says(corpus):
-    chosen = training_set(corpus, range(NUM_TRAIN))
+    replay = Replay(corpus)
     options = ChangeTrainingOptions(kind="linear", content_free=False, ownership=False)
-    ranker = ChangeRanker.from_text(fit_examples(examples_of(chosen), options).to_text())
+    ranker = ChangeRanker.from_text(fit_examples(list(replay.examples(range(NUM_TRAIN)).values()), options).to_text())
     assert {"diff", "diff_rank", "newest_share", "touches_by_rank"} <= set(ranker.names)
     assert not any(name.startswith("lines") or name == "touches" for name in ranker.names)
-    learnt = mean_reciprocal_rank(corpus, lambda query: ranker.scores(chosen.history, query, chosen.fixes))
-    bm25 = mean_reciprocal_rank(corpus, lambda query: query_features(chosen.history, query).scores["diff"])
+    learnt = mean_reciprocal_rank(corpus, lambda query: ranker.scores(replay.history, query, replay.fixes))
+    bm25 = mean_reciprocal_rank(corpus, lambda query: query_features(replay.history, query).scores["diff"])
     assert learnt > bm25
 
 
 def test_text_round_trip_and_determinism(corpus, trained):
-    chosen, ranker = trained
-    again = fit_examples(examples_of(training_set(corpus, range(NUM_TRAIN))), FAST)
+    replay, ranker = trained
+    again = fit_examples(list(Replay(corpus).examples(range(NUM_TRAIN)).values()), FAST)
     assert again.to_text() == ranker.to_text()
     stored = ChangeRanker.from_text(ranker.to_text())
     query = query_of(corpus.reports.documents.table.iloc[40])
     np.testing.assert_array_equal(
-        stored.scores(chosen.history, query, chosen.fixes), ranker.scores(chosen.history, query, chosen.fixes)
+        stored.scores(replay.history, query, replay.fixes), ranker.scores(replay.history, query, replay.fixes)
     )
     assert stored.to_text() == ranker.to_text()
 
 
 def test_suspects(corpus, trained):
-    chosen, ranker = trained
+    replay, ranker = trained
     query = query_of(corpus.reports.documents.table.iloc[40])
-    scores = ranker.scores(chosen.history, query, chosen.fixes)
-    suspects = ranker.find(chosen.history, query, 5, chosen.fixes)
+    scores = ranker.scores(replay.history, query, replay.fixes)
+    suspects = ranker.find(replay.history, query, 5, replay.fixes)
     order = np.lexsort((-np.arange(len(scores)), -scores))[:5]
     assert [suspect.row for suspect in suspects] == order.tolist()
     assert [suspect.score for suspect in suspects] == pytest.approx(scores[order])
@@ -116,26 +113,26 @@ def test_suspects(corpus, trained):
 
 
 def test_commits_outside_the_shortlist_come_last(corpus, trained, monkeypatch):
-    chosen, ranker = trained
+    replay, ranker = trained
     monkeypatch.setattr("gedbd.localization.change_ranking.query_features.LISTED_BY_FILES", 3)
     monkeypatch.setattr("gedbd.localization.change_ranking.query_features.LISTED_BY_WORDS", 2)
     query = query_of(corpus.reports.documents.table.iloc[40])
-    scores = ranker.scores(chosen.history, query, chosen.fixes)
-    listed = [suspect.row for suspect in ranker.find(chosen.history, query, 1000, chosen.fixes)]
+    scores = ranker.scores(replay.history, query, replay.fixes)
+    listed = [suspect.row for suspect in ranker.find(replay.history, query, 1000, replay.fixes)]
     rest = np.setdiff1d(np.arange(len(scores)), listed)
     assert len(listed) <= 15
     assert scores[rest].max() < scores[listed].min()
-    diff = query_features(chosen.history, query).scores["diff"]
+    diff = query_features(replay.history, query).scores["diff"]
     assert (np.diff(scores[rest][np.argsort(diff[rest])]) >= 0).all()
 
 
 def test_a_report_that_shares_nothing(trained):
-    chosen, ranker = trained
+    replay, ranker = trained
     query = query_of(pd.Series({"title": "", "description": "", "created_at": START}))
-    assert ranker.scores(chosen.history, query).shape == (0,)
-    assert ranker.find(chosen.history, query) == []
+    assert ranker.scores(replay.history, query).shape == (0,)
+    assert ranker.find(replay.history, query) == []
     nothing = query_of(pd.Series({"title": "zzz", "description": "", "created_at": pd.NaT}))
-    assert len(ranker.scores(chosen.history, nothing)) == NUM_COMMITS
+    assert len(ranker.scores(replay.history, nothing)) == NUM_COMMITS
 
 
 def test_extra_scores(corpus):
@@ -171,14 +168,13 @@ def test_weighted_sum_ignores_missing_and_equal_values():
 
 
 def test_nothing_to_learn_from(corpus):
-    chosen = training_set(corpus, range(NUM_TRAIN))
+    examples = Replay(corpus).examples(range(NUM_TRAIN)).values()
     with pytest.raises(ValueError, match="needs a report"):
         fit_examples([], FAST)
-    unknown = [report._replace(inducing=report.inducing[:0]) for report in chosen.reports]
     with pytest.raises(ValueError, match="inducing commit"):
-        fit_examples(examples_of(chosen._replace(reports=unknown)), FAST)
+        fit_examples([example._replace(inducing=example.inducing[:0]) for example in examples], FAST)
     with pytest.raises(ValueError, match="needs reports with links"):
-        training_set(ChangeCorpus("bare", None, corpus.commits, corpus.files, corpus.hunks), [0])
+        Replay(ChangeCorpus("bare", None, corpus.commits, corpus.files, corpus.hunks)).examples([0])
 
 
 def inputs_of(corpus) -> ScorerInputs:
@@ -216,8 +212,8 @@ def test_scorer_of_commits_files_and_hunks(corpus):
 def test_default_ranker(corpus):
     ranker = default_ranker()
     assert len(ranker.to_text()) < 400_000
-    chosen = training_set(corpus, range(NUM_TRAIN), tracker=False)
-    learnt = mean_reciprocal_rank(corpus, lambda query: ranker.scores(chosen.history, query))
-    bm25 = mean_reciprocal_rank(corpus, lambda query: query_features(chosen.history, query).scores["diff"])
+    history = Replay(corpus).history
+    learnt = mean_reciprocal_rank(corpus, lambda query: ranker.scores(history, query))
+    bm25 = mean_reciprocal_rank(corpus, lambda query: query_features(history, query).scores["diff"])
     assert learnt > bm25
-    assert isinstance(chosen.history.index, ChangeIndex)
+    assert isinstance(history.index, ChangeIndex)

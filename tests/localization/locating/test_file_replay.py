@@ -9,7 +9,7 @@ import pytest
 from gedbd.corpora.corpus import ChangeCorpus, Corpus, Documents
 from gedbd.localization.change_ranking.change_history import ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import default_ranker
-from gedbd.localization.change_ranking.change_training import history_of, query_of
+from gedbd.localization.change_ranking.change_training import Replay, history_of, query_of
 from gedbd.localization.change_ranking.known_fixes import KnownFixes
 from gedbd.localization.change_ranking.query_features import query_features
 from gedbd.localization.locating.labelled_reports import (
@@ -95,8 +95,7 @@ def test_the_older_half_teaches_what_was_known_before_the_newer_half(corpus):
     assert (parts.train.tolist(), parts.test.tolist(), parts.num_labelled) == ([0], [1, 2], 1)
     late = replace(reports, made_at=reports.made_at.where([False, True, True], days([9])[0]))
     assert split_reports(corpus, late, 2, 100).test.tolist() == [0, 1, 2]  # nothing is known before the report of day 9
-    queries = [query_of(report) for _, report in corpus.reports.reports.iterrows()]
-    examples = learning_examples(corpus, history, queries, np.array([1, 4]), sources_of_fixes(corpus, history))
+    examples = learning_examples(Replay(corpus), np.array([1, 4]), sources_of_fixes(corpus, history))
     for row, place in ((1, 1), (4, 2)):
         assert examples[row].fixed.tolist() == reports.relevant[place].tolist()
         files = examples[row].features.files.paths

@@ -9,7 +9,6 @@ import pytest
 
 from gedbd.corpora.corpus import ChangeCorpus, Corpus, Documents
 from gedbd.corpora.relevance import Links
-from gedbd.localization.change_ranking.change_training import history_of
 from gedbd.localization.locating import locating_backtest
 from gedbd.localization.locating.labelled_reports import labelled_reports, split_reports, without_merges
 from gedbd.localization.locating.locating_backtest import (
@@ -18,7 +17,6 @@ from gedbd.localization.locating.locating_backtest import (
     default_was_trained_on,
     differences,
     learn_rankers,
-    learning_examples,
     metrics,
     run_replay,
 )
@@ -219,19 +217,11 @@ def test_the_default_ranker_is_not_shown_on_a_history_that_it_has_learnt_from():
     assert not default_was_trained_on(["0" * 40, first[:12]])
 
 
-def test_features_are_computed_once_for_all_rankers(corpus, monkeypatch):
-    read = []
-
-    def examples_of(chosen):
-        read.append(chosen.rows)
-        return [None] * len(chosen.rows)
-
-    monkeypatch.setattr(locating_backtest, "examples_of", examples_of)
-    monkeypatch.setattr(locating_backtest, "fit_examples", lambda examples, options: len(examples))
-    history = history_of(corpus)
-    examples = learning_examples(corpus, history, [], np.array([0, 1, 2, 4]), {})
-    found = learn_rankers(examples, np.array([0, 1, 2, 4]), np.array([0, 1]), np.array([], dtype=int), 0)
-    assert (read, found.commits, found.files, found.ranker) == ([(0, 1, 2, 4)], 2, None, 4)
+def test_rankers_are_trained_on_their_own_reports(monkeypatch):
+    monkeypatch.setattr(locating_backtest, "fit_examples", lambda examples, options: examples)
+    examples = dict(enumerate("abcde"))
+    learned = learn_rankers(examples, np.array([0, 1, 2, 4]), np.array([0, 1]), np.array([], dtype=int), 0)
+    assert (learned.commits, learned.files, learned.ranker) == (["a", "b"], None, ["a", "b", "c", "e"])
 
 
 def links(pairs, num_documents):
