@@ -286,7 +286,6 @@ def fit_boosted_trees(
     truncation: int = 30,
     later: LabelledLists | None = None,
     patience: int = 50,
-    num_threads: int = 1,
 ) -> BoostedTrees:
     """Trains boosted trees with each of some seeds; their prediction is the mean of all.
 
@@ -305,7 +304,6 @@ def fit_boosted_trees(
         truncation: Ranks whose order counts.
         later: Later queries. Where they are given, the trees end with the round of the best NDCG@10 on them.
         patience: Rounds without a better one after which training ends.
-        num_threads: Threads; the trees are the same for the same number.
 
     Raises:
         ValueError: If no query has a relevant candidate and another one, or an option is invalid.
@@ -318,7 +316,7 @@ def fit_boosted_trees(
         **{"objective": "lambdarank", "metric": "ndcg", "eval_at": [10], "lambdarank_truncation_level": truncation},
         **{"num_leaves": num_leaves, "learning_rate": learning_rate, "min_data_in_leaf": min_child, "lambda_l2": l2},
         **{"feature_fraction": feature_fraction, "bagging_fraction": bagging_fraction, "bagging_freq": 1},
-        **{"deterministic": True, "force_row_wise": True, "num_threads": num_threads, "verbosity": -1},
+        **{"deterministic": True, "force_row_wise": True, "num_threads": 1, "verbosity": -1},
     }
     if not any(len(np.unique(labels)) > 1 for labels in lists.relevance):
         raise ValueError("boosted trees need a training query with a relevant candidate and another one")
@@ -346,7 +344,6 @@ def fit_classifier(
     min_child: int = 50,
     feature_fraction: float = 0.4,
     l2: float = 10.0,
-    num_threads: int = 1,
     weight: np.ndarray | None = None,
 ) -> BoostedTrees:
     """Trains boosted trees whose prediction is the logarithm of the odds that a candidate is right.
@@ -361,14 +358,13 @@ def fit_classifier(
         min_child: Candidates in a leaf, at least.
         feature_fraction: Share of the features that are drawn for a tree.
         l2: Penalty on squared values of leaves.
-        num_threads: Threads; the trees are the same for the same number.
         weight: ``(B,)`` how many candidates each stands for; None for 1.
     """
     import lightgbm
 
     parameters: dict[str, Any] = {
         **{"objective": "binary", "num_leaves": num_leaves, "learning_rate": learning_rate, "lambda_l2": l2},
-        **{"min_data_in_leaf": min_child, "feature_fraction": feature_fraction, "num_threads": num_threads},
+        **{"min_data_in_leaf": min_child, "feature_fraction": feature_fraction, "num_threads": 1},
         **{"deterministic": True, "force_row_wise": True, "verbosity": -1},
     }
     models = []

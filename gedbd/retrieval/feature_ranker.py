@@ -103,7 +103,6 @@ class ModelOptions:
         num_seeds: Boosted trees are the mean of so many trainings.
         rounds: Trees of each training, at most.
         num_leaves: Leaves of a tree.
-        num_threads: Threads; the trees are the same for the same number.
     """
 
     kind: Literal["boosted", "linear"] = "boosted"
@@ -111,7 +110,6 @@ class ModelOptions:
     num_seeds: int = 3
     rounds: int = 250
     num_leaves: int = 15
-    num_threads: int = 1
 
     def fit(self, lists: LabelledLists, num_seeds: int | None = None, **settings: Any) -> RankingModel:
         """Trains a model.
@@ -123,7 +121,7 @@ class ModelOptions:
         """
         if self.kind == "linear":
             return fit_weighted_sum(lists.features, lists.relevance)
-        options = {"rounds": self.rounds, "num_leaves": self.num_leaves, "num_threads": self.num_threads}
+        options = {"rounds": self.rounds, "num_leaves": self.num_leaves}
         seeds = range(self.seed, self.seed + (self.num_seeds if num_seeds is None else num_seeds))
         return fit_boosted_trees(lists, seeds=seeds, **(options | settings))
 

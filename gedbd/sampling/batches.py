@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from torch.utils.data import Sampler
 
+POOL_BATCHES = 50  # more of them pad less, fewer of them mix lengths more
 NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 NO_LABEL = np.zeros(0, dtype=np.int64)
 
@@ -94,7 +95,7 @@ class BatchSampler(Sampler[BatchIndices]):
 
 
 class LengthBatchSampler(BatchSampler):
-    """Documents in random order, sorted by length within pools of ``pool_batches`` batches; batches in random order.
+    """Documents in random order, sorted by length within pools of ``POOL_BATCHES`` batches; batches in random order.
 
     In an epoch, each document is drawn once. The processes share each step and get documents of about the same length;
     if the last step is short, it is filled with documents of the same epoch.
@@ -106,7 +107,6 @@ class LengthBatchSampler(BatchSampler):
         seed: See ``BatchSampler``.
         rank: See ``BatchSampler``.
         world_size: See ``BatchSampler``.
-        pool_batches: Batches of a pool: more of them pad less, fewer of them mix lengths more.
 
     Raises:
         ValueError: If there is no document.
@@ -120,7 +120,6 @@ class LengthBatchSampler(BatchSampler):
         seed: int,
         rank: int = 0,
         world_size: int = 1,
-        pool_batches: int = 50,
     ) -> None:
         if len(rows) == 0:
             raise ValueError("there is no document to draw batches from: the training part is empty")
@@ -128,7 +127,6 @@ class LengthBatchSampler(BatchSampler):
         self.rows = rows
         self.lengths = lengths
         self.batch_size = batch_size
-        self.pool_batches = pool_batches
 
     def __iter__(self) -> Iterator[BatchIndices]:
         rng = self.rng()
@@ -137,8 +135,8 @@ class LengthBatchSampler(BatchSampler):
         order = np.resize(order, -(-len(order) // self.world_size) * self.world_size)
         together = self.batch_size * self.world_size
         steps: list[np.ndarray] = []
-        for start in range(0, len(order), together * self.pool_batches):
-            pool = order[start : start + together * self.pool_batches]
+        for start in range(0, len(order), together * POOL_BATCHES):
+            pool = order[start : start + together * POOL_BATCHES]
             pool = pool[np.argsort(self.lengths[pool], kind="stable")]
             steps += [pool[first : first + together] for first in range(0, len(pool), together)]
         for number in rng.permutation(len(steps)):

@@ -43,14 +43,6 @@ def random_texts(seed, count):
     ]
 
 
-@pytest.mark.parametrize("query", QUERIES)
-def test_hand_made_texts_score_as_in_bm25s(query):
-    vocabulary, index = build(HAND)
-    scores = index.scores(vocabulary([query], learn=False)[0])
-    assert scores.dtype == np.float32
-    np.testing.assert_array_equal(scores, theirs(HAND, query))
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_random_texts_score_as_in_bm25s(seed):
     texts = random_texts(seed, 200)

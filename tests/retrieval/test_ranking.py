@@ -16,7 +16,6 @@ from gedbd.retrieval.ranking_metrics import (
     ranking_metrics,
 )
 from gedbd.retrieval.ranking_tasks import TOP_K, EarlierReports, ReportPool
-from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 from gedbd.retrieval.scorers.scorer_contract import BLOCK, PrecomputedScores
 
 WINDOWS = [None, 3, 12]
@@ -164,13 +163,6 @@ def test_infinite_scores_have_their_place(small, scores):
     assert last["average_precision"] == pytest.approx((1 / 3 + 2 / 5) / 2)
 
 
-def test_equal_scores_leave_the_chronological_order(make_corpus):
-    corpus = make_corpus([0, 1, 2, 3, 2, 0], days=range(6))
-    ranking = rank(all_of(corpus), PrecomputedScores(np.zeros((6, 6))))
-    assert ranking.queries["rank"].tolist() == [3, 1]
-    assert ranking.top["candidate"].tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
-
-
 def test_scores_are_compared_as_single_precision(small, scores):
     assert np.float32(0.3) == np.float32(0.3 + 1e-9)
     scores[2, :2] = 0.3, 0.3 + 1e-9
@@ -199,13 +191,6 @@ def test_the_window_ends_on_the_last_of_its_days(make_corpus):
     for window, reachable in ((10, [True, True]), (9.99, [False, True]), (5.5, [False, True])):
         ranking = rank(all_of(corpus, window), PrecomputedScores(np.zeros((4, 4))))
         assert ranking.queries["reachable"].tolist() == reachable
-
-
-def test_a_window_as_long_as_the_tracker_is_none(drawn):
-    corpus, _, scores = drawn
-    without, wide = (rank(all_of(corpus, window), PrecomputedScores(scores)) for window in (None, 4000))
-    pd.testing.assert_frame_equal(without.queries, wide.queries)
-    pd.testing.assert_frame_equal(without.top, wide.top)
 
 
 def test_windows_that_cannot_be_are_refused(make_corpus, small):
@@ -281,15 +266,6 @@ def test_agrees_with_the_link_prediction_metrics_of_pyg(drawn, window):
         assert metrics[name] == pytest.approx(float(metric.compute()), abs=1e-6)
 
 
-def test_scores_of_vectors_are_cosines():
-    vectors = np.random.default_rng(0).normal(size=(9, 4))
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    scores = VectorScorer(vectors).scores(np.array([8, 2]))
-    assert scores.shape == (2, 9)
-    assert scores[1, 5] == pytest.approx(sum(a * b for a, b in zip(vectors[2], vectors[5], strict=True)))
-    assert scores[0, 8] == pytest.approx(1)
-
-
 # ---- the reports of one part against each other
 
 
@@ -329,7 +305,3 @@ def test_a_pool_counts_reports_and_agrees_with_pyg(drawn):
     for name, metric in {"map@10": LinkPredMAP(10), "mrr": LinkPredMRR(len(corpus))}.items():
         metric.update(torch.tensor(np.array(orders)), torch.tensor(np.array(relevant)).T)
         assert metrics[name] == pytest.approx(float(metric.compute()), abs=1e-6)
-
-
-def test_a_pool_without_duplicates_has_no_queries(make_corpus):
-    assert len(ReportPool.find(make_corpus([0, 0, 2, 3]), np.arange(4) > 0)) == 0

@@ -6,8 +6,8 @@ import torch
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.templates import title_description
 from gedbd.encoders.loaded_encoder import load_tiny_encoder
+from gedbd.retrieval.cross_encoder import Reranker
 from gedbd.retrieval.linear_ranker import standardise
-from gedbd.retrieval.reranker import Reranker
 from gedbd.retrieval.scorers.bm25 import TfIdf
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.sampling.pairs import positive_pairs

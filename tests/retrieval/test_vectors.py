@@ -10,13 +10,6 @@ def unit(count: int, dim: int = 5) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def test_the_first_vector_of_each_report_is_kept_and_rows_ascend():
-    z = torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]])
-    n_id, kept = distinct(torch.tensor([7, 2, 7, 9, 2]), z)
-    assert n_id.tolist() == [2, 7, 9]
-    assert kept.tolist() == [[2.0], [1.0], [4.0]]
-
-
 def test_distinct_reports_are_those_of_numpy():
     generator = np.random.default_rng(0)
     rows = generator.integers(0, 50, size=200)

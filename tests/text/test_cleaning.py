@@ -57,12 +57,6 @@ def test_stack_traces(trace, ending):
     assert clean(Cleaning("keep", "shorten", "mark", "mark", "mark"), text) == text
 
 
-def test_a_java_frame_broken_over_two_lines():
-    frames = [f"    at\norg.larkpost.Box.open{number}(Box.java:{number})" for number in range(5)]
-    short = "".join(f"org.larkpost.Box.open{number}(Box.java:{number})\n" for number in range(3))
-    assert clean(SHORTEN, "Oh:\n" + "\n".join(frames)) == "Oh:\n" + short
-
-
 LOG = ["2024-01-05 12:00:0{} INFO start {}", "[12:00:0{}] step {}", "I/ActivityManager(  59): {} of {}", "[INFO] {} {}"]
 
 
@@ -76,11 +70,6 @@ def test_logs(line):
     assert clean(SHORTEN, text.format("\n".join(log))) == text.format("\n".join(kept))
     assert clean(MARK, text.format("\n\n".join(log))) == text.format("[LOG]")
     assert clean(Cleaning("shorten", "keep", "mark"), text.format("\n".join(log))) == text.format("\n".join(log))
-
-
-def test_no_more_than_five_errors_of_a_log_stay():
-    log = [f"12:00:{number} error {number}" for number in range(10, 30)]
-    assert clean(SHORTEN, "\n".join(log)) == "\n".join([*log[:6], log[-1]])
 
 
 @pytest.mark.parametrize(

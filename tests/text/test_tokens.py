@@ -50,12 +50,6 @@ def test_same_numbers_as_the_tokenizer_alone(tiny, kind, max_tokens):
     check_against_the_tokenizer_alone(texts_of_all_lengths(), tokenizer, max_tokens)
 
 
-@pytest.mark.parametrize("word", ["crash ", "q", "\n"])
-@pytest.mark.quick_cases(1)
-def test_a_very_long_text(tiny, word):
-    check_against_the_tokenizer_alone([word * (300_000 // len(word)), "crash " * 9], tiny[1], 8)
-
-
 def test_a_word_at_the_end_of_the_head_is_not_cut_in_two(tiny):
     tokenizer = tiny[1]
     word = "q" * (4 * CHARACTERS_PER_TOKEN + 100)  # longer than the head, and so long that it is one unknown token

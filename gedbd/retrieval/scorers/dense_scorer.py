@@ -16,8 +16,6 @@ from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
 MIN_THREADED_ROWS = 10_000
 NUM_THREADS = min(4, os.cpu_count() or 1)
-BLOCK_QUERIES = 64
-BLOCK_DOCUMENTS = 8192  # with a quarter of them, the products take up to twice as long
 THREADS = ThreadPoolExecutor(NUM_THREADS, thread_name_prefix="cosines")
 
 
@@ -39,26 +37,6 @@ class VectorScorer(Scorer):
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)`` cosines."""
         return cosines(self.documents, self.queries[rows])
-
-
-def block_cosines(documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Cosines of unit rows, ``(N, D), (B, D) -> (B, N)``, for up to ``BLOCK_QUERIES`` queries.
-
-    One product of matrices is several times quicker than a product for each query, which reads all documents. Products
-    of another size may round differently: here all have one size, filled up with zeros, so that a cosine does not
-    depend on what other documents and queries there are.
-    """
-    filled = np.zeros((queries.shape[1], BLOCK_QUERIES), dtype=queries.dtype)
-    filled[:, : len(queries)] = queries.T
-    scores = np.empty((len(queries), len(documents)), dtype=documents.dtype)
-    for start in range(0, len(documents), BLOCK_DOCUMENTS):
-        block = documents[start : start + BLOCK_DOCUMENTS]
-        end = start + len(block)
-        if len(block) < BLOCK_DOCUMENTS:
-            block = np.concatenate([block, np.zeros((BLOCK_DOCUMENTS - len(block), block.shape[1]), block.dtype)])
-        # The many documents come first: with the few queries first, the product takes up to three times as long.
-        scores[:, start:end] = (block @ filled)[: end - start, : len(queries)].T
-    return scores
 
 
 def cosines(documents: np.ndarray, queries: np.ndarray) -> np.ndarray:

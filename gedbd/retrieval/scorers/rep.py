@@ -17,6 +17,10 @@ from gedbd.retrieval.scorers.scorer_contract import BLOCK, Scorer, ScorerInputs,
 from gedbd.retrieval.scorers.simple_scorers import FieldAgreement
 from gedbd.retrieval.vocabulary import MAX_CHARACTERS
 
+TITLE_WEIGHT = 3.0  # of the title's counts; the description's is 1
+TITLE_B = 0.5  # discount of long titles, 0 for none to 1
+DESCRIPTION_B = 1.0  # and of long descriptions
+K1 = 2.0  # the larger it is, the later repeated terms saturate
 INITIAL_WEIGHTS = {"words": 0.9, "word_pairs": 0.2, "product": 2.0, "component": 0.0, "priority": 0.0, "version": 0.0}
 
 
@@ -28,27 +32,11 @@ class Bm25F(Scorer):
     Args:
         ngram: 1 for words, 2 for pairs of neighbouring words.
         max_characters: Length that descriptions are cut to.
-        title_weight: Weight of the title's counts; the description's is 1.
-        title_b: Discount of long titles, 0 for none to 1.
-        description_b: Discount of long descriptions.
-        k1: The larger it is, the later repeated terms saturate.
     """
 
-    def __init__(
-        self,
-        ngram: int = 1,
-        max_characters: int = MAX_CHARACTERS,
-        title_weight: float = 3.0,
-        title_b: float = 0.5,
-        description_b: float = 1.0,
-        k1: float = 2.0,
-    ) -> None:
+    def __init__(self, ngram: int = 1, max_characters: int = MAX_CHARACTERS) -> None:
         self.ngram = ngram
         self.max_characters = max_characters
-        self.title_weight = title_weight
-        self.title_b = title_b
-        self.description_b = description_b
-        self.k1 = k1
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Counts terms. Document frequencies are those of all reports: they are text without labels."""
@@ -65,11 +53,11 @@ class Bm25F(Scorer):
         counter.fit(texts)
         title = csr_array(counter.transform(titles))
         description = csr_array(counter.transform(descriptions))
-        count = self.title_weight * _by_length(title, self.title_b) + _by_length(description, self.description_b)
+        count = TITLE_WEIGHT * _by_length(title, TITLE_B) + _by_length(description, DESCRIPTION_B)
         self.terms_ = (count > 0).astype(np.float32).tocsr()
         idf = np.log(num_reports / self.terms_.sum(axis=0)).astype(np.float32)
         # A score is the product of a query's 0/1 terms with idf * TF / (k1 + TF) of the documents.
-        count.data = count.data / (self.k1 + count.data)
+        count.data = count.data / (K1 + count.data)
         self.impact_ = (count @ diags_array(idf)).T.tocsr()
 
     def scores(self, rows: np.ndarray) -> np.ndarray:

@@ -54,18 +54,6 @@ def test_what_is_missing_is_nan():
     assert columns["reports since"] == pytest.approx(np.log([5, 4, 3, 2]))
 
 
-def test_a_query_without_identifiers_has_no_share_of_them_whatever_the_reports_have():
-    columns = columns_of(hand_made(identifiers=["openAll", "", "openAll draft_count", "plain words"]), 3)
-    assert np.isnan(columns["identifiers share of query"]).all()
-    assert columns["identifiers share of report"] == pytest.approx([0, np.nan, 0], nan_ok=True)
-    assert columns["query identifiers"].tolist() == [0, 0, 0]
-
-
-def test_a_query_without_component_counts_no_reports_of_it():
-    columns = columns_of(hand_made(component=["", "ui", ""]), 2)
-    assert np.isnan(columns["reports of component since"]).all()
-
-
 DAYS = ["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04", "2024-01-10"]
 
 

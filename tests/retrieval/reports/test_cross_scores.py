@@ -57,15 +57,6 @@ def test_the_first_candidates_are_scored_alone_and_together(trained):
     assert [own.shape for own in trained.score_lists(texts(), [NOTHING])] == [(0,)]
 
 
-def test_the_score_is_that_of_the_model(trained):
-    trained.model.reduced_precision = False
-    reports = [ReportText(" A ", "b" * 3000), ReportText("C", "")]
-    (score,) = trained.score_lists(reports, [NOTHING._replace(candidates=np.array([1]))])
-    expected = trained.model.predict(["A\n" + "b" * 2000], ["C"])
-    trained.model.reduced_precision = True
-    assert score == pytest.approx(expected.numpy(), abs=1e-6)
-
-
 def test_a_backend_gives_the_scores_of_the_model_as_it_was_trained_last(trained):
     made = scorer(backend=Torch())
     made.fit(texts(), lists()[:2])

@@ -43,12 +43,6 @@ def test_without_reports_of_the_component_the_latest_of_all_are_found(monkeypatc
     assert found_by(monkeypatch, features, recent=2) == {2, 3}
 
 
-def test_of_equal_scores_the_older_report_is_found(monkeypatch):
-    features = hand_made(texts=["menu"] * 6)
-    assert found_by(monkeypatch, features, dense=2) == {0, 1}
-    assert found_by(monkeypatch, features, text=3) == {0, 1, 2}
-
-
 def test_of_equal_sums_the_older_group_comes_first(monkeypatch):
     monkeypatch.setattr(first_stage, "WEIGHTS", first_stage.WEIGHTS | {"recency": 0.0})
     features = hand_made(texts=["menu"] * 6)

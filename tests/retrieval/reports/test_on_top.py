@@ -3,11 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from small_reports import some_links, some_reports
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.corpora.relevance import find_groups
 from gedbd.corpora.splits import TRAIN, VAL
 from gedbd.retrieval.reports.first_stage import MAX_GROUPS
 from gedbd.retrieval.reports.report_training import RankerOnTop, RankerOptions
@@ -73,18 +71,6 @@ def test_a_query_whose_duplicate_is_no_candidate_counts_as_0():
     corpus, parts, vectors = tracker(group, [FIRST, SECOND, *[near] * (fillers - 1), OTHER, SECOND])
     found = RankerOnTop(corpus, parts, vectors, LINEAR).metrics(vectors)
     assert found == {"ranker_rr@10": 0.5, "ranker_mrr": 0.5}  # the second query finds its duplicate first
-
-
-def test_the_same_vectors_give_the_same_numbers_twice():
-    reports, vectors = some_reports(3, 100)
-    corpus = Corpus.of_table("random", reports, find_groups(some_links(3, 100), 100))
-    parts = np.where(np.arange(100) < 60, TRAIN, VAL)
-    others = np.roll(vectors, 1, axis=0)
-    on_top, again = (RankerOnTop(corpus, parts, vectors, RankerOptions(rounds=15, num_seeds=1)) for _ in range(2))
-    first = on_top.metrics(vectors)
-    assert on_top.metrics(others) != first
-    assert on_top.metrics(vectors) == again.metrics(vectors) == first
-    assert 0 < first["ranker_mrr"] < 1
 
 
 def test_a_rank_of_ten_counts_and_one_of_eleven_does_not():

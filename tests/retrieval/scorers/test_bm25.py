@@ -10,7 +10,6 @@ from sklearn.metrics.pairwise import cosine_similarity
 from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.scorers.bm25 import Bm25, TfIdf
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
-from gedbd.retrieval.vocabulary import MAX_CHARACTERS, short_texts
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 
@@ -75,21 +74,9 @@ def test_bm25_is_lucenes(make_corpus):
     np.testing.assert_allclose(found, lucene(WORDS), rtol=1e-5, atol=1e-6)
 
 
-def test_bm25_scores_the_rows_asked_for_in_their_order(make_corpus):
-    bm25 = Bm25()
-    every = scores_of(bm25, written(make_corpus, TITLES, DESCRIPTIONS))
-    rows = np.array([5, 2, 0, 5])
-    assert (bm25.scores(rows) == every[rows]).all()
-
-
 def test_words_that_a_query_repeats_count_as_often_as_it_says_them(make_corpus):
     found = scores_of(Bm25(), written(make_corpus, ["editor", "editor editor editor", "editor slow", "page"], [""] * 4))
     np.testing.assert_allclose(found[1], 3 * found[0], rtol=1e-6)
-
-
-def test_square_root_is_the_root_of_the_score(make_corpus):
-    corpus = written(make_corpus, TITLES, DESCRIPTIONS)
-    np.testing.assert_allclose(scores_of(Bm25(square_root=True), corpus), np.sqrt(lucene(WORDS)), rtol=1e-5, atol=1e-6)
 
 
 def test_bm25_of_titles_does_not_read_descriptions(make_corpus):
@@ -109,15 +96,6 @@ def test_bm25_reads_no_more_characters_of_a_description_than_told(make_corpus):
     np.testing.assert_allclose(none, lucene([["long", "title", "stays"], ["slow"], []]), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("baseline", [Bm25, TfIdf])
-def test_the_first_2000_characters_are_read_unless_told_otherwise(make_corpus, baseline):
-    assert MAX_CHARACTERS == 2000
-    descriptions = ["x " * 997 + " crash", "x " * 998 + " crash", "crash"]
-    found = scores_of(baseline(), written(make_corpus, ["first", "second", "third"], descriptions))
-    assert found[2, 0] > 0.1
-    assert found[2, 1] == 0
-
-
 @pytest.mark.parametrize("baseline", [Bm25(), Bm25(square_root=True), Bm25(field="title"), TfIdf()])
 def test_a_report_without_words_is_like_no_other_not_even_itself(make_corpus, baseline):
     found = scores_of(baseline, written(make_corpus, TITLES, DESCRIPTIONS))
@@ -133,12 +111,6 @@ def test_a_corpus_without_words_scores_zero(make_corpus, baseline, title):
     found = scores_of(baseline, written(make_corpus, [title] * 3, [""] * 3))
     assert found.shape == (3, 3)
     assert (found == 0).all()
-
-
-def test_titles_that_are_all_empty_score_zero_although_there_are_descriptions(make_corpus):
-    corpus = written(make_corpus, ["", "", ""], ["crash on start", "crash", "slow"])
-    assert scores_of(Bm25(), corpus)[0, 1] > 0
-    assert (scores_of(Bm25(field="title"), corpus) == 0).all()
 
 
 @pytest.mark.parametrize("field", ["body", "description", "", "Title"])
@@ -170,9 +142,3 @@ def test_tfidf_cuts_descriptions_and_scores_the_rows_asked_for(make_corpus):
     assert found[0, 2] > 0
     rows = np.array([2, 0])
     assert (tfidf.scores(rows) == found[rows]).all()
-
-
-def test_short_texts_cut_the_description_and_not_the_title(make_corpus):
-    corpus = written(make_corpus, ["  a long title ", "", "title"], ["a description", "  text", ""])
-    assert short_texts(corpus.reports, 3) == ["a long title\na d", "t", "title"]
-    assert corpus.reports["description"].tolist() == ["a description", "  text", ""]

@@ -86,24 +86,6 @@ def test_scores_are_cosines_of_the_untrained_encoders_vectors(corpus, tmp_path):
     np.testing.assert_allclose(baseline.scores(rows), found[rows], atol=1e-6)
 
 
-def test_the_untrained_encoder_is_not_projected(corpus, tmp_path):
-    encoder = fresh()
-    nn.init.zeros_(encoder.model.projection.weight)
-    baseline = DenseScorer(encoder, title_description, str(tmp_path))
-    baseline.fit(inputs_of(corpus))
-    np.testing.assert_allclose(np.diag(baseline.scores(np.arange(6))), 1, atol=1e-5)
-
-
-def test_texts_and_their_length_are_as_told(corpus, tmp_path):
-    titles = DenseScorer(fresh(), only_titles, str(tmp_path))
-    short = DenseScorer(fresh(max_tokens=4), title_description, str(tmp_path))
-    for baseline, texts in ((titles, TITLES), (short, TEXTS)):
-        baseline.fit(inputs_of(corpus))
-        expected = cosines(pooled(texts, baseline.encoder, tmp_path / "afresh"))
-        np.testing.assert_allclose(baseline.scores(np.arange(6)), expected, atol=1e-5)
-    assert np.abs(titles.scores(np.arange(6)) - short.scores(np.arange(6))).max() > 1e-3
-
-
 def test_a_checkpoint_scores_by_the_projected_vectors_of_the_trained_encoder(corpus, tmp_path):
     trained = fresh(seed=1)
     nn.init.normal_(trained.model.projection.weight)

@@ -45,17 +45,10 @@ def neighbours(words: list[list[str]]) -> list[list[str]]:
     return [[f"{first} {second}" for first, second in itertools.pairwise(text)] for text in words]
 
 
-def bm25f(
-    titles: list[list[str]],
-    descriptions: list[list[str]],
-    title_weight: float = 3.0,
-    title_b: float = 0.5,
-    description_b: float = 1.0,
-    k1: float = 2.0,
-) -> np.ndarray:
+def bm25f(titles: list[list[str]], descriptions: list[list[str]]) -> np.ndarray:
     """Sum over shared terms of IDF * TF / (k1 + TF), one term of one report at a time."""
     size = len(titles)
-    fields = ((titles, title_weight, title_b), (descriptions, 1.0, description_b))
+    fields = ((titles, 3.0, 0.5), (descriptions, 1.0, 1.0))
     terms = [{*title, *description} for title, description in zip(titles, descriptions, strict=True)]
     scores = np.zeros((size, size))
     for row in range(size):
@@ -68,7 +61,7 @@ def bm25f(
                     if count:
                         total += weight * count / (1 - b + b * len(texts[column]) / average)
                 idf = math.log(size / sum(term in others for others in terms))
-                scores[row, column] += idf * total / (k1 + total)
+                scores[row, column] += idf * total / (2.0 + total)
     return scores
 
 
@@ -84,20 +77,12 @@ def test_bm25f_worked_out_by_hand(make_corpus):
     assert found[1] == pytest.approx([idf * first, idf * second, 0], rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"title_weight": 1.5, "title_b": 0.0, "description_b": 0.25, "k1": 0.7},
-        {"title_b": 1.0, "title_weight": 0.5},
-    ],
-)
-def test_bm25f_of_words_and_of_word_pairs_agrees_with_plain_python(make_corpus, settings):
+def test_bm25f_of_words_and_of_word_pairs_agrees_with_plain_python(make_corpus):
     corpus = filled(make_corpus, title=TITLES, description=DESCRIPTIONS)
-    words = bm25f(TITLE_WORDS, DESCRIPTION_WORDS, **settings)
-    np.testing.assert_allclose(scores_of(Bm25F(1, **settings), corpus), words, rtol=1e-5, atol=1e-6)
-    word_pairs = bm25f(neighbours(TITLE_WORDS), neighbours(DESCRIPTION_WORDS), **settings)
-    np.testing.assert_allclose(scores_of(Bm25F(2, **settings), corpus), word_pairs, rtol=1e-5, atol=1e-6)
+    words = bm25f(TITLE_WORDS, DESCRIPTION_WORDS)
+    np.testing.assert_allclose(scores_of(Bm25F(1), corpus), words, rtol=1e-5, atol=1e-6)
+    word_pairs = bm25f(neighbours(TITLE_WORDS), neighbours(DESCRIPTION_WORDS))
+    np.testing.assert_allclose(scores_of(Bm25F(2), corpus), word_pairs, rtol=1e-5, atol=1e-6)
     assert words[0, 4] > 0
     assert word_pairs[0, 2] > 0
 
@@ -119,13 +104,6 @@ def test_a_word_in_every_report_says_nothing_and_one_the_query_repeats_counts_on
     assert found[0, 2] == 0
     assert found[0, 1] > 0
     assert (found[1] == found[0]).all()
-
-
-def test_bm25f_scores_the_rows_asked_for_in_their_order(make_corpus):
-    model = Bm25F()
-    every = scores_of(model, filled(make_corpus, title=TITLES, description=DESCRIPTIONS))
-    rows = np.array([4, 0, 4])
-    assert (model.scores(rows) == every[rows]).all()
 
 
 def test_bm25f_cuts_descriptions_and_not_titles(make_corpus):
@@ -150,11 +128,6 @@ def test_bm25f_where_one_field_is_empty_throughout(make_corpus, empty):
 def test_bm25f_of_a_corpus_without_words_is_zero(make_corpus, title, ngram):
     found = scores_of(Bm25F(ngram), filled(make_corpus, title=[title] * 3))
     assert found.shape == (3, 3)
-    assert (found == 0).all()
-
-
-def test_bm25f_of_word_pairs_where_every_field_has_one_word_is_zero(make_corpus):
-    found = scores_of(Bm25F(2), filled(make_corpus, title=["crash", "crash"], description=["start", "start"]))
     assert (found == 0).all()
 
 
@@ -225,14 +198,6 @@ def test_the_field_that_decides_gains_weight_and_the_one_that_misleads_loses_it(
     assert rep.weights_["product"] == INITIAL_WEIGHTS["product"]  # all reports are of one product
     scores = rep.scores(np.arange(20, 40))
     assert (scores[:, :20].argmax(axis=1) == np.arange(20)).all()
-
-
-def test_negative_pairs_do_not_matter(tracker):
-    corpus, train = tracker
-    rep, without = Rep(), Rep()
-    rep.fit(ScorerInputs.of_reports(corpus.reports, train))
-    without.fit(ScorerInputs.of_reports(corpus.reports, train[train["label"] == 1]))
-    assert rep.weights_ == without.weights_
 
 
 def test_the_seed_decides_the_weights(tracker):

@@ -2,11 +2,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.retrieval.reranker import Reranker
 from gedbd.retrieval.scorers.bm25 import Bm25, TfIdf
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer, cosines
 from gedbd.retrieval.scorers.rep import Bm25F, Rep
-from gedbd.retrieval.scorers.scorer_contract import BLOCK, PairScorer, PrecomputedScores, ScorerInputs, pair_scores
+from gedbd.retrieval.scorers.scorer_contract import BLOCK, PrecomputedScores, ScorerInputs, pair_scores
 from gedbd.retrieval.scorers.simple_scorers import Closure, Constant, FieldAgreement, Recency
 
 NO_TRAIN = pd.DataFrame({"query": [], "document": [], "label": []}, dtype=np.int64)
@@ -37,14 +36,6 @@ def test_queries_of_another_table_score_as_if_they_were_the_same_text(two_tables
     assert found[0].argmax() == 1
     assert found[1].argmax() == 2
     assert found[1, [1, 3]].tolist() == [0, 0]
-
-
-def test_document_statistics_do_not_depend_on_the_queries(two_tables):
-    once, twice = Bm25(), Bm25()
-    once.fit(two_tables)
-    more = pd.concat([two_tables.queries, two_tables.queries], ignore_index=True)
-    twice.fit(ScorerInputs(two_tables.documents, more, NO_TRAIN))
-    np.testing.assert_array_equal(once.scores(np.array([0, 1])), twice.scores(np.array([2, 3])))
 
 
 def test_fields_and_dates_of_two_tables():
@@ -88,11 +79,6 @@ def test_pairs_have_the_scores_of_their_places():
         pair_scores(PrecomputedScores(matrix), queries, documents), matrix[queries, documents]
     )
     assert pair_scores(PrecomputedScores(matrix), queries[:0], documents[:0]).shape == (0,)
-
-
-def test_only_the_reranker_scores_pairs_itself():
-    assert issubclass(Reranker, PairScorer)
-    assert not isinstance(Constant(), PairScorer)
 
 
 @pytest.mark.parametrize("count", [3, 12_000])

@@ -1,4 +1,7 @@
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -122,3 +125,23 @@ def test_documents_of_the_same_words_are_the_nearest():
     model, _ = fit("dbow", titles, [""] * 40, dim=8, min_count=1, epochs=40)
     first, second, third = model.encode_texts(["crash editor", "window editor", "ink paper"])
     assert first @ second > first @ third + 0.1
+
+
+HASHES = """
+import hashlib
+from test_gensim_models import BODIES, MODELS, TITLES, fit
+for name in MODELS:
+    model, table = fit(name, TITLES * 2, BODIES * 2)
+    print(hashlib.sha256(model.encode(table).tobytes()).hexdigest())
+"""
+
+
+@pytest.mark.slow  # two processes that import gensim
+def test_two_processes_learn_the_same(monkeypatch):
+    printed = []
+    for seed in ("1", "2"):
+        monkeypatch.setenv("PYTHONHASHSEED", seed)
+        program = [sys.executable, "-c", HASHES]
+        printed.append(subprocess.run(program, cwd=Path(__file__).parent, capture_output=True, check=True).stdout)
+    assert printed[0] == printed[1]
+    assert len(set(printed[0].split())) == 3

@@ -5,10 +5,63 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.fields import components, field_codes, products
+from gedbd.corpora.fields import components, products
+from gedbd.retrieval.ranking_metrics import rank
+from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.reports.report_features import EMPTY, UNKNOWN, CategoryEncoder
-from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
-from gedbd.retrieval.scorers.simple_scorers import FieldAgreement, Recency
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs, linked_groups
+from gedbd.retrieval.scorers.simple_scorers import Closure, Constant, FieldAgreement, KnownDuplicates, Recency
+
+
+def pairs_of(*rows: tuple[int, int, int]) -> pd.DataFrame:
+    return pd.DataFrame(np.array(rows, dtype=np.int64).reshape(-1, 3), columns=["document", "query", "label"])
+
+
+def test_constant_calls_every_pair_a_duplicate_and_puts_the_oldest_report_first(make_corpus):
+    corpus = make_corpus([0, 1, 0, 1, 4])
+    constant = Constant()
+    constant.fit(ScorerInputs(corpus.reports, corpus.reports, pairs_of()))
+    scores = constant.scores(np.array([4, 2]))
+    assert scores.dtype == np.float32
+    assert scores.tolist() == [[1] * 5] * 2
+    assert scores.min() >= constant.threshold
+    ranking = rank(EarlierReports.find(corpus, np.ones(5, dtype=bool)), constant)
+    assert ranking.queries[["query", "rank"]].to_numpy().tolist() == [[2, 1], [3, 2]]
+    assert ranking.top["candidate"].tolist() == [0, 1, 0, 1]
+
+
+def test_closure_follows_chains_of_positive_training_pairs_and_no_others(make_corpus):
+    corpus = make_corpus([0, 0, 0, 0, 4, 4, 6])
+    closure = Closure()
+    # 0 - 1 - 3 is a chain; 2 and 5 have duplicates that training does not see; 3 - 4 and 5 - 6 are negatives
+    closure.fit(ScorerInputs(corpus.reports, corpus.reports, pairs_of((1, 3, 1), (3, 4, 0), (0, 1, 1), (5, 6, 0))))
+    scores = closure.scores(np.array([3, 2, 5, 6, 0]))
+    assert scores.dtype == np.float32
+    assert scores.tolist() == [
+        [1, 1, 0, 1, 0, 0, 0],
+        [0, 0, 1, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 1, 0],
+        [0, 0, 0, 0, 0, 0, 1],
+        [1, 1, 0, 1, 0, 0, 0],
+    ]
+    assert 0 < closure.threshold <= 1
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        ((), [0, 1, 2, 3, 4, 5]),
+        (((0, 5, 0), (2, 3, 0)), [0, 1, 2, 3, 4, 5]),
+        (((2, 5, 1),), [0, 1, 2, 3, 4, 2]),
+        (((4, 5, 1), (1, 4, 1), (0, 3, 1), (0, 1, 0)), [0, 1, 2, 0, 1, 1]),
+        (((1, 2, 1), (1, 2, 1), (0, 2, 1)), [0, 0, 0, 3, 4, 5]),
+    ],
+)
+def test_a_known_group_is_named_after_its_oldest_report(pairs, expected):
+    group = linked_groups(pairs_of(*pairs), 6)
+    assert group.dtype == np.int64
+    assert group.tolist() == expected
+
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 
@@ -37,35 +90,6 @@ def test_reports_agree_where_both_fill_a_field_with_the_same(make_corpus, field)
         [0, 0, 0, 1, 0, 0],
         [0, 0, 0, 0, 0, 0],
         [0, 0, 0, 0, 0, 0],
-    ]
-
-
-@pytest.mark.parametrize("field", ["product", "component", "version", "priority"])
-def test_a_tracker_without_the_field_has_no_agreement(make_corpus, field):
-    found = scores_of(FieldAgreement(field), make_corpus([0, 0, 2]))
-    assert found.shape == (3, 3)
-    assert (found == 0).all()
-
-
-def test_only_the_field_that_was_named_counts(make_corpus):
-    corpus = filled(make_corpus, component=["a", "a", "b"], version=["1", "2", "2"], priority=["P1", "P2", "P1"])
-    assert scores_of(FieldAgreement("component"), corpus)[0].tolist() == [1, 1, 0]
-    assert scores_of(FieldAgreement("version"), corpus)[1].tolist() == [0, 1, 1]
-    assert scores_of(FieldAgreement("priority"), corpus)[0].tolist() == [1, 0, 1]
-
-
-def test_rows_are_scored_in_the_order_asked_for(make_corpus):
-    agreement = FieldAgreement("component")
-    every = scores_of(agreement, filled(make_corpus, component=["a", "b", "a", ""]))
-    rows = np.array([3, 0, 1, 0])
-    assert (agreement.scores(rows) == every[rows]).all()
-
-
-def test_versions_and_priorities_are_compared_as_text(make_corpus):
-    assert scores_of(FieldAgreement("version"), filled(make_corpus, version=["1.0", "1", "1.00"])).tolist() == [
-        [1, 0, 0],
-        [0, 1, 0],
-        [0, 0, 1],
     ]
 
 
@@ -120,11 +144,6 @@ def test_agreement_of_products(make_corpus):
     assert np.isin(found, [0, 1]).all()
 
 
-def test_codes_number_the_values_and_leave_empty_ones_out(make_corpus):
-    codes = field_codes(filled(make_corpus, component=["b", "", "a", "B", " "]).reports, "component")
-    assert codes.tolist() == [0, -1, 1, 0, -1]
-
-
 def test_recency_worked_out_by_hand(make_corpus):
     found = scores_of(Recency(), make_corpus([0, 1, 2, 3], days=[3, 3, 10, 12]))
     assert found.dtype == np.float32
@@ -145,15 +164,31 @@ def test_without_dates_recency_counts_rows(make_corpus):
     np.testing.assert_allclose(recency.scores(np.array([1]))[0], -np.log([2, 1, 2, 3]), rtol=1e-6, atol=1e-7)
 
 
-def test_the_most_recent_earlier_report_scores_highest(make_corpus):
-    found = scores_of(Recency(), make_corpus(range(6), days=[0, 1, 5, 6, 9, 30]))
-    assert found[5, :5].argmax() == 4
-    assert (np.diff(found[5, :5]) > 0).all()
-    assert (found <= 0).all()
-
-
 def test_codes_are_learned_once_and_case_does_not_matter():
     encoder = CategoryEncoder()
     assert encoder(["Mail", "", " mail ", "News"], learn=True).tolist() == [0, EMPTY, 0, 1]
     assert encoder(["NEWS", "calendar", "  "], learn=False).tolist() == [1, UNKNOWN, EMPTY]
     assert encoder(["calendar"], learn=True).tolist() == [2]
+
+
+TABLE = pd.DataFrame({"title": list("abcdef")})
+# Groups 0 0 2 0 4 4: documents 0, 1 and 3 are duplicates, and so are 4 and 5.
+TRAIN = pd.DataFrame({"query": [1, 3, 5, 5], "document": [0, 1, 4, 2], "label": [1, 1, 1, 0]})
+
+
+def fitted() -> KnownDuplicates:
+    scorer = KnownDuplicates()
+    scorer.fit(ScorerInputs(TABLE, TABLE, TRAIN))
+    return scorer
+
+
+def test_the_size_of_a_group_counts_documents_before_the_query_only():
+    scores = np.exp(fitted().scores(np.array([0, 2, 3, 5])))
+    np.testing.assert_allclose(scores[:, :2], [[1, 1], [2, 2], [2, 2], [3, 3]], rtol=1e-6)
+    np.testing.assert_allclose(scores[:, 2], 1)
+    np.testing.assert_allclose(scores[:, 4], 1, rtol=1e-6)  # 5 is the query itself, and 4 the only one before it
+
+
+def test_two_tables_are_refused():
+    with pytest.raises(ValueError, match="known_duplicates compares documents of one table"):
+        KnownDuplicates().fit(ScorerInputs(TABLE, TABLE.copy(), TRAIN))
