@@ -85,17 +85,6 @@ def test_a_backtest_leaves_tables_and_a_page(finished):
     assert (folder / "config.yaml").is_file()
 
 
-@pytest.mark.slow  # another backtest
-@pytest.mark.no_cover
-def test_a_second_backtest_is_the_first(run):
-    names = ("matching.json", "matches.parquet", "thresholds.csv", "targets.csv", "wrong.csv")
-    first, second = (
-        [(folder / name).read_bytes() for name in names]
-        for folder in (run("dataset=demo", "encoder=tiny", "max_replayed=60") for _ in range(2))
-    )
-    assert first == second
-
-
 def test_tables_and_page_link_the_reports_and_a_file_gets_the_table_of_targets(finished):
     folder, _ = finished
     wrong = pd.read_csv(folder / "wrong.csv", dtype=str)

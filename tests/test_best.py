@@ -216,28 +216,20 @@ def test_an_interrupted_last_training_ends_like_another(finished, copied, go_on)
 
 
 @pytest.mark.slow  # trees and a backtest once more
-def test_without_a_better_epoch_the_encoder_before_training_is_taken(copied, go_on):
-    (copied / "frozen_ranker_mrr.txt").write_text("1.0\n")
+@pytest.mark.parametrize("before", [1.0, 0.0])
+def test_the_encoder_after_training_is_taken_if_it_is_better(home, copied, go_on, capsys, before):
+    (copied / "frozen_ranker_mrr.txt").write_text(f"{before}\n")
     shutil.rmtree(copied / "boosted")
     shutil.rmtree(copied / "backtest")
-    assert go_on().startswith("MRR of a ranker on validation: 1.000 before")
-    assert not is_trained_taken(copied)
-
-
-@pytest.mark.slow  # trees and a backtest once more
-def test_a_better_epoch_is_taken(home, copied, go_on, capsys):
-    (copied / "frozen_ranker_mrr.txt").write_text("0.0\n")
-    shutil.rmtree(copied / "boosted")
-    shutil.rmtree(copied / "backtest")
-    go_on()
-    checkpoints = copied / "checkpoints"
-    assert is_trained_taken(copied)
-    frozen = OmegaConf.load(copied / "boosted" / "config.yaml").baselines.frozen
-    assert frozen.checkpoint == str(checkpoints / "refit.ckpt")
-    assert frozen.val_checkpoint == str(checkpoints / "best.ckpt")
-    assert OmegaConf.load(copied / "backtest" / "config.yaml").run == str(copied)
-    home[1]("run=copied/backtest", "out=stored", command=gedbd.commands.index)
-    assert "stored: 150 added" in capsys.readouterr().out
+    assert go_on().startswith(f"MRR of a ranker on validation: {before:.3f} before")
+    assert is_trained_taken(copied) == (before == 0)
+    if before == 0:
+        frozen = OmegaConf.load(copied / "boosted" / "config.yaml").baselines.frozen
+        assert frozen.checkpoint == str(copied / "checkpoints" / "refit.ckpt")
+        assert frozen.val_checkpoint == str(copied / "checkpoints" / "best.ckpt")
+        assert OmegaConf.load(copied / "backtest" / "config.yaml").run == str(copied)
+        home[1]("run=copied/backtest", "out=stored", command=gedbd.commands.index)
+        assert "stored: 150 added" in capsys.readouterr().out
 
 
 @pytest.mark.slow  # another training
@@ -254,15 +246,6 @@ def test_a_run_halted_after_its_first_epoch_equals_an_uninterrupted_one(home, fi
     pd.testing.assert_frame_equal(found, expected, check_exact=True)
     assert values(halted) == values(finished)
     check_equal(halted, finished, *STEPS, "results.csv", "predictions.parquet")
-
-
-@pytest.mark.slow  # another training and two backtests
-@pytest.mark.no_cover
-def test_another_monitor_chooses_the_epoch_that_is_compared(home, capsys):
-    home[1](*BEST, *SMALL, "monitor=val/loss", "optimizer.lr=0.01", "hydra.run.dir=by_loss")
-    epochs = pd.read_csv(home[0] / "by_loss" / "metrics.csv")
-    after = epochs["val/ranker_mrr"][epochs["val/loss"].argmin()]
-    assert mrr_line(capsys.readouterr().out).endswith(f"{after:.3f} after")
 
 
 def test_other_options_in_the_folder_of_a_finished_run_are_refused(home, finished):

@@ -39,13 +39,14 @@ import gedbd.train, gedbd.triage.backtesting.backtest_run
 from pathlib import Path
 from pytorch_lightning.utilities import rank_zero_only
 
-usual = gedbd.triage.backtesting.backtest_run.run_backtest
+step = gedbd.triage.backtesting.backtest_run.BacktestStep
+usual = step.run
 
 def noted(*given):
     Path(f"backtest_of_{rank_zero_only.rank}").touch()
     return usual(*given)
 
-gedbd.triage.backtesting.backtest_run.run_backtest = noted
+step.run = staticmethod(noted)
 gedbd.train.main()
 """
 

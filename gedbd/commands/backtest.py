@@ -31,7 +31,7 @@ def main(cfg: DictConfig) -> float:
         check_corpus(Path(cfg.run), prepared.corpus)
     folder = Path(hydra.runtime.output_dir)
     made_by = ["backtest", *hydra.overrides.task]
-    return run_backtest(cfg, prepared.corpus, prepared.parts, weights, folder, made_by, console)
+    return run_backtest(cfg, prepared, weights, folder, made_by, console)
 
 
 if __name__ == "__main__":

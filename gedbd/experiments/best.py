@@ -33,16 +33,11 @@ class BacktestStep(Protocol):
     """The backtest that ends a training, with its own options."""
 
     def options(self, cfg: DictConfig, weights: str) -> DictConfig:
-        """A run's options with those of the backtest beside them. Raises ValueError if one is invalid.
-
-        Args:
-            cfg: The run's options.
-            weights: Name of the checkpoint that encodes the test part.
-        """
+        """A run's options, with those of the backtest and the name of its checkpoint; checks them."""
 
     def run(
         self,
-        options: DictConfig,
+        cfg: DictConfig,
         prepared: PreparedData,
         weights: RunWeights | None,
         folder: Path,

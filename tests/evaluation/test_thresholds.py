@@ -37,48 +37,42 @@ def test_statuses(low, high, status):
     assert target_status(0.7, low, high) == status
 
 
-def test_a_target_that_was_met_is_told_by_its_figure_on_test():
-    assert MEASURED.statement == MEASURED.evidence == FIGURE
-    assert MEASURED.suggest_from == 0.413
-    single = replace(
-        MEASURED, suggestions=1, right=1, precision=1.0, precision_low=0.025, precision_high=1.0, first=None
-    )
-    assert single.evidence == (
-        "Of 1 such suggestions on this tracker's newest reports, 1 (100%, 95% interval 2% to 100%) was right."
-    )
-
-
-def test_the_figure_of_lists_is_told_as_one():
-    of_lists = replace(MEASURED, list_length=3, first=None)
-    assert of_lists.statement == (
-        "Of 30 such lists of 3 on this tracker's newest reports, 22 (73%, 95% interval 56% to 89%) named a duplicate."
-    )
-    none = replace(of_lists, suggestions=0, status="inconclusive")
-    assert none.statement.endswith("There were no such lists of 3 on this tracker's newest reports.")
+PERIOD = "this tracker's reports from 2017-03-01 to 2018-02-01"
+NEWEST = "this tracker's newest reports"
 
 
 @pytest.mark.parametrize(
-    ("status", "reason"),
+    ("result", "statement"),
     [
-        ("missed", "the backtest missed the target that 80% of the suggestions are right"),
-        ("inconclusive", "the backtest could not show whether 80% of the suggestions are right"),
+        (MEASURED, FIGURE),
+        (
+            TargetResult(0.5, 0.413, "met", 1, 1, 1.0, 0.025, 1.0),
+            f"Of 1 such suggestions on {NEWEST}, 1 (100%, 95% interval 2% to 100%) was right.",
+        ),
+        (
+            replace(MEASURED, list_length=3, first=None),
+            f"Of 30 such lists of 3 on {NEWEST}, 22 (73%, 95% interval 56% to 89%) named a duplicate.",
+        ),
+        (
+            replace(MEASURED, target_precision=0.8, status="missed"),
+            "Nothing is suggested automatically: the backtest missed the target that 80% of the suggestions are right."
+            f" {FIGURE}",
+        ),
+        (
+            TargetResult(0.9, 0.8, "inconclusive", first="2017-03-01", last="2018-02-01"),
+            "Nothing is suggested automatically: the backtest could not show whether 90% of the suggestions are right."
+            f" There were no such suggestions on {PERIOD}.",
+        ),
+        (
+            TargetResult(0.9, None, "no threshold", first="2017-03-01", last="2018-02-01"),
+            "Nothing is suggested automatically: the backtest found no threshold at which 90% of the suggestions are"
+            " right.",
+        ),
     ],
 )
-def test_otherwise_nothing_is_suggested_and_the_figure_stands_behind_the_reason(status, reason):
-    result = replace(MEASURED, target_precision=0.8, status=status)
-    assert result.suggest_from is None
-    assert result.statement == f"Nothing is suggested automatically: {reason}. {FIGURE}"
-
-
-def test_without_a_threshold_or_a_suggestion_there_is_no_figure():
-    none = TargetResult(0.9, None, "no threshold", first="2017-03-01", last="2018-02-01")
-    assert none.statement == (
-        "Nothing is suggested automatically: the backtest found no threshold at which 90% of the suggestions are right."
-    )
-    quiet = TargetResult(0.9, 0.8, "inconclusive", first="2017-03-01", last="2018-02-01")
-    assert quiet.statement.endswith(
-        "are right. There were no such suggestions on this tracker's reports from 2017-03-01 to 2018-02-01."
-    )
+def test_statements(result, statement):
+    assert result.statement == statement
+    assert result.suggest_from == (0.413 if result.status == "met" else None)
 
 
 def test_targets_are_looked_up():
@@ -142,6 +136,7 @@ def test_a_small_tracker_begins_with_fewer():
         ([(0.95, 0, 3), (0.9, 40, 0)], 0.7, 0.9),  # three alone are not tested, 40 of 43 are
         ([(0.9, 60, 0), (0.8, 0, 40), (0.7, 300, 0)], 0.7, 0.9),  # what is not reached by passing is not taken
         ([(0.9, 0, 60)], 0.1, None),
+        ([(0.9, 0, 0)], 0.5, None),
     ],
 )
 def test_thresholds_by_hand(runs, target, threshold):
@@ -158,10 +153,6 @@ def test_suggestions_for_one_group_count_once():
 def test_a_higher_confidence_asks_for_more():
     columns = best_matches((0.9, 21, 2))
     assert [choose_threshold(*columns, 0.7, level) for level in (0.8, 0.9, 0.999)] == [0.9, 0.9, None]
-
-
-def test_no_report_gives_no_threshold():
-    assert choose_threshold(np.empty(0), np.empty(0, dtype=bool), np.empty(0), 0.5, 0.9) is None
 
 
 def test_the_true_precision_is_below_the_target_as_seldom_as_stated():

@@ -108,13 +108,6 @@ def test_every_earlier_report_of_the_group_is_relevant_in_the_window_or_not(smal
     assert "1001" not in {report for _, report, _ in found["1004"]}
 
 
-def test_equal_scores_leave_tools_no_choice(small, write):
-    queries, run, qrels = write(small)
-    for lines in parse_run(run).values():
-        assert len({score for *_, score in lines}) == len(lines)
-    assert first_hits(parse_run(run), parse_qrels(qrels)) == queries["rank"].tolist()
-
-
 def test_quotes_in_ids_are_kept_and_blanks_become_underscores(small, write):
     _, run, qrels = write(small, ids=small.reports["id"] + '"')
     assert set(parse_run(run)) == set(parse_qrels(qrels)) == {'1002"', '1004"', '1005"'}
@@ -124,7 +117,3 @@ def test_quotes_in_ids_are_kept_and_blanks_become_underscores(small, write):
     assert all(len(line.split()) == 6 for line in run)
     assert [line.split()[2] for line in run[-3:]] == ["BUG_1", "BUG_2", "BUG_4"]
     assert qrels == ["BUG_3 0 BUG_1 1", "A-5 0 BUG_2 1", "Ä_6 0 BUG_1 1", "Ä_6 0 BUG_3 1"]
-
-
-def test_nothing_ranked_nothing_written(make_corpus, write):
-    assert write(make_corpus([0, 1]))[1] == []

@@ -17,12 +17,13 @@ LINKED = some_report(3, url="https://b.org/3")
 MATCH = Match(LINKED, some_report(13), ("3", "7", "13"), 1.0, 0.9, WHY, {"3": LINKED.url, "7": "https://b.org/7"})
 QUERY = Report("crash")
 TARGET = TargetResult(0.7, 0.5, "met", 40, 36, 0.9, 0.76, 0.97)
+NOT_MEASURED = TargetResult(0.7, None, "not measured")
 NO_LISTS = TargetResult(0.7, None, "no threshold", list_length=3)
 
 
-def shown(*matches: Match, **options) -> str:
+def shown(*matches, query=QUERY, target=TARGET, of_lists=NO_LISTS, width=60, **options) -> str:
     stream = io.StringIO()
-    print_matches(Console(file=stream, width=60, **options), QUERY, matches, TARGET, NO_LISTS)
+    print_matches(Console(file=stream, width=width, **options), query, matches, target, of_lists)
     return stream.getvalue()
 
 
@@ -75,22 +76,18 @@ def test_percentages_are_left_out_where_all_say_that_nothing_is_likely():
 
 
 def test_a_title_alone_is_not_said_to_have_no_duplicate():
-    stream = io.StringIO()
     unlikely = replace(MATCH, probability=0.01)
-    print_matches(Console(file=stream, width=100), Report("crash", "It stops."), [unlikely], TARGET, NO_LISTS)
-    assert "Nothing is likely to be a duplicate" in stream.getvalue()
+    assert "Nothing is likely to be a duplicate" in shown(unlikely, query=Report("crash", "It stops."), width=100)
     told = shown(unlikely)
     assert "Nothing is likely" not in told
     assert "a title alone says little: add a description." in " ".join(told.split())
 
 
 def test_probabilities_of_other_trackers_do_not_say_that_nothing_is_likely():
-    stream = io.StringIO()
-    target = TargetResult(0.7, None, "not measured")
-    print_matches(Console(file=stream, width=100), QUERY, [replace(MATCH, probability=0.01)], target, NO_LISTS)
-    assert "very probability" not in stream.getvalue()
-    assert "Nothing is likely" not in stream.getvalue()
-    assert "Ordered by all that the reports share" in stream.getvalue()
+    told = shown(replace(MATCH, probability=0.01), target=NOT_MEASURED, width=100)
+    assert "very probability" not in told
+    assert "Nothing is likely" not in told
+    assert "Ordered by all that the reports share" in told
 
 
 def test_a_probable_match_is_named_in_a_sentence():
@@ -99,19 +96,15 @@ def test_a_probable_match_is_named_in_a_sentence():
     assert "Probably the same as 3: same title, 2 days apart." in told
     assert "Probably the same as 3." in shown(MATCH)
     assert "Probably" not in shown(replace(MATCH, probability=0.49))
-    stream = io.StringIO()
-    print_matches(Console(file=stream, width=100), QUERY, [MATCH], TargetResult(0.7, None, "not measured"), NO_LISTS)
-    assert "Probably" not in stream.getvalue()
+    assert "Probably" not in shown(MATCH, target=NOT_MEASURED)
 
 
 def test_a_list_that_reaches_its_threshold_is_told_with_its_figure():
     missed = replace(TARGET, status="missed")
     lists = replace(TARGET, threshold=0.7, list_length=3)
     three = [replace(MATCH, probability=share) for share in (0.4, 0.2, 0.1)]
-    stream = io.StringIO()
-    print_matches(Console(file=stream, width=300), QUERY, three, missed, lists)
     statement = f"One of the first 3 is right with a probability of 70%. {lists.evidence}"
-    assert f"{statement}\nNothing is suggested automatically" in stream.getvalue()
+    assert f"{statement}\nNothing is suggested automatically" in shown(*three, target=missed, of_lists=lists, width=300)
     assert json.loads(as_json(QUERY, three, missed, lists))["list_statement"] == statement
     assert json.loads(as_json(QUERY, three[:2], missed, lists))["list_statement"] == ""
     assert json.loads(as_json(QUERY, three, missed, replace(lists, threshold=0.71)))["list_statement"] == ""

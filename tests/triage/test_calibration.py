@@ -7,7 +7,6 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 from small_tracker import RANKER, stump
 
-from gedbd.corpora.splits import evenly_spaced
 from gedbd.evaluation.thresholds import TargetResult, find_target
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.reports.candidate_features import FEATURES
@@ -95,22 +94,18 @@ def some(seed, count=300):
     return Matches(features, right, np.ones(count), np.arange(count) % NUM_FOLDS)
 
 
-@pytest.mark.parametrize(("all_right", "which"), [(True, "wrong"), (False, "right")])
-def test_nothing_to_tell_apart_is_an_error(all_right, which):
-    with pytest.raises(ValueError, match=f"too few best matches .* are {which}"):
-        learn_confidence(some(0)._replace(right=np.full(300, all_right)), 0)
-
-
-def test_right_matches_in_one_fold_alone_are_an_error():
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda matches: matches.right | True, "wrong"),
+        (lambda matches: matches.right & False, "right"),
+        (lambda matches: matches.right & (matches.fold == 1), "right .*: change split.test_from"),
+    ],
+)
+def test_too_few_right_or_wrong_matches_are_an_error(change, message):
     matches = some(0)
-    with pytest.raises(ValueError, match=r"too few best matches .* are right .*: change split.test_from"):
-        learn_confidence(matches._replace(right=matches.right & (matches.fold == 1)), 0)
-
-
-def test_no_match_at_all_is_an_error_too():
-    nothing = Matches(np.empty((0, len(CONFIDENCE_FEATURES))), np.empty(0, dtype=bool), np.empty(0), np.empty(0))
-    with pytest.raises(ValueError, match="too few best matches"):
-        learn_confidence(nothing, 0)
+    with pytest.raises(ValueError, match=f"too few best matches .* are {message}"):
+        learn_confidence(matches._replace(right=change(matches)), 0)
 
 
 def test_probabilities_of_a_fold_do_not_depend_on_its_labels():
@@ -220,9 +215,6 @@ def test_margins_by_hand():
     assert found[:, PLACE].tolist() == [1, 2, 3]
     assert (found[:, len(CONFIDENCE_FEATURES) - len(FEATURES) :] == np.arange(len(FEATURES))).all()
     assert CONFIDENCE_FEATURES[-len(FEATURES) :] == FEATURES
-
-
-def test_one_candidate_is_ahead_of_nobody():
     assert margins(5.0)[0, :3].tolist() == [5, 0, 0]
     assert margins().shape == (0, len(CONFIDENCE_FEATURES))
 
@@ -234,15 +226,6 @@ def test_margins_do_not_depend_on_how_many_are_shown():
     assert many[-1, 2:4].tolist() == [-6, -3]
 
 
-def test_rows_are_taken_evenly_spaced():
-    assert evenly_spaced(0, 5, 5).tolist() == [0, 1, 2, 3, 4]
-    assert evenly_spaced(3, 6, 2).tolist() == [3, 5]
-    assert evenly_spaced(0, 10, 1).tolist() == [0]
-    chosen = evenly_spaced(0, 1000, 300)
-    assert len(np.unique(chosen)) == 300
-    assert np.diff(chosen).max() <= 4
-
-
 def test_nothing_is_suggested_by_the_default_model():
     model = TriageModel.from_json(default_model().as_json(), "here")
     assert model.target.status == "not measured"
@@ -250,8 +233,5 @@ def test_nothing_is_suggested_by_the_default_model():
     assert model.target.statement.startswith("Nothing is suggested automatically: ")
     probability = model.confidence(np.zeros((2, len(CONFIDENCE_FEATURES))))
     assert ((probability >= 0) & (probability <= 1)).all()
-
-
-def test_no_target_can_be_asked_of_it():
     with pytest.raises(ValueError, match="no target was measured on this tracker; run"):
-        find_target(default_model().targets, 0.8, "webhook.target_precision")
+        find_target(model.targets, 0.8, "webhook.target_precision")

@@ -46,6 +46,10 @@ def test_table_page_and_document_agree(run, tmp_path):
     ids = [report["id"] for one in found["clusters"] for report in one["reports"]]
     assert len(ids) == len(set(ids))
     assert "2" not in ids
+    for cluster in found["clusters"]:
+        reports = cluster["reports"]
+        assert pd.Series([report["created_at"] for report in reports]).is_monotonic_increasing
+        assert [report["probability_with_first"] is None for report in reports] == [True] + [False] * (len(reports) - 1)
     assert f"{sum(sizes)} of them are in {len(sizes)} groups" in " ".join(told.split())
     assert "listed: the first 2 groups" in told
     assert "pairs with a closed report, left out" in told
@@ -74,15 +78,10 @@ def test_verdicts_of_the_page_become_feedback_and_change_the_groups(run, tmp_pat
     assert "0 recorded, 1 known already" in " ".join(run("threshold=0.3", "file=judgements.csv").split())
 
 
-def test_no_group_is_said_and_still_a_page(run, tmp_path):
-    told = " ".join(run("threshold=1").split())
-    assert "no two of them belong together" in told
-    assert "Groups" in (tmp_path / "my-index" / CLUSTERS / "report.html").read_text()
-
-
 def test_without_a_group_the_most_probable_pairs_are_named_with_the_threshold_that_finds_them(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     told = run("threshold=1")
+    assert "no two of them belong together" in " ".join(told.split())
     closest = document(run, "threshold=1")["closest_pairs"]
     assert len(closest) == 3
     for one in closest:
@@ -119,12 +118,6 @@ def test_rows_name_both_titles_and_the_summary_counts_one_group(run, monkeypatch
     assert second["title"][:20] in row
 
 
-def test_a_single_group_is_one(tmp_path, reader, run_command):
-    (tmp_path / "small").mkdir()
-    fill(tmp_path / "small", as_corpus([some_report(1), some_report(81)]), reader)
-    assert "2 of them are in 1 group, in" in " ".join(run_command("clusters", "index=small", "threshold=0.01").split())
-
-
 def test_the_page_goes_when_a_report_is_forgotten(run, tmp_path):
     run("threshold=0.3")
     forget_reports(tmp_path / "my-index", ["3"])
@@ -145,6 +138,7 @@ def test_the_page_goes_when_a_report_is_forgotten(run, tmp_path):
         (["file=other.csv"], "error: file=other.csv: it has no verdict on two reports of my-index"),
         (["file=maybe.csv"], "row 2: the verdict is 'maybe': write accept, reject, unclear or nothing"),
         (["file=columns.csv"], "columns.csv"),
+        (["file=same.csv"], "report 1 is compared with itself"),
         (["theshold=0.5"], "error: "),
     ],
 )
@@ -153,16 +147,11 @@ def test_bad_input(run, tmp_path, options, said):
     (tmp_path / "other.csv").write_text(f"{HEAD}99,98,accept,\n")
     (tmp_path / "maybe.csv").write_text(f"{HEAD}1,0,maybe,\n")
     (tmp_path / "columns.csv").write_text("one,two\n1,2\n")
+    (tmp_path / "same.csv").write_text(f"{HEAD}1,1,accept,\n")
     with pytest.raises(SystemExit) as refused:
         run(*options)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-def test_a_pair_of_a_report_with_itself_is_refused(run, tmp_path):
-    (tmp_path / "same.csv").write_text(f"{HEAD}1,1,accept,\n")
-    with pytest.raises(SystemExit, match="report 1 is compared with itself"):
-        run("file=same.csv")
 
 
 def test_an_index_of_one_report(tmp_path, reader, run_command):
@@ -172,13 +161,3 @@ def test_an_index_of_one_report(tmp_path, reader, run_command):
     with closing(IndexStore(tmp_path / "small" / FILE)) as store, store.transaction():
         store.delete(["1"])
     assert "0 of 0 reports are open" in " ".join(run_command("clusters", "index=small").split())
-
-
-def test_rows_of_the_table_name_the_oldest_report(run):
-    found = document(run, "threshold=0.3")["clusters"]
-    for one in found:
-        days = pd.Series([report["created_at"] for report in one["reports"]])
-        assert days.is_monotonic_increasing
-        assert [report["probability_with_first"] is None for report in one["reports"]] == [True] + [False] * (
-            len(days) - 1
-        )

@@ -56,6 +56,58 @@ def check_backtest(cfg: DictConfig) -> None:
         raise ValueError(f"fill={cfg.fill}: no such file")
 
 
+def run_backtest(
+    cfg: DictConfig,
+    prepared: PreparedData,
+    weights: RunWeights | None,
+    folder: Path,
+    command: Sequence[str],
+    console: Console,
+) -> float:
+    """Learns on the parts before test, replays all, writes the run folder, and prints the results.
+
+    Args:
+        cfg: The composed configuration of ``conf/backtest.yaml``.
+        prepared: The reports and their parts.
+        weights: Those of a trained encoder; None for the encoder as it was downloaded.
+        folder: The run folder.
+        command: The command's name and its options, for the page.
+        console: Where results and warnings go.
+
+    Returns:
+        The precision of the suggestions on the test part at the target; 0 without a threshold.
+    """
+    corpus = prepared.corpus
+    if cfg.fill:
+        fill_targets(Path(cfg.fill).read_text(), corpus.name, "")  # a missing mark fails before the long work
+
+    def tell(warning: str) -> None:
+        print_line(console, f"{corpus.name}: {warning}")
+
+    if cfg.verdicts:
+        corpus, text = with_accepted(corpus, prepared.parts, Path(cfg.verdicts))
+        print_line(console, text)
+    tell(
+        f"encodes {len(corpus):,} reports, trains rankers, then replays up to {cfg.max_replayed:,} reports of each"
+        " part, which takes longest"
+    )
+    backtest = measure_history(cfg, corpus, prepared.parts, weights, partial(encode_corpus, cfg, corpus), tell)
+    page, warning = keep_backtest(folder, cfg, corpus, backtest, shlex.join(["gedbd", *command]))
+    if cfg.fill:
+        table = targets_markdown(corpus.name, backtest)
+        write_text(Path(cfg.fill), fill_targets(Path(cfg.fill).read_text(), corpus.name, table))
+    print_targets(console, backtest.tables["targets"])
+    print_line(console, f"{summary(backtest)} {unknown_sentence(backtest)}".rstrip())
+    quality = f"calibration error {backtest.calibration_error:.4f}, average precision {backtest.average_precision:.3f}"
+    print_line(console, f"probabilities on test, without unknown matches: {quality}")
+    print_next_step(console, *next_step(backtest.matching, os.path.relpath(folder)))
+    record_backtest(folder, corpus.name, page, backtest)
+    if warning:
+        print_line(console, warning)
+    print_path(console, "page:", page)
+    return backtest.matching.target.precision or 0.0
+
+
 @dataclass(frozen=True)
 class BacktestStep:
     """The backtest of ``gedbd.experiments.best.BestTask``; the arguments are options of ``conf/backtest.yaml``."""
@@ -76,70 +128,7 @@ class BacktestStep:
         check_backtest(options)
         return options
 
-    def run(
-        self,
-        options: DictConfig,
-        prepared: PreparedData,
-        weights: RunWeights | None,
-        folder: Path,
-        command: Sequence[str],
-        console: Console,
-    ) -> float:
-        """See ``run_backtest``."""
-        return run_backtest(options, prepared.corpus, prepared.parts, weights, folder, command, console)
-
-
-def run_backtest(
-    cfg: DictConfig,
-    corpus: Corpus,
-    parts: np.ndarray,
-    weights: RunWeights | None,
-    folder: Path,
-    command: Sequence[str],
-    console: Console,
-) -> float:
-    """Learns on the parts before test, replays all, writes the run folder, and prints the results.
-
-    Args:
-        cfg: The composed configuration of ``conf/backtest.yaml``.
-        corpus: N reports.
-        parts: ``(N,)`` the part of each report.
-        weights: Those of a trained encoder; None for the encoder as it was downloaded.
-        folder: The run folder.
-        command: The command's name and its options, for the page.
-        console: Where results and warnings go.
-
-    Returns:
-        The precision of the suggestions on the test part at the target; 0 without a threshold.
-    """
-    if cfg.fill:
-        fill_targets(Path(cfg.fill).read_text(), corpus.name, "")  # a missing mark fails before the long work
-
-    def tell(warning: str) -> None:
-        print_line(console, f"{corpus.name}: {warning}")
-
-    if cfg.verdicts:
-        corpus, text = with_accepted(corpus, parts, Path(cfg.verdicts))
-        print_line(console, text)
-    tell(
-        f"encodes {len(corpus):,} reports, trains rankers, then replays up to {cfg.max_replayed:,} reports of each"
-        " part, which takes longest"
-    )
-    backtest = measure_history(cfg, corpus, parts, weights, partial(encode_corpus, cfg, corpus), tell)
-    page, warning = keep_backtest(folder, cfg, corpus, backtest, shlex.join(["gedbd", *command]))
-    if cfg.fill:
-        table = targets_markdown(corpus.name, backtest)
-        write_text(Path(cfg.fill), fill_targets(Path(cfg.fill).read_text(), corpus.name, table))
-    print_targets(console, backtest.tables["targets"])
-    print_line(console, f"{summary(backtest)} {unknown_sentence(backtest)}".rstrip())
-    quality = f"calibration error {backtest.calibration_error:.4f}, average precision {backtest.average_precision:.3f}"
-    print_line(console, f"probabilities on test, without unknown matches: {quality}")
-    print_next_step(console, *next_step(backtest.matching, os.path.relpath(folder)))
-    record_backtest(folder, corpus.name, page, backtest)
-    if warning:
-        print_line(console, warning)
-    print_path(console, "page:", page)
-    return backtest.matching.target.precision or 0.0
+    run = staticmethod(run_backtest)
 
 
 def measure_history(

@@ -17,20 +17,8 @@ from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_COMPARED, NUM_FOLDS
 QUICK = RankerOptions(kind="linear")
 WORDS = np.array(
     [
-        "crash",
-        "paste",
-        "picture",
-        "mail",
-        "lost",
-        "folder",
-        "slow",
-        "start",
-        "menu",
-        "print",
-        "sync",
-        "calendar",
-        "error",
-        "login",
+        *("crash", "paste", "picture", "mail", "lost", "folder", "slow", "start", "menu", "print", "sync"),
+        *("calendar", "error", "login"),
     ]
 )
 
@@ -79,17 +67,12 @@ def test_what_comes_later_changes_nothing_bit_for_bit(boundary):
     others["title"] += " never heard of before"
     mixed = pd.concat([reports[:boundary], others[boundary:]])
     mixed_vectors = np.concatenate([vectors[:boundary], other_vectors[boundary:]])
-    after = replayed(
-        mixed, mixed_vectors, np.concatenate([group[:boundary], np.zeros(60 - boundary, dtype=int)]), np.arange(60)
-    )
+    later_group = np.concatenate([group[:boundary], np.zeros(60 - boundary, dtype=int)])
+    after = replayed(mixed, mixed_vectors, later_group, np.arange(60))
     mine, theirs = (table[table["query"] < boundary] for table in (before, after))
     pd.testing.assert_frame_equal(mine, theirs, check_exact=True)
-    assert (
-        not before[before["query"] > boundary]
-        .reset_index(drop=True)
-        .equals(after[after["query"] > boundary].reset_index(drop=True))
-        or boundary == 59
-    )
+    later = [table[table["query"] > boundary].reset_index(drop=True) for table in (before, after)]
+    assert boundary == 59 or not later[0].equals(later[1])
     cut = replayed(reports[:boundary], vectors[:boundary], group[:boundary], np.arange(boundary))
     pd.testing.assert_frame_equal(mine, cut, check_exact=True)
 
