@@ -2,7 +2,6 @@
 
 import shutil
 import sqlite3
-import subprocess
 from datetime import UTC, datetime
 
 import numpy as np
@@ -53,26 +52,15 @@ HISTORY = [
 ADDED, REASONS = "only additions", ("no source file", "only comments, blank lines and formatting removed")
 
 
-def import_stream():
-    """The history for ``git fast-import``."""
-    lines = []
-    for number, (message, day, files) in enumerate(HISTORY, start=1):
-        seconds = int(datetime.fromisoformat(f"2020-{day}T12:00:00+00:00").timestamp())
-        lines += ["commit refs/heads/main", f"mark :{number}", f"committer A <a@example.org> {seconds} +0000"]
-        lines += [f"data {len(message)}", message]
-        lines += [f"from :{number - 1}"] if number > 1 else []
-        for path, content in files.items():
-            text = "" if content is None else "\n".join([*content, ""])
-            change = [f"D {path}"] if content is None else [f"M 100644 inline {path}", f"data {len(text)}", text]
-            lines += change
-    return "\n".join([*lines, "done", ""])
-
-
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory):
+def repository(tmp_path_factory, fast_import):
+    made = fast_import()
+    for message, day, files in HISTORY:
+        seconds = int(datetime.fromisoformat(f"2020-{day}T12:00:00+00:00").timestamp())
+        texts = {path: lines and "".join(f"{line}\n" for line in lines).encode() for path, lines in files.items()}
+        made.commit(message.encode(), texts.items(), date=seconds)
     folder = tmp_path_factory.mktemp("demo") / "sums.git"
-    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", folder], check=True)
-    subprocess.run(["git", "-C", folder, "fast-import", "--quiet"], input=import_stream(), text=True, check=True)
+    made.write(folder)
     return str(folder)
 
 

@@ -1,13 +1,60 @@
-"""Which removed lines count, and where they come from: hand-made hunks, and ten fixes of Commons CSV read by eye."""
+"""Which lines hold code, which removed lines count, and where they come from: by hand, and ten fixes of Commons CSV."""
 
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from gedbd.localization.repository.blame import NO_CODE, is_source, removed_code, trace_fix
+from gedbd.localization.repository.blame import NO_CODE, code_lines, is_source, removed_code, trace_fix
 from gedbd.localization.repository.commit_history import read_history
 from gedbd.localization.repository.commits import FileChange, Hunk
+
+JAVA = """\
+/* a
+ b */ int x; // c
+// d
+String s = "/* no */";
+/** e
+
+*/
+String t = \"\"\"
+  // in a text
+  \"\"\";
+char c = '"'; // f
+/* g */ /* h */
+"""
+PYTHON = '''\
+"""What it does,
+over two lines."""
+x = """text
+# in it
+"""  # why
+# comment
+def f():
+    \'\'\'What it does.\'\'\'
+    return "#"
+'''
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "lines"),
+    [
+        (JAVA, "a/A.java", {2, 4, 8, 9, 10, 11}),
+        (PYTHON, "a.py", {3, 4, 5, 7, 9}),
+        ("a: b#c\n# x\nd: 1 # e\n", "a.yaml", {1, 3}),
+        ("# x\n!y\na=#1\n", "a.properties", {3}),
+        ("<!-- a\nb --><c/>\n<!-- d -->\n", "pom.xml", {2}),
+        ("-- a\nSELECT '--'\n/* b */\n", "a.sql", {2}),
+        ("let a = `\n// text\n`;\n// b\n", "a.ts", {1, 2, 3}),
+        ("/* never ends\nint a;\n", "a.c", set()),
+        ('char *s = "open;\n// b\n', "a.c", {1}),
+        ("a\n\t\n# b\r\n", "a.unknown", {1, 3}),
+        ("", "A.java", set()),
+    ],
+)
+def test_lines_of_code_are_told_from_comments(source, path, lines):
+    assert code_lines(source, path) == lines
+
 
 BUNDLE = Path(__file__).parents[4] / "shared" / "data" / "repositories" / "commons-csv.bundle"
 MAIN = "src/main/java/org/apache/commons/csv"
@@ -67,16 +114,12 @@ def test_source_files_are_known_by_their_suffix_before_the_change():
     assert not is_source(change(is_binary=True), None)
 
 
-def test_a_file_whose_name_is_not_utf_8_is_read(tmp_path):
-    name = b"\xe9.java"
-    commits = [b"int a;", b"int b;"]
-    stream = b""
-    for number, content in enumerate(commits, start=1):
-        stream += b"commit refs/heads/main\nmark :%d\ncommitter A <a@example.org> %d +0000\ndata 0\n" % (number, number)
-        stream += b"M 100644 inline " + name + b"\ndata %d\n%s\n" % (len(content), content)
-    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", tmp_path], check=True)
-    subprocess.run(["git", "-C", tmp_path, "fast-import", "--quiet"], input=stream, check=True)
-    history = read_history(tmp_path)
+def test_a_file_whose_name_is_not_utf_8_is_read(tmp_path, fast_import):
+    made = fast_import()
+    for content in (b"int a;", b"int b;"):
+        made.commit(files=[(b"\xe9.java", content)])
+    made.write(tmp_path / "x.git")
+    history = read_history(tmp_path / "x.git")
     first, second = history
     trace = trace_fix(history.git, second, [".java"])
     assert [(line.commit_id, line.path, line.line) for line in trace.origins] == [(first.id, "é.java", 1)]
