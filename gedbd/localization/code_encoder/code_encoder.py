@@ -1,4 +1,4 @@
-"""A Hugging Face encoder that reads code with an attention mask of its own, its folder, and one without weights."""
+"""A Hugging Face encoder that reads code with an attention mask, its folder, and an encoder without weights."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -284,19 +284,19 @@ def keep_graph(graph: FlowGraph, code_end: int, max_nodes: int, edges: str) -> K
     ``edges`` is ``flow`` for all nodes and edges, ``data`` for variables and the flow of data between them.
     """
     chosen = np.ones(len(graph), dtype=bool)
-    wanted = np.ones(graph.edges.shape[1], dtype=bool)
+    between = np.ones(graph.edges.shape[1], dtype=bool)
     if edges == "data":
         chosen = graph.types <= NodeType.NULL
-        wanted = graph.kinds == EdgeKind.DATA
+        between = graph.kinds == EdgeKind.DATA
     inside = chosen & (graph.spans[:, 0] < code_end)
     # The running count of nodes inside is 1 for the first of them, 2 for the second.
     kept = inside & (np.cumsum(inside) <= max_nodes)
     # Nodes 1 and 3 of four are kept: their new numbers are 0 and 1, in -1 0 0 1; the others are never looked up.
     number = np.cumsum(kept) - 1
-    wanted &= kept[graph.edges].all(0)
-    between = np.unique(number[graph.edges[:, wanted]], axis=1)
+    between &= kept[graph.edges].all(0)
+    edges_kept = np.unique(number[graph.edges[:, between]], axis=1)
     return KeptGraph(
-        graph.spans[kept], graph.types[kept], graph.roles[kept], between, int(chosen.sum()) - int(kept.sum())
+        graph.spans[kept], graph.types[kept], graph.roles[kept], edges_kept, int(chosen.sum()) - int(kept.sum())
     )
 
 

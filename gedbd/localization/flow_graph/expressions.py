@@ -198,7 +198,7 @@ def _operand_roles(node: "Node") -> tuple[Role, Role]:
 
 
 class Reference(NamedTuple):
-    """A variable that an expression names, before its own event: its name's node, and what it is a field of."""
+    """A variable that an expression names, before its event: its name's node, and what it is a field of."""
 
     node: "Node"
     variable: Variable

@@ -348,7 +348,7 @@ def _first_parents(git: Git, ids: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     if not ids:
         return found
-    with git.stream("rev-list", "--no-walk=unsorted", "--parents", "--stdin", asked=ids) as lines:
+    with git.stream("rev-list", "--no-walk=unsorted", "--parents", "--stdin", lines=ids) as lines:
         for line in lines:
             commit, *parents = line.decode("ascii").split()
             found[commit] = parents[0] if parents else ""

@@ -136,8 +136,8 @@ def write_result(
     ]
     sections = [Section("Objectives", text, [objectives]), Section("Training", "By epoch.", [], curves)]
     tables = {"results": results_of_run(objectives), "objectives": objectives}
-    shown = {f"{corpus.name}, {num_tested:,} test methods": objectives}
-    RunPage("Pre-training", corpus.name, summary, tables, shown, sections).write(folder, loggers, console)
+    printed = {f"{corpus.name}, {num_tested:,} test methods": objectives}
+    RunPage("Pre-training", corpus.name, summary, tables, printed, sections).write(folder, loggers, console)
     print_path(console, "encoder:", folder / "encoder")
 
 

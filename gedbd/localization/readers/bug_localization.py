@@ -91,7 +91,7 @@ def read_bug_localization(path: str, name: str | None = None) -> FixedReports:
         ValueError: The file has none of the formats, is damaged, or has a wrong row; names file and row.
     """
     file = locate(path)
-    published, told = _published(file)
+    published, file_warnings = _published(file)
     reports: dict[str, PublishedReport] = {}
     for report in published:
         if not report.id:
@@ -102,17 +102,19 @@ def read_bug_localization(path: str, name: str | None = None) -> FixedReports:
             reports[report.id] = both
     if not reports:
         raise ValueError(f"{file}: the file has no reports; {EXPECTED_FILE}")
-    rows = [(one.id, one.title, one.description, one.created_at, one.status) for one in reports.values()]
+    rows = [
+        (report.id, report.title, report.description, report.created_at, report.status) for report in reports.values()
+    ]
     names = ["bug_id", "summary", "description", "report_time", "status"]
-    bugs = pd.DataFrame(rows, columns=names, index=[one.row for one in reports.values()], dtype=str)
+    bugs = pd.DataFrame(rows, columns=names, index=[report.row for report in reports.values()], dtype=str)
     corpus = read_reports(name or corpus_name(file), bugs, file)
     counts = {
         "rows that repeat a report, whose fixes are taken together": len(published) - len(reports),
         "reports of which the data names neither a fixing commit nor a fixed file": sum(
-            not one.commits and not one.paths for one in reports.values()
+            not report.commits and not report.paths for report in reports.values()
         ),
     }
-    warnings = (*told, *corpus.warnings, *(f"{what}: {count:,}" for what, count in counts.items() if count))
+    warnings = (*file_warnings, *corpus.warnings, *(f"{what}: {count:,}" for what, count in counts.items() if count))
     return FixedReports(replace(corpus.documents, warnings=warnings), corpus.relevance, fixes=_fixes(reports))
 
 
@@ -137,9 +139,9 @@ def _published(file: Path) -> tuple[list[PublishedReport], tuple[str, ...]]:
         return _of_xml(file)
     if COLUMNS[0] not in beginning.partition("\n")[0]:
         raise ValueError(f"{file}: not a known data set of bug localization; {EXPECTED_FILE}")
-    table, told = read_table(file, None, None, wanted=(*COLUMNS, *TIMES))
+    table, warnings = read_table(file, None, None, wanted=(*COLUMNS, *TIMES))
     rows = table.itertuples(index=True, name=None)
-    return [_of_columns(file, row, dict(zip(table.columns, values, strict=True))) for row, *values in rows], told
+    return [_of_columns(file, row, dict(zip(table.columns, values, strict=True))) for row, *values in rows], warnings
 
 
 def _of_xml(file: Path) -> tuple[list[PublishedReport], tuple[str, ...]]:
@@ -151,7 +153,7 @@ def _of_xml(file: Path) -> tuple[list[PublishedReport], tuple[str, ...]]:
     written = NOT_IN_XML.sub("\ufffd", content.decode(encoding, "replace"))
     root = parse_safely(ExportPage(file, written))
     num_replaced = written.count("\ufffd")
-    told = (f"characters that are not {encoding.upper()} or not allowed in XML: {num_replaced:,}, replaced by U+FFFD",)
+    warning = f"characters that are not {encoding.upper()} or not allowed in XML: {num_replaced:,}, replaced by U+FFFD"
     if root.tag == "bugrepository":
         reports = [_of_bug(file, row, bug) for row, bug in enumerate(root.findall("bug"), start=1)]
     else:
@@ -159,7 +161,7 @@ def _of_xml(file: Path) -> tuple[list[PublishedReport], tuple[str, ...]]:
         if not tables:
             raise ValueError(f"{file}: there is neither <bugrepository> nor <table> with columns; {EXPECTED_FILE}")
         reports = [_of_columns(file, row, _values(table)) for row, table in enumerate(tables, start=1)]
-    return reports, told if num_replaced else ()
+    return reports, (warning,) if num_replaced else ()
 
 
 def _values(table: Element) -> dict[str, str]:
@@ -215,20 +217,20 @@ def split_paths(written: str) -> list[str]:
 
 def _of_bug(file: Path, row: int, bug: Element) -> PublishedReport:
     """A ``<bug>`` of BugLocator, BLIA or Bench4BL; BLIA's extended files name commits too."""
-    place = f"{file}, row {row}"
+    location = f"{file}, row {row}"
     information = bug.find("buginformation")
     if information is None:
-        raise ValueError(f"{place}: <bug> has no <buginformation>; {EXPECTED_FILE}")
+        raise ValueError(f"{location}: <bug> has no <buginformation>; {EXPECTED_FILE}")
     commits = bug.findall("fixedCommits/commit")
     files = [*bug.findall("fixedFiles/file"), *bug.findall("fixedCommits/commit/file")]
-    paths = [(one.get("name") or one.text or "").strip() for one in files]
+    paths = [(element.get("name") or element.text or "").strip() for element in files]
     return PublishedReport(
         row,
         bug.get("id", "").strip(),
         # Texts hold the entities of the web page they were taken from.
         html.unescape(said(information, "summary")),
         html.unescape(said(information, "description")),
-        _iso_date(place, "opendate", bug.get("opendate", "")),
+        _iso_date(location, "opendate", bug.get("opendate", "")),
         commits=tuple(filter(None, (commit.get("id", "").strip() for commit in commits))),
         paths=tuple(filter(None, paths)),
     )
@@ -241,16 +243,16 @@ def _of_json(file: Path) -> Iterator[PublishedReport]:
     for value in read_values(page):
         for record in value if isinstance(value, list) else [value]:
             row += 1
-            place = f"{file}, row {row}"
+            location = f"{file}, row {row}"
             if not isinstance(record, dict):
-                raise ValueError(f"{place}: {str(record)[:40]!r} is not an object; {EXPECTED_FILE}")
+                raise ValueError(f"{location}: {str(record)[:40]!r} is not an object; {EXPECTED_FILE}")
             try:
-                yield _of_instance(place, row, record)
+                yield _of_instance(location, row, record)
             except ValueError as error:
-                raise ValueError(error if str(error).startswith(place) else f"{place}: {error}") from error
+                raise ValueError(error if str(error).startswith(location) else f"{location}: {error}") from error
 
 
-def _of_instance(place: str, row: int, record: Record) -> PublishedReport:
+def _of_instance(location: str, row: int, record: Record) -> PublishedReport:
     """An instance of SWE-bench. Its hints, which are newer than the report, and the patch of its tests are not read."""
     missing = [key for key in KEYS if key not in record]
     if missing:
@@ -265,14 +267,14 @@ def _of_instance(place: str, row: int, record: Record) -> PublishedReport:
         text(record, "instance_id").strip(),
         title.strip(),
         description.strip(),
-        _iso_date(place, "created_at", text(record, "created_at")),
+        _iso_date(location, "created_at", text(record, "created_at")),
         # Files that the patch adds do not exist in the base commit.
         paths=tuple(change.old_path for change in changes if change.old_path),
         base_commit=text(record, "base_commit").strip(),
     )
 
 
-def _iso_date(place: str, column: str, written: str) -> str:
+def _iso_date(location: str, column: str, written: str) -> str:
     """A date in ISO 8601; one out of range as it is written, which the reader of all dates counts."""
     if not written.strip():
         return ""
@@ -281,4 +283,4 @@ def _iso_date(place: str, column: str, written: str) -> str:
     except OutOfRangeError:
         return written
     except ValueError as error:
-        raise ValueError(f"{place}: unreadable {column} {written[:40]!r}; expected: {EXPECTED}") from error
+        raise ValueError(f"{location}: unreadable {column} {written[:40]!r}; expected: {EXPECTED}") from error

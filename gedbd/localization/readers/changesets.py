@@ -53,19 +53,26 @@ def read_localization(path: str, name: str | None = None, max_diff_chars: int = 
     folder = Path(path).expanduser()
     title = name or corpus_name(folder.resolve())
     reports_file = find_file(folder, REPORTS)
-    bugs, told = _read(reports_file, ("bug_id", "summary", "report_time", "fix_commit"))
-    named, also_told = _read(find_file(folder, INDUCING), ("bug_id", "inducing_commit"))
+    bugs, bug_warnings = _read(reports_file, ("bug_id", "summary", "report_time", "fix_commit"))
+    named, link_warnings = _read(find_file(folder, INDUCING), ("bug_id", "inducing_commit"))
     changesets = Changesets(find_file(folder, CHANGESETS))
     reports = read_reports(title, bugs, reports_file)
     tables = change_tables(title, changesets, max_diff_chars)
     resolver = _Resolver(reports, tables)
     fixing = resolver.fixing(bugs)
     inducing = resolver.inducing(named)
-    found = (*told, *also_told, *reports.warnings, *changesets.warnings, *tables.warnings, *resolver.warnings)
+    warnings = (
+        *bug_warnings,
+        *link_warnings,
+        *reports.warnings,
+        *changesets.warnings,
+        *tables.warnings,
+        *resolver.warnings,
+    )
     if "file" in inducing:
         inducing["hunk"], unlinked = link_hunks(fixing, inducing["file"], tables)
-        found = (*found, *unlinked)
-    return ChangeCorpus(title, reports, tables.commits, tables.files, tables.hunks, fixing, inducing, warnings=found)
+        warnings = (*warnings, *unlinked)
+    return ChangeCorpus(title, reports, tables.commits, tables.files, tables.hunks, fixing, inducing, warnings=warnings)
 
 
 def find_file(folder: Path, name: str) -> Path:
@@ -148,8 +155,8 @@ class _Resolver:
                     self._counts["files of inducing commits that are not among the changed files, dropped"] += 1
                 else:
                     to_files.add(report, file, made_at)
-        found = {"commit": to_commits.links()}
-        return found | {"file": to_files.links()} if "files" in named else found
+        links = {"commit": to_commits.links()}
+        return links | {"file": to_files.links()} if "files" in named else links
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -187,40 +194,40 @@ class Changesets:
         """What was unusual so far, with counts."""
         return tuple(f"{what}: {count:,}" for what, count in self._counts.items() if count)
 
-    def _commit(self, place: str, record: JsonLine, dates: dict[str, datetime]) -> Commit:
+    def _commit(self, location: str, record: JsonLine, dates: dict[str, datetime]) -> Commit:
         """The commit of a record; ``dates`` holds those of the commits before it."""
-        check_record(place, record)
+        check_record(location, record)
         try:
             created_at = parse_date(record["commit_date"])
         except ValueError as error:
             raise ValueError(
-                f"{place}: unreadable commit_date {record['commit_date']!r}; expected: {EXPECTED}"
+                f"{location}: unreadable commit_date {record['commit_date']!r}; expected: {EXPECTED}"
             ) from error
         latest = max([created_at, *(dates[parent] for parent in record["parents"] if parent in dates)])
         self._counts["commits dated before their parent, given the date of the parent"] += latest > created_at
         is_cut = bool(record.get("truncated", False))
-        shown = parse_patch(record["diff"].strip("\n").split("\n"))
-        files = self._all_files(shown, record["files"], is_cut)
+        changes = parse_patch(record["diff"].strip("\n").split("\n"))
+        files = self._all_files(changes, record["files"], is_cut)
         return Commit(record["commit"], tuple(record["parents"]), latest, record["message"], files, is_cut)
 
-    def _all_files(self, shown: list[FileChange], named: list[str], is_cut: bool) -> tuple[FileChange, ...]:
+    def _all_files(self, changes: list[FileChange], named: list[str], is_cut: bool) -> tuple[FileChange, ...]:
         """The files that the diff shows, and those that the record only names; a cut diff lacks the last ones."""
-        if is_cut and shown and shown[-1].path not in named:
-            shown = shown[:-1]  # its path was cut off too
-        paths = {change.path for change in shown} | {change.old_path for change in shown}
+        if is_cut and changes and changes[-1].path not in named:
+            changes = changes[:-1]  # its path was cut off too
+        paths = {change.path for change in changes} | {change.old_path for change in changes}
         absent = [path for path in dict.fromkeys(named) if path not in paths]
         if not is_cut:
             self._counts["files missing from a complete diff, kept without hunks"] += len(absent)
-        return (*shown, *(FileChange("M", path, path, False, False, (), is_cut) for path in absent))
+        return (*changes, *(FileChange("M", path, path, False, False, (), is_cut) for path in absent))
 
 
-def check_record(place: str, record: JsonLine) -> None:
+def check_record(location: str, record: JsonLine) -> None:
     """Raises ValueError if a field is missing, or has another type."""
     for name, kind in FIELDS.items():
         if not isinstance(record.get(name), kind):
-            raise ValueError(f"{place}: {name!r} must be a {'list' if kind is list else 'string'}")
+            raise ValueError(f"{location}: {name!r} must be a {'list' if kind is list else 'string'}")
     for name in ("parents", "files"):
         if not all(isinstance(item, str) for item in record[name]):
-            raise ValueError(f"{place}: {name!r} must be a list of strings")
+            raise ValueError(f"{location}: {name!r} must be a list of strings")
     if not record["commit"].isalnum():
-        raise ValueError(f"{place}: 'commit' must be the id of a commit")
+        raise ValueError(f"{location}: 'commit' must be the id of a commit")

@@ -65,19 +65,19 @@ def read_git(
         ValueError: The path is no repository, the revision has no commits, objects of all are missing, a pattern or the
             table is wrong, they are given without reports, or no commit and no file of the history fixes a report.
     """
-    place = Path(path).expanduser()
-    title = name or corpus_name(place.resolve())
+    folder = Path(path).expanduser()
+    title = name or corpus_name(folder.resolve())
     if isinstance(reports, ChangeCorpus):
         raise ValueError(f"dataset.reports: {reports.name} is a history of changes; choose the reports of a tracker")
     if reports is None and (fix_patterns is not None or fixes is not None):
         raise ValueError("there are fixes but no reports: add reports, for example with dataset@dataset.reports=csv")
-    table, told = _fix_table(reports, fix_patterns, fixes)
+    table, table_warnings = _fix_table(reports, fix_patterns, fixes)
     finder = None if reports is None else _finder(reports, table, fix_patterns, merges)
     # No diff is cut before the tables cut it; blame needs hunks also where these are short.
-    usual = Limits()
-    max_file_chars = max(usual.max_file_chars, max_diff_chars)
-    limits = Limits(max_files, max_file_chars, max(usual.max_commit_chars, max_diff_chars))
-    history = read_history(place, revision, cache_dir, limits)
+    default = Limits()
+    max_file_chars = max(default.max_file_chars, max_diff_chars)
+    limits = Limits(max_files, max_file_chars, max(default.max_commit_chars, max_diff_chars))
+    history = read_history(folder, revision, cache_dir, limits)
     builder = TableBuilder(title, max_diff_chars)
     named: dict[str, Commit] = {}  # the whole commits that may be fixes
     paths = HistoryPaths()
@@ -88,30 +88,30 @@ def read_git(
         if table is not None:
             paths.add(commit)
     if history.missing and len(history.missing) == len(history):
-        raise ValueError(f"{place}: no commit can be read: {ADVICE}")
+        raise ValueError(f"{folder}: no commit can be read: {ADVICE}")
     tables = builder.tables()
     alone = ChangeCorpus(title, None, *tables[:3], warnings=(*history.warnings, *tables.warnings))
     if reports is None or finder is None:
         return alone
     commits = tables.commits.table
-    found = finder.found()
+    fixed = finder.fixes()
     if isinstance(reports, FixedReports):
         reports, new_rows, left_out = date_by_base_commit(reports, commits)
-        found = found.renumbered(new_rows)
-        told = (*told, *left_out)
-    fixed_paths, lacking = find_fixed_paths(table, reports.documents.ids, found, paths)
-    if not found.reports and not fixed_paths:
-        raise ValueError(_no_fix(place, reports, fixes, table is None, (*told, *found.warnings, *lacking)))
+        fixed = fixed.renumbered(new_rows)
+        table_warnings = (*table_warnings, *left_out)
+    fixed_paths, lacking = find_fixed_paths(table, reports.documents.ids, fixed, paths)
+    if not fixed.reports and not fixed_paths:
+        raise ValueError(_no_fix(folder, reports, fixes, table is None, (*table_warnings, *fixed.warnings, *lacking)))
     row_of = dict(zip(commits["id"], commits["commit"], strict=True))
     links = LinkBuilder(len(reports), len(commits), "message" if table is None else "table")
-    for id_, rows in found.reports.items():
+    for id_, rows in fixed.reports.items():
         for report in rows:
             links.add(report, row_of[id_], commits["created_at"].iloc[row_of[id_]])
-    chosen = [Fix(named[id_], rows) for id_, rows in found.reports.items()]
-    folder = None if cache_dir is None else Path(cache_dir).expanduser()
+    chosen = [Fix(named[id_], rows) for id_, rows in fixed.reports.items()]
+    cache = None if cache_dir is None else Path(cache_dir).expanduser()
     created_at = reports.reports["created_at"]
-    inducing = find_inducing(history.git, chosen, created_at, tables, suffixes, folder, list(limits))
-    warnings = (*reports.warnings, *alone.warnings, *told, *found.warnings, *lacking, *inducing.warnings)
+    inducing = find_inducing(history.git, chosen, created_at, tables, suffixes, cache, list(limits))
+    warnings = (*reports.warnings, *alone.warnings, *table_warnings, *fixed.warnings, *lacking, *inducing.warnings)
     return replace(
         alone,
         reports=reports,
@@ -151,14 +151,16 @@ def _finder(reports: Corpus, table: pd.DataFrame | None, patterns: Sequence[str]
     return TableFixes(table[names_commit], ids)
 
 
-def _no_fix(place: Path, reports: Corpus, fixes: str | None, by_message: bool, warnings: tuple[str, ...]) -> str:
+def _no_fix(folder: Path, reports: Corpus, fixes: str | None, by_message: bool, warnings: tuple[str, ...]) -> str:
     """Why no fix was found, in one line."""
-    told = f" ({'; '.join(warnings)})" if warnings else ""
+    reasons = f" ({'; '.join(warnings)})" if warnings else ""
     if fixes is not None:
-        return f"dataset.fixes={fixes}: none of its rows names a report and a commit or file of {place}{told}"
+        return f"dataset.fixes={fixes}: none of its rows names a report and a commit or file of {folder}{reasons}"
     if not by_message:
-        return f"{place}: it has none of the fixing commits and fixed files of {reports.name}; is it its clone?{told}"
+        return (
+            f"{folder}: it has none of the fixing commits and fixed files of {reports.name}; is it its clone?{reasons}"
+        )
     return (
-        f"{place}: no commit message refers to any of the {len(reports):,} reports, such as "
-        f"{reports.documents.ids.iloc[0]}; set dataset.fix_patterns or dataset.fixes{told}"
+        f"{folder}: no commit message refers to any of the {len(reports):,} reports, such as "
+        f"{reports.documents.ids.iloc[0]}; set dataset.fix_patterns or dataset.fixes{reasons}"
     )

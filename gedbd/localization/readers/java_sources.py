@@ -27,7 +27,7 @@ ROOT_MARKS = frozenset(
     (".git", ".project", "build.gradle", "build.gradle.kts", "build.xml", "pom.xml", "settings.gradle", "src")
 )
 FILE_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".jsonl.zip")
-Found = tuple[list[JavaMethod], list[str]]  # methods, and warnings about what was left out
+MethodsRead = tuple[list[JavaMethod], list[str]]  # methods, and warnings about what was left out
 
 
 def read_java_sources(
@@ -50,13 +50,13 @@ def read_java_sources(
     Raises:
         ValueError: If the path is none of these, a line is wrong, or there is no method.
     """
-    place = Path(path)
-    if not place.exists():
+    source = Path(path)
+    if not source.exists():
         raise ValueError(f"{path}: no such file or folder; set dataset.path= to an existing one")
-    if place.is_dir() or place.suffix == ".java":
-        methods, warnings = _read_sources(place, skip_folders, max_file_kb)
-    elif place.name.endswith(FILE_ENDINGS):
-        methods, warnings = list(track(_read_lines(place), "read methods", transient=True)), []
+    if source.is_dir() or source.suffix == ".java":
+        methods, warnings = _read_sources(source, skip_folders, max_file_kb)
+    elif source.name.endswith(FILE_ENDINGS):
+        methods, warnings = list(track(_read_lines(source), "read methods", transient=True)), []
     else:
         raise ValueError(f"{path}: not a folder, a .java file or a file of methods ({', '.join(FILE_ENDINGS)})")
     kept, more = _without_long_and_repeated(methods, max_method_lines)
@@ -64,25 +64,27 @@ def read_java_sources(
         reasons = "".join(f" ({warning})" for warning in (*warnings, *more))
         raise ValueError(f"{path}: no Java method with a body found{reasons}: set dataset.path to other sources")
     table = _table(kept)
-    documents = Documents(name or corpus_name(place), table, (*warnings, *more), more_texts=("comment",))
+    documents = Documents(name or corpus_name(source), table, (*warnings, *more), more_texts=("comment",))
     return Corpus(documents, Groups(np.arange(len(table))))
 
 
-def _read_sources(place: Path, skip_folders: Sequence[str], max_file_kb: int) -> Found:
+def _read_sources(source: Path, skip_folders: Sequence[str], max_file_kb: int) -> MethodsRead:
     """The methods of a file, or of all files of a folder."""
-    root = place if place.is_dir() else place.parent
-    files, warnings = [place], tuple[str, ...]()
-    if place.is_dir():
-        files, warnings = find_sources(place, skip_folders, max_file_kb)
+    root = source if source.is_dir() else source.parent
+    files, warnings = [source], tuple[str, ...]()
+    if source.is_dir():
+        files, warnings = find_sources(source, skip_folders, max_file_kb)
     methods: list[JavaMethod] = []
-    others: list[str] = []
+    fallbacks: list[str] = []
     for file in track(files, "read Java files", transient=True):
         relative = file.relative_to(root).as_posix()
-        text, is_other = decode_source(file.read_bytes())
-        others += [relative] * is_other
+        text, is_fallback = decode_source(file.read_bytes())
+        fallbacks += [relative] * is_fallback
         methods += find_methods(text, relative)
-    told = f"Java files that are not UTF-8: {len(others):,}, read as {FALLBACK_ENCODING}"
-    return methods, [*warnings, *([f"{told} (first: {others[0]})"] if others else [])]
+    if fallbacks:
+        count = f"{len(fallbacks):,}, read as {FALLBACK_ENCODING} (first: {fallbacks[0]})"
+        warnings = (*warnings, f"Java files that are not UTF-8: {count}")
+    return methods, list(warnings)
 
 
 def _read_lines(file: Path) -> Iterator[JavaMethod]:
@@ -98,7 +100,7 @@ def _read_lines(file: Path) -> Iterator[JavaMethod]:
         yield JavaMethod(line=number, **texts)
 
 
-def _without_long_and_repeated(methods: Iterable[JavaMethod], max_lines: int) -> Found:
+def _without_long_and_repeated(methods: Iterable[JavaMethod], max_lines: int) -> MethodsRead:
     """The methods that are short enough and repeat no earlier one."""
     kept: list[JavaMethod] = []
     long: list[str] = []
@@ -113,11 +115,11 @@ def _without_long_and_repeated(methods: Iterable[JavaMethod], max_lines: int) ->
         else:
             seen.add(plain)
             kept.append(method)
-    told = {
+    left_out = {
         f"methods of more than {max_lines:,} lines (dataset.max_method_lines)": long,
         "methods that differ from an earlier one only in white space and comments": repeated,
     }
-    return kept, [f"{what}: {len(ids):,}, left out (first: {ids[0]})" for what, ids in told.items() if ids]
+    return kept, [f"{what}: {len(ids):,}, left out (first: {ids[0]})" for what, ids in left_out.items() if ids]
 
 
 def _table(methods: list[JavaMethod]) -> pd.DataFrame:
@@ -160,14 +162,14 @@ def find_sources(folder: Path, skip_folders: Sequence[str], max_file_kb: int) ->
             left_out.setdefault(reason, []).append(path.relative_to(folder).as_posix())
         return not reason
 
-    for place, folders, names in os.walk(folder, onerror=_refuse):
+    for source, folders, names in os.walk(folder, onerror=_refuse):
         skipped = skip_folders if ROOT_MARKS & {*folders, *names} else ()
         # What stays in this list is looked into next.
-        folders[:] = [name for name in folders if is_kept(Path(place, name), skipped)]
-        sources = [Path(place, name) for name in names if name.endswith(".java")]
+        folders[:] = [name for name in folders if is_kept(Path(source, name), skipped)]
+        sources = [Path(source, name) for name in names if name.endswith(".java")]
         files += [path for path in sources if is_kept(path)]
     files.sort(key=lambda path: path.relative_to(folder).as_posix())
-    counts = [f"{reason}: {len(found):,}, left out (first: {min(found)})" for reason, found in left_out.items()]
+    counts = [f"{reason}: {len(paths):,}, left out (first: {min(paths)})" for reason, paths in left_out.items()]
     return SourceFiles(files, tuple(sorted(counts)))
 
 

@@ -22,8 +22,8 @@ LINE = r"//[^\n]*"
 HASH = r"\#[^\n]*"
 MARKUP = r"<!--[\s\S]*?(?:-->|\Z)"
 
-# Of the languages of each suffix, as regular expressions: a comment, over several lines or up to the end of its line,
-# and a text in quotes, in which the signs of a comment mean nothing.
+# The comments of the languages with these suffixes, over several lines or up to the end of a line, and their texts in
+# quotes, in which the signs of a comment mean nothing.
 SYNTAXES = {
     (".java", ".kt", ".kts", ".scala", ".groovy", ".aj", ".cs", ".swift", ".dart"): (
         f"{BLOCK}|{LINE}",
@@ -72,7 +72,7 @@ def _without_comment(match: re.Match[str]) -> str:
     return match[0] if match["comment"] is None else SIGN.sub(" ", match[0])
 
 
-FORMAT = 1  # to be raised whenever other lines are found
+FORMAT = 1  # to be raised whenever other lines are traced
 ROOT = "no parent"
 NO_SOURCE = "no source file"
 ONLY_ADDED = "only additions"
@@ -135,7 +135,7 @@ def _blame(git: Git, revision: str, path: bytes, ranges: Sequence[tuple[int, int
     arguments = ["blame", "--no-textconv", "--no-ignore-revs-file", "-w", "-M", "--porcelain"]
     arguments += [f"-L{first},{last}" for first, last in ranges]
     origins: dict[int, BlamedLine] = {}
-    paths: dict[str, str] = {}  # told again for each group only if a commit had lines in several files
+    paths: dict[str, str] = {}  # repeated for each group only if a commit had lines in several files
     commit = ""
     old_line = new_line = 0
     for line in git.run(*arguments, revision, "--", path).split(b"\n"):
@@ -263,6 +263,6 @@ class TraceCache(RowCache):
         if stored is not None:
             origins, reason = stored
             return Trace([BlamedLine(*origin) for origin in origins], reason)
-        found = trace_fix(git, fix, self._suffixes)
-        self.put(fix.id, found)
-        return found
+        trace = trace_fix(git, fix, self._suffixes)
+        self.put(fix.id, trace)
+        return trace

@@ -24,7 +24,7 @@ class ChangeTables(NamedTuple):
 
 
 class TableBuilder:
-    """Collects the rows of the three tables from commits given one by one.
+    """Collects the rows of the three tables from one commit after the other.
 
     A changed line is in memory up to three times: in its commit, file and hunk. Only texts cut to ``max_diff_chars``
     are kept; files and hunks repeat the first ``MAX_REPEATED_CHARS`` characters of their commit's message.
@@ -80,8 +80,8 @@ class TableBuilder:
         whole = "\n".join([file_header(change), *hunks])
         self._files.append((id_, *texts, change.path, self._cut("files", whole), commit))
         for number, (hunk, text) in enumerate(zip(change.hunks, hunks, strict=True), start=1):
-            place = (row, hunk.old_start, hunk.old_count, hunk.new_start, hunk.new_count)
-            self._hunks.append((f"{id_}:{number}", *texts, change.path, self._cut("hunks", text), commit, *place))
+            numbers = (row, hunk.old_start, hunk.old_count, hunk.new_start, hunk.new_count)
+            self._hunks.append((f"{id_}:{number}", *texts, change.path, self._cut("hunks", text), commit, *numbers))
         return whole
 
     def _cut(self, what: str, text: str) -> str:
@@ -143,8 +143,8 @@ def file_header(change: FileChange) -> str:
 def hunk_text(hunk: Hunk) -> str:
     """A hunk of a unified diff, with its header."""
     section = f" {hunk.section}" if hunk.section else ""
-    place = f"@@ -{hunk.old_start},{hunk.old_count} +{hunk.new_start},{hunk.new_count} @@"
-    return "\n".join([place + section, *hunk.lines])
+    header = f"@@ -{hunk.old_start},{hunk.old_count} +{hunk.new_start},{hunk.new_count} @@"
+    return "\n".join([header + section, *hunk.lines])
 
 
 def _frame(rows: list[tuple[object, ...]], columns: tuple[str, ...]) -> pd.DataFrame:
@@ -155,7 +155,7 @@ def _frame(rows: list[tuple[object, ...]], columns: tuple[str, ...]) -> pd.DataF
 
 
 def _renumbered(table: pd.DataFrame, column: str, new_row: np.ndarray) -> tuple[pd.DataFrame, np.ndarray]:
-    """A table whose ``column`` refers to the rows of another one, sorted as those are; and its own new rows."""
+    """A table whose ``column`` refers to the rows of another one, sorted as those are; and the new rows of this one."""
     table = table.assign(**{column: new_row[table[column].to_numpy(dtype=np.int64)]})
     order = table[column].argsort(kind="stable").to_numpy()
     return table.iloc[order].reset_index(drop=True), np.argsort(order)

@@ -166,7 +166,7 @@ def _trees(git: Git, commits: Sequence[DatedCommit]) -> dict[str, str]:
     """The ids of the trees of some commits and of their first parents."""
     ids = {id_ for commit in commits for id_ in (commit.id, commit.first_parent) if id_}
     trees = {}
-    with git.stream("rev-list", "--no-walk=unsorted", "--format=%H %T", "--stdin", asked=sorted(ids)) as lines:
+    with git.stream("rev-list", "--no-walk=unsorted", "--format=%H %T", "--stdin", lines=sorted(ids)) as lines:
         for line in lines:
             if not line.startswith(b"commit "):
                 id_, tree = line.decode("ascii").split()
@@ -183,7 +183,7 @@ def _changed_files(git: Git, pairs: Sequence[tuple[str, str]]) -> Iterator[tuple
     files: set[str] = set()
     failure: MissingObjectError | None = None
     try:
-        with git.stream(*CHANGED_FILES, asked=(" ".join(pair).rstrip() for pair in pairs)) as lines:
+        with git.stream(*CHANGED_FILES, lines=(" ".join(pair).rstrip() for pair in pairs)) as lines:
             for line in lines:
                 if not line.startswith(b":"):
                     if id_:

@@ -13,7 +13,7 @@ from gedbd.localization.repository.git_command import Git, MissingObjectError, c
 from gedbd.localization.repository.row_cache import RowCache
 
 FORMAT = 1  # to be raised when commits are read or stored differently
-# Everything that a user's or a repository's configuration could change is said.
+# Sets everything that the configuration of a user or a repository could change.
 DIFF = (
     *("diff-tree", "--stdin", "--root", "--always", "-r", "-p", "-M50%", "-l1000", "-U3", "--inter-hunk-context=0"),
     *("--no-ext-diff", "--no-textconv", "--no-color", "--no-relative", "--diff-algorithm=myers", "--indent-heuristic"),
@@ -85,7 +85,7 @@ class CommitCache(RowCache):
             message, parents, files, is_cut, losses = values
             changes = tuple(
                 FileChange._make(
-                    [*head, tuple(Hunk._make([*place, tuple(lines)]) for *place, lines in hunks), is_file_cut]
+                    [*head, tuple(Hunk._make([*numbers, tuple(lines)]) for *numbers, lines in hunks), is_file_cut]
                 )
                 for *head, hunks, is_file_cut in files
             )
@@ -148,7 +148,7 @@ class History:
     def warnings(self) -> tuple[str, ...]:
         """One line for each kind of change that was made to the history."""
         limits = self._limits
-        told = {
+        counts = {
             f"files beyond the first {limits.max_files:,} of their commit are left out": self._losses.dropped_files,
             f"changed files are cut: a line has {limits.max_line_chars:,} characters at most, a file "
             f"{limits.max_file_chars:,}, a commit {limits.max_commit_chars:,}": self._losses.cut_files,
@@ -157,7 +157,7 @@ class History:
             f"messages are cut at {limits.max_message_bytes:,} bytes": self._losses.cut_messages,
             f"commits are left out: {ADVICE}": len(self.missing),
         }
-        losses = tuple(f"{count:,} {what}" for what, count in told.items() if count)
+        losses = tuple(f"{count:,} {what}" for what, count in counts.items() if count)
         return self._list.warnings + losses + self._cache_warnings
 
     def _read(self) -> Generator[ReadCommit, None, None]:
@@ -193,33 +193,33 @@ class History:
                     cache.add(read)
                 yield read
 
-    def _read_present(self, wanted: Sequence[DatedCommit]) -> Generator[ReadCommit, None, None]:
+    def _read_present(self, commits: Sequence[DatedCommit]) -> Generator[ReadCommit, None, None]:
         """Commits from the repository, without those of which objects are missing."""
         num_read = 0
         try:
-            for read in read_commits(self.git, wanted, self._limits):
+            for read in read_commits(self.git, commits, self._limits):
                 yield read
                 num_read += 1
             return
         except MissingObjectError:
-            rest = wanted[num_read:]
+            rest = commits[num_read:]
             self.missing = incomplete_commits(self.git, rest)
             if not self.missing:
                 raise
         yield from read_commits(self.git, [dated for dated in rest if dated.id not in self.missing], self._limits)
 
 
-def read_commits(git: Git, wanted: Sequence[DatedCommit], limits: Limits) -> Generator[ReadCommit, None, None]:
-    """The commits in the given order. Raises ValueError if an object is missing or damaged."""
-    if not wanted:
+def read_commits(git: Git, commits: Sequence[DatedCommit], limits: Limits) -> Generator[ReadCommit, None, None]:
+    """The commits in their order. Raises ValueError if an object is missing or damaged."""
+    if not commits:
         return
     # "ID PARENT" compares a commit with this parent only.
-    pairs = (f"{commit.id} {commit.first_parent}".rstrip() for commit in wanted)
-    ids = (commit.id for commit in wanted)
+    pairs = (f"{commit.id} {commit.first_parent}".rstrip() for commit in commits)
+    ids = (commit.id for commit in commits)
     before: ReadCommit | None = None
-    with git.stream("cat-file", "--batch", "--buffer", asked=ids) as objects, git.stream(*DIFF, asked=pairs) as patches:
+    with git.stream("cat-file", "--batch", "--buffer", lines=ids) as objects, git.stream(*DIFF, lines=pairs) as patches:
         # Where git fails in the middle of a diff, the context raises before that commit is yielded.
-        for commit, diff in zip(wanted, _read_diffs(patches, limits), strict=False):
+        for commit, diff in zip(commits, _read_diffs(patches, limits), strict=False):
             if before is not None:
                 yield before
             before = _read_commit(git, commit, objects, diff, limits)

@@ -110,12 +110,12 @@ class CommitIds:
 
     def row(self, text: str) -> int | None:
         """The row of the only commit whose id begins with a text; None if there is none, or more than one."""
-        wanted = text.strip().lower()
-        if len(wanted) < MIN_ID_LENGTH:
+        prefix = text.strip().lower()
+        if len(prefix) < MIN_ID_LENGTH:
             return None
-        start = bisect_left(self._sorted, (wanted, -1))
-        found = [row for id_, row in self._sorted[start : start + 2] if id_.startswith(wanted)]
-        return found[0] if len(found) == 1 else None
+        start = bisect_left(self._sorted, (prefix, -1))
+        rows = [row for id_, row in self._sorted[start : start + 2] if id_.startswith(prefix)]
+        return rows[0] if len(rows) == 1 else None
 
 
 class LinkBuilder:
@@ -306,7 +306,7 @@ class _OpenFile:
 
 
 def _header_paths(names: str) -> tuple[str, str]:
-    """Both paths of ``a/x b/x``, which may contain spaces; renames are told by later lines.
+    """Both paths of ``a/x b/x``, which may contain spaces; later lines name renames.
 
     The two have the same length: "a/x y b/x y" has 11 characters, the first path is characters 0 to 5.
     """

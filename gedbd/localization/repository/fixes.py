@@ -58,7 +58,7 @@ class Fixes(NamedTuple):
 
 
 class MessageFixes:
-    """Finds the fixes among commits that are given one by one, by the ids in their messages.
+    """Finds the fixes among one commit after the other, by the ids in their messages.
 
     A commit that reverts another, a merge, and a commit made more than a day before the report are no fixes. A fix
     that is reverted later stays one.
@@ -104,7 +104,7 @@ class MessageFixes:
             self._reports[commit.id] = kept
         return bool(kept)
 
-    def found(self) -> Fixes:
+    def fixes(self) -> Fixes:
         """The fixes so far, and how many commits do not count as one."""
         warnings = [
             f"{what} whose message names a report: {count:,}, not taken as fixes"
@@ -126,7 +126,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 class TableFixes:
-    """Finds the fixes that a table names among commits that are given one by one.
+    """Finds the fixes that a table names among one commit after the other.
 
     Args:
         table: ``bug_id`` and ``fix_commit``, a whole id or the beginning of one; text.
@@ -151,7 +151,7 @@ class TableFixes:
             self._commits[text].append(commit.id)
         return bool(named)
 
-    def found(self) -> Fixes:
+    def fixes(self) -> Fixes:
         """The fixes so far, and how many rows name none."""
         fixed: dict[str, set[int]] = {}
         counts = Counter({"an unknown report": self._num_unknown})
@@ -238,13 +238,13 @@ def find_fixed_paths(
         row = rows.get(id_)
         if not path or row is None or row in by_commit:
             continue
-        found = paths.find(path)
-        fixed[row].update(found)
-        counts["fixed files that the history lacks, dropped"] += not found
-        counts["names of fixed files that fit several files of the history, of which all count"] += len(found) > 1
-    counts["reports whose fix names no file of the history"] = sum(not found for found in fixed.values())
+        named = paths.find(path)
+        fixed[row].update(named)
+        counts["fixed files that the history lacks, dropped"] += not named
+        counts["names of fixed files that fit several files of the history, of which all count"] += len(named) > 1
+    counts["reports whose fix names no file of the history"] = sum(not named for named in fixed.values())
     warnings = tuple(f"{what}: {count:,}" for what, count in counts.items() if count)
-    return {row: tuple(sorted(found)) for row, found in sorted(fixed.items()) if found}, warnings
+    return {row: tuple(sorted(named)) for row, named in sorted(fixed.items()) if named}, warnings
 
 
 def date_by_base_commit(

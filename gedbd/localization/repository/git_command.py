@@ -103,7 +103,7 @@ class Git:
     def stream(
         self,
         *arguments: str | bytes,
-        asked: Iterable[str | bytes] = (),
+        lines: Iterable[str | bytes] = (),
         end: bytes = b"\n",
         index: str | None = None,
         seconds: float | None = None,
@@ -112,7 +112,7 @@ class Git:
 
         Args:
             *arguments: The command and its options.
-            asked: Lines for its standard input.
+            lines: Lines for its standard input.
             end: What ends each of them.
             index: A file that serves as the index; None for that of the repository.
             seconds: After this time the command is ended, and so is its output; None for no limit.
@@ -122,12 +122,12 @@ class Git:
                 closed if the rest does not matter. ``MissingObjectError`` if an object is missing.
         """
         # In files, neither the input nor the messages can fill a pipe that nobody reads.
-        with tempfile.TemporaryFile() as lines, tempfile.TemporaryFile() as messages:
-            lines.writelines((line.encode() if isinstance(line, str) else line) + end for line in asked)
-            lines.seek(0)
+        with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as messages:
+            source.writelines((line.encode() if isinstance(line, str) else line) + end for line in lines)
+            source.seek(0)
             with subprocess.Popen(
                 _command(arguments),
-                stdin=lines,
+                stdin=source,
                 stdout=subprocess.PIPE,
                 stderr=messages,
                 cwd=self.folder,
@@ -335,7 +335,7 @@ def object_sizes(git: Git, ids: Iterable[str]) -> dict[str, int]:
 
 def _sizes(git: Git, ids: Sequence[str]) -> dict[str, int]:
     sizes = {}
-    with git.stream("cat-file", "--batch-check=%(objectname) %(objectsize)", "--buffer", asked=ids) as lines:
+    with git.stream("cat-file", "--batch-check=%(objectname) %(objectsize)", "--buffer", lines=ids) as lines:
         for line in lines:
             id_, size = line.decode("ascii").split()
             if size != "missing":
@@ -358,7 +358,7 @@ def present_objects(git: Git, ids: Iterable[str]) -> set[str]:
 
 def read_blobs(git: Git, ids: Sequence[str]) -> Generator[bytes, None, None]:
     """The contents of blobs in the given order. Raises ``MissingObjectError`` if one is missing."""
-    with git.stream("cat-file", "--batch", "--buffer", asked=ids) as objects:
+    with git.stream("cat-file", "--batch", "--buffer", lines=ids) as objects:
         for id_ in ids:
             head = objects.readline().split()
             if len(head) != 3:

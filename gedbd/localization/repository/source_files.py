@@ -125,11 +125,11 @@ def _attributes(git: Git, files: Sequence[TreeEntry], sizes: Mapping[str, int]) 
     with tempfile.TemporaryDirectory() as folder:
         index = str(Path(folder) / "index")
         rows = [f"{entry.mode} {entry.id}\t".encode() + entry.name for entry in attribute_files]
-        with git.stream("update-index", "-z", "--index-info", asked=rows, end=b"\0", index=index) as output:
+        with git.stream("update-index", "-z", "--index-info", lines=rows, end=b"\0", index=index) as output:
             output.read()
         names = [entry.name for entry in files]
         command = ("check-attr", "--cached", "-z", "--stdin", *ATTRIBUTE_NAMES)
-        with git.stream(*command, asked=names, end=b"\0", index=index) as output:
+        with git.stream(*command, lines=names, end=b"\0", index=index) as output:
             fields = output.read().split(b"\0")[:-1]
     for name, attribute, value in zip(fields[::3], fields[1::3], fields[2::3], strict=True):
         if value != b"unspecified":

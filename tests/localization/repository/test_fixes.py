@@ -59,7 +59,7 @@ def finder(dates=None, **options):
 def test_ids_are_found_where_they_are_whole(message, ids):
     fixes = finder()
     assert fixes.add(commit(message)) == bool(ids)
-    rows = fixes.found().reports.get("a" * 40, [])
+    rows = fixes.fixes().reports.get("a" * 40, [])
     assert sorted(IDS[row] for row in rows) == sorted(ids)
 
 
@@ -70,7 +70,7 @@ def test_reverts_merges_and_commits_before_the_report_are_counted_and_do_not_cou
     assert not fixes.add(commit("Merge bug 12", parents=("b", "c")))
     assert not fixes.add(commit("bug 12", created_at=DAY - timedelta(days=2)))
     assert fixes.add(commit("bug 12", created_at=DAY - timedelta(hours=20)))
-    assert fixes.found().warnings == (
+    assert fixes.fixes().warnings == (
         "reverts whose message names a report: 2, not taken as fixes",
         "merges whose message names a report: 1, not taken as fixes",
         "commits made more than a day before the report whose message names a report: 1, not taken as fixes",
@@ -81,7 +81,7 @@ def test_many_addresses_in_a_message_take_linear_time():
     message = "http://a/" * 10_000 + " https://github.com/a/b/issues/12"  # a minute where the time is quadratic
     fixes = finder()
     assert fixes.add(commit(message))
-    assert fixes.found().reports == {"a" * 40: [0]}
+    assert fixes.fixes().reports == {"a" * 40: [0]}
 
 
 def test_merges_count_if_wanted():
@@ -102,7 +102,7 @@ def test_a_table_names_whole_and_abbreviated_commits():
     rows = [("12", "ABCD0"), ("123", commits[1]), ("1", "abce"), ("12", "ffff"), ("9", commits[1]), ("1", "abc")]
     fixes = TableFixes(pd.DataFrame(rows, columns=["bug_id", "fix_commit"]), IDS)
     assert [fixes.add(commit("", id_=id_)) for id_ in commits] == [True, True, True]
-    found = fixes.found()
+    found = fixes.fixes()
     assert found.reports == {commits[0]: [0], commits[1]: [1]}
     assert found.warnings == (
         "fixes of the table that name an unknown report: 1, dropped",

@@ -86,10 +86,10 @@ def test_a_revision_may_be_any_expression(repository):
 def test_the_output_may_be_left_early(repository):
     git = Git(repository[0])
     many = [repository[1][0]] * 100_000  # more than a pipe holds
-    with git.stream("cat-file", "--batch", asked=many) as lines:
+    with git.stream("cat-file", "--batch", lines=many) as lines:
         assert lines.readline()
         lines.close()
-    with git.stream("cat-file", "--batch", asked=many, seconds=0) as lines:
+    with git.stream("cat-file", "--batch", lines=many, seconds=0) as lines:
         lines.read()  # ends
     with pytest.raises(ValueError, match="git cat-file failed"), git.stream("cat-file", "--nonsense") as lines:
         lines.read()
