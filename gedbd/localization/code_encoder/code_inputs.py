@@ -44,10 +44,10 @@ def add_code_tokens(tokenizer: PreTrainedTokenizerBase, backbone: PreTrainedMode
     tokenizer.add_tokens(missing, special_tokens=True)
     tokenizer.split_special_tokens = True
     tokenizer.init_kwargs["split_special_tokens"] = True
-    if len(tokenizer) > len(_embeddings(backbone)):
+    if len(tokenizer) > len(embeddings_of(backbone)):
         with torch.random.fork_rng(devices=[]):
             backbone.resize_token_embeddings(len(tokenizer), mean_resizing=False)
-    _draw_rows(_embeddings(backbone), token_numbers(tokenizer, missing), len(known), seed)
+    _draw_rows(embeddings_of(backbone), token_numbers(tokenizer, missing), len(known), seed)
     return len(missing)
 
 
@@ -59,13 +59,14 @@ def token_numbers(tokenizer: PreTrainedTokenizerBase, tokens: Sequence[str]) -> 
     return list(numbers)
 
 
-def _embeddings(backbone: PreTrainedModel) -> torch.Tensor:
+def embeddings_of(backbone: PreTrainedModel) -> Tensor:
+    """The embeddings ``(V, H)`` of a model's tokens."""
     weight = backbone.get_input_embeddings().weight
-    assert isinstance(weight, torch.Tensor)
+    assert isinstance(weight, Tensor)
     return weight
 
 
-def _draw_rows(weight: torch.Tensor, rows: list[int], num_old: int, seed: int) -> None:
+def _draw_rows(weight: Tensor, rows: list[int], num_old: int, seed: int) -> None:
     """Draws embedding rows from the distribution of the first ``num_old`` rows."""
     with torch.no_grad():
         old = weight[:num_old].float().cpu()

@@ -31,13 +31,6 @@ from gedbd.sampling.batches import LengthBatchSampler
 MIN_PROGRESS_METHODS = 200
 
 
-class MethodInputs(NamedTuple):
-    """The inputs of N methods, and warnings."""
-
-    inputs: list[CodeInput]
-    warnings: tuple[str, ...]
-
-
 def check_methods(corpus: Corpus) -> None:
     """Raises ValueError if a corpus holds no methods with comments."""
     if "comment" not in corpus.reports or "path" not in corpus.reports:
@@ -46,15 +39,10 @@ def check_methods(corpus: Corpus) -> None:
         )
 
 
-def texts_of(table: pd.DataFrame) -> list[str]:
-    """Comments and code of methods, for a tokenizer."""
-    return [*table["comment"], *table["description"]]
-
-
 def read_inputs(
     table: pd.DataFrame, tokenizer: PreTrainedTokenizerBase, limits: InputLimits, parts: InputParts
-) -> MethodInputs:
-    """Parses and tokenizes N methods with ``description``, their code, and ``comment``."""
+) -> tuple[list[CodeInput], tuple[str, ...]]:
+    """Parses and tokenizes N methods with ``description``, their code, and ``comment``; returns inputs and warnings."""
     inputs = []
     num_without_graph = 0
     num_approximate = 0
@@ -82,7 +70,7 @@ def read_inputs(
             warnings.append(f"{share:.1%} of the methods are longer than {limit}: {numbers.sum():,} are cut off")
     if num_approximate:
         warnings.append(f"{num_approximate:,} of {len(inputs):,} methods are so large that edges are left out")
-    return MethodInputs(inputs, tuple(warnings))
+    return inputs, tuple(warnings)
 
 
 def find_vocabulary(tokenizer: PreTrainedTokenizerBase) -> TokenVocabulary:

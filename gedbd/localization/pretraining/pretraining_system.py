@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.experiments.training_task import TrainingSystem
 from gedbd.localization.code_encoder.code_encoder import CodeEncoder
+from gedbd.localization.code_encoder.code_inputs import embeddings_of
 from gedbd.localization.pretraining.masking import MLM
 from gedbd.localization.pretraining.pretraining_data import PretrainingBatch
 
@@ -185,13 +186,6 @@ class PretrainingSystem(TrainingSystem):
         mean = sum(numbers["accuracy"] for numbers in measures.values()) / len(measures)
         self.log(f"{part}/mean_accuracy", mean, prog_bar=part == "val")
         return measures
-
-
-def embeddings_of(backbone: PreTrainedModel) -> Tensor:
-    """The embeddings ``(V, H)`` of a model's tokens."""
-    weight = backbone.get_input_embeddings().weight
-    assert isinstance(weight, Tensor)
-    return weight
 
 
 def _numbers(sums: Mapping[str, ObjectiveSums]) -> Tensor:

@@ -30,7 +30,6 @@ from gedbd.localization.pretraining.pretraining_data import (
     check_methods,
     find_vocabulary,
     read_inputs,
-    texts_of,
 )
 from gedbd.localization.pretraining.pretraining_output import write_result
 from gedbd.localization.pretraining.pretraining_system import REDUCTIONS, PretrainingSystem
@@ -123,7 +122,8 @@ def starting_point(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Weights and tokenizer that the training begins with; a tokenizer is made from the training split alone."""
     if isinstance(encoder, UntrainedEncoder):
-        return encoder.fit(texts_of(corpus.reports[parts == TRAIN]))
+        methods = corpus.reports[parts == TRAIN]
+        return encoder.fit([*methods["comment"], *methods["description"]])
     backbone = encoder.model.backbone
     assert isinstance(backbone, PreTrainedModel)
     return backbone, encoder.tokenizer

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -140,15 +139,8 @@ def _id(method: JavaMethod) -> str:
     return f"{method.path}:{method.line}:{method.name}"
 
 
-class SourceFiles(NamedTuple):
-    """Files in alphabetical order, and warnings that count what was left out."""
-
-    files: list[Path]
-    warnings: tuple[str, ...]
-
-
-def find_sources(folder: Path, skip_folders: Sequence[str], max_file_kb: int) -> SourceFiles:
-    """The ``.java`` files below a folder; for the options see ``read_java_sources``.
+def find_sources(folder: Path, skip_folders: Sequence[str], max_file_kb: int) -> tuple[list[Path], tuple[str, ...]]:
+    """The ``.java`` files below a folder, sorted, and warnings; for the options see ``read_java_sources``.
 
     Left out, each with a count: hidden files and folders, symbolic links, pipes, build output, and files that are too
     large. Raises OSError if a folder cannot be read.
@@ -170,7 +162,7 @@ def find_sources(folder: Path, skip_folders: Sequence[str], max_file_kb: int) ->
         files += [path for path in sources if is_kept(path)]
     files.sort(key=lambda path: path.relative_to(folder).as_posix())
     counts = [f"{reason}: {len(paths):,}, left out (first: {min(paths)})" for reason, paths in left_out.items()]
-    return SourceFiles(files, tuple(sorted(counts)))
+    return files, tuple(sorted(counts))
 
 
 def _reason(path: Path, skipped: Sequence[str], max_file_kb: int) -> str:

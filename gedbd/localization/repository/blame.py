@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import groupby
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from gedbd.localization.repository.commits import Commit, FileChange, Hunk
@@ -72,7 +72,7 @@ def _without_comment(match: re.Match[str]) -> str:
     return match[0] if match["comment"] is None else SIGN.sub(" ", match[0])
 
 
-FORMAT = 1  # to be raised whenever other lines are traced
+FORMAT = 1  # of cached traces, to be raised whenever other lines are traced
 ROOT = "no parent"
 NO_SOURCE = "no source file"
 ONLY_ADDED = "only additions"
@@ -244,25 +244,12 @@ def _removes(change: FileChange) -> bool:
     return change.status != "C" and any(line.startswith("-") for hunk in change.hunks for line in hunk.lines)
 
 
-class TraceCache(RowCache):
-    """Traces by fix.
-
-    Args:
-        folder: The folder of the file, made if absent.
-        suffixes: Of source files; None for all text files.
-        options: What else the traces depend on; a JSON value.
-    """
-
-    def __init__(self, folder: str | Path, suffixes: Sequence[str] | None, options: object) -> None:
-        super().__init__(folder, "blame", [FORMAT, suffixes, options])
-        self._suffixes = suffixes
-
-    def trace(self, git: Git, fix: Commit) -> Trace:
-        """The trace of a fix, stored or found now."""
-        stored = self.value(fix.id)
-        if stored is not None:
-            origins, reason = stored
-            return Trace([BlamedLine(*origin) for origin in origins], reason)
-        trace = trace_fix(git, fix, self._suffixes)
-        self.put(fix.id, trace)
-        return trace
+def cached_trace(cache: RowCache, git: Git, fix: Commit, suffixes: Sequence[str] | None) -> Trace:
+    """The trace of ``trace_fix``, from the cache if it is there."""
+    stored = cache.value(fix.id)
+    if stored is not None:
+        origins, reason = stored
+        return Trace([BlamedLine(*origin) for origin in origins], reason)
+    trace = trace_fix(git, fix, suffixes)
+    cache.put(fix.id, trace)
+    return trace

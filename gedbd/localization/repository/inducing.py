@@ -20,11 +20,12 @@ import pandas as pd
 
 from gedbd.corpora.relevance import Links
 from gedbd.io.console import item_progress
-from gedbd.localization.repository.blame import BlamedLine, Trace, TraceCache, trace_fix
+from gedbd.localization.repository.blame import FORMAT, BlamedLine, Trace, cached_trace, trace_fix
 from gedbd.localization.repository.change_tables import ChangeTables
 from gedbd.localization.repository.commits import LinkBuilder
 from gedbd.localization.repository.fixes import Fix
 from gedbd.localization.repository.git_command import Git, MissingObjectError
+from gedbd.localization.repository.row_cache import RowCache
 from gedbd.text.diffs import changed_lines
 
 HUNK_SOURCE = "equal lines"
@@ -54,7 +55,7 @@ def find_inducing(
     cache_dir: Path | None = None,
     options: object = None,
 ) -> Inducing:
-    """Finds the changes that induced the bugs of fixed reports; see the module's docstring.
+    """Finds the changes that induced the bugs of fixed reports.
 
     Args:
         git: The repository.
@@ -68,11 +69,14 @@ def find_inducing(
     """
     collector = _Collector(tables, created_at, fixes)
     endings = None if suffixes is None else sorted(suffix.lower() for suffix in suffixes)
-    opened = nullcontext() if cache_dir is None else TraceCache(cache_dir, endings, options)
+    opened = nullcontext() if cache_dir is None else RowCache(cache_dir, "blame", [FORMAT, endings, options])
     with opened as cache, item_progress("fixes") as progress:
         for fix in progress.track(fixes, description="blaming fixed code"):
             try:
-                trace = trace_fix(git, fix.commit, endings) if cache is None else cache.trace(git, fix.commit)
+                if cache is None:
+                    trace = trace_fix(git, fix.commit, endings)
+                else:
+                    trace = cached_trace(cache, git, fix.commit, endings)
             except MissingObjectError:
                 trace = Trace([], MISSING)  # not stored in the cache, as it may be fetched
             collector.add(fix, trace)

@@ -58,7 +58,7 @@ def tokenizer(table):
 
 @pytest.fixture(scope="session")
 def inputs(table, tokenizer):
-    return read_inputs(table, tokenizer, InputLimits(), InputParts()).inputs
+    return read_inputs(table, tokenizer, InputLimits(), InputParts())[0]
 
 
 @pytest.fixture(scope="session")

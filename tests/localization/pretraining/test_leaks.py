@@ -31,7 +31,7 @@ def other_inputs(table, tokenizer):
     """The same training methods, and others in validation and test."""
     changed = table.copy()
     changed.loc[PARTS != TRAIN, "description"] = "void other(double[] x) { for (double y : x) { print(y); } }"
-    return read_inputs(changed, tokenizer, InputLimits(), InputParts()).inputs
+    return read_inputs(changed, tokenizer, InputLimits(), InputParts())[0]
 
 
 def test_evaluation_is_the_same_with_every_seed_and_in_every_epoch(make_data):
