@@ -2,7 +2,6 @@
 
 import json
 import random
-import subprocess
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -10,7 +9,6 @@ import pytest
 
 from gedbd.corpora.clients import tracker_client
 from gedbd.corpora.clients.tracker_fetch import fetch_tracker
-from gedbd.io import unpacking
 
 ODD = [None, True, -1, 1 << 63, 10**30, 1.5, float("nan"), "", "x", "\ud800", "9" * 30, [], [[]], [1], {}, {"id": 1}]
 TOKEN = "s3cret"
@@ -170,23 +168,3 @@ def test_values_of_any_type_end_in_one_line_with_the_address(any_tracker, tmp_pa
             any_tracker.server.answer = any_tracker.answer
             if (out / "state.json").exists():
                 run(any_tracker, out, make_client)
-
-
-def test_a_disk_that_is_full_while_a_page_is_written(github, tmp_path, make_client, monkeypatch):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode().strip()}")
-    monkeypatch.setattr(unpacking, "RESERVE_BYTES", -(1 << 30))
-    try:
-        github.issues[4]["body"] = "x" * 60_000
-        with pytest.raises(OSError, match="No space left"):
-            run(github, disk / "out", make_client)
-        assert not [path.name for path in disk.rglob("*.part*")]
-        subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)
-        run(github, disk / "out", make_client)
-        run(github, tmp_path / "whole", make_client)
-        assert fetched(disk / "out") == fetched(tmp_path / "whole")
-    finally:
-        subprocess.run(["umount", "--lazy", str(disk)], check=True)
