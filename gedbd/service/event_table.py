@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,11 +39,22 @@ SELECT number, kind, name, state, moment, content, report, duplicate, tries, tri
 """
 
 
+class Delivery(NamedTuple):
+    """An event that waits; ``event`` is JSON."""
+
+    number: int
+    delivery: str
+    event: str
+
+
 class EventTable(Database):
-    """The open file with the table.
+    """The open file with the table: deliveries until they are processed, and what was seen of issues and comments.
 
     Args:
         path: The file, which is created if there is none.
+
+    Attributes:
+        waiting: How many deliveries wait, for the metrics.
 
     Raises:
         ValueError: If the file is damaged, of an earlier version, or cannot be written.
@@ -52,6 +63,7 @@ class EventTable(Database):
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         super().__init__(path, SCHEMA, "the deliveries and comments that wait, and what was suggested")
+        self.recount()
 
     def prepare(self) -> None:
         """Creates the table, and refuses a file of an earlier version."""
@@ -72,7 +84,7 @@ class EventTable(Database):
         is_named = "EXISTS (SELECT 1 FROM json_each(content, '$.named') WHERE json_extract(value, '$.issue') = ?1)"
         number = "iif(json_valid(content), CAST(json_extract(content, '$.issue.number') AS TEXT), '')"
         with self.transaction():
-            self.remember(f"issue {issue_id}", time.time(), "gone")
+            self.remember(f"issue {issue_id}", datetime.now(UTC), gone=True)
             processed = "UPDATE events SET state = 'processed', content = '' WHERE kind = 'received'"
             self.query(f"{processed} AND state = 'waiting' AND {number} = ?", issue_id)
             linked = "kind = 'seen' AND ?1 IN (report, duplicate)"
@@ -84,65 +96,33 @@ class EventTable(Database):
                     self.query(f"{erased} WHERE number = ?", event)
         self.checkpoint()
 
-    def remember(self, name: str, moment: float, state: str) -> None:
-        """Records the state of an issue or a comment, "there" or "gone"; the recorded time never decreases."""
-        self.query(
-            "INSERT INTO events (kind, name, moment, state) VALUES ('seen', ?, ?, ?) ON CONFLICT (kind, name)"
-            " DO UPDATE SET moment = max(moment, excluded.moment), state = excluded.state",
-            *(name, moment, state),
-        )
-
-
-class Delivery(NamedTuple):
-    """An event that waits; ``event`` is JSON."""
-
-    number: int
-    delivery: str
-    event: str
-
-
-class Inbox:
-    """Keeps deliveries on disk until they are processed.
-
-    Args:
-        table: The open table.
-        max_waiting: Maximum number of deliveries that wait; more are refused.
-
-    Attributes:
-        waiting: How many wait, for the metrics.
-    """
-
-    def __init__(self, table: EventTable, max_waiting: int = MAX_WAITING) -> None:
-        self.table = table
-        self.max_waiting = max_waiting
-        self.recount()
-
-    def put(self, delivery: str, event: str) -> str:
+    def put(self, delivery: str, event: str, max_waiting: int = MAX_WAITING) -> str:
         """Stores a delivery.
 
         Args:
             delivery: Its id, by which a repeated delivery is recognised; empty if it has none.
             event: The event as JSON.
+            max_waiting: Maximum number of deliveries that wait; more are refused.
 
         Returns:
             "accepted" once it is on disk, "repeated" if one with this id was accepted before, or "full".
         """
-        with self.table.transaction():
+        with self.transaction():
             accepted_before = "SELECT 1 FROM events WHERE kind = 'received' AND name = ?"
-            if self.table.query(accepted_before, delivery):
+            if self.query(accepted_before, delivery):
                 return "repeated"
             waiting = self._count()
-            if waiting >= self.max_waiting:
+            if waiting >= max_waiting:
                 return "full"
             added = "INSERT INTO events (kind, name, state, moment, content) VALUES ('received', ?, 'waiting', ?, ?)"
-            self.table.query(added, delivery or None, time.time(), event)
+            self.query(added, delivery or None, time.time(), event)
         self.waiting = waiting + 1
         return "accepted"
 
     def first(self) -> Delivery | None:
         """The delivery that has waited longest."""
         waiting = "FROM events WHERE kind = 'received' AND state = 'waiting' ORDER BY number LIMIT 1"
-        rows = self.table.query(f"SELECT number, coalesce(name, ''), content {waiting}")
+        rows = self.query(f"SELECT number, coalesce(name, ''), content {waiting}")
         return Delivery(*rows[0]) if rows else None
 
     def remove(self, delivery: Delivery, remember: bool) -> None:
@@ -153,28 +133,17 @@ class Inbox:
             remember: Whether it is refused when it arrives again. One that failed may be delivered again by hand.
         """
         if remember and delivery.delivery:
-            self.table.query("UPDATE events SET state = 'processed', content = '' WHERE number = ?", delivery.number)
+            self.query("UPDATE events SET state = 'processed', content = '' WHERE number = ?", delivery.number)
         else:
-            self.table.query("DELETE FROM events WHERE number = ?", delivery.number)
+            self.query("DELETE FROM events WHERE number = ?", delivery.number)
 
     def recount(self) -> None:
         """Updates ``waiting``. A removal does not: whoever sees it fall may rely on all effects of the delivery."""
         self.waiting = self._count()
 
     def _count(self) -> int:
-        ((count,),) = self.table.query("SELECT count(*) FROM events WHERE kind = 'received' AND state = 'waiting'")
+        ((count,),) = self.query("SELECT count(*) FROM events WHERE kind = 'received' AND state = 'waiting'")
         return int(count)
-
-
-class SeenItems:
-    """When each issue and comment was last changed, whether it is deleted, and which comment linked which reports.
-
-    Args:
-        table: The open table.
-    """
-
-    def __init__(self, table: EventTable) -> None:
-        self.table = table
 
     def is_outdated(self, name: str, updated_at: datetime | None) -> bool:
         """Whether a later state is known.
@@ -186,7 +155,7 @@ class SeenItems:
             name: "issue 12" or "comment 345".
             updated_at: GitHub's time of the change.
         """
-        rows = self.table.query("SELECT moment, state = 'gone' FROM events WHERE kind = 'seen' AND name = ?", name)
+        rows = self.query("SELECT moment, state = 'gone' FROM events WHERE kind = 'seen' AND name = ?", name)
         if not rows:
             return False
         known, gone = rows[0]
@@ -196,18 +165,22 @@ class SeenItems:
         return bool(moment <= known if gone else moment < known)
 
     def remember(self, name: str, updated_at: datetime | None, gone: bool = False) -> None:
-        """Records that a state was processed."""
-        self.table.remember(name, updated_at.timestamp() if updated_at else 0.0, "gone" if gone else "there")
+        """Records that a state of an issue or comment was processed; the recorded time never decreases."""
+        self.query(
+            "INSERT INTO events (kind, name, moment, state) VALUES ('seen', ?, ?, ?) ON CONFLICT (kind, name)"
+            " DO UPDATE SET moment = max(moment, excluded.moment), state = excluded.state",
+            *(name, updated_at.timestamp() if updated_at else 0.0, "gone" if gone else "there"),
+        )
 
     def link_of(self, comment: str) -> tuple[str, str] | None:
         """The two reports that a comment has linked."""
         linked = "SELECT report, duplicate FROM events WHERE kind = 'seen' AND name = ? AND report IS NOT NULL"
-        rows = self.table.query(linked, comment)
+        rows = self.query(linked, comment)
         return rows[0] if rows else None
 
     def remember_link(self, comment: str, report: str, duplicate: str) -> None:
         """Records which reports a comment has linked."""
-        self.table.query(
+        self.query(
             "INSERT INTO events (kind, name, state, report, duplicate) VALUES ('seen', ?, 'there', ?, ?)"
             " ON CONFLICT (kind, name) DO UPDATE SET report = excluded.report, duplicate = excluded.duplicate",
             *(comment, report, duplicate),
@@ -215,16 +188,16 @@ class SeenItems:
 
     def forget_link(self, comment: str) -> None:
         """Deletes the record of a comment's link."""
-        self.table.query("UPDATE events SET report = NULL, duplicate = NULL WHERE kind = 'seen' AND name = ?", comment)
+        self.query("UPDATE events SET report = NULL, duplicate = NULL WHERE kind = 'seen' AND name = ?", comment)
 
     def called_duplicates(self, ids: Sequence[str]) -> set[str]:
         """Those of some reports that a comment calls a duplicate of another one of them."""
-        pairs = self.table.select("SELECT report, duplicate FROM events WHERE report IN (?)", ids)
+        pairs = self.select("SELECT report, duplicate FROM events WHERE report IN (?)", ids)
         return {report for report, duplicate in pairs if duplicate in ids}
 
     def comments_linking(self, report: str, duplicate: str) -> int:
         """Number of comments that link two reports, in either direction."""
         # Two conditions, for each of which there is an index; IN with both pairs would scan the table.
         query = "SELECT count(*) FROM events WHERE (report = ?1 AND duplicate = ?2) OR (report = ?2 AND duplicate = ?1)"
-        ((count,),) = self.table.query(query, report, duplicate)
+        ((count,),) = self.query(query, report, duplicate)
         return int(count)

@@ -14,7 +14,7 @@ from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.corpora.urls import web_url
 from gedbd.service.comments import MARKER
-from gedbd.service.event_table import SeenItems
+from gedbd.service.event_table import EventTable
 from gedbd.service.schemas import Date, Description, ShortText
 from gedbd.triage.stored_index import StoredIndex
 
@@ -215,14 +215,14 @@ class IndexUpdater:
     Args:
         index: The stored reports.
         feedback: Where duplicates that members name are recorded.
-        seen: The known states of issues and comments.
+        table: The known states of issues and comments.
         api_url: Address of GitHub's API; it tells the host of events whose issue has no address.
     """
 
-    def __init__(self, index: StoredIndex, feedback: FeedbackStore, seen: SeenItems, api_url: str) -> None:
+    def __init__(self, index: StoredIndex, feedback: FeedbackStore, table: EventTable, api_url: str) -> None:
         self.index = index
         self.feedback = feedback
-        self.seen = seen
+        self.table = table
         self.api_url = api_url
 
     def update_issue(self, event: Event) -> EventResult:
@@ -231,14 +231,14 @@ class IndexUpdater:
         updated_at = event.issue.updated_at
         name = f"issue {issue_id}"
         # GitHub never restores a deleted issue, so a deletion counts however late it arrives.
-        if event.action != "deleted" and self.seen.is_outdated(name, updated_at):
+        if event.action != "deleted" and self.table.is_outdated(name, updated_at):
             return outdated(name)
         if event.action in ("deleted", "transferred"):
             is_stored = self.index.delete(issue_id)
-            self.seen.remember(name, updated_at, gone=True)
+            self.table.remember(name, updated_at, gone=True)
             return EventResult(200, "deleted" if is_stored else "unchanged", f"#{issue_id} is no longer in the index")
         change = self.index.add([as_report(event.issue)], ISSUE_FIELDS)[issue_id]
-        self.seen.remember(name, updated_at)
+        self.table.remember(name, updated_at)
         return EventResult(200, change, f"#{issue_id} {change}")
 
     def update_links(self, event: Event) -> EventResult:
@@ -247,10 +247,10 @@ class IndexUpdater:
         assert comment is not None
         number = str(event.issue.number)
         name = comment.name
-        if name and event.action != "deleted" and self.seen.is_outdated(name, comment.updated_at):
+        if name and event.action != "deleted" and self.table.is_outdated(name, comment.updated_at):
             return outdated(name)
         named, reason = self._find_duplicate(event, comment)
-        linked = self.seen.link_of(name) if name else None
+        linked = self.table.link_of(name) if name else None
         # An edited comment may name another issue than before: its former link goes first.
         if linked is not None and linked != (number, named):
             self._unlink(name, *linked)
@@ -261,7 +261,7 @@ class IndexUpdater:
         else:
             result = replace(ignored(reason), code="unread" if reason == UNREAD else "ignored")
         if name:
-            self.seen.remember(name, comment.updated_at, gone=event.action == "deleted")
+            self.table.remember(name, comment.updated_at, gone=event.action == "deleted")
         return result
 
     def _find_duplicate(self, event: Event, comment: IssueComment) -> tuple[str | None, str]:
@@ -288,7 +288,7 @@ class IndexUpdater:
             return None, f"#{number} cannot be a duplicate of itself"
         if self.index.get(named) is None:
             return None, f"#{named} is not in the index"
-        if self.index.get(number) is None and self.seen.is_outdated(f"issue {number}", event.issue.updated_at):
+        if self.index.get(number) is None and self.table.is_outdated(f"issue {number}", event.issue.updated_at):
             return None, f"#{number} was deleted"
         return named, ""
 
@@ -297,9 +297,9 @@ class IndexUpdater:
         author = comment.user.login if comment.user else ""
         if self.index.get(number) is None:
             self.index.add([as_report(event.issue)], ISSUE_FIELDS)
-            self.seen.remember(f"issue {number}", event.issue.updated_at)
+            self.table.remember(f"issue {number}", event.issue.updated_at)
         if comment.name:  # recorded before the link: after a crash the link can still be deleted
-            self.seen.remember_link(comment.name, number, named)
+            self.table.remember_link(comment.name, number, named)
         self.index.link(number, named, link_source(comment.name))
         report = as_report(event.issue)
         self.feedback.record(FeedbackEvent(report, named, "accept", SOURCE, author[:200]))
@@ -309,9 +309,9 @@ class IndexUpdater:
         """Undoes what a comment has done. Links and feedback of others on the two reports stay."""
         self.index.unlink(report, duplicate, link_source(comment))
         # The feedback is that of all comments on the pair: only the last of them takes it back.
-        if self.seen.comments_linking(report, duplicate) == 1:
+        if self.table.comments_linking(report, duplicate) == 1:
             self.feedback.withdraw(report, duplicate, SOURCE, only_source=SOURCE)
-        self.seen.forget_link(comment)
+        self.table.forget_link(comment)
 
 
 def ignored(reason: str) -> EventResult:

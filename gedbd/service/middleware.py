@@ -11,7 +11,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gedbd.service.event_table import Inbox
+from gedbd.service.event_table import EventTable
 from gedbd.service.thread_pool import SHUTTING_DOWN
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -212,10 +212,10 @@ class Metrics:
         reports = Gauge("gedbd_reports", "Reports in the index", registry=registry)
         reports.set_function(lambda: len(index))
 
-    def watch_backlog(self, inbox: Inbox) -> None:
+    def watch_backlog(self, table: EventTable) -> None:
         """Adds the number of deliveries that wait to be processed."""
         backlog = Gauge("gedbd_webhook_waiting", "Webhook deliveries waiting to be processed", registry=self.registry)
-        backlog.set_function(lambda: inbox.waiting)
+        backlog.set_function(lambda: table.waiting)
 
 
 class MetricsMiddleware:

@@ -130,7 +130,7 @@ class Service:
             if self.webhook:
                 self.webhook.record.table.forget(issue_id)  # its file may be in another folder
         if self.webhook:
-            self.webhook.inbox.recount()
+            self.webhook.table.recount()
         return is_stored
 
     def start(self) -> None:
@@ -142,7 +142,7 @@ class Service:
         events = self.metrics.webhook.labels
         comments = self.metrics.comments.labels
         self.webhook.start(lambda code: events(code).inc(), lambda code: comments(code).inc())
-        self.metrics.watch_backlog(self.webhook.inbox)
+        self.metrics.watch_backlog(self.webhook.table)
 
     def close(self) -> None:
         """Stops the workers, waits a moment for work in flight, and closes all files."""

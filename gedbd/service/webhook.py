@@ -22,7 +22,7 @@ from gedbd.corpora.feedback import FeedbackStore
 from gedbd.evaluation.thresholds import LIST_LENGTH, TargetResult, find_target, met_targets
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.comments import CommentClient, CommentPoster, Outbox, OutboxComment
-from gedbd.service.event_table import MAX_WAITING, WEBHOOK_FILE, Delivery, EventTable, Inbox, SeenItems
+from gedbd.service.event_table import MAX_WAITING, WEBHOOK_FILE, Delivery, EventTable
 from gedbd.service.issue_events import (
     COMMENT_ACTIONS,
     ISSUE_ACTIONS,
@@ -109,6 +109,7 @@ class Webhook:
         self.secret = secret
         self.target_precision = target_precision
         self.suggestions = suggestions
+        self.max_waiting = max_waiting
         self.lists = lists
         if self.target.suggest_from is None:
             # Not the statement of the target: the command prints it, or gives it as the reason for no comment.
@@ -116,12 +117,10 @@ class Webhook:
             log.warning("%s: %s. %s", index.name, reason, met_targets(index.targets, index.list_targets))
         self.feedback = FeedbackStore(index.folder)
         self.table = EventTable(index.folder / WEBHOOK_FILE)
-        self.inbox = Inbox(self.table, max_waiting)
         self.outbox = Outbox(self.table)
         self.record = SuggestionLog(self.table if log_file is None else EventTable(log_file))
         api_url = github.api_url if github else DEFAULT_API_URL
-        self.seen = SeenItems(self.table)
-        self.updater = IndexUpdater(index, self.feedback, self.seen, api_url)
+        self.updater = IndexUpdater(index, self.feedback, self.table, api_url)
         self.poster = CommentPoster(self.github, self.outbox) if self.github else None
         self.storing = BoundedThreadPool(1, MAX_STORING, STORING_TIMEOUT_S, "deliveries")
         self.workers = [BackgroundWorker("webhook", self.process_next)]
@@ -173,11 +172,11 @@ class Webhook:
         event = self._screen(kind, payload)
         if isinstance(event, EventResult):
             return event
-        result = self.inbox.put(delivery[:1000], event.model_dump_json())
+        result = self.table.put(delivery[:1000], event.model_dump_json(), self.max_waiting)
         if result == "repeated":
             return EventResult(200, "repeated", "already accepted")
         if result == "full":
-            return EventResult(503, "full", f"{self.inbox.max_waiting:,} deliveries are waiting: try again later")
+            return EventResult(503, "full", f"{self.max_waiting:,} deliveries are waiting: try again later")
         self.workers[0].wake()
         return EventResult(202, "accepted", "accepted")
 
@@ -198,7 +197,7 @@ class Webhook:
         Raises:
             StoreUnavailable: If a file cannot be used at the moment; the delivery keeps waiting.
         """
-        delivery = self.inbox.first()
+        delivery = self.table.first()
         if delivery is None:
             return IDLE_S
         try:
@@ -209,10 +208,10 @@ class Webhook:
                 raise unavailable from error
             result = dropped(delivery, error)
         # Removed after processing: a crash in between repeats the delivery, which changes nothing the second time.
-        self.inbox.remove(delivery, remember=result.code != "dropped")
+        self.table.remove(delivery, remember=result.code != "dropped")
         log.info("delivery %s: %s", delivery.delivery or "without id", result.detail)
         self.count(result.code)
-        self.inbox.recount()
+        self.table.recount()
         return 0.0
 
     def post_comments(self) -> list[str]:
@@ -277,7 +276,7 @@ class Webhook:
         except ValueError as error:  # the index was built again from a backtest that did not measure this target
             suggestion = Suggestion(report.issue_id, reason=str(error))
         else:
-            called = self.seen.called_duplicates
+            called = self.table.called_duplicates
             suggestion = suggest_duplicates(self.index, report, self.suggestions, target, called)
         reason = suggestion.reason
         if suggestion.named and self.poster is not None:

@@ -138,12 +138,12 @@ def test_the_service_leaves_no_byte_while_it_runs(folder, reader):
     with TestClient(create_app(index, webhook=hook), base_url="http://localhost") as client:
         send = Sender(client, hook)
         with hook.turn:  # the events wait
-            hook.inbox.put("first", json.dumps(told))
-            hook.inbox.put("second", json.dumps(issue(70, updated_at=early)))
-            hook.inbox.put("third", "{")
+            hook.table.put("first", json.dumps(told))
+            hook.table.put("second", json.dumps(issue(70, updated_at=early)))
+            hook.table.put("third", "{")
         for number, body in ((ID, "of #3"), ("20", f"This may be a duplicate of #{ID} (90%)"), ("21", f"of #{ID}0")):
             hook.outbox.put(OutboxComment(REPOSITORY, number, body))
-        hook.seen.remember_link("comment 5", "3", ID)
+        hook.table.remember_link("comment 5", "3", ID)
         assert found_in(folder, *WORDS)["webhook.sqlite-wal"]
         assert client.delete(f"/api/reports/{ID}", params={"forget": "true"}).json() == {"deleted": ID}
         assert found_in(folder, *WORDS) == {}

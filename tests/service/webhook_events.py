@@ -43,7 +43,7 @@ def note(text: str, number: int = 20, by: str = "ann", action: str = "created", 
 
 def worked(hook: Webhook) -> None:
     """Waits until all deliveries are worked, and each comment was tried."""
-    until(lambda: hook.inbox.waiting == 0)
+    until(lambda: hook.table.waiting == 0)
     untried = "SELECT 1 FROM events WHERE kind = 'comment' AND state = 'pending' AND tries = 0"
     until(lambda: hook.poster is None or not hook.table.query(untried))
 
