@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import gedbd.commands.flow_graph
-from gedbd.configuration.command_words import flag_values, positional_path
+from gedbd.configuration.command_words import flag_values, positional_options
 
 SOURCE = """class Sorter {
     void sort() { }
@@ -96,10 +96,9 @@ def test_flags_have_values():
 
 
 def test_the_path_is_an_option():
-    flags = ("line", "method")
-    assert positional_path(["it's.java", "line=3"], flags) == ["line=3", r"path='it\'s.java'"]
-    assert positional_path(["-sc", "query=bash"], flags) == ["-sc", "query=bash"]
-    with pytest.raises(ValueError, match=r"give one path at a time: A.java B.java"):
-        positional_path(["A.java", "B.java"], flags)
-    with pytest.raises(ValueError, match=r"time: A.java f; --methud does not take a value; only --line, --method do"):
-        positional_path(["A.java", "--methud", "f"], flags)
+    assert positional_options(["it's.java", "line=3"], ("path",)) == [r"path='it\'s.java'", "line=3"]
+    assert positional_options(["-sc", "query=bash"], ("path",)) == ["-sc", "query=bash"]
+    with pytest.raises(ValueError, match=r"B\.java is one too many: give a value for each of path="):
+        positional_options(["A.java", "B.java"], ("path",))
+    with pytest.raises(ValueError, match="unknown flag --methud"):
+        positional_options(["A.java", "--methud", "f"], ("path",))

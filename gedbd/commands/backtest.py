@@ -6,7 +6,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
-from gedbd.experiments.run_folder import check_run_folder
+from gedbd.experiments.run_folder import check_corpus, check_run_folder, run_weights
 from gedbd.io.console import open_console
 
 
@@ -17,7 +17,6 @@ def main(cfg: DictConfig) -> float:
         check_run_folder(Path(cfg.run))
     with gc_paused():
         from gedbd.experiments.prepare import prepare_data
-        from gedbd.experiments.run_folder import check_corpus, run_weights
         from gedbd.io.console import silence_library_logs
         from gedbd.triage.backtesting.backtest_run import check_backtest, run_backtest
 

@@ -6,7 +6,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
-from gedbd.experiments.run_folder import check_run_folder
+from gedbd.experiments.run_folder import check_corpus, check_run_folder, use_run
 from gedbd.experiments.sweeps.jobs import resumable_job
 from gedbd.io.console import open_console
 
@@ -21,7 +21,6 @@ def main(cfg: DictConfig) -> float:
         from gedbd.experiments.baseline_run import check_baseline, run_baseline
         from gedbd.experiments.loggers import check_loggers
         from gedbd.experiments.prepare import prepare_data
-        from gedbd.experiments.run_folder import check_corpus, use_run
         from gedbd.io.console import silence_library_logs
 
     console = open_console()

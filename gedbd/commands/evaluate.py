@@ -5,7 +5,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
-from gedbd.experiments.run_folder import check_run_folder, read_config
+from gedbd.experiments.run_folder import check_run_folder, load_run, read_config
 from gedbd.io.console import open_console
 
 
@@ -17,7 +17,6 @@ def main(cfg: DictConfig) -> float:
         import pytorch_lightning as pl
 
         from gedbd.corpora.splits import PARTS
-        from gedbd.experiments.run_folder import load_run
         from gedbd.experiments.run_results import report, show_verdict
 
     folder = Path(cfg.run)

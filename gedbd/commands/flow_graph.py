@@ -6,14 +6,14 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
-from gedbd.configuration.command_words import positional_path
+from gedbd.configuration.command_words import positional_options
 from gedbd.io.command_output import print_table, record
 from gedbd.io.console import open_console, print_line, print_path
 
 VALUE_FLAGS = ("method", "line", "out")
 
 
-@command("flow_graph", partial(positional_path, value_flags=VALUE_FLAGS), VALUE_FLAGS)
+@command("flow_graph", partial(positional_options, options=("path",)), VALUE_FLAGS)
 def main(cfg: DictConfig) -> None:
     """Finds the method, writes its graph as Mermaid and DOT, and prints its nodes and edges."""
     from gedbd.localization.flow_graph.graph_text import edge_table, node_table, write_graph

@@ -69,10 +69,10 @@ def options_for_hydra(
     """The words of a command line as Hydra reads them, step by step.
 
     Args:
-        config_name: See ``command``, as for the last two.
+        config_name: File in ``conf/`` to start from.
         arguments: The command line without ``-q`` and ``-v``.
-        read_arguments: The step of the command itself.
-        value_flags: See ``flag_values``.
+        read_arguments: Makes options of texts and paths.
+        value_flags: Options that may be written as ``--name value``.
 
     Raises:
         ValueError: If a word is refused.
@@ -120,7 +120,7 @@ def command(
 
         def run_command() -> Any:
             logging.getLogger(LOOKUP_LOGGER).setLevel(logging.CRITICAL)
-            if print_about(config_name):
+            if answer_flags(config_name):
                 return None
             with mistakes_in_one_line(status=USAGE_STATUS):
                 arguments, level = take_flags(sys.argv[1:])
@@ -157,7 +157,7 @@ def command(
     return decorate
 
 
-def print_about(config_name: str) -> bool:
+def answer_flags(config_name: str) -> bool:
     """Prints the help or the version if the command line asks for it; returns whether it does."""
     flags = set(takewhile(SEPARATOR.__ne__, sys.argv[1:]))
     if HELP_FLAGS & flags:

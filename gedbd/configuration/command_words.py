@@ -190,9 +190,10 @@ def positional_options(arguments: Sequence[str], options: Sequence[str]) -> list
         options: The options that take the positional arguments.
 
     Raises:
-        ValueError: If there are more positional arguments than options.
+        ValueError: If there are more positional arguments than options, or a flag is unknown.
     """
     words = list(arguments)
+    check_flags(words)
     left = [option for option in options if not any(word.startswith(f"{option}=") for word in words)]
     positions = [position for position, word in enumerate(words) if _is_positional(word)]
     if len(positions) > len(left):
@@ -201,26 +202,6 @@ def positional_options(arguments: Sequence[str], options: Sequence[str]) -> list
     for option, position in zip(left, positions, strict=False):
         words[position] = f"{option}={quoted_text(words[position])}"
     return words
-
-
-def positional_path(arguments: Sequence[str], value_flags: Sequence[str]) -> list[str]:
-    """Arguments for Hydra, in which the option ``path`` holds the positional argument.
-
-    Args:
-        arguments: The command line; what is neither ``name=value`` nor a flag is positional.
-        value_flags: See ``flag_values``.
-
-    Raises:
-        ValueError: If there are several positional arguments.
-    """
-    paths = [word for word in arguments if _is_positional(word)]
-    options = [word for word in arguments if not _is_positional(word)]
-    if len(paths) > 1:
-        flags = [word for word in options if word.startswith("-")]
-        taking = ", ".join(f"--{flag}" for flag in value_flags)
-        hint = f"; {flags[0]} does not take a value; only {taking} do" if flags else ""
-        raise ValueError(f"give one path at a time: {' '.join(paths)}{hint}")
-    return options + [f"path={quoted_text(path)}" for path in paths]
 
 
 def _is_positional(word: str) -> bool:

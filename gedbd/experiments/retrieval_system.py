@@ -162,7 +162,7 @@ class RetrievalSystem(TrainingSystem):
 
     Args:
         pair_loss: The loss of pairs.
-        make_optimizer: See ``TrainingSystem``, as for the next two.
+        make_optimizer: Makes the optimizer.
         make_scheduler: Makes the scheduler.
         seed: Fixes dropout.
 

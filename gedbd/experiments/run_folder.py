@@ -230,7 +230,7 @@ def find_run(
     Args:
         folder: The run folder.
         checkpoint: Name of the checkpoint.
-        cache_dir: See ``read_saved``, as for the next.
+        cache_dir: Folder of the caches on this machine; None for the default one.
         left_out: Sections that are left out.
 
     Raises:

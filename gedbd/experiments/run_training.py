@@ -91,7 +91,7 @@ def trained(
         corpus: Its fingerprint is stored with the run.
         cfg: The composed configuration of ``conf/train.yaml``.
         folder: The run folder.
-        callbacks: See ``training_callbacks``.
+        callbacks: Those of ``training_callbacks``, and further ones.
         console: Where the run folder is printed.
         more_loggers: Loggers besides those of the section ``logger``.
 

@@ -204,8 +204,8 @@ class TrainingSystem(pl.LightningModule):
     """A system with the configured optimizer and scheduler, whose test equals its validation.
 
     Args:
-        make_optimizer: See ``gedbd.experiments.optimizers``.
-        make_scheduler: See ``gedbd.experiments.optimizers``.
+        make_optimizer: Makes the optimizer of pretrained and other weights.
+        make_scheduler: Makes its scheduler, from the number of steps of the whole run.
         seed: With epoch and batch, fixes dropout, so that a resumed run equals an uninterrupted one.
     """
 

@@ -74,7 +74,7 @@ def test_positional_paths_become_an_option():
     assert positional_list(["a b", "out=x", "c"], "paths") == ["out=x", "paths=['a b','c']"]
     assert positional_list(["--help"], "paths") == ["--help"]
     both = ("run", "against")
-    assert positional_options(["a b", "-q", "c"], both) == ["run='a b'", "-q", "against='c'"]
+    assert positional_options(["a b", "-m", "c"], both) == ["run='a b'", "-m", "against='c'"]
     assert positional_options(["a", "run=b"], both) == ["against='a'", "run=b"]
 
 

@@ -307,6 +307,4 @@ def _fingerprint(cfg: DictConfig) -> str:
             settings[key] = None
     with open_dict(settings):
         settings.pop("json", None)  # says how results are printed
-        if list(settings.get("callbacks") or ()) == ["early_stopping"]:  # what versions without this section did
-            settings.pop("callbacks")
     return sha256(OmegaConf.to_yaml(settings, resolve=True).encode()).hexdigest()[:16]
