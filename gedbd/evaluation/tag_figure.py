@@ -1,17 +1,20 @@
 """A figure of the tag network: its most frequent tags, coloured by community."""
 
-import networkx as nx
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
+from scipy.sparse.csgraph import shortest_path
+from sklearn.cluster import AgglomerativeClustering
+from sklearn.manifold import smacof
 
 from gedbd.encoders.node2vec import TagNetwork
 from gedbd.evaluation.figures import DARK_GREY, DUPLICATE, GREY, SERIES
 
 CAPTION = "Tags of the training documents: areas by documents, lines between tags that share many, colours by community"
 EDGES_PER_TAG = 3
+NEAR = 2  # edges between the tags of a community, on average
 LARGEST_NODE = 900  # square points
 MAX_BARS = 30
 MAX_ISOLATED = 8  # that are named
@@ -22,29 +25,33 @@ RARE_LABEL = DARK_GREY
 Positions = dict[int, tuple[float, float]]
 
 
-def tag_network(network: TagNetwork, max_tags: int = 150, seed: int = 0) -> Figure:
+def tag_network(network: TagNetwork, max_tags: int = 150) -> Figure:
     """Draws the most frequent tags of a network; without any edge, bars of their counts.
 
-    A node's area follows the number of its documents. Colours are communities (Louvain). Layout and lines use each
-    tag's strongest edges only: with all of them, every tag is near every other. Labels that would overlap are left out,
-    those of rare tags first.
+    A node's area follows the number of its documents. Colours are communities of tags that few edges part. Layout and
+    lines use each tag's strongest edges only: with all of them, every tag is near every other. Labels that would
+    overlap are left out, those of rare tags first.
 
     Args:
         network: The tag network.
         max_tags: The number of tags that are drawn.
-        seed: Of the communities.
     """
     frequent = np.argsort(-network.counts, kind="stable")[:max_tags]
-    graph = strongest_edges(network, np.sort(frequent))
-    isolated = [int(place) for place in frequent if not graph.degree[place]]
-    graph.remove_nodes_from(isolated)
-    if not len(graph):
+    tags = np.sort(frequent)
+    weights = strongest_edges(network, tags)
+    connected = weights.any(axis=0)
+    isolated = [tag for tag in frequent if tag not in set(tags[connected])]
+    if not connected.any():
         return _bars(network, frequent[:MAX_BARS])
+    tags = tags[connected]
+    weights = np.ascontiguousarray(weights[connected][:, connected])
+    distances = edge_distances(weights)
     figure = Figure(figsize=(11, 8.5))
     axis = figure.subplots(gridspec_kw={"left": 0.01, "right": 0.99, "bottom": 0.035, "top": 0.935})
-    positions = node_positions(graph)
-    colours = community_colours(graph, seed)
-    _draw_edges(axis, graph, positions, colours)
+    placed, _ = smacof(distances, n_components=2, n_init=1, random_state=0, normalized_stress=False)
+    positions = {int(tag): (float(x), float(y)) for tag, (x, y) in zip(tags, placed, strict=True)}
+    colours = community_colours(tags, distances)
+    _draw_edges(axis, tags, weights, positions, colours)
     _draw_nodes(axis, network, positions, colours)
     axis.set_title(f"Tags that occur together: the {len(frequent):,} most frequent of {len(network.tags):,}")
     axis.set_axis_off()
@@ -52,53 +59,53 @@ def tag_network(network: TagNetwork, max_tags: int = 150, seed: int = 0) -> Figu
     _draw_labels(axis, network, positions, colours)
     if isolated:
         more = f" and {len(isolated) - MAX_ISOLATED} more" if len(isolated) > MAX_ISOLATED else ""
-        names = ", ".join(network.tags[place] for place in isolated[:MAX_ISOLATED])
+        names = ", ".join(network.tags[tag] for tag in isolated[:MAX_ISOLATED])
         figure.text(0.01, 0.012, f"not shown, without an edge to the others: {names}{more}", fontsize=8, color=GREY)
     return figure
 
 
-def strongest_edges(network: TagNetwork, places: np.ndarray) -> nx.Graph:
-    """The graph of some tags with each tag's strongest edges among them.
+def strongest_edges(network: TagNetwork, tags: np.ndarray) -> np.ndarray:
+    """The weights ``(n, n)`` between some tags, of which each keeps its strongest edges; others are 0.
 
     Args:
         network: The tag network.
-        places: Tags in ascending order, which are the graph's nodes.
+        tags: ``(n,)`` tags in ascending order.
     """
-    inside = network.weights[places][:, places].tocsr()
-    graph = nx.Graph()
-    graph.add_nodes_from(places.tolist())
-    for node, place in enumerate(places.tolist()):
-        span = slice(inside.indptr[node], inside.indptr[node + 1])
-        weights = inside.data[span]
-        for best in np.argsort(-weights, kind="stable")[:EDGES_PER_TAG]:
-            neighbour = int(places[inside.indices[span][best]])
-            graph.add_edge(place, neighbour, weight=float(weights[best]))
-    return graph
+    weights = network.weights[tags][:, tags].toarray()
+    # The places of the strongest edges of each tag; of equal weights the first count.
+    order = np.argsort(-weights, axis=1, kind="stable")[:, :EDGES_PER_TAG]
+    kept = np.zeros_like(weights)
+    np.put_along_axis(kept, order, np.take_along_axis(weights, order, axis=1), axis=1)
+    strongest: np.ndarray = np.maximum(kept, kept.T)
+    return strongest
 
 
-def node_positions(graph: nx.Graph) -> Positions:
-    """Positions whose distances resemble the numbers of edges between tags (Kamada and Kawai, 1989)."""
-    between = {node: dict(lengths) for node, lengths in nx.all_pairs_shortest_path_length(graph)}
-    farthest = max(max(lengths.values()) for lengths in between.values())
-    # Parts that no edge connects lie beside each other.
-    distances = {node: {other: lengths.get(other, farthest) for other in graph} for node, lengths in between.items()}
-    found = nx.kamada_kawai_layout(graph, dist=distances)
-    return {node: (float(x), float(y)) for node, (x, y) in found.items()}
+def edge_distances(weights: np.ndarray) -> np.ndarray:
+    """The numbers of edges between tags, ``(n, n)``; tags that no path connects are as far apart as the farthest."""
+    distances: np.ndarray = shortest_path(weights > 0, unweighted=True)
+    return np.where(np.isinf(distances), distances[np.isfinite(distances)].max(), distances)
 
 
-def community_colours(graph: nx.Graph, seed: int) -> dict[int, str]:
-    """The colour of each tag whose community is among the largest."""
-    found = nx.community.louvain_communities(graph, weight="weight", seed=seed)
-    ordered = sorted(found, key=lambda nodes: (-len(nodes), min(nodes)))
-    return {node: colour for nodes, colour in zip(ordered, COLOURS, strict=False) for node in nodes}
+def community_colours(tags: np.ndarray, distances: np.ndarray) -> dict[int, str]:
+    """The colour of each tag whose community is among the largest; of equal ones, the first tag's comes first."""
+    clustering = AgglomerativeClustering(
+        n_clusters=None, distance_threshold=NEAR, metric="precomputed", linkage="average"
+    )
+    labels = clustering.fit_predict(distances)
+    communities = [tags[labels == label].tolist() for label in np.unique(labels)]
+    communities.sort(key=lambda members: (-len(members), min(members)))
+    return {tag: colour for members, colour in zip(communities, COLOURS, strict=False) for tag in members}
 
 
-def _draw_edges(axis: Axes, graph: nx.Graph, positions: Positions, colours: dict[int, str]) -> None:
-    for first, second, weight in graph.edges(data="weight"):
+def _draw_edges(
+    axis: Axes, tags: np.ndarray, weights: np.ndarray, positions: Positions, colours: dict[int, str]
+) -> None:
+    for row, column in zip(*np.nonzero(np.triu(weights)), strict=True):
+        first, second = int(tags[row]), int(tags[column])
         same = colours.get(first) == colours.get(second)
         colour = colours.get(first, GREY) if same else GREY
         x, y = zip(positions[first], positions[second], strict=True)
-        axis.plot(x, y, color=colour, alpha=0.4, linewidth=0.6 + 4 * weight, zorder=1)
+        axis.plot(x, y, color=colour, alpha=0.4, linewidth=0.6 + 4 * weights[row, column], zorder=1)
 
 
 def _draw_nodes(axis: Axes, network: TagNetwork, positions: Positions, colours: dict[int, str]) -> None:
