@@ -36,8 +36,7 @@ def write_queries(cfg: DictConfig) -> None:
     """Writes the pairs and queries of a run, or its queries in BEIR's format."""
     with gc_paused():
         from gedbd.encoders.export_formats import check_free
-        from gedbd.experiments.beir_export import export_beir
-        from gedbd.experiments.pairs_export import export_pairs
+        from gedbd.experiments.pairs_export import export_beir, export_pairs
 
     out = Path(cfg.out)
     check_free(out)

@@ -1,19 +1,17 @@
 """The result of a run before it is written and shown, and the evaluation of baselines and of report vectors."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from pytorch_lightning.loggers import Logger, WandbLogger
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.display_names import display_name
 from gedbd.evaluation.pairwise import GRID, best_threshold, score_grid
 from gedbd.experiments.prepare import PreparedData
-from gedbd.io.console import printable, stage
+from gedbd.io.console import stage
 from gedbd.retrieval.ranking_metrics import Ranking, rank_all
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs, pair_scores
@@ -125,16 +123,3 @@ def name_reports(table: pd.DataFrame, corpus: Corpus, first: str, second: str) -
         named[f"id_{number}"] = chosen["id"].to_numpy()
         named[f"title_{number}"] = chosen["title"].to_numpy()
     return named
-
-
-def log_files(
-    loggers: Iterable[Logger], folder: Path, tables: Mapping[str, pd.DataFrame], figures: Iterable[str]
-) -> None:
-    """Logs tables, and figures of the run folder by name, to Weights & Biases."""
-    for logger in loggers:
-        if isinstance(logger, WandbLogger):
-            for name in figures:
-                logger.log_image(f"figures/{name}", [str(folder / "figures" / f"{name}.png")])
-            for name, table in tables.items():
-                shown = table.map(lambda cell: printable(cell, keep="\n") if isinstance(cell, str) else cell)
-                logger.log_table(name, dataframe=shown)

@@ -1,12 +1,17 @@
-"""The end of a run: predictions, tables and figures, on disk, on screen and on the dashboard."""
+"""The end of a run: tables, figures, predictions or a page of its own, on disk, on screen and on the dashboard."""
 
 import json
+import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from hydra.core.hydra_config import HydraConfig
 from matplotlib.figure import Figure
 from pytorch_lightning.loggers import Logger, WandbLogger
 from rich.cells import cell_len, set_cell_size
@@ -25,10 +30,11 @@ from gedbd.evaluation.result_tables import (
     verdict_on_queries,
 )
 from gedbd.evaluation.trec import write_guide, write_qrels, write_run
-from gedbd.experiments.evaluation_result import EvaluationResult, log_files
-from gedbd.experiments.run_folder import CAPTIONS, PREDICTIONS, PROTOCOLS, TSNE
+from gedbd.experiments.evaluation_result import EvaluationResult
+from gedbd.experiments.report.report_page import Section, write_report
+from gedbd.experiments.run_folder import CAPTIONS, OWN_PAGE, PREDICTIONS, PROTOCOLS, TSNE
 from gedbd.io.command_output import is_json_asked, print_table, record
-from gedbd.io.console import print_hanging, print_line, print_path, stage
+from gedbd.io.console import print_hanging, print_line, print_path, printable, stage
 from gedbd.io.files import write_text
 from gedbd.io.table_files import read_csv, write_csv, write_parquet
 from gedbd.retrieval.ranking_tasks import EARLIER, file_suffix
@@ -193,6 +199,19 @@ def first_row(tables: dict[str, pd.DataFrame], part: str) -> dict[str, float]:
     return found
 
 
+def log_files(
+    loggers: Iterable[Logger], folder: Path, tables: Mapping[str, pd.DataFrame], figures: Iterable[str]
+) -> None:
+    """Logs tables, and figures of the run folder by name, to Weights & Biases."""
+    for logger in loggers:
+        if isinstance(logger, WandbLogger):
+            for name in figures:
+                logger.log_image(f"figures/{name}", [str(folder / "figures" / f"{name}.png")])
+            for name, table in tables.items():
+                shown = table.map(lambda cell: printable(cell, keep="\n") if isinstance(cell, str) else cell)
+                logger.log_table(name, dataframe=shown)
+
+
 def with_intervals(frame: pd.DataFrame, decimals: int = 2) -> pd.DataFrame:
     """Joins each ``<name>_low`` and ``<name>_high`` into one column after ``<name>``, for reading."""
     shown = with_display_names(frame)
@@ -261,3 +280,62 @@ def write_rankings(folder: Path, result: EvaluationResult) -> None:
     write_parquet(folder / "queries.parquet", pd.concat(frames, ignore_index=True))
     words = {name: {**asdict(task.words), "against": task.against} for name, task in result.queries.items()}
     write_text(folder / PROTOCOLS, json.dumps(words, indent=2) + "\n")
+
+
+def write_run_page(
+    folder: Path,
+    title: str,
+    corpus: str,
+    summary: str,
+    tables: Mapping[str, pd.DataFrame],
+    shown: Mapping[str, pd.DataFrame],
+    sections: list[Section],
+    loggers: list[Logger],
+    console: Console,
+    metrics: Mapping[str, float] = MappingProxyType({}),
+) -> None:
+    """Writes CSV files, figures and page into a run folder, shows tables and logs; the run is finished then.
+
+    Args:
+        folder: The run folder.
+        title: What the page is about, such as ``Bug localization``; the name of the corpus follows it.
+        corpus: Name of the corpus.
+        summary: The result in a few sentences.
+        tables: Tables by the name of their CSV file.
+        shown: Tables for the terminal by their titles.
+        sections: The sections of the page; their figures become files of their names.
+        loggers: Loggers of the run.
+        console: Where tables are shown.
+        metrics: Numbers for the loggers by key.
+    """
+    for name, table in tables.items():
+        write_csv(folder / f"{name}.csv", table)
+    figures = [(name, figure) for section in sections for name, _, figure in section.figures]
+    (folder / "figures").mkdir(exist_ok=True)
+    for name, figure in figures:
+        assert isinstance(figure, Figure)
+        save_figure(name_subject(figure, corpus), folder / "figures" / name)
+    # Outside of Hydra there is no command line.
+    typed = HydraConfig.get().overrides.task if HydraConfig.initialized() else None
+    page = write_report(
+        folder,
+        f"{title}: {corpus}",
+        summary,
+        sections,
+        command=None if typed is None else shlex.join(["gedbd", "train", *typed]),
+        date=datetime.now().astimezone(),
+    )
+    record(folder=folder, corpus=corpus, page=page, summary=summary, **tables)
+    for heading, table in shown.items():
+        print_table(console, table, heading)
+    print_line(console, summary)
+    print_path(console, "page:", page)
+    for logger in loggers if metrics else ():
+        logger.log_metrics(dict(metrics))
+    log_files(loggers, folder, tables, [name for name, _ in figures])
+    mark_finished(folder, summary)
+
+
+def mark_finished(folder: Path, summary: str) -> None:
+    """Writes the last file of the run, with which it counts as finished; ``summary`` is shown in lists of runs."""
+    write_text(folder / OWN_PAGE, json.dumps({"summary": summary}) + "\n")

@@ -16,7 +16,7 @@ from gedbd.evaluation.figures import DUPLICATE, GREY, OTHER, draw_band, finish_f
 from gedbd.evaluation.result_tables import right_and_wrong
 from gedbd.experiments.report.report_page import Section, write_report
 from gedbd.experiments.run_folder import save_run
-from gedbd.experiments.run_page import mark_finished
+from gedbd.experiments.run_results import mark_finished
 from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_next_step, print_path
 from gedbd.io.files import write_text

@@ -12,7 +12,7 @@ from rich.console import Console
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.figures import epoch_curves
 from gedbd.experiments.report.report_page import Section
-from gedbd.experiments.run_page import RunPage
+from gedbd.experiments.run_results import write_run_page
 from gedbd.io.console import print_path
 from gedbd.io.table_files import read_csv
 from gedbd.localization.code_encoder.code_inputs import CODE_BLOCK, NODE_BLOCK, CodeInput
@@ -137,7 +137,7 @@ def write_result(
     sections = [Section("Objectives", text, [objectives]), Section("Training", "By epoch.", [], curves)]
     tables = {"results": results_of_run(objectives), "objectives": objectives}
     printed = {f"{corpus.name}, {num_tested:,} test methods": objectives}
-    RunPage("Pre-training", corpus.name, summary, tables, printed, sections).write(folder, loggers, console)
+    write_run_page(folder, "Pre-training", corpus.name, summary, tables, printed, sections, loggers, console)
     print_path(console, "encoder:", folder / "encoder")
 
 

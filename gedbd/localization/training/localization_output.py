@@ -14,8 +14,7 @@ from gedbd.evaluation.figures import bars, epoch_curves, hit_curves
 from gedbd.evaluation.trec import write_qrels, write_run
 from gedbd.experiments.published import paper_markdown, read_published
 from gedbd.experiments.report.report_page import Section, markdown, show
-from gedbd.experiments.run_page import RunPage
-from gedbd.experiments.run_results import with_intervals
+from gedbd.experiments.run_results import with_intervals, write_run_page
 from gedbd.io.console import escape_markdown
 from gedbd.io.files import write_text
 from gedbd.io.table_files import write_parquet
@@ -100,8 +99,8 @@ def write_result(
         for row in ranking.to_dict("records")
         for metric in ("mrr", "map", "rr@10")
     }
-    page = RunPage("Bug localization", name, result.summary, tables, shown, sections(result, tables), metrics)
-    page.write(folder, loggers, console)
+    page = sections(result, tables)
+    write_run_page(folder, "Bug localization", name, result.summary, tables, shown, page, loggers, console, metrics)
 
 
 def write_queries(folder: Path, result: LocalizationResult) -> None:

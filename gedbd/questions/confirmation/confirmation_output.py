@@ -14,8 +14,7 @@ from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.figures import DUPLICATE, GREY, OTHER, bars, finish_figure, start_figure
 from gedbd.experiments.published import paper_markdown, read_published
 from gedbd.experiments.report.report_page import Section
-from gedbd.experiments.run_page import RunPage
-from gedbd.experiments.run_results import with_intervals
+from gedbd.experiments.run_results import with_intervals, write_run_page
 from gedbd.io.files import write_text
 from gedbd.io.table_files import write_parquet
 from gedbd.questions.confirmation.confirmation_results import ConfirmationResult
@@ -77,8 +76,8 @@ def write_result(
     write_parquet(folder / "confirmation.parquet", _predicted(result))
     best = result.table.iloc[0].drop(["method", "features"])
     metrics = {f"test/{metric}": float(value) for metric, value in best.items()}
-    page = RunPage("Confirmation time", name, result.summary, tables, shown, sections(result, tables), metrics)
-    page.write(folder, loggers, console)
+    page = sections(result, tables)
+    write_run_page(folder, "Confirmation time", name, result.summary, tables, shown, page, loggers, console, metrics)
 
 
 def _tables(result: ConfirmationResult) -> dict[str, pd.DataFrame]:
