@@ -10,7 +10,7 @@ from torch.nn.functional import cosine_embedding_loss, normalize, softplus
 
 
 class StepLabels(NamedTuple):
-    """Labels of the U distinct reports of a step.
+    """Labels of the U distinct reports of a batch.
 
     ``group (U,)`` the groups that training observes, ``edge_label_index (2, P)`` pairs of rows in 0..U-1, and
     ``edge_label (P,)``, 1 for a duplicate pair, 0 for another. ``triplets (T, 3)`` rows of an anchor, of a duplicate of
@@ -24,12 +24,12 @@ class StepLabels(NamedTuple):
 
 
 class Loss(Protocol):
-    """A loss of the vectors of a step.
+    """A loss of the vectors of a batch.
 
     Attributes:
         reads: The labels that it reads: ``pairs`` (``edge_label_index`` and ``edge_label``), ``groups`` (``group``) or
-            ``triplets``. A loss that reads groups compares all reports of a step, so a larger step has more negatives;
-            of several devices, each has its own step.
+            ``triplets``. A loss that reads groups compares all reports of a batch, so a larger batch has more
+            negatives; of several devices, each has its own batch.
     """
 
     reads: frozenset[str]
@@ -114,7 +114,7 @@ class SimilarityLoss(nn.Module):
         self.temperature = temperature
 
     def forward(self, z: Tensor, step: StepLabels) -> Tensor:
-        """See ``Loss``."""
+        """The mean of the losses of reports or pairs."""
         columns = torch.arange(len(z), device=z.device)
         losses = []
         for rows in torch.split(columns, MAX_BLOCK_ROWS):
@@ -161,7 +161,7 @@ class CosineEmbeddingLoss(nn.Module):
         self.margin = margin
 
     def forward(self, z: Tensor, step: StepLabels) -> Tensor:
-        """See ``Loss``."""
+        """The mean over pairs."""
         left = z[step.edge_label_index[0]]
         right = z[step.edge_label_index[1]]
         # PyTorch expects 1 and -1: labels 1, 0 become 1, -1.
@@ -179,7 +179,7 @@ class MultipleNegativesLoss(SimilarityLoss):
     """
 
     def block_losses(self, logits: Tensor, positive: Tensor, same_group: Tensor) -> Tensor:
-        """See ``SimilarityLoss``; a loss for each pair of positives."""
+        """A loss for each pair of positives."""
         negatives = excluded(logits, same_group).logsumexp(1, keepdim=True)
         # -log(e^p / (e^p + e^n)) = log(1 + e^(n - p)), which does not overflow.
         return softplus(negatives - logits)[positive]
@@ -196,7 +196,7 @@ class SupervisedContrastiveLoss(SimilarityLoss):
     """
 
     def block_losses(self, logits: Tensor, positive: Tensor, same_group: Tensor) -> Tensor:
-        """See ``SimilarityLoss``; a loss for each report with positives."""
+        """A loss for each report with positives."""
         itself = same_group & ~positive
         log_probability = logits - excluded(logits, itself).logsumexp(1, keepdim=True)
         mean = (log_probability * positive).sum(1) / positive.sum(1).clamp(min=1)
@@ -229,7 +229,7 @@ class TripletLoss(nn.Module):
         self.distance = nn.PairwiseDistance(p)
 
     def forward(self, z: Tensor, step: StepLabels) -> Tensor:
-        """See ``Loss``; the rows of ``z`` may have any length."""
+        """The mean over triplets; the rows of ``z`` may have any length."""
         assert step.triplets is not None
         anchor, positive, negative = z[step.triplets.T]
         losses: Tensor = self.distance(anchor, positive) - self.distance(anchor, negative) + self.margin

@@ -307,7 +307,7 @@ class Reranker(Scorer):
         return PairExample(row, int(right[np.argmax(scores[right])]), top[group[top] != group[row]])
 
     def _weigh(self, rows: np.ndarray, group: np.ndarray) -> np.ndarray:
-        """Weights of both scores, learnt on held-out queries."""
+        """Weights of both scores, learned on held-out queries."""
         lists = np.full((len(rows), self.depth + 1, 2), np.nan)
         relevant = np.zeros((len(rows), self.depth + 1), dtype=bool)
         few = len(rows) < MIN_PROGRESS_ITEMS

@@ -24,11 +24,11 @@ class LinearRanker(Scorer):
         features: Scorers to sum, by name.
         l2: Weight of the penalty on squared weights.
         rounds: How often the shortlist is chosen with the weights learned so far; the first one has equal weights.
-        held_out: Share of the training queries, the latest ones, that the weights are learnt on; features are fitted to
-            the pairs of the older ones. Features that are trained on pairs score their own training pairs too high, so
-            that their weight would be too large. 0: weights and features share all training queries.
+        held_out: Share of the training queries, the latest ones, that the weights are learned on; features are fitted
+            to the pairs of the older ones. Features that are trained on pairs score these pairs too high, so that their
+            weight would be too large. 0: weights and features share all training queries.
         random_candidates: Further candidates of each training query, drawn from those below its shortlist. Where most
-            relevant documents are below it too, weights that are learnt without them favour whatever the shortlist
+            relevant documents are below it too, weights that are learned without them favour whatever the shortlist
             lacks.
 
     Attributes:
@@ -67,7 +67,7 @@ class LinearRanker(Scorer):
         rows = np.unique(positive)
         feature_inputs = inputs
         if self.held_out:
-            # Rows are in the order of time: of queries 2, 5, 7, 9 and held_out=0.5, the weights are learnt on 7 and 9.
+            # Rows are in the order of time: of queries 2, 5, 7, 9 and held_out=0.5, the weights are learned on 7 and 9.
             first = rows[round(len(rows) * (1 - self.held_out)) :][:1]
             feature_inputs = _before(inputs, first)
             rows = rows[rows >= first]

@@ -210,7 +210,7 @@ class EarlierReports(RankingTask):
 
     @property
     def against(self) -> str:
-        """See ``RankingTask``."""
+        """What queries are ranked against, in words."""
         return "all earlier reports"
 
     @property
@@ -276,7 +276,7 @@ class ReportPool(RankingTask):
 
     @property
     def against(self) -> str:
-        """See ``RankingTask``."""
+        """What queries are ranked against, in words."""
         return f"the {len(self.pool):,} of this part"
 
     @property
@@ -326,7 +326,7 @@ class CandidateSets(RankingTask):
 
     @property
     def against(self) -> str:
-        """See ``RankingTask``."""
+        """What queries are ranked against, in words."""
         return f"the candidates of each, {self.mean_candidates:,.0f} on average"
 
     @property
@@ -372,7 +372,7 @@ class EarlierDocuments(RankingTask):
 
     @property
     def against(self) -> str:
-        """See ``RankingTask``."""
+        """What queries are ranked against, in words."""
         return "all earlier documents"
 
     @property

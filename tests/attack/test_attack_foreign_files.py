@@ -65,7 +65,7 @@ OTHER_CODE: list[tuple[str, Any]] = [
     ("encoder", {"_target_": LOADER, "_args_": ["a", "evil/model", "mean", 8, 8]}),
 ]
 INDEX_SECTIONS = ("encoder", "text", "backend")
-ENDPOINT = {"_target_": "gedbd.retrieval.reports.llm_check.load_llm_check", "base_url": "https://evil.example/v1"}
+ENDPOINT = {"_target_": "gedbd.retrieval.reports.llm_check.LlmCheck", "base_url": "https://evil.example/v1"}
 OPENVINO = {"_target_": "gedbd.encoders.openvino_backend.OpenVino", "precision": "float32"}
 RAY = {
     "_target_": "gedbd.encoders.ray_backend.Ray",

@@ -23,15 +23,15 @@ FEATURES = (
 )
 
 
-def candidate_features(found: Sequence[FirstStage]) -> list[np.ndarray]:
+def candidate_features(queries: Sequence[FirstStage]) -> list[np.ndarray]:
     """The features of the candidates of some queries of one store.
 
     Returns:
         For each query ``(C, F)`` float32 in the order of ``FEATURES``; NaN where there is no value.
     """
-    candidates = _Candidates(found)
+    candidates = _Candidates(queries)
     if not len(candidates.rows):
-        return [np.empty((0, len(FEATURES)), dtype=np.float32) for _ in found]
+        return [np.empty((0, len(FEATURES)), dtype=np.float32) for _ in queries]
     columns = _of_scores(candidates) | _of_terms(candidates) | _of_fields(candidates) | _of_times(candidates)
     table = np.empty((len(candidates.rows), len(FEATURES)), dtype=np.float32)
     for place, name in enumerate(FEATURES):
@@ -43,7 +43,7 @@ class _Candidates:
     """The P candidates of Q queries, those of the first query, those of the second, and so on.
 
     Attributes:
-        found: The queries.
+        queries: The queries.
         store: The store that they search.
         number: ``(Q,)`` how many candidates each has.
         rows: ``(P,)`` the report of each candidate.
@@ -54,19 +54,19 @@ class _Candidates:
         member_place: ``(M,)`` likewise.
     """
 
-    def __init__(self, found: Sequence[FirstStage]) -> None:
-        self.found = found
-        self.store = found[0].scores.store
-        self.number = np.array([len(one.row) for one in found])
-        self.rows = np.concatenate([one.row for one in found])
-        self.members = np.concatenate([one.member for one in found])
-        self.sizes = np.concatenate([one.sizes for one in found])
+    def __init__(self, queries: Sequence[FirstStage]) -> None:
+        self.queries = queries
+        self.store = queries[0].scores.store
+        self.number = np.array([len(query.row) for query in queries])
+        self.rows = np.concatenate([query.row for query in queries])
+        self.members = np.concatenate([query.member for query in queries])
+        self.sizes = np.concatenate([query.sizes for query in queries])
         self.starts = np.cumsum(self.sizes) - self.sizes
         places, member_places, first = [], [], 0
-        for one in found:
-            compared = one.compared.rows
-            places.append(first + compared.searchsorted(one.row))
-            member_places.append(first + compared.searchsorted(one.member))
+        for query in queries:
+            compared = query.compared.rows
+            places.append(first + compared.searchsorted(query.row))
+            member_places.append(first + compared.searchsorted(query.member))
             first += len(compared)
         self.place = np.concatenate(places)
         self.member_place = np.concatenate(member_places)
@@ -77,11 +77,11 @@ class _Candidates:
 
     def column(self, name: str) -> np.ndarray:
         """The values of one of the arrays of ``Compared`` for all reports that were compared."""
-        return np.concatenate([getattr(one.compared, name) for one in self.found])
+        return np.concatenate([getattr(query.compared, name) for query in self.queries])
 
     def terms(self, kind: str, name: str) -> np.ndarray:
-        """Likewise of ``SharedTerms``."""
-        return np.concatenate([getattr(one.compared.terms[kind], name) for one in self.found])
+        """The values of one of the arrays of ``SharedTerms`` for all reports that were compared."""
+        return np.concatenate([getattr(query.compared.terms[kind], name) for query in self.queries])
 
 
 def _of_scores(candidates: _Candidates) -> dict[str, np.ndarray]:
@@ -91,18 +91,18 @@ def _of_scores(candidates: _Candidates) -> dict[str, np.ndarray]:
     # Cosines as they are, of BM25 the root.
     bm25 = {kind: np.sqrt(candidates.terms(kind, "scores")) for kind in WORDS}
     scores = np.stack([dense[place], *(bm25[kind][place] for kind in WORDS)])
-    sums = np.concatenate([one.sums for one in candidates.found])
+    sums = np.concatenate([query.sums for query in candidates.queries])
     columns: dict[str, np.ndarray] = {}
     for names, values in ((SCORES, scores), (("sum",), sums[None])):
-        for name, own in zip(names, relative(values, candidates.number), strict=True):
-            columns |= {f"{name}{kind}": column for kind, column in zip(RELATIVE, own, strict=True)}
+        for name, relatives in zip(names, relative(values, candidates.number), strict=True):
+            columns |= {f"{name}{kind}": column for kind, column in zip(RELATIVE, relatives, strict=True)}
     text = bm25["text"][candidates.member_place]
     columns["dense group mean"] = np.add.reduceat(dense[candidates.member_place], starts) / sizes
     columns["text group best"] = np.maximum.reduceat(text, starts)
     columns["text group mean"] = np.add.reduceat(text, starts) / sizes
     columns["group size"] = np.log(sizes)
     columns["dense hub"] = candidates.column("hub")[place]
-    columns["dense query hub"] = candidates.of_queries(one.scores.hub for one in candidates.found)
+    columns["dense query hub"] = candidates.of_queries(query.scores.hub for query in candidates.queries)
     return columns
 
 
@@ -111,7 +111,7 @@ def _of_terms(candidates: _Candidates) -> dict[str, np.ndarray]:
     place = candidates.place
     columns = {}
     for kind in TERM_KINDS:
-        queries = [one.scores.words[kind] for one in candidates.found]
+        words = [query.scores.words[kind] for query in candidates.queries]
         shared = candidates.terms(kind, "weight")[place]
         number = candidates.terms(kind, "number")[place]
         size = candidates.terms(kind, "sizes")[place]
@@ -119,19 +119,19 @@ def _of_terms(candidates: _Candidates) -> dict[str, np.ndarray]:
         columns[f"{kind} rarest shared"] = candidates.terms(kind, "rarest")[place]
         # NaN for a query without terms.
         columns[f"{kind} share of query"] = shared / candidates.of_queries(
-            query.idf.sum() if len(query.own) else np.nan for query in queries
+            terms.idf.sum() if len(terms.own) else np.nan for terms in words
         )
         columns[f"{kind} share of report"] = number / np.where(size > 0, size, np.nan)
         if kind in SUMMED_WORDS:
-            own = candidates.of_queries(len(query.own) for query in queries)
-            copy = candidates.of_queries(query.copy_score for query in queries)
+            query_size = candidates.of_queries(len(terms.own) for terms in words)
+            copy = candidates.of_queries(terms.copy_score for terms in words)
             least = np.maximum(copy, MIN_COPY_SCORE).astype(np.float32)
             columns[f"{kind} of copy"] = np.log1p(copy)
             columns[f"{kind} share of copy"] = candidates.terms(kind, "scores")[place] / least
-            columns[f"{kind} length"] = np.log1p(own)
+            columns[f"{kind} length"] = np.log1p(query_size)
             columns[f"report {kind} length"] = np.log1p(size)
-            columns[f"same {kind}"] = (number == size) & (number == own) & (number > 0)
-    identifiers = (len(one.scores.query.terms["identifiers"][0]) for one in candidates.found)
+            columns[f"same {kind}"] = (number == size) & (number == query_size) & (number > 0)
+    identifiers = (len(query.scores.query.terms["identifiers"][0]) for query in candidates.queries)
     columns["query identifiers"] = np.log1p(candidates.of_queries(identifiers))
     return columns
 
@@ -140,34 +140,34 @@ def _of_fields(candidates: _Candidates) -> dict[str, np.ndarray]:
     """Whether query and candidates have the same values."""
     columns = {}
     for field in FIELDS:
-        own = candidates.of_queries(one.scores.query.columns[field][0] for one in candidates.found)
-        others = candidates.store[field][candidates.rows]
+        asked = candidates.of_queries(query.scores.query.columns[field][0] for query in candidates.queries)
+        values = candidates.store[field][candidates.rows]
         # An unknown value of the query is below -1: it has one, which no stored report has.
-        missing = (others == -1) | (own == -1)
-        columns[f"same {field}"] = np.where(missing, np.nan, others == own)
+        missing = (values == -1) | (asked == -1)
+        columns[f"same {field}"] = np.where(missing, np.nan, values == asked)
     return columns
 
 
 def _of_times(candidates: _Candidates) -> dict[str, np.ndarray]:
     """Days and numbers of reports between query and candidates, and whether these were open."""
     store, rows, number = candidates.store, candidates.rows, candidates.number
-    scores = [one.scores for one in candidates.found]
+    scores = [query.scores for query in candidates.queries]
     first = candidates.members[candidates.starts]
     last = candidates.members[candidates.starts + candidates.sizes - 1]
-    day = candidates.of_queries(one.query.columns["day"][0] for one in scores)
+    day = candidates.of_queries(score.query.columns["day"][0] for score in scores)
     columns = {}
     for name, some in (("days", rows), ("days since first", first), ("days since last", last)):
         columns[name] = np.log1p(np.abs(day - store["day"][some]))
     ends = np.cumsum(number)
     lasts = list(zip(scores, (last[end - size : end] for end, size in zip(ends, number, strict=True)), strict=True))
-    columns["reports since"] = np.log1p(np.concatenate([store.num_since(rows, one.count) for one, rows in lasts]))
-    component = candidates.of_queries(one.query.columns["component"][0] for one in scores)
+    columns["reports since"] = np.log1p(np.concatenate([store.num_since(rows, score.count) for score, rows in lasts]))
+    component = candidates.of_queries(score.query.columns["component"][0] for score in scores)
     is_same = (store["component"][last] == component) & (component >= 0)
-    since = [store.num_of_component_since(rows, one.of_component) for one, rows in lasts]
+    since = [store.num_of_component_since(rows, score.of_component) for score, rows in lasts]
     columns["reports of component since"] = np.where(is_same, np.log1p(np.concatenate(since)), np.nan)
     # 1 where a candidate was not resolved before the query came in, also where it has no date of resolution: a
     # comparison with NaN is false. Where no stored report has such a date, all would look open.
-    is_known = ~np.isnan(day) & candidates.of_queries(store.first_resolved < one.count for one in scores)
+    is_known = ~np.isnan(day) & candidates.of_queries(store.first_resolved < score.count for score in scores)
     columns["open"] = np.where(is_known, np.where(store["resolved"][rows] < day, 0.0, 1.0), np.nan)
     return columns
 
@@ -182,16 +182,16 @@ def relative(values: np.ndarray, number: np.ndarray) -> np.ndarray:
     Returns:
         ``(S, 4, P)`` float64, in the order of ``RELATIVE``.
     """
-    found = np.empty((len(values), len(RELATIVE), values.shape[1]))
-    found[:, 0] = values
+    table = np.empty((len(values), len(RELATIVE), values.shape[1]))
+    table[:, 0] = values
     starts = np.cumsum(number) - number
     for size in np.unique(number[number > 0]).tolist():
         # The scores of queries with the same number of candidates are a table.
         places = (starts[number == size][:, None] + np.arange(size)).ravel()
-        table = values[:, places].reshape(-1, size)
-        for kind, column in enumerate(_relative(table.astype(np.float64), _ranks(table)), start=1):
-            found[:, kind, places] = column.reshape(len(values), -1)
-    return found
+        block = values[:, places].reshape(-1, size)
+        for kind, column in enumerate(_relative(block.astype(np.float64), _ranks(block)), start=1):
+            table[:, kind, places] = column.reshape(len(values), -1)
+    return table
 
 
 def _relative(table: np.ndarray, rank: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""A cross-encoder's scores of the first candidates of another ranker, to be one more feature of a learnt ranker."""
+"""A cross-encoder's scores of the first candidates of another ranker, to be one more feature of a learned ranker."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -87,7 +87,7 @@ class CrossScores:
     ) -> list[np.ndarray]:
         """As ``fit``, and scores training queries by a cross-encoder that did not learn from them.
 
-        A cross-encoder scores what it was trained on too high: a ranker that learnt from such scores would give them
+        A cross-encoder scores what it was trained on too high: a ranker that learned from such scores would give them
         too large a weight. The queries before the latest ``max_queries`` get no scores, but NaN.
 
         With ``folds`` = 0, the older half of the queries trains, and the newer half is scored; the older half gets NaN.
@@ -124,7 +124,10 @@ class CrossScores:
         return [*older, *scores]
 
     def score_lists(self, texts: Sequence[ReportText], lists: Sequence[RankedList]) -> list[np.ndarray]:
-        """See ``ReportPairScorer``. Many queries at once are faster: pairs of similar length are scored together."""
+        """For each list the scores of its candidates, ``(C,)`` float32; NaN below ``depth``.
+
+        Many queries at once are faster: pairs of similar length are scored together.
+        """
         first = [texts[listed.query].joined() for listed in lists for _ in listed.candidates[: self.depth]]
         second = [texts[row].joined() for listed in lists for row in listed.candidates[: self.depth].tolist()]
         if self.backend is None:

@@ -97,7 +97,7 @@ class FeatureStore:
         return np.asarray(count - rows)
 
     def num_of_component_since(self, rows: np.ndarray, of_component: np.ndarray) -> np.ndarray:
-        """Likewise how many of the reports of a component, which are in ascending rows."""
+        """How many of the reports of a component, in ascending rows, there are from each of some rows on, ``(R,)``."""
         return np.asarray(len(of_component) - of_component.searchsorted(rows))
 
     def mean_vector(self, count: int) -> np.ndarray:

@@ -153,20 +153,20 @@ def find_candidates(scores: QueryScores, allowed: np.ndarray | None = None, max_
     """
     # In another thread, which waits for the vector while this one compares words.
     nearest = THREADS.submit(scores.highest, "dense", allowed) if scores.is_waiting else None
-    found = {kind: scores.highest(kind, allowed) for kind in WORDS}
+    shortlists = {kind: scores.highest(kind, allowed) for kind in WORDS}
     is_found = np.zeros(scores.count, dtype=bool)
     is_found[_latest(scores, allowed)] = True
-    found["dense"] = scores.highest("dense", allowed) if nearest is None else nearest.result()
-    for one in found.values():
-        is_found[one.certain] = True
+    shortlists["dense"] = scores.highest("dense", allowed) if nearest is None else nearest.result()
+    for shortlist in shortlists.values():
+        is_found[shortlist.certain] = True
     is_likely = is_found.copy()
-    for one in found.values():
-        is_likely[one.possible] = True
+    for shortlist in shortlists.values():
+        is_likely[shortlist.possible] = True
     rows = _worth_comparing(scores, np.flatnonzero(is_likely), is_found, max_groups)
     if not is_found[rows].all():
         # Some have a high sum, but are near the end of the only kinds of retrieval that may have found them.
-        for name, one in found.items():
-            is_found[one.rows(partial(scores, name))] = True
+        for name, shortlist in shortlists.items():
+            is_found[shortlist.rows(partial(scores, name))] = True
         rows = rows[is_found[rows]]
     return _best_groups(scores, rows, allowed, max_groups)
 

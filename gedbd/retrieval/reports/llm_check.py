@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -51,58 +51,63 @@ CAP = "llm.max_calls is reached"
 LOG = logging.getLogger(__name__)
 
 
-class LlmQuestion(NamedTuple):
-    """Everything but the reports that a score depends on.
-
-    Attributes:
-        base_url: Address of the endpoint.
-        model: Name of the model at the endpoint.
-        answer: ``number`` or ``yes_no``, see ``read_score``.
-        max_characters: Length that each description is cut to.
-        fields: Further fields of each request.
-    """
-
-    base_url: str
-    model: str
-    answer: str
-    max_characters: int
-    fields: Mapping[str, Any]
-
-    @property
-    def key(self) -> str:
-        """A hash; answers are stored under it."""
-        return content_hash([self._asdict(), TASK, ASKED[self.answer]])
-
-
 class LlmCheck:
-    """Asks about each pair of reports in a request of its own; see ``load_llm_check`` and ``ReportPairScorer``.
+    """Asks a language model about each pair of reports in a request of its own, see ``ReportPairScorer``.
+
+    Nothing is sent before a score is asked for. For the key, redirects and retries see ``ChatEndpoint``.
 
     Args:
-        endpoint: Where the questions go.
-        question: What is asked.
-        cache_dir: Folder of the answers, made if absent.
+        name: Short name, for messages.
+        base_url: Address of the endpoint; None takes ``OPENAI_BASE_URL``.
+        model: Name of the model there.
+        answer: ``number`` or ``yes_no``, see ``read_score``.
         depth: Number of candidates to ask about.
+        max_characters: Length that each description is cut to.
+        max_tokens: Length of an answer; None takes the endpoint's default, as for the next two.
+        temperature: 0 for the most likely answer.
+        seed: Seed of endpoints that sample even so.
+        extra_body: Further fields of each request.
         concurrency: Number of requests at a time.
+        timeout: Seconds to wait for data from the endpoint.
+        max_retries: Further attempts after a temporary refusal, a failure or a time-out.
         max_calls: Number of requests in the life of this object; None for no limit.
+        cache_dir: Folder of the answers, made if absent.
 
     Raises:
-        ValueError: If the folder cannot be used.
-        StoreUnavailable: If the file in it cannot be used, as in the methods.
+        ValueError: If the key or the address is missing, ``answer`` is unknown, or the folder
+            cannot be used.
+        StoreUnavailable: If the file in the folder cannot be used, as in the methods.
     """
 
     name = NAME
 
     def __init__(
         self,
-        endpoint: ChatEndpoint,
-        question: LlmQuestion,
-        cache_dir: str | Path,
+        name: str,
+        base_url: str | None,
+        model: str,
+        answer: str,
         depth: int,
+        max_characters: int,
+        max_tokens: int | None,
+        temperature: float | None,
+        seed: int | None,
+        extra_body: Mapping[str, Any],
         concurrency: int,
+        timeout: float,
+        max_retries: int,
         max_calls: int | None,
+        cache_dir: str | Path,
     ) -> None:
-        self.endpoint = endpoint
-        self.question = question
+        if answer not in ANSWERS:
+            raise ValueError(f"llm.answer={answer} is unknown: choose {' or '.join(ANSWERS)}")
+        self.endpoint = ChatEndpoint("llm", name, base_url, timeout, max_retries)
+        self.model = model
+        self.answer = answer
+        self.max_characters = max_characters
+        # Probabilities of the answer's tokens, which some endpoints return.
+        logprobs = {"logprobs": True, "top_logprobs": TOP_LOGPROBS} if answer == "yes_no" else {}
+        self.fields = optional_fields(max_tokens, temperature, seed, logprobs | dict(extra_body))
         self.depth = depth
         self.concurrency = concurrency
         self.max_calls = max_calls
@@ -110,7 +115,9 @@ class LlmCheck:
         self._num_unreadable = 0
         self._lock = Lock()
         self._file = cache_folder(cache_dir) / FILE  # which concurrent processes may share
-        self._key = question.key
+        # Answers are stored under a hash of all but the reports that a score depends on.
+        question = {"base_url": self.endpoint.base_url, "model": model, "answer": answer, "fields": self.fields}
+        self._key = content_hash([question | {"max_characters": max_characters}, TASK, ASKED[answer]])
         CacheFile(self._file, TABLE).close()  # damage is found before anything is sent
 
     def fit_held_out(
@@ -120,12 +127,12 @@ class LlmCheck:
         LOG.warning(
             "up to %s pairs of reports will be sent to %s, model %s; their texts leave this machine unless that address"
             " is local",
-            *(f"{len(lists) * self.depth:,}", self.endpoint.address, self.question.model),
+            *(f"{len(lists) * self.depth:,}", self.endpoint.address, self.model),
         )
         return self.score_lists(texts, lists)
 
     def score_lists(self, texts: Sequence[ReportText], lists: Sequence[RankedList]) -> list[np.ndarray]:
-        """See ``ReportPairScorer``."""
+        """For each list the scores of its candidates, ``(C,)`` float32, see ``score``."""
         scores = []
         with item_progress("reports") as progress:
             for listed in progress.track(lists, description="ask the language model"):
@@ -147,14 +154,15 @@ class LlmCheck:
                 the same command goes on from there.
         """
         scores = np.full(len(candidates), np.nan, dtype=np.float32)
-        answer, length = self.question.answer, self.question.max_characters
-        asked = [messages(query, candidate, answer, length) for candidate in candidates[: self.depth]]
-        pairs = [content_hash(conversation) for conversation in asked]
+        first = candidates[: self.depth]
+        conversations = [messages(query, candidate, self.answer, self.max_characters) for candidate in first]
+        pairs = [content_hash(conversation) for conversation in conversations]
         with closing(CacheFile(self._file, TABLE)) as cache:
             stored = dict(cache.select(STORED, pairs, self._key))
-        missing = {pair: conversation for pair, conversation in zip(pairs, asked, strict=True) if pair not in stored}
+        by_pair = zip(pairs, conversations, strict=True)
+        missing = {pair: conversation for pair, conversation in by_pair if pair not in stored}
         answers = stored | self._ask(missing)
-        for place, pair in enumerate(pairs):
+        for row, pair in enumerate(pairs):
             score = answers[pair]
             if isinstance(score, ChatFailure):
                 advice = "raise it" if score.problem == CAP else "check the endpoint"
@@ -166,7 +174,7 @@ class LlmCheck:
                 self._num_unreadable += 1
                 self.endpoint.failed(UNREADABLE)  # logged once
             else:
-                scores[place] = score
+                scores[row] = score
         return scores
 
     def _ask(self, missing: Mapping[str, list[dict[str, Any]]]) -> dict[str, float | ChatFailure | None]:
@@ -181,60 +189,13 @@ class LlmCheck:
             if self.max_calls is not None and self.calls >= self.max_calls:
                 return ChatFailure(CAP)
             self.calls += 1
-        answer = self.endpoint.complete(self.question.model, conversation, self.question.fields)
+        answer = self.endpoint.complete(self.model, conversation, self.fields)
         if isinstance(answer, ChatFailure):
             return answer
-        score = read_score(answer, self.question.answer)
+        score = read_score(answer, self.answer)
         with closing(CacheFile(self._file, TABLE)) as cache:
             cache.store([(self._key, pair, score)])  # at once: an error of the next request costs no answer
         return score
-
-
-def load_llm_check(
-    name: str,
-    base_url: str | None,
-    model: str,
-    answer: str,
-    depth: int,
-    max_characters: int,
-    max_tokens: int | None,
-    temperature: float | None,
-    seed: int | None,
-    extra_body: Mapping[str, Any],
-    concurrency: int,
-    timeout: float,
-    max_retries: int,
-    max_calls: int | None,
-    cache_dir: str | Path,
-) -> LlmCheck:
-    """Prepares the check, without sending anything; for key, redirects and retries see ``ChatEndpoint``.
-
-    Args:
-        name: Short name, for messages.
-        base_url: Address of the endpoint; None takes ``OPENAI_BASE_URL``.
-        model: Name of the model there.
-        answer: See ``read_score``.
-        depth: Number of candidates to ask about.
-        max_characters: Length that each description is cut to.
-        max_tokens: Length of an answer; None takes the endpoint's default, as for the next two.
-        temperature: 0 for the most likely answer.
-        seed: Seed of endpoints that sample even so.
-        extra_body: Further fields of each request.
-        concurrency: Number of requests at a time.
-        timeout: Seconds to wait for data from the endpoint.
-        max_retries: Further attempts after a temporary refusal, a failure or a time-out.
-        max_calls: See ``LlmCheck``.
-        cache_dir: See ``LlmCheck``.
-
-    Raises:
-        ValueError: If the key or the address is missing, or ``answer`` is unknown.
-    """
-    if answer not in ANSWERS:
-        raise ValueError(f"llm.answer={answer} is unknown: choose {' or '.join(ANSWERS)}")
-    endpoint = ChatEndpoint("llm", name, base_url, timeout, max_retries)
-    fields = optional_fields(max_tokens, temperature, seed, answer_fields(answer) | dict(extra_body))
-    question = LlmQuestion(endpoint.base_url, model, answer, max_characters, fields)
-    return LlmCheck(endpoint, question, cache_dir, depth, concurrency, max_calls)
 
 
 def messages(query: ReportText, candidate: ReportText, answer: str, max_characters: int) -> list[dict[str, Any]]:
@@ -260,11 +221,6 @@ def messages(query: ReportText, candidate: ReportText, answer: str, max_characte
     ]
 
 
-def answer_fields(answer: str) -> dict[str, Any]:
-    """Fields of a request that an answer needs: ``yes_no`` asks for probabilities, which some endpoints give."""
-    return {"logprobs": True, "top_logprobs": TOP_LOGPROBS} if answer == "yes_no" else {}
-
-
 def read_score(choice: dict[str, Any], answer: str) -> float | None:
     """The score in the first choice of a chat completion.
 
@@ -280,10 +236,10 @@ def read_score(choice: dict[str, Any], answer: str) -> float | None:
     if not isinstance(text, str):
         return None
     # Some models think aloud first; what follows is the answer.
-    said = REASONING.sub("", text).strip()
+    text = REASONING.sub("", text).strip()
     if answer == "number":
-        return read_number(said)
-    word = WORD.fullmatch(said) if len(said) <= MAX_ANSWER_CHARACTERS else None
+        return read_number(text)
+    word = WORD.fullmatch(text) if len(text) <= MAX_ANSWER_CHARACTERS else None
     if word is None:
         return None
     probability = _yes_probability(choice.get("logprobs"), word[1].lower())
@@ -295,8 +251,8 @@ def read_number(text: str) -> float | None:
 
     It may be named and marked up, as in ``85 %``, ``Score: 85/100`` and ``{"score": 85}``.
     """
-    found = NUMBER.fullmatch(text) if len(text) <= MAX_ANSWER_CHARACTERS else None
-    return int(found[1]) / 100 if found and int(found[1]) <= 100 else None
+    number = NUMBER.fullmatch(text) if len(text) <= MAX_ANSWER_CHARACTERS else None
+    return int(number[1]) / 100 if number and int(number[1]) <= 100 else None
 
 
 def _sendable(text: str) -> str:

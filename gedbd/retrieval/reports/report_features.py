@@ -123,8 +123,8 @@ def terms_of(reports: pd.DataFrame, vocabulary: Vocabulary, learn: bool) -> dict
     text = vocabulary(words(short_texts(reports, MAX_CHARACTERS)), learn)
     title = vocabulary(words(list(reports["title"])), learn)
     whole = [f"{title}\n{body}" for title, body in zip(reports["title"], reports["description"], strict=True)]
-    identifiers = [[IDENTIFIER_MARK + name for name in find_identifiers(one)] for one in whole]
-    errors = [[ERROR_MARK + line for line in find_error_lines(one)] for one in whole]
+    identifiers = [[IDENTIFIER_MARK + name for name in find_identifiers(report)] for report in whole]
+    errors = [[ERROR_MARK + line for line in find_error_lines(report)] for report in whole]
     return {
         "text": text,
         "title": title,

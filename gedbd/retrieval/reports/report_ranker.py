@@ -159,5 +159,5 @@ def was_trained_on(reports: pd.DataFrame, samples: Sequence[Sequence[int]]) -> b
 
 
 def _hashes(reports: pd.DataFrame) -> set[int]:
-    texts = (f"{one}\n{title}" for one, title in zip(reports["id"], reports["title"], strict=True))
+    texts = (f"{name}\n{title}" for name, title in zip(reports["id"], reports["title"], strict=True))
     return {int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=6).digest()) for text in texts}

@@ -60,7 +60,7 @@ class ReportPairScorer(Protocol):
     def fit_held_out(
         self, texts: Sequence[ReportText], lists: Sequence[RankedList], groups: np.ndarray
     ) -> list[np.ndarray]:
-        """Learns from training queries, and scores them by what has not learnt from their groups.
+        """Learns from training queries, and scores them by what has not learned from their groups.
 
         Args:
             texts: Texts of all N reports, by row.
@@ -81,7 +81,7 @@ class SecondStage:
     """Orders candidates by a ranker that reads the scores of a cross-encoder or a language model as further features.
 
     A first ranker chooses the candidates that are scored, the others have NaN there. In training, the candidates of a
-    query are ordered by a first ranker, and scored by a cross-encoder, that have not learnt from its group.
+    query are ordered by a first ranker, and scored by a cross-encoder, that have not learned from its group.
 
     Args:
         scorers: Their scores are the features.
@@ -90,7 +90,7 @@ class SecondStage:
     Attributes:
         names: The features behind ``FEATURES``.
         first_: The first ranker.
-        ranker_: The second one.
+        ranker_: The second query.
     """
 
     def __init__(self, scorers: Sequence[ReportPairScorer], options: RankerOptions) -> None:
@@ -116,39 +116,39 @@ class SecondStage:
         """
         self.texts_ = texts
         self._known: dict[int, np.ndarray] = {}
-        usable = [one for one in examples if one.right.any()]
+        usable = [query for query in examples if query.right.any()]
         first_options = replace(self.options, num_seeds=1)
         self.first_ = fit_ranker(usable, first_options)
-        # The candidates of each query are ordered by a ranker that has not learnt from its group.
-        rows = np.array([one.row for one in usable], dtype=np.int64)
+        # The candidates of each query are ordered by a ranker that has not learned from its group.
+        rows = np.array([query.row for query in usable], dtype=np.int64)
         fold = fold_of(group[rows], FOLDS)
         orders = [rows] * len(usable)
         for number in range(FOLDS):
-            ranker = fit_ranker([one for one, own in zip(usable, fold, strict=True) if own != number], first_options)
-            for place in np.flatnonzero(fold == number).tolist():
-                orders[place] = _best_first(ranker.scores(usable[place].features))
+            ranker = fit_ranker([query for query, of in zip(usable, fold, strict=True) if of != number], first_options)
+            for index in np.flatnonzero(fold == number).tolist():
+                orders[index] = _best_first(ranker.scores(usable[index].features))
         lists = _ranked_lists(usable, orders)
         scores = [scorer.fit_held_out(texts, lists, group) for scorer in self.scorers]
         self.ranker_ = fit_ranker(self._extended(usable, orders, scores), self.options, self.names)
 
     def scores(self, examples: Sequence[Replayed]) -> list[np.ndarray]:
         """Scores of the candidates of each query, ``(C,)``; those of a query are computed once."""
-        fresh = [one for one in examples if one.row not in self._known]
-        orders = [_best_first(self.first_.scores(one.features)) for one in fresh]
+        fresh = [query for query in examples if query.row not in self._known]
+        orders = [_best_first(self.first_.scores(query.features)) for query in fresh]
         lists = _ranked_lists(fresh, orders)
         scores = [scorer.score_lists(self.texts_, lists) for scorer in self.scorers]
-        for one in self._extended(fresh, orders, scores):
-            self._known[one.row] = self.ranker_.scores(one.features)
-        return [self._known[one.row] for one in examples]
+        for query in self._extended(fresh, orders, scores):
+            self._known[query.row] = self.ranker_.scores(query.features)
+        return [self._known[query.row] for query in examples]
 
     def _extended(
         self, examples: Sequence[Replayed], orders: Sequence[np.ndarray], scores: Sequence[Sequence[np.ndarray]]
     ) -> list[Replayed]:
         """The examples with the further features; ``scores`` has a list for each scorer."""
         extended = []
-        for place, (one, order) in enumerate(zip(examples, orders, strict=True)):
-            columns = pair_columns(order, [of_scorer[place] for of_scorer in scores])
-            extended.append(one._replace(features=np.hstack([one.features, columns])))
+        for number, (query, order) in enumerate(zip(examples, orders, strict=True)):
+            columns = pair_columns(order, [of_scorer[number] for of_scorer in scores])
+            extended.append(query._replace(features=np.hstack([query.features, columns])))
         return extended
 
 
@@ -165,7 +165,7 @@ def _best_first(scores: np.ndarray) -> np.ndarray:
 def _ranked_lists(examples: Sequence[Replayed], orders: Sequence[np.ndarray]) -> list[RankedList]:
     """The reports that stand for the candidates, in the order of a ranker."""
     pairs = zip(examples, orders, strict=True)
-    return [RankedList(one.row, one.best[one.right], one.best[order]) for one, order in pairs]
+    return [RankedList(query.row, query.best[query.right], query.best[order]) for query, order in pairs]
 
 
 def column_names(scorers: Iterable[str]) -> tuple[str, ...]:
@@ -182,9 +182,9 @@ def pair_columns(order: np.ndarray, scores: Sequence[np.ndarray]) -> np.ndarray:
             trees take as missing.
     """
     columns = []
-    for own in scores:
+    for values in scores:
         column = np.full(len(order), np.nan, dtype=np.float32)
-        column[order[: len(own)]] = own
+        column[order[: len(values)]] = values
         known = column[~np.isnan(column)]
         columns += [column, column - known.max() if len(known) else column]
     return np.stack(columns, axis=1) if columns else np.empty((len(order), 0), dtype=np.float32)
@@ -200,11 +200,11 @@ class LearntReports(Scorer):
         dense: Its vectors are compared.
         kind: ``boosted`` or ``linear`` learn from the training and validation pairs; ``default`` learns nothing here.
         seed: Of the training.
-        num_seeds: See ``RankerOptions``.
-        base: Likewise.
-        default_below: Likewise.
+        num_seeds: See ``RankerOptions``, as for the next two.
+        base: A ranker that was trained on other trackers.
+        default_below: Number of queries below which the base itself ranks.
         cross: A cross-encoder to train, whose scores of the first candidates are further features; None for none.
-        llm: Likewise a language model to ask.
+        llm: A language model to ask about the first candidates; None for none.
 
     Attributes:
         ranker_: The ranker.
@@ -242,8 +242,8 @@ class LearntReports(Scorer):
     def fit(self, inputs: ScorerInputs) -> None:
         """Replays the training queries, and those of validation if its labels may be used, and learns from them.
 
-        A trained encoder scores the duplicates that it has learnt from too high: these are replayed with the vectors of
-        encoders that have not learnt from them, see ``DenseScorer.vectors_to_learn_from``.
+        A trained encoder scores the duplicates that it has learned from too high: these are replayed with the vectors
+        of encoders that have not learned from them, see ``DenseScorer.vectors_to_learn_from``.
 
         Raises:
             ValueError: If there is no duplicate to learn from.
@@ -266,7 +266,7 @@ class LearntReports(Scorer):
             is_of_train = np.isin(queries, inputs.train["query"])
             examples = self._replay(queries[is_of_train], unlearnt.get(PARTS[TRAIN]))
             examples += self._replay(queries[~is_of_train], unlearnt.get(PARTS[VAL]))
-            examples.sort(key=lambda one: one.row)
+            examples.sort(key=lambda query: query.row)
             if self.second_stage is None:
                 self.ranker_ = fit_ranker(examples, self.options.without_seen(inputs.documents))
             else:
@@ -281,14 +281,14 @@ class LearntReports(Scorer):
         """``(B,) -> (B, N)``."""
         replayed = self.history_.replay_block(rows.tolist())
         if self.second_stage is None:
-            ranks = [self.ranker_.scores(one.features) for one in replayed]
+            ranks = [self.ranker_.scores(query.features) for query in replayed]
         else:
             ranks = self.second_stage.scores(replayed)
             self.warnings_ = (*self._found_in_training, *self.second_stage.warnings)
-        return np.stack([self._scores(one, own) for one, own in zip(replayed, ranks, strict=True)])
+        return np.stack([self._scores(query, of_query) for query, of_query in zip(replayed, ranks, strict=True)])
 
     def first_stage_ranks(self, queries: np.ndarray, relevant: Sequence[np.ndarray]) -> np.ndarray:
-        """See ``TwoStageScorer``; ranks count groups."""
+        """The rank of the first relevant group in the order of the first stage, 0 if there is none, ``(Q,)``."""
         ranks = np.zeros(len(queries), dtype=np.int64)
         for place, (row, wanted) in enumerate(zip(queries.tolist(), relevant, strict=True)):
             members = self.history_.find(row).members

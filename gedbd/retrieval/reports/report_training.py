@@ -49,7 +49,7 @@ class RankerOptions(ModelOptions):
 
 def usable_queries(examples: Sequence[Replayed]) -> list[Replayed]:
     """The queries that teach something: a duplicate is among their first candidates."""
-    return [one for one in examples if one.right[:MAX_CANDIDATES].any()]
+    return [query for query in examples if query.right[:MAX_CANDIDATES].any()]
 
 
 def fit_ranker(
@@ -94,7 +94,7 @@ class RankerOnTop:
     """Ranks the validation queries by one and the same ranker over the vectors of each epoch.
 
     The ranker is trained on the training queries over the vectors of the encoder before its training: a trained
-    encoder scores the duplicates that it has learnt from too high.
+    encoder scores the duplicates that it has learned from too high.
 
     Args:
         corpus: The reports.
@@ -126,8 +126,8 @@ class RankerOnTop:
         history, ranker = self._fitted
         queries = self._queries(history, VAL)
         replayed = history.with_vectors(vectors).replay(queries, "rank validation")
-        found = np.array([_reciprocal_rank(ranker, one) for one in replayed])
-        return {"ranker_rr@10": float((found >= 0.1).mean()), "ranker_mrr": float(found.mean())}
+        reciprocal = np.array([_reciprocal_rank(ranker, query) for query in replayed])
+        return {"ranker_rr@10": float((reciprocal >= 0.1).mean()), "ranker_mrr": float(reciprocal.mean())}
 
     def _fit(self) -> tuple[ReportHistory, ReportRanker]:
         history = ReportHistory.of_corpus(self.corpus, self.untrained)
@@ -139,10 +139,10 @@ class RankerOnTop:
         return np.asarray(history.duplicates[is_of_part])
 
 
-def _reciprocal_rank(ranker: ReportRanker, one: Replayed) -> float:
+def _reciprocal_rank(ranker: ReportRanker, query: Replayed) -> float:
     """1 / rank of the first right group; 0 if none is a candidate."""
-    if not one.right.any():
+    if not query.right.any():
         return 0.0
-    scores = ranker.scores(one.features)
+    scores = ranker.scores(query.features)
     order = np.argsort(-scores, kind="stable")
-    return float(1 / (1 + np.flatnonzero(one.right[order])[0]))
+    return float(1 / (1 + np.flatnonzero(query.right[order])[0]))

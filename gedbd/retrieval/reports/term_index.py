@@ -232,7 +232,7 @@ class TermIndex(InvertedIndex):
         return TermQuery(self, state, before, order, own, times, state.frequency(own, before), means)
 
     def until(self, before: int | None) -> tuple[IndexState, int | None]:
-        """See ``InvertedIndex.until``."""
+        """The state with the first texts only; ValueError if texts were replaced or removed."""
         if self.rows.is_identity:
             return self._state.until(before)
         if before is not None and before < len(self):

@@ -63,7 +63,7 @@ class DenseScorer(Scorer):
         text: How reports become texts.
         cache_dir: Folder in which vectors are kept.
         checkpoint: Trained weights, ``checkpoints/best.ckpt`` of a run. Its graph branch is not used.
-        val_checkpoint: Weights that have not learnt from the validation part, where those of ``checkpoint`` have; only
+        val_checkpoint: Weights that have not learned from the validation part, where those of ``checkpoint`` have; only
             a ranker that learns from validation queries reads their vectors. None where they are the same.
         backend: What runs the encoder, by default PyTorch.
     """
@@ -87,7 +87,7 @@ class DenseScorer(Scorer):
         self.val_checkpoint = val_checkpoint
 
     def vectors_to_learn_from(self, documents: pd.DataFrame) -> dict[str, np.ndarray]:
-        """Vectors of documents by encoders that have not learnt from a part, by that part; before ``fit``.
+        """Vectors of documents by encoders that have not learned from a part, by that part; before ``fit``.
 
         They are the encoder's before its training for the training part, and those of ``val_checkpoint``, if it is
         given, for the validation part, each ``(N, D)`` unit rows. Without trained weights there are none.

@@ -66,7 +66,7 @@ class Bm25F(Scorer):
 
 
 class Rep(Scorer):
-    """The weighted sum, its weights learnt by RankNet.
+    """The weighted sum, its weights learned by RankNet.
 
     For each duplicate pair of the training part, ``irrelevant`` earlier reports of other groups are drawn; gradient
     descent on log(1 + exp(rep(irrelevant) - rep(relevant))) starts from the paper's weights.

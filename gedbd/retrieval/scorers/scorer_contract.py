@@ -24,7 +24,7 @@ class ScorerInputs:
         documents: N documents in chronological order: text columns, ``created_at`` and attributes.
         queries: Q queries. The same object as ``documents`` where reports are queries and documents at once.
         train: Training pairs with ``query`` (row), ``document`` (row) and ``label``, 1 for a relevant document.
-        validation: Pairs of the part between training and the queries to score, whose labels may be learnt from too;
+        validation: Pairs of the part between training and the queries to score, whose labels may be learned from too;
             None if there is no such part, as when it is the one that is scored.
         links: ``(2, L)`` rows of linked documents of one table, as far as people have linked them; None if unknown. A
             scorer reads those alone whose documents both exist when a query is made.
@@ -49,7 +49,7 @@ class ScorerInputs:
         Args:
             reports: The table of all reports.
             pairs: Training pairs with ``earlier``, ``later`` and ``label``; the later report is the query.
-            validation: Likewise of validation, see above.
+            validation: Pairs of validation, see above.
             links: See above.
         """
         names = {"later": "query", "earlier": "document"}
@@ -82,7 +82,7 @@ class ScorerInputs:
 
     @property
     def labelled(self) -> pd.DataFrame:
-        """The pairs whose labels may be learnt from: of training, and of validation if there are any."""
+        """The pairs whose labels may be learned from: of training, and of validation if there are any."""
         return self.train if self.validation is None else pd.concat([self.train, self.validation], ignore_index=True)
 
     def relevance(self) -> Relevance:

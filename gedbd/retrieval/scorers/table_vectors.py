@@ -122,7 +122,7 @@ class TagOverlap(Scorer):
 class TagSimilarity(Scorer):
     """Cosine of the vectors of the most frequent tags of query and document, 0 where one of them has no known tag.
 
-    The vectors are learnt on the documents that exist when the last training query is made.
+    The vectors are learned on the documents that exist when the last training query is made.
 
     Args:
         tags: Encoder of tags, not yet fitted.

@@ -10,7 +10,7 @@ import pytest
 from chat_server import KEY, Endpoint, endpoint, refused, told
 
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.retrieval.reports.llm_check import LlmCheck, load_llm_check, messages, read_number, read_score
+from gedbd.retrieval.reports.llm_check import LlmCheck, messages, read_number, read_score
 from gedbd.retrieval.reports.report_scorer import RankedList, ReportText
 
 QUERY = ReportText("Crash on start", "It crashes.")
@@ -48,7 +48,7 @@ def load(server, tmp_path):
             "max_calls": None,
             "cache_dir": tmp_path / "cache",
         }
-        return load_llm_check(**(settings | changed))
+        return LlmCheck(**(settings | changed))
 
     return load_changed
 
