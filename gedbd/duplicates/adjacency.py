@@ -81,11 +81,11 @@ class SparseAdjacency(nn.Module):
         """The strongest neighbours of some reports and the edge weights, ``(R, top_k)``; -1 where there are fewer."""
         index = torch.full((len(rows), top_k), -1)
         weight = torch.zeros(len(rows), top_k)
-        for place, row in enumerate(rows):
-            mine = (self.raw_index[1] == row).nonzero().squeeze(1)
-            top = self.raw_weight[mine].topk(min(top_k, len(mine)))
-            index[place, : len(mine)] = self.raw_index[0, mine[top.indices]]
-            weight[place, : len(mine)] = top.values
+        for position, row in enumerate(rows):
+            edges = (self.raw_index[1] == row).nonzero().squeeze(1)
+            top = self.raw_weight[edges].topk(min(top_k, len(edges)))
+            index[position, : len(edges)] = self.raw_index[0, edges[top.indices]]
+            weight[position, : len(edges)] = top.values
         return index, weight
 
 
@@ -108,8 +108,8 @@ def knn(vectors: Tensor, inside: Tensor, k: int = 10, power: int = 1) -> SparseA
     index.add(vectors[inside].numpy())
     # A report is its own nearest neighbour, so one more is searched. Among duplicates of its title it may be missing:
     # then the last one is dropped instead, as it is for outside reports.
-    cosine, found = index.search(vectors.numpy(), k + 1)
-    source = senders[found]
+    cosine, neighbours = index.search(vectors.numpy(), k + 1)
+    source = senders[neighbours]
     target = np.arange(len(vectors))[:, None].repeat(k + 1, axis=1)
     itself = source == target
     itself[~itself.any(axis=1), -1] = True
@@ -134,7 +134,7 @@ def threshold(
     Raises:
         ValueError: If more than ``max_edges`` edges reach the threshold.
     """
-    found = []
+    pairs = []
     weights = []
     total = 0
     for start in range(0, len(vectors), BLOCK_ROWS):
@@ -147,9 +147,9 @@ def threshold(
             raise ValueError(
                 f"graph.rule.cosine={cosine} gives more than {max_edges:,} edges: raise it, or graph.pca_dim"
             )
-        found.append(torch.stack([source, target + start]))
+        pairs.append(torch.stack([source, target + start]))
         weights.append(block[target, source])
-    return connect(torch.cat(found, dim=1), kernel(torch.cat(weights), power), inside)
+    return connect(torch.cat(pairs, dim=1), kernel(torch.cat(weights), power), inside)
 
 
 def connect(edges: Tensor, weight: Tensor, inside: Tensor) -> SparseAdjacency:

@@ -113,7 +113,7 @@ class DuplicateSystem(RetrievalSystem):
         self.encoded.append((batch.n_id, self.encoder(batch.input_ids, batch.attention_mask)))
 
     def validate(self, reports: Embedded) -> None:
-        """See ``RetrievalSystem``; the vectors are those that the next epoch draws hard negatives by."""
+        """Scores the validation pairs; the next epoch draws hard negatives by the vectors."""
         super().validate(reports)
         if self._data.batches.hard and self.trainer.state.fn == "fit" and self.trainer.is_global_zero:
             self._text_vectors.append((reports.n_id, reports.z_text))
@@ -125,7 +125,7 @@ class DuplicateSystem(RetrievalSystem):
         return pretrained, [parameter for parameter in self.parameters() if id(parameter) not in pretrained_ids]
 
     def configure_optimizers(self) -> Any:
-        """See ``TrainingSystem``."""
+        """The optimizer and its scheduler."""
         configured = super().configure_optimizers()
         # A fused optimizer unscales float16 gradients itself, which is too late: they are clipped before its step.
         configured["optimizer"]._step_supports_amp_scaling = False
@@ -137,7 +137,7 @@ class DuplicateSystem(RetrievalSystem):
         return data
 
     def embed(self) -> Embedded:
-        """See ``RetrievalSystem``."""
+        """The fused and the text vectors of all encoded reports."""
         n_id, z_text = distinct(*join(self, self.encoded))
         z = self.fusion(z_text, self.branch(n_id, z_text)) if self.branch is not None else self.fusion(z_text)
         return Embedded(n_id, z, nn.functional.normalize(z_text, dim=-1))

@@ -55,11 +55,11 @@ class DuplicatesTask:
         self.given = NO_OBJECTS
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
-        """See ``Task.train``."""
+        """Trains, tests, and returns the value that sweeps compare."""
         return train_system(self, cfg, folder, console, self.given)
 
     def build(self, cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")) -> TrainingSetup:
-        """See ``SystemTask.build``."""
+        """The data, the system and the corpus of a training."""
         silence_library_logs()
         set_matmul_precision(cfg.matmul_precision)
         prepared = prepare_data(cfg, console, self.given.corpus)
@@ -121,7 +121,7 @@ class DuplicatesTask:
         return TrainingSetup(data, system, prepared.corpus, tuple(data.queries.get("val", {})))
 
     def result(self, setup: TrainingSetup) -> EvaluationResult:
-        """See ``SystemTask.result``."""
+        """Metrics, scores and vectors of a test."""
         data = setup.data
         system = setup.system
         assert isinstance(data, DuplicateDataModule)

@@ -227,8 +227,8 @@ def _identifiers(text: str) -> list[str]:
 
 def _nearest(vectors: csr_array, senders: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """The edges from each row's ``k`` nearest senders with a cosine above 0, ``(2, E)``, and their cosines ``(E,)``."""
-    others = vectors[senders].T.tocsr()
-    blocks = [vectors[start : start + BLOCK_ROWS] @ others for start in range(0, vectors.shape[0], BLOCK_ROWS)]
+    columns = vectors[senders].T.tocsr()
+    blocks = [vectors[start : start + BLOCK_ROWS] @ columns for start in range(0, vectors.shape[0], BLOCK_ROWS)]
     cosines = vstack([_strongest(block, k + 1) for block in blocks]).tocoo()  # a report is its own nearest neighbour
     apart = senders[cosines.col] != cosines.row
     edges = np.stack([senders[cosines.col], cosines.row])[:, apart].astype(np.int64)
@@ -237,10 +237,10 @@ def _nearest(vectors: csr_array, senders: np.ndarray, k: int) -> tuple[np.ndarra
 
 def _strongest(cosines: csr_array, k: int) -> csr_array:
     """The k highest entries of each row."""
-    found = cosines.tocoo()
-    order = np.lexsort((found.col, -found.data, found.row))
-    row = found.row[order]
+    entries = cosines.tocoo()
+    order = np.lexsort((entries.col, -entries.data, entries.row))
+    row = entries.row[order]
     # Of rows 0 0 0 1 1 the places are 0 1 2 0 1.
-    place = np.arange(len(row)) - np.searchsorted(row, row)
-    kept = order[place < k]
-    return csr_array((found.data[kept], (found.row[kept], found.col[kept])), shape=cosines.shape)
+    rank = np.arange(len(row)) - np.searchsorted(row, row)
+    kept = order[rank < k]
+    return csr_array((entries.data[kept], (entries.row[kept], entries.col[kept])), shape=cosines.shape)

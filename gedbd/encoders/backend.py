@@ -36,7 +36,7 @@ class Torch:
         self.precision = precision
 
     def prepare(self, encoder: TextEncoder, calibration: TokenTable | None = None) -> "PreparedTorch":
-        """See ``Backend``."""
+        """The encoder as PyTorch runs it."""
         return PreparedTorch(encoder, self.precision)
 
 
@@ -51,7 +51,7 @@ class PreparedTorch:
         self.tokens_a_batch = token_budget(self.device)
 
     def encode(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
-        """See ``PreparedBackend``. Restores the encoder's device and mode afterwards."""
+        """The vectors of each batch, in order. Restores the encoder's device and mode afterwards."""
         was_training = self.encoder.training
         device_before = next(self.encoder.parameters()).device
         self.encoder.to(self.device).eval()

@@ -61,7 +61,7 @@ def build_tag_network(tags: Sequence[tuple[str, ...]], min_jaccard: float = 0.00
             "tag network: no document has a tag, that is a component or a label, to learn from: choose a method that"
             " reads no tags, or name their column (dataset.columns.labels=)"
         )
-    occurrences = occurrence_matrix(tags, {tag: place for place, tag in enumerate(names)})
+    occurrences = occurrence_matrix(tags, {tag: number for number, tag in enumerate(names)})
     counts = np.bincount(occurrences.indices, minlength=len(names))
     return TagNetwork(names, counts, _jaccard_edges(occurrences, counts, min_jaccard))
 
@@ -135,7 +135,7 @@ class TagEncoder:
         # comes first. The rank of a tag is 0 for the most frequent one.
         order = np.argsort(-self.network_.counts, kind="stable")
         self._place_of_rank = order
-        self._rank_of_tag = {self.network_.tags[place]: rank for rank, place in enumerate(order)}
+        self._rank_of_tag = {self.network_.tags[number]: rank for rank, number in enumerate(order)}
         self._fit_warnings = self._describe_network()
         self.warnings_ = self._fit_warnings
         return self
@@ -251,8 +251,8 @@ def random_walks(
         return paths
     paths[:, 1] = steps.draw(paths[:, 0], rng)
     few = len(paths) < MIN_PROGRESS_WALKS
-    for place in track(range(2, length), "random walks over tags", transient=True, disable=few):
-        paths[:, place] = steps.draw_biased(paths[:, place - 2], paths[:, place - 1], rng)
+    for step in track(range(2, length), "random walks over tags", transient=True, disable=few):
+        paths[:, step] = steps.draw_biased(paths[:, step - 2], paths[:, step - 1], rng)
     return paths
 
 
@@ -275,9 +275,9 @@ class _Steps:
 
     def draw(self, nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A neighbour of each node by the edges' weights, ``(W,) -> (W,)``."""
-        place = np.searchsorted(self.ends, nodes + rng.random(len(nodes)), side="right")
+        position = np.searchsorted(self.ends, nodes + rng.random(len(nodes)), side="right")
         # The sum of the shares may differ from 1 in the last digit.
-        return np.asarray(self.columns[place.clip(self.indptr[nodes], self.indptr[nodes + 1] - 1)])
+        return np.asarray(self.columns[position.clip(self.indptr[nodes], self.indptr[nodes + 1] - 1)])
 
     def draw_biased(self, previous: np.ndarray, nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The next nodes after steps from ``previous`` to ``nodes``, ``(W,), (W,) -> (W,)``."""
@@ -294,8 +294,8 @@ class _Steps:
     def bias(self, previous: np.ndarray, drawn: np.ndarray) -> np.ndarray:
         """The factor a of each step, ``(W,), (W,) -> (W,)``: 1/p, 1 or 1/q."""
         edge = previous.astype(np.int64) * self.num_nodes + drawn
-        place = np.searchsorted(self.edges, edge).clip(max=len(self.edges) - 1)
-        bias = np.where(self.edges[place] == edge, 1.0, self.away)
+        position = np.searchsorted(self.edges, edge).clip(max=len(self.edges) - 1)
+        bias = np.where(self.edges[position] == edge, 1.0, self.away)
         return np.where(previous == drawn, self.back, bias)
 
 

@@ -64,7 +64,7 @@ class OpenVino:
         self.calibrated = precision == "int8"
 
     def prepare(self, encoder: TextEncoder, calibration: TokenTable | None) -> "PreparedOpenVino":
-        """See ``Backend``. The encoder is converted, and quantised if necessary, with the first batch."""
+        """The encoder, converted, and quantised if necessary, with the first batch."""
         return PreparedOpenVino(encoder, calibration, self.precision, self.folder)
 
 
@@ -87,7 +87,7 @@ class PreparedOpenVino:
             self.key += f"-{hashlib.blake2b(json.dumps(made_of).encode(), digest_size=8).hexdigest()}"
 
     def encode(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
-        """See ``PreparedBackend``. A single batch uses all threads; several batches run in parallel."""
+        """The vectors of each batch, in order. A single batch uses all threads; several batches run in parallel."""
         return self._runtime.encode((input_ids.numpy(), mask.numpy()) for input_ids, mask in batches)
 
     @cached_property

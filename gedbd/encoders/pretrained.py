@@ -181,14 +181,14 @@ def encoders_at_hand() -> list[str]:
     from huggingface_hub import try_to_load_from_cache
     from omegaconf import OmegaConf
 
-    found = []
+    names = []
     for file in sorted(Path(CONF_DIR).glob("encoder/*.yaml")):
         options: Any = OmegaConf.load(file)
         if (options.get("package") and find_spec(options.package)) or (
             options.get("model") and isinstance(try_to_load_from_cache(options.model, "config.json"), str)
         ):
-            found.append(file.stem)
-    return [*found, "tiny"]  # random weights, for trials
+            names.append(file.stem)
+    return [*names, "tiny"]  # random weights, for trials
 
 
 def read_backbone(source: str | Path, local: bool, **settings: Any) -> tuple[Any, PreTrainedTokenizerBase]:
@@ -272,10 +272,10 @@ def _packaged_weights(package: str | None, sha256: str | None) -> str | None:
     if not weights.is_file():
         raise ValueError(f"package {package} has no weights at {weights}: reinstall or uninstall it")
     with weights.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != sha256:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    if checksum != sha256:
         raise ValueError(
-            f"the weights in package {package} have SHA-256 {found} instead of {sha256}: reinstall or uninstall it"
+            f"the weights in package {package} have SHA-256 {checksum} instead of {sha256}: reinstall or uninstall it"
         )
     return str(folder)
 

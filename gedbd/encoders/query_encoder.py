@@ -114,33 +114,33 @@ def stored_query_encoder(
     Returns:
         The query encoder; the original if it cannot be converted, or its files cannot or may not be written.
     """
-    place = folder / f"{made_of}-{precision}"
+    encoder_folder = folder / f"{made_of}-{precision}"
     if read_only:
-        return _read_or_load(place, load)
-    if place.is_dir():
+        return _read_or_load(encoder_folder, load)
+    if encoder_folder.is_dir():
         try:
-            return QueryEncoder(_read(place))
+            return QueryEncoder(_read(encoder_folder))
         except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
-            log.warning("%s is damaged and is written again: %s", place, str(error).partition("\n")[0])
-            shutil.rmtree(place, ignore_errors=True)
+            log.warning("%s is damaged and is written again: %s", encoder_folder, str(error).partition("\n")[0])
+            shutil.rmtree(encoder_folder, ignore_errors=True)
     original = load()
     if not is_convertible(original):
         return original
     try:
-        write_query_encoder(place, original, precision)
-        return QueryEncoder(_read(place))
+        write_query_encoder(encoder_folder, original, precision)
+        return QueryEncoder(_read(encoder_folder))
     except OSError as error:
-        log.warning("%s cannot be written, so each search loads PyTorch: %s", place, error)
+        log.warning("%s cannot be written, so each search loads PyTorch: %s", encoder_folder, error)
         return original
 
 
-def _read_or_load(place: Path, load: Callable[[], "LoadedEncoder"]) -> "QueryEncoder | LoadedEncoder":
+def _read_or_load(folder: Path, load: Callable[[], "LoadedEncoder"]) -> "QueryEncoder | LoadedEncoder":
     """The query encoder in a folder, or the original; writes nothing."""
     try:
-        return QueryEncoder(_read(place))
+        return QueryEncoder(_read(folder))
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         reason = str(error).partition("\n")[0]
-        log.warning("%s cannot be used, so PyTorch is loaded; gedbd search writes it again: %s", place, reason)
+        log.warning("%s cannot be used, so PyTorch is loaded; gedbd search writes it again: %s", folder, reason)
         return load()
 
 
@@ -151,11 +151,11 @@ def is_convertible(encoder: "LoadedEncoder") -> bool:
     return encoder.model.backbone.config.model_type in CONVERTIBLE and encoder.tokenizer.is_fast
 
 
-def write_query_encoder(place: Path, encoder: "LoadedEncoder", precision: str) -> None:
+def write_query_encoder(folder: Path, encoder: "LoadedEncoder", precision: str) -> None:
     """Converts an encoder and writes its files; other folders beside it are deleted.
 
     Args:
-        place: The folder to write.
+        folder: The folder to write.
         encoder: The original.
         precision: ``float32`` or ``bfloat16``.
 
@@ -179,9 +179,9 @@ def write_query_encoder(place: Path, encoder: "LoadedEncoder", precision: str) -
         "pad_token_id": encoder.tokenizer.pad_token_id,
         "tokenizer": str(encoder.tokenizer.name_or_path),
     }
-    place.parent.mkdir(0o700, parents=True, exist_ok=True)
+    folder.parent.mkdir(0o700, parents=True, exist_ok=True)
     try:
-        with whole_folder(place) as fresh:
+        with whole_folder(folder) as fresh:
             # By default OpenVINO halves the precision of stored weights.
             ov.save_model(convert(model), fresh / MODEL[0], compress_to_fp16=False)
             tokenizer: Any = encoder.tokenizer
@@ -192,26 +192,26 @@ def write_query_encoder(place: Path, encoder: "LoadedEncoder", precision: str) -
             about["sha256"] = {file.name: _sha256(file) for file in sorted(fresh.iterdir())}
             (fresh / ABOUT).write_text(json.dumps(about, indent=2), encoding="utf-8")
     except OSError:  # of two processes that write at once, the first one's files stay
-        if not place.is_dir():
+        if not folder.is_dir():
             raise
-    for other in place.parent.iterdir():
-        if other != place:
+    for other in folder.parent.iterdir():
+        if other != folder:
             shutil.rmtree(other, ignore_errors=True)
 
 
-def _read(place: Path) -> EncoderFiles:
+def _read(folder: Path) -> EncoderFiles:
     """Reads and checks the files. Raises ValueError if one is damaged, OSError or KeyError if something is missing."""
     ov = import_openvino()
 
-    about = read_object(place / ABOUT, "sha256", "precision", "prefix", "max_positions", *SIZES)
+    about = read_object(folder / ABOUT, "sha256", "precision", "prefix", "max_positions", *SIZES)
     with ThreadPoolExecutor(1) as thread:
         # Hashing lets other threads run: the model is read meanwhile.
-        sums = thread.submit(lambda: {name: _sha256(place / name) for name in about["sha256"]})
-        model = ov.Core().read_model(place / MODEL[0])
-        tokenizer = StoredTokenizer(place / TOKENIZER, about["pad_token_id"], about["tokenizer"])
+        sums = thread.submit(lambda: {name: _sha256(folder / name) for name in about["sha256"]})
+        model = ov.Core().read_model(folder / MODEL[0])
+        tokenizer = StoredTokenizer(folder / TOKENIZER, about["pad_token_id"], about["tokenizer"])
         projection = None
         if PROJECTION in about["sha256"]:
-            with np.load(place / PROJECTION, allow_pickle=False) as arrays:
+            with np.load(folder / PROJECTION, allow_pickle=False) as arrays:
                 projection = (arrays["weight"], arrays["bias"])
         wrong = [name for name, found in sums.result().items() if found != about["sha256"][name]]
     if wrong:

@@ -43,7 +43,7 @@ class Quickest:
         self.torch = Torch(precision)
 
     def prepare(self, encoder: TextEncoder, calibration: TokenTable | None = None) -> "PreparedQuickest":
-        """See ``Backend``."""
+        """The encoder, whose backend is chosen by its first texts."""
         plain = self.torch.prepare(encoder)
         if plain.device.type == "cuda":
             return PreparedQuickest(plain, f"there is a GPU, {torch.cuda.get_device_name(plain.device)}")
@@ -96,7 +96,7 @@ class PreparedQuickest:
         return OpenVino(self.plain.precision).prepare(self.plain.encoder, None)
 
     def encode(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
-        """See ``PreparedBackend``. The choice is printed once, if there are many texts."""
+        """The vectors of each batch, in order. The choice is printed once, if there are many texts."""
         batches = iter(batches)
         head = []
         texts = 0

@@ -64,7 +64,7 @@ class Ray:
         self.torch = Torch(precision)
 
     def prepare(self, encoder: TextEncoder, calibration: TokenTable | None = None) -> "PreparedRay":
-        """See ``Backend``. Joins the cluster, or starts one.
+        """The encoder on the workers of a cluster, which is joined or started.
 
         Raises:
             ValueError: If no cluster answers at the address, or it is too small for a single worker.
@@ -98,7 +98,7 @@ class PreparedRay:
         self.tokens_a_batch = token_budget(torch.device("cuda" if settings.gpus else "cpu"))
 
     def encode(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
-        """See ``PreparedBackend``."""
+        """The vectors of each batch, in order."""
         import ray.data
 
         workers = self.settings.workers
@@ -107,7 +107,7 @@ class PreparedRay:
             {"input_ids": ids.numpy().astype(np.int32), "attention_mask": mask.numpy().astype(bool)}
             for ids, mask in batches
         ]
-        found = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+        encoded = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
             RayWorker,
             fn_constructor_args=(stored, self.backend),
             batch_size=1,
@@ -115,9 +115,9 @@ class PreparedRay:
             num_cpus=self.settings.cpus,
             num_gpus=self.settings.gpus,
         )
-        found.context.execution_options.preserve_order = True
-        found.context.enable_progress_bars = False  # encode_batches shows one
-        for row in found.iter_rows():
+        encoded.context.execution_options.preserve_order = True
+        encoded.context.enable_progress_bars = False  # encode_batches shows one
+        for row in encoded.iter_rows():
             yield row["vectors"]
 
 

@@ -108,7 +108,7 @@ class TextEncoder(nn.Module):
             return [own[real] for own, real in zip(hidden, attention_mask.bool(), strict=True)]
         packed = pack(input_ids, attention_mask)
         shortest_first = torch.split(self._packed_hidden(packed), packed.lengths.tolist())
-        return [shortest_first[place] for place in packed.order.argsort().tolist()]
+        return [shortest_first[position] for position in packed.order.argsort().tolist()]
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """``(U, L), (U, L) -> (U, D)``."""

@@ -71,11 +71,11 @@ class TitleBody:
 
     def _encoded(self, texts: list[str]) -> np.ndarray:
         """``(N, H)`` unit rows; zeros for an empty text."""
-        present = [place for place, text in enumerate(texts) if text]
+        present = [position for position, text in enumerate(texts) if text]
         vectors = np.zeros((len(texts), self.encoder.model.features), dtype=np.float32)
         if present:
             vectors[present] = unit_rows(
-                self.encoder.pool([texts[place] for place in present], "encode title and body")
+                self.encoder.pool([texts[position] for position in present], "encode title and body")
             )
         return vectors
 

@@ -52,5 +52,5 @@ def write_faiss(path: Path, ids: Sequence[str], vectors: np.ndarray) -> tuple[Pa
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as unfinished:
         unfinished.write_bytes(faiss.serialize_index(index).tobytes())
-    write_text(named, "".join(f"{one}\n" for one in ids))
+    write_text(named, "".join(f"{issue_id}\n" for issue_id in ids))
     return path, named

@@ -122,10 +122,10 @@ def mined_negatives(
     Returns:
         ``(P,)`` rows.
     """
-    unique, place = np.unique(anchors, return_inverse=True)
+    unique, position = np.unique(anchors, return_inverse=True)
     nearest = _nearest_others(unique, group, vectors, training, neighbours)
     drawn = rng.integers(0, nearest.shape[1], len(anchors))
-    return np.asarray(nearest[place, drawn])
+    return np.asarray(nearest[position, drawn])
 
 
 def _nearest_others(
@@ -137,11 +137,11 @@ def _nearest_others(
     # Of the count + largest nearest ones at most ``largest`` are of the anchor's own group.
     nearest = nearest_rows(vectors, np.unique(anchors), pool, count + largest)
     rows = np.empty((len(anchors), count), dtype=np.int64)
-    for place, anchor in enumerate(anchors.tolist()):
-        others = nearest[anchor][group[nearest[anchor]] != group[anchor]]
-        if not len(others):
+    for position, anchor in enumerate(anchors.tolist()):
+        negatives = nearest[anchor][group[nearest[anchor]] != group[anchor]]
+        if not len(negatives):
             raise ValueError("all training questions are duplicates of each other: no non-duplicate can be drawn")
-        rows[place] = np.resize(others[:count], count)
+        rows[position] = np.resize(negatives[:count], count)
     return rows
 
 

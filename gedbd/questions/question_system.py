@@ -67,17 +67,17 @@ class QuestionsSystem(RetrievalSystem):
         self.encoded.append((batch.n_id, self(batch.features)))
 
     def embed(self) -> Embedded:
-        """See ``RetrievalSystem``; ``z_text`` are the projected vectors, of any length."""
+        """The vectors of all encoded questions; ``z_text`` are the projected ones, of any length."""
         n_id, projected = distinct(*join(self, self.encoded))
         return Embedded(n_id, normalize(projected, dim=1), projected)
 
     def score(self, reports: Embedded, part: str) -> ScoredPairs:
-        """See ``RetrievalSystem``; the loss is that of the projected vectors."""
+        """Scores and labels of pairs; the loss is that of the projected vectors."""
         projected = super().score(reports._replace(z=reports.z_text), part)
         return super().score(reports, part)._replace(loss=projected.loss)
 
     def threshold_grid(self, scored: ScoredPairs) -> np.ndarray:
-        """See ``RetrievalSystem``; the cosines of a sigmoid's values are all near 1."""
+        """Thresholds to try: the scores themselves, as the cosines of a sigmoid's values are all near 1."""
         return score_grid(scored.table["score"].to_numpy())
 
     def trained_weights(self) -> tuple[list[nn.Parameter], list[nn.Parameter]]:

@@ -140,8 +140,8 @@ class BiLstmScorer(Scorer):
         has_vector = np.asarray(self.words.word_vectors_.any(axis=1))
         known = []
         for text in self.words.number_texts(short_texts(table, self.words.max_characters)):
-            found = text[text >= 0]
-            known.append(found[has_vector[found]][: self.max_words])
+            known_words = text[text >= 0]
+            known.append(known_words[has_vector[known_words]][: self.max_words])
         return known
 
     def _train(
@@ -164,7 +164,7 @@ class BiLstmScorer(Scorer):
             order = rng.permutation(len(texts))
             losses = []
             for start in range(0, len(order), self.batch_size):
-                loss = self._loss([texts[place] for place in order[start : start + self.batch_size]])
+                loss = self._loss([texts[position] for position in order[start : start + self.batch_size]])
                 optimizer.zero_grad()
                 torch.autograd.backward(loss)
                 optimizer.step()
@@ -203,15 +203,15 @@ def draw_triplets(inputs: ScorerInputs, rng: np.random.Generator) -> Triplets:
     positives = inputs.train.loc[inputs.train["label"] == 1, ["query", "document"]].to_numpy(dtype=np.int64)
     relevance = inputs.relevance()
     num_earlier = inputs.num_earlier
-    found = []
+    triplets = []
     for query, document in positives:
         right = relevance.relevant(int(query))
         draws = rng.integers(max(1, num_earlier[query]), size=MAX_DRAWS)
         wrong = draws[~np.isin(draws, right) & (draws < num_earlier[query])]
         if len(wrong):
-            found.append((query, document, wrong[0]))
-    if not found:
+            triplets.append((query, document, wrong[0]))
+    if not triplets:
         raise ValueError(
             "no training pair has an earlier document that is not relevant: there is nothing to learn from"
         )
-    return Triplets(*np.array(found, dtype=np.int64).T)
+    return Triplets(*np.array(triplets, dtype=np.int64).T)

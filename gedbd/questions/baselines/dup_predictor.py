@@ -35,12 +35,12 @@ class CandidateLists(NamedTuple):
     @classmethod
     def padded(cls, scores: list[np.ndarray], relevant: list[np.ndarray]) -> "CandidateLists":
         """Joins lists of different lengths: Q of ``(F, n)`` similarities and of ``(n,)`` bool."""
-        longest = max(len(one) for one in relevant)
+        longest = max(len(masters) for masters in relevant)
         all_scores = np.full((len(scores[0]), len(scores), longest), np.nan, dtype=np.float32)
         all_relevant = np.zeros((len(scores), longest), dtype=bool)
-        for place, (some, right) in enumerate(zip(scores, relevant, strict=True)):
-            all_scores[:, place, : len(right)] = some
-            all_relevant[place, : len(right)] = right
+        for query, (some, right) in enumerate(zip(scores, relevant, strict=True)):
+            all_scores[:, query, : len(right)] = some
+            all_relevant[query, : len(right)] = right
         return cls(all_scores, all_relevant)
 
 
@@ -221,8 +221,8 @@ class Topics:
             return np.zeros((len(table), self.num_topics), dtype=np.float32)
         counts = csr_array(self.counter_.transform(short_texts(table, self.max_characters)))[:, self.columns_]
         batches = batches_of(counts)
-        shown = track(batches, "find topics", transient=True, disable=len(batches) < MIN_PROGRESS_BATCHES)
-        topics = np.concatenate([self.model_.transform(batch) for batch in shown])
+        tracked = track(batches, "find topics", transient=True, disable=len(batches) < MIN_PROGRESS_BATCHES)
+        topics = np.concatenate([self.model_.transform(batch) for batch in tracked])
         # Without a word all topics are equally likely, which would make empty texts alike.
         topics[np.diff(counts.indptr) == 0] = 0
         return unit_rows(topics).astype(np.float32)
@@ -269,9 +269,9 @@ class WeightSearch:
         weights = weights.copy()
         best = recall_sum(weighted(lists.scores, weights), lists.relevant)
         for feature in range(len(weights)):
-            others = weights.copy()
-            others[feature] = 0
-            base = weighted(lists.scores, others)
+            changed = weights.copy()
+            changed[feature] = 0
+            base = weighted(lists.scores, changed)
             for value in np.linspace(0, 1, self.steps + 1):
                 recall = recall_sum(base + value * lists.scores[feature], lists.relevant)
                 if recall > best:

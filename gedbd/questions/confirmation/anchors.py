@@ -60,15 +60,15 @@ def question_features(documents: PairDocuments, anchors: pd.DataFrame, fields: S
     rows = []
     for row in track(anchors["anchor"].tolist(), "features", transient=True):
         moment = created_at[row]
-        found = {name: float(values[row]) for name, values in codes.items()}
-        found |= _calendar(moment) | _texts(documents.table, row) | arrivals(created_at, range(row), moment)
-        found |= history.recent(moment) | history.of_tags(documents.tags[row], moment)
+        of_question = {name: float(values[row]) for name, values in codes.items()}
+        of_question |= _calendar(moment) | _texts(documents.table, row) | arrivals(created_at, range(row), moment)
+        of_question |= history.recent(moment) | history.of_tags(documents.tags[row], moment)
         alike = tagged.before(documents.tags[row], row)
-        found |= {f"same_tag_{name}": count for name, count in arrivals(created_at, alike, moment).items()}
-        found |= resolutions.of_tags(np.array(alike, dtype=np.int64), moment)
-        found |= resolutions.of_similar(titles.cosines(row), moment)
-        found |= titles.neighbours(row, moment) | {"tags": float(len(documents.tags[row]))}
-        rows.append(found | _nearest(titles, history, created_at, row))
+        of_question |= {f"same_tag_{name}": count for name, count in arrivals(created_at, alike, moment).items()}
+        of_question |= resolutions.of_tags(np.array(alike, dtype=np.int64), moment)
+        of_question |= resolutions.of_similar(titles.cosines(row), moment)
+        of_question |= titles.neighbours(row, moment) | {"tags": float(len(documents.tags[row]))}
+        rows.append(of_question | _nearest(titles, history, created_at, row))
     return pd.DataFrame(rows, dtype=np.float64)
 
 
@@ -90,7 +90,7 @@ def pair_features(
     half = text.shape[1] // 2
     rows = []
     ends = anchors[["anchor", "master"]].to_numpy()
-    for place, (row, other) in enumerate(ends):
+    for pair, (row, other) in enumerate(ends):
         shared = set(documents.tags[row]) & set(documents.tags[other])
         either = set(documents.tags[row]) | set(documents.tags[other])
         rows.append(
@@ -98,8 +98,8 @@ def pair_features(
                 "age_of_master": _log_hours(created_at[row] - created_at[other]),
                 "links_of_master": float(history.of_document(other, created_at[row])),
                 "tag_overlap": len(shared) / len(either) if either else float("nan"),
-                "title_cosine": float(_unit(text[place, :half]) @ _unit(master[place, :half])),
-                "body_cosine": float(_unit(text[place, half:]) @ _unit(master[place, half:])),
+                "title_cosine": float(_unit(text[pair, :half]) @ _unit(master[pair, :half])),
+                "body_cosine": float(_unit(text[pair, half:]) @ _unit(master[pair, half:])),
                 "documents_since_master": float(row - other),
                 "rank_of_master": float(titles.rank(row, other)),
             }
@@ -155,8 +155,8 @@ def _log_hours(gap: np.timedelta64) -> float:
     return float(log_hours(np.array([gap]))[0])
 
 
-def _of_master(found: dict[str, float]) -> dict[str, float]:
-    return {f"master_{name}": value for name, value in found.items()}
+def _of_master(features: dict[str, float]) -> dict[str, float]:
+    return {f"master_{name}": value for name, value in features.items()}
 
 
 def _unit(vector: np.ndarray) -> np.ndarray:
@@ -268,8 +268,8 @@ def _title_body(encoder: LoadedEncoder, table: pd.DataFrame, rows: np.ndarray) -
     """``(A, 2H)`` vectors of the titles and bodies of some documents; a document of several pairs is encoded once."""
     from gedbd.encoders.title_body import TitleBody
 
-    distinct, place = np.unique(rows, return_inverse=True)
-    return np.asarray(TitleBody(encoder).encode(table.iloc[distinct])[place])
+    distinct, position = np.unique(rows, return_inverse=True)
+    return np.asarray(TitleBody(encoder).encode(table.iloc[distinct])[position])
 
 
 def find_anchors(corpus: Corpus, min_minutes: float) -> tuple[pd.DataFrame, tuple[str, ...]]:

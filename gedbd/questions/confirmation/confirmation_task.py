@@ -58,7 +58,7 @@ class ConfirmationTask:
         self.published = published
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
-        """See ``Task.train``; returns Spearman's rho on validation of the method that has the best one."""
+        """Compares the methods; returns Spearman's rho on validation of the method that has the best one."""
         silence_library_logs()
         seed_everything(cfg.seed, verbose=False)
         corpus = read_corpus(cfg.dataset)
@@ -74,7 +74,8 @@ class ConfirmationTask:
             print_line(console, f"{corpus.name}: {warning}")
         save_run(folder, cfg, corpus)
         with open_loggers(cfg, folder, "train") as loggers:
-            usable = {name: one for name, one in self.methods.items() if set(one.features) <= set(data.features)}
+            known = set(data.features)
+            usable = {name: method for name, method in self.methods.items() if set(method.features) <= known}
             left_out = [name for name in self.methods if name not in usable]
             if left_out:
                 line = f"{corpus.name}: there are no tags, so these methods are left out: {', '.join(left_out)}"

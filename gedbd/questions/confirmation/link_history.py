@@ -37,9 +37,9 @@ class LinkHistory:
         self.master = ordered["master"].to_numpy()
         self.target = ordered["target"].to_numpy()
         self.by_tag: dict[str, list[int]] = defaultdict(list)
-        for place, row in enumerate(self.anchor):
+        for link, row in enumerate(self.anchor):
             for tag in tags[row]:
-                self.by_tag[tag].append(place)
+                self.by_tag[tag].append(link)
 
     def count(self, moment: np.datetime64) -> int:
         """Number of links made before a moment."""
@@ -48,21 +48,21 @@ class LinkHistory:
     def recent(self, moment: np.datetime64) -> dict[str, float]:
         """Number of recent links, and medians of the log10 hours of the last ones; NaN without any."""
         before = self.count(moment)
-        found = {f"median_of_last_{n}_links": median(self.target[max(before - n, 0) : before]) for n in RECENT_LINKS}
+        features = {f"median_of_last_{n}_links": median(self.target[max(before - n, 0) : before]) for n in RECENT_LINKS}
         for days in WINDOW_DAYS[1:]:
             first = int(np.searchsorted(self.made_at, moment - days * DAY, side="left"))
-            found[f"links_in_{days}_days"] = before - first
+            features[f"links_in_{days}_days"] = before - first
         last = self.made_at[before - 1] if before else np.datetime64("NaT")
-        return found | {"days_since_last_link": float((moment - last) / DAY)}
+        return features | {"days_since_last_link": float((moment - last) / DAY)}
 
     def of_tags(self, tags: tuple[str, ...], moment: np.datetime64) -> dict[str, float]:
         """Number of links of questions with one of the tags, the median of the last ones, and days since the last."""
         before = self.count(moment)
-        places = sorted({place for tag in tags for place in self.by_tag.get(tag, ()) if place < before})
-        last = self.made_at[places[-1]] if places else np.datetime64("NaT")
+        links = sorted({link for tag in tags for link in self.by_tag.get(tag, ()) if link < before})
+        last = self.made_at[links[-1]] if links else np.datetime64("NaT")
         return {
-            "links_of_tags": float(len(places)),
-            "median_of_tags": median(self.target[places[-TAG_LINKS:]]),
+            "links_of_tags": float(len(links)),
+            "median_of_tags": median(self.target[links[-TAG_LINKS:]]),
             "days_since_link_of_tags": float((moment - last) / DAY),
         }
 
@@ -87,8 +87,8 @@ class TagIndex:
 
     def before(self, tags: tuple[str, ...], row: int) -> list[int]:
         """Documents before a row that have one of the tags, ascending."""
-        found = {other for tag in tags for other in self.rows[tag][: bisect_left(self.rows[tag], row)]}
-        return sorted(found)
+        with_tags = {other for tag in tags for other in self.rows[tag][: bisect_left(self.rows[tag], row)]}
+        return sorted(with_tags)
 
 
 def arrivals(created_at: np.ndarray, rows: Sequence[int], moment: np.datetime64) -> dict[str, float]:
@@ -99,11 +99,11 @@ def arrivals(created_at: np.ndarray, rows: Sequence[int], moment: np.datetime64)
         rows: The documents to count, none of them later than the moment.
         moment: The moment.
     """
-    found = {}
+    features = {}
     for days in WINDOW_DAYS:
         first = bisect_left(rows, moment - days * DAY, key=created_at.__getitem__)
-        found[f"documents_in_{days}_days"] = float(len(rows) - first)
-    return found
+        features[f"documents_in_{days}_days"] = float(len(rows) - first)
+    return features
 
 
 class Titles:

@@ -72,7 +72,7 @@ class Mlp:
         self.seed = seed
 
     def fit(self, train: Examples, val: Examples) -> None:
-        """See ``Regressor``; the best epoch is ``best_epoch_``."""
+        """Fits on training examples; the best epoch is ``best_epoch_``."""
         x = torch.from_numpy(train.x).float()
         y = torch.from_numpy(train.y).float()
         with torch.random.fork_rng(devices=[]):
@@ -101,6 +101,6 @@ class Mlp:
         self.network_.load_state_dict(weights)
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """See ``Regressor``."""
+        """Predicted log10 hours, ``(N,)``."""
         with torch.no_grad():
             return self.network_(torch.from_numpy(x).float()).double().numpy()  # type: ignore[no-any-return]

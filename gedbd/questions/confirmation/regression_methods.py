@@ -40,13 +40,13 @@ def weighted_rmse(predicted: np.ndarray, true: np.ndarray, weight: np.ndarray) -
 
 def _ranks(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Mean ranks of the rows in R samples, ``(A,), (R, A) -> (R, A)``."""
-    distinct, place = np.unique(values, return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    starts = np.searchsorted(place[order], np.arange(len(distinct)))
+    distinct, position = np.unique(values, return_inverse=True)
+    order = np.argsort(position, kind="stable")
+    starts = np.searchsorted(position[order], np.arange(len(distinct)))
     count = np.add.reduceat(weight[:, order], starts, axis=1)
     # A value that occurs 3 times after 4 lower ones has the ranks 5, 6 and 7: on average 4 + (3 + 1) / 2.
     mean_rank = np.cumsum(count, axis=1) - count + (count + 1) / 2
-    return np.asarray(mean_rank[:, place])
+    return np.asarray(mean_rank[:, position])
 
 
 def permutation_importance(model: Regressor, val: Examples, names: list[str]) -> pd.DataFrame:
@@ -58,11 +58,11 @@ def permutation_importance(model: Regressor, val: Examples, names: list[str]) ->
     rng = np.random.default_rng(0)
     full = spearman(model.predict(val.x), val.y)
     rows = []
-    for place, name in enumerate(names):
+    for column, name in enumerate(names):
         shuffled = val.x.copy()
         falls = []
         for _ in range(REPEATS):
-            shuffled[:, place] = rng.permutation(val.x[:, place])
+            shuffled[:, column] = rng.permutation(val.x[:, column])
             falls.append(full - spearman(model.predict(shuffled), val.y))
         rows.append({"feature": name, "importance": float(np.mean(falls))})
     return pd.DataFrame(rows).sort_values("importance", ascending=False, kind="stable", ignore_index=True)

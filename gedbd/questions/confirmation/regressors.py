@@ -31,11 +31,11 @@ class Median:
     """Predicts the median of the training targets, whatever the inputs."""
 
     def fit(self, train: Examples, val: Examples) -> None:
-        """See ``Regressor``."""
+        """Fits on training examples."""
         self.median_ = float(np.median(train.y))
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """See ``Regressor``."""
+        """Predicted log10 hours, ``(N,)``."""
         return np.full(len(x), self.median_)
 
 
@@ -47,12 +47,12 @@ class LibraryModel:
         raise NotImplementedError
 
     def fit(self, train: Examples, val: Examples) -> None:
-        """See ``Regressor``."""
+        """Fits on training examples."""
         self.model_ = self.make(len(train.y))
         self.model_.fit(train.x, train.y)
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """See ``Regressor``."""
+        """Predicted log10 hours, ``(N,)``."""
         return np.asarray(self.model_.predict(x), dtype=np.float64)
 
 
@@ -69,7 +69,7 @@ class DecisionTree(LibraryModel):
         self.options = {"max_depth": max_depth, "min_samples_split": min_samples_split, "random_state": seed}
 
     def make(self, num_examples: int) -> Any:
-        """See ``LibraryModel``."""
+        """The model, not yet fitted."""
         from sklearn.tree import DecisionTreeRegressor
 
         return DecisionTreeRegressor(**self.options)
@@ -106,7 +106,7 @@ class XGBoost(LibraryModel):
         }
 
     def make(self, num_examples: int) -> Any:
-        """See ``LibraryModel``. Raises ValueError if XGBoost is not installed."""
+        """The model, not yet fitted. Raises ValueError if XGBoost is not installed."""
         try:
             from xgboost import XGBRegressor
         except ImportError as error:
@@ -152,7 +152,7 @@ class GradientBoosting:
         self.seed = seed
 
     def fit(self, train: Examples, val: Examples) -> None:
-        """See ``Regressor``."""
+        """Fits on training examples."""
         from sklearn.ensemble import HistGradientBoostingRegressor
 
         # scikit-learn finds no bins for a feature that no training anchor has, such as tags where there are none.
@@ -164,9 +164,9 @@ class GradientBoosting:
         ]
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """See ``Regressor``."""
+        """Predicted log10 hours, ``(N,)``."""
         known = x[:, self.has_values_]
-        return np.asarray(np.mean([one.predict(known) for one in self.boostings_], axis=0))
+        return np.asarray(np.mean([boosting.predict(known) for boosting in self.boostings_], axis=0))
 
 
 class RankRidge(LibraryModel):
@@ -183,7 +183,7 @@ class RankRidge(LibraryModel):
         self.l2 = l2
 
     def make(self, num_examples: int) -> Any:
-        """See ``LibraryModel``."""
+        """The model, not yet fitted."""
         from sklearn.impute import SimpleImputer
         from sklearn.linear_model import Ridge
         from sklearn.pipeline import make_pipeline
@@ -217,7 +217,7 @@ class ExtraTrees(LibraryModel):
         }
 
     def make(self, num_examples: int) -> Any:
-        """See ``LibraryModel``."""
+        """The model, not yet fitted."""
         from sklearn.ensemble import ExtraTreesRegressor
         from sklearn.impute import SimpleImputer
         from sklearn.pipeline import make_pipeline
@@ -242,10 +242,10 @@ class Blend:
         self.models = dict(models)
 
     def fit(self, train: Examples, val: Examples) -> None:
-        """See ``Regressor``."""
+        """Fits on training examples."""
         for model in self.models.values():
             model.fit(train, val)
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """See ``Regressor``."""
+        """Predicted log10 hours, ``(N,)``."""
         return np.asarray(np.mean([model.predict(x) for model in self.models.values()], axis=0))

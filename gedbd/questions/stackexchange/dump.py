@@ -78,20 +78,20 @@ class Dump:
             if part in {"", name.lower()} and f"{name.lower()}.xml" in files_of(archive):
                 if self._temporary is None:
                     # The disk of /tmp is often too small for gigabytes.
-                    place = self._folder if os.access(self._folder, os.W_OK) else None
-                    self._temporary = tempfile.TemporaryDirectory(dir=place, prefix=".unpacked-")
+                    parent = self._folder if os.access(self._folder, os.W_OK) else None
+                    self._temporary = tempfile.TemporaryDirectory(dir=parent, prefix=".unpacked-")
                 return unpack_file(archive, f"{name.lower()}.xml", Path(self._temporary.name), self.limit)
         return None
 
     def needed(self, name: str) -> Path:
         """Like ``find``, for a file that must exist. Raises ValueError if it does not."""
-        found = self.find(name)
-        if found is None:
+        file_path = self.find(name)
+        if file_path is None:
             raise ValueError(
                 f"{self.path}: it holds no {name}.xml, plain or packed as .xz, .gz or {SUFFIX}; a dump needs Posts.xml "
                 "and PostLinks.xml"
             )
-        return found
+        return file_path
 
     def _plain(self, name: str) -> Path | None:
         """A file of the folder that is not in an archive."""
@@ -105,14 +105,17 @@ class Dump:
 def _archives(path: Path) -> list[Path]:
     """The archives of one site: the given one and those beside it that hold other files of its site."""
     folder = path if path.is_dir() else path.parent
-    found = sorted(file for file in folder.iterdir() if file.suffix.lower() == SUFFIX and file.is_file())
+    files = sorted(file for file in folder.iterdir() if file.suffix.lower() == SUFFIX and file.is_file())
     if path.is_file():
         # "stackoverflow.com-Posts.7z" has "stackoverflow.com-PostLinks.7z" beside it.
-        found = [path, *(file for file in found if file != path and "-" in path.stem and _base(file) == _base(path))]
-    bases = sorted({_base(file) for file in found})
+        files = [
+            path,
+            *(file for file in files if file != path and "-" in path.stem and _base(file) == _base(path)),
+        ]
+    bases = sorted({_base(file) for file in files})
     if len(bases) > 1:
-        raise ValueError(f"{path}: it holds archives of {len(bases)} sites; set dataset.path to one: {found[0]}")
-    return found
+        raise ValueError(f"{path}: it holds archives of {len(bases)} sites; set dataset.path to one: {files[0]}")
+    return files
 
 
 def _base(archive: Path) -> str:
@@ -153,16 +156,16 @@ def unpack_file(path: Path, name: str, folder: Path, limit: UnpackLimit) -> Path
     """
     target = folder / name
     with _opened(path) as archive, target.open("wb") as out, byte_progress(transient=True) as progress:
-        found = next(file for file in archive.list() if file.is_file and _base_name(file.filename) == name)
-        check_space(folder, found.uncompressed, "dataset.path=")
-        task = progress.add_task(f"unpacking {name}", total=found.uncompressed)
+        member = next(file for file in archive.list() if file.is_file and _base_name(file.filename) == name)
+        check_space(folder, member.uncompressed, "dataset.path=")
+        task = progress.add_task(f"unpacking {name}", total=member.uncompressed)
 
         def advance(count: int) -> None:
             limit.add(path, count)
             progress.advance(task, count)
 
         # The factory, and not a name in the archive, decides where the file is written.
-        archive.extract(targets=[found.filename], factory=_writer_factory(out, advance))
+        archive.extract(targets=[member.filename], factory=_writer_factory(out, advance))
     return target
 
 

@@ -87,8 +87,8 @@ class _Rows:
         try:
             self._parser.Parse(chunk, is_last)
         except expat.ExpatError as error:
-            place = f"{self._path}, line {error.lineno}, column {error.offset + 1}"
-            message = f"{place}: not readable as XML ({expat.errors.messages[error.code]})"
+            position = f"{self._path}, line {error.lineno}, column {error.offset + 1}"
+            message = f"{position}: not readable as XML ({expat.errors.messages[error.code]})"
             if is_cut_off(error):
                 row = self._count + len(self._found)
                 message = f"{self._path}: the file ends after {row:,} rows, without </{self._root}>"
@@ -101,8 +101,8 @@ class _Rows:
         elif self._depth > 1 or name != self._root:
             expected = self._root if self._depth == 1 else "row"
             where = f"{self._path}, line {self._parser.CurrentLineNumber}"
-            told = f"unexpected <{name[:40]}>, expected <{expected}>; this is not the {self._root} file of a dump"
-            raise ValueError(f"{where}: {told}")
+            problem = f"unexpected <{name[:40]}>, expected <{expected}>; this is not the {self._root} file of a dump"
+            raise ValueError(f"{where}: {problem}")
 
     def _end(self, name: str) -> None:
         self._depth -= 1
@@ -178,28 +178,28 @@ def read_posts(rows: Iterable[Attributes], path: Path, code_blocks: bool = False
     Raises:
         ValueError: There is no question, or one without an id of its own.
     """
-    found = _Collected()
+    collected = _Collected()
     for number, attributes in enumerate(rows, start=1):
         kind = attributes.get("PostTypeId")
         if kind == QUESTION:
-            _add_question(found, number, attributes, code_blocks)
+            _add_question(collected, number, attributes, code_blocks)
         elif kind == ANSWER:
-            _add_answer(found, attributes)
+            _add_answer(collected, attributes)
         else:
-            found.counts["others"] += 1
-    if not found.rows:
-        others = found.counts["others"] + found.num_answers.total()
-        raise ValueError(f"{path}: no question, which is a row with PostTypeId 1, among its {others:,} rows")
-    fields = frozenset(name for name in FIELDS if found.counts[name])
-    questions = pd.DataFrame(found.texts, index=found.rows, dtype=str)
+            collected.counts["others"] += 1
+    if not collected.rows:
+        num_others = collected.counts["others"] + collected.num_answers.total()
+        raise ValueError(f"{path}: no question, which is a row with PostTypeId 1, among its {num_others:,} rows")
+    fields = frozenset(name for name in FIELDS if collected.counts[name])
+    questions = pd.DataFrame(collected.texts, index=collected.rows, dtype=str)
     check_ids(questions["id"], str(path), "Id")
-    found.texts.clear()  # the table has copied the texts, which fill gigabytes
-    answers, answer_warnings = _answers(questions["id"], found)
-    warnings = (*_post_warnings(found, fields), *answer_warnings)
+    collected.texts.clear()  # the table has copied the texts, which fill gigabytes
+    answers, answer_warnings = _answers(questions["id"], collected)
+    warnings = (*_post_warnings(collected, fields), *answer_warnings)
     return Posts(questions.assign(**answers), fields, warnings)
 
 
-def _add_question(found: _Collected, number: int, attributes: Attributes, code_blocks: bool) -> None:
+def _add_question(collected: _Collected, number: int, attributes: Attributes, code_blocks: bool) -> None:
     text, code, had_mark = body_text(attributes.get("Body", ""), code_blocks)
     values = (
         attributes.get("Id", "").strip(),
@@ -211,50 +211,50 @@ def _add_question(found: _Collected, number: int, attributes: Attributes, code_b
         attributes.get("ClosedDate", ""),
     )
     for name, value in zip(TEXTS, values, strict=True):
-        found.texts[name].append(value)
-    found.rows.append(number)
-    found.counted.append("AcceptedAnswerId" in attributes or attributes.get("AnswerCount", "0") != "0")
-    found.counts["marks"] += had_mark
+        collected.texts[name].append(value)
+    collected.rows.append(number)
+    collected.counted.append("AcceptedAnswerId" in attributes or attributes.get("AnswerCount", "0") != "0")
+    collected.counts["marks"] += had_mark
     for name in FIELDS:
-        found.counts[name] += name in attributes
+        collected.counts[name] += name in attributes
 
 
-def _add_answer(found: _Collected, attributes: Attributes) -> None:
+def _add_answer(collected: _Collected, attributes: Attributes) -> None:
     parent = attributes.get("ParentId", "")
     date = attributes.get("CreationDate", "")
-    known = found.first_answers.get(parent, "")
-    found.num_answers[parent] += 1
+    known = collected.first_answers.get(parent, "")
+    collected.num_answers[parent] += 1
     # Dates of one format sort as text.
-    found.first_answers[parent] = min(known, date) if known and date else known or date
+    collected.first_answers[parent] = min(known, date) if known and date else known or date
 
 
-def _answers(ids: pd.Series, found: _Collected) -> tuple[dict[str, pd.Series], list[str]]:
+def _answers(ids: pd.Series, collected: _Collected) -> tuple[dict[str, pd.Series], list[str]]:
     """The columns ``answered`` and ``answered_at``, and warnings about them."""
-    if not found.num_answers:
-        answered = pd.Series(found.counted, index=ids.index)
+    if not collected.num_answers:
+        answered = pd.Series(collected.counted, index=ids.index)
         unknown = pd.Series(pd.NaT, index=ids.index, dtype="datetime64[us, UTC]")
         warning = (
             "no answers in the file: whether a question was answered by the day of the dump follows from AnswerCount "
             "and AcceptedAnswerId, and when is unknown"
         )
         return {"answered": answered, "answered_at": unknown}, [warning]
-    first = ids.map(found.first_answers)
+    first = ids.map(collected.first_answers)
     answered_at, _ = parse_dates(first.fillna("").astype(str).str.strip())
     undated = int((first.notna() & answered_at.isna()).sum())
-    orphans = found.num_answers.total() - sum(found.num_answers[id_] for id_ in ids)
+    orphans = collected.num_answers.total() - sum(collected.num_answers[id_] for id_ in ids)
     warnings = [f"answered questions without a readable date of an answer: {undated:,}"] if undated else []
     warnings += [f"answers to a question that is not in the file: {orphans:,}, left out"] if orphans else []
     return {"answered": first.notna(), "answered_at": answered_at}, warnings
 
 
-def _post_warnings(found: _Collected, fields: frozenset[str]) -> list[str]:
+def _post_warnings(collected: _Collected, fields: frozenset[str]) -> list[str]:
     warnings = []
-    if others := found.counts["others"]:
-        warnings.append(f"posts that are neither questions nor answers: {others:,}, left out")
-    if marks := found.counts["marks"]:
+    if num_others := collected.counts["others"]:
+        warnings.append(f"posts that are neither questions nor answers: {num_others:,}, left out")
+    if marks := collected.counts["marks"]:
         warnings.append(f'bodies with a "Possible Duplicate" notice that names the original: {marks:,}, notice removed')
     warnings += [f"no question has {name}: {FIELDS[name]}" for name in FIELDS if name not in fields]
-    untagged = len(found.rows) - found.counts["Tags"]
+    untagged = len(collected.rows) - collected.counts["Tags"]
     if "Tags" in fields and untagged:
         warnings.append(f"questions without Tags: {untagged:,}, kept")
     return warnings

@@ -60,8 +60,8 @@ def read_stackexchange(
         ValueError: A file is missing or malformed. The message names it, and the line or row.
     """
     check_template(url_template)
-    place = Path(path).expanduser()
-    with Dump(place) as dump:
+    location = Path(path).expanduser()
+    with Dump(location) as dump:
         posts, warnings = _read_questions(dump, code_blocks)
         links, link_warnings = _read_links(dump, posts, post_history)
         site_url = f"https://{dump.site}/questions/{PLACEHOLDER}" if dump.site else None
@@ -75,10 +75,10 @@ def read_stackexchange(
     # "askubuntu" of "askubuntu.com", or else the name of the folder or archive.
     known = dump.site.removesuffix(".com").removesuffix(".net").removesuffix(".stackexchange")
     corpus = build_corpus(
-        name or known or place.resolve().name.removesuffix(".7z"),
+        name or known or location.resolve().name.removesuffix(".7z"),
         posts.questions.reindex(columns=list(DOCUMENT_FIELDS), fill_value=""),
         links,
-        str(place / "Posts.xml"),
+        str(location / "Posts.xml"),
         present,
         warnings,
         url_template=url_template or site_url,
@@ -103,15 +103,15 @@ def read_published(name: str, data_dir: str, folder: str, file: str, base_url: s
     Raises:
         ValueError: A file is missing or malformed.
     """
-    place = Path(data_dir) / folder
-    if (place / file).is_file():
-        place = place / file
-    elif not any(place.glob("[Pp]osts.xml*")):
+    location = Path(data_dir) / folder
+    if (location / file).is_file():
+        location = location / file
+    elif not any(location.glob("[Pp]osts.xml*")):
         raise ValueError(
-            f"{place / file}: no such file; fetch {shown_url(base_url)}/{file} with: "
+            f"{location / file}: no such file; fetch {shown_url(base_url)}/{file} with: "
             f"gedbd download dataset={name} data_dir={data_dir}"
         )
-    return read_stackexchange(name, str(place), **options)
+    return read_stackexchange(name, str(location), **options)
 
 
 def _read_questions(dump: Dump, code_blocks: bool) -> tuple[Posts, tuple[str, ...]]:
@@ -126,16 +126,16 @@ def _read_questions(dump: Dump, code_blocks: bool) -> tuple[Posts, tuple[str, ..
         known = {attributes.get("TagName", "") for attributes in rows}
     used = {tag for names in posts.questions["labels"].unique() for tag in names.split(SEPARATOR) if tag}
     unknown = sorted(used - known)
-    told = [f"tags that are not in Tags.xml: {len(unknown):,}, kept (first: {unknown[0]})"] if unknown else []
-    return posts, (*posts.warnings, *told)
+    tag_warnings = [f"tags that are not in Tags.xml: {len(unknown):,}, kept (first: {unknown[0]})"] if unknown else []
+    return posts, (*posts.warnings, *tag_warnings)
 
 
 def _read_links(dump: Dump, posts: Posts, post_history: bool) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The dated duplicate links, and warnings about them."""
 
     def history() -> Iterable[Attributes] | None:
-        found = dump.find("PostHistory") if post_history else None
-        return None if found is None else read_rows(found, "posthistory", dump.limit)
+        history_file = dump.find("PostHistory") if post_history else None
+        return None if history_file is None else read_rows(history_file, "posthistory", dump.limit)
 
     path = dump.needed("PostLinks")
     with closing(read_rows(path, "postlinks", dump.limit)) as rows:
@@ -160,14 +160,14 @@ def read_links(rows: Iterable[Attributes], path: Path, questions: pd.DataFrame) 
         ValueError: There are links, and none has an end among the questions.
     """
     kinds: Counter[str] = Counter()
-    found: dict[int, tuple[str, str, str]] = {}
+    link_rows: dict[int, tuple[str, str, str]] = {}
     for number, attributes in enumerate(rows, start=1):
         kind = attributes.get("LinkTypeId", "")
         kinds[kind] += 1
         if kind == DUPLICATE:
             ends = (attributes.get("PostId", ""), attributes.get("RelatedPostId", ""))
-            found[number] = (*ends, attributes.get("CreationDate", ""))
-    links = pd.DataFrame.from_dict(found, orient="index", columns=[*ENDS, "made_at"], dtype=str)
+            link_rows[number] = (*ends, attributes.get("CreationDate", ""))
+    links = pd.DataFrame.from_dict(link_rows, orient="index", columns=[*ENDS, "made_at"], dtype=str)
     both, end_warnings = _with_both_ends(links, path, questions["id"])
     warnings = []
     if kinds[REFERENCE]:
@@ -175,9 +175,9 @@ def read_links(rows: Iterable[Attributes], path: Path, questions: pd.DataFrame) 
             f"links that only refer to a question (LinkTypeId 1): {kinds[REFERENCE]:,}, not used; many name a pair "
             "before it is marked as duplicate"
         )
-    others = kinds.total() - kinds[REFERENCE] - kinds[DUPLICATE]
-    if others:
-        warnings.append(f"links of types other than 1 and 3: {others:,}, not used")
+    num_others = kinds.total() - kinds[REFERENCE] - kinds[DUPLICATE]
+    if num_others:
+        warnings.append(f"links of types other than 1 and 3: {num_others:,}, not used")
     return both, (*warnings, *end_warnings)
 
 
@@ -227,11 +227,11 @@ def date_links(
     in_bulk = links["made_at"].str.startswith(BULK_DATE)
     closed = links["id"].map(questions.set_index("id")["closed_at"]).where(in_bulk, "")
     missing = in_bulk & (closed == "")
-    told: dict[str, str] = {}
+    closing_dates: dict[str, str] = {}
     if missing.any():
-        told = _closings(history() or (), set(links.loc[missing, "id"]))
-    in_history = links["id"].map(told).where(missing).notna()
-    dates = links["made_at"].mask(in_bulk, closed).mask(in_history, links["id"].map(told))
+        closing_dates = _closings(history() or (), set(links.loc[missing, "id"]))
+    in_history = links["id"].map(closing_dates).where(missing).notna()
+    dates = links["made_at"].mask(in_bulk, closed).mask(in_history, links["id"].map(closing_dates))
     made_at, warnings = read_dates(dates.astype(str), str(path), "CreationDate", "ISO8601")
     counted = {
         "the date at which the duplicate was closed": in_bulk & (closed != ""),
