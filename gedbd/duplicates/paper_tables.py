@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from omegaconf import OmegaConf
 
 from gedbd.evaluation.display_names import TEXT_GRAPH
 from gedbd.evaluation.figures import colour, draw_intervals, finish_epochs
@@ -226,15 +225,15 @@ class Job:
 
 def find_jobs(sweep_dir: Path, runs: Sequence[Run]) -> list[Job]:
     """The jobs of a sweep that have left finished runs, in the order of their numbers."""
-    files = [path for path in sweep_dir.glob("*/.hydra/overrides.yaml") if path.parent.parent.name.isdigit()]
-    jobs = []
-    for path in sorted(files, key=lambda path: int(path.parent.parent.name)):
-        folder = path.parent.parent
-        mine = [run for run in runs if run.folder == folder or folder in run.folder.parents]
-        if mine:
-            options: Any = OmegaConf.to_container(OmegaConf.load(path))  # not resolved: interpolations stay
-            jobs.append(Job(dict(str(item).split("=", 1) for item in options), mine))
-    return jobs
+    by_number: dict[int, list[Run]] = {}
+    for run in runs:
+        name = run.folder.relative_to(sweep_dir).parts[0]
+        if name.isdigit():
+            by_number.setdefault(int(name), []).append(run)
+    return [
+        Job(dict(word.split("=", 1) for word in by_number[number][0].overrides), by_number[number])
+        for number in sorted(by_number)
+    ]
 
 
 def sensitivity(jobs: Sequence[Job], options: Sequence[str]) -> pd.DataFrame:

@@ -23,13 +23,12 @@ import gedbd.commands.index
 import gedbd.commands.search
 from gedbd.configuration.allowed_targets import VARIABLE, check_options, named_targets, read_settings
 from gedbd.configuration.command import CONF_DIR
-from gedbd.duplicates.paper_tables import find_jobs
 from gedbd.encoders.loaded_encoder import load_encoder
 from gedbd.experiments.loggers import read_stored
 from gedbd.experiments.resuming import WholeCheckpointIO, resumed_options
 from gedbd.experiments.run_folder import CONFIG, SCHEMA, VERSIONS, Run, find_run, read_saved, save_run, saved_options
 from gedbd.experiments.run_folder import MATCHING as MATCHING_FILE
-from gedbd.experiments.sweeps.optuna_sweeper import STUDY
+from gedbd.experiments.sweeps.jobs import STUDY
 from gedbd.experiments.sweeps.pruning import EpochPruning
 from gedbd.service.app import create_app
 from gedbd.triage.index_building import find_backtest
@@ -321,13 +320,6 @@ def test_a_study_names_pruners_only(tmp_path, pruner):
     study.set_user_attr("pruner", {"_target_": "optuna.pruners.PatientPruner", "wrapped_pruner": pruner})
     with refuses(r"study.db: .* is not a pruner of Optuna"):
         EpochPruning(0, storage)._should_prune(0, 0.5)
-
-
-def test_options_of_a_sweep_are_shown_as_they_were_typed(tmp_path):
-    (tmp_path / "0" / ".hydra").mkdir(parents=True)
-    (tmp_path / "0" / ".hydra" / "overrides.yaml").write_text("- seed=${oc.env:HOME}\n")
-    (job,) = find_jobs(tmp_path, [Run(tmp_path / "0")])
-    assert job.overrides == {"seed": "${oc.env:HOME}"}
 
 
 @pytest.mark.usefixtures("_evil_package")

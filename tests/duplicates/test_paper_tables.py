@@ -1,5 +1,6 @@
 """Tables of hand-made run folders beside the published numbers."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -147,10 +148,10 @@ def test_options_beside_the_varied_ones_make_settings_of_their_own(tmp_path):
 
 
 def test_jobs_are_found_by_number_with_the_runs_of_all_seeds(tmp_path):
-    runs = [make_run(tmp_path / name) for name in ("10/seed_0", "10/seed_1", "2")]
-    for number, value in ((10, 5), (2, 6), (3, 7)):
-        (tmp_path / f"{number}" / ".hydra").mkdir(parents=True)
-        (tmp_path / f"{number}" / ".hydra" / "overrides.yaml").write_text(f"- graph.pca_dim={value}\n")
+    runs = [make_run(tmp_path / name) for name in ("10/seed_0", "10/seed_1", "2", "other")]
+    for run in runs:
+        value = 5 if "10" in str(run.folder.relative_to(tmp_path)) else 6
+        (run.folder / "versions.json").write_text(json.dumps({"overrides": [f"graph.pca_dim={value}"]}))
     jobs = find_jobs(tmp_path, runs)
     assert [job.overrides for job in jobs] == [{"graph.pca_dim": "6"}, {"graph.pca_dim": "5"}]
     assert [len(job.runs) for job in jobs] == [1, 2]

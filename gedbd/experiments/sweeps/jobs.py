@@ -35,6 +35,8 @@ from gedbd.io.files import read_object, write_text
 from gedbd.io.locks import LockedError, only_writer
 
 LOG_FILE = "log.txt"
+STUDY = "sweep"  # name of a search with Optuna in its database
+TRIAL = "GEDBD_TRIAL"  # environment variable of its jobs: the trial's id, "@" and the study's storage
 JOB_FOLDER = "GEDBD_JOB_FOLDER"  # environment variable: folder of the job that a process was started for
 ERROR_LINE = re.compile(r"^(\[rank\d+\]: )?(?P<reason>error: .+|[\w.]*(Error|Exception)\b.*)")
 NOT_COMPARED = ("ckpt_path", "logger", "cache_dir", "data_dir")  # may differ when a job continues

@@ -5,8 +5,7 @@ from hydra.utils import instantiate
 from pytorch_lightning.callbacks import Checkpoint
 
 from gedbd.configuration.allowed_targets import check_plain, named_targets
-from gedbd.experiments.sweeps.jobs import Pruned
-from gedbd.experiments.sweeps.optuna_sweeper import STUDY
+from gedbd.experiments.sweeps.jobs import STUDY, Pruned
 
 
 class EpochPruning(Checkpoint):

@@ -31,9 +31,9 @@ from gedbd.experiments.sweeps.jobs import (
     read_jobs,
     write_status,
 )
-from gedbd.experiments.sweeps.optuna_sweeper import distribution
 from gedbd.experiments.sweeps.sweep_table import show_jobs, shown_metrics
 from gedbd.io.console import open_console
+from hydra_plugins.gedbd.optuna_sweeper import distribution
 
 ROOT = Path(gedbd.train.__file__).parents[1]
 TINY = ["encoder=tiny", "trainer.accelerator=cpu", "batch_size=32"]

@@ -17,7 +17,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.command_words import quoted_text
-from gedbd.experiments.sweeps.jobs import FINISHED, PRUNED, read_status
+from gedbd.experiments.sweeps.jobs import FINISHED, PRUNED, STUDY, TRIAL, read_status
 from gedbd.io.console import open_console, print_line
 
 if TYPE_CHECKING:
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 Direction = Literal["maximize", "minimize"]
 
-STUDY = "sweep"
 STUDY_FILE = "study.db"
-TRIAL = "GEDBD_TRIAL"  # environment variable of a job: the trial's id, "@" and the study's storage
 
 
 class OptunaTrial(NamedTuple):
