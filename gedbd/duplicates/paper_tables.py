@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from gedbd.configuration.command_words import option_of
 from gedbd.evaluation.display_names import TEXT_GRAPH
 from gedbd.evaluation.figures import colour, draw_intervals, finish_epochs
 from gedbd.experiments.published import (
@@ -231,8 +232,8 @@ def find_jobs(sweep_dir: Path, runs: Sequence[Run]) -> list[Job]:
         if name.isdigit():
             by_number.setdefault(int(name), []).append(run)
     return [
-        Job(dict(word.split("=", 1) for word in by_number[number][0].overrides), by_number[number])
-        for number in sorted(by_number)
+        Job({option_of(word): word.partition("=")[2] for word in runs_of_job[0].overrides}, runs_of_job)
+        for _, runs_of_job in sorted(by_number.items())
     ]
 
 

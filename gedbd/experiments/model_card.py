@@ -132,8 +132,8 @@ def base_model(encoder: Any) -> str | None:
 def _text_section(text: Any) -> str:
     """The text template's options as YAML; of a path only the file name, since the card may be published."""
     captions = text.get("captions")
-    shown = text if captions is None else OmegaConf.merge(text, {"captions": Path(captions).name})
-    return OmegaConf.to_yaml(shown).strip()
+    options = text if captions is None else OmegaConf.merge(text, {"captions": Path(captions).name})
+    return OmegaConf.to_yaml(options).strip()
 
 
 def _front_matter(
@@ -163,12 +163,12 @@ def _evaluated(run: Run) -> "list[EvalResult]":
         ("binary-classification", "Duplicate pairs"): run.results[["method", *PAIR_METRICS]],
         ("information-retrieval", "Duplicates among all earlier reports"): run.ranking,
     }
-    found = []
+    results = []
     for (task, title), table in tables.items():
         rows = [] if table is None else table[table["method"] == TEXT].to_dict("records")
         for name, value in (item for row in rows for item in row.items()):
             if name in PAIR_METRICS or RANKING_METRIC.fullmatch(str(name)):
-                found.append(
+                results.append(
                     EvalResult(
                         task_type=task,
                         task_name=title,
@@ -180,7 +180,7 @@ def _evaluated(run: Run) -> "list[EvalResult]":
                         metric_value=float(value),
                     )
                 )
-    return found
+    return results
 
 
 def _measured(run: Run) -> dict[str, object]:

@@ -89,7 +89,8 @@ allowed = {{query: set() for query in ranges["query-id"]}}
 for query, start, stop in ranges.itertuples(index=False):
     allowed[query].update(ids[start:stop])
 results = {{
-    query: {{one: score for one, score in found.items() if one in allowed[query]}} for query, found in results.items()
+    query: {{document: score for document, score in scores.items() if document in allowed[query]}}
+    for query, scores in results.items()
 }}
 ```
 """
@@ -176,18 +177,20 @@ def query_tables(prepared: PreparedData, ids: np.ndarray) -> dict[str, pd.DataFr
         prepared: The reports and queries of a run.
         ids: ``(N,)`` ids of the reports.
     """
-    found: dict[str, list[pd.DataFrame]] = {"queries": [], "candidates": [], "relevant": []}
+    frames: dict[str, list[pd.DataFrame]] = {"queries": [], "candidates": [], "relevant": []}
     for part, protocols in prepared.queries.items():
         for protocol, task in protocols.items():
             about = {"protocol": protocol, "part": part}
-            named = ids[task.queries]
+            query_ids = ids[task.queries]
             relevant = [task.relevant(index) for index in range(len(task))]
-            repeated = np.repeat(named, [len(rows) for rows in relevant])
-            found["queries"].append(pd.DataFrame({**about, "id": named, "unit": task.words.unit}))
-            found["candidates"].append(_candidates(task, named).assign(**about))
-            found["relevant"].append(pd.DataFrame({**about, "id": repeated, "relevant": ids[np.concatenate(relevant)]}))
+            repeated = np.repeat(query_ids, [len(rows) for rows in relevant])
+            frames["queries"].append(pd.DataFrame({**about, "id": query_ids, "unit": task.words.unit}))
+            frames["candidates"].append(_candidates(task, query_ids).assign(**about))
+            frames["relevant"].append(
+                pd.DataFrame({**about, "id": repeated, "relevant": ids[np.concatenate(relevant)]})
+            )
     order = ["protocol", "part", "id"]
-    tables = {name: pd.concat(frames, ignore_index=True) for name, frames in found.items() if frames}
+    tables = {name: pd.concat(parts, ignore_index=True) for name, parts in frames.items() if parts}
     return {name: table[[*order, *table.columns.difference(order)]] for name, table in tables.items()}
 
 

@@ -183,20 +183,20 @@ def show_verdict(console: Console, result: EvaluationResult, tables: dict[str, p
     if EARLIER in result.rankings:
         rankings = result.rankings[EARLIER]
         lines.append(verdict_on_queries(result.part, rankings, result.corpus.group, tables["ranking"]))
-    said = [line for line in lines if line]
-    for line in said:
+    sentences = [line for line in lines if line]
+    for line in sentences:
         print_line(console, line)
-    record(conclusions=said)
+    record(conclusions=sentences)
 
 
 def first_row(tables: dict[str, pd.DataFrame], part: str) -> dict[str, float]:
     """The metrics of a run's own method on pairs and on queries, named as training logs them: ``test/f1``."""
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for name in ("results", "ranking"):
         if name in tables:
             numbers = tables[name].iloc[0].drop("method")
-            found |= {f"{part}/{metric}": float(value) for metric, value in numbers.items()}
-    return found
+            metrics |= {f"{part}/{metric}": float(value) for metric, value in numbers.items()}
+    return metrics
 
 
 def log_files(
@@ -208,19 +208,19 @@ def log_files(
             for name in figures:
                 logger.log_image(f"figures/{name}", [str(folder / "figures" / f"{name}.png")])
             for name, table in tables.items():
-                shown = table.map(lambda cell: printable(cell, keep="\n") if isinstance(cell, str) else cell)
-                logger.log_table(name, dataframe=shown)
+                readable = table.map(lambda cell: printable(cell, keep="\n") if isinstance(cell, str) else cell)
+                logger.log_table(name, dataframe=readable)
 
 
 def with_intervals(frame: pd.DataFrame, decimals: int = 2) -> pd.DataFrame:
     """Joins each ``<name>_low`` and ``<name>_high`` into one column after ``<name>``, for reading."""
-    shown = with_display_names(frame)
+    joined = with_display_names(frame)
     for low in [name for name in frame.columns if str(name).endswith("_low")]:
         name = str(low).removesuffix("_low")
-        bounds = zip(shown.pop(low), shown.pop(f"{name}_high"), strict=True)
+        bounds = zip(joined.pop(low), joined.pop(f"{name}_high"), strict=True)
         intervals = [f"{a:.{decimals}f} to {b:.{decimals}f}" for a, b in bounds]
-        shown.insert(list(shown.columns).index(name) + 1, f"{name} 95%", intervals)
-    return shown
+        joined.insert(list(joined.columns).index(name) + 1, f"{name} 95%", intervals)
+    return joined
 
 
 def _with_groups(result: EvaluationResult) -> pd.DataFrame:
@@ -242,7 +242,7 @@ def print_example_pairs(console: Console, examples: pd.DataFrame) -> None:
     if is_json_asked():
         return
     print_line(console, "\nexample pairs", style="italic")
-    width = max((cell_len(str(one)) for name in ("id_1", "id_2") for one in examples[name]), default=0)
+    width = max((cell_len(str(issue_id)) for name in ("id_1", "id_2") for issue_id in examples[name]), default=0)
     for row in examples.to_dict("records"):
         kind, predicted = CLASSES[row["label"]], CLASSES[row["predicted"]]
         print_line(console, f"{kind}, {row['example']}: score {row['score']:.3f}, predicted {predicted}")

@@ -81,8 +81,8 @@ class FormattedTable:
     def kinds(self) -> list[str]:
         """The CSS class of each column: ``number``, ``long`` for wide columns of text, or empty."""
         kinds = []
-        for place, is_number in enumerate(self.numeric):
-            longest = max((len(row[place].text) for row in self.rows), default=0)
+        for index, is_number in enumerate(self.numeric):
+            longest = max((len(row[index].text) for row in self.rows), default=0)
             kinds.append("number" if is_number else "long" if longest > MIN_LONG_CELL else "")
         if self.pairs:
             kinds[self.header.index(VERDICT)] = VERDICT
@@ -106,12 +106,12 @@ def _cells(table: pd.DataFrame, name: str) -> list[Cell]:
     highest = values.max() if is_metric and len(values) > 1 else np.nan  # equal to no value
     write = format_p_value if is_p_value(name) else partial(_text, form="g" if is_option(name) else ".3f")
     cells = []
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         text = "" if pd.isna(value) else write(value)
         if text and f"{name}_low" in table:
-            low, high = (_text(table[f"{name}_{end}"].iloc[place], ".3f") for end in ("low", "high"))
+            low, high = (_text(table[f"{name}_{end}"].iloc[index], ".3f") for end in ("low", "high"))
             text += f" [{low}, {high}]"
-        cells.append(Cell(text, is_metric and bool(value == highest), _url(table, name, place)))
+        cells.append(Cell(text, is_metric and bool(value == highest), _url(table, name, index)))
     return cells
 
 
@@ -122,10 +122,10 @@ def _text(value: object, form: str) -> str:
     return f"{value:z{form}}"
 
 
-def _url(table: pd.DataFrame, name: str, place: int) -> str:
+def _url(table: pd.DataFrame, name: str, index: int) -> str:
     """The address that a cell links to, empty if the table has none."""
     urls = table.get(f"{URL_OF}{name}")
-    return "" if urls is None or pd.isna(urls.iloc[place]) else web_url(str(urls.iloc[place]))
+    return "" if urls is None or pd.isna(urls.iloc[index]) else web_url(str(urls.iloc[index]))
 
 
 @dataclass(frozen=True)
@@ -196,18 +196,18 @@ def write_report(
     filled = [section for section in sections if _has_content(section)]
     empty = [section.title for section in sections if not _has_content(section)]
     left_out = f"Sections without data: {', '.join(empty)}." if empty else ""
-    shown = [_shown_section(section, section.subject or subject or title) for section in filled]
+    formatted = [_shown_section(section, section.subject or subject or title) for section in filled]
     written = f"{date:%Y-%m-%d %H:%M %Z}".strip() if date else ""
     header = {"command": command, "date": date, "written": written, "next_steps": next_steps, "left_out": left_out}
     page = folder / "report.html"
-    write_text(page, render(title=title, summary=summary, sections=shown, judging=judging, **header))
+    write_text(page, render(title=title, summary=summary, sections=formatted, judging=judging, **header))
     (folder / "report_figures").mkdir(exist_ok=True)
-    for picture in (picture for section in shown for picture in section.pictures):
+    for picture in (picture for section in formatted for picture in section.pictures):
         for suffix, content in ((".png", picture.png), (".svg", picture.svg), (".pdf", picture.pdf)):
             if content:
                 with replacing(folder / "report_figures" / f"{picture.name}{suffix}") as unfinished:
                     unfinished.write_bytes(content)
-    write_text(folder / "report.md", _markdown_page(title, summary, shown, header))
+    write_text(folder / "report.md", _markdown_page(title, summary, formatted, header))
     return page
 
 
@@ -278,9 +278,9 @@ def fill_tables(text: str, sections: list[Section], in_latex: bool = False) -> s
 
 def _latex(table: pd.DataFrame) -> str:
     """A table in LaTeX, with the cells of the page."""
-    shown = show(table)
-    cells = pd.DataFrame([[cell.text for cell in row] for row in shown.rows], columns=shown.header)
-    return latex(cells, "".join("r" if number else "l" for number in shown.numeric))
+    formatted = show(table)
+    cells = pd.DataFrame([[cell.text for cell in row] for row in formatted.rows], columns=formatted.header)
+    return latex(cells, "".join("r" if number else "l" for number in formatted.numeric))
 
 
 def markdown(table: FormattedTable) -> list[str]:
@@ -306,11 +306,11 @@ def _markdown_cell(cell: Cell, is_number: bool) -> str:
 
 def slug(text: str) -> str:
     """Up to ``MAX_SLUG`` letters, digits and dashes; of a longer text the beginning and a hash."""
-    found = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
-    if len(found) <= MAX_SLUG:
-        return found
+    letters = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    if len(letters) <= MAX_SLUG:
+        return letters
     digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=4).hexdigest()
-    return f"{found[: MAX_SLUG - 9]}-{digest}"
+    return f"{letters[: MAX_SLUG - 9]}-{digest}"
 
 
 def to_png(figure: Figure | Path) -> bytes:

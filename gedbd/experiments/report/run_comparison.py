@@ -94,10 +94,10 @@ def describe_matches(runs: list[Run]) -> str:
 
 def readable(table: pd.DataFrame) -> pd.DataFrame:
     """The table of ``compare_runs`` for the terminal: without empty columns, and no p value where there is no test."""
-    shown = table if (table["by_seed"] != "").any() else table.drop(columns="by_seed")
-    names = {name: heading for name, heading in P_VALUES.items() if name in shown}
-    texts = {name: shown[name].map(format_p_value) for name in names}
-    return shown.assign(**texts).rename(columns=names)
+    chosen = table if (table["by_seed"] != "").any() else table.drop(columns="by_seed")
+    names = {name: heading for name, heading in P_VALUES.items() if name in chosen}
+    texts = {name: chosen[name].map(format_p_value) for name in names}
+    return chosen.assign(**texts).rename(columns=names)
 
 
 def _match(first: list[Run], second: list[Run]) -> dict[Key, tuple[Run, Run]]:
@@ -106,8 +106,8 @@ def _match(first: list[Run], second: list[Run]) -> dict[Key, tuple[Run, Run]]:
     second_of = _by_key(second, "against")
     if first_of.keys() != second_of.keys():
         what = "seeds" if {key.seed for key in first_of} != {key.seed for key in second_of} else "years"
-        place = Key._fields.index(what.removesuffix("s"))
-        shown = [sorted({key[place] for key in found}) for found in (first_of, second_of)]
+        index = Key._fields.index(what.removesuffix("s"))
+        values = [sorted({key[index] for key in runs_of}) for runs_of in (first_of, second_of)]
         shared = sorted(first_of.keys() & second_of.keys())
         sides = {"run": first_of, "against": second_of}
         lists = [f"{option}={_folder_list([runs[key] for key in shared])}" for option, runs in sides.items()]
@@ -116,7 +116,7 @@ def _match(first: list[Run], second: list[Run]) -> dict[Key, tuple[Run, Run]]:
             if shared
             else f"train both with the same {what}"
         )
-        raise ValueError(f"the runs have different {what}: {shown[0]} and {shown[1]}: {cure}")
+        raise ValueError(f"the runs have different {what}: {values[0]} and {values[1]}: {cure}")
     return {key: (first_of[key], second_of[key]) for key in sorted(first_of)}
 
 
@@ -159,10 +159,10 @@ def _ranks(run: Run, method: str | None, protocol: str) -> pd.DataFrame:
 
 def _row_of(table: pd.DataFrame, method: str | None, run: Run) -> pd.Series:
     scored = table[table["method"] != ALWAYS_DUPLICATE]
-    found: pd.DataFrame = scored.iloc[[0]] if method is None else scored[scored["method"] == method]
-    if not len(found):
+    rows: pd.DataFrame = scored.iloc[[0]] if method is None else scored[scored["method"] == method]
+    if not len(rows):
         raise ValueError(f"{run.folder} has no method {method!r}: choose one of {', '.join(scored['method'])}")
-    return found.iloc[0]
+    return rows.iloc[0]
 
 
 def join_results(names: tuple[str, str], a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
@@ -187,10 +187,10 @@ def _row(
     whole = asdict(compare(pd.concat(tables.values(), ignore_index=True)))
     ends = {"difference_low": whole.pop("low"), "difference_high": whole.pop("high")}
     row = {"metric": metric, **whole, **ends, "by_seed": ""}
-    for column, place in (("by_seed", 0), ("by_year", 1)):
+    for column, index in (("by_seed", 0), ("by_year", 1)):
         shared: dict[int, list[pd.DataFrame]] = {}
         for key, table in tables.items():
-            shared.setdefault(key[place], []).append(table)
+            shared.setdefault(key[index], []).append(table)
         if len(shared) > 1:
             single = [compare(pd.concat(mine, ignore_index=True)).difference for mine in shared.values()]
             row[column] = " ".join(f"{value:+.3f}" for value in single)

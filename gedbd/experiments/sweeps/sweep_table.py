@@ -52,8 +52,8 @@ class SweepTable(Callback):
 
     def _find_jobs(self, config: DictConfig) -> None:
         """Counts the jobs and finds the options that vary."""
-        given = [f"{key}={value}" for key, value in (config.hydra.sweeper.get("params") or {}).items()]
-        overrides = OverridesParser.create().parse_overrides([*given, *config.hydra.overrides.task])
+        params = [f"{key}={value}" for key, value in (config.hydra.sweeper.get("params") or {}).items()]
+        overrides = OverridesParser.create().parse_overrides([*params, *config.hydra.overrides.task])
         self.varied = {str(item.get_key_element()) for item in overrides if item.is_sweep_override()}
         if config.hydra.sweeper._target_.endswith(".BasicSweeper"):
             (batch,) = BasicSweeper.split_arguments(overrides, None)
@@ -79,20 +79,25 @@ class SweepTable(Callback):
         """Prints and writes the table; exits with status 1 if jobs have failed."""
         if not is_first_process():
             return
+        console = open_console()
         folder = Path(config.hydra.sweep.dir)
-        found = read_jobs(folder)
-        asked = None if self.jobs is None else {tuple(sorted(job)) for job in self.jobs}
-        jobs = {job: found[job] for job in found if asked is None or tuple(sorted(found[job].overrides)) in asked}
+        all_jobs = read_jobs(folder)
+        jobs = all_jobs
+        if self.jobs is not None:
+            wanted = {tuple(sorted(job)) for job in self.jobs}
+            jobs = {job: status for job, status in all_jobs.items() if tuple(sorted(status.overrides)) in wanted}
         if "submitit" in config.hydra.launcher._target_:  # its jobs print to files of their own
             for number, (job, status) in enumerate(jobs.items(), start=1):
                 self._show_job(number, job.absolute(), status)
-        if len(jobs) < len(found):
-            _say(f"left out: {len(found) - len(jobs)} jobs in {folder} that are not part of this command")
+        if len(jobs) < len(all_jobs):
+            print_line(
+                console, f"left out: {len(all_jobs) - len(jobs)} jobs in {folder} that are not part of this command"
+            )
         show_jobs(folder, jobs)
         failed = {job: status for job, status in jobs.items() if not status.done}
         for job, status in failed.items():
             reason = status.reason or "it has not finished: it was killed, or another process is still running it"
-            _say(f"{status.state}: {job}: {reason} (see its {LOG_FILE})")
+            print_line(console, f"{status.state}: {job}: {reason} (see its {LOG_FILE})")
         finish_document()
         if failed:
             raise SystemExit(1)
@@ -114,12 +119,12 @@ def show_jobs(folder: Path, jobs: dict[Path, JobStatus]) -> None:
     summary = pd.DataFrame(rows)
     write_csv(folder / "summary.csv", summary)
     record(sweep=folder, summary=summary)
-    given = {item.partition("=")[0] for status in jobs.values() for item in status.overrides}
-    varied = [name for name in summary if name in given and summary[name].nunique(dropna=False) > 1]
+    typed = {item.partition("=")[0] for status in jobs.values() for item in status.overrides}
+    varied = [name for name in summary if name in typed and summary[name].nunique(dropna=False) > 1]
     columns = ["run", *varied, *([] if all_finished else ["state"]), *shown_metrics(measured)]
-    shown = summary[columns].astype(object).where(summary[columns].notna(), "").rename(columns=_short_names(varied))
+    printed = summary[columns].astype(object).where(summary[columns].notna(), "").rename(columns=_short_names(varied))
     finished = sum(status.state == FINISHED for status in jobs.values())
-    print_table(open_console(), shown, f"{finished} of {len(jobs)} runs in {folder}")
+    print_table(open_console(), printed, f"{finished} of {len(jobs)} runs in {folder}")
 
 
 def shown_metrics(results: Mapping[Any, Any]) -> list[str]:
@@ -129,8 +134,8 @@ def shown_metrics(results: Mapping[Any, Any]) -> list[str]:
         results: Values of a run by their names.
     """
     numbers = [name for name, value in results.items() if isinstance(value, Real)]
-    own = [name for name in numbers if not name.endswith(("_low", "_high"))]
-    return [name for name in SUMMARISED if name in results] or own
+    values = [name for name in numbers if not name.endswith(("_low", "_high"))]
+    return [name for name in SUMMARISED if name in results] or values
 
 
 def _short_names(options: list[str]) -> dict[str, str]:
@@ -175,7 +180,3 @@ def _ending(folder: Path, status: JobStatus, skipped: bool) -> list[str]:
     if not any(name in results for name in SUMMARISED):
         named = [(name, name) for name in shown_metrics(results)]
     return [*time, *(f"{name} {results[key]:.3f}" for name, key in named if key in results)]
-
-
-def _say(line: str) -> None:
-    print_line(open_console(), line)
