@@ -20,6 +20,11 @@ TYPE_TOKENS = tuple(f"[TYPE:{kind.name}]" for kind in NodeType)
 ROLE_TOKENS = tuple(f"[ROLE:{role.name}]" for role in Role)
 CODE_TOKENS = (CODE, NODES, TYPES, ROLES, NODE, *TYPE_TOKENS, *ROLE_TOKENS)
 """The markers of the blocks, the token of a node, and those of the 55 types and 43 roles."""
+BLOCKS = ("comment", "code", "nodes", "types", "roles")
+COMMENT_BLOCK, CODE_BLOCK, NODE_BLOCK, TYPE_BLOCK, ROLE_BLOCK = range(len(BLOCKS))  # rows of ``CodeInput.blocks``
+EDGE_CHOICES = ("flow", "data")
+Positions = TypeVar("Positions", np.ndarray, Tensor)
+NO_NODE = np.zeros(0, dtype=np.int8)
 
 
 def add_code_tokens(tokenizer: PreTrainedTokenizerBase, backbone: PreTrainedModel, seed: int = 0) -> int:
@@ -73,12 +78,6 @@ def _draw_rows(weight: Tensor, rows: list[int], num_old: int, seed: int) -> None
         noise = torch.randn(len(rows), old.shape[1], generator=torch.Generator().manual_seed(seed))
         drawn = old.mean(0) + old.std(0) * noise
         weight[rows] = drawn.to(weight)
-
-
-BLOCKS = ("comment", "code", "nodes", "types", "roles")
-COMMENT_BLOCK, CODE_BLOCK, NODE_BLOCK, TYPE_BLOCK, ROLE_BLOCK = range(len(BLOCKS))  # rows of ``CodeInput.blocks``
-EDGE_CHOICES = ("flow", "data")
-Positions = TypeVar("Positions", np.ndarray, Tensor)
 
 
 @dataclass(frozen=True)
@@ -275,7 +274,6 @@ class KeptGraph(NamedTuple):
     num_cut: int
 
 
-NO_NODE = np.zeros(0, dtype=np.int8)
 NO_GRAPH = KeptGraph(np.zeros((0, 2), dtype=np.int32), NO_NODE, NO_NODE, np.zeros((2, 0), dtype=np.int32), 0)
 
 

@@ -12,6 +12,9 @@ FULL_DEFINITION = 1
 PARTIAL_DEFINITION = 2
 # Of one kind in one method, where their number grows with the square of its length; Tomcat's have 600 or fewer.
 MAX_EDGES = 200_000
+Edges = set[tuple[int, int, int]]
+MAX_BITS = 400_000_000
+"""Events times definitions: 50 MB of sets; a method of 40,000 events with 10,000 definitions has as many."""
 
 
 class Events:
@@ -94,12 +97,6 @@ class Events:
             self.is_approximate = True
         else:
             self.values += pairs
-
-
-Edges = set[tuple[int, int, int]]
-
-MAX_BITS = 400_000_000
-"""Events times definitions: 50 MB of sets; a method of 40,000 events with 10,000 definitions has as many."""
 
 
 def drop_events(events: Events) -> list[list[int]]:

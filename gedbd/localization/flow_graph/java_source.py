@@ -20,6 +20,9 @@ TOKENS = re.compile(
     r"|'(?:\\.|[^'\\\n])*'?|\w+|\S",
     re.DOTALL,
 )
+BYTES = 1_000_000  # of a megabyte
+MAX_NAMED = 8  # methods that an error lists
+_MARGIN = re.compile(r"^[ \t]*\*+(?!/)[ \t]?|[ \t\r]+$", re.MULTILINE)
 
 
 def syntax_tree(source: bytes) -> "Node":
@@ -52,11 +55,6 @@ def decode_source(content: bytes) -> tuple[str, bool]:
 def plain_code(code: str) -> str:
     """The tokens of some code, one a line, without comments: equal for methods that differ in layout alone."""
     return "\n".join(token[0] for token in TOKENS.finditer(code) if token["comment"] is None)
-
-
-BYTES = 1_000_000  # of a megabyte
-MAX_NAMED = 8  # methods that an error lists
-_MARGIN = re.compile(r"^[ \t]*\*+(?!/)[ \t]?|[ \t\r]+$", re.MULTILINE)
 
 
 class AmbiguousMethodError(ValueError):

@@ -18,6 +18,11 @@ import numpy as np
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+NO_ROLE = -1
+BEGIN_EXIT_CHOICES = ("left", "always")
+ELSE_CHOICES = ("conditions", "statements")
+_NOT_NAMES = {"annotation", "marker_annotation", "block_comment", "line_comment", "dimensions", "type_arguments"}
+
 
 class NodeType(IntEnum):
     """What kind of program element a node is: 20 types of variables, then 35 of control instructions.
@@ -146,11 +151,6 @@ class Role(IntEnum):
     UNKNOWN = 42  # In code that does not parse, or is nested more than ``builder.MAX_DEPTH`` deep
 
 
-NO_ROLE = -1
-BEGIN_EXIT_CHOICES = ("left", "always")
-ELSE_CHOICES = ("conditions", "statements")
-
-
 @dataclass(frozen=True)
 class GraphRules:
     """Two rules by which the authors' code (duyali2000/SemanticFlowGraph) makes other graphs than the talk's example.
@@ -205,9 +205,6 @@ class FlowGraph:
 
     def __len__(self) -> int:
         return len(self.names)
-
-
-_NOT_NAMES = {"annotation", "marker_annotation", "block_comment", "line_comment", "dimensions", "type_arguments"}
 
 
 @cache

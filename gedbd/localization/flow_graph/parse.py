@@ -43,6 +43,11 @@ _BEFORE_END = {
 }
 _AFTER = {b"try": b"} finally { }", b"do": b"} while (true);"}
 _SWITCH = b"switch (0) {"
+_DEFAULTS = ([b"default", b":"], [b"default", b"->"])
+_CLASS = b"class C {"
+_METHOD = b"void m() {"
+_FILE_PARTS = {*CLASSES, *METHODS, "import_declaration", "module_declaration", "package_declaration"}
+_MEMBER_MODIFIERS = {"public", "protected", "private", "static", "transient", "volatile"}
 
 
 class Fragment(NamedTuple):
@@ -119,9 +124,6 @@ def _complete(text: bytes) -> Fragment:
     return Fragment(text, tuple(reversed(openers)), lead, _closer(text, stack))
 
 
-_DEFAULTS = ([b"default", b":"], [b"default", b"->"])
-
-
 def _opener(tokens: list[bytes], position: int) -> bytes:
     """What begins the block that ends at a token."""
     following = tokens[position + 1] if position + 1 < len(tokens) else b""
@@ -149,12 +151,6 @@ def _closer(text: bytes, stack: list[tuple[bytes, bytes]]) -> bytes:
         else:
             closer += _AFTER.get(word, b"};")
     return closer
-
-
-_CLASS = b"class C {"
-_METHOD = b"void m() {"
-_FILE_PARTS = {*CLASSES, *METHODS, "import_declaration", "module_declaration", "package_declaration"}
-_MEMBER_MODIFIERS = {"public", "protected", "private", "static", "transient", "volatile"}
 
 
 def method_graph(code: str, rules: GraphRules = TALK_RULES) -> FlowGraph:

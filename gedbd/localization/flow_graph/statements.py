@@ -11,6 +11,8 @@ from gedbd.localization.flow_graph.node_types import NodeType, Role, declared_ty
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+_TARGETS = ("while_statement", "do_statement", "for_statement", "enhanced_for_statement", "switch_expression")
+
 
 def _do(b: Builder, node: "Node") -> None:
     target = _begin_loop(b)
@@ -122,9 +124,6 @@ def _while(b: Builder, node: "Node") -> None:
     b.events.frontier = b.events.frontier + target.continues
     b.events.link(head)
     _end_loop(b, [choice], NodeType.WHILE_CONVERGENCE, node.end_byte)
-
-
-_TARGETS = ("while_statement", "do_statement", "for_statement", "enhanced_for_statement", "switch_expression")
 
 
 def _block(b: Builder, node: "Node") -> None:

@@ -25,6 +25,16 @@ from gedbd.localization.flow_graph.node_types import NodeType, Role
 NONE = -1  # no non-edge exists
 TRIED_DISTANCES = 8
 MAX_DISTANCES = 100_000
+MLM = "mlm"
+ALIGNMENT = "alignment"
+EDGE = "edge"
+TYPE = "type"
+ROLE = "role"
+# The field of ``CodeEdges`` that an objective predicts: E1 to E4 of the talk.
+EDGES_OF = {ALIGNMENT: "code_node", EDGE: "node_node", TYPE: "node_type", ROLE: "node_role"}
+OBJECTIVES = (MLM, *EDGES_OF)
+MASKED = 0.8  # of the tokens to predict: replaced by [MASK]
+RANDOM = 0.1  # replaced by a random token; the others stay
 
 
 class Priors(NamedTuple):
@@ -130,18 +140,6 @@ def _drawn(values: np.ndarray, allowed: np.ndarray, rng: np.random.Generator) ->
         return np.full(len(allowed), NONE)
     scores = np.where(allowed, rng.random(allowed.shape), -1.0)
     return np.where(allowed.any(axis=1), values[scores.argmax(axis=1)], NONE)
-
-
-MLM = "mlm"
-ALIGNMENT = "alignment"
-EDGE = "edge"
-TYPE = "type"
-ROLE = "role"
-# The field of ``CodeEdges`` that an objective predicts: E1 to E4 of the talk.
-EDGES_OF = {ALIGNMENT: "code_node", EDGE: "node_node", TYPE: "node_type", ROLE: "node_role"}
-OBJECTIVES = (MLM, *EDGES_OF)
-MASKED = 0.8  # of the tokens to predict: replaced by [MASK]
-RANDOM = 0.1  # replaced by a random token; the others stay
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ from gedbd.localization.pretraining.masking import MLM, Sample, Sampler, Shares,
 from gedbd.sampling.batches import LengthBatchSampler
 
 MIN_PROGRESS_METHODS = 200
+NO_ROWS = np.zeros(0, dtype=np.int64)
+EVALUATION_SEED = 0  # of what is predicted on validation and test: the same in every epoch and every run
 
 
 def check_methods(corpus: Corpus) -> None:
@@ -81,10 +83,6 @@ def find_vocabulary(tokenizer: PreTrainedTokenizerBase) -> TokenVocabulary:
     special = {*tokenizer.all_special_ids, *(numbers[token] for token in CODE_TOKENS)}
     ordinary = [number for number in range(len(tokenizer)) if number not in special]
     return TokenVocabulary(int(tokenizer.mask_token_id), np.array(ordinary))
-
-
-NO_ROWS = np.zeros(0, dtype=np.int64)
-EVALUATION_SEED = 0  # of what is predicted on validation and test: the same in every epoch and every run
 
 
 class BatchRows(NamedTuple):

@@ -22,6 +22,15 @@ from gedbd.localization.pretraining.pretraining_system import PretrainingSystem
 
 MAX_DISTANCE = 40  # farther nodes count as this far
 NO_PAIRS = (0, 0)
+METHOD = "semantic_codebert"
+MAX_COUNTED = 3_000  # training methods that base rates are counted in
+LOSS = {"total loss": {"train": "train/loss", "val": "val/loss"}}
+OBJECTIVES_TEXT = (
+    "Of each test method, {tokens:.0%} of the tokens of code and comment are predicted (mlm), and for {nodes:.0%} of"
+    " the nodes the edges to their tokens of code (alignment), to other nodes (edge), to their types and to their"
+    " roles: edges against as many non-edges. The base rate is the accuracy without a model: of the most frequent"
+    " token; and of the majority by type, role or distance among training methods, or 0.5."
+)
 
 
 class BaseRates:
@@ -91,17 +100,6 @@ def _nodes_apart(method: CodeInput, ends: np.ndarray) -> np.ndarray:
     expected = (ends[0] - first_token) / max(num_tokens, 1) * num_nodes
     apart: np.ndarray = np.floor(expected - (ends[1] - first_node))
     return apart.clip(-MAX_DISTANCE, MAX_DISTANCE)
-
-
-METHOD = "semantic_codebert"
-MAX_COUNTED = 3_000  # training methods that base rates are counted in
-LOSS = {"total loss": {"train": "train/loss", "val": "val/loss"}}
-OBJECTIVES_TEXT = (
-    "Of each test method, {tokens:.0%} of the tokens of code and comment are predicted (mlm), and for {nodes:.0%} of"
-    " the nodes the edges to their tokens of code (alignment), to other nodes (edge), to their types and to their"
-    " roles: edges against as many non-edges. The base rate is the accuracy without a model: of the most frequent"
-    " token; and of the majority by type, role or distance among training methods, or 0.5."
-)
 
 
 def write_result(

@@ -43,6 +43,13 @@ SYNTAXES = {
 }
 BY_SUFFIX = {suffix: syntax for suffixes, syntax in SYNTAXES.items() for suffix in suffixes}
 SIGN = re.compile(r"[^\n]")
+FORMAT = 1  # of cached traces, to be raised whenever other lines are traced
+ROOT = "no parent"
+NO_SOURCE = "no source file"
+ONLY_ADDED = "only additions"
+NO_CODE = "only comments, blank lines and formatting removed"
+RECORD = re.compile(rb"([0-9a-f]{40,64}) (\d+) (\d+)")
+MAX_RANGES = 1_000  # of a command line
 
 
 def code_lines(source: str, path: str) -> set[int]:
@@ -70,15 +77,6 @@ def _tokens(suffix: str) -> re.Pattern[str] | None:
 def _without_comment(match: re.Match[str]) -> str:
     """Blanks for a comment, with its line breaks; a text as it is."""
     return match[0] if match["comment"] is None else SIGN.sub(" ", match[0])
-
-
-FORMAT = 1  # of cached traces, to be raised whenever other lines are traced
-ROOT = "no parent"
-NO_SOURCE = "no source file"
-ONLY_ADDED = "only additions"
-NO_CODE = "only comments, blank lines and formatting removed"
-RECORD = re.compile(rb"([0-9a-f]{40,64}) (\d+) (\d+)")
-MAX_RANGES = 1_000  # of a command line
 
 
 class BlamedLine(NamedTuple):

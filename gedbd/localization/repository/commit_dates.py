@@ -10,6 +10,12 @@ from gedbd.localization.repository.git_command import SUBMODULE_MODE, Git, Missi
 MAX_LATE = 86_400  # seconds; smaller differences between clocks are left to the rule that no commit is before a parent
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_SECONDS = int((datetime(2200, 1, 1, tzinfo=UTC) - EPOCH).total_seconds())
+ADVICE = "their objects are missing, as in a partial clone; git fetch --refetch --no-filter fetches them"
+# Only trees are read: each file that differs, with the ids of both versions.
+CHANGED_FILES = (
+    *("diff-tree", "--stdin", "--root", "--always", "-r", "--raw", "--no-abbrev", "--no-renames", "--no-relative"),
+    *("--no-ext-diff", "--no-color", "--ignore-submodules=none", "-O/dev/null"),
+)
 
 
 class DatedCommit(NamedTuple):
@@ -125,14 +131,6 @@ def longest_rising(numbers: Sequence[int]) -> list[int]:
     while chosen and before[chosen[-1]] >= 0:
         chosen.append(before[chosen[-1]])
     return chosen[::-1]
-
-
-ADVICE = "their objects are missing, as in a partial clone; git fetch --refetch --no-filter fetches them"
-# Only trees are read: each file that differs, with the ids of both versions.
-CHANGED_FILES = (
-    *("diff-tree", "--stdin", "--root", "--always", "-r", "--raw", "--no-abbrev", "--no-renames", "--no-relative"),
-    *("--no-ext-diff", "--no-color", "--ignore-submodules=none", "-O/dev/null"),
-)
 
 
 def incomplete_commits(git: Git, commits: Sequence[DatedCommit]) -> set[str]:

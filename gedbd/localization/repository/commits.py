@@ -14,6 +14,8 @@ from gedbd.text.diffs import FILE_HEADER, MARKS, NEW_FILE, NEW_HUNK, DiffReader,
 
 MIN_ID_LENGTH = 4  # Git's own limit for abbreviations
 LINK_COLUMNS = ["query", "document", "source", "made_at"]
+MODES = {"new file mode ": "A", "deleted file mode ": "D", "old mode ": "M", "new mode ": "M"}
+NAMES = {"rename from ": "R", "rename to ": "R", "copy from ": "C", "copy to ": "C"}
 
 
 class Limits(NamedTuple):
@@ -139,10 +141,6 @@ class LinkBuilder:
         table = table.sort_values(["query", "document", "made_at"], kind="stable")
         kept = table.drop_duplicates(["query", "document"])[LINK_COLUMNS].reset_index(drop=True)
         return Links(kept, self.num_reports, self.num_documents)
-
-
-MODES = {"new file mode ": "A", "deleted file mode ": "D", "old mode ": "M", "new mode ": "M"}
-NAMES = {"rename from ": "R", "rename to ": "R", "copy from ": "C", "copy to ": "C"}
 
 
 def parse_patch(lines: Iterable[str], limits: Limits = NO_LIMITS) -> list[FileChange]:

@@ -35,6 +35,9 @@ DEFAULT_PATTERNS = (
     rf"\bshow_bug\.cgi\?(?:\w+=\w+&)*id=(?P<ids>{NUMBER})",
     rf"https?://[^\s/]{{1,{MAX_PATH}}}/[^\s?#]{{0,{MAX_PATH}}}?(?:issues|pull|bugs?|merge_requests)/(?P<ids>{NUMBER})",
 )
+# Git's dates have whole seconds, and only commits before a report count.
+BEHIND_BASE = pd.Timedelta(seconds=1)
+MAX_NAME_CHARACTERS = 4096  # the longest path of Linux, which bounds the time that a name takes
 
 
 class Fix(NamedTuple):
@@ -164,11 +167,6 @@ class TableFixes:
             f"fixes of the table that name {what}: {count:,}, dropped" for what, count in counts.items() if count
         ]
         return Fixes({id_: sorted(rows) for id_, rows in fixed.items()}, tuple(warnings))
-
-
-# Git's dates have whole seconds, and only commits before a report count.
-BEHIND_BASE = pd.Timedelta(seconds=1)
-MAX_NAME_CHARACTERS = 4096  # the longest path of Linux, which bounds the time that a name takes
 
 
 class HistoryPaths:

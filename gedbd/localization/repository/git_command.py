@@ -45,6 +45,9 @@ DAMAGED = re.compile("unable to read|could not|corrupt|missing|bad object|inflat
 MISSING = re.compile("could not fetch|unable to read|cannot read|bad file|not a tree object|bad object", re.IGNORECASE)
 BROKEN = re.compile("corrupt|inflate|unpack")  # of objects that are there
 VERSION = re.compile(r"git version (\d+)\.(\d+)")
+FILE_MODES = {"100644", "100755", "100664"}  # the last one is in old histories
+LINK_MODE = "120000"
+SUBMODULE_MODE = "160000"
 
 
 class MissingObjectError(ValueError):
@@ -278,11 +281,6 @@ def unquote(path: str) -> str:
         end = match.end()
     content += path[end:-1].encode("utf-8", "surrogatepass")
     return decode(bytes(content))[0]
-
-
-FILE_MODES = {"100644", "100755", "100664"}  # the last one is in old histories
-LINK_MODE = "120000"
-SUBMODULE_MODE = "160000"
 
 
 class TreeEntry(NamedTuple):
