@@ -66,7 +66,7 @@ def _parameters(b: Builder, node: "Node | None", role: Role) -> None:
             name = parameter.child_by_field_name("name")
             b.define(name, parameter.child_by_field_name("type"), role, declarator=parameter)
         elif parameter.type == "spread_parameter":
-            parts = [part for part in parameter.named_children if part.type != "modifiers"]
+            parts = [child for child in parameter.named_children if child.type != "modifiers"]
             name = parts[-1].child_by_field_name("name") if parts else None
             b.define(name, parts[0] if parts else None, role, is_array=True)
 
@@ -124,8 +124,8 @@ def members(b: Builder, body: "Node") -> None:
     b.body = Body()
     parts = member_nodes(body)
     declare_fields(b, parts)
-    for part in parts:
-        member(b, part)
+    for child in parts:
+        member(b, child)
     b.body = outer
 
 
@@ -135,20 +135,20 @@ def loose_members(b: Builder, parts: "list[Node]", depth: int = 0) -> None:
     ``depth`` is the number of classes around them.
     """
     declare_fields(b, parts)
-    for part in parts:
+    for child in parts:
         b.events.frontier = []
         b.events.entries.append(len(b.events))
-        body = part.child_by_field_name("body") if part.type in CLASSES else None
+        body = child.child_by_field_name("body") if child.type in CLASSES else None
         if body is None:
-            member(b, part)
+            member(b, child)
         elif depth < MAX_DEPTH:
-            annotations(b, part)
+            annotations(b, child)
             b.scopes.push_class()
-            _parameters(b, part.child_by_field_name("parameters"), Role.RECORD_COMPONENT)
+            _parameters(b, child.child_by_field_name("parameters"), Role.RECORD_COMPONENT)
             loose_members(b, member_nodes(body), depth + 1)
             b.scopes.pop_class()
         else:
-            b.unknown(part)
+            b.unknown(child)
 
 
 def member_nodes(body: "Node") -> "list[Node]":
@@ -161,12 +161,12 @@ def member_nodes(body: "Node") -> "list[Node]":
 
 def declare_fields(b: Builder, parts: "list[Node]") -> None:
     """Declare the fields among the members of a class."""
-    for part in parts:
-        written = part.child_by_field_name("type")
-        if part.type not in FIELDS or written is None:
+    for child in parts:
+        written = child.child_by_field_name("type")
+        if child.type not in FIELDS or written is None:
             continue
         kind, is_array = declared_type(written)
-        for declarator in part.children_by_field_name("declarator"):
+        for declarator in child.children_by_field_name("declarator"):
             name = declarator.child_by_field_name("name")
             if name is not None:
                 b.scopes.declare(b.text(name), kind, is_array or has_dimensions(declarator))

@@ -154,7 +154,7 @@ def _invocation(b: Builder, node: "Node", role: Role) -> list[int]:
 
 
 def _update(b: Builder, node: "Node", role: Role) -> list[int]:
-    """``x++`` and kin."""
+    """``x++``, ``--x`` and the like."""
     operand = first_part(node)
     if operand is None:
         return []

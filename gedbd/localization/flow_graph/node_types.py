@@ -42,7 +42,7 @@ class NodeType(IntEnum):
     SHORT = 8  # ``short`` or ``Short``
     OTHER_PRIMITIVE = 9  # A primitive type besides these; Java has none, so that no node has it
     DATE = 10  # A date or time of ``java.util`` or ``java.time``
-    ITERABLE = 11  # ``Iterable``, ``Iterator`` and their kin, without the collections below
+    ITERABLE = 11  # ``Iterable``, ``Iterator`` and the like, without the collections below
     COLLECTION = 12  # ``Collection``, queues, stacks and others that are no list, set or map
     LIST = 13  # ``List`` and its implementations
     SET = 14  # ``Set`` and its implementations

@@ -167,8 +167,8 @@ class PretrainingDataModule(WholeBatchData):
         seed: int,
     ) -> None:
         super().__init__()
-        self.rows = {part: np.flatnonzero(parts == number) for number, part in enumerate(PARTS)}
-        empty = [part for part in PARTS if not len(self.rows[part])]
+        self.rows = {split: np.flatnonzero(parts == number) for number, split in enumerate(PARTS)}
+        empty = [split for split in PARTS if not len(self.rows[split])]
         if empty:
             raise ValueError(f"the split {empty[0]} has no method: change the shares of split=, or give more sources")
         self.lengths = np.array([len(method) for method in inputs])
@@ -199,9 +199,9 @@ class PretrainingDataModule(WholeBatchData):
         """Batches of the test methods."""
         return self.load(self.dataset, self._keys_of("test"))
 
-    def _keys_of(self, part: str) -> list[BatchRows]:
+    def _keys_of(self, split: str) -> list[BatchRows]:
         """This process's share of a split, sorted by length; each method is in one process."""
-        rows = self.rows[part]
+        rows = self.rows[split]
         rows = rows[np.argsort(self.lengths[rows], kind="stable")][self.rank :: self.world_size]
         return [
             BatchRows(rows[start : start + self.batch_size], None) for start in range(0, len(rows), self.batch_size)

@@ -144,8 +144,8 @@ class PretrainingSystem(TrainingSystem):
         return loss
 
     def on_train_epoch_end(self) -> None:
-        """Logs losses and accuracies of the epoch, as each batch was predicted before its step."""
-        self._log_part("train", self._trained)
+        """Logs losses and accuracies of the epoch, with each batch as predicted before its update."""
+        self._log_split("train", self._trained)
 
     def on_validation_epoch_start(self) -> None:
         """Clears what the last evaluation collected."""
@@ -157,11 +157,11 @@ class PretrainingSystem(TrainingSystem):
 
     def on_validation_epoch_end(self) -> None:
         """Logs losses and accuracies of validation."""
-        self._log_part("val", self._evaluated)
+        self._log_split("val", self._evaluated)
 
     def on_test_epoch_end(self) -> None:
         """Logs and keeps losses and accuracies of the test."""
-        self.tested = self._log_part("test", self._evaluated)
+        self.tested = self._log_split("test", self._evaluated)
 
     def trained_weights(self) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
         """The weights of the encoder, and those of the head."""
@@ -172,19 +172,19 @@ class PretrainingSystem(TrainingSystem):
         """The predictions of pairs ``(4, P)`` of ``PretrainingBatch``."""
         return edge_sums(edge_logits(hidden, pairs[0], pairs[1:3]), pairs[3])
 
-    def _log_part(self, part: str, batches: list[Tensor]) -> dict[str, dict[str, float]]:
+    def _log_split(self, split: str, batches: list[Tensor]) -> dict[str, dict[str, float]]:
         """Logs and returns loss, accuracy and count of each objective, the total loss and the mean accuracy."""
         empty = torch.zeros((len(self.weights), 3), dtype=torch.float64, device=self.device)
         totals = self.summed(torch.stack([empty, *batches]).sum(dim=0)).cpu().numpy()
         measures = {}
         for name, (loss, correct, count) in zip(self.weights, totals, strict=True):
             measures[name] = {"loss": loss / max(count, 1), "accuracy": correct / max(count, 1), "count": count}
-            self.log(f"{part}/{name}_loss", measures[name]["loss"])
-            self.log(f"{part}/{name}_accuracy", measures[name]["accuracy"])
+            self.log(f"{split}/{name}_loss", measures[name]["loss"])
+            self.log(f"{split}/{name}_accuracy", measures[name]["accuracy"])
         times = {name: measures[name]["count"] if self.reduction == "sum" else 1.0 for name in measures}
-        self.log(f"{part}/loss", sum(self.weights[name] * times[name] * measures[name]["loss"] for name in measures))
+        self.log(f"{split}/loss", sum(self.weights[name] * times[name] * measures[name]["loss"] for name in measures))
         mean = sum(numbers["accuracy"] for numbers in measures.values()) / len(measures)
-        self.log(f"{part}/mean_accuracy", mean, prog_bar=part == "val")
+        self.log(f"{split}/mean_accuracy", mean, prog_bar=split == "val")
         return measures
 
 

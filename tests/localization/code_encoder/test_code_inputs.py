@@ -236,13 +236,6 @@ def test_the_seed_determines_the_rows_and_other_random_numbers_stay() -> None:
     assert not torch.equal(rows[0], rows[2])
 
 
-def test_embeddings_with_rows_to_spare_are_not_cut() -> None:
-    tokenizer = tiny_tokenizer()
-    backbone = tiny_backbone(8, 1, 0.1, 0, len(tokenizer) + 200)
-    add_code_tokens(tokenizer, backbone)
-    assert backbone.config.vocab_size == len(tokenizer) + 97
-
-
 def test_a_language_model_grows_at_both_ends() -> None:
     tokenizer = tiny_tokenizer()
     backbone = tiny_backbone(8, 1, 0.1, 0, len(tokenizer))

@@ -124,14 +124,6 @@ def test_a_local_class_hides_fields_of_its_names_only_in_it():
     assert data == {(variables[0], variables[-1]), (variables[2], variables[3])}
 
 
-def test_a_generated_method_of_three_thousand_lines_has_a_graph():
-    lines = [
-        f"  int v{n} = v{max(n - 1, 0)} + a;\n  if (v{n} > a) v{n // 40 * 40} = g(v{n // 2});\n" for n in range(600)
-    ]
-    graph = method_graph("void f(int a) {\n" + "".join(lines) + "}")
-    assert types(graph).count("IF_CONDITION") == 600
-
-
 @pytest.mark.parametrize(
     ("begin", "repeated", "end"),
     [

@@ -23,11 +23,6 @@ def run(*arguments, check=True):
     return subprocess.run(["git", *map(str, arguments)], capture_output=True, text=True, check=check)
 
 
-def one_line(error):
-    assert "\n" not in str(error.value)
-    return str(error.value)
-
-
 def test_a_work_tree_a_folder_in_it_and_a_bare_repository_are_the_same(repository, tmp_path):
     folder, ids = repository
     run("clone", "-q", folder, tmp_path / "clone")
@@ -51,31 +46,23 @@ def test_a_repository_of_sha_256_names(repository, tmp_path):
 
 
 def test_paths_that_are_no_repository(tmp_path):
-    with pytest.raises(ValueError, match="no such folder") as error:
-        Git(tmp_path / "missing")
-    one_line(error)
-    file = tmp_path / "x.bundle"
-    file.write_text("")
-    with pytest.raises(ValueError, match="this is a file; give the folder") as error:
-        Git(file)
-    one_line(error)
-    with pytest.raises(ValueError, match="not a git repository") as error:
-        Git(tmp_path)
-    one_line(error)
+    (tmp_path / "x.bundle").write_text("")
+    for name, message in (("missing", "no such folder"), ("x.bundle", "this is a file"), (".", "not a git repository")):
+        with pytest.raises(ValueError, match=message) as error:
+            Git(tmp_path / name)
+        assert "\n" not in str(error.value)
 
 
 def test_a_repository_without_commits(tmp_path):
     run("init", "-q", tmp_path)
-    with pytest.raises(ValueError, match="has no commits") as error:
+    with pytest.raises(ValueError, match="has no commits"):
         read_history(tmp_path)
-    one_line(error)
 
 
 @pytest.mark.parametrize("revision", ["nowhere", "--all", "-h", "HEAD:a.txt", ""])
 def test_a_revision_that_names_no_commit(repository, revision):
-    with pytest.raises(ValueError, match="is not a commit; the newest references are main") as error:
+    with pytest.raises(ValueError, match="is not a commit; the newest references are main"):
         read_history(repository[0], revision)
-    one_line(error)
 
 
 def test_a_revision_may_be_any_expression(repository):
@@ -97,9 +84,8 @@ def test_the_output_may_be_left_early(repository):
 
 def test_a_shallow_clone_is_refused(repository, tmp_path):
     run("clone", "-q", "--depth=1", f"file://{repository[0]}", tmp_path / "clone")
-    with pytest.raises(ValueError, match="git fetch --unshallow") as error:
+    with pytest.raises(ValueError, match="git fetch --unshallow"):
         Git(tmp_path / "clone")
-    one_line(error)
 
 
 def test_a_repository_of_another_user(repository, tmp_path, monkeypatch):
@@ -112,22 +98,19 @@ def test_a_repository_of_another_user(repository, tmp_path, monkeypatch):
         pytest.skip("only root can give a folder to another user")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    with pytest.raises(ValueError, match=r"git config --global --add safe\.directory") as error:
+    with pytest.raises(ValueError, match=r"git config --global --add safe\.directory"):
         Git(folder)
-    one_line(error)
     (tmp_path / ".gitconfig").write_text(f"[safe]\n\tdirectory = {folder}\n")
     assert len(list(read_history(folder))) == 2
 
 
 def test_git_is_missing_or_old(repository, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ValueError, match="git is not installed") as error:
+    with pytest.raises(ValueError, match="git is not installed"):
         Git(repository[0])
-    one_line(error)
     write_program(tmp_path / "git", "echo git version 2.30.9")
-    with pytest.raises(ValueError, match=r"install git 2\.31 or later") as error:
+    with pytest.raises(ValueError, match=r"install git 2\.31 or later"):
         Git(repository[0])
-    one_line(error)
 
 
 def test_a_damaged_object(tmp_path, fast_import):
@@ -141,7 +124,7 @@ def test_a_damaged_object(tmp_path, fast_import):
     file.write_bytes(b"damaged")
     with pytest.raises(ValueError, match="git diff-tree failed") as error:
         list(read_history(tmp_path / "x.git", cache_dir=tmp_path / "cache"))
-    assert "git fsck" in one_line(error)
+    assert "git fsck" in str(error.value)
 
 
 def write_program(file: Path, command: str) -> str:
