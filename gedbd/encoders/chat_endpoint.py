@@ -31,7 +31,7 @@ class ChatFailure(NamedTuple):
 
 
 class ChatEndpoint:
-    """Sends requests to one endpoint, and tells a failed request from a refusal that concerns all of them.
+    """Sends requests to one endpoint, and distinguishes a failed request from a refusal that concerns all of them.
 
     The key is read from ``OPENAI_API_KEY`` only. Redirects are not followed. The first failure of each kind is logged
     with the endpoint's message, never with the key. Nothing is sent before ``complete``.

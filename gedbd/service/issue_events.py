@@ -216,7 +216,7 @@ class IndexUpdater:
         index: The stored reports.
         feedback: Where duplicates that members name are recorded.
         table: The known states of issues and comments.
-        api_url: Address of GitHub's API; it tells the host of events whose issue has no address.
+        api_url: Address of GitHub's API; the host of events whose issue has no address follows from it.
     """
 
     def __init__(self, index: StoredIndex, feedback: FeedbackStore, table: EventTable, api_url: str) -> None:

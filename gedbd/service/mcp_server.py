@@ -324,7 +324,7 @@ def reasons_line(explanation: Explanation) -> str:
 
 
 def cut(text: str, length: int) -> str:
-    """The beginning of a text in one line without control characters; an ellipsis stands for the rest."""
+    """The beginning of a text in one line without control characters, and an ellipsis if it is cut."""
     line = printable_line(text)
     return line if len(line) <= length else f"{line[: length - 1]}\u2026"
 

@@ -264,7 +264,7 @@ async def metrics(service: ServiceDependency) -> PlainResponse:
 
 @locate_router.post("/api/locate")
 async def locate(query: LocateRequest, service: ServiceDependency) -> LocateResponse:
-    """Finds the files that a report is about and the commits that may have induced its bug, with matching lines."""
+    """Finds the files that a report is about and the commits that may have introduced its bug, with matching lines."""
     finder = service.suspects
     assert finder is not None  # the route is there only with a repository
     return await service.searches.run(finder.find, query.to_report(), query.top_k, query.top_commits)

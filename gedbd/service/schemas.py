@@ -384,7 +384,7 @@ class FileResponse(BaseModel):
 
 
 class SuspectResponse(BaseModel):
-    """A commit that may have induced the bug, and why. Authors are left out."""
+    """A commit that may have introduced the bug, and why. Authors are left out."""
 
     id: str
     rank: int

@@ -16,7 +16,7 @@ JOIN_S = 1.0  # how long shutdown waits for an update
 class SuspectFinder:
     """Finds the files and suspect commits of reports while a thread adds new commits to the index.
 
-    An error of the repository is logged and told with each answer; the last state of the index answers meanwhile.
+    An error of the repository is logged and named in each answer; the last state of the index answers meanwhile.
 
     Args:
         repository: The index.

@@ -92,18 +92,18 @@ class BoundedThreadPool:
 
 
 class BackgroundWorker:
-    """Repeats a step in a daemon thread until it is stopped.
+    """Repeats a piece of work in a daemon thread until it is stopped.
 
     Args:
         name: Name of the thread.
-        step: Does one piece of work and returns the seconds to wait before the next call.
+        work: Does one piece of work and returns the seconds to wait before the next call.
     """
 
-    def __init__(self, name: str, step: Callable[[], float]) -> None:
-        self.step = step
+    def __init__(self, name: str, work: Callable[[], float]) -> None:
+        self.work = work
         self.stopping = threading.Event()
         self._awake = threading.Event()
-        # A daemon thread never keeps the process from exiting, even if a step hangs.
+        # A daemon thread never keeps the process from exiting, even if a call hangs.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -111,16 +111,16 @@ class BackgroundWorker:
         self._thread.start()
 
     def wake(self) -> None:
-        """Starts the next step now."""
+        """Starts the next call now."""
         self._awake.set()
 
     def stop(self) -> None:
-        """Starts no further step; the running one finishes."""
+        """Starts no further call; the running one finishes."""
         self.stopping.set()
         self._awake.set()
 
     def join(self, timeout_s: float) -> bool:
-        """Waits for the running step; returns whether it finished in time."""
+        """Waits for the running call; returns whether it finished in time."""
         if self._thread.ident is not None:  # the thread was started
             self._thread.join(max(timeout_s, 0.0))
         return not self._thread.is_alive()
@@ -128,11 +128,11 @@ class BackgroundWorker:
     def _run(self) -> None:
         while not self.stopping.is_set():
             try:
-                pause = self.step()
+                pause = self.work()
             except StoreUnavailable as error:
                 log.warning("%s waits: %s", self._thread.name, error)
                 pause = float(error.retry_after_s)
-            except Exception:  # the thread must survive an error in a single step
+            except Exception:  # the thread must survive an error in a single call
                 log.exception("%s failed", self._thread.name)
                 pause = PAUSE_AFTER_ERROR_S
             self._awake.wait(pause)
