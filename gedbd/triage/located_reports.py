@@ -104,8 +104,8 @@ def _open_reports(store: IndexStore, ids: Sequence[str]) -> Iterator[Report]:
     """Those of some reports that are not known to be closed, and that have a text."""
     for start in range(0, len(ids), MAX_READ):
         chunk = ids[start : start + MAX_READ]
-        found = store.reports(chunk)
-        for report in (found[one] for one in chunk if one in found):
+        reports = store.reports(chunk)
+        for report in (reports[report_id] for report_id in chunk if report_id in reports):
             if state_of(report) in ("open", "unknown") and (report.title.strip() or report.description.strip()):
                 yield report
 

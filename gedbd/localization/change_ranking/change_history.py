@@ -80,11 +80,11 @@ class FileLines:
         self.lines = np.concatenate([self.lines, np.full(max(needed, 0), self._base, dtype=np.int32)])
         pieces = []
         end = 0  # of what is copied so far
-        for place, removed, added in edits.tolist():
-            if place + removed + added > MAX_LINES:
+        for start, removed, added in edits.tolist():
+            if start + removed + added > MAX_LINES:
                 break
-            pieces += [self.lines[end:place], np.full(added, commit, dtype=np.int32)]
-            end = max(end, place + removed)
+            pieces += [self.lines[end:start], np.full(added, commit, dtype=np.int32)]
+            end = max(end, start + removed)
         self.lines = np.concatenate([*pieces, self.lines[end:]])[:MAX_LINES]
 
     @property
@@ -125,18 +125,18 @@ class ChangeIndex:
     def frequency(self, words: np.ndarray, before: int) -> np.ndarray:
         """How many of the first ``before`` commits have each of some words in message or diff, ``(W,) -> (W,)``."""
         num_rows = self.num_rows(before)
-        found = []
+        counts = []
         for word in words.tolist():
             in_diffs = self.table.row_commit[self.row_words.find(word, num_rows)[0]]
             in_messages = self.message_words.find(word, before)[0]
-            found.append(len(np.union1d(in_diffs, in_messages)))
-        return np.array(found, dtype=np.int64)
+            counts.append(len(np.union1d(in_diffs, in_messages)))
+        return np.array(counts, dtype=np.int64)
 
     def file_frequency(self, words: np.ndarray, before: int) -> np.ndarray:
         """How many paths have each of some words in what the first ``before`` commits changed, ``(W,) -> (W,)``."""
         num_rows = self.num_rows(before)
         rows = [self.row_words.find(word, num_rows)[0] for word in words.tolist()]
-        return np.array([len(np.unique(self.table.row_path[found])) for found in rows], dtype=np.int64)
+        return np.array([len(np.unique(self.table.row_path[word_rows])) for word_rows in rows], dtype=np.int64)
 
     @cached_property
     def row_words(self) -> WordCounts:
@@ -154,18 +154,18 @@ class ChangeIndex:
         words = CodeWords()
         counted = []
         for path in self.table.paths:
-            found = words.of_text(path.removesuffix(PurePosixPath(path).suffix))
-            numbers, counts = np.unique(self.path_vocabulary([found], learn=True)[0], return_counts=True)
+            path_words = words.of_text(path.removesuffix(PurePosixPath(path).suffix))
+            numbers, counts = np.unique(self.path_vocabulary([path_words], learn=True)[0], return_counts=True)
             counted.append(np.column_stack([numbers, counts]).astype(np.int32))
         return WordCounts(RaggedArray.of(counted, np.empty((0, 2), dtype=np.int32)))
 
     @cached_property
     def paths_of_name(self) -> Mapping[str, list[int]]:
         """Paths by the name of the file without its ending, in small letters."""
-        found: dict[str, list[int]] = defaultdict(list)
+        paths: dict[str, list[int]] = defaultdict(list)
         for number, path in enumerate(self.table.paths):
-            found[PurePosixPath(path).stem.lower()].append(number)
-        return dict(found)
+            paths[PurePosixPath(path).stem.lower()].append(number)
+        return dict(paths)
 
     @cached_property
     def is_test(self) -> np.ndarray:
@@ -181,8 +181,8 @@ class ChangeIndex:
     def folders(self) -> np.ndarray:
         """``(P,)`` int64, equal for paths of one folder."""
         number: dict[str, int] = {}
-        found = [number.setdefault(path.rpartition("/")[0], len(number)) for path in self.table.paths]
-        return np.array(found, dtype=np.int64)
+        folders = [number.setdefault(path.rpartition("/")[0], len(number)) for path in self.table.paths]
+        return np.array(folders, dtype=np.int64)
 
     def existing(self, num_rows: int) -> np.ndarray:
         """Which of the paths exist after the first file rows, ``(P,)`` bool: those deleted or renamed do not."""
@@ -210,20 +210,20 @@ class ChangeIndex:
 
     def owners(self, path: int, num_changes: int) -> Owners:
         """Whose lines a file consists of after the first of its changes, in the order of ``rows_of_path``."""
-        known = self._known.get(path)
-        if known is not None and known.num_changes == num_changes:
-            return known.owners
+        last = self._known.get(path)
+        if last is not None and last.num_changes == num_changes:
+            return last.owners
         first = 0
         lines = FileLines()
         # Queries mostly come in chronological order: what the last one knew is where this one begins.
-        if known is not None and known.num_changes < num_changes:
-            first = known.num_changes
-            lines = known.lines.copy()
+        if last is not None and last.num_changes < num_changes:
+            first = last.num_changes
+            lines = last.lines.copy()
         for row in self.rows_of_path[path][first:num_changes].tolist():
             lines = self._changed(lines, row, 0)
-        found = _KnownLines(num_changes, lines, lines.owners)
-        self._known[path] = found
-        return found.owners
+        reached = _KnownLines(num_changes, lines, lines.owners)
+        self._known[path] = reached
+        return reached.owners
 
     def _changed(self, lines: FileLines, row: int, depth: int) -> FileLines:
         """The lines of a file after the change in a file row."""

@@ -81,10 +81,10 @@ class ChangeTable:
         starts = np.searchsorted(self.row_commit, np.arange(len(self.numbers) + 1))
         by_commit = RaggedArray(starts, np.arange(len(self.row_commit)))
         rows = by_commit.take(commits)
-        kept = rows.values
-        old_paths = self.row_old_path[kept]
+        taken = rows.values
+        old_paths = self.row_old_path[taken]
         # The order of the paths must not depend on the order in which commits were added.
-        used, first = np.unique(np.concatenate([self.row_path[kept], old_paths[old_paths >= 0]]), return_index=True)
+        used, first = np.unique(np.concatenate([self.row_path[taken], old_paths[old_paths >= 0]]), return_index=True)
         used = used[np.argsort(first, kind="stable")]
         new_number = np.full(len(self.paths) + 1, -1, dtype=np.int64)
         new_number[used] = np.arange(len(used))
@@ -92,25 +92,25 @@ class ChangeTable:
             numbers=self.numbers[commits],
             message_words=self.message_words.take(commits),
             row_commit=np.repeat(np.arange(len(commits)), rows.lengths),
-            row_path=new_number[self.row_path[kept]],
+            row_path=new_number[self.row_path[taken]],
             row_old_path=new_number[old_paths],
-            row_deleted=self.row_deleted[kept],
-            row_shown=self.row_shown[kept],
-            row_words=self.row_words.take(kept),
-            row_edits=self.row_edits.take(kept),
+            row_deleted=self.row_deleted[taken],
+            row_shown=self.row_shown[taken],
+            row_words=self.row_words.take(taken),
+            row_edits=self.row_edits.take(taken),
             paths=[self.paths[path] for path in used],
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything but the paths as arrays."""
-        found: dict[str, np.ndarray] = {}
+        arrays: dict[str, np.ndarray] = {}
         for name in _column_names():
             value = getattr(self, name)
             if isinstance(value, RaggedArray):
-                found |= {f"{name}_starts": value.starts, name: value.values}
+                arrays |= {f"{name}_starts": value.starts, name: value.values}
             else:
-                found[name] = value
-        return found
+                arrays[name] = value
+        return arrays
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray], paths: list[str]) -> "ChangeTable":
@@ -144,9 +144,11 @@ def read_tables(commits: pd.DataFrame, files: pd.DataFrame, words: CodeWords, vo
     """Reads commits and their files, ``files`` in the order of the commits; new words are learned."""
     files = files.iloc[np.argsort(files["commit"].to_numpy(), kind="stable")]
     diffs = zip(files["diff"], files["paths"], strict=True)
-    shown = track(diffs, "words of changes", transient=True, total=len(files), disable=len(files) < MIN_PROGRESS_FILES)
+    tracked = track(
+        diffs, "words of changes", transient=True, total=len(files), disable=len(files) < MIN_PROGRESS_FILES
+    )
     reader = _TableReader(words, vocabulary)
-    read = [reader.file_row(diff, path) for diff, path in shown]
+    read = [reader.file_row(diff, path) for diff, path in tracked]
     messages = (commits["title"] + "\n" + commits["description"]).tolist()
     row_commit = files["commit"].to_numpy(dtype=np.int64)
     tests = np.bincount(row_commit, [is_test(path) for path in files["paths"]], minlength=len(commits))
@@ -223,9 +225,9 @@ class _TableReader:
         """The diff of a file without its texts, and its words: number, and a count for each of ``LINES``."""
         read = read_file_diff(diff, path)
         texts = [self._numbers(getattr(read, name)) for name in LINES]
-        numbers, places = np.unique(np.concatenate(texts), return_inverse=True)
+        numbers, positions = np.unique(np.concatenate(texts), return_inverse=True)
         ends = np.cumsum([len(text) for text in texts])[:-1]
-        counts = [np.bincount(of_text, minlength=len(numbers)) for of_text in np.split(places, ends)]
+        counts = [np.bincount(of_text, minlength=len(numbers)) for of_text in np.split(positions, ends)]
         return read._replace(added="", removed="", unchanged=""), np.column_stack([numbers, *counts]).astype(np.int32)
 
     def _numbers(self, text: str) -> np.ndarray:

@@ -101,7 +101,7 @@ def fit_examples(examples: Sequence[ChangeExample], options: ChangeTrainingOptio
     names = feature_names(options.content_free, options.extra, options.ownership)
     tables: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     for fold in np.unique(folds):
-        rest = [example for example, own in zip(examples, folds, strict=True) if own != fold]
+        rest = [example for example, number in zip(examples, folds, strict=True) if number != fold]
         files = fit_files(rest, options, num_seeds=1)
         for row in np.flatnonzero(folds == fold).tolist():
             example = examples[row]
@@ -192,12 +192,12 @@ def _links(corpus: ChangeCorpus) -> tuple[pd.DataFrame, dict[int, np.ndarray], d
     """The table of reports, and rows of fixing and inducing commits by report."""
     if corpus.reports is None or corpus.fixing is None or "commit" not in corpus.inducing:
         raise ValueError(f"{corpus.name}: a ranker of changes needs reports with links to fixing and inducing commits")
-    found = []
+    by_row = []
     for links in (corpus.fixing, corpus.inducing["commit"]):
         by_report = links.table.groupby("query")["document"]
         rows = links.table["query"].unique().tolist()
-        found.append({row: np.unique(by_report.get_group(row).to_numpy(dtype=np.int64)) for row in rows})
-    return corpus.reports.documents.table, found[0], found[1]
+        by_row.append({row: np.unique(by_report.get_group(row).to_numpy(dtype=np.int64)) for row in rows})
+    return corpus.reports.documents.table, by_row[0], by_row[1]
 
 
 class Replay:
@@ -235,8 +235,8 @@ class Replay:
         features = self._features[row]
         if not extra:
             return features
-        given = {name: np.asarray(values[: features.num_commits], dtype=np.float32) for name, values in extra.items()}
-        return features._replace(scores=features.scores | given)
+        scores = {name: np.asarray(values[: features.num_commits], dtype=np.float32) for name, values in extra.items()}
+        return features._replace(scores=features.scores | scores)
 
     def examples(self, rows: Iterable[int]) -> dict[int, ChangeExample]:
         """What some reports teach, by their rows; those without a fixing commit are left out.

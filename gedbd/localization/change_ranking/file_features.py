@@ -150,7 +150,7 @@ def changed_together(
         before: Number of the commits before the report.
     """
     index = history.index
-    found = np.zeros(len(lexical))
+    scores = np.zeros(len(lexical))
     order = np.argsort(-(lexical[exists] + 0.5 * is_named[exists]), kind="stable")
     for seed in exists[order[:MAX_SEEDS]].tolist():
         commits = index.table.row_commit[index.rows_of_path[seed]]
@@ -160,8 +160,8 @@ def changed_together(
         first, end = np.searchsorted(index.table.row_commit, [commits, commits + 1])
         lengths = end - first
         weight = lexical[seed] ** 2 / max(len(commits), 1) / np.sqrt(lengths)
-        np.add.at(found, index.table.row_path[list_places(first, lengths)], np.repeat(weight, lengths))
-    return found
+        np.add.at(scores, index.table.row_path[list_places(first, lengths)], np.repeat(weight, lengths))
+    return scores
 
 
 def _by_others(values: np.ndarray, folders: np.ndarray, exists: np.ndarray) -> np.ndarray:
@@ -183,27 +183,27 @@ def share_and_rank(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def named_paths(index: ChangeIndex, report: ReportWords, num_paths: int) -> dict[str, np.ndarray]:
     """Which files the report names: by name, by qualified name, in stack traces."""
-    found = {name: np.zeros(num_paths, dtype=np.float32) for name in FILE_SCORES[8:13]}
+    scores = {name: np.zeros(num_paths, dtype=np.float32) for name in FILE_SCORES[8:13]}
     for name in report.names:
         paths = _existing(index, name.name, num_paths)
         for path in paths:
             weight = name.weight / (1 + np.log(len(paths)))
             early = 1 + 1 / (1 + name.place / 20)  # what a report names first is what it is about
-            found["name"][path] = max(found["name"][path], weight * early)
+            scores["name"][path] = max(scores["name"][path], weight * early)
             if name.in_title:
-                found["name_title"][path] = max(found["name_title"][path], weight)
+                scores["name_title"][path] = max(scores["name_title"][path], weight)
     for tail in report.tails:
-        found["qualified"][_ending(index, tail, num_paths)] += 1
+        scores["qualified"][_ending(index, tail, num_paths)] += 1
     depth = 0
     for tail in report.frames:
         paths = _ending(index, tail, num_paths)
         depth += bool(paths)  # frames of libraries do not count
         for path in paths:
-            found["stack_first"][path] = max(found["stack_first"][path], 1 / depth)
-            found["stack_count"][path] += 1
-    found["qualified"] = np.log1p(found["qualified"])
-    found["stack_count"] = np.log1p(found["stack_count"])
-    return found
+            scores["stack_first"][path] = max(scores["stack_first"][path], 1 / depth)
+            scores["stack_count"][path] += 1
+    scores["qualified"] = np.log1p(scores["qualified"])
+    scores["stack_count"] = np.log1p(scores["stack_count"])
+    return scores
 
 
 def _existing(index: ChangeIndex, name: str, num_paths: int) -> list[int]:

@@ -30,15 +30,15 @@ class NameIndex:
 
     def __init__(self, names: Sequence[Collection[str]]) -> None:
         rows: dict[str, list[int]] = {}
-        for row, own in enumerate(names):
-            for name in set(own):
+        for row, of_document in enumerate(names):
+            for name in set(of_document):
                 rows.setdefault(name, []).append(row)
-        self._rows = {name: np.array(found) for name, found in rows.items()}
+        self._rows = {name: np.array(with_name) for name, with_name in rows.items()}
 
     def rows(self, name: str, before: int) -> np.ndarray:
         """The documents with a name among the first ``before``, ascending."""
-        found = self._rows.get(name, np.empty(0, dtype=np.int64))
-        return found[: np.searchsorted(found, before)]
+        rows = self._rows.get(name, np.empty(0, dtype=np.int64))
+        return rows[: np.searchsorted(rows, before)]
 
     def weights(self, names: Collection[str], before: int, idf: bool) -> np.ndarray:
         """For each of the first ``before`` documents the sum over the given names that it has, ``(before,)``.
@@ -81,14 +81,14 @@ class FileNames(EarlierScorer):
 
     def _names(self, text: str) -> set[str]:
         """The names in a text, lower case."""
-        found = set()
+        names = set()
         for word in set(WORD.findall(separate(text))):
             parts = PART.findall(word)
             if self.names == "parts":
-                found |= {part.lower() for part in parts if len(part) > 1}
+                names |= {part.lower() for part in parts if len(part) > 1}
             elif self.names == "any" or len(parts) > 1:
-                found.add(word.lower())
-        return found
+                names.add(word.lower())
+        return names
 
 
 class StackTraceHits(EarlierScorer):
@@ -193,10 +193,10 @@ def file_stem(path: str) -> str:
 
 def frames_by_file(text: str) -> list[tuple[str, str]]:
     """Name of the file and method of each frame of a report's stack traces, each pair once."""
-    found: dict[tuple[str, str], None] = {}
+    frames: dict[tuple[str, str], None] = {}
     for frame in find_frames(text):
         outer_class = frame.class_name.rpartition(".")[2].partition("$")[0]
         # A constructor has the name of its class in the source.
         method = outer_class if frame.method == "<init>" else frame.method
-        found[file_stem(frame.file) or outer_class, method] = None
-    return list(found)
+        frames[file_stem(frame.file) or outer_class, method] = None
+    return list(frames)

@@ -43,7 +43,7 @@ class KnownFixes:
         moments = np.array([in_utc(fix.known_at) for fix in fixes], dtype="datetime64[us]")
         order = np.argsort(moments, kind="stable")
         self._known_at = moments[order]
-        ordered = [fixes[place] for place in order]
+        ordered = [fixes[number] for number in order]
         row = {id_: number for number, id_ in enumerate(history.ids)}
         nothing = np.empty(0, dtype=np.int64)
         fixing = [_rows(fix.fixing, row) for fix in ordered]

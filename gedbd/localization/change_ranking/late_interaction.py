@@ -76,10 +76,10 @@ class MaxSim(EarlierScorer):
 
     def read(self, inputs: ScorerInputs) -> None:
         """Stores the vectors of all tokens, and indexes them."""
-        self.tokens_ = [self._stored(own) for own in self.vectors(inputs.documents, "document")]
-        self.queries_ = [np.asarray(own, dtype=np.float32) for own in self.vectors(inputs.queries, "query")]
+        self.tokens_ = [self._stored(vectors) for vectors in self.vectors(inputs.documents, "document")]
+        self.queries_ = [np.asarray(vectors, dtype=np.float32) for vectors in self.vectors(inputs.queries, "query")]
         # Document d has the tokens starts_[d] ... starts_[d + 1] - 1.
-        self.starts_ = np.concatenate([[0], np.cumsum([len(own) for own in self.tokens_])]).astype(np.int64)
+        self.starts_ = np.concatenate([[0], np.cumsum([len(vectors) for vectors in self.tokens_])]).astype(np.int64)
         self.index_ = self._index() if self.num_documents_ > self.shortlist else None
 
     def earlier_scores(self, row: int, before: int) -> np.ndarray:
@@ -118,10 +118,10 @@ class MaxSim(EarlierScorer):
         documents = np.searchsorted(self.starts_, tokens, side="right") - 1
         sums = np.full(before, -np.inf)
         for own_cosines, own_documents, own_tokens in zip(cosines, documents, tokens, strict=True):
-            found = own_tokens >= 0
+            is_hit = own_tokens >= 0
             # Cosines descend: the first of each document is its largest.
-            hit, first = np.unique(own_documents[found], return_index=True)
-            sums[hit] = np.where(np.isinf(sums[hit]), 0, sums[hit]) + own_cosines[found][first]
+            hit, first = np.unique(own_documents[is_hit], return_index=True)
+            sums[hit] = np.where(np.isinf(sums[hit]), 0, sums[hit]) + own_cosines[is_hit][first]
         return sums
 
     def _exact(self, query: np.ndarray, documents: np.ndarray) -> np.ndarray:
@@ -131,18 +131,18 @@ class MaxSim(EarlierScorer):
         # Sizes 3, 2, 4 and a limit of 5 tokens give the blocks 0, 0, 1.
         blocks = (np.cumsum(sizes) - 1) // MAX_EXACT_TOKENS
         for block in np.unique(blocks):
-            places = np.flatnonzero(blocks == block)
-            tokens = np.concatenate([self.tokens_[row] for row in documents[places]])
-            starts = np.cumsum(sizes[places]) - sizes[places]
+            positions = np.flatnonzero(blocks == block)
+            tokens = np.concatenate([self.tokens_[row] for row in documents[positions]])
+            starts = np.cumsum(sizes[positions]) - sizes[positions]
             cosines = query @ self._read(tokens).T
-            scores[places] = np.maximum.reduceat(cosines, starts, axis=1).sum(axis=0)
+            scores[positions] = np.maximum.reduceat(cosines, starts, axis=1).sum(axis=0)
         return scores
 
     def _index(self) -> Any:
         """An index of all tokens by inner product."""
         import faiss
 
-        total, dim = int(self.starts_[-1]), max((own.shape[1] for own in self.tokens_), default=1)
+        total, dim = int(self.starts_[-1]), max((vectors.shape[1] for vectors in self.tokens_), default=1)
         index: Any
         if total < MIN_CLUSTERED_TOKENS:
             index = faiss.IndexFlatIP(dim)
@@ -165,7 +165,9 @@ class MaxSim(EarlierScorer):
         drawn = np.random.default_rng(self.seed).choice(int(self.starts_[-1]), count, replace=False)
         rows = np.searchsorted(self.starts_, drawn, side="right") - 1
         return self._read(
-            np.stack([self.tokens_[row][place] for row, place in zip(rows, drawn - self.starts_[rows], strict=True)])
+            np.stack(
+                [self.tokens_[row][position] for row, position in zip(rows, drawn - self.starts_[rows], strict=True)]
+            )
         )
 
     def _stored(self, vectors: np.ndarray) -> np.ndarray:
@@ -212,8 +214,8 @@ class FrozenTokens:
             return None
         moments = np.zeros((hidden, hidden))
         for vectors in self._last_layer(texts, "learn the directions of tokens"):
-            own = unit_rows(vectors)
-            moments += own.T @ own
+            unit = unit_rows(vectors)
+            moments += unit.T @ unit
         _, directions = np.linalg.eigh(moments)  # eigenvalues ascend
         return np.asarray(directions[:, -self.dim :], dtype=np.float32)
 
@@ -229,13 +231,13 @@ class FrozenTokens:
         device = process_device()
         order = np.argsort(tokens.lengths, kind="stable")
         special = np.array(self.encoder.tokenizer.all_special_ids)
-        found: list[np.ndarray] = [np.empty(0)] * len(texts)
+        chunk: list[np.ndarray] = [np.empty(0)] * len(texts)
         for first, last in split_by_tokens(tokens.lengths[order].tolist(), token_budget(device)):
             rows = order[first:last]
             input_ids, attention_mask = tokens.batch(rows)
             with torch.no_grad():
                 vectors = model.token_vectors(input_ids.to(device), attention_mask.to(device))
-            for row, own in zip(rows.tolist(), vectors, strict=True):
+            for row, of_row in zip(rows.tolist(), vectors, strict=True):
                 ids = tokens.ids[tokens.starts[row] : tokens.starts[row + 1]]
-                found[row] = own.cpu().numpy()[~np.isin(ids, special)][self.encoder.prefix_tokens :]
-        return found
+                chunk[row] = of_row.cpu().numpy()[~np.isin(ids, special)][self.encoder.prefix_tokens :]
+        return chunk

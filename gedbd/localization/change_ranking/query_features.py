@@ -100,16 +100,16 @@ def ownership_features(
         return np.bincount(rows, values, num_commits).astype(np.float32)
 
     def highest(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
-        found = np.zeros(num_commits, dtype=np.float32)
-        np.maximum.at(found, rows, values.astype(np.float32))
-        return found
+        best = np.zeros(num_commits, dtype=np.float32)
+        np.maximum.at(best, rows, values.astype(np.float32))
+        return best
 
     rank = np.empty(len(probability))
     rank[np.argsort(-probability, kind="stable")] = np.arange(len(probability))
     p, share, r = probability[links.owned_file], links.share, rank[links.owned_file]
     root = _normalised(np.sqrt(probability))[links.owned_file]
     p_changed, r_changed = probability[links.changed_file], rank[links.changed_file]
-    found = {
+    features = {
         "lines": total(links.owner, p * share),
         "lines_best_file": highest(links.owner, p * share),
         "lines_flat": total(links.owner, root * share),
@@ -122,10 +122,10 @@ def ownership_features(
         "oldest": highest(links.changer, p_changed * links.is_first),
     }
     for count in (1, 3, 10):
-        found[f"lines_top_{count}"] = total(links.owner, (r < count) * share / count)
+        features[f"lines_top_{count}"] = total(links.owner, (r < count) * share / count)
     for name, values in weights.items():
-        found[f"lines_{name}"] = total(links.owner, _normalised(values**POWER)[links.owned_file] * share)
-    return found
+        features[f"lines_{name}"] = total(links.owner, _normalised(values**POWER)[links.owned_file] * share)
+    return features
 
 
 def feature_names(content_free: bool, extra: tuple[str, ...] = (), ownership: bool = True) -> tuple[str, ...]:
@@ -227,10 +227,10 @@ def query_features(history: ChangeHistory, query: ChangeQuery, fixes: KnownFixes
 
 def _numbers(history: ChangeHistory, query: ChangeQuery, before: int) -> dict[str, np.ndarray]:
     """Features of the commits that have nothing to do with the text of the report."""
-    found = {name: history.table.numbers[:before, place] for place, name in enumerate(NUMBERS)}
+    numbers = {name: history.table.numbers[:before, column] for column, name in enumerate(NUMBERS)}
     for name in COUNTS:
-        found[name] = np.log1p(found[name])
-    return found | {"age_days": np.log1p(days_before(history, query, before)).astype(np.float32)}
+        numbers[name] = np.log1p(numbers[name])
+    return numbers | {"age_days": np.log1p(days_before(history, query, before)).astype(np.float32)}
 
 
 def file_links(history: ChangeHistory, paths: np.ndarray, before: int) -> FileLinks:

@@ -85,16 +85,16 @@ def _first(weights: Mapping[str, float]) -> dict[str, float]:
 
 def _names(identifiers: list[str], in_title: set[str]) -> tuple[NamedFile, ...]:
     """Each name once, at its first place; the spelling with the highest weight counts."""
-    found: dict[str, NamedFile] = {}
-    for place, name in enumerate(identifiers):
+    by_name: dict[str, NamedFile] = {}
+    for position, name in enumerate(identifiers):
         is_code = CODE_LIKE.search(name) is not None
         if len(name) < 3 or not (is_code or name[0].isupper()):
             continue
-        named = NamedFile(name.lower(), 1.0 if is_code else 0.4, place, name in in_title)
-        known = found.setdefault(named.name, named)
-        if named.weight > known.weight:
-            found[named.name] = named._replace(place=known.place, in_title=named.in_title or known.in_title)
-    return tuple(found.values())[:MAX_NAMES]
+        named = NamedFile(name.lower(), 1.0 if is_code else 0.4, position, name in in_title)
+        first = by_name.setdefault(named.name, named)
+        if named.weight > first.weight:
+            by_name[named.name] = named._replace(place=first.place, in_title=named.in_title or first.in_title)
+    return tuple(by_name.values())[:MAX_NAMES]
 
 
 def _tail(frame: Frame) -> str:
@@ -129,9 +129,9 @@ class WordCounts:
 
         words = self.texts.values[:, 0]
         num_words = int(words.max(initial=-1)) + 1
-        places = np.arange(len(words), dtype=np.int64)
+        positions = np.arange(len(words), dtype=np.int64)
         # The conversion sorts by word and keeps the order of rows; the values carried along are the places.
-        table = csr_array((places, words, self.texts.starts), shape=(len(self.texts), num_words)).tocsc()
+        table = csr_array((positions, words, self.texts.starts), shape=(len(self.texts), num_words)).tocsc()
         return table.data, table.indptr.astype(np.int64)
 
     @cached_property
@@ -144,13 +144,13 @@ class WordCounts:
 
         An unknown word is in none.
         """
-        places, starts = self._by_word
+        positions, starts = self._by_word
         if not 0 <= word < len(starts) - 1:
             return np.empty(0, dtype=np.int64), np.empty((0, self.texts.values.shape[1] - 1))
-        found = places[starts[word] : starts[word + 1]]
-        rows = self._row[found]
+        with_word = positions[starts[word] : starts[word + 1]]
+        rows = self._row[with_word]
         end = np.searchsorted(rows, before)
-        return rows[:end], self.texts.values[found[:end], 1:]
+        return rows[:end], self.texts.values[with_word[:end], 1:]
 
 
 def grouped(owners: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

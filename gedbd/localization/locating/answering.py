@@ -144,13 +144,13 @@ def _why_no_file(located: Located, facts: dict[str, Any]) -> str:
 
 def _ranked_line(located: Located, facts: dict[str, Any]) -> str:
     """How much was ranked and left out."""
-    said = f"{facts['num_ranked']:,} of {facts['num_commits']:,} commits"
+    ranked = f"{facts['num_ranked']:,} of {facts['num_commits']:,} commits"
     if located.commit:
-        said = f"{located.num_files:,} source files of {located.commit[:SHORT_ID]}, {said}"
+        ranked = f"{located.num_files:,} source files of {located.commit[:SHORT_ID]}, {ranked}"
     left_out = [_skipped(count, reason) for reason, count in sorted(located.skipped_files.items())]
     if facts["num_merges"]:
         left_out.append(f"merges ({facts['num_merges']:,})")
-    return f"Ranked: {said}{'; without ' if left_out else ''}{', '.join(left_out)}."
+    return f"Ranked: {ranked}{'; without ' if left_out else ''}{', '.join(left_out)}."
 
 
 def _reading_advice(located: Located) -> str:
@@ -199,8 +199,8 @@ def _print_place(console: Console, place: LocatedPlace, details: bool) -> None:
     _print_line(console, where.append_text(commits[0]))
     if not details:
         return
-    shown = {line.number for line in place.lines}
-    if place.header and place.header not in shown:
+    numbers = {line.number for line in place.lines}
+    if place.header and place.header not in numbers:
         _print_line(console, Text(f"{INDENT}{place.header:6}   {printable(place.name.strip())}"))
     _print_lines(console, place.lines)
     if place.num_left_out:
@@ -236,8 +236,8 @@ def _print_hunk(console: Console, hunk: MatchedHunk) -> None:
     # Of a hunk without lines after the change, the place of the removed lines.
     start = hunk.new_start if hunk.new_count else hunk.old_start
     last = start + max(1, hunk.new_count or hunk.old_count) - 1
-    place = Text(INDENT) + Text.assemble((printable(hunk.path), "cyan"), f":{start}-{last}")
-    console.print(place, soft_wrap=True)  # whole, to be copied
+    where = Text(INDENT) + Text.assemble((printable(hunk.path), "cyan"), f":{start}-{last}")
+    console.print(where, soft_wrap=True)  # whole, to be copied
     _print_lines(console, hunk.lines)
 
 

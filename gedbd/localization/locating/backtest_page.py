@@ -100,8 +100,8 @@ def run_locate_backtest(cfg: DictConfig, folder: Path, options: Sequence[str], c
     corpus = read_changes(cfg)
     for warning in corpus.warnings:
         print_line(console, f"{corpus.name}: {warning}")
-    ranked, told = (corpus, ()) if cfg.merges else without_merges(corpus)
-    for warning in told:
+    ranked, counts = (corpus, ()) if cfg.merges else without_merges(corpus)
+    for warning in counts:
         print_line(console, f"{corpus.name}: {warning}")
     backtest = run_replay(ranked, cfg.target, cfg.min_reports, cfg.max_replayed, cfg.max_learnt, cfg.seed)
     for warning in backtest.warnings:
@@ -186,34 +186,34 @@ def next_step(folder: str, repo: str | None) -> tuple[str, str]:
 def sections(backtest: LocatingBacktest) -> list[Section]:
     """The sections of the page, files first; those without rows are left out by the page."""
     tables = backtest.tables
-    found = []
+    page = []
     if "files_metrics" in tables:
-        found += _metric_sections(tables, "files_", FILES, FILES_TEXT, backtest.files.system)
-        found.insert(1, Section("Reports that name a file, and others", NAMED_TEXT, [tables["files_named"]]))
-    found.append(Section("Which reports are tested for files?", FILE_COUNTS_TEXT, [tables["files_counts"]]))
+        page += _metric_sections(tables, "files_", FILES, FILES_TEXT, backtest.files.system)
+        page.insert(1, Section("Reports that name a file, and others", NAMED_TEXT, [tables["files_named"]]))
+    page.append(Section("Which reports are tested for files?", FILE_COUNTS_TEXT, [tables["files_counts"]]))
     if "files_metrics" in tables:
         listed = right_and_wrong(tables["files_right"], tables["files_wrong"], "first file", by="margin")
-        found.append(Section("Right and wrong files", FILE_EXAMPLES_TEXT, [listed]))
+        page.append(Section("Right and wrong files", FILE_EXAMPLES_TEXT, [listed]))
     if "metrics" in tables:
-        found += _metric_sections(tables, "", COMMITS, METRICS_TEXT, backtest.commits.system)
-    found.append(Section("Which reports are tested for commits?", COUNTS_TEXT, [tables["counts"]]))
+        page += _metric_sections(tables, "", COMMITS, METRICS_TEXT, backtest.commits.system)
+    page.append(Section("Which reports are tested for commits?", COUNTS_TEXT, [tables["counts"]]))
     if "metrics" in tables:
         listed = right_and_wrong(tables["right"], tables["wrong"], "suspicion", by="margin")
-        found.append(Section("Right and wrong suspects", EXAMPLES_TEXT, [listed]))
-    return found
+        page.append(Section("Right and wrong suspects", EXAMPLES_TEXT, [listed]))
+    return page
 
 
 def _metric_sections(tables: dict[str, pd.DataFrame], prefix: str, what: str, text: str, system: str) -> list[Section]:
     """The metrics of all systems, and for one of them the differences and the years."""
     noun = "files" if prefix else "commits"
-    learnt = LEARNED_TEXT if system == LEARNED else ""
+    learned_text = LEARNED_TEXT if system == LEARNED else ""
     curve = [
         (f"{prefix}hits", f"Share of reports with {what} among the first k", hit_figure(tables[f"{prefix}curve"], what))
     ]
     return [
         Section(
             f"How often is {what} among the first?",
-            f"{text}{learnt}{DEFAULT_TEXT}",
+            f"{text}{learned_text}{DEFAULT_TEXT}",
             [tables[f"{prefix}metrics"]],
             curve,
         ),
@@ -242,8 +242,10 @@ def print_tables(console: Console, backtest: LocatingBacktest) -> None:
     if "files_metrics" in tables:
         print_metrics(console, tables["files_metrics"], FILES)
         named = tables["files_named"]
-        mine = named[named["system"] == backtest.files.system].drop(columns="system")
-        print_table(console, _readable(mine), f"the {backtest.files.system} on reports that name a file, and others")
+        of_system = named[named["system"] == backtest.files.system].drop(columns="system")
+        print_table(
+            console, _readable(of_system), f"the {backtest.files.system} on reports that name a file, and others"
+        )
     if "metrics" in tables:
         print_metrics(console, tables["metrics"], COMMITS)
 

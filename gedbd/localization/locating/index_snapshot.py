@@ -238,12 +238,12 @@ class IndexFolder:
         self.path.mkdir(0o700, parents=True, exist_ok=True)
         return FileLock(self.path / LOCK)
 
-    def read(self, known: Header) -> tuple[Snapshot | None, tuple[str, ...]]:
+    def read(self, current: Header) -> tuple[Snapshot | None, tuple[str, ...]]:
         """The stored state, None if there is none or it is the known one; and warnings about one of no use."""
         file = self.path / SNAPSHOT
         try:
             header = read_header(file)
-            if header is None or header == known:
+            if header is None or header == current:
                 return None, ()
             if not header.serves(self._settings):
                 return None, (

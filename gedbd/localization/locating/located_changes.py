@@ -102,8 +102,8 @@ def match_hunks(commit: Commit, weights: Mapping[str, float], max_hunks: int) ->
         max_hunks: How many hunks.
     """
     shared_words = SharedWords(weights)
-    found = [_match(change, hunk, weights, shared_words) for change in commit.files for hunk in change.hunks]
-    matched = [hunk for hunk in found if hunk is not None]
+    matches = [_match(change, hunk, weights, shared_words) for change in commit.files for hunk in change.hunks]
+    matched = [hunk for hunk in matches if hunk is not None]
     return tuple(sorted(matched, key=lambda hunk: -hunk.score)[:max_hunks])
 
 
@@ -122,19 +122,19 @@ class SharedWords:
         wanted: The words, lower case.
     """
 
-    def __init__(self, wanted: Container[str]) -> None:
-        self._wanted = wanted
+    def __init__(self, words: Container[str]) -> None:
+        self._wanted = words
         self._known: dict[str, list[PlacedWord]] = {}
 
     def __call__(self, text: str) -> list[PlacedWord]:
         """Those of the ``placed_words`` of a text that are wanted."""
         shared: list[PlacedWord] = []
-        for found in WORD.finditer(text):
-            words = self._known.get(found[0])
+        for match in WORD.finditer(text):
+            words = self._known.get(match[0])
             if words is None:
-                words = [word for word in _of_identifier(found[0]) if word.word in self._wanted]
-                self._known[found[0]] = words
-            first = found.start()
+                words = [word for word in _of_identifier(match[0]) if word.word in self._wanted]
+                self._known[match[0]] = words
+            first = match.start()
             shared += [PlacedWord(word.word, first + word.start, first + word.end) for word in words]
         return shared
 
@@ -160,7 +160,7 @@ def _match(
         return None
     score = fsum(weights[term] for term in changed)
     score += CONTEXT_WEIGHT * fsum(weights[term] for term in unchanged - changed)
-    best = sorted(range(len(lines)), key=lambda place: -lines[place][0])[:MAX_LINES]
+    best = sorted(range(len(lines)), key=lambda number: -lines[number][0])[:MAX_LINES]
     terms_in_order = sorted(changed | unchanged, key=lambda term: (-weights[term], term))[:MAX_TERMS]
     return MatchedHunk(
         change.path,
@@ -171,7 +171,7 @@ def _match(
         hunk.section,
         score,
         tuple(terms_in_order),
-        tuple(lines[place][1] for place in sorted(best)),
+        tuple(lines[number][1] for number in sorted(best)),
     )
 
 
@@ -202,9 +202,9 @@ def placed_words(text: str) -> Iterator[PlacedWord]:
 
     ``new HTTPServer`` gives ``new``, ``httpserver``, ``http`` and ``server``.
     """
-    for found in WORD.finditer(text):
-        for word in _of_identifier(found[0]):
-            yield PlacedWord(word.word, found.start() + word.start, found.start() + word.end)
+    for match in WORD.finditer(text):
+        for word in _of_identifier(match[0]):
+            yield PlacedWord(word.word, match.start() + word.start, match.start() + word.end)
 
 
 def _of_identifier(identifier: str) -> list[PlacedWord]:
@@ -217,16 +217,16 @@ def _of_identifier(identifier: str) -> list[PlacedWord]:
         ]
     if len(identifier) > MAX_WORD_CHARS:
         return []
-    places = [(0, len(identifier))]
+    spans = [(0, len(identifier))]
     if identifier.isascii():
         parts = [part.span() for part in PART.finditer(identifier)]
-        places = parts if len(parts) < 2 else [*places, *parts]
-    words = [PlacedWord(normalise(identifier[start:end]), start, end) for start, end in places]
+        spans = parts if len(parts) < 2 else [*spans, *parts]
+    words = [PlacedWord(normalise(identifier[start:end]), start, end) for start, end in spans]
     return [word for word in words if word.end - word.start >= MIN_LENGTH and word.word not in stop_words()]
 
 
 def _of_run(run: str) -> list[PlacedWord]:
-    return [PlacedWord(pair, place, place + len(pair)) for place, pair in enumerate(pairs_of(run))]
+    return [PlacedWord(pair, start, start + len(pair)) for start, pair in enumerate(pairs_of(run))]
 
 
 @dataclass(frozen=True)
@@ -345,14 +345,14 @@ def _moment(date: np.datetime64) -> datetime:
 
 def _first_parents(git: Git, ids: Sequence[str]) -> dict[str, str]:
     """The first parent of each commit, empty for a root."""
-    found: dict[str, str] = {}
+    first_parents: dict[str, str] = {}
     if not ids:
-        return found
+        return first_parents
     with git.stream("rev-list", "--no-walk=unsorted", "--parents", "--stdin", lines=ids) as lines:
         for line in lines:
             commit, *parents = line.decode("ascii").split()
-            found[commit] = parents[0] if parents else ""
-    return found
+            first_parents[commit] = parents[0] if parents else ""
+    return first_parents
 
 
 def reasons(
@@ -366,21 +366,21 @@ def reasons(
         words: The words of the report.
         contributions: What the features add to its score, by name.
     """
-    found = []
+    explanation = []
     names = _named_files(commit, query, words.weights)
     if names:
-        found.append(f"changes {', '.join(names[:MAX_NAMED])}, named in the report")
+        explanation.append(f"changes {', '.join(names[:MAX_NAMED])}, named in the report")
     in_message = {word.word for word in placed_words(commit.message)} & (words.weights.keys() - words.generic)
     if in_message:
         rarest = sorted(in_message, key=lambda word: (-words.weights[word], word))
-        found.append(f"the message mentions {', '.join(rarest[:MAX_NAMED])}")
+        explanation.append(f"the message mentions {', '.join(rarest[:MAX_NAMED])}")
     if query.created_at is not None:
         days = (query.created_at.to_pydatetime() - commit.created_at).days
-        found.append(f"{days:,} days earlier")
+        explanation.append(f"{days:,} days earlier")
     families = largest_families(contributions)
     if families:
-        found.append(f"ranked by {', '.join(families)}")
-    return tuple(found)
+        explanation.append(f"ranked by {', '.join(families)}")
+    return tuple(explanation)
 
 
 def largest_families(contributions: Mapping[str, float]) -> list[str]:
@@ -388,16 +388,16 @@ def largest_families(contributions: Mapping[str, float]) -> list[str]:
     sums: dict[str, float] = defaultdict(float)
     for name, value in contributions.items():
         sums[family(name)] += value
-    positive = {said: value for said, value in sums.items() if value > 0}
+    positive = {about: value for about, value in sums.items() if value > 0}
     total = sum(positive.values())
-    chosen = sorted(positive, key=lambda said: (-positive[said], said))[:MAX_FAMILIES]
-    return [f"{said} ({positive[said]:+.2f})" for said in chosen if positive[said] >= MIN_SHARE * total]
+    chosen = sorted(positive, key=lambda about: (-positive[about], about))[:MAX_FAMILIES]
+    return [f"{about} ({positive[about]:+.2f})" for about in chosen if positive[about] >= MIN_SHARE * total]
 
 
 def family(name: str) -> str:
     """What a feature is about, in words; the name of an unknown one."""
     exact = dict(FAMILIES).get(name)
-    return exact or next((said for start, said in FAMILIES if name.startswith(start)), name)
+    return exact or next((about for start, about in FAMILIES if name.startswith(start)), name)
 
 
 def _named_files(commit: Commit, query: ChangeQuery, weights: Mapping[str, float]) -> list[str]:

@@ -97,8 +97,8 @@ def last_commits(
             lambda numbers: _blame(git, commit, [places[number] for number in numbers], max_commits, end),
             by_path.values(),
         )
-        found = dict(zip(chain.from_iterable(by_path.values()), chain.from_iterable(of_paths), strict=True))
-    return [found[number] for number in range(len(places))]
+        by_number = dict(zip(chain.from_iterable(by_path.values()), chain.from_iterable(of_paths), strict=True))
+    return [by_number[number] for number in range(len(places))]
 
 
 def _blame(
@@ -106,15 +106,15 @@ def _blame(
 ) -> list[tuple[PlaceCommit, ...]]:
     """The commits of places of one file.
 
-    Git goes back in time, and tells of the lines of a commit when it reaches it: it is ended as soon as each place has
-    its commits.
+    Git goes back in time and lists the lines of a commit when it reaches it: it is ended as soon as each place has its
+    commits.
     """
     left = None if end is None else end - time.monotonic()
     if left is not None and left <= 0:
         return [()] * len(places)
     ranges = [(place.header or place.start, place.end) for place in places]
     counts: list[Counter[str]] = [Counter() for _ in places]
-    facts: dict[str, dict[bytes, bytes]] = {}  # told once of each commit
+    facts: dict[str, dict[bytes, bytes]] = {}  # Git writes them once for each commit
     name = stored_name(git, commit, places[0].path)
     limits = [f"-L{first},{last}" for first, last in ranges]
     id_ = ""
@@ -151,13 +151,13 @@ def _newest(
     counts: Mapping[str, int], facts: Mapping[str, Mapping[bytes, bytes]], max_commits: int
 ) -> tuple[PlaceCommit, ...]:
     """The newest of the commits that have lines."""
-    found = []
+    commits = []
     for id_, num_lines in counts.items():
-        told = facts[id_]
-        if b"filename" in told:  # otherwise Git was ended before it told the whole
-            date = EPOCH + timedelta(seconds=min(int(told[b"committer-time"]), MAX_SECONDS_OF_DATE))
-            found.append(PlaceCommit(id_, date, decode(told[b"summary"])[0], num_lines))
-    return tuple(sorted(found, key=lambda commit: commit.created_at, reverse=True)[:max_commits])
+        commit_facts = facts[id_]
+        if b"filename" in commit_facts:  # otherwise Git was ended before it wrote all of them
+            date = EPOCH + timedelta(seconds=min(int(commit_facts[b"committer-time"]), MAX_SECONDS_OF_DATE))
+            commits.append(PlaceCommit(id_, date, decode(commit_facts[b"summary"])[0], num_lines))
+    return tuple(sorted(commits, key=lambda commit: commit.created_at, reverse=True)[:max_commits])
 
 
 @dataclass(frozen=True)
@@ -201,13 +201,13 @@ class RankedFiles(NamedTuple):
         history: The commits.
         query: The report.
         num_similar: See ``KnownFixes.num_similar``.
-        found: The files, the first one first.
+        files: The files, the first one first.
     """
 
     history: ChangeHistory
     query: ChangeQuery
     num_similar: np.ndarray
-    found: Sequence[SuspectFile]
+    files: Sequence[SuspectFile]
 
 
 def commit_before(git: Git, commit: str, history: ChangeHistory, query: ChangeQuery) -> str:
@@ -232,9 +232,9 @@ def commit_before(git: Git, commit: str, history: ChangeHistory, query: ChangeQu
     if not before:
         return ""
     last_second = int(np.ceil(query.created_at.timestamp())) - 1  # Git's dates have whole seconds, and this one counts
-    told = git.run("rev-list", "-1", "--first-parent", f"--min-age={last_second}", commit)
+    newest = git.run("rev-list", "-1", "--first-parent", f"--min-age={last_second}", commit)
     # Dates of the history are corrected where Git's make no sense: then Git may find none.
-    return told.decode("ascii").strip() or history.ids[before - 1]
+    return newest.decode("ascii").strip() or history.ids[before - 1]
 
 
 def read_files(
@@ -252,31 +252,31 @@ def read_files(
     Raises:
         ValueError: The commit is no longer in the repository, or an object is damaged.
     """
-    paths = [ranked.history.table.paths[file.path] for file in ranked.found]
+    paths = [ranked.history.table.paths[file.path] for file in ranked.files]
     frames = find_frames(f"{ranked.query.title}\n{ranked.query.description}")
     matches = find_places(git, commit, paths, words.weights, max_places, frames, MAX_PLACED_FILES)
-    shown = [place for match in matches.values() for place in match.places]
-    commits = dict(zip(shown, last_commits(git, commit, shown), strict=True))
+    places = [place for match in matches.values() for place in match.places]
+    commits = dict(zip(places, last_commits(git, commit, places), strict=True))
     reasons = _Reasons(ranked, paths, matches, frames_in(frames, paths), words.generic)
     return tuple(
         LocatedFile(
             path=path,
-            rank=place + 1,
+            rank=number + 1,
             score=file.score,
             probability=file.probability,
-            explanation=reasons(place),
+            explanation=reasons(number),
             contributions=dict(file.contributions),
-            places=tuple(LocatedPlace(**vars(found), commits=commits[found]) for found in matches[path].places),
+            places=tuple(LocatedPlace(**vars(place), commits=commits[place]) for place in matches[path].places),
         )
-        for place, (file, path) in enumerate(zip(ranked.found, paths, strict=True))
+        for number, (file, path) in enumerate(zip(ranked.files, paths, strict=True))
     )
 
 
 class _Reasons:
-    """Says why files are found.
+    """Explains why files are ranked high.
 
-    A reason is given if it is true and its features add to the score. If there is none, many small ones add up: then
-    the number of commits that changed the file is said.
+    A reason is given if it is true and its features add to the score. Without one, many small contributions
+    add up: then the reason is the number of commits that changed the file.
 
     Args:
         ranked: The files.
@@ -296,7 +296,7 @@ class _Reasons:
     ) -> None:
         history = ranked.history
         before = history.num_before(ranked.query.created_at)
-        self._found = ranked.found
+        self._files = ranked.files
         self._paths = paths
         self._matches = matches
         self._frames = frames
@@ -305,11 +305,11 @@ class _Reasons:
         self._numbers = history.table.numbers
         self._days = days_before(history, ranked.query, before)
         index = history.index
-        changers = [index.table.row_commit[index.rows_of_path[file.path]] for file in ranked.found]
+        changers = [index.table.row_commit[index.rows_of_path[file.path]] for file in ranked.files]
         self._commits = [np.unique(commits[commits < before]) for commits in changers]
         self._num_similar = ranked.num_similar
 
-    def __call__(self, place: int) -> tuple[str, ...]:
+    def __call__(self, number: int) -> tuple[str, ...]:
         """The reasons for a file, by its place from 0."""
         reasons = (
             (NAMING, self._naming),
@@ -319,46 +319,46 @@ class _Reasons:
             (TOGETHER, self._together),
             (FIXED, self._fixed),
         )
-        shares = self._found[place].contributions
-        found = [say(place) for names, say in reasons if sum(shares.get(name, 0.0) for name in names) > 0]
-        said = tuple(reason for reason in found if reason)
-        return said or (f"changed by {_counted(len(self._commits[place]), 'commit')}",)
+        shares = self._files[number].contributions
+        adding = [say for names, say in reasons if sum(shares.get(name, 0.0) for name in names) > 0]
+        explanation = tuple(reason for reason in (say(number) for say in adding) if reason)
+        return explanation or (f"changed by {_counted(len(self._commits[number]), 'commit')}",)
 
-    def _naming(self, place: int) -> str:
-        return "named in the report" if is_named(self._paths[place], self._text) else ""
+    def _naming(self, number: int) -> str:
+        return "named in the report" if is_named(self._paths[number], self._text) else ""
 
-    def _traces(self, place: int) -> str:
-        frames = self._frames[self._paths[place]]
+    def _traces(self, number: int) -> str:
+        frames = self._frames[self._paths[number]]
         return f"in a stack trace (frame {frames[0].number:,})" if frames else ""
 
-    def _words(self, place: int) -> str:
-        terms = [term for term in self._matches[self._paths[place]].terms if term not in self._generic]
+    def _words(self, number: int) -> str:
+        terms = [term for term in self._matches[self._paths[number]].terms if term not in self._generic]
         return f"words: {', '.join(terms[:MAX_NAMED])}" if terms else ""
 
-    def _similar_fixes(self, place: int) -> str:
-        path = self._found[place].path
+    def _similar_fixes(self, number: int) -> str:
+        path = self._files[number].path
         count = int(self._num_similar[path]) if path < len(self._num_similar) else 0
         return f"fixes of similar reports changed it ({count} of {MAX_SIMILAR})" if count else ""
 
-    def _together(self, place: int) -> str:
+    def _together(self, number: int) -> str:
         """Which of the files before it was changed with it in most commits; large ones do not count."""
         num_files = self._numbers[:, NUMBERS.index("num_files")]
-        own = self._commits[place]
-        own = own[num_files[own] <= MAX_COMMIT_FILES]
-        counts = [len(np.intersect1d(own, other, assume_unique=True)) for other in self._commits[:place]]
+        commits = self._commits[number]
+        commits = commits[num_files[commits] <= MAX_COMMIT_FILES]
+        counts = [len(np.intersect1d(commits, other, assume_unique=True)) for other in self._commits[:number]]
         most = max(counts, default=0)
-        if most < max(MIN_TOGETHER, MIN_TOGETHER_SHARE * len(own)):
+        if most < max(MIN_TOGETHER, MIN_TOGETHER_SHARE * len(commits)):
             return ""
-        return f"often changed with {self._short_name(counts.index(most))} (in {most:,} of {len(own):,} commits)"
+        return f"often changed with {self._short_name(counts.index(most))} (in {most:,} of {len(commits):,} commits)"
 
-    def _short_name(self, place: int) -> str:
+    def _short_name(self, number: int) -> str:
         """The name of a file; its path if another file has the name too."""
-        name = PurePosixPath(self._paths[place]).name
+        name = PurePosixPath(self._paths[number]).name
         is_unique = sum(PurePosixPath(path).name == name for path in self._paths) == 1
-        return name if is_unique else self._paths[place]
+        return name if is_unique else self._paths[number]
 
-    def _fixed(self, place: int) -> str:
-        commits = self._commits[place]
+    def _fixed(self, number: int) -> str:
+        commits = self._commits[number]
         days = self._days[commits[self._numbers[commits, NUMBERS.index("is_fix")] > 0]]
         last = int(days.min(initial=np.inf)) if len(days) else RECENT_DAYS + 1
         return f"recently fixed ({_counted(last, 'day')} before)" if last <= RECENT_DAYS else ""
@@ -373,8 +373,8 @@ def is_named(path: str, text: str) -> bool:
     """
     name = PurePosixPath(path)
     looks_like_code = CODE_LIKE.search(name.stem) is not None or name.stem[:1].isupper()
-    wanted = name.stem if looks_like_code else name.name
-    return re.search(rf"(?<![\w-]){re.escape(wanted)}(?!\w)", text) is not None
+    mention = name.stem if looks_like_code else name.name
+    return re.search(rf"(?<![\w-]){re.escape(mention)}(?!\w)", text) is not None
 
 
 def _counted(count: int, noun: str) -> str:

@@ -127,11 +127,11 @@ def find_sections(lines: Sequence[str], path: str) -> list[Section]:
     headers = _headers(lines, _PATTERNS.get(suffix, _KEYWORDS_ONLY))
     starts = [_start(lines, header) for header in headers]
     sections = list(_blocks(lines, 1, starts[0] - 1 if starts else len(lines), ""))
-    for place, header in enumerate(headers):
-        limit = starts[place + 1] - 1 if place + 1 < len(headers) else len(lines)
+    for number, header in enumerate(headers):
+        limit = starts[number + 1] - 1 if number + 1 < len(headers) else len(lines)
         end = _end(lines, header, limit, is_indented)
-        sections.append(Section(starts[place], end, header, lines[header - 1].strip()[:MAX_NAME_CHARS]))
-        sections += _blocks(lines, end + 1, limit, _around(lines, headers[:place], header, end + 1, limit))
+        sections.append(Section(starts[number], end, header, lines[header - 1].strip()[:MAX_NAME_CHARS]))
+        sections += _blocks(lines, end + 1, limit, _around(lines, headers[:number], header, end + 1, limit))
     return sections
 
 
@@ -147,10 +147,10 @@ def declared_name(header: str) -> str:
 def _headers(lines: Sequence[str], pattern: re.Pattern[str]) -> list[int]:
     """The numbers of the lines that are headers, ascending."""
     cut = [line[:MAX_NAME_CHARS] for line in lines]  # a pattern may take quadratic time for a line
-    places = [0]  # where each line begins
+    starts = [0]  # where each line begins
     for line in cut:
-        places.append(places[-1] + len(line) + 1)
-    return [bisect_right(places, match.start()) for match in pattern.finditer("\n".join(cut))]
+        starts.append(starts[-1] + len(line) + 1)
+    return [bisect_right(starts, match.start()) for match in pattern.finditer("\n".join(cut))]
 
 
 def _start(lines: Sequence[str], header: int) -> int:
@@ -174,11 +174,11 @@ def _end(lines: Sequence[str], header: int, limit: int, is_indented: bool) -> in
         text = line.lstrip()
         if not text:
             continue
-        own = len(line) - len(text)
+        line_indent = len(line) - len(text)
         is_closing = _CLOSING.match(text) is not None
-        if own == indent and is_closing and not is_indented:
+        if line_indent == indent and is_closing and not is_indented:
             return number
-        if own <= indent and (is_closing or (is_indented and text[0] not in ")]}")):
+        if line_indent <= indent and (is_closing or (is_indented and text[0] not in ")]}")):
             return last
         last = number
     return last
@@ -290,15 +290,15 @@ def find_places(
     Raises:
         ValueError: There is no such commit, or it cannot be read.
     """
-    found = dict.fromkeys(paths, FileMatch())
+    matches = dict.fromkeys(paths, FileMatch())
     named = frames_in(frames, paths)
     placed = set(paths[:max_files])
     finder = _PlaceFinder(weights)
     for path, text in _read_texts(git, commit, paths):
         places = finder.find(path, text, named[path]) if path in placed else ()
         best = sorted(places, key=lambda place: -place.score)[:max_places]
-        found[path] = FileMatch(finder.terms(text), tuple(best))
-    return found
+        matches[path] = FileMatch(finder.terms(text), tuple(best))
+    return matches
 
 
 def _read_texts(git: Git, commit: str, paths: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -325,8 +325,8 @@ class _PlaceFinder:
 
     def terms(self, text: str) -> tuple[str, ...]:
         """The words that a text shares with the report, those with the largest weight first."""
-        found = {shared.word for word in set(WORD.findall(text)) for shared in self._shared_words(word)}
-        return tuple(sorted(found, key=lambda term: (-self._weights[term], term)))
+        terms = {shared.word for word in set(WORD.findall(text)) for shared in self._shared_words(word)}
+        return tuple(sorted(terms, key=lambda term: (-self._weights[term], term)))
 
     def find(self, path: str, text: str, frames: Sequence[FramePlace]) -> Iterator[MatchedPlace]:
         """The places of a file that share a word or are named by a frame, in order."""
@@ -355,33 +355,35 @@ class _PlaceFinder:
             if hits.isdisjoint(WORD.findall(line)):
                 continue
             shared = self._shared_words(line)
-            found: dict[str, float] = {}
+            line_terms: dict[str, float] = {}
             for word, start, end in shared:
                 is_exact = len(PART.findall(line[start:end])) > 1
-                found[word] = max(found.get(word, 0.0), self._weights[word] * (EXACT_WEIGHT if is_exact else 1.0))
-            terms |= {word: max(value, terms.get(word, 0.0)) for word, value in found.items()}
-            values[number] = sum(found.values())
+                line_terms[word] = max(
+                    line_terms.get(word, 0.0), self._weights[word] * (EXACT_WEIGHT if is_exact else 1.0)
+                )
+            terms |= {word: max(value, terms.get(word, 0.0)) for word, value in line_terms.items()}
+            values[number] = sum(line_terms.values())
             spans = joined_spans([(word.start, word.end) for word in shared])
             matched[number] = MatchedLine(" ", number, line, spans)
         if not matched and not frames:
             return None
         best = set(sorted(values, key=lambda number: -values[number])[:MAX_LINES])
         # A deep recursion names the same lines again and again, and a long function may be named at many.
-        of_frames = dict.fromkeys(place.frame.line for place in sorted(frames, key=lambda place: place.number))
+        of_frames = dict.fromkeys(frame.frame.line for frame in sorted(frames, key=lambda frame: frame.number))
         at_frames = [line for line in of_frames if line is not None and section.start <= line <= section.end]
-        shown = best.union(at_frames[:MAX_FRAME_LINES])
+        numbers = best.union(at_frames[:MAX_FRAME_LINES])
         score = sum(terms.values()) + terms.get(normalise(_declared_name(section)), 0.0)
         if frames:
-            score += self._max_score * (1 + max(place.weight for place in frames))
+            score += self._max_score * (1 + max(frame.weight for frame in frames))
         return MatchedPlace(
             path,
             *section,
             score=score,
             terms=tuple(sorted(terms, key=lambda term: (-terms[term], term))[:MAX_TERMS]),
             lines=tuple(
-                matched.get(number) or MatchedLine(" ", number, lines[number - 1], ()) for number in sorted(shown)
+                matched.get(number) or MatchedLine(" ", number, lines[number - 1], ()) for number in sorted(numbers)
             ),
-            num_left_out=len(set(at_frames) - shown),
+            num_left_out=len(set(at_frames) - numbers),
             is_named=bool(frames),
         )
 
@@ -395,21 +397,21 @@ def frames_in(frames: Sequence[Frame], paths: Sequence[str]) -> dict[str, list[F
         frames: Frames in the order of the report.
         paths: Files.
     """
-    found: dict[str, list[FramePlace]] = {path: [] for path in paths}
+    by_path: dict[str, list[FramePlace]] = {path: [] for path in paths}
     by_name = defaultdict(list)
-    for path in found:
+    for path in by_path:
         by_name[PurePosixPath(path).name].append(path)
     # A traceback of Python ends with the function where the error was raised, others begin with it.
-    others = [frame for frame in frames if not frame.file.endswith(".py")]
-    ordered = [*others, *(frame for frame in reversed(frames) if frame.file.endswith(".py"))]
-    for place, frame in enumerate(ordered):
+    rest = [frame for frame in frames if not frame.file.endswith(".py")]
+    ordered = [*rest, *(frame for frame in reversed(frames) if frame.file.endswith(".py"))]
+    for number, frame in enumerate(ordered):
         parts = _parts(frame)
         common = {path: _num_common(path.split("/"), parts) for path in by_name.get(parts[-1], [])}
         for path, count in common.items():
             needed = min(2, path.count("/") + 1) if "/" in frame.file or "\\" in frame.file else 1
             if count == max(common.values()) and count >= needed:
-                found[path].append(FramePlace(frame, place + 1, 1 - place / len(ordered)))
-    return found
+                by_path[path].append(FramePlace(frame, number + 1, 1 - number / len(ordered)))
+    return by_path
 
 
 def _parts(frame: Frame) -> list[str]:
@@ -421,7 +423,7 @@ def _parts(frame: Frame) -> list[str]:
 def _num_common(first: Sequence[str], second: Sequence[str]) -> int:
     """How many last parts two paths have in common."""
     pairs = zip(reversed(first), reversed(second), strict=False)
-    return next((count for count, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))
+    return next((count for count, (part, other) in enumerate(pairs) if part != other), min(len(first), len(second)))
 
 
 def _named_sections(
@@ -432,7 +434,7 @@ def _named_sections(
     The line may be that of another version of the file: of the functions with the name of the frame's method, the one
     that is closest to the line counts; if there is none, the section of the line.
     """
-    found: dict[Section, list[FramePlace]] = defaultdict(list)
+    by_section: dict[Section, list[FramePlace]] = defaultdict(list)
     for place in frames:
         line = place.frame.line or 0
         method = _method(place.frame)
@@ -442,8 +444,8 @@ def _named_sections(
         if chosen is None and around and line <= len(lines):
             chosen = around[0]
         if chosen is not None:
-            found[chosen].append(place)
-    return found
+            by_section[chosen].append(place)
+    return by_section
 
 
 def _declared_name(section: Section) -> str:

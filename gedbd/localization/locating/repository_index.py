@@ -97,7 +97,7 @@ class Located(NamedTuple):
 
 
 class _Sources(NamedTuple):
-    """See ``SourcePaths``, of a commit."""
+    """The source files of a commit, and how many of its other entries were skipped, by reason."""
 
     commit: str
     paths: frozenset[str]
@@ -125,8 +125,8 @@ def open_repository(
     Raises:
         ValueError: Git is missing, the path is no repository or a shallow clone.
     """
-    for name, given in (("repo", path), ("revision", revision), ("index", "absent" if index is None else index)):
-        if not given:
+    for name, value in (("repo", path), ("revision", revision), ("index", "absent" if index is None else index)):
+        if not value:
             raise ValueError(f"{name}= is empty")
     git = Git(path)
     limits = IndexLimits() if limits is None else limits
@@ -166,8 +166,8 @@ def open_if_given(
 
 def default_folder(cache_dir: str | Path, git: Git, revision: str) -> Path:
     """The folder of a repository's index, by the real path of its objects and the name of the revision."""
-    place = os.path.realpath(git.folder)
-    digest = hashlib.blake2b(f"{place}\n{revision}".encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+    objects = os.path.realpath(git.folder)
+    digest = hashlib.blake2b(f"{objects}\n{revision}".encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
     return Path(cache_dir).expanduser() / "locate" / digest
 
 
@@ -229,8 +229,8 @@ class RepositoryIndex:
         if self._is_checked:
             return update
         self._is_checked = True
-        told = () if self.ranker.is_of(self.history) else (OTHER_HISTORY,)
-        return update._replace(warnings=(*update.warnings, *told))
+        warning = () if self.ranker.is_of(self.history) else (OTHER_HISTORY,)
+        return update._replace(warnings=(*update.warnings, *warning))
 
     def locate(self, query: ChangeQuery, limits: AnswerLimits | None = None) -> Located:
         """The files that a report is most likely about, and the commits before it that may have induced its bug.
@@ -256,13 +256,13 @@ class RepositoryIndex:
             allowed = np.array([path in sources.paths for path in history.table.paths], dtype=bool)
             fixes = self.ranker.known_fixes(history)
             features = query_features(history, query, fixes)
-            found = ranker.find_files_in(features, limits.top_k, allowed)
+            files = ranker.find_files_in(features, limits.top_k, allowed)
             num_similar = fixes.num_similar(query.title, query.description, query.created_at)
             suspects = ranker.find_in(features, limits.top_commits) if limits.top_commits else []
             existing = history.index.existing(history.index.num_rows(features.num_commits))
             is_candidate = existing & (history.index.is_source & allowed)[: len(existing)]
         words = query_words(history, query)
-        ranked = RankedFiles(history, query, num_similar, found)
+        ranked = RankedFiles(history, query, num_similar, files)
         reading = self.limits.reading()
         return Located(
             files=read_files(self.git, commit, ranked, words, limits.max_places),
@@ -275,12 +275,12 @@ class RepositoryIndex:
 
     def _sources_at(self, commit: str) -> _Sources:
         """The source files of a commit; those of the last one asked for are remembered."""
-        known = self._sources  # read once: another thread may replace it
-        if known is None or known.commit != commit:
-            found = source_paths(self.git, commit)
-            known = _Sources(commit, frozenset(found.paths), found.skipped)
-            self._sources = known
-        return known
+        sources = self._sources  # read once: another thread may replace it
+        if sources is None or sources.commit != commit:
+            paths = source_paths(self.git, commit)
+            sources = _Sources(commit, frozenset(paths.paths), paths.skipped)
+            self._sources = sources
+        return sources
 
     def facts(self, query: ChangeQuery) -> dict[str, Any]:
         """The state that answers.
@@ -297,7 +297,6 @@ class RepositoryIndex:
         return {"repository": self.git.path.resolve().name, "commit": state.header.commit, **numbers}
 
     def _update(self, wait: bool) -> Update:
-        """See ``update``."""
         commit = self.git.resolve(self.revision)
         if self._has_all(commit):
             return Update()
@@ -309,8 +308,8 @@ class RepositoryIndex:
                 with self._store.lock().acquire(timeout=-1 if wait or not self.commit else 0):
                     return self._update_locked(commit, warnings)
             except Timeout:
-                told = f"another process is updating the index: this answer is as of commit {self.commit[:12]}"
-                return Update(warnings=(*warnings, told))
+                warning = f"another process is updating the index: this answer is as of commit {self.commit[:12]}"
+                return Update(warnings=(*warnings, warning))
 
     def _has_all(self, commit: str) -> bool:
         """Whether the state is that of a commit, and none is left out as objects are missing."""
@@ -329,7 +328,7 @@ class RepositoryIndex:
             return Update(warnings=warnings)
         start = self._store.best_start(self.history)
         checkpoint = partial(self._store.checkpoint, commit)
-        found = bring_up_to(self.git, commit, start, self.limits, checkpoint)
-        if self.commit != commit or found.num_added or found.num_removed:
-            self._state = self._store.store(commit, found.history, found.num_merges, found.num_missing)
-        return Update(found.num_added, found.num_removed, (*warnings, *found.warnings))
+        indexed = bring_up_to(self.git, commit, start, self.limits, checkpoint)
+        if self.commit != commit or indexed.num_added or indexed.num_removed:
+            self._state = self._store.store(commit, indexed.history, indexed.num_merges, indexed.num_missing)
+        return Update(indexed.num_added, indexed.num_removed, (*warnings, *indexed.warnings))

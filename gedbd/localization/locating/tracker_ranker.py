@@ -223,16 +223,20 @@ def read_hit_rate(folder: Path) -> HitRate:
         files = None if of_files is None else FileHitRate.of_stored(of_files)
     except (KeyError, TypeError) as error:
         raise ValueError(damaged) from error
-    found = replace(HitRate.of_stored(stored), files=files)
-    if any(share.status not in STATUS_WORDS or not _is_consistent(share) for share in (found, files or found)):
+    measured = replace(HitRate.of_stored(stored), files=files)
+    if any(share.status not in STATUS_WORDS or not _is_consistent(share) for share in (measured, files or measured)):
         raise ValueError(damaged)
-    return found
+    return measured
 
 
-def _is_consistent(found: TopShare) -> bool:
+def _is_consistent(measured: TopShare) -> bool:
     """Whether the values have their types and agree with each other."""
-    counts = isinstance(found.reports, int) and isinstance(found.hits, int) and 0 <= found.hits <= found.reports
-    texts = all(isinstance(text, str) for text in (found.tracker, found.first or "", found.last or ""))
-    shares = [found.target] if found.share is None else [found.target, found.share, found.low, found.high]
+    counts = (
+        isinstance(measured.reports, int) and isinstance(measured.hits, int) and 0 <= measured.hits <= measured.reports
+    )
+    texts = all(isinstance(text, str) for text in (measured.tracker, measured.first or "", measured.last or ""))
+    shares = (
+        [measured.target] if measured.share is None else [measured.target, measured.share, measured.low, measured.high]
+    )
     numbers = all(isinstance(share, int | float) and 0 <= share <= 1 for share in shares)
-    return counts and texts and numbers and (found.share is None) == (found.reports == 0)
+    return counts and texts and numbers and (measured.share is None) == (measured.reports == 0)

@@ -167,11 +167,11 @@ class Inputs(ABC):
         return len(self._made)
 
     def __getitem__(self, row: int) -> CodeInput:
-        made = self._made[row]
-        if made is None:
-            made = self.make(row)
-            self._made[row] = made
-        return made
+        input_ = self._made[row]
+        if input_ is None:
+            input_ = self.make(row)
+            self._made[row] = input_
+        return input_
 
     @abstractmethod
     def make(self, row: int) -> CodeInput:
@@ -298,33 +298,33 @@ def line_begins(lines: list[Line], form: Form) -> list[int]:
     if form == "D":
         return [line.in_diff for line in lines]
     begins = [0] * len(lines)
-    place = 0
+    begin = 0
     if form == "ARCL":
         for number, line in enumerate(lines):
-            begins[number] = place + len(MARKS[line.sign]) + 1
-            place = begins[number] + len(line.text) + 1
+            begins[number] = begin + len(MARKS[line.sign]) + 1
+            begin = begins[number] + len(line.text) + 1
         return begins
     for sign, mark in MARKS.items():
         group = [number for number, line in enumerate(lines) if line.sign == sign]
-        place += len(mark) + 1 if group else 0
+        begin += len(mark) + 1 if group else 0
         for number in group:
-            begins[number] = place
-            place += len(lines[number].text) + 1
+            begins[number] = begin
+            begin += len(lines[number].text) + 1
     return begins
 
 
 def _hunk_graph(lines: list[Line], begins: list[int], rules: GraphRules) -> FlowGraph | None:
     """The graph of one side of a hunk, with places in the text."""
     side = NEW_SIDE if any(line.sign == "+" for line in lines) else OLD_SIDE
-    kept = [number for number, line in enumerate(lines) if line.sign in side]
-    texts = [lines[number].text for number in kept]
+    of_side = [number for number, line in enumerate(lines) if line.sign in side]
+    texts = [lines[number].text for number in of_side]
     graph = fragment_graph("\n".join(texts), rules)
     if graph is None or not len(graph):
         return None
     # Lines of 3 and 5 characters begin at 0 and 4 in the code of the side.
     lengths = np.array([len(text) for text in texts])
     in_code = np.cumsum(lengths + 1) - lengths - 1
-    in_text = np.array([begins[number] for number in kept])
+    in_text = np.array([begins[number] for number in of_side])
     line = np.searchsorted(in_code, graph.spans[:, 0], side="right") - 1
     start = in_text[line] + graph.spans[:, 0] - in_code[line]
     # A node that goes on in the next line ends with its first one.

@@ -52,10 +52,10 @@ class EarlierBugs(Scorer):
     """
 
     def __init__(self, links: Links, inputs: ScorerInputs) -> None:
-        known = links.table[links.table["made_at"].notna()]
-        self.made_at = known["made_at"].to_numpy(dtype="datetime64[ns]")
-        self.documents = known["document"].to_numpy(dtype=np.int64)
-        self.queries = known["query"].to_numpy(dtype=np.int64)
+        dated = links.table[links.table["made_at"].notna()]
+        self.made_at = dated["made_at"].to_numpy(dtype="datetime64[ns]")
+        self.documents = dated["document"].to_numpy(dtype=np.int64)
+        self.queries = dated["query"].to_numpy(dtype=np.int64)
         self.created_at = inputs.queries["created_at"].to_numpy(dtype="datetime64[ns]")
         self.num_documents = len(inputs.documents)
 
@@ -91,10 +91,10 @@ class NewestFirst(Scorer):
         """``(B,) -> (B, N)`` places from 0, the highest for the highest score: scores 5 5 1 give 1 2 0."""
         scores = np.asarray(self.scorer.scores(rows), dtype=np.float32)
         order = np.argsort(scores, axis=1, kind="stable")
-        places = np.empty_like(scores)
-        np.put_along_axis(places, order, np.arange(scores.shape[1], dtype=np.float32)[None], axis=1)
+        positions = np.empty_like(scores)
+        np.put_along_axis(positions, order, np.arange(scores.shape[1], dtype=np.float32)[None], axis=1)
         # NaN is sorted to the end: it would be the best score.
-        return np.where(np.isnan(scores), np.nan, places)
+        return np.where(np.isnan(scores), np.nan, positions)
 
 
 class Shared(Scorer):
@@ -149,19 +149,19 @@ class MethodOptions:
         for option, names in named.items():
             unknown = [name for name in names if name not in scorers]
             if unknown:
-                known = ", ".join(scorers)
-                raise ValueError(f"task.compared.{option}={unknown[0]} is not among task.scorers: {known}")
+                choices = ", ".join(scorers)
+                raise ValueError(f"task.compared.{option}={unknown[0]} is not among task.scorers: {choices}")
         taken = [name for name in (*self.sums, LINEAR) if name in scorers]
         if taken:
             raise ValueError(f"task.scorers.{taken[0]}: {taken[0]} is the name of a sum: choose another one")
         for name, granularities in self.only.items():
             if not set(granularities) <= set(GRANULARITIES):
-                known = ", ".join(GRANULARITIES)
-                raise ValueError(f"task.compared.only.{name}={list(granularities)}: choose from {known}")
+                choices = ", ".join(GRANULARITIES)
+                raise ValueError(f"task.compared.only.{name}={list(granularities)}: choose from {choices}")
 
     def ranked(self, name: str) -> tuple[Granularity, ...]:
         """The granularities that a scorer ranks, the finest one last."""
-        return tuple(one for one in GRANULARITIES if one in self.only.get(name, GRANULARITIES))
+        return tuple(granularity for granularity in GRANULARITIES if granularity in self.only.get(name, GRANULARITIES))
 
 
 def make_methods(
@@ -183,10 +183,10 @@ def make_methods(
                 scorer = by_best_part(scorers[name](), corpus, granularity, part)
                 methods[best_part_id(name, part)] = fixed_method(scorer)
     for name, names in options.sums.items():
-        chosen = {one: usable[one] for one in names if one in usable}
+        chosen = {scorer_id: usable[scorer_id] for scorer_id in names if scorer_id in usable}
         if chosen:
             methods[name] = fixed_method(LinearRanker(chosen, rounds=0))
-    chosen = {one: usable[one] for one in options.linear if one in usable}
+    chosen = {scorer_id: usable[scorer_id] for scorer_id in options.linear if scorer_id in usable}
     if chosen:
         methods[LINEAR] = fixed_method(LinearRanker(chosen, random_candidates=RANDOM_CANDIDATES))
     return methods
@@ -217,10 +217,10 @@ def by_best_part(scorer: Scorer, corpus: ChangeCorpus, granularity: Granularity,
         granularity: What is to be scored, coarser than ``part``.
         part: See ``scorer``.
     """
-    made = scorer
+    by_part = scorer
     if part == "hunk":
-        made = BestPart(made, corpus.hunks.table, "file")
-    return BestPart(made, corpus.files.table, "commit") if granularity == "commit" else made
+        by_part = BestPart(by_part, corpus.hunks.table, "file")
+    return BestPart(by_part, corpus.files.table, "commit") if granularity == "commit" else by_part
 
 
 def fixed_method(scorer: Scorer) -> RankingMethod:
@@ -331,9 +331,9 @@ class UnseenScores(Scorer):
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``."""
-        found = np.array(self.scorer.scores(rows), dtype=np.float32)
-        found[np.isin(rows, self.trained_on)] = np.nan
-        return found
+        scores = np.array(self.scorer.scores(rows), dtype=np.float32)
+        scores[np.isin(rows, self.trained_on)] = np.nan
+        return scores
 
 
 class OtherTexts(Scorer):
@@ -394,11 +394,11 @@ def learnt_methods(
     if any(ranker.shuffled for ranker in chosen.values()):
         texts[True] = with_other_texts(corpus)
     replays = {(shuffled, tracker): Replay(texts[shuffled], tracker) for shuffled in texts for tracker in (True, False)}
-    found = {}
+    methods = {}
     for name, ranker in chosen.items():
         extra = encoders if ranker.hmcbl else {}
-        found[name] = _method(ranker, replays[ranker.shuffled, ranker.tracker], training, hunks, extra)
-    return found
+        methods[name] = _method(ranker, replays[ranker.shuffled, ranker.tracker], training, hunks, extra)
+    return methods
 
 
 def _method(

@@ -182,10 +182,10 @@ class HmcblSystem(TrainingSystem):
     def _shared(self, inputs: Inputs, rows: np.ndarray, side: str) -> np.ndarray:
         """Pooled vectors of some inputs, of which each process encodes a share."""
         tower = self.towers[0] if side == "reports" else self.towers[1]
-        own = slice(self.trainer.global_rank, None, self.trainer.world_size)
-        pooled = self.pooled(encode(tower, inputs, rows[own], self.bf16, False, side))
+        share = slice(self.trainer.global_rank, None, self.trainer.world_size)
+        pooled = self.pooled(encode(tower, inputs, rows[share], self.bf16, False, side))
         whole = np.zeros((len(rows), pooled.shape[1]), dtype=np.float32)
-        whole[own] = pooled
+        whole[share] = pooled
         summed: np.ndarray = self.summed(torch.from_numpy(whole).to(self.device)).cpu().numpy()
         return summed
 
@@ -304,10 +304,10 @@ def hmcbl_scorers(system: HmcblSystem, data: LocalizationDataModule, max_sim: bo
     """
     reports = system.encode_reports(data.reports, np.arange(len(data.reports)), tokens=max_sim)
     changes = system.encode_changes(data.changes, np.arange(len(data.changes)), tokens=max_sim)
-    found: dict[str, MakeScorer] = {COSINE: lambda: VectorScorer(system.pooled(changes), system.pooled(reports))}
+    scorers: dict[str, MakeScorer] = {COSINE: lambda: VectorScorer(system.pooled(changes), system.pooled(reports))}
     if max_sim:
-        found[MAX_SIM] = lambda: MaxSim(EncodedTokens(changes, reports))
-    return found
+        scorers[MAX_SIM] = lambda: MaxSim(EncodedTokens(changes, reports))
+    return scorers
 
 
 def encoders_of_commits(
@@ -326,14 +326,14 @@ def encoders_of_commits(
         level: The commits.
         trained_on: Rows of the reports that trained the encoders, whose scores are missing.
     """
-    found: dict[str, Scorer] = {}
+    encoders: dict[str, Scorer] = {}
     for name, make in scorers.items():
         scorer = make()
         if options.granularity != "commit":
             scorer = by_best_part(scorer, corpus, "commit", options.granularity)
         scorer.fit(level.inputs)
-        found[name] = UnseenScores(scorer, trained_on)
-    return found
+        encoders[name] = UnseenScores(scorer, trained_on)
+    return encoders
 
 
 class EncodedTokens:
@@ -358,17 +358,17 @@ def _sides(options: HmcblOptions, encoder: DictConfig, corpus: ChangeCorpus, hal
         (options.report_encoder, report_limits, False),
         (options.change_encoder, change_limits, options.graph),
     )
-    made = []
+    sides = []
     for folder, limits, graph in chosen:
         if folder is not None:
-            made.append(code_side(folder, limits, graph))
+            sides.append(code_side(folder, limits, graph))
             continue
         loaded: LoadedEncoder | UntrainedEncoder = instantiate(encoder)
         if isinstance(loaded, UntrainedEncoder):
-            made.append(untrained_side(loaded, _training_texts(corpus, halves), limits, graph))
+            sides.append(untrained_side(loaded, _training_texts(corpus, halves), limits, graph))
         else:
-            made.append(text_side(loaded, limits))
-    return made[0], made[1]
+            sides.append(text_side(loaded, limits))
+    return sides[0], sides[1]
 
 
 def _training_texts(corpus: ChangeCorpus, halves: Halves) -> list[str]:

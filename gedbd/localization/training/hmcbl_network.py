@@ -46,10 +46,10 @@ class MomentumTwin(nn.Module):
     @torch.no_grad()
     def follow(self, followed: nn.Module) -> None:
         """Moves the weights towards those of a module, and copies its buffers."""
-        for mine, theirs in zip(self.module.parameters(), followed.parameters(), strict=True):
-            mine.lerp_(theirs.to(mine), 1 - self.momentum)
-        for kept, current in zip(self.module.buffers(), followed.buffers(), strict=True):
-            kept.copy_(current)
+        for weight, target in zip(self.module.parameters(), followed.parameters(), strict=True):
+            weight.lerp_(target.to(weight), 1 - self.momentum)
+        for buffer, target_buffer in zip(self.module.buffers(), followed.buffers(), strict=True):
+            buffer.copy_(target_buffer)
 
 
 class MemoryBank(nn.Module):
@@ -88,9 +88,9 @@ class MemoryBank(nn.Module):
         size = len(self.keys)
         keys = keys[-size:]
         # A bank of 5 with 3 as the next place takes 4 keys to 3 4 0 1.
-        places = (self.place + torch.arange(len(keys), device=keys.device)) % size
-        self.keys[places] = keys.to(self.keys.dtype)
-        self.rows[places] = rows[-size:]
+        positions = (self.place + torch.arange(len(keys), device=keys.device)) % size
+        self.keys[positions] = keys.to(self.keys.dtype)
+        self.rows[positions] = rows[-size:]
         self.place.copy_((self.place + len(keys)) % size)
 
 
@@ -127,8 +127,8 @@ class CandidateLinks(nn.Module):
         codes = reports * self.num_commits + commits
         if not len(self.codes):
             return torch.zeros_like(codes, dtype=torch.bool)
-        places = torch.searchsorted(self.codes, codes).clamp(max=len(self.codes) - 1)
-        return self.codes[places] == codes
+        positions = torch.searchsorted(self.codes, codes).clamp(max=len(self.codes) - 1)
+        return self.codes[positions] == codes
 
     def are_negatives(self, reports: Tensor, commits: Tensor) -> Tensor:
         """Whether they are negatives of each other; ``EMPTY`` is none of any."""

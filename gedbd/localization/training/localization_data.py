@@ -110,15 +110,15 @@ class InducingPairs:
 
     def _find_pairs(self) -> np.ndarray:
         """``(P, 2)`` reports and commits."""
-        found = []
+        pairs = []
         for report in self.reports.tolist():
             for commit in sorted(self.inducing[report]):
                 if commit < self.before[report] and len(self.rows_of[commit]):
-                    found.append((report, commit))
+                    pairs.append((report, commit))
                     self._check_negatives(report, commit)
-        if not found:
+        if not pairs:
             raise ValueError("no report of a part has an inducing commit before it: give more reports")
-        return np.array(found, dtype=np.int64)
+        return np.array(pairs, dtype=np.int64)
 
     def _check_negatives(self, report: int, commit: int) -> None:
         if not set(self.reports.tolist()) - self.induced[commit]:
@@ -132,14 +132,14 @@ class InducingPairs:
         files = _links_of(corpus, "file")
         # The file of a hunk; of files and commits, nothing that is named in its place.
         file_of = corpus.hunks.table["file"].to_numpy() if granularity == "hunk" else None
-        found = []
+        positives = []
         for report, commit in self.pairs.tolist():
             rows = self.rows_of[commit]
             named = rows[np.isin(rows, list(inducing[report]))]
             if not len(named) and file_of is not None:
                 named = rows[np.isin(file_of[rows], list(files[report]))]
-            found.append(named if len(named) else rows)
-        return found
+            positives.append(named if len(named) else rows)
+        return positives
 
 
 def _links_of(corpus: ChangeCorpus, granularity: Granularity) -> dict[int, set[int]]:
@@ -150,10 +150,10 @@ def _links_of(corpus: ChangeCorpus, granularity: Granularity) -> dict[int, set[i
 
 def _sets(owners: np.ndarray, members: np.ndarray) -> dict[int, set[int]]:
     """The members of each owner; of one without any, an empty set."""
-    found: dict[int, set[int]] = defaultdict(set)
+    sets: dict[int, set[int]] = defaultdict(set)
     for owner, member in zip(owners.tolist(), members.tolist(), strict=True):
-        found[owner].add(member)
-    return found
+        sets[owner].add(member)
+    return sets
 
 
 def _rows_by_commit(commit_of: np.ndarray, num_commits: int) -> list[np.ndarray]:
@@ -187,14 +187,14 @@ def choose_candidates(pairs: InducingPairs, count: int) -> RankedReports:
     reports = np.unique(pairs.pairs[:, 0])
     inducing = np.unique(pairs.pairs[:, 1])
     present = [row for row in range(pairs.before[reports].max()) if len(pairs.rows_of[row])]
-    others = np.setdiff1d(present, inducing)
+    rest = np.setdiff1d(present, inducing)
     rng = np.random.default_rng(pairs.seed)
-    commits = np.union1d(inducing, rng.choice(others, min(count, len(others)), replace=False)).astype(np.int64)
-    kept = [_some(pairs.rows_of[commit], rng) for commit in commits.tolist()]
-    first = np.cumsum([0, *(len(rows) for rows in kept[:-1])])
+    commits = np.union1d(inducing, rng.choice(rest, min(count, len(rest)), replace=False)).astype(np.int64)
+    changes = [_some(pairs.rows_of[commit], rng) for commit in commits.tolist()]
+    first = np.cumsum([0, *(len(rows) for rows in changes[:-1])])
     is_candidate = commits < pairs.before[reports][:, None]
     is_relevant = np.array([[commit in pairs.inducing[report] for commit in commits] for report in reports.tolist()])
-    return RankedReports(reports, np.concatenate(kept), commits, first, is_candidate, is_relevant & is_candidate)
+    return RankedReports(reports, np.concatenate(changes), commits, first, is_candidate, is_relevant & is_candidate)
 
 
 def _some(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -304,8 +304,8 @@ class PairKeys(KeySampler[PairKey]):
         # np.resize repeats from the start: 5 pairs for 2 processes become 0 1 2 3 4 0, in rows 01 23 40.
         shares = np.resize(order, -(-self.count // self.world_size) * self.world_size).reshape(-1, self.world_size)
         for step in np.array_split(shares, len(self)):
-            own = step.reshape(self.world_size, -1)[self.rank]
-            yield PairKey(own, None if self.seed is None else self.epoch)
+            numbers = step.reshape(self.world_size, -1)[self.rank]
+            yield PairKey(numbers, None if self.seed is None else self.epoch)
 
 
 class LocalizationDataModule(WholeBatchData):

@@ -89,18 +89,18 @@ def write_result(
         write_text(folder / "tables24.md", paper_markdown(f"{name}, test half", [REMARK], [tables["tables24"]]))
     write_text(folder / "results.md", "\n".join([escape_markdown(result.summary), "", *markdown(show(ranking)), ""]))
     write_queries(folder, result)
-    shown = {}
+    printed = {}
     for level in result.levels:
         rows = ranking[ranking["granularity"] == level.granularity]
         what = "commits" if level.granularity == "commit" else f"inducing {level.granularity}s (not in the paper)"
-        shown[f"{name}, {len(level.task):,} test reports: {what}"] = with_intervals(rows[list(SHOWN)])
+        printed[f"{name}, {len(level.task):,} test reports: {what}"] = with_intervals(rows[list(SHOWN)])
     metrics = {
         f"test/{row['granularity']}/{row['method']}/{metric}": float(row[metric])
         for row in ranking.to_dict("records")
         for metric in ("mrr", "map", "rr@10")
     }
     page = sections(result, tables)
-    write_run_page(folder, "Bug localization", name, result.summary, tables, shown, page, loggers, console, metrics)
+    write_run_page(folder, "Bug localization", name, result.summary, tables, printed, page, loggers, console, metrics)
 
 
 def write_queries(folder: Path, result: LocalizationResult) -> None:
@@ -111,13 +111,13 @@ def write_queries(folder: Path, result: LocalizationResult) -> None:
     for level in result.levels:
         ids = level.inputs.queries["id"], level.inputs.documents["id"]
         write_qrels(folder / "trec" / f"{level.granularity}.qrels", level.task, *ids)
-    for one in result.measured:
-        level = tasks[one.granularity]
+    for measured in result.measured:
+        level = tasks[measured.granularity]
         reports, changes = level.inputs.queries["id"], level.inputs.documents["id"]
-        path = folder / "trec" / f"{one.granularity}.{one.method}.run"
-        write_run(path, one.ranking, reports, one.method, changes)
-        named = {"granularity": one.granularity, "method": one.method}
-        frames.append(one.values.assign(id=reports.to_numpy()[level.task.queries], **named))
+        path = folder / "trec" / f"{measured.granularity}.{measured.method}.run"
+        write_run(path, measured.ranking, reports, measured.method, changes)
+        named = {"granularity": measured.granularity, "method": measured.method}
+        frames.append(measured.values.assign(id=reports.to_numpy()[level.task.queries], **named))
     write_parquet(folder / "queries.parquet", pd.concat(frames, ignore_index=True))
 
 
@@ -145,23 +145,23 @@ def sections(result: LocalizationResult, tables: Mapping[str, pd.DataFrame]) -> 
             hit_curves(_ranks(result.measured, curves)),
         ),
     ]
-    made = [Section("Methods", text, [], figures)]
+    page = [Section("Methods", text, [], figures)]
     for level in result.levels:
         rows = ranking[ranking["granularity"] == level.granularity]
         text = f"{len(level.task):,} reports against the {len(level.inputs.documents):,} {level.granularity}s before."
         if level.granularity != "commit":
             text += OWN_TASK_TEXT.format(granularity=level.granularity)
         columns = [name for name in COLUMNS if name in rows]
-        made.append(Section(f"{level.granularity.capitalize()}s", text, [rows[columns]]))
-    known = result.known.sort_values("inducing_change", kind="stable")
-    made.append(Section("Changes that had induced an earlier bug", KNOWN_TEXT, [known]))
+        page.append(Section(f"{level.granularity.capitalize()}s", text, [rows[columns]]))
+    by_inducing = result.known.sort_values("inducing_change", kind="stable")
+    page.append(Section("Changes that had induced an earlier bug", KNOWN_TEXT, [by_inducing]))
     if "tables24" in tables:
-        made.append(Section("Beside the paper", REMARK, [tables["tables24"]]))
+        page.append(Section("Beside the paper", REMARK, [tables["tables24"]]))
     if len(result.epochs):
         text = "The training of HMCBL; validation is the latest part of the first half."
         training = ("training", "Losses and MRR on validation by epoch", epoch_curves([result.epochs], CURVES))
-        made.append(Section("Training", text, [], [training]))
-    return made
+        page.append(Section("Training", text, [], [training]))
+    return page
 
 
 def mrr_bars(table: pd.DataFrame, trained: Sequence[str], baseline: str) -> Figure:

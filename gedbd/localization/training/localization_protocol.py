@@ -120,13 +120,13 @@ def make_level(corpus: ChangeCorpus, halves: Halves, granularity: Granularity) -
         if not len(rows):
             raise ValueError(f"{corpus.name}: no report of the {name} half has an inducing {granularity} before it")
     training, test = parts
-    known = links.table[links.table["query"].isin(training)]
-    known = known[known["document"] < earlier[known["query"]]].assign(label=1)
-    inputs = ScorerInputs(corpus.changes(granularity).table, reports_of(corpus).reports, known)
+    train = links.table[links.table["query"].isin(training)]
+    train = train[train["document"] < earlier[train["query"]]].assign(label=1)
+    inputs = ScorerInputs(corpus.changes(granularity).table, reports_of(corpus).reports, train)
     task = EarlierDocuments(test, earlier[test], links, TOP_K, granularity)
     missing = len(halves.test) - len(test)
-    told = (f"test reports without an inducing {granularity} before them, left out there: {missing:,}",)
-    return Level(granularity, inputs, task, training), told if missing else ()
+    warnings = (f"test reports without an inducing {granularity} before them, left out there: {missing:,}",)
+    return Level(granularity, inputs, task, training), warnings if missing else ()
 
 
 def _with_earlier(links: Links, num_earlier: np.ndarray) -> np.ndarray:
@@ -137,8 +137,10 @@ def _with_earlier(links: Links, num_earlier: np.ndarray) -> np.ndarray:
 
 def _late_labels(links: Links, training: np.ndarray, moment: pd.Timestamp) -> list[str]:
     """A warning if links of the first half became known after the second half begins."""
-    known = links.table[links.table["query"].isin(training)]
-    late = int((known["made_at"] >= moment).sum())
+    of_training = links.table[links.table["query"].isin(training)]
+    late = int((of_training["made_at"] >= moment).sum())
     if not late:
         return []
-    return [f"links of the first half that were known only after the second half begins: {late:,} of {len(known):,}"]
+    return [
+        f"links of the first half that were known only after the second half begins: {late:,} of {len(of_training):,}"
+    ]

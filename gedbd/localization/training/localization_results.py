@@ -61,12 +61,12 @@ def rank_level(
     measured = []
     label = f"rank {level.granularity}s"
     for name, method in track(methods.items(), label, transient=True, console=console):
-        made = [
+        rankings = [
             measure(level, method.make(level, seed), console, name)
             for seed in (seeds if method.is_random else seeds[:1])
         ]
-        by_seed = tuple(values for values, _ in made)
-        measured.append(MeasuredMethod(name, level.granularity, by_seed, made[0][1]))
+        by_seed = tuple(values for values, _ in rankings)
+        measured.append(MeasuredMethod(name, level.granularity, by_seed, rankings[0][1]))
     return measured
 
 
@@ -91,18 +91,18 @@ def query_metrics(task: RankingTask, ranking: Ranking) -> pd.DataFrame:
     (results/accuracy.py) those made after the report are among them, here they are not.
     """
     values = per_query(ranking.queries)
-    kept = [name for name in values if not str(name).startswith("map@")]
+    names = [name for name in values if not str(name).startswith("map@")]
     counts = {f"p@{k}": precision_at(task, ranking, k) for k in PRECISION_AT}
     capped = {f"r_cap@{k}": capped_recall_at(task, ranking, k) for k in PRECISION_AT}
-    return values[kept].assign(**counts, **capped)
+    return values[names].assign(**counts, **capped)
 
 
 def precision_at(task: RankingTask, ranking: Ranking, k: int) -> np.ndarray:
     """The share of the first k candidates that are relevant, ``(Q,)``; fewer candidates than k count as misses."""
     best = ranking.top[ranking.top["place"] <= k]
-    found = best["candidate"].to_numpy()
+    candidates = best["candidate"].to_numpy()
     query = best["query"].to_numpy()
-    hits = [np.isin(found[query == row], task.relevant(index)).sum() for index, row in enumerate(task.queries)]
+    hits = [np.isin(candidates[query == row], task.relevant(index)).sum() for index, row in enumerate(task.queries)]
     return np.array(hits) / k
 
 
@@ -134,27 +134,27 @@ class LocalizationResult:
 
     @cached_property
     def ranking(self) -> pd.DataFrame:
-        """See ``ranking_table``; in each granularity the trained methods come first."""
+        """One row a granularity and method, the trained methods first, see ``ranking_table``."""
         table = ranking_table(self.measured, self.baseline)
-        granularity = table["granularity"].map({level.granularity: place for place, level in enumerate(self.levels)})
+        granularity = table["granularity"].map({level.granularity: number for number, level in enumerate(self.levels)})
         is_other = ~table["method"].isin(self.first)
         return table.iloc[np.lexsort((is_other, granularity))].reset_index(drop=True)
 
     @property
     def results(self) -> pd.DataFrame:
-        """See ``results_table``."""
+        """One row a method with the metrics of all granularities, see ``results_table``."""
         return results_table(self.ranking)
 
     @cached_property
     def known(self) -> pd.DataFrame:
-        """See ``known_table``, of the first granularity."""
+        """Results by whether the inducing change is known, see ``known_table``; of the first granularity."""
         level = self.levels[0]
         scorer = EarlierBugs(self.corpus.inducing[level.granularity], level.inputs)
         best = []
         for index, query in enumerate(level.task.queries):
             counts = scorer.scores(np.array([query]))[0]
             best.append(counts[level.task.relevant(index)].max())
-        measured = [one for one in self.measured if one.granularity == level.granularity]
+        measured = [method for method in self.measured if method.granularity == level.granularity]
         return known_table(measured, np.array(best), self.baseline)
 
     @property
@@ -164,13 +164,13 @@ class LocalizationResult:
         table = self.ranking
         rows = {row["method"]: row for row in table[table["granularity"] == level.granularity].to_dict("records")}
         candidates = f"{len(level.inputs.documents):,} {level.granularity}s"
-        told = [
+        sentences = [
             f"{self.corpus.name}: {len(level.training):,} reports to learn from, {len(level.task):,} to test on,"
             f" against those of {candidates} that were made before the report.",
             f"MRR of {self.baseline}: {rows[self.baseline]['mrr']:.3f}.",
         ]
-        told += [_against(name, rows[name], self.baseline) for name in self.first if name in rows]
-        return " ".join(told)
+        sentences += [_against(name, rows[name], self.baseline) for name in self.first if name in rows]
+        return " ".join(sentences)
 
 
 def _against(method: str, row: Mapping[Any, Any], baseline: str) -> str:
@@ -178,12 +178,12 @@ def _against(method: str, row: Mapping[Any, Any], baseline: str) -> str:
     low = row["mrr_difference_low"]
     high = row["mrr_difference_high"]
     if low > 0:
-        said = f"better than {baseline}"
+        verdict = f"better than {baseline}"
     elif high < 0:
-        said = f"worse than {baseline}"
+        verdict = f"worse than {baseline}"
     else:
-        said = f"not told from {baseline}"
-    return f"{method}: {row['mrr']:.3f}, {said} (difference {row['mrr_difference']:+.3f} [{low:+.3f}, {high:+.3f}])."
+        verdict = f"not told from {baseline}"
+    return f"{method}: {row['mrr']:.3f}, {verdict} (difference {row['mrr_difference']:+.3f} [{low:+.3f}, {high:+.3f}])."
 
 
 def ranking_table(measured: Sequence[MeasuredMethod], baseline: str) -> pd.DataFrame:
@@ -199,8 +199,8 @@ def ranking_table(measured: Sequence[MeasuredMethod], baseline: str) -> pd.DataF
         its interval (a paired bootstrap) and, for MRR, Wilcoxon's p; ``seeds``, and the lowest and highest MRR of a
         seed.
     """
-    baselines = {one.granularity: one for one in measured if one.method == baseline}
-    return pd.DataFrame([_row(one, baselines.get(one.granularity)) for one in measured])
+    baselines = {method.granularity: method for method in measured if method.method == baseline}
+    return pd.DataFrame([_row(method, baselines.get(method.granularity)) for method in measured])
 
 
 def _row(measured: MeasuredMethod, baseline: MeasuredMethod | None) -> dict[str, object]:

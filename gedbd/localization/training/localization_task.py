@@ -111,7 +111,7 @@ class LocalizationTask:
         self.published = published
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
-        """See ``Task.train``; returns the MRR of HMCBL, or else of the learnt sum, on validation in the first half."""
+        """Trains, ranks and writes; returns the MRR of HMCBL, or else of the learned sum, on validation reports."""
         silence_library_logs()
         seed_everything(cfg.seed, verbose=False)
         if self.model is not None:
@@ -139,27 +139,27 @@ class LocalizationTask:
         with trained(system, data, corpus, cfg, folder, callbacks, console) as training:
             if training.is_first:
                 commits, _ = make_level(corpus, halves, "commit")
-                own = hmcbl_scorers(system, data, model.max_sim)
-                encoders = encoders_of_commits(own, model, corpus, commits, data.fit_rows)
+                trained_scorers = hmcbl_scorers(system, data, model.max_sim)
+                encoders = encoders_of_commits(trained_scorers, model, corpus, commits, data.fit_rows)
                 epochs = read_csv(folder / "metrics.csv")
-                result = self._rank(corpus, halves, levels, own, encoders, epochs, cfg.seed, console)
+                result = self._rank(corpus, halves, levels, trained_scorers, encoders, epochs, cfg.seed, console)
                 write_result(folder, result, self.published, training.loggers, console)
         return value_of_best(folder, cfg.monitor, VALIDATION)
 
     def _levels(self, corpus: ChangeCorpus, halves: Halves, console: Console) -> tuple[Level, ...]:
         """What is ranked; prints the warnings."""
-        made = [make_level(corpus, halves, granularity) for granularity in self.granularities]
-        warnings = [warning for _, told in made for warning in told]
+        levels = [make_level(corpus, halves, granularity) for granularity in self.granularities]
+        warnings = [warning for _, of_level in levels for warning in of_level]
         for warning in (*corpus.warnings, *halves.warnings, *warnings):
             print_line(console, f"{corpus.name}: {warning}")
-        return tuple(level for level, _ in made)
+        return tuple(level for level, _ in levels)
 
     def _rank(
         self,
         corpus: ChangeCorpus,
         halves: Halves,
         levels: tuple[Level, ...],
-        own: Mapping[str, MakeScorer],
+        trained_scorers: Mapping[str, MakeScorer],
         encoders: Mapping[str, Scorer],
         epochs: pd.DataFrame,
         seed: int,
@@ -171,7 +171,7 @@ class LocalizationTask:
             corpus: Reports and changes.
             halves: The reports that train and test.
             levels: What is ranked.
-            own: Scorers of the trained encoders, none without training.
+            trained_scorers: Scorers of the trained encoders, none without training.
             encoders: See ``encoders_of_commits``; none without training.
             epochs: See ``LocalizationResult``.
             seed: The first seed of random methods.
@@ -179,16 +179,16 @@ class LocalizationTask:
         """
         compared = self.compared if self.model is None else self.model.add_to(self.compared)
         hunks = self.scorers[self.compared.baseline]()
-        learnt = learnt_methods(self.learnt, corpus, halves.train, hunks, encoders)
+        learned = learnt_methods(self.learnt, corpus, halves.train, hunks, encoders)
         measured: list[MeasuredMethod] = []
         for level in levels:
-            methods = learnt | make_methods({**self.scorers, **own}, compared, corpus, level.granularity)
+            methods = learned | make_methods({**self.scorers, **trained_scorers}, compared, corpus, level.granularity)
             methods[EARLIER_BUGS] = fixed_method(EarlierBugs(corpus.inducing[level.granularity], level.inputs))
             measured += rank_level(level, methods, range(seed, seed + self.seeds), console)
         trained_ids = () if self.model is None else self.model.ids
-        known = {one.method for one in measured}
+        measured_ids = {method.method for method in measured}
         by_part = [best_part_id(id_, part) for id_ in trained_ids for part in parts_of("commit")]
-        first = tuple(name for name in (*trained_ids, *by_part, *self.learnt, LINEAR) if name in known)
+        first = tuple(name for name in (*trained_ids, *by_part, *self.learnt, LINEAR) if name in measured_ids)
         return LocalizationResult(corpus, levels, tuple(measured), self.compared.baseline, first, epochs)
 
     def _validate(self, corpus: ChangeCorpus, level: Level, seed: int, console: Console) -> float:

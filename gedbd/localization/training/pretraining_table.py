@@ -71,22 +71,22 @@ class FirstPretraining:
             folder: The run folder.
             console: Where results and warnings go.
         """
-        own = folder / FOLDER
-        if not (own / OWN_PAGE).is_file():
-            given = compose(
+        subfolder = folder / FOLDER
+        if not (subfolder / OWN_PAGE).is_file():
+            base = compose(
                 "train", overrides=[*self.groups, f"dataset.path={quoted_text(str(Path(self.methods).absolute()))}"]
             )
-            composed = OmegaConf.merge(given, dict(self.options), dict(self.rows[self.row]))
+            composed = OmegaConf.merge(base, dict(self.options), dict(self.rows[self.row]))
             assert isinstance(composed, DictConfig)
             for name in ("accelerator", "devices", "precision", "enable_progress_bar"):
                 composed.trainer[name] = cfg.trainer[name]
             for name in ("encoder", "cache_dir", "seed"):
                 composed[name] = cfg[name]
-            composed.ckpt_path = readable_checkpoint(own)
+            composed.ckpt_path = readable_checkpoint(subfolder)
             task: Task = instantiate(composed.task)
-            own.mkdir(exist_ok=True)
-            task.train(composed, own, console)
-        return own / ENCODER
+            subfolder.mkdir(exist_ok=True)
+            task.train(composed, subfolder, console)
+        return subfolder / ENCODER
 
 
 def write_table3(sweep_dir: Path, options: Sequence[str] = ()) -> None:
@@ -103,9 +103,9 @@ def write_table3(sweep_dir: Path, options: Sequence[str] = ()) -> None:
         return
     table = table3(finished)
     write_csv(sweep_dir / "table3.csv", table)
-    shown = readable(table)
-    print_paper_table(console, shown, TITLE)
-    write_paper_page(sweep_dir, "table3", TITLE, [shown], [REMARK, PAPER], {}, console)
+    printed = readable(table)
+    print_paper_table(console, printed, TITLE)
+    write_paper_page(sweep_dir, "table3", TITLE, [printed], [REMARK, PAPER], {}, console)
 
 
 def table3(runs: Sequence[Path]) -> pd.DataFrame:
@@ -120,9 +120,9 @@ def table3(runs: Sequence[Path]) -> pd.DataFrame:
     """
     measured = []
     for run in map(Run, runs):
-        found = job_results(run.folder)
+        results = job_results(run.folder)
         row = {"project": run.corpus, "pretraining": run.config.task.pretraining.row}
-        measured.append(row | {metric: found[ours] for metric, ours in PUBLISHED_METRICS.items()})
+        measured.append(row | {metric: results[ours] for metric, ours in PUBLISHED_METRICS.items()})
     published = read_published("localization", "table3").rename(columns={"corpus": "project", "method": "pretraining"})
     published = published.assign(remark=published_remarks(published))
     table = pd.concat([pd.DataFrame(measured).assign(source="here", remark=""), published], ignore_index=True)

@@ -91,8 +91,8 @@ class HmcblSettings:
     def weights(self) -> dict[str, float]:
         """The levels that are not left out, and their weights."""
         levels = LEVELS if self.train_encoders else LEVELS[1:]
-        found = {level: float(getattr(self, f"{level}_level")) for level in levels}
-        return {level: weight for level, weight in found.items() if weight > 0}
+        weights = {level: float(getattr(self, f"{level}_level")) for level in levels}
+        return {level: weight for level, weight in weights.items() if weight > 0}
 
     @property
     def by_tokens(self) -> bool:
@@ -207,8 +207,8 @@ class Tower(nn.Module):
     def read(self, batch: CodeBatch) -> TokenFeatures:
         """The vectors of all tokens; an encoder of code reads the graph by its attention mask."""
         mask = attention_mask(batch) if self.reads_code else batch.is_token[:, None, None]
-        found = self.backbone(input_ids=batch.input_ids, attention_mask=mask, output_hidden_states=True)
-        tokens = torch.cat([layer.float() for layer in found.hidden_states[-self.num_layers :]], dim=-1)
+        output = self.backbone(input_ids=batch.input_ids, attention_mask=mask, output_hidden_states=True)
+        tokens = torch.cat([layer.float() for layer in output.hidden_states[-self.num_layers :]], dim=-1)
         is_text = batch.inside("comment") | batch.inside("code")
         is_text[:, 0] |= ~is_text.any(1)
         return TokenFeatures(tokens, is_text)
@@ -249,23 +249,23 @@ class Tower(nn.Module):
         Alone, so that the features do not depend on the batch, not even by rounding.
         """
         self.backbone.train(False)
-        found = []
+        features = []
         for row, length in enumerate(batch.lengths.tolist()):
             key = batch.input_ids[row, :length].cpu().numpy().tobytes()
             if key not in self._kept:
                 self._kept[key] = self.pool(self.read(only_row(batch, row)))[0]
-            found.append(self._kept[key])
-        return torch.stack(found)
+            features.append(self._kept[key])
+        return torch.stack(features)
 
 
 def only_row(batch: CodeBatch, row: int) -> CodeBatch:
     """One input of a batch without padding."""
-    own = slice(row, row + 1)
-    ids = batch.input_ids[own, : int(batch.lengths[row])]
+    rows = slice(row, row + 1)
+    ids = batch.input_ids[rows, : int(batch.lengths[row])]
     edges = [kind[:, kind[0] == row].clone() for kind in batch.edges]
     for kind in edges:
         kind[0] = 0
-    return CodeBatch(batch.n_id[own], ids, batch.lengths[own], batch.blocks[own], CodeEdges(*edges))
+    return CodeBatch(batch.n_id[rows], ids, batch.lengths[rows], batch.blocks[rows], CodeEdges(*edges))
 
 
 class Encoded(NamedTuple):
@@ -302,8 +302,8 @@ def encode(tower: Tower, inputs: Inputs, rows: np.ndarray, bf16: bool, with_toke
     device = tower.projector.first.weight.device
     was_training = tower.training
     tower.eval()
-    made = track(rows.tolist(), f"read {label}", transient=True, disable=quiet)
-    lengths = np.array([len(inputs[row]) for row in made], dtype=np.int64)
+    tracked = track(rows.tolist(), f"read {label}", transient=True, disable=quiet)
+    lengths = np.array([len(inputs[row]) for row in tracked], dtype=np.int64)
     order = np.argsort(lengths, kind="stable")
     features = np.zeros((len(rows), tower.width), dtype=np.float32)
     projected = np.zeros((len(rows), tower.projector.second.out_features), dtype=np.float32)
@@ -323,8 +323,8 @@ def encode(tower: Tower, inputs: Inputs, rows: np.ndarray, bf16: bool, with_toke
         features[chosen] = normalize(pooled, dim=1).cpu().numpy()
         projected[chosen] = normalize(vectors, dim=1).cpu().numpy()
         if read is not None and with_tokens:
-            for number, own in zip(chosen.tolist(), _token_vectors(tower, read), strict=True):
-                tokens[number] = own
+            for number, of_text in zip(chosen.tolist(), _token_vectors(tower, read), strict=True):
+                tokens[number] = of_text
     tower.train(was_training)
     if not with_tokens:
         return Encoded(projected, features)
