@@ -31,9 +31,9 @@ def check_ids(ids: pd.Series, source: str, column: str | None) -> None:
         raise ValueError(f"{source}, row {empty[0]}, column {column!r}: the report has no id; give it a unique one")
     wrong = ids[~ids.map(is_id)]
     if len(wrong):
-        shown = wrong.iloc[0][:MAX_SHOWN_CHARACTERS]
+        example = wrong.iloc[0][:MAX_SHOWN_CHARACTERS]
         raise ValueError(
-            f"{source}, row {wrong.index[0]}, column {column!r}: {shown!r} is not a valid id "
+            f"{source}, row {wrong.index[0]}, column {column!r}: {example!r} is not a valid id "
             f"({len(wrong):,} in total); {ID_RULE}"
         )
     doubled = ids[ids.duplicated()]

@@ -55,11 +55,11 @@ def cached_corpus(
     if sum(file.stat().st_size for file in files) < MIN_BYTES:
         return read()
     names = [str(export.absolute()) for export in exports]
-    place = _digest({"options": options, "exports": names, "limit": os.environ.get(MAX_GB_VARIABLE)})
+    source = _digest({"options": options, "exports": names, "limit": os.environ.get(MAX_GB_VARIABLE)})
     contents = _contents_digest(files)
     key = _digest({"exports": contents, "version": _version()})
     folder = Path(cache_dir).expanduser()
-    path = folder / f"corpus-{place}-{key}.arrow"
+    path = folder / f"corpus-{source}-{key}.arrow"
     try:
         return _read(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -72,7 +72,7 @@ def cached_corpus(
     try:
         folder.mkdir(0o700, parents=True, exist_ok=True)
         _store(path, corpus)
-        for other in folder.glob(f"corpus-{place}-*.arrow"):
+        for other in folder.glob(f"corpus-{source}-*.arrow"):
             if other != path:
                 other.unlink(missing_ok=True)
     except _NotStoredError:
@@ -188,20 +188,22 @@ def _checksum(content: pa.Buffer) -> bytes:
     return hashlib.blake2b(content, digest_size=CHECKSUM_BYTES).digest()
 
 
-def _is_same(one: Corpus, other: Corpus) -> bool:
+def _is_same(first: Corpus, second: Corpus) -> bool:
     """Whether two corpora are equal, the types of all values included."""
-    if _facts(one) != _facts(other) or one.group.dtype != other.group.dtype or not (one.group == other.group).all():
+    if _facts(first) != _facts(second) or first.group.dtype != second.group.dtype:
         return False
-    tables = [(one.reports, other.reports)]
-    if one.links is not None and other.links is not None:
-        tables.append((one.links.table, other.links.table))
+    if not (first.group == second.group).all():
+        return False
+    tables = [(first.reports, second.reports)]
+    if first.links is not None and second.links is not None:
+        tables.append((first.links.table, second.links.table))
     return all(_is_same_table(*pair) for pair in tables)
 
 
-def _is_same_table(one: pd.DataFrame, other: pd.DataFrame) -> bool:
+def _is_same_table(first: pd.DataFrame, second: pd.DataFrame) -> bool:
     # Columns of objects would need a closer look: None and NaN are equal to pandas.
-    objects = [table[name] for table in (one, other) for name in table if table[name].dtype == object]
+    objects = [table[name] for table in (first, second) for name in table if table[name].dtype == object]
     if not all(isinstance(value, str) for column in objects for value in column):
         return False
-    types = [[type(table.index), table.columns.dtype, *table.dtypes] for table in (one, other)]
-    return types[0] == types[1] and one.index.equals(other.index) and one.equals(other)
+    types = [[type(table.index), table.columns.dtype, *table.dtypes] for table in (first, second)]
+    return types[0] == types[1] and first.index.equals(second.index) and first.equals(second)

@@ -33,19 +33,19 @@ def find_format(texts: Iterable[str]) -> str:
     written = list(dict.fromkeys(text.strip() for text in texts if text.strip()))[:MAX_READ]
     if not written or any(_reads(text, ISO_FORMAT) for text in written):
         return ISO_FORMAT
-    found = [form for form in FORMATS if all(_reads(text, form) for text in written)]
-    if not found:
+    formats = [form for form in FORMATS if all(_reads(text, form) for text in written)]
+    if not formats:
         return ISO_FORMAT
     # Accounts in US English write months first, and few others count twelve hours.
-    if found[0].endswith(TWELVE_HOURS):
-        return found[-1]
-    readings = {tuple(datetime.strptime(text, form) for text in written) for form in found}
+    if formats[0].endswith(TWELVE_HOURS):
+        return formats[-1]
+    readings = {tuple(datetime.strptime(text, form) for text in written) for form in formats}
     if len(readings) > 1:
         raise ValueError(
             f"dates such as {written[0]!r} may begin with the day or with the month: set dataset.date_format="
-            f"{found[0]!r} or dataset.date_format={found[1]!r}"
+            f"{formats[0]!r} or dataset.date_format={formats[1]!r}"
         )
-    return found[0]
+    return formats[0]
 
 
 def _reads(text: str, form: str) -> bool:

@@ -99,8 +99,8 @@ def occurrence_matrix(tags: Sequence[tuple[str, ...]], places: Mapping[str, int]
         columns += sorted(known)
         rows += [row] * len(known)
     ones = np.ones(len(rows), dtype=np.int32)
-    place = (np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64))
-    return csr_array((ones, place), shape=(len(tags), len(places)))
+    positions = (np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64))
+    return csr_array((ones, positions), shape=(len(tags), len(places)))
 
 
 def tag_overlap(first: csr_array, second: csr_array) -> np.ndarray:

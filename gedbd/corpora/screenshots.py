@@ -56,8 +56,8 @@ def check_images(names: Iterable[str], image_dir: Path, max_megapixels: float, m
     """
     distinct = list(dict.fromkeys(names))
     home = os.path.realpath(image_dir)
-    shown = track(distinct, "check images", disable=len(distinct) < MIN_PROGRESS_IMAGES)
-    return [_check(name, home, max_megapixels, max_megabytes) for name in shown]
+    tracked = track(distinct, "check images", disable=len(distinct) < MIN_PROGRESS_IMAGES)
+    return [_check(name, home, max_megapixels, max_megabytes) for name in tracked]
 
 
 def open_image(path: Path) -> Image.Image:
@@ -186,12 +186,14 @@ def images_in(corpus: Corpus) -> tuple[Path, dict[str, str], list[str]]:
             " dataset.columns.attachments=..., separated by ;"
         )
     images = {name: report for name, report in named.items() if is_image(name)}
-    others = [f"{name} of report {report}" for name, report in named.items() if not is_image(name)]
+    not_images = [f"{name} of report {report}" for name, report in named.items() if not is_image(name)]
     if not images:
-        raise ValueError(f"{corpus.name}: none of the {len(others):,} attached files is an image (first: {others[0]})")
+        raise ValueError(
+            f"{corpus.name}: none of the {len(not_images):,} attached files is an image (first: {not_images[0]})"
+        )
     warnings = []
-    if others:
-        warnings.append(f"attached files that are not images: {len(others):,}, left out (first: {others[0]})")
+    if not_images:
+        warnings.append(f"attached files that are not images: {len(not_images):,}, left out (first: {not_images[0]})")
     return corpus.image_dir, images, warnings
 
 
@@ -240,8 +242,8 @@ def write_captions(path: str | Path, rows: Iterable[tuple[str, str, str, str]]) 
 
 def check_writable(path: str | Path) -> None:
     """Raises ValueError if captions cannot be written there: another ending than .csv, no folder, no permission."""
-    place = Path(path).expanduser()
-    if place.suffix != ".csv":
+    location = Path(path).expanduser()
+    if location.suffix != ".csv":
         raise ValueError(f"out={path} must end in .csv: a table of images and their captions")
-    if place.is_dir() or not (place.parent.is_dir() and os.access(place.parent, os.W_OK)):
+    if location.is_dir() or not (location.parent.is_dir() and os.access(location.parent, os.W_OK)):
         raise ValueError(f"out={path} cannot be written: give a file in an existing folder with write permission")

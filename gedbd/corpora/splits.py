@@ -216,11 +216,11 @@ def check_fractions(val: float, test: float) -> None:
 
 def _cut(count: int, val: float, test: float, rng: np.random.Generator) -> np.ndarray:
     """A random part for each of ``count`` items; fractions are rounded at the ends of the parts."""
-    place = np.empty(count, dtype=np.int64)
-    place[rng.permutation(count)] = np.arange(count)
+    position = np.empty(count, dtype=np.int64)
+    position[rng.permutation(count)] = np.arange(count)
     # With 10 items, val=0.2 and test=0.2: places 0 to 5 are training, 6 and 7 validation, 8 and 9 test.
     bounds = [round(count * (1 - val - test)), round(count * (1 - test))]
-    return np.digitize(place, bounds).astype(np.int8)
+    return np.digitize(position, bounds).astype(np.int8)
 
 
 @dataclass(frozen=True)

@@ -174,9 +174,9 @@ class FieldTemplate:
             raise ValueError(
                 f"text.captions={self.captions} describes no image that these reports name: another corpus?"
             )
-        found = sum(any(name in captions for name in names) for names in images)
+        num_described = sum(any(name in captions for name in names) for names in images)
         without = len(named - captions.keys())
-        warning = f"reports with a described screenshot: {found:,}; images without a description: {without:,}"
+        warning = f"reports with a described screenshot: {num_described:,}; images without a description: {without:,}"
         texts = []
         for names in images:
             described = [f"[Image: {name}] {captions[name]}" for name in names if name in captions]

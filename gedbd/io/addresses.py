@@ -51,14 +51,14 @@ def shown_url(url: str) -> str:
     a token may have any name.
     """
     printable = "".join(sign for sign in url if sign.isprintable())
-    place, _, query = printable.partition("#")[0].partition("?")
-    slashes = SLASHES.search(place)
+    location, _, query = printable.partition("#")[0].partition("?")
+    slashes = SLASHES.search(location)
     start = slashes.end() if slashes else 0
-    host, slash, path = place[start:].partition("/")
-    shown = f"{place[:start]}{host.rpartition('@')[2]}{slash}{path}"
+    host, slash, path = location[start:].partition("/")
+    printed = f"{location[:start]}{host.rpartition('@')[2]}{slash}{path}"
     if query:
-        shown += "?" + "&".join(_shown_parameter(parameter) for parameter in query.split("&"))
-    return shown if len(shown) <= MAX_SHOWN_LENGTH else shown[:MAX_SHOWN_LENGTH] + "..."
+        printed += "?" + "&".join(_shown_parameter(parameter) for parameter in query.split("&"))
+    return printed if len(printed) <= MAX_SHOWN_LENGTH else printed[:MAX_SHOWN_LENGTH] + "..."
 
 
 def _shown_parameter(parameter: str) -> str:

@@ -133,12 +133,12 @@ class SqliteFile:
     def _content_version(self) -> tuple[object, ...]:
         """What differs once the file has another content: of which file it is, its size, time of change and log."""
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except OSError:
             return (None, 0, 0, 0)
         wal = wal_path(self.path)
         size = wal.stat().st_size if wal.exists() else 0
-        return ((found.st_dev, found.st_ino), found.st_size, found.st_mtime_ns, size)
+        return ((status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns, size)
 
     def _connect_to_read(self, refused: sqlite3.DatabaseError, timeout_s: float) -> sqlite3.Connection:
         """A connection to a file that cannot be changed."""
@@ -170,9 +170,9 @@ class SqliteFile:
             DamagedFileError: If its pages or its indexes contradict each other.
         """
         if self.path.stat().st_size <= MAX_CHECKED_BYTES:
-            ((found,),) = self.query("PRAGMA integrity_check(1)")
-            if found != "ok":
-                raise DamagedFileError(f"{self.path} is damaged ({' '.join(found.split())}): {self._cure}")
+            ((result,),) = self.query("PRAGMA integrity_check(1)")
+            if result != "ok":
+                raise DamagedFileError(f"{self.path} is damaged ({' '.join(result.split())}): {self._cure}")
 
     def close(self) -> None:
         """Closes the file."""
@@ -302,16 +302,16 @@ class SqliteFile:
         """Raises StoreUnavailable if a file that is read as unchanging has changed in its place."""
         if self._unchanging is None:
             return
-        found = self._content_version()
+        version = self._content_version()
         # The open file stays as it is if another one takes its place.
-        if found[0] == self._unchanging[0] and found != self._unchanging:
+        if version[0] == self._unchanging[0] and version != self._unchanging:
             raise StoreUnavailable(f"{self.path} has changed while it was read: try again", 1)
 
     def _check_identity(self) -> None:
         if not self._must_stay:
             return
-        found, wal = self._current_identity()
-        if found != self._identity[0]:
+        identity, wal = self._current_identity()
+        if identity != self._identity[0]:
             raise StoreUnavailable(f"{self.path} was replaced or deleted: put it back as a whole, or restart")
         if wal != self._identity[1]:
             raise StoreUnavailable(
@@ -392,10 +392,10 @@ def code_of(error: sqlite3.Error) -> int:
 def file_identity(path: Path) -> tuple[int, int] | None:
     """Device and inode of a file, which differ for another file of the same name; None if there is none."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def wal_path(path: Path) -> Path:

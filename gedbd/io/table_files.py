@@ -120,21 +120,21 @@ def plain_cell(text: str) -> str:
 def safe_cells(table: pd.DataFrame) -> pd.DataFrame:
     """A copy of a table whose texts and names of columns are safe in a spreadsheet program; other values stay."""
     safe = table.copy()
-    for place in range(table.shape[1]):
-        column = table.iloc[:, place]
+    for column_number in range(table.shape[1]):
+        column = table.iloc[:, column_number]
         if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column)):
-            safe.isetitem(place, pd.Series(_safe_column(list(column)), dtype=object).array)
+            safe.isetitem(column_number, pd.Series(_safe_column(list(column)), dtype=object).array)
     return safe.set_axis([safe_cell(name) for name in table.columns], axis="columns")
 
 
 def plain_cells(table: pd.DataFrame) -> pd.DataFrame:
     """The inverse of ``safe_cells``, for a table that was read from a CSV file."""
     plain = table.rename(columns=lambda name: plain_cell(str(name)))
-    for place in range(table.shape[1]):
-        column = plain.iloc[:, place]
+    for column_number in range(table.shape[1]):
+        column = plain.iloc[:, column_number]
         if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)):
             plain.isetitem(
-                place, column.map(lambda value: plain_cell(value) if isinstance(value, str) else value).array
+                column_number, column.map(lambda value: plain_cell(value) if isinstance(value, str) else value).array
             )
     return plain
 

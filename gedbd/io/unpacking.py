@@ -103,14 +103,14 @@ class LimitedStream(io.RawIOBase):
         Raises:
             ValueError: If the limit is exceeded.
         """
-        found = self._stream.read(len(buffer))
-        buffer[: len(found)] = found
-        self._position += len(found)
+        content = self._stream.read(len(buffer))
+        buffer[: len(content)] = content
+        self._position += len(content)
         fresh = self._position - self._furthest  # 0 or less: these bytes were counted before a seek back
         if fresh > 0:
             self._furthest = self._position
             self._limit.add(self._path, fresh)
-        return len(found)
+        return len(content)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Moves to a position that was read before, or to the beginning."""

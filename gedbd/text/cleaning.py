@@ -192,20 +192,20 @@ class Passage(NamedTuple):
 def find_passages(lines: list[str], shared: Set[str]) -> list[Passage]:
     """Passages of noise in order, without overlaps. The kind found first wins: traces, logs, code, boilerplate."""
     taken = bytearray(len(lines))  # 1 for each line that is in a passage
-    found: list[Passage] = []
+    passages: list[Passage] = []
     for find in (find_traces, find_logs, find_fences, find_code):
         for passage in find(lines, taken):
             taken[passage.start : passage.stop] = b"\1" * (passage.stop - passage.start)
-            found.append(passage)
+            passages.append(passage)
     if not shared:
-        return sorted(found)
+        return sorted(passages)
     is_shared = [line.strip().casefold() in shared for line in lines]
     free = [shared_line and not held for shared_line, held in zip(is_shared, taken, strict=True)]
     for in_run, group in groupby(range(len(lines)), free.__getitem__):
         if in_run:
             run = list(group)
-            found.append(make_passage(lines, "boilerplate", "[TEMPLATE]", run[0], run[-1] + 1, []))
-    return sorted(found)
+            passages.append(make_passage(lines, "boilerplate", "[TEMPLATE]", run[0], run[-1] + 1, []))
+    return sorted(passages)
 
 
 def make_passage(lines: list[str], kind: str, marker: str, start: int, stop: int, kept: list[int]) -> Passage:

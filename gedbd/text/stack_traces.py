@@ -35,8 +35,8 @@ class Frame(NamedTuple):
 
 def find_frames(text: str) -> list[Frame]:
     """The frames of all stack traces in a text, in their order."""
-    found = [*_jvm_frames(text), *_python_frames(text), *_frames_by_line(text)]
-    return [frame for _, frame in sorted(found, key=lambda placed: placed[0])]
+    frames = [*_jvm_frames(text), *_python_frames(text), *_frames_by_line(text)]
+    return [frame for _, frame in sorted(frames, key=lambda placed: placed[0])]
 
 
 def _jvm_frames(text: str) -> Iterator[tuple[int, Frame]]:

@@ -73,9 +73,9 @@ class StoredTokenizer:
         else:
             self._tokenizer.no_truncation()
         encoded = self._tokenizer.encode_batch(texts, add_special_tokens=add_special_tokens)
-        result: dict[str, Any] = {"input_ids": [one.ids for one in encoded]}
+        result: dict[str, Any] = {"input_ids": [item.ids for item in encoded]}
         if return_offsets_mapping:
-            result["offset_mapping"] = [one.offsets for one in encoded]
+            result["offset_mapping"] = [item.offsets for item in encoded]
         return result
 
     def tokenize(self, text: str) -> list[str]:

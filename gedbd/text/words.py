@@ -33,10 +33,10 @@ def find_words(text: str) -> list[str]:
     plain = normalise(text)
     if not CJK_RUN.search(plain):
         return WORD.findall(plain)
-    found: list[str] = []
+    words: list[str] = []
     for match in RUN_OR_WORD.finditer(plain):
-        found += pairs_of(match[1]) if match[1] else [match[0]]
-    return found
+        words += pairs_of(match[1]) if match[1] else [match[0]]
+    return words
 
 
 def normalise(text: str) -> str:
@@ -68,7 +68,7 @@ def separate(text: str) -> str:
 
 def pairs_of(run: str) -> list[str]:
     """The pairs of neighbouring characters of a run; a single character by itself."""
-    return [run[place : place + 2] for place in range(max(len(run) - 1, 1))]
+    return [run[start : start + 2] for start in range(max(len(run) - 1, 1))]
 
 
 def shared_phrases(weights: Mapping[str, float], first: str, second: str) -> dict[str, float]:
@@ -84,7 +84,7 @@ def shared_phrases(weights: Mapping[str, float], first: str, second: str) -> dic
     Returns:
         The weight of each word and phrase; that of a phrase is the highest of its pairs.
     """
-    found = {word: weight for word, weight in weights.items() if not CJK_RUN.match(word)}
+    segmented = {word: weight for word, weight in weights.items() if not CJK_RUN.match(word)}
     phrases: dict[str, float] = {}
     for run in CJK_RUN.findall(first):
         phrase = ""
@@ -102,7 +102,7 @@ def shared_phrases(weights: Mapping[str, float], first: str, second: str) -> dic
             phrases[phrase] = max(weight, phrases.get(phrase, 0.0))
     everything = " ".join(phrases)
     # A phrase that is part of another one occurs more than once.
-    return found | {phrase: weight for phrase, weight in phrases.items() if everything.count(phrase) == 1}
+    return segmented | {phrase: weight for phrase, weight in phrases.items() if everything.count(phrase) == 1}
 
 
 PUNCTUATION = ".,:;!?()[]{}\"'"
@@ -178,14 +178,14 @@ class CodeWords:
 
     def of_text(self, text: str) -> list[str]:
         """The words of a text in order, each identifier before its parts."""
-        found: list[str] = []
+        kept: list[str] = []
         known = self._known
         for word in WORD.findall(separate(text)):
             words = known.get(word)
             if words is None:
                 words = self._add(word)
-            found += words
-        return found
+            kept += words
+        return kept
 
     def _add(self, word: str) -> list[str]:
         """The words of an identifier, which are remembered: code repeats its names."""
@@ -208,17 +208,17 @@ def find_identifiers(text: str) -> list[str]:
     Identifiers are names in camel or snake case, dotted names and the last part of each, hexadecimal numbers, and codes
     such as ``MT5202``. Only the first ``MAX_CHARACTERS`` are read, and at most ``MAX_IDENTIFIERS`` are returned.
     """
-    found: dict[str, None] = {}
+    identifiers: dict[str, None] = {}
     for name in dict.fromkeys(NAME.findall(separate(text[:MAX_CHARACTERS]))):
         # Most names are plain words, which this test recognises faster than a pattern.
         if (name.isalpha() and name.islower()) or len(name) > MAX_NAME_LENGTH:
             continue
         if "." in name:
-            found[name.lower()] = None
+            identifiers[name.lower()] = None
             name = name.rpartition(".")[2]
         if IDENTIFIER.search(name):
-            found[name.lower()] = None
-    return list(found)[:MAX_IDENTIFIERS]
+            identifiers[name.lower()] = None
+    return list(identifiers)[:MAX_IDENTIFIERS]
 
 
 def find_error_lines(text: str) -> list[str]:
@@ -227,7 +227,7 @@ def find_error_lines(text: str) -> list[str]:
     Numbers become 0, and signs blanks, so that lines that differ in an address or a time are equal. At most
     ``MAX_ERROR_LINES`` of the first ``MAX_CHARACTERS`` are returned, each cut to ``MAX_LINE_LENGTH``.
     """
-    found: dict[str, None] = {}
+    lines: dict[str, None] = {}
     # Lower case once: a pattern that ignores case is ten times as slow.
     lowered = normalise(text[:MAX_CHARACTERS])
     error_word = ERROR_WORD if text.isascii() else ANY_ERROR_WORD
@@ -237,5 +237,5 @@ def find_error_lines(text: str) -> list[str]:
         if error_word.search(line):
             plain = BLANKS.sub(" ", NUMBER.sub("0", line)).strip()
             if len(plain) >= MIN_LINE_LENGTH:
-                found[plain[:MAX_LINE_LENGTH]] = None
-    return list(found)[:MAX_ERROR_LINES]
+                lines[plain[:MAX_LINE_LENGTH]] = None
+    return list(lines)[:MAX_ERROR_LINES]

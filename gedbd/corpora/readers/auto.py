@@ -59,63 +59,63 @@ def read_auto(
     Raises:
         ValueError: The format is not recognised, an option does not go with it, or the export is malformed.
     """
-    place = locate(path) if path.startswith(IN_PACKAGE) else Path(path).expanduser()
+    location = locate(path) if path.startswith(IN_PACKAGE) else Path(path).expanduser()
     given = {field: column for field, column in (columns or {}).items() if column is not None}
-    dataset, cfg = recognised(place, given)
+    dataset, cfg = recognised(location, given)
     asked = {key: value for key, value in further.items() if value is not None}
     unread = [*(f"columns.{field}" for field in given), *(option for option in asked if option not in cfg)]
     if unread and "columns" not in cfg:
-        cure = "leave it out, or set dataset=csv" if kind_of(place) == "csv" else "leave it out"
-        raise ValueError(f"dataset.{unread[0]}= is for CSV files; {place} is read as dataset={dataset}: {cure}")
+        cure = "leave it out, or set dataset=csv" if kind_of(location) == "csv" else "leave it out"
+        raise ValueError(f"dataset.{unread[0]}= is for CSV files; {location} is read as dataset={dataset}: {cure}")
     if given:
         cfg.columns.update(given)
     cfg.update({"name": name, "path": path} | asked)
     options: dict[str, Any] = dict(OmegaConf.to_container(cfg))  # type: ignore[arg-type]
     read: Callable[..., Corpus] = get_method(options.pop("_target_"))
     corpus = read(**options)
-    told = f"{place.name} is read as dataset={dataset}"
-    return replace(corpus, documents=replace(corpus.documents, warnings=(told, *corpus.documents.warnings)))
+    notice = f"{location.name} is read as dataset={dataset}"
+    return replace(corpus, documents=replace(corpus.documents, warnings=(notice, *corpus.documents.warnings)))
 
 
-def recognised(place: Path, given: Mapping[str, str]) -> tuple[str, DictConfig]:
+def recognised(location: Path, given: Mapping[str, str]) -> tuple[str, DictConfig]:
     """The format of an export: its name in ``dataset=``, and its options.
 
     Args:
-        place: The file or folder.
+        location: The file or folder.
         given: Columns of a CSV file that are known already.
 
     Raises:
         ValueError: There is no such file, or the format is not recognised.
     """
-    if not place.exists():
-        raise ValueError(f"{place}: no such file or folder; set dataset.path= to an existing one")
-    kind = kind_of(place)
-    if place.is_dir() or kind in (*JSON_KINDS, "xml"):
-        tracker = "jira" if kind == "xml" else _tracker_of(place)
+    if not location.exists():
+        raise ValueError(f"{location}: no such file or folder; set dataset.path= to an existing one")
+    kind = kind_of(location)
+    if location.is_dir() or kind in (*JSON_KINDS, "xml"):
+        tracker = "jira" if kind == "xml" else _tracker_of(location)
     else:
-        header = read_header(place)
+        header = read_header(location)
         tracker = "jira" if is_of_jira(header) else ""
         if not tracker:
-            return _table_of(place, header, given)
+            return _table_of(location, header, given)
     if not tracker:
         raise ValueError(
-            f"{place}: the format is not recognised: set dataset= to github, gitlab, jira, bugzilla or csv"
+            f"{location}: the format is not recognised: set dataset= to github, gitlab, jira, bugzilla or csv"
         )
     return tracker, dataset_file(tracker)
 
 
-def _tracker_of(place: Path) -> str:
+def _tracker_of(location: Path) -> str:
     """The tracker that the first records look like those of, empty if they look like none."""
-    pages, _ = read_pages(place, (*JSON_KINDS, "xml", *(TABLES if place.is_file() else ("csv",))))
+    pages, _ = read_pages(location, (*JSON_KINDS, "xml", *(TABLES if location.is_file() else ("csv",))))
     for page in pages:
         if kind_of(page.path) in {"xml", "csv"}:
             return "jira"
-        for one in read_records(page):
-            return recognise(one.record)
+        for item in read_records(page):
+            return recognise(item.record)
     return ""
 
 
-def _table_of(place: Path, header: list[str], given: Mapping[str, str]) -> tuple[str, DictConfig]:
+def _table_of(location: Path, header: list[str], given: Mapping[str, str]) -> tuple[str, DictConfig]:
     """The format whose columns a file has most of, or the generic one; other columns are found by their usual names."""
     held = set(header)
     best, most = "csv", MIN_COLUMNS - 1
@@ -133,8 +133,8 @@ def _table_of(place: Path, header: list[str], given: Mapping[str, str]) -> tuple
     if lacking:
         options = " and ".join(f"dataset.columns.{field}=" for field in lacking)
         raise ValueError(
-            f"{place}: no column is named like {' or '.join(lacking)}; the columns are {', '.join(header)[:300]}: set"
-            f" {options} to one of them"
+            f"{location}: no column is named like {' or '.join(lacking)}; the columns are {', '.join(header)[:300]}:"
+            f" set {options} to one of them"
         )
     return best, cfg
 

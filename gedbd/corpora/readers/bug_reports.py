@@ -98,23 +98,23 @@ def build_corpus(
     if not options.get("keep_template", True):
         template = template_lines(reports["description"].tolist())
     reports, template_warnings = leave_out(template, reports)
-    found = [*warnings, *text_warnings(reports, columns), *template_warnings, *url_warnings]
+    all_warnings = [*warnings, *text_warnings(reports, columns), *template_warnings, *url_warnings]
     # Rows have numbers only once they are in order, so links are resolved after this.
     reports, date_warnings = in_chronological_order(reports, source, columns.get("created_at"), date_format)
     resolved, link_warnings = resolve_links(reports["id"], links)
     circles = [] if mutual else circle_warnings(resolved.pairs, reports["id"])
-    found += [*date_warnings, *early_warnings(reports), *link_warnings, *circles]
+    all_warnings += [*date_warnings, *early_warnings(reports), *link_warnings, *circles]
     if len(reports) == 1:
-        found.append("there is only one report, so there is nothing to compare it with")
+        all_warnings.append("there is only one report, so there is nothing to compare it with")
     if len(resolved) == 0:
-        found.append("no report is marked as a duplicate, so every report is a group of its own")
+        all_warnings.append("no report is marked as a duplicate, so every report is a group of its own")
     is_resolved = RESOLVED_AT in reports and bool(reports[RESOLVED_AT].notna().any())
     fields = [*DOCUMENT_FIELDS, RESOLVED_AT] if is_resolved else list(DOCUMENT_FIELDS)
     table = reports.reindex(columns=fields, fill_value="").reset_index(drop=True)
-    place = Path(image_dir).expanduser() if image_dir else folder
+    images = Path(image_dir).expanduser() if image_dir else folder
     groups = Groups.from_links(resolved)
-    documents = Documents(name, table, tuple(found), template=tuple(sorted(template)))
-    corpus = Corpus(documents, groups, resolved, place, url_template)
+    documents = Documents(name, table, tuple(all_warnings), template=tuple(sorted(template)))
+    corpus = Corpus(documents, groups, resolved, images, url_template)
     return corpus if last_n is None else keep_last(corpus, last_n)
 
 

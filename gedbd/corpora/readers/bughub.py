@@ -60,10 +60,10 @@ def read_bughub(
         ValueError: A file is missing or malformed.
     """
     check_template(url_template)
-    place = Path(data_dir) / folder
-    path = find_reports(place, file)
+    directory = Path(data_dir) / folder
+    path = find_reports(directory, file)
     if path is None:
-        raise ValueError(f"{place / file}: no such file; {how_to_fetch(name, data_dir, folder, file, base_url)}")
+        raise ValueError(f"{directory / file}: no such file; {how_to_fetch(name, data_dir, folder, file, base_url)}")
     table, warnings = read_table(path)
     reports, column_warnings = take_columns(table, COLUMNS, path)
     resolved_at, date_warnings = resolution_dates(reports[RESOLVED_AT], date_format)
@@ -71,9 +71,9 @@ def read_bughub(
     published = (rows or {}).get("reports")
     warnings += column_warnings + date_warnings
     if published not in {None, len(reports)}:
-        told = f"reports in {path.name}: {len(reports):,}, but {published:,} were published; figures will differ"
-        warnings = (*warnings, told)
-    labels = read_subset(place, subset)
+        notice = f"reports in {path.name}: {len(reports):,}, but {published:,} were published; figures will differ"
+        warnings = (*warnings, notice)
+    labels = read_subset(directory, subset)
     if labels is not None:
         reports, label_warnings = add_labels(reports, labels, subset)
         warnings += label_warnings
@@ -103,34 +103,34 @@ def read_parts(
     Raises:
         ValueError: See ``read_bughub``; missing reports are an error only if the label files are missing too.
     """
-    place = Path(data_dir) / folder
-    there = [part for part in PARTS if find_table(place, part)]
+    directory = Path(data_dir) / folder
+    there = [part for part in PARTS if find_table(directory, part)]
     parts = [read_labels(name, data_dir, folder, part, url_template) for part in there]
-    if not parts or find_reports(place, file):
+    if not parts or find_reports(directory, file):
         reports = read_bughub(name, data_dir, folder, file, base_url, url_template=url_template, **options)
         return [reports, *parts]
     advice = how_to_fetch(name, data_dir, folder, file, base_url)
-    alone = f"{file} is not in {place}: all figures come from this label file alone; {advice}"
+    alone = f"{file} is not in {directory}: all figures come from this label file alone; {advice}"
     return [replace(part, documents=replace(part.documents, warnings=(alone, *part.warnings))) for part in parts]
 
 
-def find_table(place: Path, *stems: str) -> Path | None:
-    """The first file in ``place`` that has one of these names, plain or packed; ``None`` if there is none."""
-    files = [place / f"{stem}{ending}" for stem in stems for ending in ENDINGS]
+def find_table(directory: Path, *stems: str) -> Path | None:
+    """The first file in ``directory`` that has one of these names, plain or packed; ``None`` if there is none."""
+    files = [directory / f"{stem}{ending}" for stem in stems for ending in ENDINGS]
     return next((file for file in files if file.is_file()), None)
 
 
-def find_reports(place: Path, file: str) -> Path | None:
+def find_reports(directory: Path, file: str) -> Path | None:
     """The file of reports."""
-    return find_table(place, Path(file).stem, "reports")
+    return find_table(directory, Path(file).stem, "reports")
 
 
-def find_labels(place: Path, part: str) -> Path:
+def find_labels(directory: Path, part: str) -> Path:
     """The label file of ``part``. Raises ValueError if there is none."""
-    path = find_table(place, part)
+    path = find_table(directory, part)
     if path is None:
         raise ValueError(
-            f"{place / part}.csv: no such file; it lists the reports of the subset {part!r}. "
+            f"{directory / part}.csv: no such file; it lists the reports of the subset {part!r}. "
             "Put it there, or set dataset.subset=all"
         )
     return path
@@ -144,7 +144,7 @@ def how_to_fetch(name: str, data_dir: str, folder: str, file: str, base_url: str
     )
 
 
-def read_subset(place: Path, subset: str) -> pd.DataFrame | None:
+def read_subset(directory: Path, subset: str) -> pd.DataFrame | None:
     """Rows of the label files of ``subset``; ``None`` if there are none and all reports are wanted.
 
     Raises:
@@ -153,10 +153,10 @@ def read_subset(place: Path, subset: str) -> pd.DataFrame | None:
     if subset not in {"all", *PARTS}:
         raise ValueError(f"dataset.subset={subset}: no such subset; choose all, {' or '.join(PARTS)}")
     if subset == "all":
-        found = [find_table(place, part) for part in PARTS]
-        paths = [path for path in found if path]
+        label_files = [find_table(directory, part) for part in PARTS]
+        paths = [path for path in label_files if path]
     else:
-        paths = [find_labels(place, subset)]
+        paths = [find_labels(directory, subset)]
     tables = [label_rows(path) for path in paths]
     return pd.concat(tables, ignore_index=True) if tables else None
 

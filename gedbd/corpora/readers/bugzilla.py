@@ -63,20 +63,20 @@ def read_bugzilla(name: str | None, path: str, base_url: str | None = None, **op
     return read_tracker("bugzilla", parse_bug, COLUMNS, path, name, join=join_comments, **options)
 
 
-def join_comments(found: Iterable[ExportRecord]) -> Iterator[ExportRecord]:
+def join_comments(records: Iterable[ExportRecord]) -> Iterator[ExportRecord]:
     """The bugs with the comments that other records give by number, as from /rest/bug/NUMBER/comment."""
     bugs: list[ExportRecord] = []
     comments: dict[str, Any] = {}
-    for place, record in found:
+    for position, record in records:
         if set(record) == COMMENTED:
             comments[number_of(record, "id")] = record["comments"]
         else:
-            bugs.append(ExportRecord(place, record))
+            bugs.append(ExportRecord(position, record))
     if comments and not bugs:
-        raise ValueError(f"{place}: only comments of bugs: set dataset.path= to the folder that holds the bugs too")
-    for place, record in bugs:
+        raise ValueError(f"{position}: only comments of bugs: set dataset.path= to the folder that holds the bugs too")
+    for position, record in bugs:
         number = str(record.get("id"))
-        yield ExportRecord(place, dict(record) | {"comments": comments[number]} if number in comments else record)
+        yield ExportRecord(position, dict(record) | {"comments": comments[number]} if number in comments else record)
 
 
 def parse_bug(record: Record) -> Issue:

@@ -131,15 +131,15 @@ class References:
     def named_alone(self, text: str) -> Mention | None:
         """The only issue that a comment names in any words, ``None`` if there is none or several, or it is denied."""
         spoken = spoken_text(text)
-        found = {}
+        mentions = {}
         for match in self.one.finditer(spoken):
             groups = match.groupdict()
             before = spoken[max(0, match.start() - CONTEXT_CHARACTERS) : match.start()]
             is_denied = DENIED.search(CLAUSE.split(before)[-1]) is not None
             mention = Mention(pick(groups, "id"), pick(groups, "place"), "denied" if is_denied else "hedged")
-            found[mention.place, mention.named] = mention
-        one = next(iter(found.values()), None)
-        return one if one is not None and len(found) == 1 and one.stance != "denied" else None
+            mentions[mention.place, mention.named] = mention
+        first = next(iter(mentions.values()), None)
+        return first if first is not None and len(mentions) == 1 and first.stance != "denied" else None
 
     def is_bare(self, text: str) -> bool:
         """Whether a comment is nothing but the number of an issue."""
@@ -154,8 +154,8 @@ class References:
         stance = stance_of(clause, SENTENCE.split(before)[-1], after)
         if match.re is self.alike and stance == "certain":
             stance = "hedged"
-        found = [reference.groupdict() for reference in self.one.finditer(match["named"])]
-        return [Mention(pick(groups, "id"), pick(groups, "place"), stance) for groups in found]
+        references = [reference.groupdict() for reference in self.one.finditer(match["named"])]
+        return [Mention(pick(groups, "id"), pick(groups, "place"), stance) for groups in references]
 
 
 def spoken_text(text: str) -> str:
@@ -214,8 +214,8 @@ def comment_links(
         limit = LATEST if closed_at is None else closed_at + CLOSING_TIME
         in_time = [comment for comment in comments if comment.written_at is None or comment.written_at <= limit]
         later = [comment for comment in comments if comment not in in_time]
-        found = (_original(part, references, here, source, denied) for part in (in_time, later))
-        return next(filter(None, found), [])
+        originals = (_original(part, references, here, source, denied) for part in (in_time, later))
+        return next(filter(None, originals), [])
     return links
 
 

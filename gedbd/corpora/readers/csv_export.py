@@ -127,13 +127,15 @@ def _build(
     named = [split_links(ids, reports["duplicate"], resolved_at), group_links(ids, reports["group"], resolved_at)]
     link_warnings: tuple[str, ...] = ()
     if links is not None:
-        place = locate(links)
-        second, link_warnings = read_table(place, None)
-        named.append(file_links(ids, second, place.name))
-    found = pd.concat([one for one in named if len(one)] or named[:1], ignore_index=True)
+        links_file = locate(links)
+        second, link_warnings = read_table(links_file, None)
+        named.append(file_links(ids, second, links_file.name))
+    all_links = pd.concat([part for part in named if len(part)] or named[:1], ignore_index=True)
     reports = reports.assign(**{RESOLVED_AT: resolved_at})
-    warnings = (*warnings, *column_warnings, *date_warnings, *link_warnings, *_unnamed(reports, found))
-    return build_corpus(title, reports, found, str(file), columns, warnings, date_format, folder=file.parent, **options)
+    warnings = (*warnings, *column_warnings, *date_warnings, *link_warnings, *_unnamed(reports, all_links))
+    return build_corpus(
+        title, reports, all_links, str(file), columns, warnings, date_format, folder=file.parent, **options
+    )
 
 
 def _unnamed(reports: pd.DataFrame, links: pd.DataFrame) -> list[str]:

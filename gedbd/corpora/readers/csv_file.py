@@ -85,8 +85,8 @@ def read_table(
         table, replaced = read_rows(stream, path, dialect, may_repeat)
     recognised = recognise_encoding(path) if replaced and encoding is None else ""
     if recognised:
-        told = f"{path.name} is not UTF-8 and is read as {recognised}: if letters are wrong, set dataset.encoding="
-        dialect = dialect._replace(encoding=recognised, warnings=(*dialect.warnings, told))
+        notice = f"{path.name} is not UTF-8 and is read as {recognised}: if letters are wrong, set dataset.encoding="
+        dialect = dialect._replace(encoding=recognised, warnings=(*dialect.warnings, notice))
         with open_packed(path, path.suffix) as stream:
             table, replaced = read_rows(stream, path, dialect, may_repeat)
     if not replaced:
@@ -262,12 +262,12 @@ def recognise_encoding(path: Path) -> str:
     if 10 * valid >= len(lines):
         return ""  # damaged UTF-8
     sample = b"".join(lines)
-    found = from_bytes(sample, cp_isolation=list(OLDER_ENCODINGS)).best()
-    if found is None:
+    match = from_bytes(sample, cp_isolation=list(OLDER_ENCODINGS)).best()
+    if match is None:
         return ""
     # Words of western Europe read as well in the encoding of central Europe, but not the other way round.
-    is_western = found.encoding == CENTRAL and from_bytes(sample, cp_isolation=[WESTERN]).best() is not None
-    return WESTERN if is_western else found.encoding
+    is_western = match.encoding == CENTRAL and from_bytes(sample, cp_isolation=[WESTERN]).best() is not None
+    return WESTERN if is_western else match.encoding
 
 
 def is_utf8(line: bytes) -> bool:
@@ -326,23 +326,23 @@ def take_columns(
         raise ValueError(f"{path}, row 1: {lacking}; the columns are {', '.join(table.columns)}. Set {options} {to}")
     present = [field for field in fields if columns.get(field) and field not in absent]
     taken = dict.fromkeys(fields, "") | {field: _values(table, str(columns[field]), field, path) for field in present}
-    told = [field for field in absent if field not in RARELY_READ and not (field == "duplicate" and has_group)]
-    warning = f"columns not in {path.name}, left empty: {', '.join(str(columns[field]) for field in told)}"
+    missing = [field for field in absent if field not in RARELY_READ and not (field == "duplicate" and has_group)]
+    warning = f"columns not in {path.name}, left empty: {', '.join(str(columns[field]) for field in missing)}"
     unread = [str(column) for column in table.columns if column not in columns.values()]
     if unread:
         warning += f"; its columns that are not read: {', '.join(unread)[:MAX_SHOWN_CHARACTERS]}"
-    return pd.DataFrame(taken, index=table.index, dtype=str), (warning,) if told else ()
+    return pd.DataFrame(taken, index=table.index, dtype=str), (warning,) if missing else ()
 
 
 def _values(table: pd.DataFrame, column: str, field: str, path: Path) -> pd.Series:
     """``(N,)`` values of a field: those of its column, or of all columns of that name where it may have several."""
-    found = table.loc[:, table.columns == column]
-    if found.shape[1] == 1:
-        return found[column]
+    matching = table.loc[:, table.columns == column]
+    if matching.shape[1] == 1:
+        return matching[column]
     if field not in SEVERAL_VALUES:
         raise _repeated(path, column)
     between = SEVERAL_VALUES[field]
-    return pd.Series([between.join(filter(None, row)) for row in found.to_numpy()], index=table.index, dtype=str)
+    return pd.Series([between.join(filter(None, row)) for row in matching.to_numpy()], index=table.index, dtype=str)
 
 
 def _repeated(path: Path, column: str) -> ValueError:

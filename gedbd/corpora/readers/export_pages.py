@@ -67,11 +67,11 @@ def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[ExportPage], 
     if path.is_dir():
         there = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
         files = [file for file in there if kind_of(file) in kinds]
-        others = [file.name for file in there if file not in files]
+        left_out = [file.name for file in there if file not in files]
         if not files:
             raise ValueError(f"{path}: the folder holds no file ending in .{', .'.join(kinds)}, packed or not")
-        if others:
-            warnings = (f"other files in {path.name}: {len(others):,}, ignored (first: {others[0]})",)
+        if left_out:
+            warnings = (f"other files in {path.name}: {len(left_out):,}, ignored (first: {left_out[0]})",)
     elif kind_of(path) not in kinds:
         if kind_of(path) == "csv":
             check_not_jira(read_header(path), path)
@@ -196,9 +196,9 @@ def unwrap(value: Any, path: Path) -> Iterator[Any]:
         listed = value[inner]
         if inner in {"issues", "bugs"} and isinstance(listed, dict) and not {"nodes", "edges"} & set(listed):
             # Bugzilla gives the comments of several bugs by number.
-            if not listed or not all(isinstance(one, dict) and "comments" in one for one in listed.values()):
+            if not listed or not all(isinstance(entry, dict) and "comments" in entry for entry in listed.values()):
                 raise ValueError(f"{path}: {inner!r} is an object; a list of issues is expected")
-            listed = [{"id": number, "comments": one["comments"]} for number, one in listed.items()]
+            listed = [{"id": number, "comments": entry["comments"]} for number, entry in listed.items()]
         yield from unwrap(listed, path)
 
 
@@ -212,7 +212,9 @@ def is_table(value: Record) -> bool:
         names, rows = value["columns"], value["data"]
         return isinstance(names, list) and all(isinstance(row, list) and len(row) == len(names) for row in rows)
     rows = [set(column) if isinstance(column, dict) else set() for column in value.values()]
-    return len(rows) > 1 and bool(rows[0]) and all(one == rows[0] for one in rows) and all(map(str.isdecimal, rows[0]))
+    return (
+        len(rows) > 1 and bool(rows[0]) and all(other == rows[0] for other in rows) and all(map(str.isdecimal, rows[0]))
+    )
 
 
 def records_of(value: Record) -> Iterator[Record]:
@@ -233,10 +235,10 @@ def is_edge(item: Any) -> bool:
 def error_message(value: Record) -> str:
     """The error message in a response, empty if it holds none."""
     # GraphQL lists its errors as objects; other servers send texts, or "error": true beside a message.
-    said = [value[key] for key in ERROR_KEYS if value.get(key) and value[key] is not True]
-    if not said:
+    messages = [value[key] for key in ERROR_KEYS if value.get(key) and value[key] is not True]
+    if not messages:
         return ""
-    first = said[0][0] if isinstance(said[0], list) else said[0]
+    first = messages[0][0] if isinstance(messages[0], list) else messages[0]
     return str(first.get("message", first) if isinstance(first, dict) else first)
 
 

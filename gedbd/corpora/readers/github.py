@@ -99,9 +99,9 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True)
     closed = formal or (state == "closed" and any(DUPLICATE_LABEL.match(label) for label in labels))
     comments, unseen = comments_of(record)
     closed_at = moment(record, "closed_at")
-    told = comment_links(comments, REFERENCES, here, closed, "state reason" if formal else "comment", closed_at)
-    if references and not told and state == "closed":
-        told = bare_links(comments, REFERENCES, here, closed_at)
+    of_comments = comment_links(comments, REFERENCES, here, closed, "state reason" if formal else "comment", closed_at)
+    if references and not of_comments and state == "closed":
+        of_comments = bare_links(comments, REFERENCES, here, closed_at)
     values = {
         "title": (title,),
         "description": (shown_markdown(text(record, "body")),),
@@ -111,7 +111,7 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True)
         "resolution": (state_reason,) if state_reason else (),
         "url": (page_url(record),),
     }
-    links = [*formal_links(record, here, number), *told]
+    links = [*formal_links(record, here, number), *of_comments]
     changes = partial(changes_of, prefixes=prefixes)
     remarks = [COUNTED_COMMENTS] * unseen + missing_fields(record)
     return make_issue(record, DATES, number, values, links, closed, events(record), changes, here, remarks)
@@ -176,7 +176,10 @@ def comments_of(record: Record) -> tuple[list[Comment], bool]:
     counted = record.get("comments")  # REST gives a number, gh and GraphQL a list
     listed = [] if isinstance(counted, int) else parts(record, "comments")
     listed = listed or [event for event in events(record) or () if kind(event) == "commented"]
-    comments = [Comment(text(one, "body"), is_bot(one), is_member(one), moment(one, "created_at")) for one in listed]
+    comments = [
+        Comment(text(comment, "body"), is_bot(comment), is_member(comment), moment(comment, "created_at"))
+        for comment in listed
+    ]
     return comments, isinstance(counted, int) and counted > 0 and not comments
 
 
@@ -254,35 +257,35 @@ def is_migrated(record: Record) -> bool:
     return isinstance(record.get("type"), str) and isinstance(record.get("url"), str) and "number" not in record
 
 
-def join_issues(found: Iterable[ExportRecord]) -> Iterator[ExportRecord]:
+def join_issues(records: Iterable[ExportRecord]) -> Iterator[ExportRecord]:
     """Yield plain issues as they come, and at the end those that other records tell of, each with its comments.
 
     Of several events about an issue, the last one says how it is. Records that concern no issue are passed on.
     """
     issues: dict[str, tuple[str, dict[str, Any]]] = {}
     comments: dict[str, list[Record]] = {}
-    for place, record in found:
+    for position, record in records:
         if is_event(record):
             payload = part(record, "payload")
             issue = part(payload, "issue")
             key = f"{text(part(record, 'repo'), 'name')}#{issue.get('number')}"
             if issue:
-                issues[key] = place, dict(issue) | {"comments": []}
+                issues[key] = position, dict(issue) | {"comments": []}
             if issue and payload.get("comment"):
                 comments.setdefault(key, []).append(part(payload, "comment"))
         elif is_migrated(record) and record["type"] == "issue":
             issue = migrated_issue(record)
             key = text(record, "url")
-            issues[key] = place, dict(issue)
+            issues[key] = position, dict(issue)
         elif is_migrated(record) and record["type"] == "issue_comment" and record.get("issue"):
             key = text(record, "issue")
             comments.setdefault(key, []).append(dict(record) | {"user": named_by(text(record, "user"))})
         else:
             key = ""
         if not key or (key not in issues and key not in comments):
-            yield ExportRecord(place, record)
-    for key, (place, joined) in issues.items():
-        yield ExportRecord(place, joined | {"comments": comments.get(key, [])})
+            yield ExportRecord(position, record)
+    for key, (position, joined) in issues.items():
+        yield ExportRecord(position, joined | {"comments": comments.get(key, [])})
 
 
 def migrated_issue(record: Record) -> Record:

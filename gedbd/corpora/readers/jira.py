@@ -107,8 +107,8 @@ def page_url(record: Record) -> str:
     """The address of the issue's page: ``link`` in XML, or else derived from the record's own address, ``self``."""
     if text(record, "link"):
         return text(record, "link")
-    host, found, _ = text(record, "self").partition("/rest/api/")
-    return f"{host}/browse/{text(record, 'key')}" if found and not host.startswith(GATEWAY) else ""
+    host, is_api, _ = text(record, "self").partition("/rest/api/")
+    return f"{host}/browse/{text(record, 'key')}" if is_api and not host.startswith(GATEWAY) else ""
 
 
 def rich(record: Record, key: str) -> str:
@@ -126,8 +126,8 @@ def issue_links(fields: Record) -> Iterator[Link]:
     """Yield the issue links whose type names duplicates; clones are not duplicates."""
     for link in parts(fields, "issuelinks"):
         kind = part(link, "type")
-        said = " ".join(text(kind, key) for key in ("name", "inward", "outward"))
-        if "duplicat" in said.lower():
+        phrases = " ".join(text(kind, key) for key in ("name", "inward", "outward"))
+        if "duplicat" in phrases.lower():
             for end in ("outwardIssue", "inwardIssue"):
                 key = text(part(link, end), "key")
                 if key:
@@ -136,8 +136,8 @@ def issue_links(fields: Record) -> Iterator[Link]:
 
 def attachments(fields: Record, key: str) -> tuple[tuple[str, ...], bool]:
     """The attached images as ``KEY/name``, and whether one was dropped because its name holds the separator ``;``."""
-    found = [text(file, "filename") for file in parts(fields, "attachment")]
-    images = [name for name in found if IMAGE.search(name)]
+    names = [text(file, "filename") for file in parts(fields, "attachment")]
+    images = [name for name in names if IMAGE.search(name)]
     return tuple(f"{key}/{name}" for name in images if ";" not in name), any(";" in name for name in images)
 
 

@@ -74,13 +74,13 @@ def read_rows(page: ExportPage, date_format: str | None = None) -> Iterator[Expo
         for column, value in zip(columns, row, strict=True):
             if value.strip():
                 values.setdefault(column, []).append(value)
-        place = f"{page.path}, row {number}"
+        row_position = f"{page.path}, row {number}"
         for column in values.keys() & DATE_COLUMNS:
             written = values[column][0]
             values[column] = [iso_date(written, formats)]
             if not values[column][0]:
-                raise ValueError(f"{place}: {column!r}: unreadable date {written[:40]!r}; expected: {EXPECTED}")
-        yield ExportRecord(place, record_of(values, formats))
+                raise ValueError(f"{row_position}: {column!r}: unreadable date {written[:40]!r}; expected: {EXPECTED}")
+        yield ExportRecord(row_position, record_of(values, formats))
 
 
 def formats_of(dates: Iterable[str], date_format: str | None) -> tuple[str, ...]:
@@ -100,13 +100,13 @@ def record_of(values: Mapping[str, Sequence[str]], formats: Sequence[str]) -> di
     """A record of REST from the values of each column; the formats are those of the dates in comments."""
     fields: dict[str, Any] = {}
     for key, names in SINGLE.items():
-        found = _all(values, names)
-        fields[key] = found[0] if found else None
+        cells = _all(values, names)
+        fields[key] = cells[0] if cells else None
     if (fields["resolution"] or "").lower() == UNRESOLVED:
         fields["resolution"] = None
     fields |= {key: _all(values, names) for key, names in SEVERAL.items()}
     fields["attachment"] = [{"filename": _last(value)} for value in _all(values, ("attachment", "attachments"))]
-    fields["comment"] = {"comments": [comment_of(one, formats) for one in _all(values, ("comment", "comments"))]}
+    fields["comment"] = {"comments": [comment_of(cell, formats) for cell in _all(values, ("comment", "comments"))]}
     fields["issuelinks"] = [
         {"type": {"name": kind[1]}, "outwardIssue": {"key": key.strip()}}
         for column, keys in values.items()
@@ -131,9 +131,9 @@ def iso_date(written: str, formats: Sequence[str]) -> str:
 def comment_of(value: str, formats: Sequence[str]) -> dict[str, Any]:
     """A comment: ``date;author;text``, or its text alone."""
     written, _, rest = value.partition(";")
-    author, found, body = rest.partition(";")
+    author, has_body, body = rest.partition(";")
     created = iso_date(written, formats)
-    if not found or not created:
+    if not has_body or not created:
         return {"body": value}
     return {"body": body, "author": {"name": author}, "created": created}
 

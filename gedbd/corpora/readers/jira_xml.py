@@ -21,15 +21,15 @@ def read_items(page: ExportPage) -> Iterator[ExportRecord]:
     root = parse_safely(page)
     items = root.findall("./channel/item")
     if root.tag != "rss" or root.find("channel") is None:
-        found = "<rss> without <channel>" if root.tag == "rss" else f"<{root.tag}> instead of <rss>"
-        raise ValueError(f"{page.path}: the root element is {found}; export the search as XML from Jira")
+        problem = "<rss> without <channel>" if root.tag == "rss" else f"<{root.tag}> instead of <rss>"
+        raise ValueError(f"{page.path}: the root element is {problem}; export the search as XML from Jira")
     for number, item in enumerate(items, start=1):
-        place = f"{page.path}, record {number}"
+        position = f"{page.path}, record {number}"
         try:
             record = record_of(item)
         except ValueError as error:
-            raise ValueError(f"{place}: {error}") from error
-        yield ExportRecord(place, record)
+            raise ValueError(f"{position}: {error}") from error
+        yield ExportRecord(position, record)
 
 
 def parse_safely(page: ExportPage) -> Element:
@@ -45,11 +45,11 @@ def parse_safely(page: ExportPage) -> Element:
         parser.Parse(page.text.lstrip("\ufeff \t\r\n"), True)
         return builder.close()
     except expat.ExpatError as error:
-        place = f"{page.path}, line {error.lineno}, column {error.offset + 1}"
+        position = f"{page.path}, line {error.lineno}, column {error.offset + 1}"
         what = f"not readable as XML ({error})"
         if is_cut_off(error):
             what = "the file ends in the middle of a record, so it was truncated"
-        raise ValueError(f"{place}: {what}; export the issues again") from error
+        raise ValueError(f"{position}: {what}; export the issues again") from error
 
 
 def safe_parser(path: Path, separator: str | None = None) -> expat.XMLParserType:

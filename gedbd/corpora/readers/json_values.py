@@ -19,8 +19,8 @@ SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which JSON can ex
 
 def refuse(key: str, value: Any, expected: str) -> ValueError:
     """The error for a value of another type than the expected one."""
-    shown = repr(value) if isinstance(value, str | int | float) else TYPES.get(type(value), "null")
-    return ValueError(f"{key!r} is {shown[:60]}; expected: {expected}")
+    kind = repr(value) if isinstance(value, str | int | float) else TYPES.get(type(value), "null")
+    return ValueError(f"{key!r} is {kind[:60]}; expected: {expected}")
 
 
 def typed(record: Record, key: str, kind: type[T]) -> T:

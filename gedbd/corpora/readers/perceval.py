@@ -94,21 +94,23 @@ class FieldMap:
 
     def __call__(self, data: Record, origin: str) -> Issue:
         """The issue of a document; its repository is the address that Perceval fetched it from."""
-        found = {field: list(_flat(expression.search(data))) for field, expression in self.expressions.items()}
-        number = "".join(found["id"][:1])
-        if not number or not found["title"]:
+        matches = {field: list(_flat(expression.search(data))) for field, expression in self.expressions.items()}
+        number = "".join(matches["id"][:1])
+        if not number or not matches["title"]:
             raise ValueError(f"the document has no {'title' if number else 'id'}")
-        values = {field: tuple(found.get(field, ())) for field in TEXTS}
+        values = {field: tuple(matches.get(field, ())) for field in TEXTS}
         values["description"] = ("\n".join(values["description"]),)
-        values["url"] = tuple(found.get("url", ())[:1]) or (
+        values["url"] = tuple(matches.get("url", ())[:1]) or (
             self.page.replace("{origin}", origin).replace("{id}", number),
         )
-        closed = any(DUPLICATE in one.lower() for one in (*values["status"], *values["resolution"]))
+        closed = any(DUPLICATE in value.lower() for value in (*values["status"], *values["resolution"]))
         here = origin.partition("://")[2].rstrip("/")
-        comments = [Comment(one) for one in found.get("comments", ())]
-        links = [Link(one.rstrip("/").rpartition("/")[2], "duplicate link") for one in found.get("duplicates", ())]
+        comments = [Comment(value) for value in matches.get("comments", ())]
+        links = [
+            Link(value.rstrip("/").rpartition("/")[2], "duplicate link") for value in matches.get("duplicates", ())
+        ]
         links += comment_links(comments, self.references, here, closed, "comment")
-        dates = {field: _moment(field, found.get(field, ())) for field in DATES}
+        dates = {field: _moment(field, matches.get(field, ())) for field in DATES}
         return Issue(
             number,
             here,
@@ -138,9 +140,9 @@ def _flat(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def _moment(field: str, found: Any) -> datetime | None:
+def _moment(field: str, value: Any) -> datetime | None:
     """A date, written as such or in seconds since 1970, UTC; ``None`` if it is missing or out of range."""
-    written = "".join(found[:1]).strip()
+    written = "".join(value[:1]).strip()
     if not written:
         return None
     try:

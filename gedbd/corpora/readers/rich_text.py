@@ -162,5 +162,5 @@ def wrap(kind: str, inner: str, attributes: Mapping[str, Any]) -> str:
     if kind in {"tableCell", "tableHeader"}:
         return f"{inner.strip()} "
     # Mentions, emojis, cards: nodes without content that hold their text in an attribute.
-    shown = next((attributes[key] for key in ("text", "shortName", "url", "title") if attributes.get(key)), "")
-    return inner or str(shown)
+    label = next((attributes[key] for key in ("text", "shortName", "url", "title") if attributes.get(key)), "")
+    return inner or str(label)

@@ -29,10 +29,10 @@ class KnownIds:
     """
 
     def __init__(self, ids: Iterable[str]) -> None:
-        self._ids = {one.strip() for one in ids}
+        self._ids = {name.strip() for name in ids}
         counts = Counter(map(_folded, self._ids))
         # An id that is written like two different ones is neither.
-        self._written = {_folded(one): one for one in self._ids if counts[_folded(one)] == 1}
+        self._written = {_folded(name): name for name in self._ids if counts[_folded(name)] == 1}
 
     def find(self, text: str) -> str:
         """The id that a text is, or what is left of it where no report has such an id."""
@@ -41,11 +41,11 @@ class KnownIds:
 
     def find_all(self, cell: str) -> list[str]:
         """The ids in a cell; an id may hold the characters that separate others."""
-        found = []
+        ids = []
         for part in filter(None, map(str.strip, cell.split(";"))):
             whole = self.find(part)
-            found += [whole] if whole in self._ids else [self.find(one) for one in BETWEEN.split(part) if one]
-        return list(dict.fromkeys(found))
+            ids += [whole] if whole in self._ids else [self.find(name) for name in BETWEEN.split(part) if name]
+        return list(dict.fromkeys(ids))
 
 
 def _folded(text: str) -> str:

@@ -80,10 +80,10 @@ def read_tracker(
         ValueError: A record is malformed, or there is no issue. The message names file and record.
     """
     check_template(options.get("url_template"))
-    place = Path(path).expanduser()
-    pages, warnings = read_pages(place, kinds)
-    found = join(record for page in pages for record in split(page))
-    issues, dropped = gather(tracker, found, parse, place, repositories)
+    location = Path(path).expanduser()
+    pages, warnings = read_pages(location, kinds)
+    records = join(record for page in pages for record in split(page))
+    issues, dropped = gather(tracker, records, parse, location, repositories)
     outside = [f"{issue.place}, {key!r}" for issue in issues.values() for key in issue.outside]
     date_warnings = [outside_warning(len(outside), outside[0])] if outside else []
     warnings += (*dropped, *date_warnings, *remark_warnings(issues))
@@ -92,15 +92,15 @@ def read_tracker(
         created = {row: reset_to_creation(issue) for row, issue in issues.items()}
         warnings += tuple(history_warnings(issues, created, tracker))
         issues = created
-    title = name or corpus_name(place)
-    folder = place if place.is_dir() else place.parent
+    title = name or corpus_name(location)
+    folder = location if location.is_dir() else location.parent
     return build_corpus(
-        title, table_of(issues), links, str(place), columns, warnings, mutual=True, folder=folder, **options
+        title, table_of(issues), links, str(location), columns, warnings, mutual=True, folder=folder, **options
     )
 
 
 def gather(
-    tracker: str, found: Iterable[ExportRecord], parse: Parse, path: Path, repositories: Sequence[str] | None = None
+    tracker: str, records: Iterable[ExportRecord], parse: Parse, path: Path, repositories: Sequence[str] | None = None
 ) -> tuple[dict[int, Issue], list[str]]:
     """Each issue of all pages once, by number of its record, and warnings about dropped records.
 
@@ -109,27 +109,27 @@ def gather(
     """
     issues: dict[int, Issue] = {}
     dropped: Counter[str] = Counter()
-    for row, (place, record) in enumerate(found, start=1):
+    for row, (position, record) in enumerate(records, start=1):
         # A record that looks like another tracker's would be parsed into nonsense.
         other = recognise(record)
         if other not in {tracker, ""}:
-            raise ValueError(f"{place}: this looks like a {other} export: set dataset={other}")
+            raise ValueError(f"{position}: this looks like a {other} export: set dataset={other}")
         try:
             issue = parse(record)
         except ValueError as error:
-            raise ValueError(f"{place}: {error}") from error
+            raise ValueError(f"{position}: {error}") from error
         except RecursionError as error:
-            raise ValueError(f"{place}: lists and objects are nested too deeply for an issue") from error
+            raise ValueError(f"{position}: lists and objects are nested too deeply for an issue") from error
         if isinstance(issue, str):
             dropped[issue] += 1
-        elif repositories is not None and not any(is_here(one, issue.project) for one in repositories):
+        elif repositories is not None and not any(is_here(name, issue.project) for name in repositories):
             dropped["issues of other repositories"] += 1
         else:
-            issues[row] = issue._replace(place=place)
+            issues[row] = issue._replace(place=position)
     counts = [f"{what}: {count:,}, dropped" for what, count in dropped.items()]
     if not issues:
-        others = f", only {', '.join(f'{count:,} {what}' for what, count in dropped.items())}" if dropped else ""
-        raise ValueError(f"{path}: no issue in the export{others}; at least one is needed")
+        reasons = f", only {', '.join(f'{count:,} {what}' for what, count in dropped.items())}" if dropped else ""
+        raise ValueError(f"{path}: no issue in the export{reasons}; at least one is needed")
     kept, joined = join_pages(in_repositories(issues))
     return kept, [*counts, *joined]
 
@@ -151,7 +151,7 @@ def in_repositories(issues: Mapping[int, Issue]) -> dict[int, Issue]:
         for link in issue.links:
             project = issue.project
             if link.place:
-                project = next((one for one in projects if several and is_here(link.place, one)), "")
+                project = next((name for name in projects if several and is_here(link.place, name)), "")
             if project or not link.place:
                 links.append(link._replace(named=full(project, link.named.strip()), place=""))
         remarks = [ELSEWHERE] * (len(links) < len(issue.links)) + [NAMED_NOWHERE] * (issue.is_duplicate and not links)
@@ -163,8 +163,8 @@ def in_repositories(issues: Mapping[int, Issue]) -> dict[int, Issue]:
 
 def without_host(project: str) -> str:
     """``owner/repo`` for ``github.com/owner/repo``."""
-    host, found, path = project.partition("/")
-    return path if found and "." in host and "/" in path else project
+    host, has_path, path = project.partition("/")
+    return path if has_path and "." in host and "/" in path else project
 
 
 def join_pages(issues: Mapping[int, Issue]) -> tuple[dict[int, Issue], list[str]]:
