@@ -34,7 +34,7 @@ from gedbd.experiments.run_folder import (
     VERSIONS,
 )
 from gedbd.experiments.run_results import PREDICTION_COLUMNS
-from gedbd.experiments.sweeps import job_status
+from gedbd.experiments.sweeps import jobs as sweep_jobs
 from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.term_index import TermIndex
 from gedbd.service.event_table import SCHEMA as WEBHOOK_SCHEMA
@@ -152,10 +152,10 @@ def test_every_public_name_is_on_the_page_of_the_python_interface():
 
 def test_the_page_of_run_folders_names_files_columns_and_schema():
     files = {CONFIG, VERSIONS, PREDICTIONS, PROTOCOLS, MATCHING, OWN_PAGE, TSNE, Path(CAPTIONS).name}
-    assert files | {"SHA256SUMS", "best.ckpt", "last.ckpt", f"<job>/{job_status.STATUS_FILE}"} <= named(RUN_FOLDER)
+    assert files | {"SHA256SUMS", "best.ckpt", "last.ckpt", f"<job>/{sweep_jobs.STATUS_FILE}"} <= named(RUN_FOLDER)
     assert f'"schema": {SCHEMA}`' in RUN_FOLDER
     assert set(PREDICTION_COLUMNS) <= named(RUN_FOLDER)
-    states = {getattr(job_status, name) for name in ("WAITING", "RUNNING", "FINISHED", "PRUNED", "FAILED")}
+    states = {getattr(sweep_jobs, name) for name in ("WAITING", "RUNNING", "FINISHED", "PRUNED", "FAILED")}
     assert states <= named(RUN_FOLDER)
 
 
