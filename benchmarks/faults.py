@@ -59,6 +59,12 @@ FAULTS = [
         "an edge of data flow leads backwards",
         "edges.add((events[place - 1], event, EdgeKind.DATA))",
         "edges.add((event, events[place - 1], EdgeKind.DATA))",
+        (
+            (
+                "edges.add((events[position - 1], event, EdgeKind.DATA))",
+                "edges.add((event, events[position - 1], EdgeKind.DATA))",
+            ),
+        ),
     ),
     Fault(
         "last line of a method",
@@ -325,6 +331,7 @@ FAULTS = [
         "the base rate predicts the rarer label",
         "counts is not None and counts[1] > counts[0]",
         "counts is not None and counts[1] < counts[0]",
+        (("edges > non_edges for non_edges, edges in counts", "edges < non_edges for non_edges, edges in counts"),),
     ),
     Fault(
         "bucket of the anchor",
