@@ -67,7 +67,7 @@ def learn_until(corpus: Corpus, vectors: np.ndarray, bounds: Sequence[float], se
     val, test, end = (round(len(corpus) * bound) for bound in bounds)
     parts[:val], parts[val:test], parts[test:end] = TRAIN, VAL, TEST
     learnt = learn(corpus, parts, {TEST: vectors}, MAX_REPLAYED, RankerOptions("boosted", seed, base=None))
-    confidence = learn_probability(learnt.replayed, learnt.ranker, seed).confidence
+    confidence, _ = learn_probability(learnt.replayed, learnt.ranker, seed)
     return TriageModel(learnt.ranker, confidence, (), 0.7)
 
 

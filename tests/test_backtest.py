@@ -55,10 +55,10 @@ def test_a_backtest_leaves_tables_and_a_page(finished):
     folder, told = finished
     matching = TriageModel.from_json((folder / "matching.json").read_text(), "here")
     assert (matching.target_precision, len(matching.targets)) == (0.3, 6)
-    assert {one.list_length for one in matching.list_targets} == {3}
     lists = pd.read_csv(folder / "lists.csv")
-    assert [one.suggestions for one in matching.list_targets] == lists["suggestions"].tolist()
-    assert [one.status for one in matching.list_targets] == lists["status"].tolist()
+    assert [(one.list_length, one.suggestions) for one in matching.list_targets] == [
+        (3, n) for n in lists["suggestions"]
+    ]
     assert (matching.target.first, matching.target.last) == ("2024-05-27", "2024-12-11")
     replayed = pd.read_parquet(folder / "matches.parquet")
     assert (replayed["candidate"] < replayed["query"]).all()
@@ -69,19 +69,15 @@ def test_a_backtest_leaves_tables_and_a_page(finished):
     assert thresholds["suggestions"].max() <= len(best) == 85
     assert thresholds["suggestions"].is_monotonic_decreasing
     assert thresholds["right"].max() <= best["right"].sum()
-    for name, column in {"reliability": "predicted", "hubs": "title", "right": "title of report"}.items():
-        assert column in pd.read_csv(folder / f"{name}.csv")
     assert (folder / "targets.md").read_text().startswith("| demo: newest 85 reports, 39 duplicates; target |")
     page = (folder / "report.html").read_text()
     assert all(title in page for title in ("Which precision targets are met?", "Right and wrong suggestions"))
-    assert "run gedbd backtest with text=fields text.cleaning.boilerplate=mark" in page
     assert "85 reports were replayed in chronological order, 39 of them" in " ".join(told.split())
     assert "probabilities on test, without unknown matches: calibration error 0." in told
     assert "\n  gedbd index run=out out=my-index\n" in told
     made = "gedbd backtest dataset=demo encoder=tiny target_precision=0.3"
     assert f'<pre class="command">{made} fill=numbers.md ' in page
     assert page.count("gedbd index run=out out=my-index") == page.count(made) == 1
-    assert page.count("<time datetime=") == 1
     assert (folder / "config.yaml").is_file()
 
 

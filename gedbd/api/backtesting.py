@@ -1,4 +1,4 @@
-"""Measures suggestions on a tracker's own history: ``gedbd.backtest``."""
+"""Measures suggestions on a tracker's history: ``gedbd.backtest``."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class BacktestResult:
-    """What a backtest measured.
+    """The result of a backtest.
 
     Attributes:
         corpus: The reports.
@@ -40,7 +40,7 @@ class BacktestResult:
 
     @property
     def targets(self) -> pd.DataFrame:
-        """One row a precision target, with what its threshold, chosen on validation, comes to on test.
+        """One row a precision target, with its threshold, chosen on validation, and the results of this on test.
 
         The columns are ``target``, ``threshold`` (NaN if there is none), ``suggestions``, ``right``, ``precision``,
         ``coverage`` (the share of all duplicates), ``suggestion_rate``, ``status`` and more; the ends of intervals are
@@ -101,7 +101,7 @@ def backtest(
     seed: int = 0,
     options: Options = (),
 ) -> BacktestResult:
-    """Replays a tracker's history: how often the best match of a new report would have been right, and how often shown.
+    """Replays a tracker's history: how often the best match of a new report was suggested, and how often it was right.
 
     The same as ``gedbd backtest``: a ranker and probabilities learn on the oldest 80% of the reports, the latest
     quarter of these chooses a threshold for each precision target, and the newest 20% show what comes of it.

@@ -138,7 +138,7 @@ def rank(
     Args:
         corpus: The reports, see ``load_corpus``.
         scorer: A name of ``gedbd baseline``, such as ``bm25``, ``tfidf``, ``frozen`` (cosine of vectors), ``fusion`` (a
-            learnt sum) or ``boosted``; or an object with ``fit(inputs)`` and ``scores(rows)``, see ``Scorer``.
+            learned sum) or ``boosted``; or an object with ``fit(inputs)`` and ``scores(rows)``, see ``Scorer``.
         part: ``val`` or ``test``.
         encoder: What scorers with vectors encode by: an ``Encoder`` or what it takes; None for ``minilm``.
         protocol: ``earlier`` ranks against all earlier reports, and ranks count groups; ``test_pool`` ranks the

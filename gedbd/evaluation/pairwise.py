@@ -18,7 +18,7 @@ def pairwise_metrics(scores: np.ndarray, labels: np.ndarray, threshold: float) -
     """Precision, recall, F1 and accuracy at a threshold, and average precision over all thresholds.
 
     Args:
-        scores: ``(P,)``, higher is more alike.
+        scores: ``(P,)``, higher is more similar.
         labels: ``(P,)`` 1 for duplicates, 0 for others.
         threshold: Score from which a pair is predicted as a duplicate.
 

@@ -34,6 +34,10 @@ class Comparison:
     high: float
     p_value: float | None
 
+    def columns(self, name: str) -> dict[str, float]:
+        """The difference and the ends of its interval as ``<name>``, ``<name>_low`` and ``<name>_high``."""
+        return {name: self.difference, f"{name}_low": self.low, f"{name}_high": self.high}
+
 
 def mean_interval(values: np.ndarray, cluster: np.ndarray) -> tuple[float, float]:
     """Percentile interval of a mean, ``(Q,), (Q,) -> (low, high)``; groups are resampled, with their sizes."""

@@ -48,16 +48,16 @@ class BacktestStep(Protocol):
 
 
 class BestTask:
-    """Fine-tunes an encoder, and measures what a triager gets from it, with everything that learns on top.
+    """Fine-tunes an encoder, ranks with it, and measures suggestions.
 
-    1. The encoder is fine-tuned; the best epoch is the one whose vectors serve a ranker best on validation. Then it is
-       trained again from the start, for as many epochs, on the validation part too: its duplicates are the newest
-       before test. Where validation queries teach ranker and confidence, it is by the first training.
-    2. The ranker, the linear sum and the encoder alone rank the test queries, each in a folder of its own.
+    1. The encoder is fine-tuned; the best epoch is the one whose vectors give a ranker the highest MRR on validation.
+       Then it is trained again from the start, for as many epochs, on the validation part too: its duplicates are the
+       newest before test. Ranker and confidence learn from validation queries with the first training's weights.
+    2. Baselines rank the test queries, each in its folder.
     3. A backtest trains ranker and confidence, and measures suggestions on test.
 
-    Where no epoch serves the ranker better than the encoder before training, steps 2 and 3 take that one. Steps that
-    were finished in the run folder are not repeated.
+    If no epoch has a higher MRR than the encoder before training, steps 2 and 3 use that one. Steps that were finished
+    in the run folder are not repeated.
 
     Args:
         training: The task that trains the encoder, as in ``conf/task``.
@@ -65,9 +65,6 @@ class BestTask:
         backtest: The ``BacktestStep``, with options of ``conf/backtest.yaml``.
         baselines: Baselines that rank test, by their names in ``conf/baseline.yaml``: ``before`` or ``after``, for the
             encoder before or after its training.
-
-    Raises:
-        ValueError: If a baseline is asked for with neither.
     """
 
     def __init__(

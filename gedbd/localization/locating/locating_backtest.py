@@ -419,8 +419,7 @@ def differences(ranks: pd.DataFrame, system: str, group: np.ndarray) -> pd.DataF
         for name in COMPARED:
             if name in values[system]:
                 compared = compare_means(values[system][name].astype(float), values[other][name].astype(float), cluster)
-                what = f"difference of {name}"
-                row |= {what: compared.difference, f"{what}_low": compared.low, f"{what}_high": compared.high}
+                row |= compared.columns(f"difference of {name}")
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -10,7 +10,7 @@ import pandas as pd
 from rich.console import Console
 
 from gedbd.corpora.corpus import ChangeCorpus, Granularity
-from gedbd.evaluation.significance import Comparison, compare_means, interval_columns
+from gedbd.evaluation.significance import compare_means, interval_columns
 from gedbd.io.console import print_line, track
 from gedbd.localization.training.compared_methods import EarlierBugs, NewestFirst, RankingMethod
 from gedbd.localization.training.localization_protocol import Level
@@ -211,17 +211,11 @@ def _row(measured: MeasuredMethod, baseline: MeasuredMethod | None) -> dict[str,
     if baseline is not None and baseline.method != measured.method:
         for name in COMPARED:
             compared = compare_means(values[name].to_numpy(), baseline.values[name].to_numpy(), cluster)
-            row |= _difference(name, compared)
+            row |= compared.columns(f"{name}_difference")
             if name == "mrr":
                 row["mrr_p_value"] = compared.p_value
     by_seed = [float(seed["mrr"].mean()) for seed in measured.by_seed]
     return row | {"seeds": len(by_seed), "mrr_seeds_min": min(by_seed), "mrr_seeds_max": max(by_seed)}
-
-
-def _difference(name: str, compared: Comparison) -> dict[str, float]:
-    """A difference from the baseline with the ends of its interval."""
-    name = f"{name}_difference"
-    return {name: compared.difference, f"{name}_low": compared.low, f"{name}_high": compared.high}
 
 
 def results_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -268,6 +262,6 @@ def known_table(measured: Sequence[MeasuredMethod], counts: np.ndarray, baseline
                 row |= {metric: float(values[metric].mean()), **interval_columns(values, cluster, [metric])}
                 if method.method != baseline:
                     first, second = values[metric].to_numpy(), reference.loc[chosen, metric].to_numpy()
-                    row |= _difference(metric, compare_means(first, second, cluster))
+                    row |= compare_means(first, second, cluster).columns(f"{metric}_difference")
             rows.append(row)
     return pd.DataFrame(rows)

@@ -1,1 +1,1 @@
-"""Measures suggestions on a tracker's own history."""
+"""Measures suggestions on a tracker's history."""

@@ -47,18 +47,6 @@ class LearnedHistory(NamedTuple):
     replayed: pd.DataFrame
 
 
-class LearnedProbability(NamedTuple):
-    """The probability of a match.
-
-    Attributes:
-        confidence: For reports that it was not trained on.
-        val: ``(B,)`` of all replayed matches of the validation part, each by the trees of the other folds.
-    """
-
-    confidence: MatchProbability
-    val: np.ndarray
-
-
 @stage("learn and replay")
 def learn(
     corpus: Corpus, parts: np.ndarray, vectors: Mapping[int, np.ndarray], max_reports: int, options: RankerOptions
@@ -110,7 +98,7 @@ def learn(
     return LearnedHistory(ranker, pd.concat(tables, ignore_index=True))
 
 
-def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -> LearnedProbability:
+def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -> tuple[MatchProbability, np.ndarray]:
     """Learns probabilities on the replayed parts before test without unknown matches, see ``learn_confidence``.
 
     With fewer right best matches than ``MIN_RIGHT`` there, the probabilities of the default ranker are those that come
@@ -120,6 +108,10 @@ def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -
         replayed: See ``LearnedHistory``.
         ranker: The ranker of the test part.
         seed: Seed of the trees.
+
+    Returns:
+        The probabilities for reports that they were not learned from, and ``(B,)`` those of all replayed matches of the
+        validation part, each by the trees of the other folds.
     """
     older = replayed[replayed["part"] != PARTS[TEST]]
     features = older[list(CONFIDENCE_FEATURES)].to_numpy()
@@ -131,11 +123,11 @@ def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -
     if best.right.sum() < MIN_RIGHT and is_default(ranker):
         default = default_confidence()
         confidence = default.shifted(fit_shift(default(best.features), best.right, best.weight))
-        return LearnedProbability(confidence, confidence(features[of_val]))
+        return confidence, confidence(features[of_val])
     confidence, held_out = learn_confidence(known, seed)
     probability = confidence(features)  # of unknown ones, from which no trees have learned
     probability[is_known] = held_out
-    return LearnedProbability(confidence, probability[of_val])
+    return confidence, probability[of_val]
 
 
 def folds(group: np.ndarray) -> np.ndarray:

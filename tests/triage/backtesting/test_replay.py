@@ -210,7 +210,7 @@ def test_few_right_matches_of_the_default_ranker_keep_its_probabilities():
     assert np.array_equal(of_val, confidence(features))
     assert (of_val < default(features)).all()  # nothing was right here
     many = pd.concat([learnt.replayed] * MIN_RIGHT)
-    assert not np.array_equal(learn_probability(many, learnt.ranker, 0).confidence.knots, default.knots)
+    assert not np.array_equal(learn_probability(many, learnt.ranker, 0)[0].knots, default.knots)
 
 
 def test_nothing_is_learnt_from_unknown_matches():
@@ -218,12 +218,12 @@ def test_nothing_is_learnt_from_unknown_matches():
     corpus = Corpus.of_table("small", reports, group_of(5, 80))
     table = learn(corpus, np.repeat([0, 1, 2], [40, 20, 20]), {TEST: vectors}, 80, QUICK).replayed
     is_unknown = (table["query"] % 5 == 0) & ~table["right"]
-    found = learn_probability(table.assign(unknown=is_unknown), RANKER, 0)
-    dropped = learn_probability(table[~is_unknown].assign(unknown=False), RANKER, 0)
-    assert found.confidence.as_dict() == dropped.confidence.as_dict()
+    confidence, of_val_matches = learn_probability(table.assign(unknown=is_unknown), RANKER, 0)
+    of_known, dropped = learn_probability(table[~is_unknown].assign(unknown=False), RANKER, 0)
+    assert confidence.as_dict() == of_known.as_dict()
     of_val = table[table["part"] == "val"]
-    assert len(found.val) == len(of_val)
+    assert len(of_val_matches) == len(of_val)
     known = ~is_unknown[of_val.index].to_numpy()
-    assert np.array_equal(found.val[known], dropped.val)
+    assert np.array_equal(of_val_matches[known], dropped)
     features = of_val.loc[~known, list(CONFIDENCE_FEATURES)].to_numpy()
-    assert np.array_equal(found.val[~known], found.confidence(features))
+    assert np.array_equal(of_val_matches[~known], confidence(features))

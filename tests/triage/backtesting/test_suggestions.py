@@ -8,7 +8,6 @@ from small_tracker import CONFIDENCE, RANKER
 from gedbd.evaluation.result_tables import right_and_wrong
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.evaluation.thresholds import TargetResult
-from gedbd.experiments.report.report_page import write_report
 from gedbd.triage.backtesting.backtest_page import (
     fill_targets,
     next_step,
@@ -261,20 +260,10 @@ def test_all_tables_and_a_page(make_corpus, threshold):
     ]
     assert "error on test is 0.583" in page[4].text
     assert set(page[3].tables[0]["threshold"]) == set(np.round(np.arange(1, 10) / 10, 1)) | {threshold} - {None}
-    assert next_step(made.matching, "outputs/run") == (
-        "Build an index to search; nothing is suggested automatically:",
-        "gedbd index run=outputs/run out=my-index",
-    )
-
-
-def test_sections_without_content_are_left_out(make_corpus, tmp_path):
-    test = found(ROWS[:1])
-    made = backtest(test, test, make_corpus(GROUP), MET)
-    page = write_report(tmp_path, "T", summary(made), sections(made, 20, "judge")).read_text()
-    assert "<h2>Right and wrong suggestions</h2>" in page
-    assert "Sections without data: Hubs, Unknown matches." in page
+    text, command = next_step(made.matching, "outputs/run")
+    assert "nothing is suggested automatically" in text
+    assert command == "gedbd index run=outputs/run out=my-index"
     assert unknown_sentence(made) == ""
-    assert "then suggests duplicates automatically" in next_step(made.matching, "run")[0]
 
 
 def test_the_summary_says_what_was_measured(make_corpus):
@@ -299,6 +288,7 @@ def test_the_summary_says_what_was_measured(make_corpus):
 def test_a_file_gets_the_table(make_corpus):
     val, test = many([(0.9, 58, 2)]), many([(0.9, 48, 12)])
     made = backtest(val, test, make_corpus(np.arange(300)), MET)
+    assert "then suggests duplicates automatically" in next_step(made.matching, "run")[0]
     table = targets_markdown("mine", made)
     lines = table.splitlines()
     assert lines[0] == (
@@ -367,6 +357,9 @@ def test_precision_does_not_count_them(unknown):
     assert table["precision_as_marked"].tolist()[:2] == [1 / 2, 1 / 5]
     assert table["suggestion_rate"].tolist() == [2 / 6, 5 / 6, 0]
     assert np.isnan(table.loc[2, ["precision", "precision_as_marked"]]).all()
+    read = readable(targets_table(unknown, unknown, (0.5,), 0.9).assign(**table.iloc[[0]]))
+    assert read["right on test"][0].endswith("] of 1")
+    assert read["right as marked"][0].startswith("50% [")
     kept = np.array([[True], [False], [False]])
     low, high = ratio_intervals(kept, np.ones((3, 1), dtype=bool), np.array([0, 5, 6]))
     assert table.loc[1, ["precision_low", "precision_high"]].tolist() == [low[0], high[0]]
@@ -401,16 +394,6 @@ def test_probabilities_are_measured_with_and_without_them(unknown):
     assert nothing["average_precision"].isna().all()
 
 
-def test_the_table_to_read_has_both_precisions(unknown):
-    targets = targets_table(unknown, unknown, (0.5,), 0.9).assign(threshold=0.75)
-    measured = targets.assign(**at_thresholds(unknown, [0.75]).loc[0])
-    row = readable(measured.astype({"suggestions": int, "right": int, "unknown": int})).iloc[0]
-    assert row["right on test"].endswith("] of 1")
-    assert row["unknown"] == "1"
-    assert row["right as marked"].startswith("50% [")
-    assert row["right as marked"].endswith("] of 2")
-
-
 def test_each_pair_is_listed_once_for_a_verdict():
     def pairs(*rows):
         return pd.DataFrame(rows, columns=["report", "suggested"])
@@ -436,14 +419,11 @@ def test_suggestions_are_read_as_they_were_written(tmp_path, unknown, titled):
     assert read_test.group.tolist() == UNKNOWN_GROUP.tolist()
     assert (read_val.duplicates, read_test.duplicates, reports.name) == (1, 1, "mine")
     assert reports.reports["title"].tolist() == TITLES
-
-
-def test_damaged_suggestions_are_refused(tmp_path, unknown, titled):
-    keep_suggestions(tmp_path, unknown, unknown, titled)
-    reports = pd.read_parquet(tmp_path / "reports.parquet")
-    reports.head(4).to_parquet(tmp_path / "reports.parquet")
-    with pytest.raises(ValueError, match=r"suggestions.parquet is damaged: it names rows that reports.parquet"):
-        read_suggestions(tmp_path, "mine")
-    reports.drop(columns="title").to_parquet(tmp_path / "reports.parquet")
-    with pytest.raises(ValueError, match=r"reports.parquet is damaged: it has no column 'title'"):
-        read_suggestions(tmp_path, "mine")
+    kept = pd.read_parquet(tmp_path / "reports.parquet")
+    for damaged, message in (
+        (kept.head(4), "suggestions.parquet is damaged: it names rows that reports.parquet"),
+        (kept.drop(columns="title"), "reports.parquet is damaged: it has no column 'title'"),
+    ):
+        damaged.to_parquet(tmp_path / "reports.parquet")
+        with pytest.raises(ValueError, match=message):
+            read_suggestions(tmp_path, "mine")
