@@ -19,13 +19,12 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.encoders.openvino_backend import has_bfloat16
+from gedbd.triage.index_building import Model, synchronise
 from gedbd.triage.storage import stored_model
-from gedbd.triage.storage.cache_files import read_index
-from gedbd.triage.storage.compaction import compact
+from gedbd.triage.storage.cache_file import compact, read_index
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.stored_model import model_key
-from gedbd.triage.storage.sync import Model, synchronise
 from gedbd.triage.stored_index import open_index
 from gedbd.triage.triage_model import default_model
 
@@ -69,7 +68,7 @@ def made_up_model() -> Model:
 
 def _make_files(folder: Path) -> list[Row]:
     spent = seconds(lambda: compact(folder / FILE))
-    size = sum(path.stat().st_size for path in folder.glob("index.cache-*/*")) / 2**20
+    size = sum(path.stat().st_size for path in folder.glob("index.cache-*")) / 2**20
     return [_row("making the files beside it", spent, "s", note=f"{size:,.0f} MB, peak {peak_mb():,.0f} MB")]
 
 

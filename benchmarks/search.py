@@ -31,11 +31,11 @@ from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker
-from gedbd.triage.storage.compaction import compact
+from gedbd.triage.index_building import Model, synchronise
+from gedbd.triage.storage.cache_file import compact
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.stored_model import model_key
-from gedbd.triage.storage.sync import Model, synchronise
 from gedbd.triage.stored_index import open_index
 from gedbd.triage.triage_model import TriageModel, default_model
 

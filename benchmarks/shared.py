@@ -13,10 +13,10 @@ from prepared_data import configuration
 
 from gedbd.corpora.bug_report import Filters, Report
 from gedbd.encoders.loaded_encoder import unit_rows
+from gedbd.triage.index_building import synchronise
 from gedbd.triage.shared_store.postgres_store import PostgresStore
-from gedbd.triage.shared_store.shared_index import open_shared_index
 from gedbd.triage.shared_store.store_search import ServerSearch
-from gedbd.triage.storage.sync import synchronise
+from gedbd.triage.stored_index import open_index
 
 COUNT = 1_000_000
 ADDED = 60
@@ -67,7 +67,7 @@ def _recall(store: PostgresStore, vectors: np.ndarray, rng: np.random.Generator)
 def _search(url: str) -> list[Row]:
     texts = made_up_corpus(np.random.default_rng(1), QUERIES).reports
     asked = [Report(title, text) for title, text in zip(texts["title"], texts["description"], strict=True)]
-    index = open_shared_index(url, configuration().cache_dir)
+    index = open_index(".", configuration().cache_dir, url=url)
     for report in asked:
         index.search(report)
     waits = [1000 * seconds(partial(index.search, report)) for report in asked]

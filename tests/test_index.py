@@ -60,7 +60,7 @@ def demo(name="bugs.csv", **changes):
 
 
 def vectors(index):
-    return {row.issue_id: np.frombuffer(row.vector, dtype=np.float32) for row in index.store.features()[1]}
+    return {row.issue_id: np.frombuffer(row.vector, dtype=np.float32) for row in index.store.file.features()[1]}
 
 
 def check_reading(index):
@@ -123,10 +123,10 @@ def test_links_of_triagers_stay_and_those_of_the_tracker_follow_it(update):
     index.link("1001", "1006", "triager")
     update("linked", "run=tested", *demo())
     assert index.search(index.get("1001"), 50)
-    assert ("1001", "1006", "triager") in index.store.links()
+    assert ("1001", "1006", "triager") in index.store.file.links()
     alone = demo(**dict.fromkeys(DEMO["Issue_id"], ("Duplicated_issue", "")))
     assert update("linked", "run=tested", *alone) == (0, 0, 425, 0)
-    assert index.store.links() == [("1001", "1006", "triager")]
+    assert index.store.file.links() == [("1001", "1006", "triager")]
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +148,7 @@ def test_an_index_takes_another_model_and_keeps_the_links_of_triagers(update, tr
     assert former.search(Report("crash")) == index.search(Report("crash"))
     assert vectors(index)["1001"].shape == (16,)
     check_reading(index)
-    assert ("1001", "1006", "triager") in index.store.links()
+    assert ("1001", "1006", "triager") in index.store.file.links()
 
 
 @pytest.mark.slow

@@ -21,8 +21,7 @@ from gedbd.triage.shared_store.connections import is_server, server_of
 
 if TYPE_CHECKING:
     from gedbd.api.backtesting import BacktestResult
-    from gedbd.triage.index_building import IndexModel
-    from gedbd.triage.storage.sync import Changes
+    from gedbd.triage.index_building import Changes, IndexModel
     from gedbd.triage.stored_index import StoredIndex
 
 
@@ -55,7 +54,6 @@ class Index:
 
     def __init__(self, path: str | Path, encoder: AnyEncoder | None = None, *, cache_dir: str | Path | None = None):
         """See ``open``."""
-        from gedbd.triage.shared_store.shared_index import open_shared_index
         from gedbd.triage.stored_index import open_index
 
         self.path: Path | str = server_of(path) if is_server(path) else Path(path)
@@ -65,10 +63,8 @@ class Index:
             given = None if encoder is None else as_encoder(encoder)._given
             if encoder is not None and given is None:
                 raise ValueError(f"{self.path} stores its own encoder: set encoder= only for an encoder object")
-            if is_server(path):
-                self._stored: StoredIndex = open_shared_index(path, known, given=given)
-            else:
-                self._stored = open_index(path, known, given=given)
+            folder, url = (".", path) if is_server(path) else (path, None)
+            self._stored: StoredIndex = open_index(folder, known, given=given, url=url)
 
     @classmethod
     def open(

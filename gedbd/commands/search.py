@@ -1,7 +1,6 @@
 """Search an index for duplicates of a report."""
 
 from functools import partial
-from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -10,7 +9,6 @@ from gedbd.configuration.command_words import literal_text
 from gedbd.configuration.help import option_words
 from gedbd.io.command_output import write_json_line
 from gedbd.io.console import open_console, print_line
-from gedbd.triage.storage.index_folder import check_index
 
 NAMES = option_words("search")
 
@@ -18,25 +16,19 @@ NAMES = option_words("search")
 @command("search", partial(literal_text, option="query", names=NAMES))
 def main(cfg: DictConfig) -> None:
     """Prints the best groups for each report, their probabilities, and the reasons."""
-    if not cfg.store:
-        check_index(Path(cfg.index))
-    elif not OmegaConf.is_missing(cfg, "index"):
+    if cfg.store and not OmegaConf.is_missing(cfg, "index"):
         raise ValueError("index=, store=: an index is in a folder or on a server; leave one of the two out")
     if cfg.id is not None and (cfg.query, cfg.file) != (None, None):
         raise ValueError("id= searches for the report that is stored under it: leave the text and file= out")
     with gc_paused():
         from gedbd.corpora.bug_report import Filters
         from gedbd.triage.answer import MAX_COMPONENTS, as_json, print_matches, read_queries, unknown_component
-        from gedbd.triage.stored_index import StoredIndex, open_index, stored_report
+        from gedbd.triage.stored_index import open_index, stored_report
 
         queries = read_queries(cfg.query, cfg.file) if cfg.id is None else iter(())
         filters = Filters.of_texts(cfg.created_from, cfg.created_before, cfg.component)
-        if cfg.store:
-            from gedbd.triage.shared_store.shared_index import open_shared_index
-
-            index: StoredIndex = open_shared_index(cfg.store, cfg.cache_dir, cfg.get("backend"))
-        else:
-            index = open_index(cfg.index, cfg.cache_dir, cfg.get("backend"))
+        folder = "." if cfg.store else cfg.index
+        index = open_index(folder, cfg.cache_dir, cfg.get("backend"), url=cfg.store)
     console = open_console()
     if cfg.id is not None:
         queries = iter([stored_report(index, str(cfg.id))])

@@ -48,12 +48,8 @@ def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret
     from gedbd.service.webhook import IN_AN_ACTION, append_summary, build_webhook, run_event
 
     console = open_console()
-    if cfg.store:
-        from gedbd.triage.shared_store.shared_index import open_shared_index
-
-        index: StoredIndex = open_shared_index(cfg.store, cfg.cache_dir, cfg.get("backend"), folder=service_folder(cfg))
-    else:
-        index = instantiate(cfg.opened)
+    shared = {"url": cfg.store, "folder": service_folder(cfg)} if cfg.store else {}
+    index: StoredIndex = instantiate(cfg.opened, **shared)
     if cfg.event is not None:
         receiver = build_webhook(cfg.webhook, index, secret="")
         result = run_event(receiver, Path(cfg.event), cfg.event_name)

@@ -63,8 +63,8 @@ def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
 
 def _marked(folder: Path) -> set[tuple[str, str]]:
     """The pairs of reports in an index that the tracker marks as duplicates; none if there is no index yet."""
+    from gedbd.triage.index_building import EXPORT
     from gedbd.triage.storage.index_store import IndexStore
-    from gedbd.triage.storage.sync import EXPORT
 
     if not (folder / FILE).is_file():
         return set()

@@ -12,7 +12,6 @@ from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.event_table import WEBHOOK_FILE, EventTable
 from gedbd.triage.located_reports import forget_located
 from gedbd.triage.shared_store.postgres_store import PostgresStore
-from gedbd.triage.storage.cache_files import remove_outdated
 from gedbd.triage.storage.index_folder import CLUSTERS, FILE, SYNC_LOCK, TRACKER
 from gedbd.triage.storage.index_store import IndexStore
 
@@ -38,21 +37,13 @@ def forget_reports(folder: Path, ids: Sequence[str]) -> list[str]:
         stored = store.reports(ids)
         for issue_id in ids:
             forget_beside(folder, issue_id, stored.get(issue_id))
-        with store.transaction():
-            store.forget(ids)
-        store.checkpoint()
-        remove_outdated(store)
-    return [issue_id for issue_id in ids if issue_id not in stored]
+        return store.forget(ids)
 
 
 def forget_shared_reports(url: str, ids: Sequence[str]) -> list[str]:
     """Likewise from an index on a server, without feedback and deliveries, which are in the folder of each service."""
     with closing(PostgresStore(url, create=False, timeout_s=TIMEOUT_S)) as store:
-        with store.transaction():
-            stored = store.reports(ids)
-            store.forget(ids)
-        store.tidy()
-    return [issue_id for issue_id in ids if issue_id not in stored]
+        return store.forget(ids)
 
 
 def forget_beside(folder: Path, issue_id: str, report: Report | None) -> None:

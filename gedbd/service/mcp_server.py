@@ -43,8 +43,6 @@ from gedbd.io.console import printable, printable_line
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.reports.report_features import EPOCH
 from gedbd.triage.answer import LIKELY, MAX_COMPONENTS, NOTHING_SHARED, unknown_component
-from gedbd.triage.explanation import explain
-from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.stored_index import StoredIndex, stored_report
 
@@ -231,7 +229,7 @@ def get_report(index: StoredIndex, asked: GetInput) -> ReportAnswer:
     report = stored_report(index, asked.id)
     description = printable(report.description, keep="\n")
     return ReportAnswer(
-        **report_fields(report, index.memory.group_ids(report.issue_id)),
+        **report_fields(report, index.group(report.issue_id)),
         untrusted_text=True,
         description=description[:MAX_SHOWN_DESCRIPTION],
         omitted_characters=max(len(description) - MAX_SHOWN_DESCRIPTION, 0),
@@ -252,9 +250,7 @@ def explain_pair(index: StoredIndex, asked: ExplainInput) -> ExplainAnswer:
     second = stored_report(index, asked.id_b)
     if first.issue_id == second.issue_id:
         raise ValueError(f"id_a and id_b are both {first.issue_id}: give two reports")
-    memory = index.memory
-    num_reports = len(memory.store.terms["text"])
-    (why,) = explain(first, [second], lambda words: memory.rarity(words, num_reports))
+    why = index.explain(first, second)
     matches = index.search(first, MAX_TOP_K)
     ranks = [rank for rank, match in enumerate(matches, 1) if second.issue_id in match.members]
     match = matches[ranks[0] - 1] if ranks else None
@@ -263,11 +259,11 @@ def explain_pair(index: StoredIndex, asked: ExplainInput) -> ExplainAnswer:
         untrusted_text=True,
         id_a=first.issue_id,
         id_b=second.issue_id,
-        known_duplicates=second.issue_id in memory.group_ids(first.issue_id),
+        known_duplicates=second.issue_id in index.group(first.issue_id),
         rank=ranks[0] if ranks else None,
         probability=None if match is None else round(match.probability, 4),
         score=None if match is None else round(match.score, 4),
-        similarity=cosine(memory, first.issue_id, second.issue_id),
+        similarity=cosine(index, first.issue_id, second.issue_id),
         reasons=reasons_line(why if match is None else match.explanation),
         words=[printable_line(word) for word in why.terms],
         fields={name: printable_line(value) for name, value in why.fields.items()},
@@ -281,13 +277,12 @@ def explain_pair(index: StoredIndex, asked: ExplainInput) -> ExplainAnswer:
 def index_fields(index: StoredIndex) -> dict[str, Any]:
     """The values of ``IndexFields``."""
     target = index.target
-    memory = index.memory
     return {
         "measured": target.statement,
         "calibrated_on": "other trackers" if target.status == "not measured" else "this tracker",
         "suggest_from": target.suggest_from,
-        "indexed_reports": len(memory),
-        "newest_report": newest_date(memory),
+        "indexed_reports": len(index),
+        "newest_report": newest_date(index),
         "index_written_at": datetime.fromtimestamp((index.folder / FILE).stat().st_mtime, UTC).replace(microsecond=0),
     }
 
@@ -329,22 +324,20 @@ def cut(text: str, length: int) -> str:
     return line if len(line) <= length else f"{line[: length - 1]}\u2026"
 
 
-def cosine(memory: InMemoryIndex, first: str, second: str) -> float:
+def cosine(index: StoredIndex, first: str, second: str) -> float:
     """The cosine of the vectors of two stored reports. Raises ValueError if one was deleted meanwhile."""
-    rows = [row for issue_id in (first, second) if (row := memory.ids.row(issue_id)) is not None]
-    if len(rows) < 2:
+    stored, vectors = index.vectors([first, second])
+    if len(stored) < 2:
         raise ValueError(f"reports {first} and {second} are not both in the index any more: search again")
-    vectors = memory.store.vectors.filled[rows]
     return round(float(vectors[0] @ vectors[1]), 4)
 
 
-def newest_date(memory: InMemoryIndex) -> datetime | None:
+def newest_date(index: StoredIndex) -> datetime | None:
     """When the newest report was created; None if none has a date."""
-    days = memory.store["day"]
-    known = days[~np.isnan(days)]
-    if not len(known):
+    day = index.newest_day()
+    if np.isnan(day):
         return None
-    moment: datetime = (EPOCH + pd.Timedelta(days=float(known.max()))).round("s").to_pydatetime()
+    moment: datetime = (EPOCH + pd.Timedelta(days=day)).round("s").to_pydatetime()
     return moment
 
 

@@ -21,7 +21,6 @@ from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.storage.in_memory import features_of, find_known_groups
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
-from gedbd.triage.storage.string_table import Ids
 from gedbd.triage.triage_model import TriageModel
 
 READ_AT_ONCE = 5_000  # reports, whose texts are in memory meanwhile
@@ -133,8 +132,8 @@ def read_backlog(folder: Path) -> Backlog:
         about = store.about()
         model = TriageModel.from_json(about.get("matching", ""), str(folder))
         _, rows = store.features()
-        encoder = FeatureEncoder(Vocabulary(store.terms()))
-        features = features_of(rows, encoder, store.dim(), store.path)
+        encoder = FeatureEncoder(Vocabulary())
+        features = features_of(rows, encoder, store.dim(), store.num_terms(), store.path)
         days = features.columns["day"]
         order = np.arange(len(days)) if np.isnan(days).any() else np.argsort(days, kind="stable")
         ids = [rows[row].issue_id for row in order.tolist()]
@@ -142,11 +141,9 @@ def read_backlog(folder: Path) -> Backlog:
         facts = _facts_of(store, ids)
     accepted, rejected = _verdicts(folder)
     links += [(report, candidate, "feedback") for report, candidate in accepted]
-    rows_of_ids = Ids()
-    rows_of_ids.add(ids)
-    # Reports that are deleted from the index still connect others.
-    group = find_known_groups(links, rows_of_ids).group
     row_of = {issue_id: row for row, issue_id in enumerate(ids)}
+    # Reports that are deleted from the index still connect others.
+    group = find_known_groups(links, row_of).group
     known = [[row_of[issue_id] for issue_id in pair] for pair in rejected if row_of.keys() >= set(pair)]
     apart = {(int(min(group[pair])), int(max(group[pair]))) for pair in known}
     members = np.flatnonzero(group != np.arange(len(group)))

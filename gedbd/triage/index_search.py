@@ -10,13 +10,13 @@ import pandas as pd
 from gedbd.corpora.bug_report import Filters, Match, Report, as_table, has_component
 from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
 from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
-from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import ERROR_MARK, IDENTIFIER_MARK, ReportFeatures, days_of
+from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.retrieval.reports.term_index import SharedTerms
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.explanation import SharedLine, explain, reasons
 from gedbd.triage.storage.in_memory import InMemoryIndex
-from gedbd.triage.storage.state import SearchState
+from gedbd.triage.storage.report_store import IndexState, ReportStore
 
 SIMILARITY = FEATURES.index("dense")
 
@@ -37,51 +37,48 @@ class Ranked(NamedTuple):
     probability: np.ndarray
 
 
-def find_matches(state: SearchState, report: Report, top_k: int, filters: Filters) -> list[Match]:
+def find_matches(state: IndexState, report: Report, top_k: int, filters: Filters) -> list[Match]:
     """See ``StoredIndex.search``.
 
     Raises:
         StoreUnavailable: If the texts of the reports that were found cannot be read.
     """
-    index = state.memory
-    groups = index.groups  # taken once: reports that are added meanwhile are beyond its count
-    count = len(groups.group)
     table = as_table([report])
-    vector = state.encode_one(table)  # encoded in another thread, while this one compares words
-    query = _without_vector(table, report, state)
-    allowed = _allowed(index, count, report, filters)
-    found = find_candidates(QueryScores(index.store, query, groups, vector=vector.result), allowed)
-    (features,) = candidate_features([found])
-    order, scores, probability = state.matching.best(features, top_k)
-    best = Ranked(found.row[order], scores, features[order], probability)
-    why = _reasons(state, found.scores, best, top_k, bool(report.created_at))
-    return _matches(report, state, groups, best, why)
+    vector = state.model.encode_one(table)  # encoded in another thread, while this one compares words
+    index = state.candidates(report, filters, vector.result)
+    query = _without_vector(table, report, index)
+    scores = QueryScores(index.store, query, index.groups, vector=vector.result)
+    candidates = find_candidates(scores, _allowed(index, report, filters))
+    (features,) = candidate_features([candidates])
+    order, ranks, probability = state.model.matching.best(features, top_k)
+    best = Ranked(candidates.row[order], ranks, features[order], probability)
+    why = _reasons(index, state.model.matching.ranker, candidates.scores, best, top_k, bool(report.created_at))
+    return _matches(report, state.reports, index, best, why)
 
 
-def _without_vector(table: pd.DataFrame, report: Report, state: SearchState) -> ReportFeatures:
+def _without_vector(table: pd.DataFrame, report: Report, index: InMemoryIndex) -> ReportFeatures:
     """The other features of a query; one without a date comes after all that is stored, also what was resolved."""
-    query = state.memory.encoder.encode(table, np.empty((1, 0), dtype=np.float32), learn=False)
+    query = index.encoder.encode(table, np.empty((1, 0), dtype=np.float32), learn=False)
     if report.created_at:
         return query
-    day = np.nextafter([state.memory.store.latest_day], np.inf)
+    day = np.nextafter([index.store.latest_day], np.inf)
     return replace(query, columns=query.columns | {"day": day})
 
 
 def _matches(
-    report: Report, state: SearchState, groups: KnownGroups, found: Ranked, why: list[tuple[str, ...]]
+    report: Report, reports: ReportStore, index: InMemoryIndex, ranked: Ranked, why: list[tuple[str, ...]]
 ) -> list[Match]:
     """The first candidates, as many as there are reasons, with their texts, groups and explanations."""
-    index = state.memory
-    rows = found.row[: len(why)].tolist()
-    members = [tuple(index.ids[row] for row in index.members(groups, row)) for row in rows]
+    rows = ranked.row[: len(why)].tolist()
+    members = [tuple(index.ids[row] for row in index.members(row)) for row in rows]
     best = [index.ids[row] for row in rows]
-    stored = state.reader.reports(sorted({*best, *(ids[0] for ids in members)}))
-    urls = state.reader.urls([issue_id for ids in members for issue_id in ids])
+    stored = reports.reports(sorted({*best, *(ids[0] for ids in members)}))
+    urls = reports.urls([issue_id for ids in members for issue_id in ids])
     # Others may have been deleted since the search began.
     places = [place for place, ids in enumerate(members) if best[place] in stored and ids[0] in stored]
     num_reports = len(index.store.terms["text"])
-    found_reports = [stored[best[place]] for place in places]
-    explanations = explain(report, found_reports, lambda words: index.rarity(words, num_reports))
+    candidates = [stored[best[place]] for place in places]
+    explanations = explain(report, candidates, lambda words: index.rarity(words, num_reports))
     matches = []
     for place, explanation in zip(places, explanations, strict=True):
         ids = members[place]
@@ -89,35 +86,34 @@ def _matches(
             stored[ids[0]],
             stored[best[place]],
             ids,
-            float(found.score[place]),
-            float(found.probability[place]),
+            float(ranked.score[place]),
+            float(ranked.probability[place]),
             replace(explanation, reasons=why[place]),
             {issue_id: urls[issue_id] for issue_id in ids if issue_id in urls},
-            round(float(found.features[place, SIMILARITY]), 4),
+            round(float(ranked.features[place, SIMILARITY]), 4),
         )
         matches.append(match)
     return matches
 
 
 def _reasons(
-    state: SearchState, scores: QueryScores, found: Ranked, top_k: int, is_dated: bool
+    index: InMemoryIndex, ranker: ReportRanker, scores: QueryScores, ranked: Ranked, top_k: int, is_dated: bool
 ) -> list[tuple[str, ...]]:
     """Why each of the first ``top_k`` candidates is among them; ``is_dated`` if the report has a date of its own."""
-    memory = state.memory
-    features = found.features[:top_k]
-    added = state.matching.ranker.contributions(features)
-    identifiers, errors = (scores.words[kind].compare(found.row[:top_k]) for kind in ("identifiers", "errors"))
+    features = ranked.features[:top_k]
+    contributions = ranker.contributions(features)
+    identifiers, errors = (scores.words[kind].compare(ranked.row[:top_k]) for kind in ("identifiers", "errors"))
     why = []
-    for values, one, named, lines in zip(
+    for values, added, named, lines in zip(
         features.tolist(),
-        added,
-        _shared_names(identifiers, memory.vocabulary, IDENTIFIER_MARK),
-        _shared_names(errors, memory.vocabulary, ERROR_MARK),
+        contributions,
+        _shared_names(identifiers, index.encoder.vocabulary, IDENTIFIER_MARK),
+        _shared_names(errors, index.encoder.vocabulary, ERROR_MARK),
         strict=True,
     ):
         facts = dict(zip(FEATURES, values, strict=True)) | ({} if is_dated else {"days": np.nan})
         error = SharedLine(lines[0][1], lines[0][0], scores.count) if lines else None
-        why.append(reasons(one, facts, [name for _, name in named], error))
+        why.append(reasons(added, facts, [name for _, name in named], error))
     return why
 
 
@@ -130,15 +126,15 @@ def _shared_names(shared: SharedTerms, vocabulary: Vocabulary, mark: str) -> Ite
         yield sorted(zip(frequency[places].tolist(), names, strict=True))
 
 
-def _allowed(index: InMemoryIndex, count: int, report: Report, filters: Filters) -> np.ndarray | None:
-    """The candidates among the first ``count`` reports, ``(N,)`` bool; None for all."""
-    own_row = index.ids.row(report.issue_id)
+def _allowed(index: InMemoryIndex, report: Report, filters: Filters) -> np.ndarray | None:
+    """The reports that may be candidates, ``(N,)`` bool; None for all."""
+    own_row = index.row_of.get(report.issue_id)
     if own_row is None and filters == Filters():
         return None
-    allowed = np.ones(count, dtype=bool)
+    allowed = np.ones(len(index), dtype=bool)
     if own_row is not None:
         allowed[own_row] = False
-    day = index.store["day"][:count]
+    day = index.store["day"]
     for moment, keep in ((filters.created_from, np.greater_equal), (filters.created_before, np.less)):
         if moment is not None:
             allowed &= keep(day, days_of(pd.Series(pd.to_datetime([moment], utc=True)))[0])
@@ -146,5 +142,5 @@ def _allowed(index: InMemoryIndex, count: int, report: Report, filters: Filters)
         encode = index.encoder.categories["component"]
         named = [one for one in encode.values if has_component(one, filters.component)]
         # The filter itself too: an empty one is that of reports without a component.
-        allowed &= np.isin(index.store["component"][:count], encode([filters.component, *named], learn=False))
+        allowed &= np.isin(index.store["component"], encode([filters.component, *named], learn=False))
     return None if allowed.all() else allowed

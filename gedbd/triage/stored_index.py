@@ -1,7 +1,6 @@
 """An open index: searches reports, adds and deletes them, links duplicates."""
 
-from collections.abc import Sequence, Set
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +12,7 @@ from omegaconf import DictConfig
 
 from gedbd.corpora.bug_report import (
     MAX_QUOTED_LENGTH,
+    Explanation,
     Filters,
     Match,
     Report,
@@ -27,22 +27,17 @@ from gedbd.encoders.given_encoder import GivenEncoder
 from gedbd.evaluation.thresholds import TargetResult
 from gedbd.io.console import printable_line, stage
 from gedbd.io.sqlite_file import StoreUnavailable
+from gedbd.triage.explanation import explain
 from gedbd.triage.index_search import find_matches
-from gedbd.triage.storage.cache_files import MIN_REPORTS, remove_outdated
-from gedbd.triage.storage.compaction import Compaction, is_due
-from gedbd.triage.storage.in_memory import InMemoryIndex
-from gedbd.triage.storage.index_folder import FILE, check_index
-from gedbd.triage.storage.index_store import IndexStore
-from gedbd.triage.storage.report_store import ReportStore
-from gedbd.triage.storage.rows import StoredReport
-from gedbd.triage.storage.state import CurrentState, EncodeReports, LoadModel, StoredState
-from gedbd.triage.storage.stored_model import load_model, template_of
+from gedbd.triage.storage.folder_store import FolderStore
+from gedbd.triage.storage.index_folder import check_index
+from gedbd.triage.storage.report_store import IndexState, OpenStore, ReportStore
+from gedbd.triage.storage.stored_model import load_model
 from gedbd.triage.triage_model import TriageModel
 
 if TYPE_CHECKING:
     from threadpoolctl import threadpool_limits
 
-BATCH_SIZE = 64
 NO_FILTERS = Filters()
 
 
@@ -50,43 +45,34 @@ class StoredIndex:
     """The reports of one tracker, ready to be searched.
 
     Every method may be called from any thread. Searches run in parallel and never wait; changes take turns. A change is
-    on disk before the method returns. If another process changes the file, the next call reads it again, with its new
-    model; meanwhile searches use the old state. Answers depend only on what is stored now: they equal those of an index
-    that has just been opened.
+    stored before the method returns. What another process changes, the next call sees, with its new model. Answers
+    depend only on what is stored now: they equal those of an index that has just been opened.
 
-    Every method raises ``StoreUnavailable`` if the file cannot be used at the moment.
+    Every method raises ``StoreUnavailable`` if the store cannot be used at the moment.
 
     Args:
-        folder: The folder of the file.
-        load: Loads the encoder and the model from an open file.
-        read_only: Whether nothing is written to the folder; methods that change the index raise ``StoreUnavailable``.
-
-    Raises:
-        ValueError: If there is no index, or it is damaged.
+        store: The reports, which this object closes.
+        folder: The folder of an index, or where feedback and deliveries of a service are kept.
     """
 
-    def __init__(self, folder: Path, load: LoadModel, read_only: bool = False) -> None:
+    def __init__(self, store: OpenStore, folder: Path) -> None:
+        self.store = store
         self.folder = folder
         self._limits: threadpool_limits | None = None
-        try:
-            self._current = CurrentState(folder / FILE, load, read_only)
-        except StoreUnavailable as error:
-            raise ValueError(str(error)) from error
-        self._compaction = Compaction(folder / FILE, self._current.read_again)
 
     def __len__(self) -> int:
-        """Number of reports that searches see; never waits and reads no file."""
-        return len(self._current.state.memory)
+        """Number of reports that searches see."""
+        return len(self.store)
 
     @property
     def name(self) -> str:
         """The tracker's name."""
-        return self._current.state.about.get("name", "")
+        return self.store.model.name
 
     @property
     def matching(self) -> TriageModel:
         """What was learned from the tracker's history."""
-        return self._current.state.matching
+        return self.store.model.matching
 
     @property
     def targets(self) -> tuple[TargetResult, ...]:
@@ -108,30 +94,20 @@ class StoredIndex:
         """The result for lists and the precision target of the index."""
         return self.matching.list_target
 
-    @property
-    def encode(self) -> EncodeReports:
-        """Encodes reports as the stored ones were encoded."""
-        return self._current.state.encode
-
-    @property
-    def store(self) -> IndexStore:
-        """The file."""
-        return self._current.state.writer
-
     def close(self) -> None:
-        """Closes the file."""
-        self._current.close()
+        """Closes the store."""
+        self.store.close()
         if self._limits is not None:
             self._limits.restore_original_limits()
 
     def get(self, issue_id: str) -> Report | None:
         """A stored report, None if there is none."""
-        one = without_surrogates(issue_id)
-        return self._current.latest().reader.reports([one]).get(one)
+        return next(iter(self.get_many([issue_id]).values()), None)
 
     def get_many(self, ids: Sequence[str]) -> dict[str, Report]:
         """Stored reports by id; unknown ids are left out."""
-        return self._current.latest().reader.reports([without_surrogates(one) for one in ids])
+        with self.store.read() as state:
+            return state.reports.reports([without_surrogates(one) for one in ids])
 
     def components_like(self, name: str, limit: int) -> list[str]:
         """Components of stored reports: first those whose name contains a text, then the others, the most common first.
@@ -140,22 +116,36 @@ class StoredIndex:
             name: The text, in upper or lower case.
             limit: How many there are at most.
         """
-        return self._current.latest().reader.components_like(name, limit)
+        with self.store.read() as state:
+            return state.reports.components_like(name, limit)
 
     def known_duplicates(self, ids: Sequence[str]) -> dict[str, set[str]]:
         """The ids of the other stored reports in the group of each report, by its id; none if it is not stored."""
-        memory = self._current.latest().memory
-        return {one: set(memory.group_ids(one)) - {one} for one in ids}
+        with self.store.read() as state:
+            return {one: set(members) - {one} for one, members in state.groups(ids).items()}
 
-    @property
-    def memory(self) -> InMemoryIndex:
-        """What is held in memory of the stored reports, after the last change of the file."""
-        return self._current.latest().memory
+    def group(self, issue_id: str) -> list[str]:
+        """The ids of a report and its known duplicates, the oldest first; none if it is not stored."""
+        with self.store.read() as state:
+            return state.groups([issue_id])[issue_id]
 
-    def vectors(self) -> tuple[list[str], np.ndarray]:
-        """Ids of all N stored reports, and their vectors ``(N, D)``, float32 unit rows."""
-        memory = self._current.latest().memory
-        return [memory.ids[row] for row in range(len(memory))], memory.store.vectors.filled
+    def vectors(self, ids: Sequence[str] | None = None) -> tuple[list[str], np.ndarray]:
+        """Ids of all N stored reports, or of those of some that are stored; and vectors ``(N, D)``, unit rows."""
+        with self.store.read() as state:
+            return state.vectors(ids)
+
+    def newest_day(self) -> float:
+        """When the newest report was created, in days since 1970; NaN if none has a date."""
+        with self.store.read() as state:
+            return state.newest_day()
+
+    def explain(self, query: Report, candidate: Report) -> Explanation:
+        """What two reports share, whatever a search for one of them finds."""
+        with self.store.read() as state:
+            candidates = state.candidates(query, NO_FILTERS, lambda: state.model.encode_one(as_table([query])).result())
+            count = len(candidates.store.terms["text"])
+            (explanation,) = explain(query, [candidate], lambda words: candidates.rarity(words, count))
+        return explanation
 
     def search(self, report: Report, top_k: int = 10, filters: Filters = NO_FILTERS) -> list[Match]:
         """Finds the duplicate groups that a report may belong to, the best first.
@@ -169,8 +159,9 @@ class StoredIndex:
         """
         check_report(report)
         check_top_k(top_k)
-        state = self._current.latest()
-        return find_matches(state, as_stored(report, state.template), top_k, filters)
+        with self.store.read() as state:
+            query = state.reports.storable(as_stored(report, state.template))
+            return find_matches(state, query, top_k, state.reports.storable(filters))
 
     def add(self, reports: Sequence[Report], fields: Sequence[str] | None = None) -> dict[str, str]:
         """Adds or updates reports, all of them or none.
@@ -190,11 +181,22 @@ class StoredIndex:
             ValueError: If a report has no id, no text or too much.
         """
         check_stored(reports)
-        with self._current.exclusive() as state:
-            changed = changed_reports(state.reader, reports, fields)
-            if changed.reports:
-                changed = self._store(state, changed, reports, fields)
-        return changed.said(reports)
+        now = datetime.now(UTC)
+        with self.store.read() as state:
+            changed = changed_reports(state, reports, fields, now)
+            model = state.model
+        if changed.reports:
+            # Before the transaction, in which no other process can change the index: encoding may take seconds.
+            vectors = model.vectors(list(changed.reports.values()))
+            with self.store.change() as latest:
+                later = changed_reports(latest, reports, fields, now)
+                if later.reports and (latest.model is not model or later.reports != changed.reports):
+                    vectors = latest.model.vectors(list(later.reports.values()))
+                changed = later
+                if changed.reports:
+                    latest.reports.write_reports(list(changed.reports.values()), list(vectors))
+        statuses = {report.issue_id: "unchanged" for report in reports}
+        return statuses | {one: "updated" if one in changed.stored else "added" for one in changed.reports}
 
     def link(self, report_id: str, duplicate_id: str, source: str) -> None:
         """Marks two stored reports as duplicates, which merges their groups.
@@ -204,12 +206,12 @@ class StoredIndex:
         """
         if report_id == duplicate_id:
             raise ValueError(f"report {report_id} cannot be a duplicate of itself")
-        with self._current.change() as change:
+        with self.store.change() as state:
+            stored = state.reports.reports([report_id, duplicate_id])
             for one in (report_id, duplicate_id):
-                if one not in change.state.memory.ids:
+                if one not in stored:
                     raise ValueError(f"report {one} is not in the index: add it first")
-            change.state.writer.write_links([(report_id, duplicate_id, source)])
-            change.update = lambda memory: memory.linked(report_id, duplicate_id)
+            state.reports.write_links([(report_id, duplicate_id, source)])
 
     def unlink(self, report_id: str, duplicate_id: str, source: str | None = None) -> bool:
         """Deletes the links between two reports in both directions, and splits their group if nothing else ties it.
@@ -222,82 +224,28 @@ class StoredIndex:
         Returns:
             Whether there was a link.
         """
-        with self._current.change() as change:
-            store = change.state.writer
-            is_linked = store.delete_links(report_id, duplicate_id, source)
-            if is_linked:
-                links = store.links()
-                change.update = lambda memory: memory.regrouped(links)
-        return is_linked
+        with self.store.change() as state:
+            return state.reports.delete_links(report_id, duplicate_id, source)
 
     def delete(self, issue_id: str) -> bool:
         """Deletes a report; returns whether it was stored."""
-        with self._current.change() as change:
-            is_stored = issue_id in change.state.memory.ids
+        with self.store.change() as state:
+            is_stored = bool(state.reports.reports([issue_id]))
             if is_stored:
-                change.state.writer.delete([issue_id])
-                change.update = lambda memory: memory.without(issue_id)
+                state.reports.delete([issue_id])
         return is_stored
 
     def forget(self, issue_id: str) -> bool:
         """Deletes a report and erases all that came from it; returns whether it was stored.
 
         Its text, vector, words and links are gone from the bytes of the index file, its write-ahead log and the files
-        beside it; reports that were duplicates of it stay duplicates of each other.
+        beside it; a server keeps bytes until it has written over them, and in its log and backups. Reports that were
+        duplicates of it stay duplicates of each other.
 
         Raises:
             OSError: If a file cannot be deleted.
         """
-        with self._current.exclusive():
-            with self._current.change() as change:
-                store = change.state.writer
-                is_stored = issue_id in change.state.memory.ids
-                store.forget([issue_id])
-                links = store.links()
-                change.update = lambda memory: memory.without(issue_id).regrouped(links)
-            store.checkpoint()
-            remove_outdated(store)
-        if len(self) >= MIN_REPORTS:
-            self._compaction.start()
-        return is_stored
-
-    def _store(
-        self, state: StoredState, changed: "Changed", given: Sequence[Report], fields: Sequence[str] | None
-    ) -> "Changed":
-        """Writes reports that have changed, and only then shows them to searches; returns what it has written."""
-        reports = list(changed.reports.values())
-        table = as_table(reports)
-        # Before the transaction, which locks the file: encoding may take seconds.
-        vectors = encode_in_batches(state.encode, table)
-        with ExitStack() as undo, self._current.change() as change:
-            memory = change.state.memory
-            store = change.state.writer
-            if change.state is not state:  # another process has written since; the lock now keeps this state
-                changed = changed_reports(change.state.reader, given, fields)
-                if not changed.reports:
-                    return changed
-                reports = list(changed.reports.values())
-                table = as_table(reports)
-                vectors = encode_in_batches(change.state.encode, table)
-            known = len(memory.vocabulary)
-            undo.callback(memory.vocabulary.forget, known)
-            numbers = memory.encoder.encode(table, vectors, learn=True)
-            store.add_terms(known, memory.vocabulary.since(known))
-            used = np.unique(np.concatenate([text for texts in numbers.terms.values() for text in texts]))
-            store.restore_terms((one, memory.vocabulary[one]) for one in used[used < known].tolist())
-            store.add(map(StoredReport, reports, vectors, zip(*numbers.terms.values(), strict=True)))
-            added = [report.issue_id for report in reports if report.issue_id not in memory.ids]
-            links = store.links_if_any_names(added)
-
-            def shown(former: InMemoryIndex) -> InMemoryIndex:
-                undo.pop_all()  # the new terms are on disk: they stay in memory too
-                return former.changed([report.issue_id for report in reports], numbers, links)
-
-            change.update = shown
-        current = self._current.state.memory
-        if is_due(len(current), current.num_changed):
-            self._compaction.start()
-        return changed
+        return self.store.forget(issue_id)
 
 
 @stage("open the index")
@@ -307,32 +255,42 @@ def open_index(
     backend: DictConfig | None = None,
     given: GivenEncoder | None = None,
     read_only: bool = False,
+    url: str | None = None,
 ) -> StoredIndex:
-    """Opens an index. Until it is closed, the linear algebra of NumPy runs on one thread.
+    """Opens an index. Until one in a folder is closed, the linear algebra of NumPy runs on one thread.
 
     Args:
-        folder: The folder of the index.
-        cache_dir: Where 8-bit models are kept.
+        folder: The folder of the index, or of feedback and deliveries of a service.
+        cache_dir: Where 8-bit models, and encoders of queries for an index on a server, are kept.
         backend: Encodes queries instead of the backend that has encoded the stored reports.
         given: The encoder, where the index was built with an object in Python.
         read_only: Whether nothing is written to the folder.
+        url: The address of an index on a server, ``postgresql://user@host:port/database``; None for one in the folder.
 
     Raises:
-        ValueError: If there is no index, or it is damaged or of another version.
+        ValueError: If there is no index, it is damaged or of another version, or the server cannot be used.
     """
     folder = Path(folder)
+
+    def load(store: ReportStore) -> tuple[Callable[[pd.DataFrame], np.ndarray], TriageModel]:
+        source = str(folder if url is None else store.path)
+        return load_model(store, source, cache_dir, backend, given, read_only)
+
+    if url is not None:
+        from gedbd.triage.shared_store.store_search import SharedStore
+
+        return StoredIndex(SharedStore(url, load), folder)
     check_index(folder)
     from threadpoolctl import threadpool_limits
 
     # Encoders have threads of their own; those of BLAS would compete with them for the same cores.
     limits = threadpool_limits(1, user_api="blas")
     try:
-        source = str(folder)
-        index = StoredIndex(
-            folder, lambda store: load_model(store, source, cache_dir, backend, given, read_only), read_only
-        )
-    except BaseException:
+        index = StoredIndex(FolderStore(folder, load, read_only), folder)
+    except BaseException as error:
         limits.restore_original_limits()
+        if isinstance(error, StoreUnavailable):
+            raise ValueError(str(error)) from error
         raise
     index._limits = limits
     return index
@@ -348,11 +306,6 @@ class Changed(NamedTuple):
 
     stored: dict[str, Report]
     reports: dict[str, Report]
-
-    def said(self, given: Sequence[Report]) -> dict[str, str]:
-        """What ``StoredIndex.add`` says of each report."""
-        said = {report.issue_id: "unchanged" for report in given}
-        return said | {one: "updated" if one in self.stored else "added" for one in self.reports}
 
 
 def stored_report(index: StoredIndex, issue_id: str) -> Report:
@@ -372,13 +325,14 @@ def check_stored(reports: Sequence[Report]) -> None:
             raise ValueError("a report without an id cannot be stored: give issue_id")
 
 
-def changed_reports(store: ReportStore, reports: Sequence[Report], fields: Sequence[str] | None) -> Changed:
+def changed_reports(
+    state: IndexState, reports: Sequence[Report], fields: Sequence[str] | None, now: datetime
+) -> Changed:
     """Compares reports with the stored ones; see ``StoredIndex.add``."""
-    stored = store.reports([report.issue_id for report in reports])
-    url_template = store.fact("url_template")
-    template = template_of(store)
-    given = [as_stored(report, template) for report in reports]
-    wanted = {one.issue_id: _filled(one, stored.get(one.issue_id), url_template, fields) for one in given}
+    given = [state.reports.storable(as_stored(report, state.template)) for report in reports]
+    stored = state.reports.reports([report.issue_id for report in given])
+    url_template = state.reports.fact("url_template")
+    wanted = {one.issue_id: _filled(one, stored.get(one.issue_id), url_template, fields, now) for one in given}
     return Changed(stored, {one: report for one, report in wanted.items() if stored.get(one) != report})
 
 
@@ -387,20 +341,16 @@ def as_stored(report: Report, template: Set[str]) -> Report:
     return replace(report, description=without_template(report.description, template)) if template else report
 
 
-def encode_in_batches(encode: EncodeReports, table: pd.DataFrame) -> np.ndarray:
-    """``(B, D)`` vectors of B reports."""
-    starts = range(0, len(table), BATCH_SIZE)
-    return np.concatenate([encode(table.iloc[start : start + BATCH_SIZE]) for start in starts])
-
-
-def _filled(report: Report, stored: Report | None, template: str, fields: Sequence[str] | None) -> Report:
+def _filled(
+    report: Report, stored: Report | None, template: str, fields: Sequence[str] | None, now: datetime
+) -> Report:
     """A report with a date and an address: its own, those of the stored version, or now and the template's."""
     if stored is not None and fields is not None:
         report = replace(stored, **{name: getattr(report, name) for name in fields})
     created_at = report.created_at
     url = report.url
     if created_at is None:
-        created_at = stored.created_at if stored else datetime.now(UTC)
+        created_at = stored.created_at if stored else now
     if not url and stored:
         url = stored.url
     if not url and template:

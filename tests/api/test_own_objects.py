@@ -109,7 +109,7 @@ class Other:
 def test_an_index_of_earlier_words_works_and_is_written_again(demo, hashed_words, tmp_path, caplog):
     with gedbd.Index.build(demo, tmp_path, hashed_words) as index:
         found = index.search("Crash when I paste a picture")
-        index._stored._current.state.writer.write_about({"terms": "1"})
+        index._stored.store.state.writer.write_about({"terms": "1"})
     assert "words" not in caplog.text
     with gedbd.Index.open(tmp_path, hashed_words) as index:
         assert index.search("Crash when I paste a picture") == found

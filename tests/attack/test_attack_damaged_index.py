@@ -21,9 +21,9 @@ from tiny_models import build, stored_model
 
 from gedbd.corpora.bug_report import Report
 from gedbd.io.sqlite_file import StoreUnavailable
+from gedbd.triage.index_building import synchronise
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
-from gedbd.triage.storage.sync import synchronise
 from gedbd.triage.stored_index import open_index
 
 pytestmark = pytest.mark.slow
@@ -172,7 +172,7 @@ def test_damage_while_it_is_open_is_told_and_logged_once(folder, opened, caplog)
     with (folder / FILE).open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * (size - 4096))
-    opened._current.state.reader.query("PRAGMA shrink_memory")  # or else no page is read again
+    opened.store.state.reports.query("PRAGMA shrink_memory")  # or else no page is read again
     for _ in range(3):
         with refuses(r"index\.sqlite is damaged \(database disk image is malformed\)", StoreUnavailable):
             opened.search(Report("crash"), 50)
@@ -202,7 +202,7 @@ def test_dates_that_no_report_can_have(folder, tmp_path, caplog, column, dates, 
     with closing(open_index(folder, str(tmp_path / "cache"))) as index:
         assert warning in caplog.text
         assert {getattr(index.get(str(number)), column) for number in range(len(dates))} == {None}
-        days = index._current.state.memory.store["day"]
+        days = index.store.state.memory.store["day"]
         assert np.isnan(days[: len(dates)]).all() == (column == "created_at")
         assert index.search(Report("crash in the toolbar"), 50)
         assert index.search(some_report(0), 50)
@@ -281,7 +281,7 @@ def test_last_changes_in_a_log_are_never_left_out(opened, protected, tmp_path):
 
 
 def test_a_full_disk_is_not_called_something_else(opened):
-    run = opened.store.query
+    run = opened.store.file.query
     run(f"PRAGMA max_page_count={run('PRAGMA page_count')[0][0]}")
     with refuses("cannot be changed because its disk is full: free some space", StoreUnavailable):
         opened.add([Report("large", "y" * 100_000, f"f{number}") for number in range(3)])
@@ -320,9 +320,9 @@ def test_a_copy_whose_pages_contradict_each_other_is_refused(tmp_path, states):
             (tmp_path / FILE).write_bytes(first[: page * PAGE_BYTES] + second[page * PAGE_BYTES :])
             try:
                 with closing(open_folder(tmp_path, numbers_for)) as index:
-                    index.store.reports(list(index.store.contents()))
+                    index.store.file.reports(list(index.store.file.contents()))
                     assert index.search(some_report(3), 5)
-                    index.store.links()
+                    index.store.file.links()
             except ValueError as error:
                 refused.append(str(error))
                 continue
@@ -349,5 +349,5 @@ def test_a_backup_of_an_index_in_use_is_whole(tmp_path, opened, how):
     with closing(open_index(copy, str(tmp_path / "cache"))) as index:
         assert index.search(some_report(3), 50) == opened.search(some_report(3), 50)
         assert index.get("50") == some_report(50, version="2")
-        assert (len(index), index.store.links()) == (41, [("0", "1", "triager")])
+        assert (len(index), index.store.file.links()) == (41, [("0", "1", "triager")])
         assert index.add([some_report(51)]) == {"51": "added"}

@@ -32,8 +32,7 @@ from gedbd.experiments.sweeps.jobs import STUDY
 from gedbd.experiments.sweeps.pruning import EpochPruning
 from gedbd.service.app import create_app
 from gedbd.triage.index_building import find_backtest
-from gedbd.triage.storage.cache_files import NAME
-from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_folder import CACHE, FILE
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.stored_index import open_index
 
@@ -373,8 +372,7 @@ def test_a_value_of_another_type_and_a_missing_section_are_told_in_one_line(opti
 
 def test_an_address_beside_an_index_is_not_connected_to(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
-    for module in ("cache_files", "compaction"):
-        monkeypatch.setattr(f"gedbd.triage.storage.{module}.MIN_REPORTS", 100)
+    monkeypatch.setattr("gedbd.triage.storage.cache_file.MIN_REPORTS", 100)
     rows = [f"{number},crash {number} in window {number % 97}\n" for number in range(100)]
     (tmp_path / "bugs.csv").write_text("id,title\n" + "".join(rows))
     columns = dict.fromkeys(("description", "duplicate", "created_at"), "null") | {"id": "id", "title": "title"}
@@ -382,13 +380,13 @@ def test_an_address_beside_an_index_is_not_connected_to(tmp_path, monkeypatch, c
     words = [f"dataset.path={tmp_path / 'bugs.csv'}", f"out={folder}", "encoder=tiny"]
     words += [f"dataset.columns.{name}={value}" for name, value in columns.items()]
     call(gedbd.commands.index, *words)
-    (cache,) = folder.glob(f"{NAME}*")
+    (cache,) = folder.glob(f"{CACHE}*")
     with closing(sqlite3.connect(folder / FILE)) as file:
         ((identity,),) = file.execute("SELECT token FROM identity")
         ((model,),) = file.execute("SELECT value FROM about WHERE name = 'model'")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"redis://127.0.0.1:{listener.getsockname()[1]}/bugs"
-        sent = {"address": address, "identity": identity, "model": model, "change": int(cache.name.split("-")[1])}
+        sent = {"address": address, "identity": identity, "model": model, "change": int(cache.stem.split("-")[1])}
         (folder / "server.json").write_text(json.dumps(sent))
         call(gedbd.commands.search, f"index={folder}", "crash 12 in window 12")
         index = open_index(folder, str(tmp_path / "cache"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 from small_github import REPOSITORY
-from small_tracker import as_corpus, fill, open_folder, some_report
+from small_tracker import as_corpus, fill, open_folder, some_report, stored_terms
 from webhook_events import SECRET, Sender, issue
 
 import gedbd
@@ -19,9 +19,8 @@ from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore, feedback_table
 from gedbd.service.app import create_app
 from gedbd.service.comments import OutboxComment
 from gedbd.service.webhook import Webhook
-from gedbd.triage.storage import cache_files, compaction
-from gedbd.triage.storage.cache_files import NAME
-from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage import cache_file
+from gedbd.triage.storage.index_folder import CACHE, FILE
 from gedbd.triage.storage.index_store import IndexStore
 
 pytestmark = pytest.mark.slow
@@ -37,10 +36,9 @@ WORDS = ("formerquake", "formerglimmer", "zanzibarquake", "glimmerfrost", "oxyph
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    """Files beside an index of any size, however much of it has changed."""
-    monkeypatch.setattr(cache_files, "MIN_REPORTS", 1)
-    monkeypatch.setattr(compaction, "MIN_REPORTS", 1)
-    monkeypatch.setattr(cache_files, "MAX_CHANGED", 1e9)
+    """A cache of an index of any size, however much of it has changed."""
+    monkeypatch.setattr(cache_file, "MIN_REPORTS", 1)
+    monkeypatch.setattr(cache_file, "MAX_CHANGED", 1e9)
 
 
 @pytest.fixture
@@ -91,10 +89,11 @@ def groups(index):
 def test_the_command_leaves_no_byte(folder, reader, monkeypatch, capsys):
     before = found_in(folder, *WORDS, ID)
     assert set(before[FILE]) >= {*WORDS[2:], ID}
-    assert any(one in before for one in ("terms bytes.bin", "ids bytes.bin"))
-    (cache,) = folder.glob(f"{NAME}*")
-    (folder / f"{cache.name}.123.unfinished").mkdir()
-    (folder / f"{cache.name}.123.unfinished" / "terms bytes.bin").write_text(WORDS[0])
+    (cache,) = folder.glob(f"{CACHE}*")
+    assert cache.name in before
+    (folder / f".0123.host.99.part{cache.suffix}").write_text(WORDS[0])  # of a process that was killed
+    (folder / f"{CACHE}7").mkdir()  # of an earlier version
+    (folder / f"{CACHE}7" / "terms bytes.bin").write_text(WORDS[0])
     command(monkeypatch, f"out={folder}", f"forget={ID}")
     assert "1 forgotten" in capsys.readouterr().out
     assert found_in(folder, *WORDS, ID) == {}
@@ -169,11 +168,11 @@ def test_the_service_leaves_no_byte_while_it_runs(folder, reader):
 
 def test_words_of_deleted_reports_go_when_the_files_are_made_again(folder, reader):
     index = open_folder(folder, reader)
-    others = index.store.terms()
+    others = stored_terms(index.store.file)
     index.delete(ID)
-    assert WORDS[2] in index.store.terms()
-    compaction.compact(folder / FILE)
-    terms = index.store.terms()
+    assert WORDS[2] in stored_terms(index.store.file)
+    cache_file.compact(folder / FILE)
+    terms = stored_terms(index.store.file)
     assert not set(WORDS) & set(terms)
     assert all(new in (old, "") for old, new in zip(others, terms, strict=True))
     expected = answers(index)
@@ -203,12 +202,11 @@ def test_a_report_that_is_being_read_is_told(folder, reader, monkeypatch):
         other.execute("BEGIN")
         other.execute("SELECT count(*) FROM reports").fetchone()
         store = IndexStore(folder / FILE, timeout_s=0.1)
-        with store.transaction():
-            store.forget([ID])
-        with pytest.raises(Exception, match=r"-wal still holds what was deleted, as it is being read: try again"):
-            store.checkpoint()
+        for _ in range(2):
+            with pytest.raises(Exception, match=r"-wal still holds what was deleted, as it is being read: try again"):
+                store.forget([ID])
         other.execute("ROLLBACK")
-        store.checkpoint()
+        store.forget([ID])
         assert FILE not in found_in(folder, *WORDS[2:])
         store.close()
 

@@ -11,12 +11,12 @@ from refusals import refuses
 from small_tracker import Switch, as_corpus, fill, model, open_folder, read_rows, some_report
 from tiny_models import build
 
-import gedbd.triage.storage.state
+import gedbd.triage.storage.in_memory
 from gedbd.corpora.bug_report import Report
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, StoreUnavailable
+from gedbd.triage.index_building import synchronise
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
-from gedbd.triage.storage.sync import synchronise
 from gedbd.triage.stored_index import open_index
 
 pytestmark = pytest.mark.slow
@@ -146,7 +146,7 @@ def test_what_others_write_each_time_reports_are_read_stays(opened, reader, key)
 )
 def test_what_another_process_writes_while_a_report_is_encoded_counts(opened, reader, other, fields, result, component):
     def meanwhile(rows):
-        index.encode.read = reader
+        index.store.model.encode.read = reader
         if other is None:
             opened.delete("1")
         else:
@@ -210,7 +210,7 @@ def test_another_run_with_another_model_is_told(opened, reader):
 
 
 def test_a_write_waits_for_the_lock_some_seconds_and_is_told_while_searches_do_not_wait(opened, locked):
-    opened.store.query("PRAGMA busy_timeout=50")
+    opened.store.file.query("PRAGMA busy_timeout=50")
     assert LOCK_TIMEOUT_S <= 5
     assert opened.search(Report("a crash"))
     for write in (
@@ -250,8 +250,8 @@ def test_searches_go_on_while_a_changed_file_is_read(opened, reader, monkeypatch
     """One thread reads the whole file again; all others answer from what they have."""
     with closing(open_folder(opened.folder, reader)) as other:
         other.add([some_report(50)])
-    pause = Pause(gedbd.triage.storage.state.InMemoryIndex.of)
-    monkeypatch.setattr(gedbd.triage.storage.state.InMemoryIndex, "of", pause)
+    pause = Pause(gedbd.triage.storage.in_memory.features_of)
+    monkeypatch.setattr(gedbd.triage.storage.in_memory, "features_of", pause)
     with pause.during(opened.search, Report("a crash")):
         assert opened.search(Report("a crash"))
         assert len(opened) == 6
@@ -263,8 +263,8 @@ def test_searches_go_on_while_a_changed_file_is_read(opened, reader, monkeypatch
 def test_searches_go_on_with_the_old_model_while_the_new_one_is_read(tmp_path, reader):
     fill(tmp_path, as_corpus(REPORTS), reader)
     with closing(open_folder(tmp_path, reader)) as opened:
-        pause = Pause(opened._current._load_model, lambda store: store.about()["model"] == "second")
-        opened._current._load_model = pause
+        pause = Pause(opened.store._load_model, lambda store: store.about()["model"] == "second")
+        opened.store._load_model = pause
         fill(tmp_path, as_corpus(REPORTS[:6]), reader, key="second")
         with pause.during(opened.search, Report("a crash")):
             assert len(opened) == 12
@@ -316,7 +316,7 @@ def test_links_of_triagers_outlive_the_model(served):
     served.link("1", "2", "github")
     served.link("3", "20", "triager")
     build(served.folder, as_corpus(REPORTS), hidden=24, target_precision=0.9)
-    assert served.store.links() == [("1", "2", "github"), ("3", "20", "triager")]
+    assert served.store.file.links() == [("1", "2", "github"), ("3", "20", "triager")]
     assert members_of(served, 1) == ("1", "2")
     assert served.get("20") is None  # the export does not have it: counted as deleted
     served.add([some_report(20)])

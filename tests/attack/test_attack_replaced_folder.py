@@ -123,14 +123,14 @@ def test_a_file_beside_the_log_of_another_one_is_not_taken_over(folder, opened, 
 
 def test_it_is_replaced_while_a_report_is_written(folder, opened, reader, tmp_path):
     """The last look comes after the change is on the disk, before it is acknowledged."""
-    links = opened.store.links_if_any_names
+    write = opened.store.file.write_reports
 
-    def replaced(ids):
+    def replaced(*reports):
+        write(*reports)
         folder.rename(tmp_path / "moved")
         put_another(folder, reader)
-        return links(ids)
 
-    opened.store.links_if_any_names = replaced
+    opened.store.file.write_reports = replaced
     with refuses("was replaced or deleted", StoreUnavailable):
         opened.add([NEW])
     assert opened.get("50") is None

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
-from small_tracker import as_corpus, fill, open_folder, some_report, tiny_reader
+from small_tracker import as_corpus, fill, open_folder, some_report, stored_terms, tiny_reader
 
 from gedbd.corpora.bug_report import Filters, Report
 from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS
@@ -46,20 +46,20 @@ def answers(index):
 
 def numbers(index):
     """All that searches compare."""
-    memory = index._current.state.memory
+    memory = index.store.state.memory
     store = memory.store
     codes = np.stack([store[name] for name in FIELDS])
     alike = codes[:, :, None] == codes[:, None]  # the codes tell no more
     members = sorted(memory.groups.members.items())
     arrays = [store.vectors.filled, alike, store["day"], memory.groups.group, *(rows for _, rows in members)]
-    terms = np.arange(len(memory.vocabulary))
+    terms = np.arange(index.store.file.num_terms())
     for kind in TERM_KINDS:
-        index = store.terms[kind]
-        arrays += [index.frequency(terms), *index.terms_of(np.arange(len(store)))]
+        postings = store.terms[kind]
+        arrays += [postings.frequency(terms), *postings.terms_of(np.arange(len(store)))]
     found = [array.tobytes() for array in arrays]
-    ids = [memory.ids[row] for row in range(len(memory))]
-    assert [memory.ids.row(one) for one in ids] == list(range(len(memory)))
-    words = [memory.vocabulary[number] for number in terms.tolist()]
+    ids = memory.ids
+    assert [memory.row_of[one] for one in ids] == list(range(len(memory)))
+    words = stored_terms(index.store.file)
     return [ids, words, [group for group, _ in members], found]
 
 
@@ -110,7 +110,7 @@ def test_deleted_reports_leave_no_trace(opened, reader):
 
 
 def test_an_addition_that_fails_leaves_no_trace(opened, reader):
-    run = opened.store.query
+    run = opened.store.file.query
     pages = run("PRAGMA page_count")[0][0]
     run(f"PRAGMA max_page_count={pages}")
     with pytest.raises(Exception, match="full"):
@@ -135,11 +135,10 @@ def test_a_search_that_began_before_a_change_answers_as_before(opened):
     """The state that a search has begun with stays what it was, whatever comes meanwhile."""
     from gedbd.triage.index_search import find_matches
 
-    state, groups = opened._current.state, opened._current.state.memory.groups
+    state = opened.store.state
     before = answers(opened)
     opened.add([some_report(3, title="crash crash"), some_report(60, title="crash toolbar picture")])
     opened.delete("5")
-    state.memory.groups = groups
     stored = [replace(some_report(number, product="Mail")) for number in (3, 5)]
     opened.add(stored)
     said = [repr(find_matches(state, query, 50, filters)) for query, filters in SEARCHES]

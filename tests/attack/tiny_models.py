@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from small_tracker import MATCHING, TARGET, read_rows, tiny_reader
 
+from gedbd.triage.index_building import Model, synchronise
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.stored_model import model_key
-from gedbd.triage.storage.sync import Model, synchronise
 
 
 def stored_model(hidden: int, target_precision: float) -> Model:

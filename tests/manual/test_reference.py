@@ -36,13 +36,13 @@ from gedbd.experiments.run_folder import (
 from gedbd.experiments.run_results import PREDICTION_COLUMNS
 from gedbd.experiments.sweeps import jobs as sweep_jobs
 from gedbd.retrieval.reports.feature_store import FeatureStore
+from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS
 from gedbd.retrieval.reports.term_index import TermIndex
 from gedbd.service.event_table import SCHEMA as WEBHOOK_SCHEMA
-from gedbd.triage.storage import cache_files
+from gedbd.triage.storage import cache_file
 from gedbd.triage.storage import index_store as index_schema
-from gedbd.triage.storage.rows import StoredReport
+from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.stored_model import REQUIRED
-from gedbd.triage.storage.string_table import as_arrays
 
 ROOT = Path(__file__).parents[2]
 RUN_FOLDER = (ROOT / "docs" / "reference" / "run_folder.md").read_text()
@@ -174,22 +174,18 @@ def test_the_page_of_index_files_names_every_table(schema):
 def test_the_page_of_index_files_names_facts_and_formats():
     assert set(REQUIRED) | {"model", "boilerplate", "calibration", "url_template"} <= named(INDEX_FILE)
     assert f"number {index_schema.FORMAT}," in INDEX_FILE
-    assert f"`format`, {cache_files.FORMAT}," in INDEX_FILE
+    assert f"of version {cache_file.FORMAT}," in INDEX_FILE
 
 
-def test_docstrings_name_facts_and_arrays_of_the_files_beside_an_index(tmp_path):
-    terms = np.array([0, 1], dtype=np.int32)
-    report = StoredReport(Report(title="a b", issue_id="1"), np.array([1.0, 0.0], dtype=np.float32), (terms,) * 4)
+def test_docstrings_name_the_arrays_of_the_cache_of_an_index(tmp_path):
     with closing(index_schema.IndexStore(tmp_path / "index.sqlite")) as store:
         with store.transaction():
             store.write_model({"model": "m", "dim": "2"}, b"")
-            store.add_terms(0, ["a", "b"])
-            store.add([report])
-        cache_files.write_cache(store)
-        files = cache_files.read_cache(store)
-    described = (cache_files.CacheFiles, FeatureStore.of_arrays, TermIndex.of_arrays, as_arrays)
+            store.write_reports([Report(title="a b", issue_id="1")], [np.array([1.0, 0.0], dtype=np.float32)])
+        arrays, facts = cache_file.write_cache(store).as_arrays()
+    described = (InMemoryIndex.as_arrays, FeatureStore.of_arrays, TermIndex.of_arrays)
     text = " ".join(where.__doc__ or "" for where in described)
     quoted = {name.partition(" (")[0] for name in re.findall(r"``([^`]+)``", text)}
-    assert set(files.facts) <= quoted | {"arrays", "format"}
-    kinds = "|".join((*cache_files.TERM_KINDS, "field", "ids", "terms"))
-    assert {re.sub(rf"^(?:{kinds}) ", "", name) for name in files.arrays} <= quoted | set(cache_files.FIELDS)
+    assert set(facts) <= quoted
+    kinds = "|".join((*TERM_KINDS, "field"))
+    assert {re.sub(rf"^(?:{kinds}) ", "", name) for name in arrays} <= quoted | set(FIELDS)

@@ -149,9 +149,9 @@ def test_answers_fit_the_schemas_of_their_tools(client):
 
 
 def test_known_duplicates_are_found_as_the_search_finds_them(client, index):
-    memory = index.memory
-    groups = [memory.group_ids(memory.ids[row]) for row in range(len(memory))]
-    pairs = [(memory.ids[row], set(group)) for row, group in enumerate(groups) if group[0] != memory.ids[row]]
+    ids, _ = index.vectors()
+    groups = [index.group(one) for one in ids]
+    pairs = [(one, set(group)) for one, group in zip(ids, groups, strict=True) if group[0] != one]
     num_found = 0
     for issue_id, group in pairs[-NUM_DUPLICATES:]:
         matches = client.call("find_duplicates", id=issue_id).structured_content["matches"]
@@ -170,7 +170,7 @@ def test_a_match_names_the_report_that_it_is_known_to_duplicate(client, index):
     asked = {"title": report.title, "description": report.description, "top_k": 1}
     answer = client.call("find_duplicates", **asked).structured_content
     (match,) = answer["matches"]
-    oldest = index.memory.group_ids("1102")[0]
+    oldest = index.group("1102")[0]
     assert (match["id"], match["duplicate_of"]) == ("1102", oldest)
     assert answer["nothing_likely"] is (match["probability"] < 0.05)
     assert oldest in match["known_duplicates"]
@@ -181,7 +181,7 @@ def test_a_search_within_one_component(client, index):
     matches = client.call("find_duplicates", title="Crash", component=component.lower()).structured_content["matches"]
     found = [index.get(match["id"]).component for match in matches]
     assert found == [component] * 5
-    assert len({index.get(one).component for one in index.memory.ids}) > 1
+    assert len({index.get(one).component for one in index.vectors()[0]}) > 1
 
 
 def test_an_answer_says_what_was_measured_and_how_old_the_index_is(client, index):
@@ -213,7 +213,7 @@ def test_hostile_text_is_returned_as_data(client):
 
 
 def test_two_reports_are_compared(client, index):
-    first, second = index.memory.group_ids("1102")[:2]
+    first, second = index.group("1102")[:2]
     answer = client.call("explain", id_a=second, id_b=first).structured_content
     matches = index.search(index.get(second), 50)
     places = [place for place, match in enumerate(matches) if first in match.members]

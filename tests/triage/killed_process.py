@@ -9,12 +9,12 @@ import select
 import signal
 
 import numpy as np
-from small_tracker import model, open_folder
+from small_tracker import model, open_folder, stored_terms
 
 from gedbd.corpora.bug_report import Report
+from gedbd.triage.index_building import synchronise
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
-from gedbd.triage.storage.sync import synchronise
 
 
 def numbers_for(reports):
@@ -58,13 +58,13 @@ def build(folder, corpus, key):
 def whole(folder):
     """Ids of a folder's index, once everything in it has been found in order."""
     index = open_folder(folder, numbers_for)
-    assert index.store.query("PRAGMA integrity_check") == [("ok",)]
-    rows = list(index.store.features()[1])
+    assert index.store.file.query("PRAGMA integrity_check") == [("ok",)]
+    rows = list(index.store.file.features()[1])
     ids = [row[0] for row in rows]
     assert len(ids) == len(set(ids)) == len(index)
-    terms = len(index.store.terms())
+    terms = len(stored_terms(index.store.file))
     assert all(np.frombuffer(part, dtype=np.int32).max(initial=-1) < terms for row in rows for part in row[8:])
-    for one in index.store.reports(ids).values():
+    for one in index.store.file.reports(ids).values():
         assert index.search(Report(one.title, one.description), 1)[0].probability > 0
     index.close()
     return ids

@@ -13,15 +13,17 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.templates import title_description
 from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.evaluation.thresholds import TargetResult
+from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.boosted_trees import BoostedTrees, RegressionTree
 from gedbd.retrieval.feature_ranker import WeightedFeatures
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.triage.confidence import CONFIDENCE_FEATURES, MatchProbability
-from gedbd.triage.report_encoder import ReportEncoder
+from gedbd.triage.index_building import Model, synchronise
+from gedbd.triage.storage.folder_store import FolderStore
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
-from gedbd.triage.storage.sync import Model, synchronise
+from gedbd.triage.storage.stored_model import ReportEncoder
 from gedbd.triage.stored_index import StoredIndex
 from gedbd.triage.triage_model import TriageModel
 
@@ -112,4 +114,12 @@ class Switch:
 
 
 def open_folder(folder: Path, reader) -> StoredIndex:
-    return StoredIndex(folder, lambda store: (reader, MATCHING))
+    try:
+        return StoredIndex(FolderStore(folder, lambda store: (reader, MATCHING)), folder)
+    except StoreUnavailable as error:
+        raise ValueError(str(error)) from error
+
+
+def stored_terms(store: IndexStore) -> list[str]:
+    """The terms of an index by number, empty where no report has one any more."""
+    return [term for (term,) in store.query("SELECT term FROM terms ORDER BY number")]

@@ -90,9 +90,9 @@ def test_a_query_without_a_date_is_as_recent_as_the_newest_report_that_has_one(i
     index.delete("40")
     for undated in (False, True):
         if undated:  # of a tracker whose reports partly lack dates
-            with index.store.transaction():
-                index.store.query("UPDATE reports SET created_at = NULL WHERE issue_id = '4'")
-        opened = open_folder(index.folder, index.encode)
+            with index.store.file.transaction():
+                index.store.file.query("UPDATE reports SET created_at = NULL WHERE issue_id = '4'")
+        opened = open_folder(index.folder, index.store.model.encode)
         without, dated = (opened.search(text_of(13, created_at=moment), 50) for moment in (None, newest))
         assert [match.score for match in without] == pytest.approx([match.score for match in dated], rel=1e-9)
 
@@ -245,7 +245,7 @@ def test_nasty_texts_are_stored_and_found(index, name):
     assert list(index.add([report]).values()) == ["added"]
     assert index.get(issue_id) == report
     assert index.add([report]) == {report.issue_id: "unchanged"}
-    again = open_folder(index.folder, index.encode)
+    again = open_folder(index.folder, index.store.model.encode)
     for one in (index, again):
         (best, *_) = one.search(Report(text[:900], text))
         assert best.best == report
@@ -256,7 +256,7 @@ def test_nasty_texts_are_stored_and_found(index, name):
 
 
 def test_two_open_indexes_see_each_other(index):
-    other = open_folder(index.folder, index.encode)
+    other = open_folder(index.folder, index.store.model.encode)
     other.add([some_report(40)])
     assert found(index, text_of(40))[0] == "40"
     assert len(index) == len(other) == 21
@@ -270,7 +270,7 @@ def test_two_open_indexes_see_each_other(index):
     for step in range(3):  # in turn, each with words that the other does not know
         for number, one in enumerate((index, other)):
             one.add([Report(f"strangeword{step}{number}", issue_id=f"s{step}{number}")])
-    third = open_folder(index.folder, index.encode)
+    third = open_folder(index.folder, index.store.model.encode)
     for one in (index, other, third):
         for step in range(3):
             for number in range(2):
@@ -278,7 +278,7 @@ def test_two_open_indexes_see_each_other(index):
 
 
 def test_two_indexes_in_two_threads_lose_nothing(index):
-    other = open_folder(index.folder, index.encode)
+    other = open_folder(index.folder, index.store.model.encode)
 
     def add(one, start):
         for number in range(start, start + 15):
@@ -330,7 +330,7 @@ def test_searches_run_while_reports_come_and_go(index):
         for thread in threads:
             thread.join()
     assert not failed, failed[0]
-    again = open_folder(index.folder, index.encode)
+    again = open_folder(index.folder, index.store.model.encode)
     for one in (index, again):
         assert len(one) == 45
         for number in range(100, 125):
@@ -379,7 +379,7 @@ def test_a_reader_that_fails_stores_nothing(index, reader):
 
 
 def test_a_disk_that_fails_stores_nothing(index):
-    run = index.store.query
+    run = index.store.file.query
     pages = run("PRAGMA page_count")[0][0]
     run(f"PRAGMA max_page_count={pages}")
     with pytest.raises(StoreUnavailable, match=r"index\.sqlite cannot be changed because its disk is full: free"):
@@ -388,7 +388,7 @@ def test_a_disk_that_fails_stores_nothing(index):
     assert len(index) == 20
     index.add([Report("strangeword", issue_id="s")])
     assert found(index, Report("strangeword"))[0] == "s"
-    assert found(open_folder(index.folder, index.encode), Report("strangeword"))[0] == "s"
+    assert found(open_folder(index.folder, index.store.model.encode), Report("strangeword"))[0] == "s"
 
 
 def test_what_is_no_index(tmp_path):
@@ -440,14 +440,14 @@ def test_a_report_is_updated_if_it_is_resolved_or_reopened(index):
     assert index.add([resolved]) == {"3": "unchanged"}
     assert index.get("3") == resolved
     assert index.search(text_of(3))[0].best.resolved_at == day
-    assert index._current.state.memory.store["resolved"][3] == 19737
-    opened = open_folder(index.folder, index.encode)
+    assert index.store.state.memory.store["resolved"][3] == 19737
+    opened = open_folder(index.folder, index.store.model.encode)
     np.testing.assert_array_equal(
-        opened._current.state.memory.store["resolved"], index._current.state.memory.store["resolved"]
+        opened.store.state.memory.store["resolved"], index.store.state.memory.store["resolved"]
     )
     assert index.add([some_report(3)]) == {"3": "updated"}
     assert index.get("3").resolved_at is None
-    assert np.isnan(index._current.state.memory.store["resolved"]).all()
+    assert np.isnan(index.store.state.memory.store["resolved"]).all()
 
 
 def test_the_template_of_a_tracker_is_left_out_of_what_is_searched_and_stored(tmp_path, reader):

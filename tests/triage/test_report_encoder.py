@@ -10,7 +10,7 @@ from small_tracker import some_report
 from gedbd.corpora.bug_report import Report, as_table
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.openvino_backend import OpenVino
-from gedbd.triage.report_encoder import MAX_BATCH, BatchingEncoder, ReportEncoder
+from gedbd.triage.storage.stored_model import MAX_BATCH, BatchingEncoder, ReportEncoder
 
 
 def test_vectors_are_unit_rows_and_do_not_depend_on_company(reader):

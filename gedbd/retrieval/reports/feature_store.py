@@ -8,7 +8,7 @@ import numpy as np
 from gedbd.retrieval.growing_arrays import GrowingArray, RowMap
 from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS, TIMES, ReportFeatures
 from gedbd.retrieval.reports.term_index import TermIndex
-from gedbd.retrieval.reports.vector_table import Int8Vectors, VectorTable
+from gedbd.retrieval.reports.vector_table import Int8Vectors, VectorTable, encode_vectors
 
 MEAN_STEP = 500
 UNIT = 1 << 30  # of numbers that are summed as whole numbers
@@ -58,6 +58,21 @@ class FeatureStore:
             store.terms[kind] = TermIndex.of_arrays(own, means[kind])
         store._sums = dict(enumerate(arrays["sums"]))
         return store
+
+    def as_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+        """What ``of_arrays`` takes, of a store to which reports were only added."""
+        vectors = self.vectors.filled
+        codes, scale, rest = encode_vectors(vectors)
+        arrays = {"vectors": vectors, "codes": codes, "scale": scale, "rest": rest}
+        arrays |= {name: self[name] for name in TIMES} | {f"field {name}": self[name] for name in FIELDS}
+        self.mean_vector(len(self))  # computes all sums
+        sums = [self._sums[step] for step in range(len(self) // MEAN_STEP)]
+        arrays["sums"] = np.array(sums, dtype=np.int64).reshape(-1, self.vectors.dim)
+        means = {}
+        for kind, index in self.terms.items():
+            of_kind, means[kind] = index.as_arrays()
+            arrays |= {f"{kind} {name}": array for name, array in of_kind.items()}
+        return arrays, means
 
     def __copy__(self) -> "FeatureStore":
         other = FeatureStore.__new__(FeatureStore)

@@ -49,28 +49,6 @@ class KnownGroups(NamedTuple):
         size = np.append(self.size, np.ones(number, dtype=self.size.dtype))
         return self._replace(group=np.append(self.group, np.arange(first, first + number)), size=size)
 
-    def linked(self, first: int, second: int) -> "KnownGroups":
-        """The groups after a link between two reports."""
-        master, other = sorted((int(self.group[first]), int(self.group[second])))
-        if master == other:
-            return self
-        rows = [self.members.get(number, np.array([number])) for number in (master, other)]
-        group, size = self.group.copy(), self.size.copy()
-        group[rows[1]] = master
-        size[master] += size[other]
-        size[other] = 0
-        members = {number: self.members[number] for number in self.members if number != other}
-        return KnownGroups(group, members | {master: np.union1d(*rows)}, size)
-
-    def without(self, row: int) -> "KnownGroups":
-        """The groups without a report, which still connects the other members of its group; later rows move up."""
-        members = self.members.get(int(self.group[row]), np.array([row]))
-        rest = members[members != row]
-        group = self.group.copy()
-        group[rest] = rest[:1]
-        left = np.delete(group, row)
-        return KnownGroups.of(left - (left > row))
-
 
 class GrowingGroups:
     """The groups that links connect, as the reports come in one after the other.

@@ -187,6 +187,32 @@ class TermIndex(InvertedIndex):
         )
         return index
 
+    def as_arrays(self) -> tuple[dict[str, np.ndarray], float]:
+        """What ``of_arrays`` takes, of an index to which texts were only added."""
+        state = self._state
+        _, large, small = state.parts
+        postings = large.joined(small, state.lengths, state.mean)
+        sizes = np.diff(postings.starts)
+        common = CommonTerms.chosen(sizes, len(state.lengths))  # places in ``postings.terms``
+        saturation = np.zeros((len(common), len(state.lengths)), dtype=np.float32)
+        for row, place in enumerate(common.tolist()):
+            run = slice(postings.starts[place], postings.starts[place + 1])
+            saturation[row, postings.rows[run]] = postings.saturation[run]
+        starts = np.concatenate([np.zeros(1, dtype=np.int64), self.lists.ends.filled])
+        arrays = {
+            "lengths": state.lengths,
+            "list starts": starts,
+            "list terms": self.lists.terms.filled,
+            "list counts": self.lists.counts.filled,
+            "terms": postings.terms,
+            "starts": postings.starts,
+            "rows": postings.rows,
+            "saturation": postings.saturation,
+            "common terms": postings.terms[common],
+            "common saturation": saturation,
+        }
+        return arrays, state.mean
+
     def __len__(self) -> int:
         return self._state.num_texts
 

@@ -9,15 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from gedbd.corpora.bug_report import Filters, Report
 from gedbd.io.sqlite_file import StoreUnavailable
+from gedbd.triage.storage.report_store import ReportOrFilters
 
 if TYPE_CHECKING:
     from psycopg import Connection, Error
 
-ReportOrFilters = TypeVar("ReportOrFilters", Report, Filters)
 SCHEMES = ("postgresql://", "postgres://")
 EXAMPLE = "postgresql://user@host:5432/database"
 # What the address may set otherwise. A server that stops answering is given up after half a minute.

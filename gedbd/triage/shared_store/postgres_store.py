@@ -18,8 +18,8 @@ from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, StoreUnavailable
 from gedbd.retrieval.reports.feature_store import MEAN_STEP, UNIT, whole_numbers
 from gedbd.retrieval.reports.report_features import TERM_KINDS, days_of, terms_of
 from gedbd.triage.shared_store import tables
-from gedbd.triage.shared_store.connections import ServerConnections
-from gedbd.triage.shared_store.stored_terms import (
+from gedbd.triage.shared_store.connections import ServerConnections, storable
+from gedbd.triage.shared_store.tables import (
     BLOCK,
     LIST,
     POSTING,
@@ -28,8 +28,15 @@ from gedbd.triage.shared_store.stored_terms import (
     postings_rows,
     term_list,
 )
-from gedbd.triage.storage.report_store import forget_in
-from gedbd.triage.storage.rows import TERM_COLUMNS, Version, report_from_values, report_values, written_date
+from gedbd.triage.storage.report_store import (
+    TERM_COLUMNS,
+    ReportOrFilters,
+    Version,
+    forget_in,
+    report_from_values,
+    report_values,
+    written_date,
+)
 
 MIN_NEAREST = 100_000  # reports from which on vectors get an index; comparing fewer with a query takes 50 ms
 MAX_NEAREST_DIM = 4000  # of pgvector's indexes
@@ -204,21 +211,37 @@ class PostgresStore:
         )
         return [component for (component,) in self._read(select, name, limit)]
 
-    def known_duplicates(self, ids: Sequence[str]) -> dict[str, set[str]]:
-        """See ``StoredIndex``."""
-        found: dict[str, set[str]] = {one: set() for one in ids}
-        both = "reports AS own JOIN reports AS other USING (grp)"
+    def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
+        """See ``IndexState``."""
+        members: dict[str, list[tuple[float, int, str]]] = {one: [] for one in ids}
         select = (
-            f"SELECT own.issue_id, other.issue_id FROM {both} WHERE own.issue_id = ANY(%s) AND own.key <> other.key"
+            "SELECT own.issue_id, other.day, other.key, other.issue_id"
+            " FROM reports AS own JOIN reports AS other USING (grp) WHERE own.issue_id = ANY(%s) ORDER BY other.key"
         )
-        for one, other in self._read(select, list(ids)):
-            found[one].add(other)
-        return found
+        for one, day, key, other in self._read(select, list(ids)):
+            members[one].append((np.nan if day is None else day, key, other))
+        for rows in members.values():
+            if not any(np.isnan(day) for day, _, _ in rows):
+                rows.sort()
+        return {one: [other for _, _, other in rows] for one, rows in members.items()}
 
-    def vectors(self) -> tuple[list[str], np.ndarray]:
-        """See ``StoredIndex``."""
-        rows = self._read("SELECT issue_id, vector FROM reports JOIN vectors USING (key) ORDER BY key")
+    def vectors(self, ids: Sequence[str] | None = None) -> tuple[list[str], np.ndarray]:
+        """See ``IndexState``."""
+        select = "SELECT issue_id, vector FROM reports JOIN vectors USING (key)"
+        if ids is None:
+            rows = self._read(f"{select} ORDER BY key")
+        else:
+            rows = self._read(f"{select} WHERE issue_id = ANY(%s) ORDER BY array_position(%s, issue_id)", ids, ids)
         return [issue_id for issue_id, _ in rows], read_vectors([vector for _, vector in rows])
+
+    def newest_day(self) -> float:
+        """See ``IndexState``."""
+        ((day,),) = self._read("SELECT max(day) FROM reports")
+        return np.nan if day is None else float(day)
+
+    def storable(self, one: ReportOrFilters) -> ReportOrFilters:
+        """See ``ReportStore``."""
+        return storable(one)
 
     def write_about(self, values: dict[str, str]) -> None:
         """See ``ReportStore``."""
@@ -247,13 +270,13 @@ class PostgresStore:
         for start in range(0, len(weights), CHUNK_BYTES):
             query("INSERT INTO weights (data) VALUES (%s)", weights[start : start + CHUNK_BYTES])
 
-    def write_reports(self, reports: Sequence[Report], vectors: Sequence[np.ndarray] | np.ndarray) -> None:
+    def write_reports(self, reports: Sequence[Report], vectors: Sequence[np.ndarray]) -> None:
         """See ``ReportStore``."""
         for start in range(0, len(reports), WRITTEN_AT_ONCE):
             part = slice(start, start + WRITTEN_AT_ONCE)
             self._write_part(reports[part], vectors[part])
 
-    def _write_part(self, reports: Sequence[Report], vectors: Sequence[np.ndarray] | np.ndarray) -> None:
+    def _write_part(self, reports: Sequence[Report], vectors: Sequence[np.ndarray]) -> None:
         totals = self._changing()
         ids = [report.issue_id for report in reports]
         known = dict(self.server.query("SELECT issue_id, key FROM reports WHERE issue_id = ANY(%s)", ids))
@@ -302,9 +325,12 @@ class PostgresStore:
         self.server.query("INSERT INTO holes SELECT unnest(%s::int[])", keys)
         self._changing().touched |= set(given)
 
-    def forget(self, ids: Sequence[str]) -> None:
+    def forget(self, ids: Sequence[str]) -> list[str]:
         """See ``ReportStore``; the server overwrites the bytes later, see ``docs/guides/large.md``."""
-        forget_in(self, ids)
+        with self.transaction():
+            missing = forget_in(self, ids)
+        self.tidy()
+        return missing
 
     def take_links(self, issue_id: str) -> list[tuple[str, str, str]]:
         """See ``ReportStore``."""

@@ -4,7 +4,11 @@ The server finds the nearest vectors, the latest reports of the component, and t
 process that searches reads vectors, words and fields of these and of their groups, and goes on as with all in memory.
 """
 
-from collections.abc import Callable, Sequence
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.bug_report import Filters, Report, as_table, plain_component
+from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.growing_arrays import GrowingArray, TermLists
 from gedbd.retrieval.inverted_index import idf_of, length_norm
 from gedbd.retrieval.reports.feature_store import FeatureStore
@@ -21,11 +26,10 @@ from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS, FeatureE
 from gedbd.retrieval.reports.term_index import TermIndex, TermQuery
 from gedbd.retrieval.reports.vector_table import RoughScores, VectorTable
 from gedbd.triage.shared_store.postgres_store import PostgresStore, read_vectors
-from gedbd.triage.shared_store.stored_terms import BLOCK, LIST, POSTING, HashedVocabulary, of_kind
-from gedbd.triage.shared_store.tables import COMPONENTS
+from gedbd.triage.shared_store.tables import BLOCK, COMPONENTS, LIST, POSTING, HashedVocabulary, of_kind
 from gedbd.triage.storage.in_memory import InMemoryIndex
-from gedbd.triage.storage.rows import TERM_COLUMNS
-from gedbd.triage.storage.string_table import Ids
+from gedbd.triage.storage.report_store import TERM_COLUMNS
+from gedbd.triage.storage.stored_model import LoadedModel, LoadModel, template_of
 
 # Postings of a kind that a search reads, those of the rarest terms first: where a query has more, the reports that it
 # finds by words are nearly those with the highest scores, and the time does not grow with the index.
@@ -35,6 +39,7 @@ ROUNDING = 2e-4  # more than what rounding to single precision changes in a scor
 MAX_FILTERED = 10_000  # reports with the highest scores of which the server keeps those that pass the filters
 FEATURES = ", ".join(("key", "grp", "issue_id", *FIELDS, "day", "resolved", "lengths", *TERM_COLUMNS, "vector"))
 FIRST_TERMS = 3 + len(FIELDS) + 3  # place of the first of ``TERM_COLUMNS`` in a row
+log = logging.getLogger("gedbd")
 
 
 class ServerSearch:
@@ -230,6 +235,89 @@ class FoundReports(FeatureStore):
         return np.asarray(np.cumsum(sizes[::-1])[::-1][place])
 
 
+@dataclass(frozen=True)
+class SharedState:
+    """What a transaction sees of an index on a server, see ``IndexState``."""
+
+    reports: PostgresStore
+    model: LoadedModel
+    template: frozenset[str]
+
+    def candidates(self, report: Report, filters: Filters, vector: Callable[[], np.ndarray]) -> InMemoryIndex:
+        """See ``IndexState``."""
+        return find_reports(self.reports, report, filters, vector)
+
+    def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
+        """See ``IndexState``."""
+        return self.reports.groups(ids)
+
+    def vectors(self, ids: Sequence[str] | None = None) -> tuple[list[str], np.ndarray]:
+        """See ``IndexState``."""
+        return self.reports.vectors(ids)
+
+    def newest_day(self) -> float:
+        """See ``IndexState``."""
+        return self.reports.newest_day()
+
+
+class SharedStore:
+    """An ``OpenStore`` of an index on a server, without a copy of the reports in this process.
+
+    Args:
+        url: The address, ``postgresql://user@host:port/database``.
+        load_model: Loads the encoder and the model that are stored there.
+
+    Raises:
+        ValueError: If the address is invalid, the server cannot be used, there is no index, or its model is damaged.
+    """
+
+    def __init__(self, url: str, load_model: LoadModel) -> None:
+        self.server = PostgresStore(url, create=False)
+        self._load_model = load_model
+        self._loading = threading.Lock()
+        try:
+            with self.server.snapshot():
+                self.model = LoadedModel.of(self.server, load_model)
+                self._count = self.server.count()
+        except BaseException:
+            self.server.close()
+            raise
+
+    def __len__(self) -> int:
+        try:
+            self._count = self.server.count()
+        except StoreUnavailable as error:
+            log.warning("%s", error)
+        return self._count
+
+    @contextmanager
+    def read(self) -> Iterator[SharedState]:
+        """See ``OpenStore``."""
+        with self.server.snapshot():
+            yield self._state()
+
+    @contextmanager
+    def change(self) -> Iterator[SharedState]:
+        """See ``OpenStore``."""
+        with self.server.transaction():
+            yield self._state()
+
+    def forget(self, issue_id: str) -> bool:
+        """See ``OpenStore``."""
+        return not self.server.forget([issue_id])
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self.server.close()
+
+    def _state(self) -> SharedState:
+        """The state in this transaction; the model is loaded again if another process has replaced it."""
+        with self._loading:
+            if self.server.fact("model") != self.model.key:
+                self.model = LoadedModel.of(self.server, self._load_model)
+            return SharedState(self.server, self.model, template_of(self.server))
+
+
 def find_reports(
     store: PostgresStore, report: Report, filters: Filters, vector: Callable[[], np.ndarray]
 ) -> InMemoryIndex:
@@ -258,6 +346,4 @@ def find_reports(
     named = pd.DataFrame([row[2 : 3 + len(FIELDS)] for row in rows], columns=["id", *FIELDS], dtype=object)
     reports = FoundReports(search, component, rows, encoder.encode_categories(named, learn=True))
     _, first, which = np.unique([row[1] for row in rows], return_index=True, return_inverse=True)
-    ids = Ids()
-    ids.add([row[2] for row in rows])
-    return InMemoryIndex(reports, encoder, ids, KnownGroups.of(first[which]))
+    return InMemoryIndex(reports, encoder, [row[2] for row in rows], KnownGroups.of(first[which]))

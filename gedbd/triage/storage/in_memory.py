@@ -1,8 +1,9 @@
 """The part of an open index that is held in memory: ids, features and groups of all stored reports."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,24 +11,28 @@ import pandas as pd
 from gedbd.corpora.relevance import find_groups
 from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.known_groups import KnownGroups
-from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS, FeatureEncoder, ReportFeatures
+from gedbd.retrieval.reports.report_features import (
+    FIELDS,
+    TERM_KINDS,
+    CategoryEncoder,
+    FeatureEncoder,
+    ReportFeatures,
+)
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.triage.storage.index_store import IndexStore
-from gedbd.triage.storage.rows import TERM_COLUMNS, FeatureRow, check_features, usable_days
-from gedbd.triage.storage.string_table import Ids
+from gedbd.triage.storage.index_store import FeatureRow, IndexStore, StoredVocabulary, check_features
+from gedbd.triage.storage.report_store import TERM_COLUMNS, usable_days
 
 MAX_COMMON_SHARE = 0.2  # a word in more of the reports than this explains nothing
 MIN_COMMON_REPORTS = 2  # in a small index, a word in so few reports always counts
-
 TIME_COLUMNS = {"resolved": "resolved_at", "day": "created_at"}
 
 StoredLinks = Sequence[tuple[str, str, str]]
 
 
 class InMemoryIndex:
-    """Ids, features and groups of all stored reports. Row i is the i-th report of the file.
+    """Ids, features and groups of reports, in the order in which they were added: row i is the i-th of them.
 
-    Changes return another index, and this one stays as it is for searches that are using it. The other one equals the
+    An index is never changed: ``latest`` gives another one, and searches go on with this one. The other one equals the
     one that is read when the file is opened: answers do not depend on what was stored before.
 
     Args:
@@ -37,22 +42,28 @@ class InMemoryIndex:
         groups: The duplicate groups of all reports.
 
     Attributes:
+        row_of: The row of each id.
+        keys: ``(N,)`` the keys of the reports in the file, ascending.
+        change: The number of the last change of the file that the index has.
+        num_changed: How many reports were added, replaced or deleted since all were read.
         undated: Ids of reports whose date cannot be used, see ``usable_days``.
         unclear: Likewise those whose date of resolution cannot be used.
-        num_changed: How many reports were added, replaced or deleted since the files beside the index were made.
     """
 
-    def __init__(self, store: FeatureStore, encoder: FeatureEncoder, ids: Ids, groups: KnownGroups) -> None:
+    def __init__(self, store: FeatureStore, encoder: FeatureEncoder, ids: list[str], groups: KnownGroups) -> None:
         self.store = store
         self.encoder = encoder
-        self.ids = ids
         self.groups = groups
+        self.ids = ids
+        self.row_of = {issue_id: row for row, issue_id in enumerate(ids)}
+        self.keys = np.empty(0, dtype=np.int64)
+        self.change = 0
+        self.num_changed = 0
         self.undated: list[str] = []
         self.unclear: list[str] = []
-        self.num_changed = 0
 
     def __len__(self) -> int:
-        return len(self.groups.group)
+        return len(self.ids)
 
     @classmethod
     def of(cls, file: IndexStore) -> "InMemoryIndex":
@@ -62,91 +73,95 @@ class InMemoryIndex:
             ValueError: If its numbers do not fit together.
         """
         with file.snapshot():
-            dim = file.dim()
-            encoder = FeatureEncoder(Vocabulary(file.terms()))
-            _, rows = file.features()
+            keys, rows = file.features()
             links = file.links()
-        index = cls(FeatureStore(dim), encoder, Ids(), KnownGroups.of(np.arange(0)))
+            change = file.last_change()
+            dim = file.dim()
+            num_terms = file.num_terms()
+        encoder = FeatureEncoder(Vocabulary())
+        index = cls(FeatureStore(dim), encoder, [row.issue_id for row in rows], KnownGroups.of(np.arange(0)))
+        index.store.add(features_of(rows, encoder, dim, num_terms, file.path))
+        index.groups = find_known_groups(links, index.row_of)
+        index.keys = keys
+        index.change = change
         index.undated, index.unclear = unusable_dates(rows)
-        features = features_of(rows, encoder, dim, file.path)
-        return index.with_added([row.issue_id for row in rows], features, links)
+        return index
 
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """Numbers of terms."""
-        return self.encoder.vocabulary
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> "InMemoryIndex":
+        """Reads what ``as_arrays`` gave."""
+        encoder = FeatureEncoder(Vocabulary())
+        encoder.categories = dict(zip(FIELDS, map(CategoryEncoder, facts["values"]), strict=True))
+        store = FeatureStore.of_arrays(arrays, facts["means"])
+        index = cls(store, encoder, arrays["ids"].tolist(), KnownGroups.of(arrays["group"]))
+        index.keys = arrays["keys"]
+        index.change = int(facts["change"])
+        index.undated = facts["undated"]
+        index.unclear = facts["unclear"]
+        return index
 
-    def with_added(self, ids: list[str], features: ReportFeatures, links: StoredLinks) -> "InMemoryIndex":
-        """An index with reports at the end, none of which is there yet.
+    def as_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """The index, which ``of`` has read, as arrays and as facts in JSON's types.
 
-        Args:
-            ids: Their ids.
-            features: Their features.
-            links: All links of the index; none if no link names one of the reports.
+        Returns:
+            The arrays of ``FeatureStore.as_arrays``, ``ids``, ``keys`` and ``group`` of each report; the ``means`` of
+            that method, the ``values`` of each field, ``undated``, ``unclear`` and ``change``.
         """
-        other = copy(self)
-        other.store = copy(self.store)
-        other.store.add(features)
-        other.ids = copy(self.ids)
-        other.ids.add(ids)
-        other.groups = self.groups.grown(len(ids))
-        other.num_changed = self.num_changed + len(ids)
-        if links:
-            other.groups = find_known_groups(links, other.ids)
-        return other
+        arrays, means = self.store.as_arrays()
+        arrays |= {"ids": np.array(self.ids, dtype=object), "keys": self.keys, "group": self.groups.group}
+        values = [self.encoder.categories[name].values for name in FIELDS]
+        facts = {"means": means, "values": values, "undated": self.undated, "unclear": self.unclear}
+        return arrays, facts | {"change": self.change}
 
-    def changed(self, ids: list[str], features: ReportFeatures, links: StoredLinks) -> "InMemoryIndex":
-        """An index with these reports: those that are there are replaced in their rows, others are added at the end.
+    def latest(self, file: IndexStore) -> "InMemoryIndex":
+        """The index with what has changed in the file since; the log of the file must have these changes.
 
-        Args:
-            ids: Their ids.
-            features: Their features.
-            links: All links of the index; none if no link names one of those that are added.
+        Raises:
+            ValueError: If its numbers do not fit together.
         """
-        rows = [self.ids.row(issue_id) for issue_id in ids]
-        old = [place for place, row in enumerate(rows) if row is not None]
-        new = [place for place, row in enumerate(rows) if row is None]
-        other = self
-        if old:
-            other = copy(self)
-            other.store = self.store.replaced([row for row in rows if row is not None], features.take(old))
-            other.num_changed = self.num_changed + len(old)
-        if new:
-            other = other.with_added([ids[place] for place in new], features.take(new), links)
-        return other
-
-    def without(self, issue_id: str) -> "InMemoryIndex":
-        """An index without a stored report; its links go on connecting others."""
-        row = self.ids.row(issue_id)
-        if row is None:
-            return self
-        removed = np.zeros(len(self), dtype=bool)
-        removed[row] = True
+        changed = file.rows_since(self.change)
+        keys, rows = file.features(changed.tolist())
+        features = features_of(rows, self.encoder, self.store.vectors.dim, file.num_terms(), file.path)
+        is_old = np.isin(keys, self.keys)
+        is_deleted = np.isin(self.keys, np.setdiff1d(changed, keys))
         other = copy(self)
-        other.store = self.store.without(removed)
-        other.ids = self.ids.without(removed)
-        other.groups = self.groups.without(row)
-        other.num_changed = self.num_changed + 1
+        if is_old.any():
+            replaced = np.searchsorted(self.keys, keys[is_old]).tolist()
+            other.store = other.store.replaced(replaced, features.take(np.flatnonzero(is_old).tolist()))
+        if is_deleted.any():
+            other.store = other.store.without(is_deleted)
+            other.ids = [self.ids[row] for row in np.flatnonzero(~is_deleted).tolist()]
+            other.row_of = {issue_id: row for row, issue_id in enumerate(other.ids)}
+            other.keys = self.keys[~is_deleted]
+        fresh = np.flatnonzero(~is_old).tolist()
+        new_ids = [rows[place].issue_id for place in fresh]
+        if fresh:
+            other.store = copy(other.store)
+            other.store.add(features.take(fresh))
+            other.row_of = other.row_of | {issue_id: row for row, issue_id in enumerate(new_ids, start=len(other.ids))}
+            other.ids = other.ids + new_ids
+            other.keys = np.append(other.keys, keys[~is_old])
+            other.groups = self.groups.grown(len(fresh))
+        if is_deleted.any() or file.has_links_since(self.change) or file.links_if_any_names(new_ids):
+            other.groups = find_known_groups(file.links(), other.row_of)
+        known = {row.issue_id for row in rows}
+        undated, unclear = unusable_dates(rows)
+        other.undated = [one for one in self.undated if one in other.row_of and one not in known] + undated
+        other.unclear = [one for one in self.unclear if one in other.row_of and one not in known] + unclear
+        other.change = file.last_change()
+        other.num_changed = self.num_changed + len(changed)
         return other
 
-    def linked(self, first: str, second: str) -> "InMemoryIndex":
-        """An index after a link between two stored reports."""
-        rows = self.ids.row(first), self.ids.row(second)
-        if rows[0] is None or rows[1] is None:
-            return self
+    def with_terms_of(self, file: IndexStore) -> "InMemoryIndex":
+        """The index with the numbers of terms in its file, for one search."""
         other = copy(self)
-        other.groups = self.groups.linked(rows[0], rows[1])
+        other.encoder = FeatureEncoder(StoredVocabulary(file))
+        other.encoder.categories = self.encoder.categories
         return other
 
-    def regrouped(self, links: StoredLinks) -> "InMemoryIndex":
-        """An index with the groups that these links form."""
-        other = copy(self)
-        other.groups = find_known_groups(links, self.ids)
-        return other
-
-    def members(self, groups: KnownGroups, row: int) -> list[int]:
+    def members(self, row: int) -> list[int]:
         """The rows of a report's group, the oldest first; without dates in the order of rows."""
-        rows = groups.members.get(int(groups.group[row]), np.array([row]))
+        rows = self.groups.members.get(int(self.groups.group[row]), np.array([row]))
         days = self.store["day"][rows]
         if not np.isnan(days).any():
             rows = rows[np.argsort(days, kind="stable")]
@@ -154,8 +169,8 @@ class InMemoryIndex:
 
     def group_ids(self, issue_id: str) -> list[str]:
         """The ids of a report and its known duplicates, the oldest first; none if it is not stored."""
-        row = self.ids.row(issue_id)
-        return [] if row is None else [self.ids[one] for one in self.members(self.groups, row)]
+        row = self.row_of.get(issue_id)
+        return [] if row is None else [self.ids[one] for one in self.members(row)]
 
     def rarity(self, words: Sequence[str], count: int) -> np.ndarray:
         """log(N / reports with the word); 0 for stop words, common words and unknown ones.
@@ -164,20 +179,22 @@ class InMemoryIndex:
             words: The words.
             count: Only the first ``count`` reports exist.
         """
-        (numbers,) = self.vocabulary([words], learn=False)
+        (numbers,) = self.encoder.vocabulary([words], learn=False)
         distinct, place = np.unique(numbers, return_inverse=True)
         frequency = self.store.terms["text"].frequency(distinct, count)[place]
         is_rare = (frequency > 0) & (frequency <= max(MAX_COMMON_SHARE * count, MIN_COMMON_REPORTS))
         return np.where(is_rare, np.log((count + 1) / frequency.clip(1)), 0)
 
 
-def features_of(rows: Sequence[FeatureRow], encoder: FeatureEncoder, dim: int, path: Path) -> ReportFeatures:
+def features_of(
+    rows: Sequence[FeatureRow], encoder: FeatureEncoder, dim: int, num_terms: int, path: Path
+) -> ReportFeatures:
     """The features of rows of a file; values of fields that the encoder does not know are learned.
 
     Raises:
         ValueError: If they do not fit together.
     """
-    check_features(rows, dim, len(encoder.vocabulary), path)
+    check_features(rows, dim, num_terms, path)
     fields = {name: [getattr(row, name) for row in rows] for name in FIELDS}
     table = pd.DataFrame({"id": [row.issue_id for row in rows], **fields}, dtype=str)
     terms = ([np.frombuffer(getattr(row, column), dtype=np.int32) for row in rows] for column in TERM_COLUMNS)
@@ -191,22 +208,17 @@ def features_of(rows: Sequence[FeatureRow], encoder: FeatureEncoder, dim: int, p
 
 def unusable_dates(rows: Sequence[FeatureRow]) -> tuple[list[str], list[str]]:
     """Ids of the reports that have a date, or one of resolution, but none that ``usable_days`` can use."""
-    found = []
+    unusable = []
     for name in ("created_at", "resolved_at"):
         dates = [getattr(row, name) for row in rows]
         pairs = zip(rows, dates, usable_days(dates), strict=True)
-        found.append([row.issue_id for row, date, day in pairs if date and np.isnan(day)])
-    return found[0], found[1]
+        unusable.append([row.issue_id for row, date, day in pairs if date and np.isnan(day)])
+    return unusable[0], unusable[1]
 
 
-def find_known_groups(links: StoredLinks, ids: Ids) -> KnownGroups:
-    """Groups of reports that links connect, directly or through others, deleted ones included."""
+def find_known_groups(links: StoredLinks, row_of: Mapping[str, int]) -> KnownGroups:
+    """Groups of the reports of some rows that links connect, directly or through others, deleted ones included."""
     # Deleted reports still connect others: they get the rows after the last one, and are cut off below.
-    row_of_deleted: dict[str, int] = {}
-    ends = []
-    for place in (0, 1):
-        named = [link[place] for link in links]
-        for issue_id, row in zip(named, ids.rows(named), strict=True):
-            ends.append(row_of_deleted.setdefault(issue_id, len(ids) + len(row_of_deleted)) if row is None else row)
-    rows = np.array(ends, dtype=np.int64).reshape(2, -1)
-    return KnownGroups.of(find_groups(rows, len(ids) + len(row_of_deleted))[: len(ids)])
+    rows = dict(row_of)
+    ends = [[rows.setdefault(link[end], len(rows)) for link in links] for end in (0, 1)]
+    return KnownGroups.of(find_groups(np.array(ends, dtype=np.int64), len(rows))[: len(row_of)])

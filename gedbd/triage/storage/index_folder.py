@@ -3,6 +3,8 @@
 from pathlib import Path
 
 FILE = "index.sqlite"
+CACHE = "index.cache-"  # and the number of the last change that this file has
+CACHE_SUFFIX = ".arrow"
 LOCK = "index.lock"  # held while a corpus is stored: two at once would leave reports of both
 QUERY_ENCODERS = "encoder"
 LOCATED = "located.jsonl"  # the files of the newest open reports

@@ -6,41 +6,43 @@ transactions, is in the standard library and needs no server. Model and reports 
 that vectors of two models are never mixed, and a process that is killed leaves the last complete state.
 """
 
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from gedbd.corpora.bug_report import DATES, FIELDS, Report
+from gedbd.io.files import UNFINISHED
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, MARKS, SqliteFile, StoreUnavailable, code_of
 from gedbd.retrieval.reports.report_features import terms_of
 from gedbd.retrieval.vocabulary import Vocabulary
-from gedbd.triage.storage.report_store import forget_in
-from gedbd.triage.storage.rows import (
+from gedbd.triage.storage.index_folder import CACHE, CACHE_SUFFIX
+from gedbd.triage.storage.report_store import (
     CURE,
     TERM_COLUMNS,
-    FeatureRow,
-    StoredReport,
+    ReportOrFilters,
     Version,
     damaged,
-    not_an_index,
+    forget_in,
     report_from_values,
     report_values,
     written_date,
 )
 
-FEATURES = ", ".join(FeatureRow._fields)
-FORMAT = 6  # of the tables; SQLite keeps it as user_version
+FORMAT = 7  # of the tables; SQLite keeps it as user_version
 TABLES = {"about", "weights", "terms", "reports", "links", "identity", "changes"}
 # Triggers write the log of changes, so that no change can be forgotten. A change of a link has no row.
 SCHEMA = f"""
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE weights (part INTEGER PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE terms (number INTEGER PRIMARY KEY, term TEXT NOT NULL);
+CREATE UNIQUE INDEX by_term ON terms (term) WHERE term != '';
 CREATE TABLE reports (
     row INTEGER PRIMARY KEY AUTOINCREMENT,
     {", ".join(f"{name} TEXT" if name in DATES else f"{name} TEXT NOT NULL" for name in FIELDS)},
@@ -62,6 +64,38 @@ CREATE INDEX by_duplicate ON links (duplicate)"""
 CHUNK_BYTES = 1 << 26  # of the weights: SQLite bounds the size of a value
 MAX_READ = 10_000  # reports whose terms are read at once
 COLUMNS = ", ".join(FIELDS)
+
+
+class FeatureRow(NamedTuple):
+    """The features of one stored report, as they are read. The fields are columns of the file.
+
+    Attributes:
+        issue_id: Id of the report.
+        created_at: Date in ISO 8601, if it has one.
+        resolved_at: Date of resolution, likewise.
+        product: Product as the tracker gives it; likewise component, version and priority.
+        vector: ``(D,)`` float32, as bytes.
+        text: Terms of title and description, ``(L,)`` int32, as bytes.
+        heading: Terms of the title, likewise.
+        identifiers: Identifiers, likewise.
+        errors: Lines about errors, likewise.
+    """
+
+    issue_id: str
+    created_at: str | None
+    resolved_at: str | None
+    product: str
+    component: str
+    version: str
+    priority: str
+    vector: bytes
+    text: bytes
+    heading: bytes
+    identifiers: bytes
+    errors: bytes
+
+
+FEATURES = ", ".join(FeatureRow._fields)
 
 
 class IndexStore(SqliteFile):
@@ -165,84 +199,75 @@ class IndexStore(SqliteFile):
         return b"".join(data for (data,) in chunks)
 
     def write_model(self, values: dict[str, str], weights: bytes) -> None:
-        """See ``ReportStore``."""
-        for table in ("about", "weights", "terms", "reports"):
+        """See ``ReportStore``. Terms stay: searches that still use the former reports know them by their numbers."""
+        for table in ("about", "weights", "reports"):
             self.query(f"DELETE FROM {table}")
         self.write_about(values)
         starts = range(0, len(weights), CHUNK_BYTES)
         chunks = ((weights[start : start + CHUNK_BYTES],) for start in starts)
         self.write_all("INSERT INTO weights (data) VALUES (?)", chunks)
 
-    def terms(self, first: int = 0) -> list[str]:
-        """The terms with the numbers ``first``, ``first + 1``, ... in order."""
-        query = "SELECT term FROM terms WHERE number >= ? ORDER BY number"
-        return [term for (term,) in self.query(query, first)]
+    def numbers_of(self, terms: Sequence[str]) -> dict[str, int]:
+        """The numbers of those of some terms that the file has."""
+        return dict(self.select(f"SELECT term, number FROM terms WHERE term != '' AND term IN {MARKS}", terms))
 
-    def add_terms(self, first: int, terms: Sequence[str]) -> None:
-        """Adds terms with consecutive numbers from ``first``."""
-        self.write_all("INSERT INTO terms VALUES (?, ?)", enumerate(terms, start=first))
+    def num_terms(self) -> int:
+        """The lowest number that no term has had."""
+        return int(self.query("SELECT coalesce(max(number) + 1, 0) FROM terms")[0][0])
 
-    def add(self, reports: Iterable[StoredReport]) -> None:
-        """Adds reports at the end; a report with a stored id replaces it in its row: rows are chronological."""
+    def write_reports(self, reports: Sequence[Report], vectors: Sequence[np.ndarray]) -> None:
+        """See ``ReportStore``: reports are in the order of their first versions. Their new terms are added too."""
+        vocabulary = StoredVocabulary(self)
+        table = pd.DataFrame([[one.title, one.description] for one in reports], columns=["title", "description"])
+        terms = terms_of(table, vocabulary, learn=True)
+        first = vocabulary.num_stored
+        self.write_all("INSERT INTO terms VALUES (?, ?)", enumerate(vocabulary.terms, start=first))
         names = (*FIELDS, "content", "vector", *TERM_COLUMNS)
         update = ", ".join(f"{name} = excluded.{name}" for name in names)
         self.write_all(
             f"INSERT INTO reports ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
             f" ON CONFLICT (issue_id) DO UPDATE SET {update}",
             (
-                [*report_values(one.report), one.vector.tobytes(), *map(np.ndarray.tobytes, one.terms)]
-                for one in reports
+                [*report_values(report), vector.tobytes(), *map(np.ndarray.tobytes, numbers)]
+                for report, vector, numbers in zip(reports, vectors, zip(*terms.values(), strict=True), strict=True)
             ),
         )
-
-    def write_reports(self, reports: Sequence[Report], vectors: Sequence[np.ndarray]) -> None:
-        """See ``ReportStore``; the terms that they bring are added too."""
-        vocabulary = Vocabulary(self.terms())
-        known = len(vocabulary.terms)
-        table = pd.DataFrame([[one.title, one.description] for one in reports], columns=["title", "description"])
-        terms = terms_of(table, vocabulary, learn=True)
-        self.add_terms(known, vocabulary.terms[known:])
-        self.add(map(StoredReport, reports, vectors, zip(*terms.values(), strict=True)))
 
     def delete(self, ids: Iterable[str]) -> None:
         """See ``ReportStore``."""
         self.write_all("DELETE FROM reports WHERE issue_id = ?", ((one,) for one in ids))
 
-    def forget(self, ids: Sequence[str]) -> None:
-        """See ``ReportStore``; ``checkpoint`` erases the bytes."""
-        forget_in(self, ids)
-        self.empty_terms(self.unused_terms())
-        self._restart_log()
+    def forget(self, ids: Sequence[str]) -> list[str]:
+        """See ``ReportStore``: nothing is left in the bytes of the file, its write-ahead log and the files beside it.
+
+        Raises:
+            StoreUnavailable: Also if another process reads an older state; calling it again continues.
+            OSError: If a file cannot be deleted.
+        """
+        with self.transaction():
+            missing = forget_in(self, ids)
+            self.empty_unused_terms()
+        self.checkpoint()
+        remove_caches(self.path.parent, self.last_change())  # no process reads an older state any more
+        return missing
 
     def take_links(self, issue_id: str) -> list[tuple[str, str, str]]:
         """See ``ReportStore``."""
         query = "DELETE FROM links WHERE report = ?1 OR duplicate = ?1 RETURNING report, duplicate, source"
         return list(self.query(query, issue_id))
 
-    def unused_terms(self) -> np.ndarray:
-        """The numbers of the terms that no report has."""
-        named = self.query("SELECT number FROM terms WHERE term != ''")
-        is_used = np.zeros(1 + max((number for (number,) in named), default=0), dtype=bool)
+    def empty_unused_terms(self) -> None:
+        """Deletes the words of terms that no report has; their numbers stay, so that others keep theirs."""
+        is_used = np.zeros(self.num_terms(), dtype=bool)
         columns = ", ".join(TERM_COLUMNS)
         key = -1
-        while True:
-            query = f"SELECT row, {columns} FROM reports WHERE row > ? ORDER BY row LIMIT {MAX_READ}"
-            rows = self.query(query, key)
-            if not rows:
-                numbers = np.array([number for (number,) in named], dtype=np.int64)
-                return numbers[~is_used[numbers]]
-            found = np.frombuffer(b"".join(chain.from_iterable(row[1:] for row in rows)), dtype=np.int32)
-            is_used[found] = True
+        while rows := self.query(
+            f"SELECT row, {columns} FROM reports WHERE row > ? ORDER BY row LIMIT ?", key, MAX_READ
+        ):
+            is_used[np.frombuffer(b"".join(chain.from_iterable(row[1:] for row in rows)), dtype=np.int32)] = True
             key = rows[-1][0]
-
-    def empty_terms(self, numbers: np.ndarray) -> None:
-        """Deletes the words of some terms, which no report has; their numbers stay, so that others keep theirs."""
-        self.write_all("UPDATE terms SET term = '' WHERE number = ?", ((one,) for one in numbers.tolist()))
-
-    def restore_terms(self, terms: Iterable[tuple[int, str]]) -> None:
-        """Writes the words of terms again that were deleted, by number, as a report has them once more."""
-        values = ((term, number) for number, term in terms)
-        self.write_all("UPDATE terms SET term = ? WHERE number = ? AND term = ''", values)
+        unused = ((number,) for number in np.flatnonzero(~is_used).tolist())
+        self.write_all("UPDATE terms SET term = '' WHERE number = ? AND term != ''", unused)
 
     def write_links(self, links: Iterable[tuple[str, str, str]]) -> None:
         """See ``ReportStore``."""
@@ -259,6 +284,10 @@ class IndexStore(SqliteFile):
             " ORDER BY instr(lower(component), lower(?)) = 0, count(*) DESC, component LIMIT ?"
         )
         return [component for (component,) in self.query(query, name, limit)]
+
+    def storable(self, one: ReportOrFilters) -> ReportOrFilters:
+        """See ``ReportStore``: SQLite can hold any text."""
+        return one
 
     def write_not_encoded(self, reports: Iterable[Report]) -> None:
         """See ``ReportStore``."""
@@ -278,8 +307,10 @@ class IndexStore(SqliteFile):
 
     def links(self) -> list[tuple[str, str, str]]:
         """All links, each of a report, its duplicate and a source."""
-        query = "SELECT report, duplicate, source FROM links ORDER BY report, duplicate, source"
-        return [(str(first), str(second), str(source)) for first, second, source in self.query(query)]
+        links: list[tuple[str, str, str]] = self.query(
+            "SELECT report, duplicate, source FROM links ORDER BY report, duplicate, source"
+        )
+        return links
 
     def links_if_any_names(self, ids: Sequence[str]) -> list[tuple[str, str, str]]:
         """All links if any of them names one of some reports, else none."""
@@ -294,14 +325,13 @@ class IndexStore(SqliteFile):
         rows = self.query(f"SELECT issue_id, {names} FROM reports ORDER BY row")
         return {issue_id: Version(*values) for issue_id, *values in rows}
 
-    def features(self, after: int = -1, limit: int = -1) -> tuple[np.ndarray, list[FeatureRow]]:
-        """The keys and features of the reports whose keys are higher than ``after``, in order; the first ``limit``."""
-        query = f"SELECT row, {FEATURES} FROM reports WHERE row > ? ORDER BY row LIMIT ?"
-        return _split(self.query(query, after, limit))
-
-    def features_of(self, keys: Sequence[int]) -> tuple[np.ndarray, list[FeatureRow]]:
-        """The keys and features of the reports that have some keys, which ascend."""
-        return _split(self.select(f"SELECT row, {FEATURES} FROM reports WHERE row IN {MARKS} ORDER BY row", keys))
+    def features(self, keys: Sequence[int] | None = None) -> tuple[np.ndarray, list[FeatureRow]]:
+        """The keys and features of all reports in order, or of those that have some keys, which ascend."""
+        if keys is None:
+            rows = self.query(f"SELECT row, {FEATURES} FROM reports ORDER BY row")
+        else:
+            rows = self.select(f"SELECT row, {FEATURES} FROM reports WHERE row IN {MARKS} ORDER BY row", keys)
+        return np.array([row[0] for row in rows], dtype=np.int64), [FeatureRow(*row[1:]) for row in rows]
 
     def reports(self, ids: Sequence[str]) -> dict[str, Report]:
         """See ``ReportStore``."""
@@ -340,12 +370,81 @@ class IndexStore(SqliteFile):
         """Deletes the changes up to one from the log."""
         self.query("DELETE FROM changes WHERE number <= ?", number)
 
-    def _restart_log(self) -> None:
-        """Deletes all changes behind a last one, so that no files that were made before can be used again."""
-        self.query("INSERT INTO changes (row) VALUES (NULL)")
-        self.query("DELETE FROM changes")
+
+class StoredVocabulary(Vocabulary):
+    """The numbers of terms in an index file, each looked up when it is first needed.
+
+    Args:
+        store: The file.
+
+    Attributes:
+        num_stored: The number of the first term that is learned.
+        terms: The terms that were learned, which the file does not have yet.
+    """
+
+    def __init__(self, store: IndexStore) -> None:
+        super().__init__()
+        self._store = store
+        self._names: dict[int, str] = {}
+        self.num_stored = store.num_terms()
+
+    def __len__(self) -> int:
+        return self.num_stored + len(self.terms)
+
+    def __getitem__(self, number: int) -> str:
+        return self._names[number]
+
+    def __call__(self, texts: Sequence[Sequence[str]], learn: bool) -> list[np.ndarray]:
+        """See ``Vocabulary``."""
+        missing = list(set(chain.from_iterable(texts)) - self._numbers.keys())
+        found = self._store.numbers_of(missing)
+        self._numbers |= found
+        self._names |= {number: term for term, number in found.items()}
+        return super().__call__(texts, learn)
 
 
-def _split(found: Sequence[tuple[object, ...]]) -> tuple[np.ndarray, list[FeatureRow]]:
-    keys = np.array([row[0] for row in found], dtype=np.int64)
-    return keys, [FeatureRow(*row[1:]) for row in found]  # type: ignore[arg-type]
+def check_features(rows: Sequence[FeatureRow], dim: int, terms: int, path: Path) -> None:
+    """Checks that the features of all reports are valid.
+
+    Args:
+        rows: The features of all reports.
+        dim: Size D of the vectors.
+        terms: Number of terms in the index.
+        path: The file, for the error message.
+
+    Raises:
+        ValueError: If a vector has another length or a value that is not finite, or a term number is unknown.
+    """
+    itemsize = np.dtype(np.float32).itemsize  # that of int32 too
+    kinds = (str, str | None, str | None, *[str] * 4, bytes, *[bytes] * len(TERM_COLUMNS))  # SQLite checks no types
+    for row in rows:
+        if not all(map(isinstance, row, kinds)):
+            raise damaged(path, f"a value of report {str(row.issue_id)[:100]} has the wrong type")
+        if len(row.vector) != dim * itemsize:
+            size = len(row.vector) / itemsize
+            raise damaged(path, f"the vector of report {row.issue_id} has {size:g} numbers, not {dim}")
+        if any(len(getattr(row, column)) % itemsize for column in TERM_COLUMNS):
+            raise damaged(path, f"the words of report {row.issue_id} are cut off")
+    vectors = np.frombuffer(b"".join(row.vector for row in rows), dtype=np.float32).reshape(len(rows), dim)
+    invalid = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(invalid):
+        raise damaged(path, f"the vector of report {rows[invalid[0]].issue_id} has a value that is not a number")
+    for part in TERM_COLUMNS:
+        numbers = np.frombuffer(b"".join(getattr(row, part) for row in rows), dtype=np.int32)
+        if numbers.max(initial=-1) >= terms or numbers.min(initial=0) < 0:
+            raise damaged(path, f"a report has words that are not among its {terms:,} terms")
+
+
+def not_an_index(path: Path, reason: str) -> ValueError:
+    """The error for a file of another kind."""
+    return ValueError(f"{path} is not an index ({reason}): build one with gedbd index")
+
+
+def remove_caches(folder: Path, change: int) -> None:
+    """Deletes the cache files of states before a change, unfinished ones, and the folders of earlier versions."""
+    for path in (*folder.glob(f"{CACHE}*"), *folder.glob(f"*{UNFINISHED}{CACHE_SUFFIX}")):
+        number = path.stem.removeprefix(CACHE)
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif not number.isdecimal() or int(number) < change:
+            path.unlink(missing_ok=True)

@@ -1,16 +1,46 @@
-"""What a store of reports offers, a file or a server, and what it forgets of a report besides the report."""
+"""What a store of reports offers, a file or a server, and how both write reports."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+import pandas as pd
 
-from gedbd.corpora.bug_report import Report
+from gedbd.corpora.bug_report import DATES, FIELDS, Filters, Report
+from gedbd.corpora.dates import MAX_YEAR, MIN_YEAR
+from gedbd.retrieval.reports.report_features import days_of
 from gedbd.retrieval.vocabulary import words
-from gedbd.triage.storage.rows import Version
+
+ReportOrFilters = TypeVar("ReportOrFilters", Report, Filters)
+if TYPE_CHECKING:  # both import this module
+    from gedbd.triage.storage.in_memory import InMemoryIndex
+    from gedbd.triage.storage.stored_model import LoadedModel
+
+CURE = "restore it from a copy, or delete it and build it again with gedbd index"
+# Columns of terms, in the order of ``TERM_KINDS``; "title" is a field of the report.
+TERM_COLUMNS = ("text", "heading", "identifiers", "errors")
+
+
+class Version(NamedTuple):
+    """What tells whether a stored report is up to date: its content hash, and the fields that this leaves out.
+
+    Attributes:
+        content: See ``Report.content_hash``.
+        url: Its address.
+        resolved_at: Date of resolution in ISO 8601, if it has one.
+    """
+
+    content: str
+    url: str
+    resolved_at: str | None
+
+    def has_rest_of(self, report: Report) -> bool:
+        """Whether the fields that the content hash leaves out are those of a report."""
+        return (self.url, self.resolved_at) == (report.url, written_date(report.resolved_at))
 
 
 class ReportStore(Protocol):
@@ -51,6 +81,12 @@ class ReportStore(Protocol):
     def urls(self, ids: Sequence[str]) -> dict[str, str]:
         """Addresses of the reports that have one, by id."""
 
+    def components_like(self, name: str, limit: int) -> list[str]:
+        """See ``StoredIndex``."""
+
+    def storable(self, one: ReportOrFilters) -> ReportOrFilters:
+        """A report, or filters of reports, with texts that the store can hold."""
+
     def write_about(self, values: dict[str, str]) -> None:
         """Adds or replaces facts about the index."""
 
@@ -66,11 +102,14 @@ class ReportStore(Protocol):
     def delete(self, ids: Iterable[str]) -> None:
         """Deletes reports. Their links stay: two duplicates of a deleted report are still duplicates of each other."""
 
-    def forget(self, ids: Sequence[str]) -> None:
-        """Deletes all that came from some reports, stored or not.
+    def forget(self, ids: Sequence[str]) -> list[str]:
+        """Erases all that came from some reports, stored or not, in a transaction of its own.
 
         Their links go too; instead, the reports that one was linked to are linked to the first of them, and stay
         duplicates of each other.
+
+        Returns:
+            The ids of reports that were not stored.
         """
 
     def take_links(self, issue_id: str) -> list[tuple[str, str, str]]:
@@ -86,9 +125,113 @@ class ReportStore(Protocol):
         """Deletes the links between two reports in both directions, of one source or all; returns if there were any."""
 
 
-def forget_in(store: ReportStore, ids: Sequence[str]) -> None:
-    """See ``ReportStore.forget``."""
-    for report in store.reports(ids).values():
+class IndexState(Protocol):
+    """One state of an index, which no change alters while it is used."""
+
+    @property
+    def reports(self) -> ReportStore:
+        """The stored reports; in a change, what writes them."""
+
+    @property
+    def model(self) -> "LoadedModel":
+        """The model that encoded them."""
+
+    @property
+    def template(self) -> frozenset[str]:
+        """The lines of the tracker's issue template, which the stored reports do not have."""
+
+    def candidates(self, report: Report, filters: Filters, vector: Callable[[], np.ndarray]) -> "InMemoryIndex":
+        """The reports that may be duplicates of a report: all, or those that a server has found.
+
+        Args:
+            report: The report.
+            filters: What the duplicates must be.
+            vector: Waits for the vector of the report, ``(D,)``.
+        """
+
+    def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
+        """The ids of each report and its known duplicates, the oldest first, by its id; none if it is not stored."""
+
+    def vectors(self, ids: Sequence[str] | None = None) -> tuple[list[str], np.ndarray]:
+        """The ids of all reports, or of those of some that are stored, and their vectors, ``(N, D)``."""
+
+    def newest_day(self) -> float:
+        """When the newest report was created, in days since 1970; NaN if none has a date."""
+
+
+class OpenStore(Protocol):
+    """Where an open index keeps its reports: a folder, or a database on a server.
+
+    Every method raises ``StoreUnavailable`` if it cannot be used.
+    """
+
+    def __len__(self) -> int:
+        """Number of reports that searches see; raises nothing."""
+
+    @property
+    def model(self) -> "LoadedModel":
+        """The model that was last loaded."""
+
+    def read(self) -> AbstractContextManager[IndexState]:
+        """The latest state."""
+
+    def change(self) -> AbstractContextManager[IndexState]:
+        """The latest state, and a transaction that changes it: all of it is stored, or nothing."""
+
+    def forget(self, issue_id: str) -> bool:
+        """Erases all that came from a report; returns whether it was stored."""
+
+    def close(self) -> None:
+        """Closes it."""
+
+
+def report_values(report: Report) -> list[object]:
+    """The fields of a report in order, and its content hash, as they are written."""
+    fields = {name: getattr(report, name) for name in FIELDS}
+    fields |= {name: written_date(fields[name]) for name in DATES}
+    return [*fields.values(), report.content_hash]
+
+
+def report_from_values(values: tuple[Any, ...]) -> Report:
+    """A report from its fields in order."""
+    fields = dict(zip(FIELDS, values, strict=True))
+    fields |= {name: usable_date(fields[name]) for name in DATES}
+    return Report(**fields)
+
+
+def written_date(moment: datetime | None) -> str | None:
+    """A date as it is stored."""
+    return moment.isoformat() if moment else None
+
+
+def usable_days(dates: Sequence[str | None]) -> np.ndarray:
+    """Days since 1970 of stored dates, ``(B,)``; NaN for dates that ``usable_date`` rejects."""
+    texts = pd.Series(list(dates), dtype=object)
+    moments = pd.to_datetime(texts, utc=True, format="ISO8601", errors="coerce")
+    return days_of(moments.where(moments.dt.year.between(MIN_YEAR, MAX_YEAR)))
+
+
+def usable_date(date: str | None) -> datetime | None:
+    """A stored date; None if there is none, it is damaged, or its year is before 1970 or after 2200."""
+    if not date:
+        return None
+    try:
+        moment: datetime = pd.Timestamp(date).to_pydatetime()
+        year = moment.astimezone(UTC).year
+    except (ValueError, OverflowError):
+        return None
+    return moment if MIN_YEAR <= year <= MAX_YEAR else None
+
+
+def damaged(path: Path | str, reason: str) -> ValueError:
+    """The error for a damaged file, or index on a server."""
+    return ValueError(f"{path} is damaged ({reason}): {CURE}")
+
+
+def forget_in(store: ReportStore, ids: Sequence[str]) -> list[str]:
+    """Deletes reports and their links, in the transaction of ``ReportStore.forget``; returns what that returns."""
+    stored = store.reports(ids)
+    for report in stored.values():
         written = store.about().get("calibration")
         if written is not None:
             store.write_about({"calibration": _calibration_without(report, written)})
@@ -99,6 +242,7 @@ def forget_in(store: ReportStore, ids: Sequence[str]) -> None:
             source_of.setdefault(duplicate if report_id == one else report_id, source)
         first, *others = sorted(source_of) or [""]
         store.write_links((other, first, source_of[other]) for other in others)
+    return [one for one in ids if one not in stored]
 
 
 def _calibration_without(report: Report, written: str) -> str:

@@ -1,28 +1,31 @@
-"""The model in an index file: a hash that identifies it, a check for damage, and the encoder that it describes."""
+"""The model in an index: a hash that identifies it, a check for damage, and the encoder that it describes."""
 
 import hashlib
 import io
 import json
 import logging
+import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import pandas as pd
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from gedbd.configuration.allowed_targets import read_settings
+from gedbd.corpora.bug_report import Report, as_table
 from gedbd.corpora.templates import FieldTemplate, Text
 from gedbd.encoders.given_encoder import GivenEncoder, is_given
 from gedbd.io.console import silence_library_logs
 from gedbd.retrieval.reports.report_features import TERMS_VERSION
 from gedbd.text.cleaning import Cleaning
-from gedbd.triage.report_encoder import ReportEncoder
 from gedbd.triage.storage.index_folder import QUERY_ENCODERS
-from gedbd.triage.storage.report_store import ReportStore
-from gedbd.triage.storage.rows import damaged
+from gedbd.triage.storage.report_store import ReportStore, damaged
 from gedbd.triage.triage_model import TriageModel
 
 if TYPE_CHECKING:
@@ -38,7 +41,105 @@ OLDER_TERMS = (
     "%s: its words were found by an earlier version of gedbd: run gedbd index again, or reports that are not in English"
     " are found less well"
 )
+MAX_BATCH = 16
+BATCH_SIZE = 64
+EncodeReports = Callable[[pd.DataFrame], np.ndarray]
 log = logging.getLogger("gedbd")
+
+
+class ReportEncoder:
+    """Encodes reports. It may be called from several threads, which take turns: tokenizers and backends need that.
+
+    Args:
+        encoder: Encodes texts; it has a tokenizer.
+        text: Makes texts of reports.
+    """
+
+    def __init__(self, encoder: "LoadedEncoder | QueryEncoder | GivenEncoder", text: Text) -> None:
+        self.encoder = encoder
+        self.text = text
+        self._turn = threading.Lock()
+
+    def __call__(self, reports: pd.DataFrame) -> np.ndarray:
+        """``(B, D)`` unit rows of B rows of a corpus. B is small: all are encoded in one batch."""
+        with self._turn:
+            texts, _ = self.text(reports, self.encoder.tokenizer, self.encoder.text_tokens)
+            return self.encoder.encode(texts, kind="query")
+
+
+class BatchingEncoder:
+    """Encodes the reports of several threads in shared batches, in a thread of its own: all that wait at once.
+
+    An encoder uses every core for a single text, but not well: eight texts take less than eight times the time.
+
+    Args:
+        encode: Gives ``(B, D)`` vectors of B rows of a corpus.
+    """
+
+    def __init__(self, encode: Callable[[pd.DataFrame], np.ndarray]) -> None:
+        self.encode = encode
+        self._waiting: list[tuple[pd.DataFrame, Future[np.ndarray]]] = []
+        self._list_lock = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="encoder")
+
+    def __call__(self, report: pd.DataFrame) -> Future[np.ndarray]:
+        """Starts to encode one report; the result is its ``(D,)`` vector."""
+        answer: Future[np.ndarray] = Future()
+        with self._list_lock:
+            self._waiting.append((report, answer))
+        # One call for each report: those whose report an earlier call encodes find nothing to do.
+        self._thread.submit(self._encode_waiting)
+        return answer
+
+    def _encode_waiting(self) -> None:
+        with self._list_lock:
+            batch = self._waiting[:MAX_BATCH]
+            self._waiting = self._waiting[MAX_BATCH:]
+        if not batch:
+            return
+        try:
+            reports = [report for report, _ in batch]
+            # One report alone is not copied: pandas takes half a millisecond for it.
+            vectors = self.encode(pd.concat(reports, ignore_index=True) if len(reports) > 1 else reports[0])
+        except Exception as error:  # each thread that waits gets the error
+            for _, answer in batch:
+                answer.set_exception(error)
+            return
+        for (_, answer), vector in zip(batch, vectors, strict=True):
+            answer.set_result(vector)
+
+
+class LoadedModel(NamedTuple):
+    """The model of an index in this process.
+
+    Attributes:
+        key: Identifies it.
+        name: The tracker's name.
+        encode: Encodes B reports as the stored ones were encoded, ``(B, D)``.
+        encode_one: Starts to encode one report, for several threads.
+        matching: What was learned from the tracker's history.
+    """
+
+    key: str
+    name: str
+    encode: EncodeReports
+    encode_one: BatchingEncoder
+    matching: TriageModel
+
+    @classmethod
+    def of(cls, store: ReportStore, load: "LoadModel") -> "LoadedModel":
+        """Loads the model of a store."""
+        encode, matching = load(store)
+        return cls(store.fact("model"), store.fact("name"), encode, BatchingEncoder(encode), matching)
+
+    def vectors(self, reports: list[Report]) -> np.ndarray:
+        """``(B, D)`` vectors of B reports, of which there may be many."""
+        table = as_table(reports)
+        starts = range(0, len(table), BATCH_SIZE)
+        return np.concatenate([self.encode(table.iloc[start : start + BATCH_SIZE]) for start in starts])
+
+
+LoadModel = Callable[[ReportStore], tuple[EncodeReports, TriageModel]]
 
 
 def model_key(settings: str, matching: str, weights: bytes) -> str:

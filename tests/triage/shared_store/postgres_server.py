@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from small_tracker import MATCHING, model, read_rows
 
+from gedbd.triage.index_building import synchronise
 from gedbd.triage.shared_store.postgres_store import PostgresStore
-from gedbd.triage.shared_store.shared_index import SharedIndex
-from gedbd.triage.storage.sync import synchronise
+from gedbd.triage.shared_store.store_search import SharedStore
+from gedbd.triage.stored_index import StoredIndex
 
 # Nothing is written durably: the tests do not cut the power, and creating databases takes a fifth of the time.
 OPTIONS = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "wal_level=minimal", "max_wal_senders=0"]
@@ -97,5 +98,5 @@ def fill_store(url, corpus, reader, key="first"):
         return tuple(synchronise(store, corpus, model(key), lambda rows: read_rows(reader, rows)))
 
 
-def open_store(url, reader, folder=Path(".")) -> SharedIndex:
-    return SharedIndex(PostgresStore(url, create=False), lambda store: (reader, MATCHING), folder)
+def open_store(url, reader, folder=Path(".")) -> StoredIndex:
+    return StoredIndex(SharedStore(url, lambda store: (reader, MATCHING)), folder)

@@ -16,8 +16,8 @@ from small_tracker import as_corpus, some_report
 from gedbd.corpora.bug_report import Report
 from gedbd.retrieval.reports import first_stage
 from gedbd.triage.shared_store.postgres_store import PostgresStore, Totals, read_vectors
-from gedbd.triage.shared_store.stored_terms import LIST, POSTING
-from gedbd.triage.storage.rows import TERM_COLUMNS
+from gedbd.triage.shared_store.tables import LIST, POSTING
+from gedbd.triage.storage.report_store import TERM_COLUMNS
 
 BATCHES, SIZE = 12, 3
 
@@ -109,7 +109,7 @@ def test_a_model_that_another_process_has_replaced_is_loaded(url):
     before = index.search(some_report(3), 3)
     # Vectors of another size.
     longer = lambda reports: np.pad(numbers_for(reports), ((0, 0), (0, 2)))  # noqa: E731
-    index._load = lambda store: (longer, index.matching)
+    index.store._load_model = lambda store: (longer, index.matching)
     fill_store(url, corpus, longer, "second")
     assert [match.best for match in index.search(some_report(3), 3)] == [match.best for match in before]
     index.add([some_report(20)])

@@ -86,7 +86,7 @@ def test_every_acknowledged_report_is_there_once(tmp_path, kills):
             len([one for one in ids if one.startswith("k")]) <= len(acknowledged) + kill + 1
         )  # at most one was cut off
         index = open_folder(tmp_path, numbers_for)
-        links = {(report, duplicate) for report, duplicate, _ in index.store.links()}
+        links = {(report, duplicate) for report, duplicate, _ in index.store.file.links()}
         assert set(acknowledged.items()) <= links
         for name in said:
             number = int(name.split("n")[1])
@@ -106,5 +106,5 @@ def test_an_index_is_as_before_after_a_sweep_of_kills(tmp_path, reader):
     for folder in (tmp_path / "killed", tmp_path / "calm"):
         fill(folder, corpus, reader, key="real")
     killed, calm = (open_folder(tmp_path / name, reader) for name in ("killed", "calm"))
-    assert list(killed.store.features()[1]) == list(calm.store.features()[1])
+    assert list(killed.store.file.features()[1]) == list(calm.store.file.features()[1])
     assert killed.search(some_report(40), 50) == calm.search(some_report(40), 50)

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from small_tracker import as_corpus, fill, model, open_folder, read_rows, some_report
+from small_tracker import as_corpus, fill, model, open_folder, read_rows, some_report, stored_terms
 
 from gedbd.corpora.bug_report import as_table
 from gedbd.retrieval.reports.report_features import FeatureEncoder
 from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.triage.index_building import synchronise
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
-from gedbd.triage.storage.sync import synchronise
 
 
 def test_counts_of_changes(tmp_path, reader):
@@ -43,7 +43,7 @@ def test_what_is_stored_is_what_was_read(tmp_path, reader):
     store = IndexStore(tmp_path / FILE)
     vocabulary = Vocabulary()
     numbers = FeatureEncoder(vocabulary).encode(as_table(reports), reader(as_table(reports)), learn=True)
-    assert store.terms() == vocabulary.terms
+    assert stored_terms(store) == vocabulary.terms
     assert store.reports([str(number) for number in range(9)]) == {one.issue_id: one for one in reports}
     assert store.contents() == {one.issue_id: (one.content_hash, one.url, None) for one in reports}
     for row, one in enumerate(store.features()[1]):
@@ -119,9 +119,9 @@ def test_what_is_read_in_one_moment_is_of_one_moment(tmp_path, reader):
     mine, index = IndexStore(tmp_path / FILE), open_folder(tmp_path, reader)
     before = mine.changes
     with mine.snapshot():
-        terms = mine.terms()
+        terms = stored_terms(mine)
         index.add([some_report(1)])
-        assert mine.terms() == terms
+        assert stored_terms(mine) == terms
         assert list(mine.contents()) == ["0"]
     assert list(mine.contents()) == ["0", "1"]
     assert mine.changes != before
@@ -146,7 +146,7 @@ def test_a_date_of_resolution_is_stored_without_reading_the_report_again(tmp_pat
     reports = [some_report(number) for number in range(4)]
     fill(tmp_path, as_corpus(reports), reader)
     index = open_folder(tmp_path, reader)
-    assert np.isnan(index._current.state.memory.store["resolved"]).all()
+    assert np.isnan(index.store.state.memory.store["resolved"]).all()
 
     def unwanted(rows):
         raise AssertionError("no text has changed")
@@ -158,7 +158,7 @@ def test_a_date_of_resolution_is_stored_without_reading_the_report_again(tmp_pat
     assert synchronise(store, as_corpus(resolved), model(), unwanted) == (0, 0, 4, 0, 0)
     assert store.reports(["0", "2"]) == {"0": resolved[0], "2": reports[2]}
     index.search(reports[3])
-    assert index._current.state.memory.store["resolved"].tolist() == pytest.approx(
+    assert index.store.state.memory.store["resolved"].tolist() == pytest.approx(
         [19783.5, 19783.5, np.nan, np.nan], nan_ok=True
     )
     assert synchronise(store, as_corpus(reports), model(), unwanted) == (0, 2, 2, 0, 0)

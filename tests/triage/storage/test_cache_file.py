@@ -1,10 +1,11 @@
-"""The files beside an index give the answers of the index itself, and are made again if they cannot be used."""
+"""The cache of an index gives the answers of the index itself, and is made again if it cannot be used."""
 
 import logging
 import os
 import random
 import shutil
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from killed_process import build, forked, numbers_for, whole
 from small_tracker import as_corpus, fill, open_folder, some_report
 
 from gedbd.corpora.bug_report import Filters
-from gedbd.triage.storage import cache_files, compaction
-from gedbd.triage.storage.cache_files import NAME, read_cache, read_index, write_cache
+from gedbd.io.arrow_files import read_arrays, write_arrays
+from gedbd.triage.storage import cache_file, folder_store
+from gedbd.triage.storage.cache_file import read_cache, read_index, write_cache
 from gedbd.triage.storage.in_memory import InMemoryIndex
-from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_folder import CACHE, FILE
 from gedbd.triage.storage.index_store import IndexStore
 
 COUNT = 40
@@ -25,9 +27,8 @@ KILLS = [pytest.param(2), pytest.param(20, marks=pytest.mark.slow)]
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     """Files for an index of any size, however much of it has changed."""
-    monkeypatch.setattr(cache_files, "MIN_REPORTS", 1)
-    monkeypatch.setattr(compaction, "MIN_REPORTS", 1)
-    monkeypatch.setattr(cache_files, "MAX_CHANGED", 1e9)
+    monkeypatch.setattr(cache_file, "MIN_REPORTS", 1)
+    monkeypatch.setattr(cache_file, "MAX_CHANGED", 1e9)
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +49,8 @@ def index(tmp_path, reader, built):
     index.close()
 
 
-def folders(folder):
-    return sorted(path.name for path in folder.glob(f"{NAME}*"))
+def caches(folder):
+    return sorted(path.name for path in folder.glob(f"{CACHE}*"))
 
 
 def answers(index):
@@ -60,7 +61,7 @@ def answers(index):
 
 def answers_without_files(folder, reader, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(cache_files, "MIN_REPORTS", 1e9)
+        patch.setattr(cache_file, "MIN_REPORTS", 1e9)
         index = open_folder(folder, reader)
         found = answers(index)
     return found
@@ -83,14 +84,14 @@ def change(index, generator):
         index.add([some_report(number)])
     elif kind == "unlink":
         index.unlink("3", str(generator.choice([7, 13, 31])))
-    elif str(number) in index._current.state.memory.ids and index.get("5"):
+    elif index.get(str(number)) and index.get("5"):
         index.link("5", str(number), "triager") if number != 5 else None
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))])
 def test_answers_are_those_without_files(index, reader, monkeypatch, seed):
     generator = random.Random(seed)
-    assert folders(index.folder) != []
+    assert caches(index.folder) != []
     for _ in range(4):
         for _ in range(generator.randrange(8)):
             change(index, generator)
@@ -99,98 +100,105 @@ def test_answers_are_those_without_files(index, reader, monkeypatch, seed):
         reopened = open_folder(index.folder, reader)
         assert answers(reopened) == expected
         if generator.random() < 0.5:
-            write_cache(index.store)
+            write_cache(index.store.file)
 
 
 def test_unusable_dates_are_told_whatever_has_changed(index):
-    index.store.query("UPDATE reports SET created_at = '1801-01-01' WHERE issue_id IN ('4', '6')")
-    write_cache(index.store)
-    assert read_index(index.store).undated == ["4", "6"]
-    index.store.query("UPDATE reports SET created_at = '2024-01-01' WHERE issue_id = '4'")
-    index.store.query("UPDATE reports SET resolved_at = 'never' WHERE issue_id = '9'")
-    memory = read_index(index.store)
+    index.store.file.query("UPDATE reports SET created_at = '1801-01-01' WHERE issue_id IN ('4', '6')")
+    write_cache(index.store.file)
+    assert read_index(index.store.file).undated == ["4", "6"]
+    index.store.file.query("UPDATE reports SET created_at = '2024-01-01' WHERE issue_id = '4'")
+    index.store.file.query("UPDATE reports SET resolved_at = 'never' WHERE issue_id = '9'")
+    memory = read_index(index.store.file)
     assert (memory.undated, memory.unclear) == (["6"], ["9"])
 
 
-def cut_off(folder):
-    os.truncate(folder / "vectors.bin", 100)
+def cut_off(path):
+    os.truncate(path, path.stat().st_size - 100)
 
 
-def lose(folder):
-    (folder / "day.bin").unlink()
+def garble(path):
+    path.write_bytes(b"ARROW1" + bytes(500))
 
 
-def garble(folder):
-    (folder / "facts.json").write_text("{")
+def of_another_model(path):
+    arrays, facts = read_arrays(path)
+    facts["owner"][2] = "other"
+    write_arrays(path, arrays, facts)
 
 
-def of_another_model(folder):
-    path = folder / "facts.json"
-    path.write_text(path.read_text().replace('"first"', '"other"'))
+def without_an_array(path):
+    arrays, facts = read_arrays(path)
+    del arrays["day"]
+    write_arrays(path, arrays, facts)
 
 
-@pytest.mark.parametrize("damage", [cut_off, lose, garble, of_another_model, shutil.rmtree])
+@pytest.mark.parametrize("damage", [cut_off, garble, of_another_model, without_an_array, Path.unlink])
 def test_files_that_cannot_be_used_are_made_again(index, reader, caplog, damage):
     expected = answers(index)
-    (name,) = folders(index.folder)
+    (name,) = caches(index.folder)
     damage(index.folder / name)
     caplog.clear()
     with caplog.at_level(logging.WARNING):
         again = open_folder(index.folder, reader)
-    assert "writing files that make opening" in caplog.text
+    assert "writing a cache that makes opening" in caplog.text
     assert answers(again) == expected
-    assert read_cache(again.store) is not None
+    assert read_cache(again.store.file) is not None
 
 
 def test_files_of_another_index_are_not_used(index, tmp_path, reader):
-    (name,) = folders(index.folder)
+    (name,) = caches(index.folder)
     other = tmp_path / "other"
     other.mkdir()
     fill(other, as_corpus([some_report(number + 20) for number in range(COUNT)]), reader)
-    shutil.copytree(index.folder / name, other / name)
+    shutil.copy(index.folder / name, other / name)
     second = open_folder(other, reader)
     assert second.search(some_report(55, issue_id=""), 1)[0].best.issue_id == "55"
 
 
-def test_an_index_whose_folder_takes_no_files_is_read_without_them(index, reader, caplog):
+def test_an_index_whose_folder_takes_no_cache_is_read_without_it(index, reader, monkeypatch, caplog):
     expected = answers(index)
-    for name in folders(index.folder):
-        shutil.rmtree(index.folder / name)
-    (index.folder / f"{NAME}{index.store.last_change()}.{os.getpid()}.unfinished").write_text("not a folder")
+    (name,) = caches(index.folder)
+    (index.folder / name).unlink()
+
+    def refuse(*_):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(cache_file, "write_arrays", refuse)
     again = open_folder(index.folder, reader)
-    assert "they cannot be written" in caplog.text
+    assert "cannot be written (the disk is full)" in caplog.text
     assert answers(again) == expected
 
 
 def test_many_changes_let_the_files_be_made_again(index, reader, monkeypatch):
-    monkeypatch.setattr(cache_files, "MAX_CHANGED", 0.2)
-    before = folders(index.folder)
+    monkeypatch.setattr(cache_file, "MAX_CHANGED", 0.2)
+    before = caches(index.folder)
     for number in range(20):
         index.add([some_report(number, version="2")])
     again = open_folder(index.folder, reader)
-    assert len(before) == len(folders(index.folder)) == 1
-    assert folders(index.folder) != before
-    assert again._current.state.memory.num_changed == 0
+    assert len(before) == len(caches(index.folder)) == 1
+    assert caches(index.folder) != before
+    assert again.store.state.memory.num_changed == 0
 
 
 def test_files_are_made_again_while_the_index_is_open(index, reader, monkeypatch):
-    monkeypatch.setattr(compaction, "MIN_CHANGED", 5)
-    before = folders(index.folder)
+    monkeypatch.setattr(folder_store, "MIN_CHANGED", 5)
+    before = caches(index.folder)
     for number in range(8):
         index.add([some_report(number, version="3")])
-    index._compaction.wait()
-    assert len(folders(index.folder)) == 1
-    assert folders(index.folder) != before
-    assert index._current.state.memory.num_changed <= 8
-    assert index.store.has_all_changes_since(index.store.last_change())
+    index.store.wait_for_compaction()
+    assert len(caches(index.folder)) == 1
+    assert caches(index.folder) != before
+    assert index.store.state.memory.num_changed <= 8
+    assert index.store.file.has_all_changes_since(index.store.file.last_change())
     assert answers(index) == answers_without_files(index.folder, reader, monkeypatch)
 
 
 def test_a_failing_process_is_told_and_changes_nothing(index, reader, monkeypatch, caplog):
-    monkeypatch.setattr(compaction, "MIN_CHANGED", 0)
-    monkeypatch.setattr(compaction, "MODULE", "gedbd.no_such_module")
+    monkeypatch.setattr(folder_store, "MIN_CHANGED", 0)
+    monkeypatch.setattr(cache_file, "MODULE", "gedbd.no_such_module")
     index.add([some_report(number, version="3") for number in range(3)])
-    index._compaction.wait()
+    index.store.wait_for_compaction()
     assert "could not be rebuilt" in caplog.text
     assert answers(index) == answers_without_files(index.folder, reader, monkeypatch)
 
@@ -211,7 +219,7 @@ def test_a_process_that_is_killed_while_it_makes_files_leaves_the_old_ones_or_ne
         said = forked(task, generator.uniform(0, 0.05))
         store = IndexStore(tmp_path / FILE)
         if said:
-            assert read_cache(store).facts["change"] == store.last_change()
+            assert read_cache(store).change == store.last_change()
         with_files, without = read_index(store), InMemoryIndex.of(store)
         np.testing.assert_array_equal(with_files.store.vectors.filled, without.store.vectors.filled)
     assert len(whole(tmp_path)) == COUNT

@@ -1,0 +1,333 @@
+"""An open index in a folder: its file, and all features in memory."""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from gedbd.corpora.bug_report import Filters, Report
+from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, StoreUnavailable, file_identity
+from gedbd.triage.storage import cache_file
+from gedbd.triage.storage.cache_file import compact_elsewhere, read_cache, read_index
+from gedbd.triage.storage.in_memory import InMemoryIndex
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import IndexStore
+from gedbd.triage.storage.stored_model import LoadedModel, LoadModel, template_of
+
+EXCLUSIVE_TIMEOUT_S = 5.0
+RETRY_S = 5
+READ_TIMEOUT_S = 1.0  # readers do not wait for writers, so a lock that stops them is rare
+NOT_OF_MODEL = ("url_template", "template")  # facts about the reports of an index, not about its model
+UNDATED = "%s: %d reports have an invalid date and count as undated (first: report %s)"
+UNCLEAR = "%s: %d reports have an invalid date of resolution and count as open (first: report %s)"
+MIN_CHANGED = 1_000
+CHANGED_SHARE = 0.02  # of the reports: more changes would slow searches and additions down
+log = logging.getLogger("gedbd")
+
+
+@dataclass(frozen=True)
+class FolderState:
+    """One state of an index file, see ``IndexState``. A change makes another one, and searches go on with theirs.
+
+    Attributes:
+        reports: The connection that searches read by; in a change, the one that writes.
+        writer: The connection that changes the file.
+        version: ``IndexStore.changes`` of the reader when the state was read.
+        about: Facts about the index, see ``ReportStore.about``.
+        model: The model that encoded the reports.
+        memory: The features of the stored reports.
+        template: See ``template_of``.
+    """
+
+    reports: IndexStore
+    writer: IndexStore
+    version: int
+    about: dict[str, str]
+    model: LoadedModel
+    memory: InMemoryIndex
+    template: frozenset[str]
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the file has been changed or replaced since."""
+        return self.writer.is_replaced or self.reports.changes != self.version
+
+    def candidates(self, report: Report, filters: Filters, vector: object) -> InMemoryIndex:
+        """See ``IndexState``: all stored reports."""
+        return self.memory.with_terms_of(self.reports)
+
+    def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
+        """See ``IndexState``."""
+        return {one: self.memory.group_ids(one) for one in ids}
+
+    def vectors(self, ids: Sequence[str] | None = None) -> tuple[list[str], np.ndarray]:
+        """See ``IndexState``."""
+        memory = self.memory
+        if ids is None:
+            return memory.ids, memory.store.vectors.filled
+        stored = [one for one in ids if one in memory.row_of]
+        return stored, memory.store.vectors.take(np.array([memory.row_of[one] for one in stored], dtype=np.int64))
+
+    def newest_day(self) -> float:
+        """See ``IndexState``."""
+        return float(np.fmax.reduce(self.memory.store["day"], initial=np.nan))
+
+
+class FailedRead(NamedTuple):
+    """A failed attempt to read a file.
+
+    Attributes:
+        version: Identity and version of the file.
+        until: Time before which it is not tried again, on the monotonic clock.
+        message: What is wrong.
+    """
+
+    version: tuple[object, ...]
+    until: float
+    message: str
+
+
+class FolderStore:
+    """An ``OpenStore`` of a folder.
+
+    After another process has changed or replaced the file, the first thread that needs the state reads what has
+    changed, or the whole file with its model; other threads use the old state until the new one is complete. Only
+    threads that change the index wait.
+
+    Args:
+        folder: The folder.
+        load_model: Loads the encoder and the model that are stored in its file.
+        read_only: See ``SqliteFile``.
+
+    Raises:
+        StoreUnavailable: If there is no index, or it is damaged.
+    """
+
+    def __init__(self, folder: Path, load_model: LoadModel, read_only: bool = False) -> None:
+        self._path = folder / FILE
+        self._read_only = read_only
+        self._load_model = load_model
+        self._turn = threading.RLock()
+        self._failure: FailedRead | None = None
+        self.state = self._open()
+        self._compacting = threading.Lock()
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        return len(self.state.memory)
+
+    @property
+    def model(self) -> LoadedModel:
+        """See ``OpenStore``."""
+        return self.state.model
+
+    @property
+    def file(self) -> IndexStore:
+        """The connection that changes the file."""
+        return self.state.writer
+
+    def read(self) -> AbstractContextManager[FolderState]:
+        """See ``OpenStore``; never waits.
+
+        Raises:
+            StoreUnavailable: If the file has changed and cannot be read any more. If it was replaced by one that cannot
+                be read, searches use the old file, which is still open.
+        """
+        return nullcontext(self.latest())
+
+    def latest(self) -> FolderState:
+        """The state for a search, see ``read``."""
+        state = self.state
+        # Another thread that reads the file or changes it holds the lock: this one does not wait for it.
+        if not state.is_stale or not self._turn.acquire(blocking=False):
+            return self.state
+        try:
+            return self._refresh()
+        except StoreUnavailable:
+            if state.writer.is_replaced:
+                return self.state
+            raise
+        finally:
+            self._turn.release()
+
+    @contextmanager
+    def change(self) -> Iterator[FolderState]:
+        """See ``OpenStore``.
+
+        Raises:
+            StoreUnavailable: If it cannot be written, or the file was replaced meanwhile, or other threads take too
+                long.
+        """
+        with self._exclusive():
+            writer = self._refresh().writer
+            with writer.transaction():
+                # Another process may have written before this one had the lock of the file.
+                yield replace(self._refresh(), reports=writer)
+            with suppress(StoreUnavailable):  # the change is on disk, and the next call reads it
+                self._refresh()
+        memory = self.state.memory
+        if memory.num_changed > max(MIN_CHANGED, CHANGED_SHARE * len(memory)):
+            self._start_compaction()
+
+    def forget(self, issue_id: str) -> bool:
+        """See ``OpenStore``. Raises OSError if a file cannot be deleted."""
+        with self._exclusive():
+            missing = self._refresh().writer.forget([issue_id])
+            self._refresh()
+        self._start_compaction()
+        return not missing
+
+    def close(self) -> None:
+        """Closes the file."""
+        with self._turn:
+            self._is_closed = True
+            self.state.writer.close()
+            self.state.reports.close()
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        """The right to change the index, for one thread at a time."""
+        if not self._turn.acquire(timeout=EXCLUSIVE_TIMEOUT_S):
+            raise StoreUnavailable(f"{self._path} is being read or changed: try again in a moment", RETRY_S)
+        try:
+            yield
+        finally:
+            self._turn.release()
+
+    def _refresh(self) -> FolderState:
+        """The state, read again if the file has been changed or replaced. The caller holds the lock."""
+        state = self.state
+        is_replaced = state.writer.is_replaced
+        version = None if is_replaced else state.reports.changes
+        if version == state.version:
+            return state
+        wanted = (file_identity(self._path), version)
+        failure = self._failure
+        # Reading a large file takes seconds: after a failure not every search tries again.
+        if failure is not None and failure.version == wanted and time.monotonic() < failure.until:
+            raise StoreUnavailable(failure.message, RETRY_S)
+        try:
+            self.state = self._open_replacement() if is_replaced else self._read(state.writer, state.reports, state)
+        except (OSError, StoreUnavailable) as error:
+            if failure is None or failure.version != wanted:
+                log.error("%s", error)
+            self._failure = FailedRead(wanted, time.monotonic() + RETRY_S, str(error))
+            raise StoreUnavailable(str(error), RETRY_S) from error
+        self._failure = None
+        return self.state
+
+    def _open(self) -> FolderState:
+        """Opens the file and reads it."""
+        with ExitStack() as opened:
+            identity = file_identity(self._path)
+            try:
+                writer = opened.enter_context(closing(self._connect(must_stay=not self._read_only)))
+                reader = opened.enter_context(closing(self._connect(timeout_s=READ_TIMEOUT_S)))
+            except ValueError as error:
+                raise StoreUnavailable(str(error)) from error
+            if file_identity(self._path) != identity:
+                raise StoreUnavailable(f"{self._path} is being replaced: try again in a moment")
+            if writer.refusal and not self._read_only:
+                log.warning("%s is opened for reading only (%s)", self._path, writer.refusal)
+            state = self._read(writer, reader)
+            opened.pop_all()  # nothing failed: both connections stay open
+        return state
+
+    def _connect(self, timeout_s: float = LOCK_TIMEOUT_S, must_stay: bool = False) -> IndexStore:
+        """A connection to the file."""
+        return IndexStore(self._path, False, timeout_s, must_stay, self._read_only)
+
+    def _open_replacement(self) -> FolderState:
+        """Opens the file that has replaced the open one."""
+        if file_identity(self._path) is None:
+            raise StoreUnavailable(f"{self._path} is gone: restore it, or build it again with gedbd index")
+        former = self.state
+        # SQLite would apply the log of the former file to the new one.
+        if former.writer.is_log_kept:
+            raise StoreUnavailable(f"{self._path} was replaced, but its -wal was not: replace the whole folder")
+        state = self._open()
+        former.writer.close()  # the other connection closes with the last search that reads texts through it
+        log.warning("%s was replaced: searches use the new index", self._path)
+        return state
+
+    def _read(
+        self, writer: IndexStore, reader: IndexStore, former: FolderState | None = None, whole: bool = False
+    ) -> FolderState:
+        """Reads the file through a connection of its own, so that searches go on.
+
+        Args:
+            writer: See ``FolderState``.
+            reader: The connection that searches read by.
+            former: The state before, whose model and features are kept as far as the file still has them.
+            whole: Whether all features are read, not only those that have changed.
+
+        Raises:
+            StoreUnavailable: If the file cannot be read, or is damaged.
+        """
+        # Before reading: a change after this line makes the state stale, and it is read again.
+        version = reader.changes
+        try:
+            with closing(self._connect(timeout_s=READ_TIMEOUT_S)) as store, store.snapshot():
+                if store.is_empty:
+                    raise ValueError(f"{self._path} is empty because building it was interrupted: build it again")
+                if former is None:
+                    store.check_structure()
+                about = store.about()
+                known = former
+                if former is not None and _facts_of_model(former.about) != _facts_of_model(about):
+                    known = None
+                if known is not None and not whole and store.has_all_changes_since(known.memory.change):
+                    memory = known.memory.latest(store)
+                else:
+                    memory = read_index(store)
+                model = LoadedModel.of(store, self._load_model) if known is None else known.model
+                state = FolderState(reader, writer, version, about, model, memory, template_of(store))
+        except ValueError as error:
+            raise StoreUnavailable(str(error)) from error
+        if writer.is_replaced:
+            raise StoreUnavailable(f"{self._path} is being replaced: try again in a moment")
+        if former is None or (memory.undated, memory.unclear) != (former.memory.undated, former.memory.unclear):
+            for message, ids in ((UNDATED, memory.undated), (UNCLEAR, memory.unclear)):
+                if ids:
+                    log.warning(message, self._path, len(ids), ids[0])
+        return state
+
+    def _start_compaction(self) -> None:
+        """Makes the cache of a large index again in another process, unless one is doing so."""
+        if len(self) >= cache_file.MIN_REPORTS and self._compacting.acquire(blocking=False):
+            threading.Thread(target=self._compact, name="compaction", daemon=True).start()
+
+    def wait_for_compaction(self) -> None:
+        """Waits until the cache is made again, if that is under way."""
+        with self._compacting:
+            pass
+
+    def _compact(self) -> None:
+        try:
+            reason = compact_elsewhere(self._path)
+            if reason:
+                log.error("%s: its cache could not be rebuilt (%s)", self._path, reason)
+                return
+            with self._exclusive():
+                if self._is_closed:
+                    return
+                former = self._refresh()
+                self.state = self._read(former.writer, former.reports, former, whole=True)
+                cached = read_cache(former.writer)
+                if cached is not None:
+                    with former.writer.transaction():
+                        former.writer.forget_changes(cached.change)
+        except (OSError, StoreUnavailable) as error:
+            log.error("%s", error)
+        finally:
+            self._compacting.release()
+
+
+def _facts_of_model(about: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in about.items() if name not in NOT_OF_MODEL}
