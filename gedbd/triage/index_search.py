@@ -1,8 +1,8 @@
 """One search of an index: candidates, their order, their probabilities, and the reasons for each."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -16,9 +16,44 @@ from gedbd.retrieval.reports.term_index import SharedTerms
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.explanation import SharedLine, explain, reasons
 from gedbd.triage.storage.in_memory import InMemoryIndex
-from gedbd.triage.storage.report_store import IndexState, ReportStore
+from gedbd.triage.storage.report_store import ReportStore
+from gedbd.triage.storage.stored_model import LoadedModel
 
 SIMILARITY = FEATURES.index("dense")
+
+
+class IndexState(Protocol):
+    """One state of an index, which no change alters while it is used."""
+
+    @property
+    def reports(self) -> ReportStore:
+        """The stored reports; in a change, what writes them."""
+
+    @property
+    def model(self) -> LoadedModel:
+        """The model that encoded them."""
+
+    @property
+    def template(self) -> frozenset[str]:
+        """The lines of the tracker's issue template, which the stored reports do not have."""
+
+    def candidates(self, report: Report, filters: Filters, vector: Callable[[], np.ndarray]) -> InMemoryIndex:
+        """The reports that may be duplicates of a report: all, or those that a server has found.
+
+        Args:
+            report: The report.
+            filters: What the duplicates must be.
+            vector: Waits for the vector of the report, ``(D,)``.
+        """
+
+    def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
+        """The ids of each report and its known duplicates, the oldest first, by its id; none if it is not stored."""
+
+    def vectors(self, ids: Sequence[str] | None = None) -> tuple[list[str], np.ndarray]:
+        """The ids of all reports, or of those of some that are stored, and their vectors, ``(N, D)``."""
+
+    def newest_day(self) -> float:
+        """When the newest report was created, in days since 1970; NaN if none has a date."""
 
 
 class Ranked(NamedTuple):

@@ -1,10 +1,11 @@
 """An open index: searches reports, adds and deletes them, links duplicates."""
 
 from collections.abc import Callable, Sequence, Set
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -28,17 +29,43 @@ from gedbd.evaluation.thresholds import TargetResult
 from gedbd.io.console import printable_line, stage
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.triage.explanation import explain
-from gedbd.triage.index_search import find_matches
+from gedbd.triage.index_search import IndexState, find_matches
 from gedbd.triage.storage.folder_store import FolderStore
 from gedbd.triage.storage.index_folder import check_index
-from gedbd.triage.storage.report_store import IndexState, OpenStore, ReportStore
-from gedbd.triage.storage.stored_model import load_model
+from gedbd.triage.storage.report_store import ReportStore
+from gedbd.triage.storage.stored_model import LoadedModel, load_model
 from gedbd.triage.triage_model import TriageModel
 
 if TYPE_CHECKING:
     from threadpoolctl import threadpool_limits
 
 NO_FILTERS = Filters()
+
+
+class OpenStore(Protocol):
+    """Where an open index keeps its reports: a folder, or a database on a server.
+
+    Every method raises ``StoreUnavailable`` if it cannot be used.
+    """
+
+    def __len__(self) -> int:
+        """Number of reports that searches see; raises nothing."""
+
+    @property
+    def model(self) -> LoadedModel:
+        """The model that was last loaded."""
+
+    def read(self) -> AbstractContextManager[IndexState]:
+        """The latest state."""
+
+    def change(self) -> AbstractContextManager[IndexState]:
+        """The latest state, and a transaction that changes it: all of it is stored, or nothing."""
+
+    def forget(self, issue_id: str) -> bool:
+        """Erases all that came from a report; returns whether it was stored."""
+
+    def close(self) -> None:
+        """Closes it."""
 
 
 class StoredIndex:

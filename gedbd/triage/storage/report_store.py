@@ -1,11 +1,11 @@
 """What a store of reports offers, a file or a server, and how both write reports."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,6 @@ from gedbd.retrieval.reports.report_features import days_of
 from gedbd.retrieval.vocabulary import words
 
 ReportOrFilters = TypeVar("ReportOrFilters", Report, Filters)
-if TYPE_CHECKING:  # both import this module
-    from gedbd.triage.storage.in_memory import InMemoryIndex
-    from gedbd.triage.storage.stored_model import LoadedModel
-
 CURE = "restore it from a copy, or delete it and build it again with gedbd index"
 # Columns of terms, in the order of ``TERM_KINDS``; "title" is a field of the report.
 TERM_COLUMNS = ("text", "heading", "identifiers", "errors")
@@ -123,66 +119,6 @@ class ReportStore(Protocol):
 
     def delete_links(self, report: str, duplicate: str, source: str | None) -> bool:
         """Deletes the links between two reports in both directions, of one source or all; returns if there were any."""
-
-
-class IndexState(Protocol):
-    """One state of an index, which no change alters while it is used."""
-
-    @property
-    def reports(self) -> ReportStore:
-        """The stored reports; in a change, what writes them."""
-
-    @property
-    def model(self) -> "LoadedModel":
-        """The model that encoded them."""
-
-    @property
-    def template(self) -> frozenset[str]:
-        """The lines of the tracker's issue template, which the stored reports do not have."""
-
-    def candidates(self, report: Report, filters: Filters, vector: Callable[[], np.ndarray]) -> "InMemoryIndex":
-        """The reports that may be duplicates of a report: all, or those that a server has found.
-
-        Args:
-            report: The report.
-            filters: What the duplicates must be.
-            vector: Waits for the vector of the report, ``(D,)``.
-        """
-
-    def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
-        """The ids of each report and its known duplicates, the oldest first, by its id; none if it is not stored."""
-
-    def vectors(self, ids: Sequence[str] | None = None) -> tuple[list[str], np.ndarray]:
-        """The ids of all reports, or of those of some that are stored, and their vectors, ``(N, D)``."""
-
-    def newest_day(self) -> float:
-        """When the newest report was created, in days since 1970; NaN if none has a date."""
-
-
-class OpenStore(Protocol):
-    """Where an open index keeps its reports: a folder, or a database on a server.
-
-    Every method raises ``StoreUnavailable`` if it cannot be used.
-    """
-
-    def __len__(self) -> int:
-        """Number of reports that searches see; raises nothing."""
-
-    @property
-    def model(self) -> "LoadedModel":
-        """The model that was last loaded."""
-
-    def read(self) -> AbstractContextManager[IndexState]:
-        """The latest state."""
-
-    def change(self) -> AbstractContextManager[IndexState]:
-        """The latest state, and a transaction that changes it: all of it is stored, or nothing."""
-
-    def forget(self, issue_id: str) -> bool:
-        """Erases all that came from a report; returns whether it was stored."""
-
-    def close(self) -> None:
-        """Closes it."""
 
 
 def report_values(report: Report) -> list[object]:
