@@ -6,15 +6,13 @@ that are answered, and whose title has a cosine of at least 0.27. Unlike in the 
 with ``EarlierReports``.
 """
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import torch
 from hydra.utils import instantiate
 from omegaconf import DictConfig
-from scipy.sparse import csr_array
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import number_tags, occurrence_matrix, tag_overlap, tags_of
@@ -24,6 +22,7 @@ from gedbd.retrieval.ranking_tasks import TOP_K, CandidateSets, ProtocolWords
 
 BLOCK = 64  # queries whose scores against all documents are held at once
 MIN_PROGRESS_BLOCKS = 5
+ALWAYS, NEVER = np.array([pd.Timestamp.min.value, pd.Timestamp.max.value]).view("datetime64[ns]")
 WORDS = ProtocolWords(
     "Ranking in candidate sets",
     "Each of {count} test documents with an earlier duplicate is a query against the earlier documents that share tags"
@@ -32,36 +31,6 @@ WORDS = ProtocolWords(
     "groups",
     "an earlier duplicate",
 )
-
-
-class Thresholds(NamedTuple):
-    """What candidates must have in common with a query.
-
-    Attributes:
-        min_jaccard: The Jaccard overlap of their tags must be above it.
-        min_cosine: The cosine of their titles must be at least this.
-    """
-
-    min_jaccard: float
-    min_cosine: float
-
-
-@dataclass(frozen=True)
-class Answers:
-    """Which documents are answered, and since when.
-
-    Attributes:
-        answered: ``(N,)`` bool.
-        since: ``(N,)`` time of the first answer, ``NaT`` where it is unknown: then the document counts as answered from
-            the beginning.
-    """
-
-    answered: np.ndarray
-    since: np.ndarray
-
-    def before(self, moment: np.datetime64) -> np.ndarray:
-        """Which documents are answered before a moment, ``(N,)`` bool."""
-        return np.asarray(self.answered & (np.isnat(self.since) | (self.since < moment)))
 
 
 def find_candidate_sets(
@@ -80,8 +49,8 @@ def find_candidate_sets(
         corpus: N documents, with tags (see ``tags_of``) and, where they are known, ``answered`` and ``answered_at``.
         wanted: ``(N,)`` bool, where to look for queries.
         top_k: Ranks at which metrics are computed.
-        min_jaccard: See ``Thresholds``. A corpus without any tag leaves this condition out.
-        min_cosine: See ``Thresholds``.
+        min_jaccard: The Jaccard overlap of tags must be above it. A corpus without any tag leaves this condition out.
+        min_cosine: The cosine of titles must be at least this.
         encoder: The encoder of titles, untrained, or its configuration. It is only built if there are queries.
         cache_dir: Folder that keeps the vectors of titles, for an encoder that is built here.
 
@@ -93,68 +62,49 @@ def find_candidate_sets(
         return CandidateSets(queries, [], corpus.relevance, top_k, group=corpus.group, words=WORDS)
     seen = corpus.reports.iloc[: queries.max() + 1]  # no query looks at later documents
     tags = tags_of(seen)
-    answers, warnings = answers_of(seen)
+    answered_since, warnings = answer_times(seen)
     warnings += _tag_warnings(tags, queries)
     built = encoder if isinstance(encoder, LoadedEncoder) else _build(encoder, cache_dir)
     titles = built.encode(seen["title"].tolist(), label="encode titles")
     created = _times(seen["created_at"])
-    thresholds = Thresholds(min_jaccard, min_cosine)
+    # Without dates, a document counts if it is answered at all.
+    moments = np.where(np.isnat(created), NEVER, created)
     occurrences = occurrence_matrix(tags, number_tags(tags))
-    sets = candidate_sets(queries, occurrences, titles, answers, created, thresholds)
-    found = CandidateSets(queries, sets, corpus.relevance, top_k, group=corpus.group, words=WORDS)
-    return replace(found, warnings=(*warnings, _cost(found)))
-
-
-def candidate_sets(
-    queries: np.ndarray,
-    tags: csr_array,
-    titles: np.ndarray,
-    answers: Answers,
-    created: np.ndarray,
-    thresholds: Thresholds,
-) -> list[np.ndarray]:
-    """The rows of each query's candidates, ascending.
-
-    Args:
-        queries: ``(Q,)`` rows.
-        tags: ``(N, T)``, see ``occurrence_matrix``; without any tag the condition on tags is left out.
-        titles: ``(N, D)`` unit vectors of titles.
-        answers: Which documents are answered.
-        created: ``(N,)`` creation times, ascending; ``NaT`` where there are none.
-        thresholds: What candidates must have in common with a query.
-    """
     sets: list[np.ndarray] = []
     starts = range(0, len(queries), BLOCK)
     for start in track(starts, "collect candidates", transient=True, disable=len(starts) < MIN_PROGRESS_BLOCKS):
         block = queries[start : start + BLOCK]
-        similar = titles[block] @ titles.T >= thresholds.min_cosine
-        if tags.nnz:
-            similar &= tag_overlap(tags[block], tags) > thresholds.min_jaccard
-        for row, mine in zip(block, similar, strict=True):
-            answered = answers.answered if np.isnat(created[row]) else answers.before(created[row])
-            sets.append(np.flatnonzero(mine[:row] & answered[:row]))
-    return sets
+        similar = titles[block] @ titles.T >= min_cosine
+        if occurrences.nnz:
+            similar &= tag_overlap(occurrences[block], occurrences) > min_jaccard
+        for row, is_similar in zip(block, similar, strict=True):
+            sets.append(np.flatnonzero(is_similar[:row] & (answered_since[:row] < moments[row])))
+    task = CandidateSets(queries, sets, corpus.relevance, top_k, group=corpus.group, words=WORDS)
+    return replace(task, warnings=(*warnings, _cost(task)))
 
 
-def answers_of(documents: pd.DataFrame) -> tuple[Answers, list[str]]:
-    """Which documents are answered, and what the user should know about that.
+def answer_times(documents: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
+    """Since when each document counts as answered, ``(N,)`` datetime64, and what the user should know about that.
+
+    A document that is not answered has ``NEVER``. One whose first answer has no date is answered from the start.
 
     Args:
         documents: N documents, with ``answered`` and ``answered_at`` where these are known.
     """
-    unknown = np.full(len(documents), np.datetime64("NaT"), dtype="datetime64[ns]")
     if "answered" not in documents:
         warning = "the corpus does not say which documents are answered: all of them count as answered"
-        return Answers(np.ones(len(documents), dtype=bool), unknown), [warning]
+        return np.full(len(documents), ALWAYS), [warning]
     answered = documents["answered"].to_numpy(dtype=bool)
-    since = _times(documents["answered_at"]) if "answered_at" in documents else unknown
+    since = np.full(len(documents), np.datetime64("NaT"), dtype="datetime64[ns]")
+    if "answered_at" in documents:
+        since = _times(documents["answered_at"])
     undated = int((answered & np.isnat(since)).sum())
     warnings = []
     if undated:
         warnings.append(
             f"{undated:,} answered documents have no date of an answer: they count as answered from the start"
         )
-    return Answers(answered, since), warnings
+    return np.where(answered, np.where(np.isnat(since), ALWAYS, since), NEVER), warnings
 
 
 def _times(values: pd.Series) -> np.ndarray:
@@ -169,13 +119,13 @@ def _tag_warnings(tags: list[tuple[str, ...]], queries: np.ndarray) -> list[str]
     return [f"{without:,} of {len(queries):,} queries have no tag, and so no candidate"] if without else []
 
 
-def _cost(found: CandidateSets) -> str:
+def _cost(task: CandidateSets) -> str:
     """What the candidate sets save and lose against all earlier documents."""
-    reachable = [len(np.intersect1d(found.candidates(i), found.relevant(i), True)) > 0 for i in range(len(found))]
+    reachable = [len(np.intersect1d(task.candidates(i), task.relevant(i), True)) > 0 for i in range(len(task))]
     return (
-        f"candidate sets: {found.mean_candidates:,.0f} candidates a query on average, of {found.queries.mean():,.0f}"
-        f" earlier documents; {np.mean(reachable):.1%} of {len(found):,} queries have a duplicate among them, the upper"
-        f" bound of RR@k; duplicates that the candidates miss: {len(found) - sum(reachable):,}"
+        f"candidate sets: {task.mean_candidates:,.0f} candidates a query on average, of {task.queries.mean():,.0f}"
+        f" earlier documents; {np.mean(reachable):.1%} of {len(task):,} queries have a duplicate among them, the upper"
+        f" bound of RR@k; duplicates that the candidates miss: {len(task) - sum(reachable):,}"
     )
 
 
