@@ -18,43 +18,27 @@ _NOT_VARIABLES = {"field", "key", "name", "type"}
 
 @dataclass
 class Target:
-    """Where ``break`` and ``continue`` of one statement lead.
-
-    Attributes:
-        labels: Its labels.
-        is_plain: Whether only a ``break`` with its label leads there.
-        is_loop: Whether ``continue`` may lead there.
-        breaks: Events that leave the statement.
-        continues: Events that begin its next turn.
-    """
+    """Where ``break`` and ``continue`` of one statement lead."""
 
     labels: tuple[str, ...]
-    is_plain: bool = False
-    is_loop: bool = False
-    breaks: list[int] = field(default_factory=list)
-    continues: list[int] = field(default_factory=list)
+    is_plain: bool = False  # whether only a ``break`` with its label leads there
+    is_loop: bool = False  # whether ``continue`` may lead there
+    breaks: list[int] = field(default_factory=list)  # events that leave the statement
+    continues: list[int] = field(default_factory=list)  # events that begin its next turn
 
 
 @dataclass
 class Body:
-    """The body of a method or lambda.
+    """The body of a method or lambda."""
 
-    Attributes:
-        last_return: First byte of the ``return`` that is its last statement; -1 if there is none.
-        exits: Events that leave the body.
-        needs_exit: Whether one of them is a ``return`` before the end or a ``throw``.
-        catching: For each enclosing ``try`` that catches, the events that throw in it.
-        targets: Enclosing statements.
-        labels: Labels of the next statement.
-        yields: For each enclosing switch expression, events that leave it and variables of its value.
-    """
-
-    last_return: int = -1
-    exits: list[int] = field(default_factory=list)
-    needs_exit: bool = False
+    last_return: int = -1  # first byte of the ``return`` that is its last statement; -1 if there is none
+    exits: list[int] = field(default_factory=list)  # events that leave the body
+    needs_exit: bool = False  # whether one of them is a ``return`` before the end or a ``throw``
+    # for each enclosing ``try`` that catches, the events that throw in it
     catching: list[list[int]] = field(default_factory=list)
     targets: list[Target] = field(default_factory=list)
-    labels: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()  # labels of the next statement
+    # for each enclosing switch expression, events that leave it and variables of its value
     yields: list[tuple[list[int], list[int]]] = field(default_factory=list)
 
 

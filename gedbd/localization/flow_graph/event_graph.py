@@ -18,40 +18,25 @@ MAX_BITS = 400_000_000
 
 
 class Events:
-    """Occurrences of variables and control nodes in the order of evaluation, and the edges between them.
-
-    Attributes:
-        types: NodeType of each event.
-        roles: Role of each variable; ``NO_ROLE`` for control nodes.
-        starts: First byte of each event in the source.
-        ends: Byte after the last one.
-        keys: Number of the variable that occurs; ``NO_KEY`` for control nodes.
-        reads: Whether the occurrence reads the variable.
-        definitions: Whether it defines the variable: not, in full (earlier values are lost), or in part.
-        before: Events that each event may directly follow.
-        frontier: Events that the next event directly follows; never changed in place.
-        values: Pairs of events: a value flows from the first into the second within one statement.
-        entries: Numbers of events that a path begins at.
-        convergences: Control nodes that exist only if a path reaches them.
-        dropped: Events that are left out; paths lead through them.
-        is_approximate: Whether edges were left out because there are more than ``MAX_EDGES``.
-    """
+    """Occurrences of variables and control nodes in the order of evaluation, and the edges between them."""
 
     def __init__(self) -> None:
-        self.types: list[int] = []
-        self.roles: list[int] = []
-        self.starts: list[int] = []
-        self.ends: list[int] = []
-        self.keys: list[int] = []
-        self.reads: list[bool] = []
+        self.types: list[int] = []  # ``NodeType`` of each event
+        self.roles: list[int] = []  # role of each variable; ``NO_ROLE`` for control nodes
+        self.starts: list[int] = []  # first byte of each event in the source
+        self.ends: list[int] = []  # byte after the last one
+        self.keys: list[int] = []  # number of the variable that occurs; ``NO_KEY`` for control nodes
+        self.reads: list[bool] = []  # whether the occurrence reads the variable
+        # whether it defines the variable: not, in full (earlier values are lost), or in part
         self.definitions: list[int] = []
-        self.before: list[list[int]] = []
-        self.frontier: list[int] = []
+        self.before: list[list[int]] = []  # events that each event may directly follow
+        self.frontier: list[int] = []  # events that the next event directly follows; never changed in place
+        # pairs of events: a value flows from the first into the second within one statement
         self.values: list[tuple[int, int]] = []
-        self.entries: list[int] = [0]
-        self.convergences: list[int] = []
-        self.dropped: set[int] = set()
-        self.is_approximate = False
+        self.entries: list[int] = [0]  # numbers of events that a path begins at
+        self.convergences: list[int] = []  # control nodes that exist only if a path reaches them
+        self.dropped: set[int] = set()  # events that are left out; paths lead through them
+        self.is_approximate = False  # whether edges were left out because there are more than ``MAX_EDGES``
 
     def __len__(self) -> int:
         return len(self.types)

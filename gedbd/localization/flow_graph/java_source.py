@@ -62,21 +62,13 @@ class AmbiguousMethodError(ValueError):
 
 
 class JavaMethod(NamedTuple):
-    """A method or constructor of a Java file.
-
-    Attributes:
-        path: The file.
-        name: Its name.
-        line: The line of the file where it begins, annotations included, from 1.
-        comment: Text of its Javadoc without ``/**``, ``*`` and ``*/``; empty if it has none.
-        code: Its source, from its annotations to ``}``.
-    """
+    """A method or constructor of a Java file."""
 
     path: str
     name: str
-    line: int
-    comment: str
-    code: str
+    line: int  # the line of the file where it begins, annotations included, from 1
+    comment: str  # text of its Javadoc without ``/**``, ``*`` and ``*/``; empty if it has none
+    code: str  # its source, from its annotations to ``}``
 
 
 def find_methods(source: str, path: str = "") -> list[JavaMethod]:

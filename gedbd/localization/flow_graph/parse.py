@@ -51,19 +51,12 @@ _MEMBER_MODIFIERS = {"public", "protected", "private", "static", "transient", "v
 
 
 class Fragment(NamedTuple):
-    """A text and what completes it.
+    """A text and what completes it."""
 
-    Attributes:
-        text: UTF-8, with spaces for what cannot be completed.
-        openers: What opens each ``}`` that the text does not open, the outermost first.
-        lead: What the first clause belongs to, if that is ``else``, ``catch`` or ``finally``.
-        closer: What closes the brackets that the text does not close, and its last statement.
-    """
-
-    text: bytes
-    openers: tuple[bytes, ...]
-    lead: bytes
-    closer: bytes
+    text: bytes  # UTF-8, with spaces for what cannot be completed
+    openers: tuple[bytes, ...]  # what opens each ``}`` that the text does not open, the outermost first
+    lead: bytes  # what the first clause belongs to, if that is ``else``, ``catch`` or ``finally``
+    closer: bytes  # what closes the brackets that the text does not close, and its last statement
 
 
 def completions(code: str) -> Iterator[Fragment]:

@@ -163,19 +163,12 @@ class EdgePairs(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A method with what is to be predicted.
+    """A method with what is to be predicted."""
 
-    Attributes:
-        visible: The method with replaced tokens and without the hidden edges.
-        positions: ``(M,)`` of the tokens to predict.
-        targets: ``(M,)`` their true numbers.
-        pairs: Edges and non-edges, by objective.
-    """
-
-    visible: CodeInput
-    positions: np.ndarray
-    targets: np.ndarray
-    pairs: dict[str, EdgePairs]
+    visible: CodeInput  # the method with replaced tokens and without the hidden edges
+    positions: np.ndarray  # ``(M,)`` of the tokens to predict
+    targets: np.ndarray  # ``(M,)`` their true numbers
+    pairs: dict[str, EdgePairs]  # edges and non-edges, by objective
 
 
 class TokenVocabulary(NamedTuple):

@@ -53,29 +53,17 @@ RANK = re.compile(r"^\d+:")
 
 
 class PublishedReport(NamedTuple):
-    """A report as a data set publishes it.
+    """A report as a data set publishes it."""
 
-    Attributes:
-        row: Row of the table, or number of the record, for messages.
-        id: Unique in the tracker.
-        title: One line.
-        description: The rest.
-        created_at: Date in ISO 8601, or one out of range as it is written; empty if unknown.
-        status: Status and resolution, separated by a blank; empty if unknown.
-        commits: Ids of the commits that fixed it, whole or shortened.
-        paths: The files that the fix changed, as the data set names them.
-        base_commit: Id of the commit in which the files are to be found; empty if the data set names none.
-    """
-
-    row: int
-    id: str
-    title: str
-    description: str
-    created_at: str
-    status: str = ""
-    commits: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
-    base_commit: str = ""
+    row: int  # row of the table, or number of the record, for messages
+    id: str  # unique in the tracker
+    title: str  # one line
+    description: str  # the rest
+    created_at: str  # date in ISO 8601, or one out of range as it is written; empty if unknown
+    status: str = ""  # status and resolution, separated by a blank; empty if unknown
+    commits: tuple[str, ...] = ()  # ids of the commits that fixed it, whole or shortened
+    paths: tuple[str, ...] = ()  # the files that the fix changed, as the data set names them
+    base_commit: str = ""  # id of the commit in which the files are to be found; empty if the data set names none
 
 
 def read_bug_localization(path: str, name: str | None = None) -> FixedReports:

@@ -46,21 +46,13 @@ def read_history(
 
 
 class Losses(NamedTuple):
-    """What reading a commit left out or guessed.
-
-    Attributes:
-        dropped_files: Files beyond the limit.
-        cut_files: Files of which lines or parts of lines are missing.
-        guessed_lines: Lines of changes that are not UTF-8.
-        guessed_messages: 1 if the message is not in the encoding that the commit names, or in an unknown one.
-        cut_messages: 1 if the message is longer than the limit.
-    """
+    """What reading a commit left out or guessed."""
 
     dropped_files: int = 0
-    cut_files: int = 0
-    guessed_lines: int = 0
-    guessed_messages: int = 0
-    cut_messages: int = 0
+    cut_files: int = 0  # files of which lines or parts of lines are missing
+    guessed_lines: int = 0  # lines of changes that are not UTF-8
+    guessed_messages: int = 0  # 1 if the message is not in the encoding that the commit names, or in an unknown one
+    cut_messages: int = 0  # 1 if the message is longer than the limit
 
 
 class ReadCommit(NamedTuple):
