@@ -146,20 +146,14 @@ class CodeEdges(NamedTuple, Generic[Positions]):
 
 
 class CodeInput(NamedTuple):
-    """The tokens of one method.
+    """The tokens of one method."""
 
-    Attributes:
-        input_ids: ``(L,)`` int32 token numbers.
-        blocks: ``(5, 2)`` int32: first position and length of each of ``BLOCKS``, 0 and 0 of one that is left out.
-        edges: Edges in positions.
-        pad_id: Token number of padding.
-        num_cut: How many tokens of the comment, tokens of the code and nodes were cut off.
-    """
-
-    input_ids: np.ndarray
+    input_ids: np.ndarray  # ``(L,)`` int32 token numbers
+    # ``(5, 2)`` int32: first position and length of each of ``BLOCKS``, 0 and 0 of one that is left out
     blocks: np.ndarray
-    edges: CodeEdges[np.ndarray]
-    pad_id: int
+    edges: CodeEdges[np.ndarray]  # edges in positions
+    pad_id: int  # token number of padding
+    # how many tokens of the comment, tokens of the code and nodes were cut off
     num_cut: tuple[int, int, int] = (0, 0, 0)
 
     def __len__(self) -> int:
@@ -331,21 +325,13 @@ def tokens_of_nodes(offsets: np.ndarray, spans: np.ndarray) -> np.ndarray:
 
 
 class CodeBatch(NamedTuple):
-    """B inputs, padded on the right to the longest.
+    """B inputs, padded on the right to the longest."""
 
-    Attributes:
-        n_id: ``(B,)`` their rows in the corpus.
-        input_ids: ``(B, L)`` token numbers.
-        lengths: ``(B,)`` numbers of tokens.
-        blocks: ``(B, 5, 2)`` first position and length of each of ``BLOCKS``.
-        edges: Edges, by kind.
-    """
-
-    n_id: Tensor
-    input_ids: Tensor
-    lengths: Tensor
-    blocks: Tensor
-    edges: CodeEdges[Tensor]
+    n_id: Tensor  # ``(B,)`` their rows in the corpus
+    input_ids: Tensor  # ``(B, L)`` token numbers
+    lengths: Tensor  # ``(B,)`` numbers of tokens
+    blocks: Tensor  # ``(B, 5, 2)`` first position and length of each of ``BLOCKS``
+    edges: CodeEdges[Tensor]  # edges, by kind
 
     def inside(self, name: str) -> Tensor:
         """Whether each position is in a block of that name, ``(B, L)`` bool."""

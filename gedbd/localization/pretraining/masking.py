@@ -38,17 +38,12 @@ RANDOM = 0.1  # replaced by a random token; the others stay
 
 
 class Priors(NamedTuple):
-    """What is frequent in the training methods.
+    """What is frequent in the training methods."""
 
-    Attributes:
-        types: ``(55,)`` share of each type among nodes.
-        roles: ``(43,)`` share of each role among variables.
-        distances: ``(D,)`` a sample of distances of flow edges in the order of nodes, never 0: an edge from node 2 to
-            node 5 has the distance 3.
-    """
-
-    types: np.ndarray
-    roles: np.ndarray
+    types: np.ndarray  # ``(55,)`` share of each type among nodes
+    roles: np.ndarray  # ``(43,)`` share of each role among variables
+    # ``(D,)`` a sample of distances of flow edges in the order of nodes, never 0: an edge from node 2 to node 5 has
+    # the distance 3
     distances: np.ndarray
 
 

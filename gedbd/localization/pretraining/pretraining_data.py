@@ -120,18 +120,13 @@ class TrainingKeys(KeySampler[BatchRows]):
 
 
 class PretrainingBatch(NamedTuple):
-    """B methods.
+    """B methods."""
 
-    Attributes:
-        code: The visible tokens and edges.
-        tokens: ``(3, M)`` row of the batch, position and true number of the tokens to predict.
-        pairs: ``(4, P)`` row of the batch, two positions and label of the edges to predict, by objective.
-        totals: ``()`` number of predictions of each objective in all batches whose gradients are accumulated.
-    """
-
-    code: CodeBatch
-    tokens: Tensor
+    code: CodeBatch  # the visible tokens and edges
+    tokens: Tensor  # ``(3, M)`` row of the batch, position and true number of the tokens to predict
+    # ``(4, P)`` row of the batch, two positions and label of the edges to predict, by objective
     pairs: dict[str, Tensor]
+    # ``()`` number of predictions of each objective in all batches whose gradients are accumulated
     totals: dict[str, Tensor]
 
     @property

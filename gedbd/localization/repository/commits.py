@@ -19,88 +19,54 @@ NAMES = {"rename from ": "R", "rename to ": "R", "copy from ": "C", "copy to ": 
 
 
 class Limits(NamedTuple):
-    """How much of a commit is kept. What is left out is flagged with ``is_cut`` and counted, and not held in memory.
+    """How much of a commit is kept. What is left out is flagged with ``is_cut`` and counted, and not held in memory."""
 
-    Attributes:
-        max_files: Files of a commit.
-        max_file_chars: Characters of the hunks of a file.
-        max_commit_chars: Characters of the hunks of all files of a commit.
-        max_line_chars: Characters of a line, with its prefix.
-        max_message_bytes: Bytes of a message.
-    """
-
-    max_files: int = 1_000
-    max_file_chars: int = 100_000
-    max_commit_chars: int = 2_000_000
-    max_line_chars: int = 1_000
-    max_message_bytes: int = 100_000
+    max_files: int = 1_000  # files of a commit
+    max_file_chars: int = 100_000  # characters of the hunks of a file
+    max_commit_chars: int = 2_000_000  # characters of the hunks of all files of a commit
+    max_line_chars: int = 1_000  # characters of a line, with its prefix
+    max_message_bytes: int = 100_000  # bytes of a message
 
 
 NO_LIMITS = Limits(*(2**62,) * len(Limits._fields))
 
 
 class Hunk(NamedTuple):
-    """Neighbouring changed lines of a file, with three lines of context around them.
+    """Neighbouring changed lines of a file, with three lines of context around them."""
 
-    Attributes:
-        old_start: First line before the change, from 1; the line before the hunk if ``old_count`` is 0.
-        old_count: Number of lines before the change.
-        new_start: First line after the change, likewise.
-        new_count: Number of lines after the change.
-        section: What Git shows after ``@@``: mostly the signature of the class or function around the hunk.
-        lines: Lines with their prefix ``" "``, ``"+"`` or ``"-"``, without the line end; a carriage return stays. Of a
-            cut file they may be fewer than the counts say.
-    """
-
-    old_start: int
-    old_count: int
-    new_start: int
-    new_count: int
-    section: str
+    old_start: int  # first line before the change, from 1; the line before the hunk if ``old_count`` is 0
+    old_count: int  # number of lines before the change
+    new_start: int  # first line after the change, likewise
+    new_count: int  # number of lines after the change
+    section: str  # what Git shows after ``@@``: mostly the signature of the class or function around the hunk
+    # lines with their prefix ``" "``, ``"+"`` or ``"-"``, without the line end; a carriage return stays. Of a cut
+    # file they may be fewer than the counts say.
     lines: tuple[str, ...]
 
 
 class FileChange(NamedTuple):
-    """What a commit does to a file.
+    """What a commit does to a file."""
 
-    Attributes:
-        status: A(dded), M(odified, or only the mode), D(eleted), R(enamed), C(opied) or T(ype changed: file, symbolic
-            link, submodule).
-        path: Path after the change; of a deleted file, its path before.
-        old_path: Path before the change; empty for an added file.
-        is_binary: The content is no text, or is larger than 16 MB; there are no hunks.
-        is_submodule: Before or after the change, the path is a submodule; its hunk holds commit ids.
-        hunks: Changed lines; none if only the name or mode changed.
-        is_cut: A limit left out lines or parts of lines, or the diff ends in the middle of a hunk.
-    """
-
+    # A(dded), M(odified, or only the mode), D(eleted), R(enamed), C(opied) or T(ype changed: file, symbolic link,
+    # submodule)
     status: str
-    path: str
-    old_path: str
-    is_binary: bool
-    is_submodule: bool
-    hunks: tuple[Hunk, ...]
-    is_cut: bool
+    path: str  # path after the change; of a deleted file, its path before
+    old_path: str  # path before the change; empty for an added file
+    is_binary: bool  # the content is no text, or is larger than 16 MB; there are no hunks
+    is_submodule: bool  # before or after the change, the path is a submodule; its hunk holds commit ids
+    hunks: tuple[Hunk, ...]  # changed lines; none if only the name or mode changed
+    is_cut: bool  # a limit left out lines or parts of lines, or the diff ends in the middle of a hunk
 
 
 class Commit(NamedTuple):
-    """A commit and what it changes relative to its first parent.
+    """A commit and what it changes relative to its first parent."""
 
-    Attributes:
-        id: Hexadecimal object name.
-        parents: Ids of the parents; none for a root commit, two and more for a merge.
-        created_at: Time of the commit (not of its author), in UTC; never before that of a parent.
-        message: The whole message.
-        files: Changed files, by path.
-        is_cut: Files were left out, or one of ``files`` is cut.
-    """
-
-    id: str
-    parents: tuple[str, ...]
-    created_at: datetime
+    id: str  # hexadecimal object name
+    parents: tuple[str, ...]  # ids of the parents; none for a root commit, two and more for a merge
+    created_at: datetime  # time of the commit (not of its author), in UTC; never before that of a parent
     message: str
-    files: tuple[FileChange, ...]
-    is_cut: bool
+    files: tuple[FileChange, ...]  # changed files, by path
+    is_cut: bool  # files were left out, or one of ``files`` is cut
 
 
 class CommitIds:
