@@ -26,6 +26,7 @@ from gedbd.io.files import IN_PACKAGE
 from gedbd.io.locations import CONF_DIR
 from gedbd.io.locks import OWNER, RUN_LOCK
 
+PLAIN_HYDRA = ("hydra.run.dir=", SEARCHPATH)  # options of Hydra that a single run needs no more of Hydra for
 PLAIN_FLAGS = {"-m", "--multirun", "-r", "--run"}
 REPLACED_BY_STORE = ("out", "index")  # options that name an index in a folder, with store= on a server
 PROBE = b"\0" * (1 << 16)
@@ -41,8 +42,8 @@ def check_command_line(config_name: str, arguments: Sequence[str]) -> tuple[Dict
         arguments: The command line.
 
     Returns:
-        The options of a single run with Hydra's own, None for a sweep or another flag; and the folder that a single run
-        will create, and its parents that do not exist yet.
+        The options of a single run with Hydra's own, None where Hydra has more to do, such as a sweep; and the folder
+        that a single run will create, and its parents that do not exist yet.
 
     Raises:
         ValueError: If an option is unknown or missing, or has a value that does not fit, or the folder cannot be
@@ -62,14 +63,14 @@ def check_command_line(config_name: str, arguments: Sequence[str]) -> tuple[Dict
             swept = (cfg.hydra.sweeper.get("params") or {}) if multirun else {}
             _check_missing(cfg, config_name, swept)
             _check_job(cfg, config_name, job)
+    is_plain = not multirun and all(word.startswith(PLAIN_HYDRA) for word in words if word.lstrip("+~")[:5] == "hydra")
     if cfg.hydra.output_subdir is None:  # the command writes no run folder
-        return (None if multirun else cfg), []
+        return (cfg if is_plain else None), []
     option = "hydra.sweep.dir" if multirun else "hydra.run.dir"
     folder = Path(OmegaConf.select(cfg, option))
     check_folder(folder, option)
-    if multirun:
-        return None, []
-    return cfg, [path for path in (folder, *folder.parents) if not path.exists()]
+    new_folders = [] if multirun else [path for path in (folder, *folder.parents) if not path.exists()]
+    return (cfg if is_plain else None), new_folders
 
 
 def compose_options(config_name: str, words: Sequence[str]) -> DictConfig:
