@@ -85,8 +85,9 @@ class LinearRanker(Scorer):
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``."""
-        weights = np.array(list(self.weights_.values()))
-        return weighted_sum(self._standardised(rows), weights)
+        weights = np.array(list(self.weights_.values()), dtype=np.float32)
+        # In single precision, ``(F,), (F, B, N) -> (B, N)``.
+        return np.asarray(np.einsum("f,fbn->bn", weights, self._standardised(rows)))
 
     def _standardised(self, rows: np.ndarray) -> np.ndarray:
         """Scores of all features, with mean 0 and deviation 1 over each query's candidates, ``(F, B, N)``."""
@@ -120,8 +121,8 @@ class LinearRanker(Scorer):
                 wrong = order[~np.isin(order, right)]
                 kept = right[-SHORTLIST // 2 :]
                 num_wrong = SHORTLIST - len(kept)
-                others = wrong[num_wrong:]
-                drawn = rng.choice(others, min(self.random_candidates, len(others)), replace=False)
+                rest = wrong[num_wrong:]
+                drawn = rng.choice(rest, min(self.random_candidates, len(rest)), replace=False)
                 chosen = np.concatenate([kept, wrong[:num_wrong], drawn])
                 padded = np.full((length, len(weights)), np.nan, dtype=np.float32)
                 padded[: len(chosen)] = candidates[:, chosen].T
@@ -154,8 +155,3 @@ def standardise(scores: np.ndarray, count: int) -> np.ndarray:
     if not count or candidates.min() == candidates.max():
         return np.zeros_like(scores)
     return np.asarray((scores - candidates.mean()) / candidates.std(), dtype=np.float32)
-
-
-def weighted_sum(standardised: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Sums standardised scores in single precision, ``(F, B, N), (F,) -> (B, N)``."""
-    return np.asarray(np.einsum("f,fbn->bn", weights.astype(np.float32), standardised))

@@ -33,15 +33,6 @@ def trees() -> BoostedTrees:
     return fit_boosted_trees(make_lists(0), seeds=(0, 1), rounds=20, min_child=5)
 
 
-def mean_rank(trees: BoostedTrees, lists: LabelledLists) -> float:
-    """Mean rank of the relevant candidates."""
-    ranks = []
-    for features, relevance in zip(lists.features, lists.relevance, strict=True):
-        order = np.argsort(-trees.predict(features), kind="stable")
-        ranks.append(np.flatnonzero(relevance[order] > 0).mean())
-    return float(np.mean(ranks))
-
-
 def test_a_hand_made_tree():
     trees = BoostedTrees([HAND, HAND], 2)
     features = np.array([[1.0, 9.0], [1.1, 5.0], [2.0, 5.1], [np.nan, np.nan], [-np.inf, np.inf]])
@@ -68,12 +59,6 @@ def test_predictions_equal_those_of_lightgbm(num_leaves, missing):
     np.testing.assert_allclose(contributions[:, -1], theirs[:, -1], rtol=0, atol=1e-9)
     if num_leaves == 2:  # with one split a tree, the order of the features does not matter
         np.testing.assert_allclose(contributions, theirs, rtol=0, atol=1e-9)
-
-
-def test_training_learns_an_order(trees):
-    later = make_lists(7)
-    random = np.mean([(len(labels) - 1) / 2 for labels in later.relevance])
-    assert mean_rank(trees, later) < random / 2
 
 
 def test_the_same_arguments_give_the_same_trees(trees):
@@ -144,13 +129,6 @@ def test_a_damaged_tree_is_refused(change, message):
 def test_damaged_text_is_refused(text):
     with pytest.raises(ValueError, match="boosted trees"):
         BoostedTrees.from_text(text)
-
-
-def test_cut_text_is_refused(trees):
-    text = trees.to_text()
-    for end in (len(text) // 2, len(text) - 5):
-        with pytest.raises(ValueError, match="train"):
-            BoostedTrees.from_text(text[:end])
 
 
 def test_bad_training_lists_are_refused():

@@ -86,10 +86,10 @@ class GrowingGroups:
         self._members: dict[int, np.ndarray] = {}
         self._used = 0
 
-    def _join(self, one: int, other: int) -> None:
-        if one == other:
+    def _join(self, first: int, second: int) -> None:
+        if first == second:
             return
-        master, joined = min(one, other), max(one, other)
+        master, joined = min(first, second), max(first, second)
         moved = self._members.pop(joined, np.array([joined]))
         self._group[moved] = master
         self._size[master] += len(moved)

@@ -193,9 +193,9 @@ class VectorTable:
 
         Each is the same whatever the other reports and queries are.
         """
-        taken = self.take(rows)
-        found = [np.einsum("rd,d->r", taken, query) for query in queries]
-        return np.asarray(found[0] if len(found) == 1 else found)
+        vectors = self.take(rows)
+        cosines = [np.einsum("rd,d->r", vectors, query) for query in queries]
+        return np.asarray(cosines[0] if len(cosines) == 1 else cosines)
 
     def rough_cosines(self, query: np.ndarray, before: int | None = None) -> RoughScores:
         """Rough cosines of all reports with a query ``(D,)``, or of the first ``before`` ones."""
@@ -222,17 +222,17 @@ def encode_vectors(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 def products(parts: Sequence[np.ndarray], query: np.ndarray) -> np.ndarray:
     """The products of codes with those of a query, ``(P, D)`` in parts, ``(D,) -> (P,)`` float32."""
-    found = np.empty(sum(map(len, parts)), dtype=np.float32)
+    sums = np.empty(sum(map(len, parts)), dtype=np.float32)
     tasks, first = [], 0
     for codes in parts:
         for start in range(0, len(codes), BLOCK):
             block = codes[start : start + BLOCK]
-            out = found[first + start : first + start + len(block)]
+            out = sums[first + start : first + start + len(block)]
             tasks.append(THREADS.submit(_write_products, block, query, out))
         first += len(codes)
     for task in tasks:
         task.result()
-    return found
+    return sums
 
 
 def _write_products(codes: np.ndarray, query: np.ndarray, out: np.ndarray) -> None:
