@@ -1,4 +1,4 @@
-"""The fixed reports that a ranker of a tracker reads."""
+"""The ranker and the fixed reports of a tracker."""
 
 import json
 import re

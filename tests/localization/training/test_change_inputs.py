@@ -1,10 +1,12 @@
-"""Nodes of a change's graph are where their characters are in the text that is read."""
+"""Inputs of the encoders: graphs of changes, and texts of reports and changes."""
 
 import numpy as np
 import pytest
 
+from gedbd.encoders.loaded_encoder import load_tiny_encoder
+from gedbd.localization.code_encoder.code_inputs import InputLimits
 from gedbd.localization.flow_graph.node_types import TALK_RULES
-from gedbd.localization.training.change_inputs import read_change
+from gedbd.localization.training.change_inputs import read_change, text_side
 from gedbd.text.diffs import change_text
 
 HUNK = """@@ -3,4 +3,5 @@ class Sum {
@@ -18,6 +20,7 @@ HUNK = """@@ -3,4 +3,5 @@ class Sum {
 \\ No newline at end of file"""
 SECOND = "@@ -20,1 +21,1 @@\n-int gone = 1;\n+int here = 2;"
 REMOVAL = "@@ -20,1 +21,0 @@\n-int gone = 1;"
+SIZES = {"dim": 8, "max_tokens": 32, "hidden": 16, "layers": 1, "dropout": 0.0, "seed": 0}
 
 
 def names_at(read):
@@ -67,3 +70,16 @@ def test_a_cut_change_is_read_as_far_as_it_goes(form):
     for length in range(0, len(HUNK), 7):
         read = read_change(HUNK, form, length, True, TALK_RULES)
         assert len(read.text) <= length
+
+
+def test_a_comment_stands_behind_the_encoders_prefix():
+    plain = load_tiny_encoder("tiny", "mean", **SIZES)
+    query = load_tiny_encoder("tiny", "mean", **SIZES, prefix="query: ")
+    tokenizer = plain.tokenizer
+    for comment_tokens in (4, 10):
+        limits = InputLimits(comment_tokens, 3, 0)
+        comment = tokenizer("query: crash on start", add_special_tokens=False)["input_ids"]
+        code = tokenizer("the editor", add_special_tokens=False)["input_ids"]
+        expected = [tokenizer.cls_token_id, *comment[:comment_tokens], *code[:3], tokenizer.sep_token_id]
+        assert text_side(query, limits).input("crash on start", "the editor").input_ids.tolist() == expected
+        assert text_side(plain, limits).input("query: crash on start", "the editor").input_ids.tolist() == expected
