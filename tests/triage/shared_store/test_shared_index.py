@@ -170,17 +170,6 @@ def test_a_corpus_is_brought_up_to_date(tmp_path, url, reader):
         index.close()
 
 
-def test_an_empty_index_can_be_searched_and_filled(url, reader):
-    fill_store(url, as_corpus([some_report(0)]), reader)
-    index = open_store(url, reader)
-    index.delete("0")
-    assert index.search(Report("crash")) == []
-    assert index.vectors()[0] == []
-    index.add([some_report(1)])
-    assert [match.master.issue_id for match in index.search(Report("picture"))] == ["1"]
-    index.close()
-
-
 def test_many_reports_are_found_by_the_rarest_words_and_an_index_of_vectors(both, monkeypatch):
     monkeypatch.setattr(postgres_store, "MIN_NEAREST", 1)
     both[1].add([some_report(COUNT)])
