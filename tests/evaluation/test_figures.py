@@ -1,20 +1,36 @@
+"""Figures, their files, and whether readers with colour blindness tell the colours apart."""
+
+from itertools import combinations
+from xml.etree import ElementTree
+
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from sklearn.metrics import average_precision_score
 
 from gedbd.evaluation.figures import (
     DUPLICATE,
+    LINES,
+    MARGINS,
+    MAX_GROUPS,
+    MAX_MEMBERS,
+    MAX_SINGLETONS,
     OTHER,
+    SERIES,
     bars,
+    colour,
     confusion_matrix,
     cut_labels,
     hit_curves,
+    line_style,
+    name_subject,
     over_option,
     precision_recall,
+    project_reports,
     rank_curves,
+    save_figure,
     similarity_histogram,
     title_cosines,
     training_curves,
@@ -160,3 +176,151 @@ def test_long_entries_of_a_legend_are_cut_unless_two_would_be_equal():
     assert cut_labels(["short", "0123456789ab"], max_length=6) == ["short", "012…9ab"]
     alike = ["aaa-1-bbb", "aaa-2-bbb"]
     assert cut_labels(alike, max_length=6) == alike
+
+
+# Machado, Oliveira and Fernandes (2009), severity 1, for linear RGB
+DEFICIENCIES = {
+    "none": np.eye(3),
+    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritan": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+NOTICED = 10  # a CIELAB distance that is seen at a glance; 2 is the smallest that is seen at all
+
+
+def lab(linear):
+    """CIELAB of a colour in linear RGB."""
+    x, y, z = np.cbrt(TO_XYZ @ np.clip(linear, 0, 1) / TO_XYZ.sum(axis=1))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("deficiency", DEFICIENCIES)
+def test_colours_differ_for_every_reader(deficiency):
+    srgb = np.array([to_rgb(one) for one in SERIES])
+    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    seen = [lab(np.asarray(DEFICIENCIES[deficiency]) @ one) for one in linear]
+    assert min(np.linalg.norm(a - b) for a, b in combinations(seen, 2)) > NOTICED
+
+
+def test_lines_differ_after_all_colours_are_used():
+    lines = {(colour(place), line_style(place)) for place in range(len(SERIES) * len(LINES))}
+    assert len(lines) == len(SERIES) * len(LINES)
+
+
+def drawn(layout):
+    figure = Figure(figsize=(4, 3), layout=layout)
+    axis = figure.subplots(gridspec_kw=None if layout else MARGINS)
+    axis.plot([1, 2], [3, 4])
+    axis.set_title("Loss")
+    return figure
+
+
+@pytest.mark.figures
+@pytest.mark.parametrize("text", [r"$\frac a$", "costs $5 or $6", "$", "a \x1b[31m\u202eb\x00"])
+def test_texts_are_neither_formulas_nor_control_signs(text, tmp_path):
+    figure = Figure(layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.barh([text, "b"], [1, 1000])
+    left.set(title=text, xlabel=text, xscale="log")
+    right.plot([1, 2], [0, 1], label=text)
+    right.set_xticks([1, 2], labels=[text, "second"])
+    right.annotate(text, (1, 1))
+    right.legend()
+    for file in save_figure(name_subject(figure, text), tmp_path / "figure"):
+        assert file.stat().st_size > 1000
+    svg = ElementTree.parse(tmp_path / "figure.svg")
+    assert any("mathdefault" in str(label.get_text()) for label in left.get_xticklabels())  # numbers stay powers of ten
+    assert svg.getroot().tag.endswith("svg")
+
+
+@pytest.mark.figures
+@pytest.mark.parametrize("layout", [None, "constrained"])
+def test_both_files_name_the_subject_and_are_the_same_again(layout, tmp_path):
+    for folder in (tmp_path / "first", tmp_path / "second"):
+        folder.mkdir()
+        figure = name_subject(drawn(layout), "demo: minilm")
+        name_subject(figure, "another")  # the first one stays
+        files = save_figure(figure, folder / "loss")
+        assert [file.name for file in files] == ["loss.svg", "loss.png"]
+    svg, png = files
+    assert "<!-- demo: minilm -->" in svg.read_text()
+    assert "another" not in svg.read_text()
+    assert "<dc:date>" not in svg.read_text()
+    assert png.read_bytes().startswith(b"\x89PNG")
+    for file in files:
+        assert file.read_bytes() == (tmp_path / "first" / file.name).read_bytes()
+
+
+def unit_vectors(group: np.ndarray) -> np.ndarray:
+    """Vectors that lie near each other within a group."""
+    generator = np.random.default_rng(0)
+    centres = generator.normal(size=(group.max() + 1, 8))
+    vectors = centres[group] + 0.05 * generator.normal(size=(len(group), 8))
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def test_the_largest_groups_that_test_touches_are_shown_whole_up_to_a_size():
+    # group 0 has 20 reports, 20 and 25 five each, 30 six that test does not touch; 36 to 39 are singletons
+    group = np.array([0] * 20 + [20] * 5 + [25] * 5 + [30] * 6 + [36, 37, 38, 39])
+    tested = np.isin(np.arange(40), [3, 24, 28, 29, 37, 39])
+    shown = project_reports(np.arange(40), unit_vectors(group), group, tested, seed=0)
+    assert list(shown) == ["row", "group", "x", "y"]
+    assert sorted(shown["row"]) == [*range(20 - MAX_MEMBERS, 30), 37, 39]
+    of_row = shown.set_index("row")["group"]
+    assert of_row.drop([37, 39]).tolist() == group[of_row.drop([37, 39]).index].tolist()
+    assert of_row[[37, 39]].tolist() == [-1, -1]
+    assert np.isfinite(shown[["x", "y"]].to_numpy()).all()
+
+
+def test_no_more_groups_and_singletons_than_can_be_told_apart():
+    sizes = [2] * (MAX_GROUPS + 5) + [3] * 4 + [1] * (MAX_SINGLETONS + 20)
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    shown = project_reports(np.arange(len(group)), unit_vectors(group), group, np.ones(len(group), dtype=bool), seed=0)
+    singletons = shown[shown["group"] == -1]
+    assert len(singletons) == singletons["row"].nunique() == MAX_SINGLETONS
+    several = shown[shown["group"] != -1]["group"].value_counts()
+    assert len(several) == MAX_GROUPS
+    assert (several == 3).sum() == 4
+
+
+def test_groups_lie_together():
+    group = np.repeat(np.arange(5), 8)
+    shown = project_reports(np.arange(40), unit_vectors(group), group, np.ones(40, dtype=bool), seed=0)
+    points, member_of = shown[["x", "y"]].to_numpy(), shown["group"].to_numpy()
+    distance = np.linalg.norm(points[:, None] - points, axis=2) + np.where(np.eye(40), np.inf, 0)
+    assert (member_of[distance.argmin(axis=1)] == member_of).mean() > 0.9
+
+
+def test_only_reports_with_a_vector_are_shown():
+    group = np.repeat(np.arange(0, 40, 2), 2)
+    rows = np.arange(4, 30)
+    shown = project_reports(rows, unit_vectors(group)[rows], group, np.ones(40, dtype=bool), seed=0)
+    assert sorted(shown["row"]) == rows.tolist()
+
+
+def test_the_seed_fixes_the_map_and_another_changes_it():
+    group = np.arange(MAX_SINGLETONS + 30)
+    draws = [project_reports(group, unit_vectors(group), group, group >= 10, seed) for seed in (0, 0, 1)]
+    assert draws[0].equals(draws[1])
+    assert set(draws[0]["row"]) != set(draws[2]["row"])
+    assert all(draw["row"].min() >= 10 for draw in draws)
+
+
+@pytest.mark.parametrize("count", [0, 9])
+def test_too_few_reports_make_no_map(count):
+    group = np.arange(20)
+    shown = project_reports(group, unit_vectors(group), group, group < count, seed=0)
+    assert list(shown) == ["row", "group", "x", "y"]
+    assert len(shown) == 0
+    assert len(project_reports(group, unit_vectors(group), group, group < 10, seed=0)) == 10
+
+
+def test_equal_vectors_share_a_place_and_alone_make_no_map():
+    group = np.repeat(np.arange(0, 40, 2), 2)
+    vectors = unit_vectors(group)
+    vectors[1::2] = vectors[::2]
+    shown = project_reports(np.arange(40), vectors, group, np.ones(40, dtype=bool), seed=0).set_index("row")
+    assert shown.loc[0, ["x", "y"]].tolist() == shown.loc[1, ["x", "y"]].tolist()
+    same = np.ones((40, 8), dtype=np.float32) / 8**0.5
+    assert project_reports(np.arange(40), same, group, np.ones(40, dtype=bool), seed=0).empty

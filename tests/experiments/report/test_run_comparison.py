@@ -7,11 +7,10 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 from scipy.stats import mannwhitneyu
-from sklearn.metrics import f1_score
 
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings
 from gedbd.experiments.report.run_comparison import compare_runs, describe_matches, readable
-from gedbd.experiments.run_folder import SCHEMA, Run, find_runs
+from gedbd.experiments.run_folder import SCHEMA, Run
 from gedbd.retrieval.ranking_metrics import metric_names, rank
 from gedbd.retrieval.ranking_tasks import TOP_K, EarlierReports
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
@@ -125,28 +124,6 @@ def test_several_seeds_worked_out_by_hand(pair_of_runs, tmp_path):
     assert values.loc["mrr"].tolist() == pytest.approx([*expected, expected[0] - expected[1]])
     assert table.loc["f1", "by_seed"] == "+0.167 +0.500"
     assert table.loc["mrr", "by_seed"] == "-0.075 +0.625"
-
-
-def test_runs_of_a_sweep_are_matched_by_seed_not_by_folder(tmp_path):
-    generator = np.random.default_rng(0)
-    sampled = {}
-    for setting, seeds in (("a", (2, 0, 1)), ("b", (1, 2, 0))):
-        for number, seed in enumerate(seeds):
-            labels = np.random.default_rng(seed).integers(2, size=60)
-            predictions = scored(generator.random(60) + 0.3 * labels, labels)
-            leave(tmp_path / setting / str(number), predictions, seed=seed)
-            sampled[setting, seed] = predictions[predictions["part"] == "test"]
-    first, second = find_runs([tmp_path / "a"]).finished, find_runs([tmp_path / "b"]).finished
-    row = compare_runs(first, second).iloc[0]
-
-    def f1(setting: str, seed: int) -> float:
-        pairs = sampled[setting, seed]
-        return f1_score(pairs["label"], pairs["score"] >= 0.5)
-
-    single = [f1("a", seed) - f1("b", seed) for seed in range(3)]
-    assert row["first"] == pytest.approx(np.mean([f1("a", seed) for seed in range(3)]))
-    assert row["difference"] == pytest.approx(np.mean(single))
-    assert [float(value) for value in row["by_seed"].split()] == pytest.approx(single, abs=6e-4)
 
 
 def test_methods_have_their_own_column_threshold_and_ranks(tmp_path):
