@@ -301,7 +301,7 @@ class LearntChanges(Scorer):
         options: Of the training; its seed is the seed of the scorer.
         extra: Further scorers of commits, by name, whose scores the ranker reads. They are fitted before.
         parts: Scores hunks; not needed otherwise. It is fitted here.
-        training: ``(T,)`` rows of the reports whose inducing commits are learnt; None for those of the training pairs.
+        training: ``(T,)`` rows of the reports whose inducing commits are learned; None for those of the training pairs.
 
     Attributes:
         ranker_: The trained ranker.

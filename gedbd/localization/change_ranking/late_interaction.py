@@ -51,7 +51,7 @@ class MaxSim(EarlierScorer):
         nearest: Tokens that are looked up for each token of the query.
         clusters_searched: Clusters that are looked up for each token of the query.
         precision: ``float16`` or ``int8``.
-        seed: Of the sample that clusters are learnt from.
+        seed: Of the sample that clusters are learned from.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class FrozenTokens:
         encoder: Its last layer gives the vectors.
         text: How documents and queries become texts.
         dim: Size D of the vectors: they are projected to the D directions in which their squared length is largest
-            (principal components without a mean, so that products stay close). They are learnt from the first 2,000
+            (principal components without a mean, so that products stay close). They are learned from the first 2,000
             documents. None, or the size of the encoder or more, keeps them as they are.
     """
 

@@ -55,7 +55,7 @@ MAX_CONTENT_COUNT = 20  # of a word in a file as it is
 MAX_COUNT = 5  # of a word in one change of a file: a list of constants should not decide what a file is about
 PATH_K1 = 1.2
 PATH_B = 0.6
-# Scores of files that features of ownership are made of, beside the learnt probability.
+# Scores of files that features of ownership are made of, beside the learned probability.
 WEIGHTS = ("changes", "changes_title", "best_change", "path", "name")
 COUNTS = ("num_files", "added_lines", "removed_lines")  # whose logarithm is the feature
 

@@ -126,7 +126,7 @@ def write_backtest(
     Args:
         folder: The run folder.
         corpus: Commits and reports.
-        backtest: What was learnt and measured.
+        backtest: What was learned and measured.
         step: What the reader can do next, see ``next_step``.
         options: The command line, for the page.
     """

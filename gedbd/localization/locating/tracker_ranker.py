@@ -133,7 +133,7 @@ class TopShare:
         high: Upper end.
         first: Day of the first tested report, as 2024-01-31.
         last: Day of the last one.
-        learnt: Whether the ranker had learnt from older reports of this tracker; else it is the default ranker.
+        learnt: Whether the ranker was trained on older reports of this tracker; else it is the default ranker.
     """
 
     FOUND: ClassVar[str]  # what the share is of

@@ -129,7 +129,7 @@ class MethodOptions:
     Attributes:
         baseline: The scorer that the others are compared with.
         sums: By id, the scorers of a sum of equal weights, standardised over the candidates of a report.
-        linear: The scorers of the sum with learnt weights; none leaves it out.
+        linear: The scorers of the sum with learned weights; none leaves it out.
         parts: The scorers by which commits are ranked by their best file and by their best hunk too, and files by their
             best hunk.
         only: By scorer, the granularities that it ranks, none to leave it out; of others all. Sums and ``linear`` do
@@ -293,7 +293,7 @@ def best_part_scores(scores: np.ndarray, parents: np.ndarray, num_documents: int
 
 @dataclass(frozen=True)
 class LearntOptions(ChangeTrainingOptions):
-    """A learnt ranker, see ``LearntChanges``.
+    """A learned ranker, see ``LearntChanges``.
 
     Attributes:
         seed: Of the first training, to which the seeds of the task are added.
@@ -380,12 +380,12 @@ def learnt_methods(
     hunks: Scorer,
     encoders: Mapping[str, Scorer],
 ) -> dict[str, RankingMethod]:
-    """The learnt rankers as methods, by id; they share the features of the reports.
+    """The learned rankers as methods, by id; they share the features of the reports.
 
     Args:
         rankers: By id.
         corpus: Reports and changes.
-        training: ``(T,)`` rows of the reports whose inducing commits are learnt, whatever is ranked.
+        training: ``(T,)`` rows of the reports whose inducing commits are learned, whatever is ranked.
         hunks: Scores hunks, where these are ranked.
         encoders: Scorers of commits by trained encoders, fitted; none without training.
     """

@@ -317,7 +317,7 @@ def encoders_of_commits(
     level: Level,
     trained_on: np.ndarray,
 ) -> dict[str, Scorer]:
-    """What learnt rankers read of the trained encoders: scores of commits by their best part, by id.
+    """What learned rankers read of the trained encoders: scores of commits by their best part, by id.
 
     Args:
         scorers: See ``hmcbl_scorers``.

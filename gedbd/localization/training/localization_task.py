@@ -58,7 +58,7 @@ class LocalizationTask:
         compared: See ``MethodOptions``.
         model: What HMCBL trains; None ranks without training an encoder.
         pretraining: Pre-trains the encoder of changes first; None takes that of ``model``.
-        learnt: Learnt rankers, by id.
+        learnt: Learned rankers, by id.
         granularities: What is ranked; the first one is that of ``results.csv``.
         seeds: Number of seeds of the rankers whose training is random.
         val_share: Share of the first half, its latest reports, on which the value of ``train`` is measured.
