@@ -1,11 +1,12 @@
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from gedbd.experiments.run_folder import SCHEMA, Run, find_own_pages, find_runs
+from gedbd.experiments.run_folder import SCHEMA, Run, find_own_pages, find_runs, record_overrides, save_run
 
 
 def settings(**changed: object) -> dict:
@@ -131,3 +132,12 @@ def test_a_finished_backtest_has_its_own_page(tmp_path):
     assert find_own_pages([tmp_path / "done"]) == []
     with pytest.raises(ValueError, match=r"tested has its own page, .*: see .*report\.html"):
         find_runs([backtest])
+
+
+def test_a_resumed_run_keeps_the_options_that_were_typed_for_it(tmp_path):
+    corpus = SimpleNamespace(fingerprint="0b6")
+    save_run(tmp_path, OmegaConf.create({"seed": 0, "ckpt_path": None}), corpus)
+    record_overrides(tmp_path, ["graph.pca_dim=5", "+trainer.limit_val_batches=1"])
+    resumed = OmegaConf.create({"seed": 0, "ckpt_path": str(tmp_path / "checkpoints" / "last.ckpt")})
+    save_run(tmp_path, resumed, corpus)
+    assert Run(tmp_path).overrides == ["graph.pca_dim=5", "+trainer.limit_val_batches=1"]
