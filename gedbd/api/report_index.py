@@ -206,7 +206,7 @@ class Index:
         """Deletes reports; ids that are not stored are left out. Returns how many were deleted."""
         wanted = [ids] if isinstance(ids, str) else ids
         with plain_errors():
-            return sum(self._stored.delete(one) for one in wanted)
+            return sum(self._stored.delete(issue_id) for issue_id in wanted)
 
     def export_faiss(self, path: str | Path) -> tuple[Path, Path]:
         """Writes the vectors of all reports as an index of faiss, and their ids.

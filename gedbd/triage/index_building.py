@@ -202,11 +202,11 @@ def check_same_tracker(store: ReportStore, corpus: Corpus) -> None:
     rows = corpus.reports[corpus.reports["id"].isin(set(sample))]
     now = {report.issue_id: report for report in map(report_from_row, rows.itertuples(index=False))}
     before = store.reports(sample)
-    others = [one for one in before if _are_different(before[one], now[one])]
-    if len(others) >= MIN_MISSING and len(others) > MAX_MISSING * len(before):
+    changed = [issue_id for issue_id in before if _are_different(before[issue_id], now[issue_id])]
+    if len(changed) >= MIN_MISSING and len(changed) > MAX_MISSING * len(before):
         raise ReplacesIndexError(
-            f"{store.path}: {len(others):,} of {len(before):,} reports that were compared have another title and date"
-            f" in {corpus.name}, for example {others[0]}, and would be replaced"
+            f"{store.path}: {len(changed):,} of {len(before):,} reports that were compared have another title and date"
+            f" in {corpus.name}, for example {changed[0]}, and would be replaced"
         )
 
 
@@ -230,9 +230,9 @@ def with_stored_template(corpus: Corpus, store: ReportStore) -> Corpus:
     return replace(corpus, documents=documents, url_template=template)
 
 
-def _are_different(one: Report, other: Report) -> bool:
+def _are_different(stored: Report, given: Report) -> bool:
     """Whether two reports of the same id have neither the title nor the date in common: a tracker changes one."""
-    return one.title != other.title and (one.created_at is None or one.created_at != other.created_at)
+    return stored.title != given.title and (stored.created_at is None or stored.created_at != given.created_at)
 
 
 def _update_store(store: ReportStore, corpus: Corpus, index_model: IndexModel, replace: bool) -> Changes:
@@ -496,7 +496,7 @@ class EncodedReports:
 def _changed(before: Contents, now: Contents) -> set[str]:
     """Ids of reports that other processes have added, changed or deleted."""
     either = before.reports.keys() | now.reports.keys()
-    return {one for one in either if before.reports.get(one) != now.reports.get(one)}
+    return {issue_id for issue_id in either if before.reports.get(issue_id) != now.reports.get(issue_id)}
 
 
 def _encode_later(store: ReportStore, before: Contents, vectors: EncodedReports, max_rounds: int) -> dict[str, Report]:
@@ -504,8 +504,8 @@ def _encode_later(store: ReportStore, before: Contents, vectors: EncodedReports,
     for _ in range(max_rounds):
         now = Contents.of(store)
         changed = _changed(before, now)
-        found = store.reports(list(changed))
-        later = {one: found[one] for one in now.reports if one in changed}
+        stored = store.reports(list(changed))
+        later = {issue_id: stored[issue_id] for issue_id in now.reports if issue_id in changed}
         fresh = [report for report in later.values() if report not in vectors]
         vectors.add(fresh, as_table(fresh))
         if not fresh:
@@ -513,10 +513,10 @@ def _encode_later(store: ReportStore, before: Contents, vectors: EncodedReports,
     return later
 
 
-def _changed_besides(reports: dict[str, Report], before: Contents, others: Set[str]) -> list[Report]:
+def _changed_besides(reports: dict[str, Report], before: Contents, handled: Set[str]) -> list[Report]:
     """Stored reports that have another address or date of resolution now; these are not encoded, so vectors stay."""
-    stored = before.reports.keys() & reports.keys() - others
-    return [reports[one] for one in stored if not before.reports[one].has_rest_of(reports[one])]
+    stored = before.reports.keys() & reports.keys() - handled
+    return [reports[issue_id] for issue_id in stored if not before.reports[issue_id].has_rest_of(reports[issue_id])]
 
 
 def _links(corpus: Corpus) -> list[tuple[str, str, str]]:

@@ -175,7 +175,7 @@ def _allowed(index: InMemoryIndex, report: Report, filters: Filters) -> np.ndarr
             allowed &= keep(day, days_of(pd.Series(pd.to_datetime([moment], utc=True)))[0])
     if filters.component is not None:
         encode = index.encoder.categories["component"]
-        named = [one for one in encode.values if has_component(one, filters.component)]
+        components = [component for component in encode.values if has_component(component, filters.component)]
         # The filter itself too: an empty one is that of reports without a component.
-        allowed &= np.isin(index.store["component"], encode([filters.component, *named], learn=False))
+        allowed &= np.isin(index.store["component"], encode([filters.component, *components], learn=False))
     return None if allowed.all() else allowed

@@ -134,7 +134,7 @@ class StoredIndex:
     def get_many(self, ids: Sequence[str]) -> dict[str, Report]:
         """Stored reports by id; unknown ids are left out."""
         with self.store.read() as state:
-            return state.reports.reports([without_surrogates(one) for one in ids])
+            return state.reports.reports([without_surrogates(issue_id) for issue_id in ids])
 
     def components_like(self, name: str, limit: int) -> list[str]:
         """Components of stored reports: first those whose name contains a text, then the others, the most common first.
@@ -149,7 +149,7 @@ class StoredIndex:
     def known_duplicates(self, ids: Sequence[str]) -> dict[str, set[str]]:
         """The ids of the other stored reports in the group of each report, by its id; none if it is not stored."""
         with self.store.read() as state:
-            return {one: set(members) - {one} for one, members in state.groups(ids).items()}
+            return {issue_id: set(members) - {issue_id} for issue_id, members in state.groups(ids).items()}
 
     def group(self, issue_id: str) -> list[str]:
         """The ids of a report and its known duplicates, the oldest first; none if it is not stored."""
@@ -235,9 +235,9 @@ class StoredIndex:
             raise ValueError(f"report {report_id} cannot be a duplicate of itself")
         with self.store.change() as state:
             stored = state.reports.reports([report_id, duplicate_id])
-            for one in (report_id, duplicate_id):
-                if one not in stored:
-                    raise ValueError(f"report {one} is not in the index: add it first")
+            for issue_id in (report_id, duplicate_id):
+                if issue_id not in stored:
+                    raise ValueError(f"report {issue_id} is not in the index: add it first")
             state.reports.write_links([(report_id, duplicate_id, source)])
 
     def unlink(self, report_id: str, duplicate_id: str, source: str | None = None) -> bool:
@@ -339,8 +339,8 @@ def stored_report(index: StoredIndex, issue_id: str) -> Report:
     """A stored report. Raises ValueError if there is none."""
     report = index.get(issue_id.strip())
     if report is None:
-        shown = printable_line(issue_id)[:MAX_QUOTED_LENGTH]
-        raise ValueError(f"report {shown!r} is not in the index: check the id, or search by a text")
+        quoted = printable_line(issue_id)[:MAX_QUOTED_LENGTH]
+        raise ValueError(f"report {quoted!r} is not in the index: check the id, or search by a text")
     return report
 
 

@@ -213,17 +213,17 @@ class PostgresStore:
 
     def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
         """See ``IndexState``."""
-        members: dict[str, list[tuple[float, int, str]]] = {one: [] for one in ids}
+        members: dict[str, list[tuple[float, int, str]]] = {issue_id: [] for issue_id in ids}
         select = (
             "SELECT own.issue_id, other.day, other.key, other.issue_id"
             " FROM reports AS own JOIN reports AS other USING (grp) WHERE own.issue_id = ANY(%s) ORDER BY other.key"
         )
-        for one, day, key, other in self._read(select, list(ids)):
-            members[one].append((np.nan if day is None else day, key, other))
+        for issue_id, day, key, member in self._read(select, list(ids)):
+            members[issue_id].append((np.nan if day is None else day, key, member))
         for rows in members.values():
             if not any(np.isnan(day) for day, _, _ in rows):
                 rows.sort()
-        return {one: [other for _, _, other in rows] for one, rows in members.items()}
+        return {issue_id: [member for _, _, member in rows] for issue_id, rows in members.items()}
 
     def vectors(self, ids: Sequence[str] | None = None) -> tuple[list[str], np.ndarray]:
         """See ``IndexState``."""

@@ -121,10 +121,10 @@ def of_kind(numbers: np.ndarray, kind: str) -> np.ndarray:
 def term_list(numbers: np.ndarray) -> np.ndarray:
     """The distinct terms of a text, ascending, and their counts, ``(T,)`` of ``LIST``."""
     terms, counts = np.unique(numbers, return_counts=True)
-    found = np.empty(len(terms), dtype=LIST)
-    found["term"] = terms
-    found["count"] = counts
-    return found
+    listed = np.empty(len(terms), dtype=LIST)
+    listed["term"] = terms
+    listed["count"] = counts
+    return listed
 
 
 def postings_rows(
@@ -138,7 +138,7 @@ def postings_rows(
         lengths: How many terms each text has, by kind.
     """
     for kind in TERM_KINDS:
-        sizes = [len(one) for one in lists[kind]]
+        sizes = [len(terms_of_report) for terms_of_report in lists[kind]]
         joined = np.concatenate([np.empty(0, dtype=LIST), *lists[kind]])
         docs = np.empty(len(joined), dtype=POSTING)
         docs["key"] = np.repeat(np.asarray(keys, dtype=np.int32), sizes)

@@ -64,15 +64,17 @@ class FolderState:
 
     def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
         """See ``IndexState``."""
-        return {one: self.memory.group_ids(one) for one in ids}
+        return {issue_id: self.memory.group_ids(issue_id) for issue_id in ids}
 
     def vectors(self, ids: Sequence[str] | None = None) -> tuple[list[str], np.ndarray]:
         """See ``IndexState``."""
         memory = self.memory
         if ids is None:
             return memory.ids, memory.store.vectors.filled
-        stored = [one for one in ids if one in memory.row_of]
-        return stored, memory.store.vectors.take(np.array([memory.row_of[one] for one in stored], dtype=np.int64))
+        stored = [issue_id for issue_id in ids if issue_id in memory.row_of]
+        return stored, memory.store.vectors.take(
+            np.array([memory.row_of[issue_id] for issue_id in stored], dtype=np.int64)
+        )
 
     def newest_day(self) -> float:
         """See ``IndexState``."""

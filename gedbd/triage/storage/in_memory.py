@@ -170,7 +170,7 @@ class InMemoryIndex:
     def group_ids(self, issue_id: str) -> list[str]:
         """The ids of a report and its known duplicates, the oldest first; none if it is not stored."""
         row = self.row_of.get(issue_id)
-        return [] if row is None else [self.ids[one] for one in self.members(row)]
+        return [] if row is None else [self.ids[member] for member in self.members(row)]
 
     def rarity(self, words: Sequence[str], count: int) -> np.ndarray:
         """log(N / reports with the word); 0 for stop words, common words and unknown ones.
@@ -180,8 +180,8 @@ class InMemoryIndex:
             count: Only the first ``count`` reports exist.
         """
         (numbers,) = self.encoder.vocabulary([words], learn=False)
-        distinct, place = np.unique(numbers, return_inverse=True)
-        frequency = self.store.terms["text"].frequency(distinct, count)[place]
+        distinct, which = np.unique(numbers, return_inverse=True)
+        frequency = self.store.terms["text"].frequency(distinct, count)[which]
         is_rare = (frequency > 0) & (frequency <= max(MAX_COMMON_SHARE * count, MIN_COMMON_REPORTS))
         return np.where(is_rare, np.log((count + 1) / frequency.clip(1)), 0)
 

@@ -235,7 +235,7 @@ class IndexStore(SqliteFile):
 
     def delete(self, ids: Iterable[str]) -> None:
         """See ``ReportStore``."""
-        self.write_all("DELETE FROM reports WHERE issue_id = ?", ((one,) for one in ids))
+        self.write_all("DELETE FROM reports WHERE issue_id = ?", ((issue_id,) for issue_id in ids))
 
     def forget(self, ids: Sequence[str]) -> list[str]:
         """See ``ReportStore``: nothing is left in the bytes of the file, its write-ahead log and the files beside it.
@@ -314,8 +314,8 @@ class IndexStore(SqliteFile):
 
     def links_if_any_names(self, ids: Sequence[str]) -> list[tuple[str, str, str]]:
         """All links if any of them names one of some reports, else none."""
-        for one in ids:
-            if self.query("SELECT 1 FROM links WHERE report = ?1 OR duplicate = ?1 LIMIT 1", one):
+        for issue_id in ids:
+            if self.query("SELECT 1 FROM links WHERE report = ?1 OR duplicate = ?1 LIMIT 1", issue_id):
                 return self.links()
         return []
 
@@ -347,8 +347,8 @@ class IndexStore(SqliteFile):
 
     def last_change(self) -> int:
         """The number of the last change; 0 if there was none."""
-        found = self.query("SELECT seq FROM sqlite_sequence WHERE name = 'changes'")
-        return int(found[0][0]) if found else 0
+        rows = self.query("SELECT seq FROM sqlite_sequence WHERE name = 'changes'")
+        return int(rows[0][0]) if rows else 0
 
     def has_all_changes_since(self, number: int) -> bool:
         """Whether the log has all changes behind one."""

@@ -172,19 +172,24 @@ def forget_in(store: ReportStore, ids: Sequence[str]) -> list[str]:
         if written is not None:
             store.write_about({"calibration": _calibration_without(report, written)})
     store.delete(ids)
-    for one in ids:
+    for issue_id in ids:
         source_of: dict[str, str] = {}
-        for report_id, duplicate, source in sorted(store.take_links(one)):
-            source_of.setdefault(duplicate if report_id == one else report_id, source)
-        first, *others = sorted(source_of) or [""]
-        store.write_links((other, first, source_of[other]) for other in others)
-    return [one for one in ids if one not in stored]
+        for report_id, duplicate, source in sorted(store.take_links(issue_id)):
+            source_of.setdefault(duplicate if report_id == issue_id else report_id, source)
+        first, *rest = sorted(source_of) or [""]
+        store.write_links((duplicate_id, first, source_of[duplicate_id]) for duplicate_id in rest)
+    return [issue_id for issue_id in ids if issue_id not in stored]
 
 
 def _calibration_without(report: Report, written: str) -> str:
     """The texts that an 8-bit backend was fitted to, as JSON, without those that come from a report."""
     texts = json.loads(written)
-    title, own, *others = map(set, words([report.title, f"{report.title} {report.description}", *texts]))
+    title, report_words, *words_of_texts = map(
+        set, words([report.title, f"{report.title} {report.description}", *texts])
+    )
     # A template cleans and cuts the text of a report, and may add fields to it.
-    is_own = [(bool(title) and title <= found) or 2 * len(own & found) > len(found) for found in others]
-    return json.dumps([text for text, its_own in zip(texts, is_own, strict=True) if not its_own])
+    is_of_report = [
+        (bool(title) and title <= text_words) or 2 * len(report_words & text_words) > len(text_words)
+        for text_words in words_of_texts
+    ]
+    return json.dumps([text for text, is_known in zip(texts, is_of_report, strict=True) if not is_known])

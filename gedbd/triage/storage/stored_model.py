@@ -166,12 +166,12 @@ def check_model(path: Path | str, about: Mapping[str, str], weights: bytes) -> N
 def fitted(path: Path | str, about: Mapping[str, str], name: str) -> Any:
     """Texts that were fitted to the corpus, from JSON. Raises ValueError if they cannot be read."""
     try:
-        found = json.loads(about[name])
+        lines = json.loads(about[name])
     except (KeyError, ValueError, RecursionError) as error:
         raise damaged(path, f"its {name} cannot be read") from error
-    if not (isinstance(found, list) and all(isinstance(text, str) for text in found)):
+    if not (isinstance(lines, list) and all(isinstance(text, str) for text in lines)):
         raise damaged(path, f"its {name} is not a list of texts")
-    return found
+    return lines
 
 
 def template_of(store: ReportStore) -> frozenset[str]:
