@@ -206,9 +206,8 @@ class RowMap:
     not be copied when a report is edited or deleted.
     """
 
-    def __init__(self) -> None:
-        self._place: GrowingArray | None = None  # of each row
-        self._row: GrowingArray | None = None  # of each place, -1 for features of no report
+    def __init__(self, place: np.ndarray | None = None) -> None:
+        self._place = None if place is None else GrowingArray(place)  # of each row
 
     @property
     def is_identity(self) -> bool:
@@ -223,44 +222,25 @@ class RowMap:
         """The values of all reports, ``(N,)``, from those of all places, ``(P,)``."""
         return values if self._place is None else values[self._place.filled]
 
-    def row(self, place: int) -> int:
-        """The report of a place, -1 for none."""
-        return place if self._row is None else int(self._row.filled[place])
-
-    def grown(self, number: int) -> "RowMap":
-        """With so many reports more at the end."""
-        if self._place is None or self._row is None:
+    def grown(self, number: int, num_places: int) -> "RowMap":
+        """With so many reports more at the end, whose features come behind the first ``num_places``."""
+        if self._place is None:
             return self
-        other = copy(self)
-        other._place, other._row = copy(self._place), copy(self._row)
-        rows = np.arange(len(self._place), len(self._place) + number)
-        places = np.arange(len(self._row), len(self._row) + number)
-        other._place.extend(places)
-        other._row.extend(rows)
+        other = RowMap()
+        other._place = copy(self._place)
+        other._place.extend(np.arange(num_places, num_places + number))
         return other
 
     def replaced(self, rows: list[int], num_places: int) -> "RowMap":
         """With other features of some reports, which come behind the first ``num_places``."""
-        place, row = self._written_out(num_places)
-        row[place[rows]] = -1
+        place = self._written_out(num_places)
         place[rows] = num_places + np.arange(len(rows))
-        return _row_map(place, np.append(row, rows))
+        return RowMap(place)
 
     def without(self, removed: np.ndarray, num_places: int) -> "RowMap":
         """Without some reports, ``removed (N,)`` bool; later ones move up."""
-        place = self._written_out(num_places)[0][~removed]
-        row = np.full(num_places, -1)
-        row[place] = np.arange(len(place))
-        return _row_map(place, row)
+        return RowMap(self._written_out(num_places)[~removed])
 
-    def _written_out(self, num_places: int) -> tuple[np.ndarray, np.ndarray]:
-        """Copies of places and rows."""
-        if self._place is None or self._row is None:
-            return np.arange(num_places), np.arange(num_places)
-        return self._place.filled.copy(), self._row.filled.copy()
-
-
-def _row_map(place: np.ndarray, row: np.ndarray) -> RowMap:
-    rows = RowMap()
-    rows._place, rows._row = GrowingArray(place), GrowingArray(row)
-    return rows
+    def _written_out(self, num_places: int) -> np.ndarray:
+        """A copy of the places of all reports."""
+        return np.arange(num_places) if self._place is None else self._place.filled.copy()

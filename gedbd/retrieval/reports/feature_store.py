@@ -130,7 +130,7 @@ class FeatureStore:
 
     def add(self, fresh: ReportFeatures) -> None:
         """Adds reports at the end."""
-        self._append(fresh, self._rows.grown(len(fresh)))
+        self._append(fresh, self._rows.grown(len(fresh), self.vectors.num_places))
         self._latest_day = None
         self._first_resolved = None
         for name in (*FIELDS, *TIMES):  # the day is the last one, because the length of a store counts days

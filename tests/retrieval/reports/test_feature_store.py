@@ -190,7 +190,7 @@ def test_changes_leave_no_trace_and_the_old_table_as_it_is():
     left.rows = replaced.rows.without(removed, replaced.num_places)
     again = copy(left)
     again.add(others[20:])
-    again.rows = left.rows.grown(10)
+    again.rows = left.rows.grown(10, left.num_places)
     now = np.concatenate([vectors, others[:10]])
     states = [(table, vectors), (grown, now.copy())]
     now[[0, 150, 205]] = others[10:13]
