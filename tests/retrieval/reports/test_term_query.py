@@ -82,7 +82,7 @@ def test_replaced_and_removed_texts_leave_no_trace():
     left = copy(replaced)
     left.remove(replaced.rows.places(np.flatnonzero(removed)))
     left.add(others[10:])
-    left.rows = replaced.rows.without(removed, len(texts) + 3).grown(20)
+    left.rows = replaced.rows.without(removed, len(texts) + 3).grown(20, len(texts) + 3)
     now = list(texts)
     now[0], now[7], now[TAIL + 20] = others[:3]
     rest = [text for text, gone in zip(now, removed, strict=True) if not gone]
