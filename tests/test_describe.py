@@ -41,11 +41,7 @@ def test_demo_is_described_from_any_folder_and_nothing_is_written(tmp_path, monk
     [
         (10, [], "0 of 10 reports repeat an earlier one (0.0%). Nothing can be measured"),
         (10, [7, 9], "2 of 10 reports repeat an earlier one (20.0%). The newest fifth of the reports holds 1"),
-        (
-            100,
-            range(60, 100),
-            "holds 20 of them, the fifth before it 20: enough for gedbd backtest",
-        ),
+        (100, range(60, 100), "holds 20 of them, the fifth before it 20: enough for gedbd backtest"),
         (100, range(60, 69), "holds 0 of them, the fifth before it 9: too few"),
     ],
 )

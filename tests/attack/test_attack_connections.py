@@ -44,10 +44,7 @@ def test_a_flood_of_refused_requests_is_one_line_in_the_log_every_ten_seconds():
     repeated = RepeatedMessages()
     records = [logged("Exceeded concurrency limit.", seconds=number * LOG_EVERY_S / 500) for number in range(1000)]
     lines = [record.getMessage() for record in records if repeated.filter(record)]
-    assert lines == [
-        "Exceeded concurrency limit.",
-        "Exceeded concurrency limit. (499 more times since the last line)",
-    ]
+    assert lines == ["Exceeded concurrency limit.", "Exceeded concurrency limit. (499 more times since the last line)"]
     assert repeated.filter(logged("Invalid HTTP request received.", seconds=LOG_EVERY_S))
     assert repeated.filter(logged("Exceeded concurrency limit.", seconds=-3600.0))  # the clock was set back
 

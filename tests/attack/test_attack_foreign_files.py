@@ -65,13 +65,7 @@ OTHER_CODE: list[tuple[str, Any]] = [
 INDEX_SECTIONS = ("encoder", "text", "backend")
 ENDPOINT = {"_target_": "gedbd.retrieval.reports.llm_check.LlmCheck", "base_url": "https://evil.example/v1"}
 OPENVINO = {"_target_": "gedbd.encoders.openvino_backend.OpenVino", "precision": "float32"}
-RAY = {
-    "_target_": "gedbd.encoders.ray_backend.Ray",
-    "address": "evil.example:6379",
-    "workers": 2,
-    "cpus": 1,
-    "gpus": 0,
-}
+RAY = {"_target_": "gedbd.encoders.ray_backend.Ray", "address": "evil.example:6379", "workers": 2, "cpus": 1, "gpus": 0}
 INTERPOLATIONS = [
     "${oc.env:HOME}",
     "${oc.decode:'[1]'}",

@@ -308,11 +308,7 @@ def test_a_csv_file_is_not_run_and_reads_back_as_it_was(tmp_path: Path, text: st
         rows = list(csv.reader(file))
     kept = text.replace("\r\n", "\n").replace("\r", "\n")
     safe = f"'{kept}" if text in FORMULAS else kept
-    assert rows == [
-        ["title", safe, *numbers],
-        [safe, "'-1", "-0.5", "-1", "-1"],
-        ["it's", safe, "2.0", "+1e-3", "2"],
-    ]
+    assert rows == [["title", safe, *numbers], [safe, "'-1", "-0.5", "-1", "-1"], ["it's", safe, "2.0", "+1e-3", "2"]]
     read = read_csv(tmp_path / "table.csv", *numbers)
     assert read.columns.tolist() == ["title", kept, *numbers]
     assert (read["title"].tolist(), read[kept].tolist()) == ([kept, "it's"], ["-1", kept])

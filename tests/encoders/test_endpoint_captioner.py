@@ -159,10 +159,7 @@ NO_COMPLETION = Caption("", "the answer is not a chat completion", may_pass=True
         (Reply([1]), NO_COMPLETION),
         (Reply({"choices": None}), NO_COMPLETION),
         (Reply(b"[" * 100_000), NO_COMPLETION),
-        (
-            told("x" * 500)._replace(sent=100),
-            Caption("", "the connection to the endpoint failed", may_pass=True),
-        ),
+        (told("x" * 500)._replace(sent=100), Caption("", "the connection to the endpoint failed", may_pass=True)),
     ],
 )
 def test_an_odd_answer_concerns_its_image_only(server, reply, expected):

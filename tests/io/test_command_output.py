@@ -8,14 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.io.command_output import (
-    finish_document,
-    is_json_asked,
-    json_output,
-    record,
-    recorded_part,
-    write_json,
-)
+from gedbd.io.command_output import finish_document, is_json_asked, json_output, record, recorded_part, write_json
 
 TABLE = pd.DataFrame(
     {

@@ -16,10 +16,7 @@ MET = TargetResult(0.5, 0.6, "met", 30, 22, 22 / 30, 0.56, 0.89, "2024-01-02", "
 MISSED = TargetResult(0.8, 0.7, "missed", 26, 13, 0.5, 0.31, 0.69, "2024-01-02", "2024-02-28")
 INCONCLUSIVE = TargetResult(0.7, 0.65, "inconclusive", 30, 22, 22 / 30, 0.56, 0.89, "2024-01-02", "2024-02-28")
 TARGETS = (MET, INCONCLUSIVE, MISSED, TargetResult(0.9, None, "no threshold"))
-LIST_TARGETS = (
-    replace(MET, threshold=0.9, list_length=3),
-    TargetResult(0.7, None, "no threshold", list_length=3),
-)
+LIST_TARGETS = (replace(MET, threshold=0.9, list_length=3), TargetResult(0.7, None, "no threshold", list_length=3))
 FIGURE = (
     "Of 30 such suggestions on this tracker's reports from 2024-01-02 to 2024-02-28,"
     " 22 (73%, 95% interval 56% to 89%) were right."

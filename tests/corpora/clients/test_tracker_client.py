@@ -47,12 +47,7 @@ WAITING = r"http://127.0.0.1:\d+: the rate limit is reached; waiting 8 s, until 
             for status in (500, 502, 503)
         ),
         ([({}, 500)] * 4, 3, [1, 2, 3, 3], "waiting 3 s"),
-        (
-            [({"path": "x" * 500}, 200, {}, 100)],
-            3900,
-            [1],
-            r"connection failed \(IncompleteRead\(100 bytes read",
-        ),
+        ([({"path": "x" * 500}, 200, {}, 100)], 3900, [1], r"connection failed \(IncompleteRead\(100 bytes read"),
         ([({}, 429, {"Retry-After": "7"})], 3900, [8], f"^{WAITING}$"),
     ],
 )
