@@ -18,11 +18,11 @@ class FaultyAnswers(Answers):
 
     server: "FaultyGitHub"
 
-    def do_GET(self) -> None:  # noqa: N802 - so http.server calls it
+    def get(self) -> None:
         if self._goes_on():
-            super().do_GET()
+            super().get()
 
-    def do_POST(self) -> None:  # noqa: N802 - so http.server calls it
+    def post(self) -> None:
         if not self._goes_on():
             return
         hub = self.server
@@ -37,7 +37,7 @@ class FaultyAnswers(Answers):
             threading.Timer(CREATED_AFTER_S, hub.create, (self.path, body)).start()
             self.answer(502, {"message": "bad gateway"})
             return
-        super().do_POST()
+        super().post()
 
     def _goes_on(self) -> bool:
         mode = self.server.mode
@@ -49,7 +49,7 @@ class FaultyAnswers(Answers):
             self.answer(500, {"message": "out of order"})
             return False
         if mode == "limits":
-            self.answer(403, {"message": "rate limit"}, **{"Retry-After": "1"})
+            self.answer(403, {"message": "rate limit"}, {"Retry-After": "1"})
             return False
         return True
 
@@ -63,12 +63,12 @@ class FaultyGitHub(SmallGitHub):
         unclear: How many comments were created so.
     """
 
+    handler = FaultyAnswers
     daemon_threads = True
     block_on_close = False
 
     def __init__(self, count: int) -> None:
         super().__init__(count=count)
-        self.RequestHandlerClass = FaultyAnswers
         self.mode = "answers"
         self.random = random.Random(0)
         self.turn = threading.Lock()

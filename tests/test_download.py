@@ -2,13 +2,12 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import py7zr
 import pytest
 from hydra import compose, initialize_config_dir
-from local_server import running
+from local_server import Answering, LocalServer, running
 from omegaconf import DictConfig
 
 from gedbd.commands.download import main
@@ -22,29 +21,10 @@ TABLE = ("id,text\n" + "".join(f"{number},line {number}\n" for number in range(2
 LABELS = b"Issue_id,Duplicate\n1,2\n2,1\n"
 
 
-class FileServer(ThreadingHTTPServer):
-    """Serves ``files`` from memory, with ranges unless ``ignores_ranges``; closes after ``cut_after`` bytes, once."""
+class Handler(Answering):
+    server: "FileServer"
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.files: dict[str, bytes] = {}
-        self.etags: dict[str, str] = {}
-        self.cut_after: int | None = None
-        self.ignores_ranges = False
-        self.asked: list[tuple[str, str | None]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-    def put(self, path: str, content: bytes, etag: str = '"1"') -> None:
-        self.files[path], self.etags[path] = content, etag
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: FileServer
-
-    def do_GET(self) -> None:
+    def get(self) -> None:
         wanted = self.headers["Range"]
         self.server.asked.append((self.path, wanted))
         if self.path not in self.server.files:
@@ -55,18 +35,25 @@ class Handler(BaseHTTPRequestHandler):
         if start >= len(content):
             return self.answer(416, b"", {"Content-Range": f"bytes */{len(content)}"})
         place = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"} if start else {}
-        self.answer(206 if start else 200, content[start:], {"ETag": etag, **place})
-
-    def answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
-        self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body[: self.server.cut_after])
+        self.answer(206 if start else 200, content[start:], {"ETag": etag, **place}, self.server.cut_after)
         self.server.cut_after = None
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
+
+class FileServer(LocalServer):
+    """Serves ``files`` from memory, with ranges unless ``ignores_ranges``; closes after ``cut_after`` bytes, once."""
+
+    handler = Handler
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.files: dict[str, bytes] = {}
+        self.etags: dict[str, str] = {}
+        self.cut_after: int | None = None
+        self.ignores_ranges = False
+        self.asked: list[tuple[str, str | None]] = []
+
+    def put(self, path: str, content: bytes, etag: str = '"1"') -> None:
+        self.files[path], self.etags[path] = content, etag
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from fixed_server import FixedServer
-from local_server import running
+from local_server import FixedServer, running
 from refusals import refuses
 
 import gedbd

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fixed_server import FixedServer
-from local_server import running
+from local_server import FixedServer, running
 
 from gedbd.corpora.clients.tracker_client import Client
 from gedbd.corpora.file_download import fetch_tables

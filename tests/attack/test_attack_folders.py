@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from fixed_server import FixedServer
-from local_server import running
+from local_server import FixedServer, running
 from refusals import call, refuses
 from small_github import REPOSITORY
 from webhook_events import SECRET, issue, signed, worked

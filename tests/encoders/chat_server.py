@@ -3,12 +3,11 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Semaphore
 from typing import Any, NamedTuple
 
 import pytest
-from local_server import running
+from local_server import Answering, LocalServer, running
 
 KEY = "s3cret-key"
 AT_ONCE = {"Retry-After": "0"}
@@ -23,34 +22,10 @@ class Reply(NamedTuple):
     sent: int | None = None
 
 
-class Endpoint(ThreadingHTTPServer):
-    """Answers with ``faults`` first, each once, then as ``answer`` says."""
+class Handler(Answering):
+    server: "Endpoint"
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.faults: list[Reply] = []
-        self.requests: list[dict[str, Any]] = []
-        self.headers: list[dict[str, str]] = []
-        self.answer: Callable[[dict[str, Any]], Reply] = lambda request: told("seen")
-        self.lock = Lock()
-        self.running = self.most_running = 0
-        self.arrived = Semaphore(0)
-        self.silence = Event()
-        self.silence.set()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-    def shutdown(self) -> None:
-        self.silence.set()
-        super().shutdown()
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Endpoint
-
-    def do_POST(self) -> None:
+    def post(self) -> None:
         server = self.server
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         with server.lock:
@@ -61,19 +36,32 @@ class Handler(BaseHTTPRequestHandler):
             reply = server.faults.pop(0) if server.faults else server.answer(request)
         server.arrived.release()
         server.silence.wait(20)
-        body = reply.content if isinstance(reply.content, bytes) else json.dumps(reply.content).encode()
-        self.send_response(reply.status)
-        for name, value in (
-            {"Content-Length": str(len(body)), "Content-Type": "application/json"} | reply.headers
-        ).items():
-            self.send_header(name, value)
-        self.end_headers()
         with server.lock:  # before the answer ends: the next request may begin at once
             server.running -= 1
-        self.wfile.write(body[: reply.sent])
+        self.answer(reply.status, reply.content, {"Content-Type": "application/json"} | reply.headers, reply.sent)
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
+
+class Endpoint(LocalServer):
+    """Answers with ``faults`` first, each once, then as ``answer`` says."""
+
+    handler = Handler
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.url += "/v1"
+        self.faults: list[Reply] = []
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.answer: Callable[[dict[str, Any]], Reply] = lambda request: told("seen")
+        self.lock = Lock()
+        self.running = self.most_running = 0
+        self.arrived = Semaphore(0)
+        self.silence = Event()
+        self.silence.set()
+
+    def shutdown(self) -> None:
+        self.silence.set()
+        super().shutdown()
 
 
 def told(text: Any) -> Reply:

@@ -3,9 +3,10 @@
 import base64
 import hashlib
 import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
+
+from local_server import Answering, LocalServer
 
 TOKEN = "hf_of_the_tests"
 LICENSES = ("mit", "apache-2.0")
@@ -18,19 +19,10 @@ class Repository(NamedTuple):
     files: dict[str, bytes]
 
 
-class HubServer(ThreadingHTTPServer):
-    """A hub with one account, ``ann``, which may also read, but not write, what others have."""
+class Handler(Answering):
+    server: "HubServer"
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server_port}"
-        self.repositories: dict[str, Repository] = {}
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: HubServer
-
-    def do_POST(self) -> None:
+    def post(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         words = self.words()
         if words == ["api", "validate-yaml"]:
@@ -48,7 +40,7 @@ class Handler(BaseHTTPRequestHandler):
         elif words[-2:] == ["commit", "main"]:
             self.commit("/".join(words[2:4]), [json.loads(line) for line in body.splitlines()])
 
-    def do_GET(self) -> None:
+    def get(self) -> None:
         words = self.words()
         name = "/".join(words[2:4])
         if words == ["api", "whoami-v2"]:
@@ -64,9 +56,6 @@ class Handler(BaseHTTPRequestHandler):
             self.file("/".join(words[:2]), "/".join(words[4:]))
         else:
             self.answer(404 if words else 200, {})
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
 
     def words(self) -> list[str]:
         return [unquote(word) for word in urlsplit(self.path).path.split("/") if word]
@@ -109,15 +98,16 @@ class Handler(BaseHTTPRequestHandler):
             content = repository.files[path]
             self.answer(200, content, {"X-Repo-Commit": "1" * 40, "ETag": f'"{hashlib.sha1(content).hexdigest()}"'})
 
-    def answer(self, status: int, content: object, headers: dict[str, str] | None = None) -> None:
-        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+    def answer(self, status, content, headers=None, sent=None) -> None:
         error = {"X-Error-Message": content["error"]} if isinstance(content, dict) and "error" in content else {}
-        self.send_response(status)
-        for name, value in {"Content-Length": str(len(body)), **error, **(headers or {})}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        super().answer(status, content, error | (headers or {}))
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
+
+class HubServer(LocalServer):
+    """A hub with one account, ``ann``, which may also read, but not write, what others have."""
+
+    handler = Handler
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.repositories: dict[str, Repository] = {}

@@ -3,9 +3,10 @@
 import json
 import random
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from local_server import Answering, LocalServer
 
 REPOSITORY = "ann/mail"
 ISSUES = f"/repos/{REPOSITORY}/issues"
@@ -52,64 +53,8 @@ def tracker(count: int, careless_from: int | None) -> tuple[list[dict[str, Any]]
     return issues, comments
 
 
-class SmallGitHub(ThreadingHTTPServer):
-    """Answers what fetching a tracker and commenting on an issue ask for, and fails as it is told.
-
-    Attributes:
-        posted: The comments, by path.
-        failures: Method, status and headers of the next answers that fail; with status 0 no answer comes.
-        unanswered: Path and text of each comment that was sent and not created.
-        asked: The method of each request.
-        broken: Paths that always fail with status 500.
-        silent: While it is set, answers do not come.
-        drips: They begin to come then, and one byte of the header follows the other.
-    """
-
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 64
-
-    def __init__(self, count: int = 0, careless_from: int | None = None) -> None:
-        super().__init__(("127.0.0.1", 0), Answers)
-        issues, comments = tracker(count, careless_from)
-        self.lists = {ISSUES: issues, f"{ISSUES}/comments": comments, f"{ISSUES}/events": []} if count else {}
-        self.posted: dict[str, list[str]] = {}
-        self.failures: list[tuple[Any, ...]] = []
-        self.unanswered: list[tuple[str, str]] = []
-        self.asked: list[str] = []
-        self.broken: set[str] = set()
-        self.silent, self.drips, self.over = threading.Event(), False, threading.Event()
-        self.url = f"http://127.0.0.1:{self.server_port}"
-
-    def shutdown(self) -> None:
-        self.over.set()
-        super().shutdown()
-
-    def create(self, path: str, text: str) -> None:
-        self.posted.setdefault(path, []).append(text)
-
-    def create_unanswered(self) -> None:
-        """Creates the comments whose answer said nothing of it."""
-        while self.unanswered:
-            self.create(*self.unanswered.pop())
-
-    def comments(self, number: int = 70) -> list[str]:
-        return self.posted.get(f"{ISSUES}/{number}/comments", [])
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """The other side has closed its connection."""
-
-
-class Answers(BaseHTTPRequestHandler):
-    server: SmallGitHub
-
-    def answer(self, status: int, content: object, **headers: str) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(status)
-        for name, value in {"Content-Length": str(len(body)), **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+class Answers(Answering):
+    server: "SmallGitHub"
 
     def failed(self) -> bool:
         hub = self.server
@@ -131,10 +76,10 @@ class Answers(BaseHTTPRequestHandler):
             return True
         if headers and "X-Creates" in headers[0]:
             hub.create_unanswered()
-        self.answer(status, {}, **(headers[0] if headers else {}))
+        self.answer(status, {}, *headers)
         return True
 
-    def do_GET(self) -> None:
+    def get(self) -> None:
         if self.failed():
             return
         url = urlsplit(self.path)
@@ -146,14 +91,59 @@ class Answers(BaseHTTPRequestHandler):
         further = f"{self.server.url}{url.path}?per_page={size}&page={page + 1}"
         link = {"Link": f'<{further}>; rel="next"'} if page * size < len(records) else {}
         seen = [record for record in records[(page - 1) * size : page * size] if record["body"] != HIDDEN]
-        self.answer(200, seen, **link)
+        self.answer(200, seen, link)
 
-    def do_POST(self) -> None:
+    def post(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.unanswered.append((self.path, body["body"]))
         if not self.failed():
             self.server.create(*self.server.unanswered.pop())
             self.answer(201, {})
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
+
+class SmallGitHub(LocalServer):
+    """Answers what fetching a tracker and commenting on an issue ask for, and fails as it is told.
+
+    Attributes:
+        posted: The comments, by path.
+        failures: Method, status and headers of the next answers that fail; with status 0 no answer comes.
+        unanswered: Path and text of each comment that was sent and not created.
+        asked: The method of each request.
+        broken: Paths that always fail with status 500.
+        silent: While it is set, answers do not come.
+        drips: They begin to come then, and one byte of the header follows the other.
+    """
+
+    handler = Answers
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 64
+
+    def __init__(self, count: int = 0, careless_from: int | None = None) -> None:
+        super().__init__()
+        issues, comments = tracker(count, careless_from)
+        self.lists = {ISSUES: issues, f"{ISSUES}/comments": comments, f"{ISSUES}/events": []} if count else {}
+        self.posted: dict[str, list[str]] = {}
+        self.failures: list[tuple[Any, ...]] = []
+        self.unanswered: list[tuple[str, str]] = []
+        self.asked: list[str] = []
+        self.broken: set[str] = set()
+        self.silent, self.drips, self.over = threading.Event(), False, threading.Event()
+
+    def shutdown(self) -> None:
+        self.over.set()
+        super().shutdown()
+
+    def create(self, path: str, text: str) -> None:
+        self.posted.setdefault(path, []).append(text)
+
+    def create_unanswered(self) -> None:
+        """Creates the comments whose answer said nothing of it."""
+        while self.unanswered:
+            self.create(*self.unanswered.pop())
+
+    def comments(self, number: int = 70) -> list[str]:
+        return self.posted.get(f"{ISSUES}/{number}/comments", [])
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """The other side has closed its connection."""

@@ -1,15 +1,13 @@
 """A tracker on this machine that answers with small hand-written records, and misbehaves on request."""
 
-import json
 from collections.abc import Callable, Iterator
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-from local_server import running
+from local_server import Answering, LocalServer, running
 
 from gedbd.corpora.clients.bugzilla_client import Bugzilla
 from gedbd.corpora.clients.github_client import GitHub
@@ -31,44 +29,34 @@ class Reply(NamedTuple):
     sent: int | None = None
 
 
-class TrackerServer(ThreadingHTTPServer):
-    """Answers with ``faults`` first, each once, then as ``answer`` says."""
+class Handler(Answering):
+    server: "TrackerServer"
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.faults: list[Reply] = []
-        self.asked: list[str] = []
-        self.headers: list[dict[str, str]] = []
-        self.answer: Callable[[str, Query], Reply] = lambda path, query: Reply({"message": "Not Found"}, 404)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-    def client(self, secrets: dict[str, str] | None = None, max_wait_s: float = 3900) -> tuple[Client, list[float]]:
-        """A client that does not sleep but notes how long it would."""
-        slept: list[float] = []
-        return Client(self.url, secrets or {}, "SOME_TOKEN", max_wait_s, print, sleep=slept.append), slept
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: TrackerServer
-
-    def do_GET(self) -> None:
+    def get(self) -> None:
         self.server.asked.append(self.path)
         self.server.headers.append(dict(self.headers))
         parts = urlsplit(self.path)
         faults = self.server.faults
         reply = faults.pop(0) if faults else self.server.answer(parts.path, parse_qs(parts.query))
-        body = reply.content if isinstance(reply.content, bytes) else json.dumps(reply.content).encode()
-        self.send_response(reply.status)
-        for name, value in {"Content-Length": str(len(body)), **reply.headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body[: reply.sent])
+        self.answer(reply.status, reply.content, reply.headers, reply.sent)
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
+
+class TrackerServer(LocalServer):
+    """Answers with ``faults`` first, each once, then as ``answer`` says."""
+
+    handler = Handler
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.faults: list[Reply] = []
+        self.asked: list[str] = []
+        self.headers: list[dict[str, str]] = []
+        self.answer: Callable[[str, Query], Reply] = lambda path, query: Reply({"message": "Not Found"}, 404)
+
+    def client(self, secrets: dict[str, str] | None = None, max_wait_s: float = 3900) -> tuple[Client, list[float]]:
+        """A client that does not sleep but notes how long it would."""
+        slept: list[float] = []
+        return Client(self.url, secrets or {}, "SOME_TOKEN", max_wait_s, print, sleep=slept.append), slept
 
 
 @pytest.fixture(autouse=True)
