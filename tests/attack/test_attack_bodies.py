@@ -14,43 +14,29 @@ PATHS = (b"/api/search", b"/api/reports", b"/api/feedback", b"/webhooks/github")
 LENGTHS = {
     "negative": b"Content-Length: -1\r\n",
     "5,000 digits": b"Content-Length: " + b"9" * 5000 + b"\r\n",
-    "5,000 zeros and more": b"Content-Length: " + b"0" * 5000 + b"9999999999\r\n",
     "19 digits": b"Content-Length: 9223372036854775807\r\n",
     "two": b"Content-Length: 2\r\nContent-Length: 3\r\n",
     "two in one": b"Content-Length: 2, 3\r\n",
-    "two that agree in one": b"Content-Length: 2, 2\r\n",
     "plus": b"Content-Length: +5\r\n",
     "superscript": "Content-Length: ²\r\n".encode(),
-    "superscript, latin-1": "Content-Length: ²\r\n".encode("latin-1"),
-    "other digits": "Content-Length: ٣\r\n".encode(),
     "hexadecimal": b"Content-Length: 0x2\r\n",
     "underscore": b"Content-Length: 1_0\r\n",
     "blank": b"Content-Length: \r\n",
-    "fraction": b"Content-Length: 2.0\r\n",
     "with chunks": b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
-    "chunks before": b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n",
     "other coding": b"Transfer-Encoding: gzip, chunked\r\n",
-    "hidden coding": b"Transfer-Encoding: xchunked\r\n",
     "chunks twice": b"Transfer-Encoding: chunked, chunked\r\n",
 }
 BODIES = {
     "100,000 brackets": b"[" * 100_000,
-    "100,000 closed brackets": b"[" * 100_000 + b"]" * 100_000,
-    "100,000 objects": b'{"title":' * 100_000,
     "deep in a field": b'{"title": "x", "filters": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     "1 MiB of numbers": b"[" + b"0," * 500_000 + b"0]",
-    "1 MiB of objects": b"[" + b"{}," * 340_000 + b"{}]",
     "a number of 5,000 digits": b'{"title": "x", "top_k": ' + b"9" * 5000 + b"}",
     "no number": b'{"title": "x", "top_k": NaN}',
     "UTF-16": '{"title": "x"}'.encode("utf-16"),
-    "UTF-16 without a mark": '{"title": "x"}'.encode("utf-16-le"),
-    "UTF-32": '{"title": "x"}'.encode("utf-32"),
     "Latin-1": '{"title": "é"}'.encode("latin-1"),
     "a surrogate as bytes": b'{"title": "\xed\xa0\x80"}',
     "NUL": b'{"title": "\x00"}',
-    "NUL alone": b"\x00",
     "nothing": b"",
-    "a word": b"null",
     "compressed": b"\x1f\x8b\x08\x00",
 }
 
@@ -89,7 +75,7 @@ def test_bodies_that_are_no_fitting_json_get_one_answer(port, caplog, path, body
     check(exchange(port, b"POST " + path + b" HTTP/1.1\r\n" + JSON_HEAD + length + CLOSE + b"\r\n" + body), caplog)
 
 
-@pytest.mark.parametrize("depth", [200, 500, 900, 950, 980, 990, 1000, 1500, 3000])
+@pytest.mark.parametrize("depth", [200, 900, 980, 990, 1000, 3000])
 def test_json_just_within_pythons_depth_gets_one_answer(port, caplog, depth):
     body = b'{"title": "x", "filters": ' + b'{"a":[' * depth + b"]}" * depth + b"}"
     length = b"Content-Length: %d\r\n" % len(body)
@@ -119,19 +105,14 @@ def test_other_encodings_are_refused_by_name(port, caplog, header):
     [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # TLS
         b"GET / HTTP/9.9\r\n\r\n",
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 20_000 + b"\r\n",
         b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost : 127.0.0.1\r\n\r\n",
         b"GET / HTTP/1.1\r\n" + HEAD + b"X: a\x00b\r\n\r\n",
-        b"\x00" * 1000 + b"\r\n\r\n",
-        b"POST /api/search HTTP/1.1\r\n" + JSON_HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
         b"POST /api/search HTTP/1.1\r\n" + JSON_HEAD + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n{}\r\n0\r\n\r\n",
         b"GET /page/%00 HTTP/1.1\r\n" + HEAD + CLOSE + b"\r\n",
         b"GET /api/reports/%00%0a%ff HTTP/1.1\r\n" + HEAD + CLOSE + b"\r\n",
         b"GET /page/..%2f..%2fapp.py HTTP/1.1\r\n" + HEAD + CLOSE + b"\r\n",
-        b"BREW * HTTP/1.1\r\n" + HEAD + CLOSE + b"\r\n",
     ],
 )
 def test_what_is_hardly_http_gets_one_answer(port, caplog, request_bytes):

@@ -81,36 +81,26 @@ def test_an_enterprise_server_means_its_own_addresses(index: SmallIndex, send: S
 
 NOT_SAID = [
     "Duplicate of https://evil.example/ann/mail/issues/12",
-    "Duplicate of https://github.com.evil.example/ann/mail/issues/12",
-    "Duplicate of https://evil.example:443/ann/mail/issues/12",
     "Duplicate of https://github.com:8443/ann/mail/issues/12",
     "Duplicate of https://github.com@evil.example/ann/mail/issues/12",
-    "Duplicate of https://bugs.corp.example/ann/mail/issues/12",
     "Duplicate of https://GITHUB.COM/eve/mail/issues/12",
     "```\nDuplicate of #12\n```",
-    "~~~ text\nDuplicate of #12\n~~~",
     "````\n```\nDuplicate of #12\n````",
     "```\nDuplicate of #12",  # a fence that is not closed holds all that follows
     "Text:\n\n    Duplicate of #12",
-    "\tDuplicate of #12",
     "> Duplicate of #12",
     "> Somebody wrote:\nDuplicate of #12",  # goes on with the quote, as Markdown reads it
-    "   > > Duplicate of #12",
     "<!--\nDuplicate of #12\n-->",
     "<details>\nDuplicate of #12\n</details>",
     "`Duplicate of #12`",
-    "~~Duplicate of #12~~",
     "~~Not so:\nDuplicate of #12\nafter all~~",
     "- Duplicate of #12",
-    "# Duplicate of #12",
     "| a |\n|---|\n| Duplicate of #12 |",
     "Duplicate of #\u0661\u0662",
-    "Duplicate of #0",
     "Not a duplicate of #12",
     "Duplicate of eve/mail#12",
     "Duplicate of #12, I think",
     "Duplicate of #" + "9" * 5000,
-    "",
     "Duplicate of #12" + " " * 60_000 + "x",
     "~~a " * 15_000 + "\nDuplicate of #12~~",
 ]
@@ -119,11 +109,8 @@ SAID = [
     "Seen before.\nDuplicate of #3\nDuplicate of #12",
     "> Is this known?\n\nDuplicate of #12",
     "```\ncode\n```\nDuplicate of #12\r\n",
-    "Thanks!\r\nDuplicate of #12\r\nBye",
     "Duplicate of #12\n-- \nAnn",
-    "Duplicate of #12\n---\nSent from my phone",
     "Duplicate of https://github.com/ann/mail/issues/12",
-    "Duplicate of #12" + "\n> quoted" * 3,
     # A paragraph that is read in part does not count.
     *(
         newline.join(["Duplicate of #12", "", "~~Duplicate of #13", "x" * 60_000, "~~"])

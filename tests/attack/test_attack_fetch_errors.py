@@ -31,21 +31,14 @@ def refused(server: FixedServer, path: str = f"/page?page=2&private_token={SECRE
     ("status", "headers", "body"),
     [
         (302, {"Location": "http://[::1"}, b""),
-        (302, {"Location": "http://127.0.0.1:notaport/"}, b""),
         (302, {"Location": "http://127.0.0.1:99999/"}, b""),
         (302, {"Location": f"http://a..b/?sig={SECRET}"}, b""),
         (302, {"Location": f"ftp://user:{SECRET}@127.0.0.1/"}, b""),
-        (302, {"Location": "/again"}, b""),
         (200, {"Link": '<http://[::1>; rel="next"'}, b"[]"),
         (200, {"Link": "<" * 2_000}, b"[]<"),
-        (200, {}, b"<html>"),
-        (200, {}, b"[" * 100_000),
-        (200, {"Content-Encoding": "gzip"}, b"not gzip"),
         (200, {"Content-Length": "10000"}, b"[]"),
         (200, {"Content-Length": "-5"}, b"<"),
         (401, {}, b'{"message": "no ' + SECRET.encode() + b'"}'),
-        (404, {}, b""),
-        (500, {}, b""),
         (429, {"Retry-After": "999999999"}, b""),
     ],
 )
@@ -60,10 +53,7 @@ def test_an_answer_that_is_wrong_is_told_with_its_address(server, status, header
 @pytest.mark.parametrize(
     ("status", "headers"),
     [
-        (404, {}),
-        (302, {"Location": "http://[::1"}),
         (302, {"Location": f"http://user:{SECRET}@127.0.0.1:1/?sig={SECRET}"}),
-        (302, {"Location": "/again"}),
         (200, {"Content-Length": "many"}),
         (200, {"Content-Length": "99"}),
         (200, {"Content-Encoding": "gzip"}),

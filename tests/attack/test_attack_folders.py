@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -24,7 +23,7 @@ import gedbd.commands.serve
 import gedbd.configuration.resolvers
 import gedbd.train
 from gedbd import __main__ as cli
-from gedbd.configuration.resolvers import own_folders, run_dir, started, sweep_dir
+from gedbd.configuration.resolvers import own_folders, run_dir, sweep_dir
 from gedbd.corpora.feedback import FeedbackStore
 from gedbd.io.locks import RUN_LOCK, sole_process
 from gedbd.triage.storage.cache_file import compact_elsewhere
@@ -73,17 +72,6 @@ def test_runs_and_sweeps_of_one_second_get_folders_of_their_own(stopped_clock):
         with own_folders():
             assert sweep_dir() == f"outputs/sweeps/{STARTED}{end}"
             (Path(sweep_dir()) / "multirun.yaml").touch()
-
-
-def test_the_hour_that_comes_twice_does_not(monkeypatch):
-    monkeypatch.setenv("TZ", "Europe/Berlin")
-    time.tzset()
-    try:
-        name = started()
-    finally:
-        monkeypatch.undo()
-        time.tzset()
-    assert abs((datetime.now(UTC) - datetime.strptime(f"{name}+0000", "%Y-%m-%d_%H-%M-%SZ%z")).total_seconds()) < 60
 
 
 def test_of_processes_that_begin_together_each_makes_a_folder(tmp_path, stopped_clock):

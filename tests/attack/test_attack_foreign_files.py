@@ -48,32 +48,22 @@ LOADER = "gedbd.encoders.loaded_encoder.load_encoder"
 OTHER_CODE: list[tuple[str, Any]] = [
     ("encoder._target_", "os.system"),
     ("encoder._target_", EVIL),
-    ("encoder._target_", ["os.system"]),
     ("encoder._target_", None),
     ("encoder.model", {"_target_": EVIL}),
     ("encoder.fine_tuning", {"a": [{"b": {"_target_": EVIL, "_args_": ["id"], "_partial_": True}}]}),
     ("text.tokens", [{"_target_": EVIL}]),
     ("text._target_", "gedbd.triage.stored_index.open_index"),
-    ("text._target_", "gedbd.encoders.loaded_encoder.Path"),
     ("backend._target_", "gedbd.corpora.readers.csv_export.read_csv"),
     ("backend._target_", "hydra.utils.instantiate"),
     ("backend._target_", "gedbd.configuration.allowed_targets.os.system"),
     ("text.captions", "pkg://gedbd.triage.stored_index/demo.csv"),
-    ("text.captions", "pkg://evil/reports.csv"),
     ("encoder", {"_target_": LOADER, "_args_": ["a", "evil/model", "mean", 8, 8]}),
 ]
 INDEX_SECTIONS = ("encoder", "text", "backend")
 ENDPOINT = {"_target_": "gedbd.retrieval.reports.llm_check.LlmCheck", "base_url": "https://evil.example/v1"}
 OPENVINO = {"_target_": "gedbd.encoders.openvino_backend.OpenVino", "precision": "float32"}
 RAY = {"_target_": "gedbd.encoders.ray_backend.Ray", "address": "evil.example:6379", "workers": 2, "cpus": 1, "gpus": 0}
-INTERPOLATIONS = [
-    "${oc.env:HOME}",
-    "${oc.decode:'[1]'}",
-    "a ${oc.env:HOME}",
-    "${encoder.name}",
-    "${started:}",
-    "\\${x}",
-]
+INTERPOLATIONS = ["${oc.env:HOME}", "${oc.decode:'[1]'}", "a ${oc.env:HOME}", "${encoder.name}", "\\${x}"]
 
 
 def composed(command: str, words: Sequence[str] = ()) -> DictConfig:
@@ -395,3 +385,26 @@ def test_an_address_beside_an_index_is_not_connected_to(tmp_path, monkeypatch, c
         listener.setblocking(False)
         with pytest.raises(BlockingIOError):  # nobody has connected
             listener.accept()
+
+
+def without_interpolations(value: Any) -> Any:
+    """Options that are not resolved hold interpolations; what they name must be allowed."""
+    if isinstance(value, dict):
+        return {name: without_interpolations(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [without_interpolations(inner) for inner in value]
+    return None if isinstance(value, str) and "${" in value else value
+
+
+@pytest.mark.parametrize("command", ["train", "baseline", "backtest"])
+def test_every_choice_of_conf_may_be_saved_and_read(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
+    checked = 0
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        choices = compose(command, return_hydra_config=True).hydra.runtime.choices
+        for file in Path(CONF_DIR).glob("*/*.yaml"):
+            if file.parent.name in set(choices) - {"experiment", "dataset"}:
+                cfg = compose(command, [f"{file.parent.name}={file.stem}", "dataset=demo"])
+                check_options(without_interpolations(OmegaConf.to_container(cfg, resolve=False)), "conf")
+                checked += 1
+    assert checked > 10

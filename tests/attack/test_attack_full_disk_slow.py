@@ -16,7 +16,6 @@ import gedbd.train
 from gedbd.corpora.clients.github_client import CommentStore
 from gedbd.experiments.run_folder import Run
 from gedbd.io.checksums import check_whole
-from gedbd.io.files import write_text
 
 SMALL = ["encoder=tiny", "graph=none", "ranking.parts=[]", "trainer=smoke"]
 
@@ -101,9 +100,3 @@ def test_a_fetch_does_not_call_a_file_damaged_because_the_disk_is_full(disk):
         CommentStore(disk / "notes.sqlite")
     remount(disk, "size=30m")
     CommentStore(disk / "notes.sqlite").close()
-
-
-def test_a_read_only_folder_is_told_by_the_name_of_the_file(disk):
-    remount(disk, "ro")
-    with pytest.raises(OSError, match=r"Read-only file system: '.*/results.json'$"):
-        write_text(disk / "results.json", "{}")

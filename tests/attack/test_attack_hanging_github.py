@@ -15,7 +15,7 @@ from small_github import REPOSITORY
 from webhook_events import SECRET, issue, signed
 
 from gedbd.service.app import create_app
-from gedbd.service.comments import CommentClient, CommentError, OutboxComment
+from gedbd.service.comments import CommentClient, CommentError
 
 LIMIT_S = 60.0  # of a request that must be answered
 NEVER_S = 3600.0  # a test that waits so long for GitHub fails by its hang guard
@@ -93,16 +93,6 @@ def test_a_comment_that_hangs_is_posted_once_github_answers(index, hub, hook_of)
         hub.silent.clear()
         until(lambda: hook.outbox.state(REPOSITORY, "70") == "posted")
     assert len(hub.comments()) == 1
-
-
-def test_many_comments_that_hang_wait_for_one_try(hub, hook_of):
-    hook = hook_of(timeout_s=60.0, deadline_s=0.1)
-    for number in range(50):
-        hook.outbox.put(OutboxComment(REPOSITORY, str(number), "text"))
-    assert hook.post_comments() == ["postponed"]
-    assert hook.outbox.due(time.time()) == []
-    assert len(hook.outbox.waiting()) == 50
-    assert len(hub.asked) <= 1
 
 
 @pytest.mark.slow

@@ -19,13 +19,10 @@ PARSER = OverridesParser.create()
 HOSTILE = [
     "+hydra.callbacks.a={_target_:os.system,command:touch /tmp/taken}",
     "~backend",
-    "++index=other",
     "crash\nfile=/etc/passwd",
-    "file=/etc/passwd\nand more",
     "query=${oc.env:HOME}",
     "${oc.env:HOME}",
     "--config-dir=/tmp and -m",
-    "-m crash on start",
     "it's \\${oc.env:HOME}\\",
     "x = 3, [a], {b}: 'c",
 ]
@@ -61,10 +58,8 @@ def test_random_text_after_two_dashes_arrives_as_it_is():
     ("word", "message"),
     [
         ("-m", "-m could be a flag or part of the text: put flags first, then --"),
-        ("--config-dir=/tmp/evil", "could be a flag or part of the text"),
         ("component=Mail Window", "could be an option or part of the text"),
         ("file=/etc/passwd is readable", "could be an option or part of the text"),
-        ("file=${oc.env:HOME}", "could be an option or part of the text"),
         ("hydra.searchpath=[file:///tmp/evil]", "unknown option hydra.searchpath"),
         ("topk=3", "unknown option topk: did you mean top_k? To search for topk=3, write -- before the text"),
     ],

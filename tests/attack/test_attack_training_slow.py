@@ -164,18 +164,3 @@ def test_a_writer_that_is_killed_leaves_the_checkpoint_before_or_the_new_one(tmp
     assert value == read_state(path)["weight"].unique()
     WholeCheckpointIO().save_checkpoint({"state_dict": {"weight": torch.zeros(1)}}, path)
     assert sorted(file.name for file in path.parent.iterdir()) == [CHECKSUMS, "last.ckpt"]
-
-
-def test_commands_that_start_together_leave_a_run_each(tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(
-        "from gedbd.configuration import resolvers\nresolvers.started = lambda: '2026-10-25_00-30-05Z'\n"
-    )
-    environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT}", "GEDBD_CACHE": str(tmp_path / "cache")}
-    words = [["name=constant", "dataset=demo"], ["name=closure", "dataset=demo"], ["name=constant", "--config-dir=."]]
-    command = [sys.executable, "-m", "gedbd.commands.baseline", "hydra.run.dir=${run_dir:null,demo,null,same}"]
-    running = [
-        subprocess.Popen([*command, *mine], env=environment, cwd=tmp_path, stdout=subprocess.DEVNULL) for mine in words
-    ]
-    assert [process.wait(timeout=300) for process in running] == [0, 0, 0]
-    runs = sorted(path.name for path in (tmp_path / "outputs" / "demo" / "same").iterdir())
-    assert runs == [f"2026-10-25_00-30-05Z{end}" for end in ("", "-2", "-3")]
