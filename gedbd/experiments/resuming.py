@@ -41,6 +41,7 @@ from gedbd.io.files import replacing
 # What a checkpoint holds besides the weights, unless it was saved for its weights only.
 TRAINING_STATE = ("pytorch-lightning_version", "optimizer_states", "lr_schedulers", "loops", "callbacks")
 MAY_DIFFER = ("ckpt_path", "seeds", "trainer", "callbacks", "logger", "patience", "cache_dir", "json")
+NOT_COMPARED = (*MAY_DIFFER, "data_dir")  # by default a folder of the working directory
 SECTIONS = {"pairs": ["pairs", "batches", "batch_size"], "protocol": ["ranking"]}  # what the file of a group sets
 CHOSEN_NAMES = ("ranking.protocols",)  # sections whose names the user chooses, so that a further one is a difference
 # Options that a run's folder does not say, or is not trusted to say: code, addresses and files beside those of conf/.
@@ -101,7 +102,7 @@ def check_resumable(cfg: DictConfig) -> None:
     if not Path(cfg.ckpt_path).is_file():
         raise ValueError(f"ckpt_path={cfg.ckpt_path}: no such file; give checkpoints/last.ckpt of a run folder")
     now = OmegaConf.create(saved_options(cfg))
-    _check_equal(now, _options_of_run(cfg), [str(key) for key in now if key not in MAY_DIFFER])
+    _check_equal(now, _options_of_run(cfg), [str(key) for key in now if key not in NOT_COMPARED])
 
 
 def _options_of_run(cfg: DictConfig) -> DictConfig:
@@ -120,7 +121,7 @@ def _set_by(word: str, now: DictConfig) -> list[str]:
         return SECTIONS[name]
     if section_of(word) in now:
         return [name]
-    return [str(key) for key in now if key not in MAY_DIFFER]
+    return [str(key) for key in now if key not in NOT_COMPARED]
 
 
 def _check_equal(now: DictConfig, saved: DictConfig, names: Sequence[str]) -> None:
