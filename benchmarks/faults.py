@@ -92,6 +92,12 @@ FAULTS = [
         "the first report of the test part is in the validation part",
         "(rows >= val).astype(np.int8) + (rows >= test)",
         "(rows >= val).astype(np.int8) + (rows > test)",
+        (
+            (
+                "np.digitize(np.arange(len(documents)), [val, test])",
+                "np.digitize(np.arange(len(documents)), [val, test + 1])",
+            ),
+        ),
     ),
     Fault(
         "links until a row",
@@ -110,6 +116,12 @@ FAULTS = [
         "a server error of status 500 is not tried again",
         "if response.status_code >= 500:",
         "if response.status_code > 500:",
+        (
+            (
+                "        if status >= 500:\n            return Wait(backoff_s",
+                "        if status > 500:\n            return Wait(backoff_s",
+            ),
+        ),
     ),
     Fault(
         "last page of Jira",
@@ -181,10 +193,10 @@ FAULTS = [
     ),
     Fault("score in a run file", "the best document has the lowest score", "{1 / place:.9g}", "{place:.9g}"),
     Fault(
-        "grid of two options",
-        "two options varied one at a time are a grid",
-        "sum(_count_values(group, name) for name in pair) - 1]",
-        "sum(_count_values(group, name) for name in pair) - 2]",
+        "two values of an option",
+        "an option with two values has no section",
+        "        if len(by_value) > 1:",
+        "        if len(by_value) > 2:",
     ),
     Fault(
         "warm-up",
@@ -230,10 +242,10 @@ FAULTS = [
         "np.log(1 + (count - frequency + 0.5) / (frequency + 1.5))",
     ),
     Fault(
-        "group without its master",
-        "groups behind a removed report keep their numbers",
-        "KnownGroups.of(left - (left > row))",
-        "KnownGroups.of(left)",
+        "group of a new report",
+        "a new report joins the group of the last one",
+        "np.arange(first, first + number)",
+        "np.arange(first - 1, first + number - 1)",
     ),
     Fault(
         "resolved the day before",
@@ -246,6 +258,7 @@ FAULTS = [
         "commits after the query are not left out",
         "is_commit = inducing < num_commits\n",
         "is_commit = inducing >= 0\n        num_commits = max(num_commits, inducing.max(initial=-1) + 1)\n",
+        (("earlier = commits[commits < features.num_commits]", "earlier = commits"),),
     ),
     Fault(
         "rarity of a file name",
@@ -307,6 +320,12 @@ FAULTS = [
         "links to later changes are learned from",
         'known = known[known["document"] < earlier[known["query"]]].assign(label=1)',
         "known = known.assign(label=1)",
+        (
+            (
+                'train = train[train["document"] < earlier[train["query"]]].assign(label=1)',
+                "train = train.assign(label=1)",
+            ),
+        ),
     ),
     Fault(
         "links known later",
@@ -383,16 +402,22 @@ FAULTS = [
         "hits = rank <= np.array(RANKS)",
     ),
     Fault(
-        "strings of one hash",
-        "the second of two strings with one hash is not found",
-        "place += 1  # another string",
-        "place += 2  # another string",
+        "checksum of arrays",
+        "a damaged file of arrays is read",
+        'if check and _checksum(columns) != header["checksum"]:',
+        'if check and not header["checksum"]:',
     ),
     Fault(
         "newest of equals",
         "of equal scores the older commit comes first",
         'order = len(scores) - 1 - np.argsort(-scores[::-1], kind="stable")',
         'order = np.argsort(-scores, kind="stable")',
+        (
+            (
+                "np.lexsort((-documents if newest_first else documents, -scores))",
+                "np.lexsort((documents if newest_first else documents, -scores))",
+            ),
+        ),
     ),
 ]
 
