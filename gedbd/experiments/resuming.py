@@ -67,7 +67,7 @@ def resumed_options(cfg: DictConfig, given: Sequence[str], choices: Container[st
     now, saved = OmegaConf.create(saved_options(cfg)), _options_of_run(cfg)
     for word in given:
         if section_of(word) not in MAY_DIFFER:
-            _check_equal(now, saved, _set_by(word, now))
+            _check_equal(now, saved, _set_by(word, now), cfg)
     resumed = OmegaConf.create({**now, **saved})
     chosen = {section_of(word) for word in given if option_of(word) in choices}
     # A file does not decide where metrics are sent.
@@ -124,12 +124,19 @@ def _set_by(word: str, now: DictConfig) -> list[str]:
     return [str(key) for key in now if key not in NOT_COMPARED]
 
 
-def _check_equal(now: DictConfig, saved: DictConfig, names: Sequence[str]) -> None:
-    """Raises ValueError for the first option that differs from the run's; one that the run does not have passes."""
+def _check_equal(now: DictConfig, saved: DictConfig, names: Sequence[str], typed: DictConfig | None = None) -> None:
+    """Raises ValueError for the first option that differs from the run's.
+
+    Options that the run does not have pass, and so do those that follow another option in ``typed``, the unresolved
+    options: the command line does not set them.
+    """
     for name in names:
         if name.partition(".")[0] not in saved:
             continue
         for option, asked, used in _differences(name, OmegaConf.select(now, name), OmegaConf.select(saved, name)):
+            section, _, key = option.rpartition(".")
+            if typed is not None and section and OmegaConf.is_interpolation(OmegaConf.select(typed, section), key):
+                continue
             raise ValueError(
                 f"ckpt_path={now.ckpt_path}: its run had {option}={written_value(used)}, this one has"
                 f" {written_value(asked)}: leave the option out to take the run's, or start a new run"
