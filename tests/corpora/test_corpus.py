@@ -43,15 +43,6 @@ def test_to_keep_no_report_is_refused(make_corpus, count):
         keep_last(make_corpus([0, 0]), count)
 
 
-def test_a_corpus_shows_its_documents_and_groups(make_corpus):
-    corpus = make_corpus([0, 1, 0], days=[0, 1, 2])
-    assert (len(corpus), corpus.name, corpus.warnings) == (3, "small", ())
-    assert corpus.reports is corpus.documents.table
-    assert corpus.group is corpus.relevance.group
-    assert corpus.documents.has_dates
-    assert not make_corpus([0, 1]).documents.has_dates
-
-
 def test_the_fingerprint_depends_on_texts_and_groups(make_corpus):
     first = make_corpus([0, 1, 0])
     assert first.fingerprint == make_corpus([0, 1, 0]).fingerprint != make_corpus([0, 1, 1]).fingerprint

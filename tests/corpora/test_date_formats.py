@@ -34,7 +34,3 @@ def test_the_format_that_reads_all_dates(texts, expected):
 def test_day_and_month_are_not_guessed(text):
     with pytest.raises(ValueError, match=r"may begin with the day .*: set dataset.date_format='%d.*='%m"):
         find_format([text])
-
-
-def test_a_month_with_one_name_for_both_forms_is_no_doubt():
-    assert find_format(["5 May 2024"]) in ("%d %b %Y", "%d %B %Y")

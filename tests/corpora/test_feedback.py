@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora import feedback as feedback_module
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import COLUMNS, FEEDBACK_FILE, FeedbackEvent, FeedbackStore, feedback_table
 from gedbd.corpora.splits import GroupSplit, PairSplit, TimeSplit, split_corpus
@@ -253,23 +252,3 @@ def test_without_feedback_nothing_is_drawn_otherwise(corpus, tmp_path):
     (tmp_path / "other.csv").write_text("a,b\n" * 300)
     with pytest.raises(ValueError, match=r"other.csv: this is not a feedback file"):
         feedback_table(tmp_path / "other.csv")
-
-
-def test_a_long_chain_of_accepted_pairs_takes_no_longer_than_as_many_short_ones():
-    size = 400
-    pairs = pd.DataFrame({"earlier": 0, "later": np.arange(1, size), "label": 1})
-    lines = 0
-
-    def count(frame, event, _):
-        nonlocal lines
-        lines += event == "line"
-        return count if frame.f_code is feedback_module._bridges.__code__ else None
-
-    measuring = sys.gettrace()  # of a coverage run
-    sys.settrace(count)
-    try:
-        bridges = feedback_module._bridges(pairs, np.arange(size), np.zeros(size, dtype=bool))
-    finally:
-        sys.settrace(measuring)
-    assert not bridges.any()
-    assert lines < 60 * size

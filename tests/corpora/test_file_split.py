@@ -1,14 +1,11 @@
 """Whole files in the parts, by shares of their methods."""
 
-from itertools import combinations
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from gedbd.corpora.corpus import Documents
 from gedbd.corpora.splits import OUTSIDE, TEST, TRAIN, VAL, FileSplit
-from gedbd.sampling.pairs import PairSampler
 
 
 def documents(sizes: list[int]) -> Documents:
@@ -45,21 +42,6 @@ def test_a_pair_is_in_the_part_of_both_documents() -> None:
     earlier = np.array([0, 0, 1, 3])
     later = np.array([1, 2, 3, 4])
     assert FileSplit().of_pairs(parts, earlier, later).tolist() == [TRAIN, OUTSIDE, OUTSIDE, TEST]
-
-
-def test_pairs_of_duplicates_across_files_are_in_no_part(make_corpus) -> None:
-    corpus = make_corpus([*([0] * 4), *([4] * 4), *([8] * 4), *range(12, 30)])
-    corpus.reports["path"] = [f"{row % 6}.java" for row in range(30)]
-    split = FileSplit(val=0.3, test=0.3, seed=0)
-    parts = split.of_documents(corpus.documents)
-    sampled = PairSampler(seed=0).sample(corpus, split).table
-    positives = sampled[sampled["label"] == 1]
-    inside = [
-        (one, other)
-        for one, other in combinations(range(12), 2)
-        if one // 4 == other // 4 and parts[one] == parts[other]
-    ]
-    assert list(zip(positives["earlier"], positives["later"], strict=True)) == inside
 
 
 def test_what_it_cannot_split_is_refused(make_corpus) -> None:

@@ -115,12 +115,6 @@ def test_transparent_pixels_lie_on_white(tmp_path):
     assert [found.getpixel((column, 0)) for column in range(2)] == [(255, 255, 255), (40, 50, 60)]
 
 
-def test_of_a_moving_image_the_first_frame_is_seen(tmp_path):
-    frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "lime", "blue")]
-    frames[0].save(tmp_path / "a.gif", save_all=True, append_images=frames[1:])
-    assert open_image(tmp_path / "a.gif").getcolors() == [(64, (255, 0, 0))]
-
-
 def test_every_mode_becomes_rgb(tmp_path):
     Image.new("CMYK", (4, 4), (0, 0, 0, 0)).save(tmp_path / "cmyk.jpg")
     Image.new("1", (4, 4), 1).save(tmp_path / "bits.png")

@@ -47,10 +47,6 @@ def test_an_instruction_needs_more_copies():
     assert template_lines(texts + ["It ends"] * 2000) == frozenset()
 
 
-def test_one_description_that_repeats_a_line_counts_once():
-    assert template_lines(["# Steps\n# Steps\n# Steps"]) == frozenset()
-
-
 def test_code_is_no_template_and_stays():
     code = "```\n# Run it\n```\n{code:java}\nCase 1:\n{code}\n# Steps\nClick"
     assert template_lines([code] * 3) == {"# steps"}

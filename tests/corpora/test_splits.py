@@ -92,17 +92,6 @@ def test_groups_are_drawn_whole_and_each_kind_by_its_shares(make_corpus):
     assert not any(set(group[parts == one]) & set(group[parts == other]) for one, other in combinations(range(3), 2))
 
 
-def test_small_shares_come_out_for_groups_and_for_reports(make_corpus):
-    rng = np.random.default_rng(0)
-    sizes = np.concatenate([np.ones(3000, dtype=int), 2 + rng.geometric(0.5, 500) - 1])
-    group = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    parts = split_corpus(GroupSplit(0.1, 0.1, seed=42), make_corpus(group))
-    part_of_group = pd.Series(parts).groupby(group).first().to_numpy()
-    assert np.bincount(part_of_group[:3000]).tolist() == [2400, 300, 300]
-    assert np.bincount(part_of_group[3000:]).tolist() == [400, 50, 50]
-    np.testing.assert_allclose(np.bincount(parts) / len(parts), [0.8, 0.1, 0.1], atol=0.01)
-
-
 def test_pairs_between_parts_of_a_group_split_are_outside(make_corpus):
     split, corpus = GroupSplit(0.2, 0.2), make_corpus(np.repeat(np.arange(20), 2))
     parts = split_corpus(split, corpus)

@@ -12,7 +12,6 @@ from sklearn.metrics import average_precision_score
 
 from gedbd.evaluation.figures import (
     DUPLICATE,
-    LINES,
     MARGINS,
     MAX_GROUPS,
     MAX_MEMBERS,
@@ -20,11 +19,9 @@ from gedbd.evaluation.figures import (
     OTHER,
     SERIES,
     bars,
-    colour,
     confusion_matrix,
     cut_labels,
     hit_curves,
-    line_style,
     name_subject,
     over_option,
     precision_recall,
@@ -34,7 +31,6 @@ from gedbd.evaluation.figures import (
     similarity_histogram,
     title_cosines,
     training_curves,
-    tsne_projection,
 )
 
 SCORES = np.array([0.9, 0.8, 0.7, 0.2, 0.1, -0.4], dtype=np.float32)
@@ -166,12 +162,6 @@ def test_hit_curves_count_ranks_up_to_k():
     assert right.get_title() == "files"
 
 
-def test_map_shows_every_report():
-    table = pd.DataFrame({"group": [-1, 4, 4, 7], "x": np.arange(4.0), "y": np.arange(4.0)})
-    axis = tsne_projection(table).axes[0]
-    assert sum(len(points.get_offsets()) for points in axis.collections) == 4
-
-
 def test_long_entries_of_a_legend_are_cut_unless_two_would_be_equal():
     assert cut_labels(["short", "0123456789ab"], max_length=6) == ["short", "012…9ab"]
     alike = ["aaa-1-bbb", "aaa-2-bbb"]
@@ -201,11 +191,6 @@ def test_colours_differ_for_every_reader(deficiency):
     linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
     seen = [lab(np.asarray(DEFICIENCIES[deficiency]) @ one) for one in linear]
     assert min(np.linalg.norm(a - b) for a, b in combinations(seen, 2)) > NOTICED
-
-
-def test_lines_differ_after_all_colours_are_used():
-    lines = {(colour(place), line_style(place)) for place in range(len(SERIES) * len(LINES))}
-    assert len(lines) == len(SERIES) * len(LINES)
 
 
 def drawn(layout):
@@ -282,21 +267,6 @@ def test_no_more_groups_and_singletons_than_can_be_told_apart():
     several = shown[shown["group"] != -1]["group"].value_counts()
     assert len(several) == MAX_GROUPS
     assert (several == 3).sum() == 4
-
-
-def test_groups_lie_together():
-    group = np.repeat(np.arange(5), 8)
-    shown = project_reports(np.arange(40), unit_vectors(group), group, np.ones(40, dtype=bool), seed=0)
-    points, member_of = shown[["x", "y"]].to_numpy(), shown["group"].to_numpy()
-    distance = np.linalg.norm(points[:, None] - points, axis=2) + np.where(np.eye(40), np.inf, 0)
-    assert (member_of[distance.argmin(axis=1)] == member_of).mean() > 0.9
-
-
-def test_only_reports_with_a_vector_are_shown():
-    group = np.repeat(np.arange(0, 40, 2), 2)
-    rows = np.arange(4, 30)
-    shown = project_reports(rows, unit_vectors(group)[rows], group, np.ones(40, dtype=bool), seed=0)
-    assert sorted(shown["row"]) == rows.tolist()
 
 
 def test_the_seed_fixes_the_map_and_another_changes_it():

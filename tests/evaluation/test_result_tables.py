@@ -63,15 +63,6 @@ def test_test_pairs_move_no_threshold(predictions):
     assert after["f1"].tolist() != before["f1"].tolist()
 
 
-def test_a_run_may_have_no_graph_and_no_threshold_of_its_own(predictions):
-    methods = compare_methods(predictions, "test", WITHOUT_GRAPH, 0.25)
-    assert methods["method"].tolist() == [TEXT, FROZEN, ALWAYS_DUPLICATE]
-    assert methods["threshold"].tolist() == [0.25, 0.85, 0.0]
-    methods = compare_methods(predictions, "test", {"mine": "score_frozen"})
-    assert methods["method"].tolist() == ["mine", ALWAYS_DUPLICATE]
-    assert methods["threshold"].tolist() == [0.85, 0.0]
-
-
 def test_examples_are_those_nearest_the_median_and_the_most_wrong():
     duplicates = [0.9, 0.5, 0.7, 0.1, 0.3, 0.8, 0.75]
     others = [0.2, 0.6, 0.0, 0.4, 0.95, 0.1, 0.3]

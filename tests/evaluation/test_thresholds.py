@@ -150,11 +150,6 @@ def test_suggestions_for_one_group_count_once():
     assert choose_threshold(probability, right, np.zeros(30), 0.5, 0.9) is None
 
 
-def test_a_higher_confidence_asks_for_more():
-    columns = best_matches((0.9, 21, 2))
-    assert [choose_threshold(*columns, 0.7, level) for level in (0.8, 0.9, 0.999)] == [0.9, 0.9, None]
-
-
 def test_the_true_precision_is_below_the_target_as_seldom_as_stated():
     """Of simulated trackers, at most a tenth get a threshold at which too few suggestions are right."""
     generator = np.random.default_rng(0)

@@ -166,19 +166,6 @@ def test_a_weight_that_is_not_finite_ends_the_training(tmp_path: Path) -> None:
         train(Line(epoch=1), tmp_path)
 
 
-def test_a_finite_training_goes_on(tmp_path: Path) -> None:
-    module = Line()
-    train(module, tmp_path)
-    assert module.steps_run == 12
-
-
-@pytest.mark.parametrize(("max_epochs", "shown"), [(3, "epoch 3/3"), (-1, "epoch 3"), (None, "epoch 3")])
-def test_epochs_are_counted_from_one(max_epochs, shown):
-    bar = EpochProgressBar()
-    bar._trainer = SimpleNamespace(max_epochs=max_epochs)
-    assert bar._get_train_description(2).rstrip() == shown
-
-
 def test_the_bar_is_one_line_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     bar = EpochProgressBar()
     monkeypatch.setattr(RichProgressBar, "get_metrics", lambda *_: dict(values))

@@ -105,33 +105,6 @@ def test_a_training_that_fails_is_a_failed_run(run):
     assert wandb.run is None
 
 
-@pytest.mark.slow
-def test_a_baseline_is_a_run(run):
-    run(
-        gedbd.commands.baseline,
-        "-m",
-        "name=constant,closure",
-        "ranking.parts=[]",
-        "logger=wandb",
-        "hydra.sweep.dir=mine",
-    )
-    runs = offline_runs(Path("mine"))
-    assert [found.name for found in runs] == ["name=constant", "name=closure"]
-    assert {(found.group, found.job_type, found.exit_code) for found in runs} == {("mine", "baseline", 0)}
-    assert {"constant", "demo"} <= set(runs[0].tags)
-    assert {"test/f1", "results", "figures/precision_recall"} <= runs[0].keys
-
-
-@pytest.mark.slow
-def test_the_loggers_own_option_logs_without_network_too(run, monkeypatch, tmp_path):
-    monkeypatch.delenv("WANDB_MODE")
-    monkeypatch.delenv("WANDB_API_KEY", raising=False)
-    monkeypatch.setenv("NETRC", str(tmp_path / "none"))
-    run(gedbd.commands.baseline, "name=constant", "ranking.parts=[]", "logger=wandb", "+logger.wandb.offline=true")
-    (found,) = offline_runs(tmp_path)
-    assert found.exit_code == 0
-
-
 @pytest.mark.parametrize("command", [gedbd.train, pytest.param(gedbd.commands.baseline, marks=pytest.mark.slow)])
 def test_a_missing_key_is_told_before_the_corpus_is_read(run, monkeypatch, tmp_path, command):
     monkeypatch.delenv("WANDB_MODE")

@@ -7,7 +7,7 @@ import pytest
 from huggingface_hub import ModelCard
 from omegaconf import OmegaConf
 
-from gedbd.experiments.model_card import MADE_UP, base_model, model_card
+from gedbd.experiments.model_card import base_model, model_card
 from gedbd.experiments.run_folder import Run
 
 CONFIG = """
@@ -174,10 +174,6 @@ def test_only_a_name_on_the_hub_is_a_base_model(tmp_path, monkeypatch):
         assert base_model({"model": model}) is None
     assert base_model({}) is None
     assert base_model({"model": "google-bert/bert-base-uncased"}) == "google-bert/bert-base-uncased"
-
-
-def test_the_made_up_report_is_a_report(make_corpus):
-    assert list(MADE_UP.columns) == list(make_corpus([0]).reports.columns)
 
 
 def test_names_of_a_run_link_nowhere_and_end_no_block(card, folder):

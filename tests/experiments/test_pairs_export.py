@@ -29,9 +29,3 @@ def test_ranges_hold_the_candidates(make_corpus, place):
         own = ranges[ranges["id"] == name]
         found = [row for start, stop in zip(own["start"], own["stop"], strict=True) for row in range(start, stop)]
         assert found == task.candidates(index).tolist()
-
-
-def test_ranges_by_hand(make_corpus):
-    task = CandidateSets(np.array([7]), [np.array([0, 1, 2, 5])], Groups(np.array(GROUP)))
-    ranges = _candidates(task, np.array(["B-7"], dtype=object))
-    assert ranges.to_numpy().tolist() == [["B-7", 0, 3], ["B-7", 5, 6]]

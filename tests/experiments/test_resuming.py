@@ -14,7 +14,6 @@ from gedbd.configuration.command import CONF_DIR
 from gedbd.experiments.resuming import (
     check_resumable,
     continuation_message,
-    keyboard_interrupts,
     resumed_options,
 )
 from gedbd.experiments.run_folder import SCHEMA, VERSIONS, read_saved, saved_options
@@ -84,10 +83,6 @@ def test_what_may_differ_is_taken_from_the_command_line(resume):
     assert "limit_train_batches" not in taken.trainer
 
 
-def test_the_same_options_may_be_given_again(resume):
-    assert resume(FIRST, FIRST).encoder.dim == 8
-
-
 @pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     ("given", "message"),
@@ -147,14 +142,6 @@ def test_stored_paths_are_absolute_and_found_again_when_a_project_moves(train, t
     assert read_saved(Path("moved/run")).dataset.path == str(tmp_path / "moved" / "bugs.csv")
     (tmp_path / "moved" / "run").rename(tmp_path / "run")
     assert read_saved(Path("run")).dataset.path == str(project / "bugs.csv")
-
-
-def test_a_model_on_a_hub_and_a_file_in_a_package_are_no_paths(train):
-    stored = saved_options(plain(train("encoder=bert")))
-    assert (stored["encoder"]["model"], stored["dataset"]["path"]) == (
-        "google-bert/bert-base-uncased",
-        "pkg://gedbd.corpora/demo.csv",
-    )
 
 
 def test_a_checkpoint_that_was_cut_off_is_named(resume, tmp_path):
@@ -244,8 +231,3 @@ def test_several_runs_continue_by_the_folder_above(folder, tmp_path, monkeypatch
     assert command == "  gedbd train seeds=2 hydra.run.dir=plain"
     _, command = continuation_message(["seeds=2"], tmp_path / "Ann's", "hydra.run.dir").splitlines()
     assert shlex.split(command)[-1] == r"hydra.run.dir='Ann\'s'"
-
-
-def test_other_exits_pass():
-    with pytest.raises(SystemExit, match="7"), keyboard_interrupts():
-        raise SystemExit(7)

@@ -37,19 +37,6 @@ def test_a_training_run_is_read_back(tmp_path):
     assert (run.method, run.part, run.label, run.corpus) == ("text_graph", "test", "minilm, text + graph", "demo")
 
 
-def test_what_a_run_may_leave_is_read_back_and_is_none_otherwise(tmp_path):
-    run = leave(tmp_path / "run", settings())
-    assert run.ranking is run.queries is run.epochs is run.tsne is None
-    table = pd.DataFrame({"value": [1, 2]})
-    for name in ("ranking", "metrics"):
-        table.to_csv(run.folder / f"{name}.csv", index=False)
-    for name in ("queries", "tsne"):
-        table.to_parquet(run.folder / f"{name}.parquet", index=False)
-    run = Run(run.folder)
-    for read in (run.ranking, run.epochs, run.queries, run.tsne):
-        pd.testing.assert_frame_equal(read, table)
-
-
 def test_a_baseline_knows_its_part_and_name(tmp_path):
     config = settings(baselines={}, name="bm25", part="val", run=None)
     run = leave(tmp_path / "plain", config, method="bm25")
@@ -88,13 +75,6 @@ def test_runs_are_found_below_folders_in_the_order_of_their_paths(tmp_path):
     finished, unfinished, _ = find_runs([tmp_path / "sweep" / "1", tmp_path / "other"])
     assert [run.folder for run in finished] == [tmp_path / "sweep" / "1", tmp_path / "other"]
     assert unfinished == []
-
-
-def test_a_run_that_is_named_twice_is_found_once(tmp_path):
-    leave(tmp_path / "run", settings())
-    leave(tmp_path / "open", settings(), finished=False)
-    finished, unfinished, _ = find_runs([tmp_path, tmp_path / "run", tmp_path / "run" / ".." / "run", tmp_path])
-    assert (len(finished), len(unfinished)) == (1, 1)
 
 
 def test_a_folder_without_a_finished_run_is_refused(tmp_path):

@@ -163,13 +163,6 @@ def test_groups_agree_with_union_by_hand_on_random_links():
     assert corpus.group.tolist() == master
 
 
-def test_what_was_met_before_is_still_told_of_the_newest():
-    corpus = build(("1", "2024-01-01", "1"), *((str(row), "2024-01-02", "") for row in range(2, 1300)))
-    newest = keep_last(corpus, 1200)
-    assert newest.warnings == (*corpus.warnings, "only the newest 1,200 of 1,299 reports are kept (dataset.last_n)")
-    assert len(corpus.warnings) == 2
-
-
 def test_links_keep_their_direction_and_source():
     corpus = build(("3", "2024-01-03", "1;99;2"), ("1", "2024-01-01", ""), ("2", "2024-01-02", "1"))
     assert named_by(corpus.links) == [[1, 0, "column"], [2, 0, "column"], [2, 1, "column"]]
@@ -189,16 +182,6 @@ def test_links_keep_their_time():
     assert named_by(corpus.links) == [[1, 0, "dupe_of"], [2, 0, "issue link"]]
     assert pd.isna(corpus.links.table["made_at"][0])
     assert corpus.links.table["made_at"][1] == moment
-
-
-def test_addresses_come_from_the_file_or_a_template_and_leave_the_fingerprint_alone():
-    reports = [("2", "2024-01-02", ""), ("1", "2024-01-01", "")]
-    linked = build(*reports, url_template="https://b.org/{issue_id}")
-    assert linked.reports["url"].tolist() == ["https://b.org/1", "https://b.org/2"]
-    assert build(*reports).reports["url"].tolist() == ["", ""]
-    assert linked.fingerprint == build(*reports).fingerprint
-    with pytest.raises(ValueError, match=r"dataset\.url_template=b\.org must be an http or https address"):
-        build(*reports, url_template="b.org")
 
 
 def test_lines_of_the_tracker_s_template_are_left_out_and_counted():

@@ -1,5 +1,3 @@
-import gzip
-import os
 from pathlib import Path
 
 import numpy as np
@@ -61,14 +59,6 @@ def test_a_column_map_reads_any_export(tmp_path):
     assert tuple(corpus.reports.columns) == DOCUMENT_FIELDS
     assert corpus.reports["version"].tolist() == ["", ""]
     assert corpus.warnings == ()
-
-
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [("xamarin/reports.csv", "xamarin"), ("jira/Bugs.csv", "jira"), ("exports/kde.2024.csv", "kde")],
-)
-def test_the_name_comes_from_the_file_or_its_folder(tmp_path, file, name):
-    assert read_csv(None, write(tmp_path, "Key,Summary,Dup\n1,a,\n", file), COLUMNS).name == name
 
 
 @pytest.mark.parametrize(
@@ -173,32 +163,6 @@ def test_images_lie_beside_the_file_or_where_the_option_says(tmp_path):
     assert read_csv(None, path, columns, image_dir="~/shots").image_dir == Path("~/shots").expanduser()
 
 
-def test_addresses_of_a_column_and_of_a_template(tmp_path):
-    path = write(tmp_path, "Key,Summary,Link\n1,a,https://b.org/1\n2,b,javascript:alert(1)\n3,c,\n")
-    columns = {"id": "Key", "title": "Summary", "url": "Link"}
-    corpus = read_csv(None, path, columns)
-    assert corpus.reports["url"].tolist() == ["https://b.org/1", "", ""]
-    warning = "addresses of reports that are not http or https: 1, dropped; the reports are kept (first: row 3)"
-    assert warning in corpus.warnings
-    filled = read_csv(None, path, columns, url_template="https://c.org/{issue_id}").reports["url"]
-    assert filled.tolist() == ["https://b.org/1", "https://c.org/2", "https://c.org/3"]
-    without = read_csv(None, path, columns | {"url": "Url"})
-    assert without.reports["url"].tolist() == ["", "", ""]
-    assert any(warning.startswith("columns not in tracker.csv, left empty: Url") for warning in without.warnings)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("GEDBD_DATA" not in os.environ, reason="set GEDBD_DATA to a folder with xamarin/reports.csv.xz")
-def test_a_real_tracker_has_its_count_and_its_first_and_last_record():
-    corpus = read_csv(None, f"{os.environ['GEDBD_DATA']}/xamarin/reports.csv.xz", DEMO_COLUMNS)
-    _, sizes = np.unique(corpus.group, return_counts=True)
-    assert (corpus.name, len(corpus)) == ("xamarin", 36_387)
-    assert (int((sizes > 1).sum()), int(corpus.relevance.in_group.sum())) == (1_865, 4_664)
-    assert corpus.reports["id"].iloc[0] == "1"
-    assert corpus.reports["created_at"].iloc[0] == pd.Timestamp("2011-07-14 06:08", tz="UTC")
-    assert corpus.reports["created_at"].iloc[-1].year == 2018
-
-
 @pytest.mark.parametrize(("name", "separator"), [("semicolon", ";"), ("tab", "\t"), ("pipe", "|")])
 def test_a_separator_is_recognised_and_told(tmp_path, name, separator):
     path = write(tmp_path, ROWS.format(separator))
@@ -243,11 +207,6 @@ def test_an_older_encoding_is_recognised_and_told(tmp_path, title, encoding):
     assert corpus.reports["title"].tolist() == ["early", title]
     assert f"is read as {encoding}" in corpus.warnings[0]
     assert "dataset.encoding=" in corpus.warnings[0]
-
-
-def test_a_packed_file_is_recognised_too(tmp_path):
-    path = write(tmp_path, gzip.compress(ROWS.format(";").encode("utf-16")), "tracker.csv.gz")
-    assert read_csv(None, path, COLUMNS).reports["title"].tolist() == ["early", "späte"]
 
 
 @pytest.mark.parametrize(

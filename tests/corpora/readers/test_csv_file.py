@@ -107,8 +107,3 @@ def test_marks_are_dropped_and_bytes_that_are_not_utf8_replaced(tmp_path, conten
 def test_a_table_that_cannot_be_read_says_where_and_what_to_do(tmp_path, content, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         read_table(write(tmp_path, content))
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"none.csv: no such file"):
-        read_table(tmp_path / "none.csv")

@@ -128,14 +128,6 @@ def test_dates_of_a_csv_of_jira_that_are_asked_for(tmp_path, date, options, mess
         read(written(tmp_path, "bugs.csv", jira_rows(date)), *options)
 
 
-def test_a_date_format_is_refused_for_other_pages_of_jira(tmp_path):
-    page = lines(tmp_path, "bugs.json", {"key": "AB-1", "fields": {"summary": "Slow"}})
-    with pytest.raises(
-        InstantiationException, match=r"bugs\.json: dataset\.date_format= is for CSV files: leave it out"
-    ):
-        read(page, "dataset=jira", "dataset.date_format=%d")
-
-
 def test_named_columns_of_which_some_occur_twice(tmp_path):
     header = "Schlüssel,Titel,Bereich,Bereich,Externe (Duplicate),Externe (Duplicate),Kommentar,Kommentar"
     path = written(tmp_path, "bugs.csv", f"{header}\nAB-1,a,map,print,,,x,y\nAB-2,b,,map,AB-1,,,\nAB-3,c,,,,AB-2,,\n")
@@ -165,12 +157,6 @@ def test_warnings_name_the_row_of_a_csv_of_jira_and_its_page(tmp_path):
     for place, row in ((page, "row 3"), (pages, "row 3 of 2.csv")):
         warnings = read(place).warnings
         assert any(warning.endswith(f"(first: report AB-3 names AB-9, {row})") for warning in warnings)
-
-
-@pytest.mark.parametrize("dataset", ["auto", "csv", "jira"])
-def test_an_empty_file_is_told(tmp_path, dataset):
-    with pytest.raises(InstantiationException, match=r"bugs\.csv: the file is empty"):
-        read(written(tmp_path, "bugs.csv", ""), f"dataset={dataset}")
 
 
 @pytest.mark.parametrize(
@@ -266,25 +252,6 @@ def closed(*comments: str | dict[str, object], **more: object) -> dict[str, obje
 
 
 @pytest.mark.parametrize(
-    ("comments", "named"),
-    [
-        (["The original is #1, thanks."], "1"),
-        (["#1 is the same problem, closing as a duplicate."], "1"),
-        (["See #1.", "No, see #2."], "2"),  # the last one that names a single issue
-        (["See #1 and #2."], None),
-        (["This is not #1."], None),
-        (["> see #1\n\nI disagree."], None),
-        ([{"body": "See #1", "author_association": "MEMBER"}, "Is #2 related?"], "1"),
-        (["Duplicate of #2", "See #1 for the log."], "2"),  # what says so in words comes first
-    ],
-)
-def test_the_original_of_a_duplicate_may_be_named_in_any_words(tmp_path, comments, named):
-    corpus = read(lines(tmp_path, "issues.json", archived(1), archived(2), closed(*comments)))
-    pairs = corpus.links.table[["query", "document"]].to_numpy().tolist()
-    assert pairs == ([] if named is None else [[2, int(named) - 1]])
-
-
-@pytest.mark.parametrize(
     ("comment", "count"),
     [
         ({"author_association": "MEMBER", "created_at": "2024-01-02T11:00:00Z"}, 1),
@@ -318,17 +285,6 @@ def test_ids_are_found_however_a_cell_writes_them(tmp_path, cell, group):
     assert read(written(tmp_path, "bugs.csv", TABLE + rows)).group.tolist() == group
 
 
-def test_an_id_may_hold_what_separates_others(tmp_path):
-    rows = '"a,b",x,2024-01-01,,\n"a",y,2024-01-02,,\nc,z,2024-01-03,"a,b",\n'
-    assert read(written(tmp_path, "bugs.csv", TABLE + rows)).group.tolist() == [0, 1, 0]
-
-
-def test_a_table_without_duplicates_is_one(tmp_path):
-    corpus = read(written(tmp_path, "bugs.csv", "id,title\n1,a\n2,b\n"))
-    assert corpus.group.tolist() == [0, 1]
-    assert "no report is marked as a duplicate, so every report is a group of its own" in corpus.warnings
-
-
 def test_links_that_name_nothing_are_told_with_what_ids_look_like(tmp_path):
     rows = "1,a,2024-01-01,,\n2,b,2024-01-02,PROJ-1,Duplicate\n"
     warnings = read(written(tmp_path, "bugs.csv", TABLE + rows)).warnings
@@ -350,31 +306,6 @@ def test_a_second_file_of_links(tmp_path):
     single = written(tmp_path, "one.csv", "report\n3\n")
     with pytest.raises(Exception, match=r"one\.csv, row 1: no comma"):
         read(path, f"dataset.links='{single}'")
-
-
-@pytest.mark.parametrize(
-    ("header", "row"),
-    [
-        ("Key,Summary,Details,Opened,Dup_of", "1,a,b,2024-01-01,"),
-        ("#,Subject,Text,Date,Duplicates", "1,a,b,2024-01-01,"),
-    ],
-)
-def test_columns_are_recognised_by_their_usual_names(tmp_path, header, row):
-    report = read(written(tmp_path, "bugs.csv", f"{header}\n{row}\n")).reports.iloc[0]
-    assert (report["id"], report["title"], report["description"]) == ("1", "a", "b")
-    assert report["created_at"] == pd.Timestamp("2024-01-01", tz="UTC")
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("a,b\n1,2\n", r"dataset\.columns\.id="),
-        ('{"a": 1}', "no list of issues"),
-    ],
-)
-def test_what_is_not_recognised_is_told_with_the_cure(tmp_path, content, message):
-    with pytest.raises(Exception, match=message):
-        read(written(tmp_path, "bugs.json" if content.startswith("{") else "bugs.csv", content))
 
 
 def test_an_option_of_tables_is_refused_for_others(tmp_path):

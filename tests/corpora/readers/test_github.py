@@ -2,10 +2,9 @@ import gzip
 import json
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
-from tracker_records import github, read, said, tied
+from tracker_records import github, read, tied
 
 from gedbd.corpora.readers.github import read_github
 from gedbd.corpora.splits import TimeSplit
@@ -129,24 +128,6 @@ def test_concatenated_lists_utf16_and_halves_of_characters(tmp_path):
     assert corpus.reports["title"].tolist() == ["title 1", "a \ufffd b"]
     assert corpus.name == tmp_path.name
     assert len(corpus.fingerprint) == 32
-
-
-def test_comments_that_are_only_counted_are_remarked_on(tmp_path):
-    warnings = read("github", tmp_path, [github(1, comments=4), github(2, comments=0)]).warnings
-    assert any(warning.startswith("issues whose comments are counted but not exported") for warning in warnings)
-
-
-def test_the_newest_keep_their_links(tmp_path):
-    pages = [
-        github(1),
-        github(2, comments=said("Duplicate of #1")),
-        github(3),
-        github(4, comments=said("Duplicate of #3")),
-    ]
-    corpus = read("github", tmp_path, pages, last_n=3)
-    assert tied(corpus) == {("4", "3", "comment")}
-    assert corpus.group.tolist() == [0, 1, 1]
-    assert np.array_equal(corpus.links.pairs.T, [[2, 1]])
 
 
 def test_paths_that_lead_nowhere(tmp_path):

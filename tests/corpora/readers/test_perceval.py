@@ -27,10 +27,6 @@ def read(path: Path, *options: str) -> Corpus:
     return instantiate(cfg.dataset)
 
 
-def test_six_backends_are_there():
-    assert len(BACKENDS) >= 6
-
-
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_two_issues_of_each_backend(backend):
     corpus = read(DOCUMENTS / f"{backend}.jsonl")

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 import gedbd.commands.compare
 from gedbd.experiments.report.report_page import Section, write_report
 from gedbd.experiments.report.run_report import (
-    first_of,
     next_steps,
     option_section,
     repeated_runs,
@@ -23,7 +22,6 @@ from gedbd.experiments.report.run_report import (
     task_figures,
     training_section,
     varied_options,
-    with_models,
 )
 from gedbd.experiments.report.run_settings import group_settings
 from gedbd.experiments.run_folder import Run
@@ -118,17 +116,6 @@ def test_two_runs_on_the_same_queries_differ_by_their_ranks(runs, monkeypatch, c
 
 def captions(section: Section) -> list[str]:
     return [caption for _, caption, _ in section.figures]
-
-
-def test_models_are_named_where_the_other_columns_do_not_tell_rows_apart():
-    rows = [{"split": "time", "model": "a", "f1": 0.5}, {"split": "group", "model": "b", "f1": 0.4}]
-    assert list(with_models(rows, ("split",))) == ["split", "f1"]
-    assert list(with_models([*rows, rows[0] | {"model": "c"}], ("split",))) == ["split", "model", "f1"]
-
-
-def test_what_is_not_drawn_is_counted():
-    assert first_of([1, 2, 3], 2) == ([1, 2], " Figures show the first 2 of 3 settings.")
-    assert first_of([1, 2], 2) == ([1, 2], "")
 
 
 def test_each_corpus_has_its_own_base_of_the_time_of_an_epoch(leave):
@@ -251,17 +238,6 @@ def test_protocols_have_columns_of_their_own_and_one_year_is_no_section(leave, l
     assert {"mrr", "by_week_mrr", "by_week_mrr_low"} <= set(section.tables[1])
     runs = [*leave_years("tfidf", {2012: [1]}), leave("other", "name=bm25", command="baseline")]
     assert sections_by_option(runs) == {}
-
-
-@pytest.mark.parametrize(
-    "runs",
-    [
-        ["", "encoder=minilm"],  # two encoders are no sweep
-        ["encoder.dim=8", "encoder.dim=16 optimizer.lr=0.1"],  # they differ in something else
-    ],
-)
-def test_settings_that_are_not_joined(leave, runs):
-    assert sections_by_option([leave(str(place), *options.split()) for place, options in enumerate(runs)]) == {}
 
 
 def test_a_model_has_a_line_with_means_over_seeds_in_the_order_of_the_values(leave):

@@ -1,7 +1,5 @@
 """Which runs are one setting, how settings are named, and what becomes of repeated runs."""
 
-import json
-
 import pytest
 
 from gedbd.experiments.report.run_settings import Setting, group_settings
@@ -104,12 +102,6 @@ def test_the_label_names_what_differs(settings, runs, expected):
     assert labels(settings(*runs)) == expected
 
 
-def test_no_two_labels_are_equal(settings):
-    swept = ["encoder.dim=8", "graph=none", "graph=knn", "fusion=concat", "fusion=text_only"]
-    found = labels(settings(*swept, *(f"{option} patience=9" for option in swept)))
-    assert len(set(found)) == len(found) == 10
-
-
 def test_a_label_without_some_options(settings):
     first, _ = settings("patience=1 compile=true", "patience=2")
     assert first.label == f"{GRAPH}, patience=1, compile=true"
@@ -127,10 +119,3 @@ def test_of_repeated_runs_the_newest_counts_and_the_others_are_named(leave):
 def test_a_corpus_that_was_changed_makes_another_setting(leave):
     changed = [leave("a"), leave("b", "seed=1", corpus="feed5")]
     assert labels(group_settings(changed)) == [f"{GRAPH}, dataset.contents={name}" for name in ("0b6", "feed5")]
-
-
-def test_options_that_are_no_list_are_damaged(leave):
-    run = leave("a")
-    (run.folder / "versions.json").write_text(json.dumps({"corpus": "0b6", "overrides": {"a": 1}}))
-    with pytest.raises(ValueError, match=r"versions\.json is damaged"):
-        group_settings([run])

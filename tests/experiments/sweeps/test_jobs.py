@@ -36,8 +36,6 @@ from gedbd.io.console import open_console
 from hydra_plugins.gedbd.optuna_sweeper import distribution
 
 ROOT = Path(gedbd.train.__file__).parents[1]
-TINY = ["encoder=tiny", "trainer.accelerator=cpu", "batch_size=32"]
-KILLS = 5
 
 
 @pytest.fixture

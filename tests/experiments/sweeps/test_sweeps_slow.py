@@ -7,7 +7,6 @@ import re
 import signal
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -18,36 +17,13 @@ from omegaconf import OmegaConf
 import gedbd.commands.baseline
 import gedbd.train
 from gedbd.experiments.sweeps.jobs import (
-    FAILED,
     FINISHED,
     INTERRUPTED,
-    RUNNING,
     read_jobs,
-    read_status,
-    write_status,
 )
 
-ROOT = Path(gedbd.train.__file__).parents[1]
 TINY = ["encoder=tiny", "trainer.accelerator=cpu", "batch_size=32"]
 KILLS = 5
-
-
-@pytest.mark.slow
-def test_a_failing_file_in_a_real_sweep(sweep, tmp_path, capsys):
-    source = (ROOT / "gedbd" / "corpora" / "demo.csv").read_bytes()
-    (tmp_path / "one.csv").write_bytes(source)
-    # A missing file is refused before the sweep starts, so this one fails in its job: it has no rows.
-    (tmp_path / "two.csv").write_bytes(source.splitlines(keepends=True)[0])
-    options = ["name=constant", "dataset=csv", "dataset.path=one.csv,two.csv", "ranking.parts=[]"]
-    with pytest.raises(SystemExit):
-        sweep(gedbd.commands.baseline.main, *options)
-    assert "two.csv: there are no rows below the header" in capsys.readouterr().out
-    (tmp_path / "two.csv").write_bytes(source)
-    finished = (tmp_path / "sweep" / "0" / "results.csv").stat().st_mtime_ns
-    folder = sweep(gedbd.commands.baseline.main, *options)
-    assert (folder / "0" / "results.csv").stat().st_mtime_ns == finished
-    assert pd.read_csv(folder / "summary.csv")["f1"].nunique() == 1
-    assert "2 of 2 runs" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -92,31 +68,6 @@ def test_ctrl_c_ends_a_sweep_whose_jobs_have_processes_of_their_own(start, tmp_p
     assert "Traceback" not in told
     assert told.splitlines()[-1].endswith(f"hydra.sweep.dir={tmp_path / 'sweep'} continues the sweep")
     assert states(tmp_path / "sweep") == [INTERRUPTED]
-
-
-@pytest.mark.slow
-def test_a_failing_job_of_two_processes_does_not_end_the_sweep(start, tmp_path):
-    ddp = ["trainer=ddp", "trainer.devices=2", "trainer.max_epochs=1", "ranking.parts=[]", "graph=none"]
-    process = start("-m", *TINY, *ddp, "optimizer.lr=1e38,1e-5", "hydra.sweep.dir=sweep")
-    told = process.communicate(timeout=600)[0]
-    assert process.returncode == 1, told
-    assert states(tmp_path / "sweep") == [FAILED, FINISHED]
-    assert "is not finite" in told
-
-
-@pytest.mark.slow
-def test_a_job_killed_while_its_results_are_written_writes_them_again(sweep):
-    options = [*TINY, "trainer=smoke", "graph=none", "ranking.parts=[]", "seed=1,2"]
-    folder = sweep(gedbd.train.main, *options)
-    job = folder / "1"
-    before = {name: (job / name).read_bytes() for name in ("metrics.csv", "results.csv")}
-    status = read_status(job)
-    assert status is not None
-    write_status(job, replace(status, state=RUNNING, value=None))
-    (job / "results.csv").unlink()
-    sweep(gedbd.train.main, *options)
-    assert read_status(job) == replace(status, seconds=read_status(job).seconds)
-    assert {name: (job / name).read_bytes() for name in before} == before
 
 
 @pytest.mark.slow
