@@ -81,7 +81,7 @@ def test_people_read_a_line_for_each_file_place_and_commit(run):
         "    2-2 parseQuoted              ID 2023-11-16 Parse quoted values",
     ]
     assert lines[5].startswith("  2 src/[red]x.java")
-    heading = lines.index("Commits that may have induced it")
+    heading = lines.index("Commits that may have introduced the bug")
     assert "  1 ID 2023-11-16 Parse quoted values" in lines[heading:]
     assert lines[-4:] == [
         "Ranked: 3 source files of ID, 4 of 4 commits.",
@@ -100,7 +100,7 @@ def test_people_read_a_line_for_each_file_place_and_commit(run):
 
 def test_details_are_lines_of_code_reasons_and_hunks(run):
     told = run(REPORT, "details=true")
-    files, _, told = told.partition("\nCommits that may have induced it\n")
+    files, _, told = told.partition("\nCommits that may have introduced the bug\n")
     assert "         2   void parseQuoted() { delimiter(); }\n" in files
     assert told.index("Parse quoted values") < told.index("Begin the project")
     assert "changes QuotedParser, named in the report" in told
@@ -238,7 +238,7 @@ def test_ctrl_c_ends_in_one_line(run, tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(index_snapshot, "_batches", pressed)
     assert run("crash", f"index={tmp_path}") == "130"
-    assert capsys.readouterr().out.splitlines()[-1].startswith("interrupted; what was indexed is kept")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("interrupted; the index is kept")
 
 
 @pytest.mark.parametrize(

@@ -16,20 +16,20 @@ from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.text.words import CodeWords
 
 UNKNOWN = -1
-# Lines that a file is taken to have where a cut diff does not show what a commit added.
+# Assumed length of a file whose cut diff does not show what a commit added.
 ASSUMED_LINES = 100
 MAX_LINES = 100_000
-MAX_RENAMES = 10  # that the lines of a file are followed through
+MAX_RENAMES = 10  # through which the lines of a file are followed
 SEPARATOR = "\0"  # no path, word or id holds one
 
 
 class Owners(NamedTuple):
-    """How many lines of a file come from which commits.
+    """The commits that the lines of a file come from.
 
     Attributes:
         commits: ``(O,)`` rows of commits, ascending; lines of unknown origin are left out.
-        lines: ``(O,)`` numbers of lines.
-        total: All lines, those of unknown origin among them.
+        lines: ``(O,)`` number of lines of each commit.
+        total: Number of all lines, including those of unknown origin.
     """
 
     commits: np.ndarray
@@ -40,11 +40,11 @@ class Owners(NamedTuple):
 class FileLines:
     """The lines of one file, each as the row of the commit that it comes from.
 
-    The result is that of ``git blame`` where all diffs of a linear history are complete. Lines that no diff shows come
-    from the first commit of the file if its diff was cut, or from an unknown one.
+    Equal to ``git blame`` if the history is linear and all diffs are complete. Lines that no diff shows come from the
+    first commit of the file if its diff was cut, or from an unknown one.
 
     Args:
-        lines: ``(L,)`` int32, to begin with: of the file that this one was renamed from.
+        lines: ``(L,)`` int32, the initial lines: those of the file that this one was renamed from.
     """
 
     def __init__(self, lines: np.ndarray | None = None) -> None:
@@ -53,20 +53,20 @@ class FileLines:
         self._is_new = lines is None
 
     def copy(self) -> "FileLines":
-        """The same lines; what is applied to one does not change the other."""
+        """An independent copy."""
         other = FileLines(self.lines)
         other._base = self._base
         other._is_new = self._is_new
         return other
 
     def apply(self, commit: int, edits: np.ndarray, is_deleted: bool = False, has_hunks: bool = True) -> None:
-        """Applies the next change.
+        """Applies a change.
 
         Args:
-            commit: Row of its commit.
+            commit: Row of the commit.
             edits: See ``FileDiff``.
-            is_deleted: The file is gone.
-            has_hunks: Whether the lines are shown.
+            is_deleted: Whether the file is deleted.
+            has_hunks: Whether the diff shows the changed lines.
         """
         if self._is_new and not has_hunks:
             self._base = commit
@@ -75,11 +75,11 @@ class FileLines:
         if is_deleted:
             self.lines = np.empty(0, dtype=np.int32)
             return
-        # Lines that earlier diffs did not show, as many as the edits need.
+        # The edits may reach lines that no earlier diff showed.
         needed = min(int((edits[:, 0] + edits[:, 1]).max(initial=0)), MAX_LINES) - len(self.lines)
         self.lines = np.concatenate([self.lines, np.full(max(needed, 0), self._base, dtype=np.int32)])
         pieces = []
-        end = 0  # of what is copied so far
+        end = 0  # of the old lines copied so far
         for start, removed, added in edits.tolist():
             if start + removed + added > MAX_LINES:
                 break
@@ -89,14 +89,14 @@ class FileLines:
 
     @property
     def owners(self) -> Owners:
-        """Whose lines these are."""
+        """The commits that the lines come from."""
         commits, lines = np.unique(self.lines, return_counts=True)
         is_known = commits != UNKNOWN
         return Owners(commits[is_known], lines[is_known], len(self.lines))
 
 
 class _KnownLines(NamedTuple):
-    """The lines of a file after some of its changes; nothing changes them, so that threads may share them."""
+    """The lines of a file after its first changes; immutable, so that threads may share them."""
 
     num_changes: int
     lines: FileLines
@@ -104,7 +104,7 @@ class _KnownLines(NamedTuple):
 
 
 class ChangeIndex:
-    """Look-up tables of changes; each is made when it is first needed.
+    """Look-up tables of changes, each built at first use.
 
     Args:
         table: The changes.
@@ -119,11 +119,11 @@ class ChangeIndex:
         self._known: dict[int, _KnownLines] = {}
 
     def num_rows(self, num_commits: int) -> int:
-        """How many file rows the first commits have."""
+        """Number of file rows of the first commits."""
         return int(np.searchsorted(self.table.row_commit, num_commits, side="left"))
 
     def frequency(self, words: np.ndarray, before: int) -> np.ndarray:
-        """How many of the first ``before`` commits have each of some words in message or diff, ``(W,) -> (W,)``."""
+        """Number of the first ``before`` commits with each word in message or diff, ``(W,) -> (W,)``."""
         num_rows = self.num_rows(before)
         counts = []
         for word in words.tolist():
@@ -133,7 +133,7 @@ class ChangeIndex:
         return np.array(counts, dtype=np.int64)
 
     def file_frequency(self, words: np.ndarray, before: int) -> np.ndarray:
-        """How many paths have each of some words in what the first ``before`` commits changed, ``(W,) -> (W,)``."""
+        """Number of paths with each word in the diffs of the first ``before`` commits, ``(W,) -> (W,)``."""
         num_rows = self.num_rows(before)
         rows = [self.row_words.find(word, num_rows)[0] for word in words.tolist()]
         return np.array([len(np.unique(self.table.row_path[word_rows])) for word_rows in rows], dtype=np.int64)
@@ -150,7 +150,7 @@ class ChangeIndex:
 
     @cached_property
     def path_words(self) -> WordCounts:
-        """Words of the paths, without their endings, by path."""
+        """Words of the paths, without suffixes, by path."""
         words = CodeWords()
         counted = []
         for path in self.table.paths:
@@ -161,7 +161,7 @@ class ChangeIndex:
 
     @cached_property
     def paths_of_name(self) -> Mapping[str, list[int]]:
-        """Paths by the name of the file without its ending, in small letters."""
+        """Paths by lower-case file name without suffix."""
         paths: dict[str, list[int]] = defaultdict(list)
         for number, path in enumerate(self.table.paths):
             paths[PurePosixPath(path).stem.lower()].append(number)
@@ -179,13 +179,13 @@ class ChangeIndex:
 
     @cached_property
     def folders(self) -> np.ndarray:
-        """``(P,)`` int64, equal for paths of one folder."""
+        """``(P,)`` int64, the number of each path's folder."""
         number: dict[str, int] = {}
         folders = [number.setdefault(path.rpartition("/")[0], len(number)) for path in self.table.paths]
         return np.array(folders, dtype=np.int64)
 
     def existing(self, num_rows: int) -> np.ndarray:
-        """Which of the paths exist after the first file rows, ``(P,)`` bool: those deleted or renamed do not."""
+        """Which paths exist after the first file rows, ``(P,)`` bool: not those deleted or renamed."""
         table = self.table
         rows = np.arange(num_rows)
         count = self.num_paths(num_rows)
@@ -193,12 +193,12 @@ class ChangeIndex:
         last[table.row_path[:num_rows]] = rows
         old_path = table.row_old_path[:num_rows]
         is_renaming = (old_path >= 0) & (old_path < count)
-        left = np.full(count, UNKNOWN)
-        left[old_path[is_renaming]] = rows[is_renaming]
-        return np.asarray((last >= 0) & ~table.row_deleted[last] & (left <= last))
+        renamed = np.full(count, UNKNOWN)
+        renamed[old_path[is_renaming]] = rows[is_renaming]
+        return np.asarray((last >= 0) & ~table.row_deleted[last] & (renamed <= last))
 
     def num_paths(self, num_rows: int) -> int:
-        """How many paths the first file rows have: they are the first ones."""
+        """Number of paths of the first file rows: these are the first paths."""
         return int(self.table.row_path[:num_rows].max(initial=-1)) + 1
 
     @cached_property
@@ -209,21 +209,21 @@ class ChangeIndex:
         return RaggedArray(starts, np.argsort(self.table.row_path, kind="stable"))
 
     def owners(self, path: int, num_changes: int) -> Owners:
-        """Whose lines a file consists of after the first of its changes, in the order of ``rows_of_path``."""
+        """The commits of a file's lines after its first changes, in the order of ``rows_of_path``."""
         last = self._known.get(path)
         if last is not None and last.num_changes == num_changes:
             return last.owners
         first = 0
         lines = FileLines()
-        # Queries mostly come in chronological order: what the last one knew is where this one begins.
+        # Queries mostly come in chronological order: continue from the last one.
         if last is not None and last.num_changes < num_changes:
             first = last.num_changes
             lines = last.lines.copy()
         for row in self.rows_of_path[path][first:num_changes].tolist():
             lines = self._changed(lines, row, 0)
-        reached = _KnownLines(num_changes, lines, lines.owners)
-        self._known[path] = reached
-        return reached.owners
+        owners = lines.owners
+        self._known[path] = _KnownLines(num_changes, lines, owners)
+        return owners
 
     def _changed(self, lines: FileLines, row: int, depth: int) -> FileLines:
         """The lines of a file after the change in a file row."""
@@ -236,10 +236,10 @@ class ChangeIndex:
         return lines
 
     def _lines_before(self, path: int, row: int, depth: int) -> np.ndarray:
-        """The lines of a file before the commit of a file row, of any path."""
+        """The lines of a path before the commit of any file row."""
         rows = self.rows_of_path[path]
         lines = FileLines()
-        # A renaming removes the old path in the same commit, in a row before or behind this one.
+        # A renaming deletes the old path in the same commit, in an earlier or later row.
         for earlier in rows[self.table.row_commit[rows] < self.table.row_commit[row]].tolist():
             lines = self._changed(lines, earlier, depth)
         return lines.lines
@@ -249,9 +249,9 @@ class ChangeQuery(NamedTuple):
     """A report that changes are ranked for.
 
     Attributes:
-        title: Its title.
-        description: Its description.
-        created_at: When it was created; None for now.
+        title: Title.
+        description: Description.
+        created_at: Time of creation; None for now.
     """
 
     title: str
@@ -264,9 +264,9 @@ class ChangeHistory:
 
     Attributes:
         ids: Ids of the commits.
-        created_at: ``(N,)`` their dates.
+        created_at: ``(N,)`` dates of the commits.
         vocabulary: Numbers of the words of messages and diffs.
-        table: The counts and edits of commits and of their files.
+        table: Counts and edits of commits and their files.
     """
 
     def __init__(self) -> None:
@@ -280,11 +280,11 @@ class ChangeHistory:
 
     @cached_property
     def index(self) -> ChangeIndex:
-        """What queries look up, made when it is first needed."""
+        """What queries look up, built at first use."""
         return ChangeIndex(self.table)
 
     def add(self, commits: pd.DataFrame, files: pd.DataFrame) -> None:
-        """Adds commits that are not there yet, of any date.
+        """Adds new commits of any date.
 
         Args:
             commits: A table of ``ChangeCorpus.commits``.
@@ -292,12 +292,12 @@ class ChangeHistory:
         """
         self.table = self.table.joined(read_tables(commits, files, CodeWords(), self.vocabulary))
         self.ids = self.ids + commits["id"].tolist()
-        moments = commits["created_at"].dt.tz_localize(None).to_numpy().astype("datetime64[s]")
-        self.created_at = np.concatenate([self.created_at, moments])
+        dates = commits["created_at"].dt.tz_localize(None).to_numpy().astype("datetime64[s]")
+        self.created_at = np.concatenate([self.created_at, dates])
         self._take(np.argsort(self.created_at, kind="stable"))
 
     def without(self, ids: set[str]) -> "ChangeHistory":
-        """The history without some commits."""
+        """The history without the commits ``ids``."""
         other = ChangeHistory()
         other.ids = self.ids
         other.created_at = self.created_at
@@ -307,13 +307,13 @@ class ChangeHistory:
         return other
 
     def num_before(self, moment: pd.Timestamp | None) -> int:
-        """How many commits are before a moment; all for None."""
+        """Number of commits before a time; all for None."""
         if moment is None:
             return len(self)
         return int(np.searchsorted(self.created_at, in_utc(moment), side="left"))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything as arrays, to store it."""
+        """The history as arrays, for storage."""
         strings = {"ids": self.ids, "terms": self.vocabulary.terms, "paths": self.table.paths}
         encoded = {name: _encoded(values) for name, values in strings.items()}
         return encoded | {"created_at": self.created_at} | self.table.arrays()
@@ -329,24 +329,23 @@ class ChangeHistory:
         return history
 
     def _take(self, rows: np.ndarray) -> None:
-        """Keeps some commits in a given order."""
+        """Keeps the commits ``rows`` in this order."""
         self.ids = [self.ids[row] for row in rows]
         self.created_at = self.created_at[rows]
         self.table = self.table.take(rows)
-        self.__dict__.pop("index", None)  # made of the table before
+        self.__dict__.pop("index", None)  # of the previous table
 
 
 def in_utc(moment: pd.Timestamp) -> np.datetime64:
-    """A moment in UTC to the microsecond; one without a time zone is in UTC."""
-    plain = moment if moment.tzinfo is None else moment.tz_convert(None)
-    return plain.as_unit("us").to_datetime64()
+    """A time in UTC to the microsecond; without a time zone it is taken as UTC."""
+    utc = moment if moment.tzinfo is None else moment.tz_convert(None)
+    return utc.as_unit("us").to_datetime64()
 
 
 def _encoded(values: Sequence[str]) -> np.ndarray:
-    """Strings as bytes; one that no file may hold, such as a lone surrogate, stays as it is."""
-    return np.frombuffer(
-        "".join(value + SEPARATOR for value in values).encode("utf-8", "surrogatepass"), dtype=np.uint8
-    )
+    """Strings as bytes; lone surrogates are kept."""
+    text = "".join(value + SEPARATOR for value in values)
+    return np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
 
 
 def _decoded(array: np.ndarray) -> list[str]:

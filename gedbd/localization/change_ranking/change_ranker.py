@@ -29,9 +29,9 @@ class Suspect(NamedTuple):
     """A commit that may have induced the bug of a report.
 
     Attributes:
-        row: Its row in the history.
-        score: Its score: only the order of the scores of one query says something.
-        contributions: What the features add to the score, by name; the sum of all is the score less a constant.
+        row: Row in the history.
+        score: Comparable among the commits of one query only.
+        contributions: Contribution of each feature to the score, by name; they sum to the score less a constant.
     """
 
     row: int
@@ -43,10 +43,10 @@ class SuspectFile(NamedTuple):
     """A file that a report may be about.
 
     Attributes:
-        path: Its row among the paths of the history.
-        score: Its score: only the order of the scores of one query says something.
-        probability: The softmax of the scores of all candidates.
-        contributions: What the features add to the score, by name without ``_share`` and ``_rank``; the sum of all is
+        path: Row among the paths of the history.
+        score: Comparable among the files of one query only.
+        probability: Softmax of the scores of all candidates.
+        contributions: Contribution of each feature to the score, by name without ``_share`` and ``_rank``; they sum to
             the score less a constant.
     """
 
@@ -57,11 +57,11 @@ class SuspectFile(NamedTuple):
 
 
 class ChangeRanker:
-    """Scores all commits before a report in two steps.
+    """Scores all commits before a report by two rankers.
 
-    The first ranker scores the files that the report may concern; their softmax is the probability of each. The second
-    one scores commits by their lexical scores, and by which lines of the probable files come from them: a fix changes
-    lines, and the commit that these come from introduced the bug.
+    The first scores the files that the report may concern; the softmax of the scores is the probability of each file.
+    The second scores commits by lexical scores, and by the lines of probable files that come from them: the commit that
+    wrote the lines which a fix changes introduced the bug.
 
     Args:
         files: Ranks files by some of ``FILE_FEATURES``.
@@ -71,8 +71,8 @@ class ChangeRanker:
         ValueError: If the ranker of files reads an unknown feature.
 
     Attributes:
-        names: The features that the ranker of commits reads.
-        extra: Those of them that are scores from elsewhere.
+        names: Features of the ranker of commits.
+        extra: Those of them that are scores of further scorers.
     """
 
     def __init__(self, files: FeatureRanker, commits: FeatureRanker) -> None:
@@ -82,43 +82,40 @@ class ChangeRanker:
         self.files = files
         self.commits = commits
         self.names = commits.names
-        bases = dict.fromkeys(_base_name(name, self.names) for name in self.names)
-        self.extra = tuple(name for name in bases if name not in feature_names(content_free=True))
+        base_names = dict.fromkeys(_base_name(name, self.names) for name in self.names)
+        self.extra = tuple(name for name in base_names if name not in feature_names(content_free=True))
 
     def scores(self, history: ChangeHistory, query: ChangeQuery, fixes: KnownFixes | None = None) -> np.ndarray:
         """Scores of the n commits before the query, ``(n,)``; higher is more suspect.
 
-        Commits outside the shortlist score less than all in it, in the order of BM25 over diffs.
+        Commits outside the shortlist score lower, in the order of BM25 over diffs.
 
         Args:
             history: The commits.
             query: The report.
-            fixes: Fixed bugs of the tracker; None without.
+            fixes: Fixed bugs of the tracker; None without a tracker.
         """
         return self.scores_of(query_features(history, query, fixes))
 
     def scores_of(self, features: QueryFeatures) -> np.ndarray:
-        """As ``scores``, of features that are there already."""
+        """As ``scores``, from computed features."""
         rows, table = self._table(features)
         diff = features.scores["diff"].astype(np.float64)
         if not len(rows):
             return diff
-        short = self.commits.scores(table)
-        scores = short.min() - 1 - 1 / (1 + diff)
-        scores[rows] = short
+        shortlisted = self.commits.scores(table)
+        scores = shortlisted.min() - 1 - 1 / (1 + diff)
+        scores[rows] = shortlisted
         return np.asarray(scores)
 
     def find(
         self, history: ChangeHistory, query: ChangeQuery, top_k: int = 10, fixes: KnownFixes | None = None
     ) -> list[Suspect]:
-        """The most suspect commits, the first one first; of equal scores the newer commit comes first.
-
-        At most the commits of the shortlist are found. Arguments as of ``scores``.
-        """
+        """The most suspect commits of the shortlist, best first; newer commits first among ties. See ``scores``."""
         return self.find_in(query_features(history, query, fixes), top_k)
 
     def find_in(self, features: QueryFeatures, top_k: int = 10) -> list[Suspect]:
-        """As ``find``, of features that are there already."""
+        """As ``find``, from computed features."""
         rows, table = self._table(features)
         scores = self.commits.scores(table)
         best = np.lexsort((-rows, -scores))[:top_k]
@@ -130,12 +127,12 @@ class ChangeRanker:
     def find_files_in(
         self, features: QueryFeatures, top_k: int = 10, allowed: np.ndarray | None = None
     ) -> list[SuspectFile]:
-        """The files that a report is most likely about, the first one first; of equal scores the older path.
+        """The files that a report most likely concerns, best first; older paths first among ties.
 
         Args:
-            features: Of the report.
-            top_k: How many.
-            allowed: ``(P,)`` bool, which paths of the history may be found; None for all source files.
+            features: Features of the report.
+            top_k: Maximum number of files.
+            allowed: ``(P,)`` bool, candidate paths of the history; None for all source files.
         """
         paths = features.files.paths
         if not len(paths):
@@ -157,11 +154,11 @@ class ChangeRanker:
         return self.files.scores(files.columns(self.files.names))
 
     def file_probability(self, files: FileFeatures) -> np.ndarray:
-        """Probability of each file of being the one that a fix changes, ``(C,)``."""
+        """Probability of each file to be the one that a fix changes, ``(C,)``."""
         return softmax(self.file_scores(files))
 
     def to_text(self) -> str:
-        """The ranker as text, to store it."""
+        """The ranker as text, for storage."""
         return ranker_text({"files": self.files.as_dict(), "commits": self.commits.as_dict()})
 
     @classmethod
@@ -186,13 +183,13 @@ class ChangeRanker:
 
 
 def _base_name(name: str, names: Container[str]) -> str:
-    """The score that a feature is, its share of the best one, or its rank."""
+    """The name of a feature without ``_share`` or ``_rank``."""
     base = name.removesuffix("_share").removesuffix("_rank")
     return base if base in names else name
 
 
 def _by_base_name(contributions: Mapping[str, float]) -> dict[str, float]:
-    """Adds up the contributions of a score, its share of the best and its rank."""
+    """Sums the contributions of a score, its share of the best score and its rank."""
     sums: dict[str, float] = defaultdict(float)
     for name, share in contributions.items():
         sums[_base_name(name, contributions)] += share
@@ -200,7 +197,7 @@ def _by_base_name(contributions: Mapping[str, float]) -> dict[str, float]:
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
-    """Scores as probabilities, ``(C,)``."""
+    """Probabilities, ``(C,)``."""
     if not len(scores):
         return scores
     weights = np.exp(scores - scores.max())
@@ -217,6 +214,6 @@ def commit_table(
 
 
 def default_ranker() -> ChangeRanker:
-    """The ranker for repositories whose tracker taught none, see ``default_ranker.md``."""
+    """The ranker of repositories without one trained on their tracker, see ``default_ranker.md``."""
     text = (package_files("gedbd.localization.change_ranking") / DEFAULT).read_text(encoding="utf-8")
     return ChangeRanker.from_text(text)

@@ -18,7 +18,7 @@ from gedbd.text.words import CodeWords
 HEADER = f"{FILE_HEADER}a/"
 DELETED = "+++ /dev/null"
 MIN_PROGRESS_FILES = 5000
-TRAILER = re.compile(r"^git-svn-id:.*$", re.MULTILINE)  # which git-svn writes below every message
+TRAILER = re.compile(r"^git-svn-id:.*$", re.MULTILINE)  # git-svn appends it to every message
 FIX = re.compile(r"\b(?:fix|fixe[sd]|fixing|bug|bugs|bz)\b", re.IGNORECASE)
 LINES = ("added", "removed", "unchanged")
 NUMBERS = ("num_files", "added_lines", "removed_lines", "is_cut", "is_fix", "test_share")
@@ -32,20 +32,20 @@ SOURCE = re.compile(
 
 @dataclass(frozen=True)
 class ChangeTable:
-    """N commits in chronological order, and R file rows, one for each changed file of each commit, in their order.
+    """N commits in chronological order, and R file rows: one for each changed file of each commit.
 
     Attributes:
         numbers: ``(N, 6)`` float32: the columns ``NUMBERS``.
         message_words: For each commit ``(T, 2)`` int32: words of the message and their counts.
         row_commit: ``(R,)`` int64, ascending.
         row_path: ``(R,)`` int64, rows of ``paths``.
-        row_old_path: ``(R,)`` int64, the path before a renaming; -1 without one.
+        row_old_path: ``(R,)`` int64, the path before a renaming, or -1.
         row_deleted: ``(R,)`` bool.
         row_shown: ``(R,)`` bool, whether the diff shows lines.
-        row_words: For each file row ``(T, 4)`` int32: words of the diff, and their counts in added, in removed and in
+        row_words: For each file row ``(T, 4)`` int32: words of the diff, and their counts in added, removed and
             unchanged lines.
         row_edits: For each file row ``(E, 3)`` int32, see ``FileDiff``.
-        paths: All paths in the order of their first file row; old paths without a row of their own stand at the end.
+        paths: All paths in the order of their first file row; old paths without a file row come last.
     """
 
     numbers: np.ndarray
@@ -77,14 +77,16 @@ class ChangeTable:
         )
 
     def take(self, commits: np.ndarray) -> "ChangeTable":
-        """Some commits in a given order."""
+        """The rows ``commits`` in this order."""
         starts = np.searchsorted(self.row_commit, np.arange(len(self.numbers) + 1))
         by_commit = RaggedArray(starts, np.arange(len(self.row_commit)))
         rows = by_commit.take(commits)
-        taken = rows.values
-        old_paths = self.row_old_path[taken]
+        file_rows = rows.values
+        old_paths = self.row_old_path[file_rows]
         # The order of the paths must not depend on the order in which commits were added.
-        used, first = np.unique(np.concatenate([self.row_path[taken], old_paths[old_paths >= 0]]), return_index=True)
+        used, first = np.unique(
+            np.concatenate([self.row_path[file_rows], old_paths[old_paths >= 0]]), return_index=True
+        )
         used = used[np.argsort(first, kind="stable")]
         new_number = np.full(len(self.paths) + 1, -1, dtype=np.int64)
         new_number[used] = np.arange(len(used))
@@ -92,17 +94,17 @@ class ChangeTable:
             numbers=self.numbers[commits],
             message_words=self.message_words.take(commits),
             row_commit=np.repeat(np.arange(len(commits)), rows.lengths),
-            row_path=new_number[self.row_path[taken]],
+            row_path=new_number[self.row_path[file_rows]],
             row_old_path=new_number[old_paths],
-            row_deleted=self.row_deleted[taken],
-            row_shown=self.row_shown[taken],
-            row_words=self.row_words.take(taken),
-            row_edits=self.row_edits.take(taken),
+            row_deleted=self.row_deleted[file_rows],
+            row_shown=self.row_shown[file_rows],
+            row_words=self.row_words.take(file_rows),
+            row_edits=self.row_edits.take(file_rows),
             paths=[self.paths[path] for path in used],
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything but the paths as arrays."""
+        """All columns but the paths as arrays."""
         arrays: dict[str, np.ndarray] = {}
         for name in _column_names():
             value = getattr(self, name)
@@ -123,7 +125,7 @@ class ChangeTable:
 
 
 def empty_table() -> ChangeTable:
-    """A table without a commit."""
+    """A table without commits."""
     nothing = np.empty(0, dtype=np.int64)
     start = np.zeros(1, dtype=np.int64)
     return ChangeTable(
@@ -148,41 +150,41 @@ def read_tables(commits: pd.DataFrame, files: pd.DataFrame, words: CodeWords, vo
         diffs, "words of changes", transient=True, total=len(files), disable=len(files) < MIN_PROGRESS_FILES
     )
     reader = _TableReader(words, vocabulary)
-    read = [reader.file_row(diff, path) for diff, path in tracked]
+    file_rows = [reader.file_row(diff, path) for diff, path in tracked]
     messages = (commits["title"] + "\n" + commits["description"]).tolist()
     row_commit = files["commit"].to_numpy(dtype=np.int64)
     tests = np.bincount(row_commit, [is_test(path) for path in files["paths"]], minlength=len(commits))
-    of_table = [commits[name].to_numpy(dtype=np.float32) for name in NUMBERS[:4]]
+    numbers = [commits[name].to_numpy(dtype=np.float32) for name in NUMBERS[:4]]
     is_fix = [FIX.search(message) is not None for message in messages]
     test_share = tests / np.maximum(np.bincount(row_commit, minlength=len(commits)), 1)
     no_words = np.empty((0, 1 + len(LINES)), dtype=np.int32)
     no_edits = np.empty((0, 3), dtype=np.int32)
     number: dict[str, int] = {}
     row_path = [number.setdefault(path, len(number)) for path in files["paths"]]
-    row_old_path = [number.setdefault(row.old_path, len(number)) if row.old_path else -1 for row, _ in read]
+    row_old_path = [number.setdefault(row.old_path, len(number)) if row.old_path else -1 for row, _ in file_rows]
     return ChangeTable(
-        numbers=np.column_stack([*of_table, is_fix, test_share]).astype(np.float32),
+        numbers=np.column_stack([*numbers, is_fix, test_share]).astype(np.float32),
         message_words=RaggedArray.of(
             [reader.message(message) for message in messages], np.empty((0, 2), dtype=np.int32)
         ),
         row_commit=row_commit,
         row_path=np.array(row_path, dtype=np.int64),
         row_old_path=np.array(row_old_path, dtype=np.int64),
-        row_deleted=np.array([row.is_deleted for row, _ in read], dtype=bool),
-        row_shown=np.array([row.has_hunks for row, _ in read], dtype=bool),
-        row_words=RaggedArray.of([counts for _, counts in read], no_words),
-        row_edits=RaggedArray.of([row.edits for row, _ in read], no_edits),
+        row_deleted=np.array([row.is_deleted for row, _ in file_rows], dtype=bool),
+        row_shown=np.array([row.has_hunks for row, _ in file_rows], dtype=bool),
+        row_words=RaggedArray.of([counts for _, counts in file_rows], no_words),
+        row_edits=RaggedArray.of([row.edits for row, _ in file_rows], no_edits),
         paths=list(number),
     )
 
 
 def is_test(path: str) -> bool:
-    """Whether a path names tests, as ``src/test/A.java``, ``ATest.java`` or ``testdata/x``."""
+    """Whether a path belongs to tests, such as ``src/test/A.java``, ``ATest.java`` or ``testdata/x``."""
     return "test" in path.lower()
 
 
 def is_source(path: str) -> bool:
-    """Whether a file holds source code, by the ending of its name."""
+    """Whether a file holds source code, by its suffix."""
     return SOURCE.search(PurePosixPath(path).name) is not None
 
 
@@ -192,12 +194,12 @@ class FileDiff(NamedTuple):
     Attributes:
         added: Text of the added lines.
         removed: Text of the removed lines.
-        unchanged: Text of the lines around them, and of the headers' sections.
-        edits: ``(E, 3)`` int32: place in the old file from 0, number of removed lines, number of added lines. Lines 5
-            and 6 that become one line are 4, 2, 1.
-        old_path: The path before a renaming or copy; empty without one.
-        is_deleted: The file is gone.
-        has_hunks: Whether changed lines are shown: not so of binary files, and where a diff was cut before the file.
+        unchanged: Text of the lines around them, and of the sections in hunk headers.
+        edits: ``(E, 3)`` int32: position in the old file from 0, number of removed lines, number of added lines. Lines
+            5 and 6 that become one line are 4, 2, 1.
+        old_path: The path before a renaming or copy, or empty.
+        is_deleted: Whether the file is deleted.
+        has_hunks: Whether the diff shows changed lines: not for binary files, nor if it was cut before the file.
     """
 
     added: str
@@ -223,12 +225,13 @@ class _TableReader:
 
     def file_row(self, diff: str, path: str) -> tuple[FileDiff, np.ndarray]:
         """The diff of a file without its texts, and its words: number, and a count for each of ``LINES``."""
-        read = read_file_diff(diff, path)
-        texts = [self._numbers(getattr(read, name)) for name in LINES]
+        file_diff = read_file_diff(diff, path)
+        texts = [self._numbers(getattr(file_diff, name)) for name in LINES]
         numbers, positions = np.unique(np.concatenate(texts), return_inverse=True)
         ends = np.cumsum([len(text) for text in texts])[:-1]
-        counts = [np.bincount(of_text, minlength=len(numbers)) for of_text in np.split(positions, ends)]
-        return read._replace(added="", removed="", unchanged=""), np.column_stack([numbers, *counts]).astype(np.int32)
+        counts = [np.bincount(text, minlength=len(numbers)) for text in np.split(positions, ends)]
+        words = np.column_stack([numbers, *counts]).astype(np.int32)
+        return file_diff._replace(added="", removed="", unchanged=""), words
 
     def _numbers(self, text: str) -> np.ndarray:
         return self._vocabulary([self._words.of_text(text)], learn=True)[0]
@@ -239,7 +242,7 @@ def _column_names() -> list[str]:
 
 
 def read_file_diff(diff: str, path: str) -> FileDiff:
-    """Reads a diff as of ``ChangeCorpus.files``; it may be cut off anywhere.
+    """Reads a diff of ``ChangeCorpus.files``; it may be cut off anywhere.
 
     Args:
         diff: The diff.

@@ -1,4 +1,4 @@
-"""Trains rankers of changes on reports whose bugs were fixed, and scores changes by them."""
+"""Trains rankers of changes on fixed reports, and scores changes by them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,9 +22,9 @@ from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 MIN_PROGRESS_REPORTS = 20
 FOLDS = 4
 NOTHING = np.empty(0, dtype=np.int64)
-# Of boosted trees.
+# Settings of boosted trees.
 SETTINGS: dict[str, Any] = {"feature_fraction": 0.5, "bagging_fraction": 0.7, "l2": 5.0, "truncation": 20}
-# The least probability of a file or hunk: those that nothing speaks for stay in the order of their commits.
+# Lowest probability of a file or hunk: those without evidence stay in the order of their commits.
 FLOOR = 1e-3
 
 
@@ -33,12 +33,12 @@ class ChangeTrainingOptions(ModelOptions):
     """How a ranker is trained; the values were chosen on the first halves of Tomcat's and AspectJ's reports.
 
     Attributes:
-        rounds: Trees of each training.
+        rounds: Number of trees.
         content_free: Whether the models read ``CONTENT_FREE``.
-        ownership: Whether the model of commits reads more than ``TEXT_BOUND`` of what depends on the text.
-        extra: Names of the scores that the model of commits reads from elsewhere.
-        new_weight: How often a report counts whose inducing commits are new. More finds these higher, and all others,
-            which most reports are, lower.
+        ownership: Whether the model of commits reads all features of the text; False for ``TEXT_BOUND`` alone.
+        extra: Names of the scores of further scorers that the model of commits reads.
+        new_weight: Weight of reports whose inducing commits are new. A larger value ranks these higher, and those of
+            the other reports, which are most, lower.
     """
 
     rounds: int = 150
@@ -50,14 +50,14 @@ class ChangeTrainingOptions(ModelOptions):
 
 
 class ChangeExample(NamedTuple):
-    """What a report teaches.
+    """A training example: the features and labels of a report.
 
     Attributes:
-        features: Its features.
-        is_fixed: ``(C,)`` which of its candidate files the fix changed.
-        inducing: Rows of the commits before it that induced its bug.
-        is_new: Whether no earlier bug, fixed before the report, is known to have been induced by one of these commits.
-        fixed: The source files that existed before it and that the fix changed, candidates or not.
+        features: Features of the report.
+        is_fixed: ``(C,)`` which candidate files the fix changed.
+        inducing: Rows of the earlier commits that introduced the bug.
+        is_new: Whether no bug fixed before the report is known to come from one of these commits.
+        fixed: Source files that existed before the report and that the fix changed, candidates or not.
     """
 
     features: QueryFeatures
@@ -68,16 +68,16 @@ class ChangeExample(NamedTuple):
 
 
 def fixed_sources(history: ChangeHistory, fixing: np.ndarray) -> np.ndarray:
-    """The source files that some commits changed, ascending paths.
+    """The paths of the source files that fixing commits changed, ascending, without tests.
 
-    Tests are left out: what a fix changes in tests and documents says little about where the bug was.
+    Changes of tests and documents say little about the location of a bug.
     """
     paths = changed_paths(history, fixing)
     return np.asarray(paths[history.index.is_source[paths] & ~history.index.is_test[paths]])
 
 
 def existing_paths(history: ChangeHistory, paths: np.ndarray, before: int) -> np.ndarray:
-    """Those of some paths that exist after the first commits."""
+    """The paths that exist after the first commits."""
     exists = history.index.existing(history.index.num_rows(before))
     earlier = paths[paths < len(exists)]
     return np.asarray(earlier[exists[earlier]])
@@ -86,15 +86,15 @@ def existing_paths(history: ChangeHistory, paths: np.ndarray, before: int) -> np
 def fit_examples(examples: Sequence[ChangeExample], options: ChangeTrainingOptions | None = None) -> ChangeRanker:
     """Trains both models of a ranker.
 
-    Commits are learned from probabilities that models of files give to reports that they were not trained on: the
-    reports are split into ``FOLDS`` folds at random, and each fold is scored by the model of the others.
+    The model of commits learns from cross-validated probabilities of files: the reports are split into ``FOLDS`` random
+    folds, and each fold is scored by the model of the others.
 
     Args:
         examples: Reports of one or several repositories.
-        options: None for the default ones.
+        options: None for the defaults.
 
     Raises:
-        ValueError: No report has a fixed file among the earlier ones, or an inducing commit before it.
+        ValueError: No fix changed an earlier file, or no report has an earlier inducing commit.
     """
     options = options or ChangeTrainingOptions()
     folds = np.random.default_rng(options.seed).permutation(len(examples)) % FOLDS
@@ -123,7 +123,7 @@ def fit_examples(examples: Sequence[ChangeExample], options: ChangeTrainingOptio
 def fit_files(
     examples: Sequence[ChangeExample], options: ChangeTrainingOptions, num_seeds: int | None = None
 ) -> FeatureRanker:
-    """Trains the ranker of files alone, see ``fit_examples``; ``num_seeds`` is None for that of the options."""
+    """Trains the ranker of files, see ``fit_examples``; ``num_seeds=None`` is that of the options."""
     usable = [example for example in examples if example.is_fixed.any() and not example.is_fixed.all()]
     if not usable:
         raise ValueError("a ranker of changes needs reports whose fixes changed source files that existed before them")
@@ -143,7 +143,7 @@ def _first_known(fixes: Mapping[int, KnownFix], inducing: Mapping[int, np.ndarra
 
 
 def history_of(corpus: ChangeCorpus) -> ChangeHistory:
-    """The commits of a corpus; their rows are those of its table."""
+    """The commits of a corpus, with the rows of its table."""
     history = ChangeHistory()
     history.add(corpus.commits.table, corpus.files.table)
     return history
@@ -156,15 +156,15 @@ def query_of(report: pd.Series) -> ChangeQuery:
 
 
 def known_fixes(corpus: ChangeCorpus, history: ChangeHistory) -> KnownFixes:
-    """The fixed bugs of a corpus, see ``fixes_of``. Raises ValueError, see ``Replay.examples``."""
+    """The fixed bugs of a corpus; raises ValueError as ``fixes_of``."""
     return KnownFixes(history, list(fixes_of(corpus).values()))
 
 
 def fixes_of(corpus: ChangeCorpus) -> dict[int, KnownFix]:
-    """The fixed bugs of a corpus by the row of their report, each known from the date of its last fix on.
+    """The fixed bugs of a corpus by the row of their report.
 
-    Where a report was written after its fix, the fix is known from the report's date on: before it, nothing connects
-    the two, and what a query reads are fixes known before it, so never its own.
+    A fix is known from the later of the date of its last commit and the date of its report: a query, which reads fixes
+    known before it, never reads its own.
 
     Raises:
         ValueError: See ``Replay.examples``.
@@ -184,7 +184,7 @@ def fixes_of(corpus: ChangeCorpus) -> dict[int, KnownFix]:
 
 
 def _later(fixed: pd.Timestamp, created: pd.Timestamp) -> pd.Timestamp:
-    """The later one of two dates, of which the second may be missing."""
+    """The later of two dates; the second may be missing."""
     return fixed if pd.isna(created) else max(fixed, created)
 
 
@@ -227,7 +227,7 @@ class Replay:
         return known_fixes(self.corpus, self.history) if self.tracker else None
 
     def features(self, row: int, extra: Mapping[str, np.ndarray] | None = None) -> QueryFeatures:
-        """The features of a report, with further scores of the commits by name, each ``(n,)`` or longer."""
+        """The features of a report, with further scores of the commits, each ``(n,)`` or longer."""
         if row not in self._features:
             assert self.corpus.reports is not None
             query = query_of(self.corpus.reports.documents.table.iloc[row])
@@ -239,18 +239,19 @@ class Replay:
         return features._replace(scores=features.scores | scores)
 
     def examples(self, rows: Iterable[int]) -> dict[int, ChangeExample]:
-        """What some reports teach, by their rows; those without a fixing commit are left out.
+        """The training examples of reports by row; reports without a fixing commit are left out.
 
-        One without an inducing commit before it teaches which files are meant.
+        Reports without an earlier inducing commit train the model of files alone.
 
         Raises:
             ValueError: The corpus has no reports, or no links to fixing and inducing commits.
         """
         table, fixing, inducing = _links(self.corpus)
         known_at = _first_known(fixes_of(self.corpus), inducing)
-        chosen = [row for row in rows if row in fixing]
+        fixed_rows = [row for row in rows if row in fixing]
+        is_short = len(fixed_rows) < MIN_PROGRESS_REPORTS
         examples = {}
-        for row in track(chosen, "features of reports", transient=True, disable=len(chosen) < MIN_PROGRESS_REPORTS):
+        for row in track(fixed_rows, "features of reports", transient=True, disable=is_short):
             features = self.features(row)
             fixed = existing_paths(self.history, fixed_sources(self.history, fixing[row]), features.num_commits)
             commits = inducing.get(row, NOTHING)
@@ -263,19 +264,19 @@ class Replay:
         return examples
 
     def ranker(self, queries: np.ndarray, options: ChangeTrainingOptions, extra: Mapping[str, Scorer]) -> ChangeRanker:
-        """A ranker that learns commits from some reports, and files from all fixed reports up to the last of these.
+        """A ranker trained on reports; its model of files learns from all fixed reports up to the last of them.
 
         Args:
             queries: ``(T,)`` rows of the reports, ascending.
-            options: Of the training; ``extra`` names the scorers.
-            extra: Fitted scorers of commits, whose scores are further features: the same for all rankers of a replay.
+            options: Options of the training; ``extra`` names the scorers.
+            extra: Fitted scorers of commits, whose scores are further features; equal for all rankers of a replay.
 
         Raises:
             ValueError: See ``fit_examples``.
         """
         key = (options, queries.tobytes())
         if key not in self._rankers:
-            # Missing values, for reports that teach about files alone.
+            # Reports that train the model of files alone need no scores.
             missing = {name: np.full(len(self.history), np.nan, dtype=np.float32) for name in extra}
             examples = []
             for row, example in self.examples(range(int(queries.max()) + 1)).items():
@@ -287,21 +288,21 @@ class Replay:
         return self._rankers[key]
 
 
-class LearntChanges(Scorer):
+class ChangeRankerScorer(Scorer):
     """A ``ChangeRanker`` that is trained on the training reports.
 
     A commit has the ranker's score. A file of a commit has the commit's score + log(FLOOR + p), p the probability that
-    the fix changes the file (on the first halves of Tomcat's and AspectJ's reports that is better than to order files
-    by commit first, and than to weigh p by the lines that come from the commit). A hunk has its file's score +
+    the fix changes the file (on the first halves of Tomcat's and AspectJ's reports this ranks better than ordering
+    files by commit, or weighting p by the lines that come from the commit). A hunk has its file's score +
     log(FLOOR + w), w its score by ``parts`` as a share of the best hunk's before the report.
 
     Args:
-        replay: The features of the reports; may be shared by several scorers.
-        granularity: Which table is ranked.
-        options: Of the training; its seed is the seed of the scorer.
-        extra: Further scorers of commits, by name, whose scores the ranker reads. They are fitted before.
-        parts: Scores hunks; not needed otherwise. It is fitted here.
-        training: ``(T,)`` rows of the reports whose inducing commits are learned; None for those of the training pairs.
+        replay: Features of the reports; several scorers may share it.
+        granularity: The table to rank.
+        options: Options of the training; their seed is the seed of the scorer.
+        extra: Further fitted scorers of commits, by name, whose scores the ranker reads.
+        parts: Scorer of hunks, fitted here; only needed to rank hunks.
+        training: ``(T,)`` rows of the reports to train on; None for those of the training pairs.
 
     Attributes:
         ranker_: The trained ranker.
@@ -319,7 +320,7 @@ class LearntChanges(Scorer):
         training: np.ndarray | None = None,
     ) -> None:
         if granularity == "hunk" and parts is None:
-            raise ValueError("LearntChanges needs a scorer of hunks: give parts=")
+            raise ValueError("ChangeRankerScorer needs a scorer of hunks: give parts=")
         self.replay = replay
         self.granularity = granularity
         self.extra = dict(extra or {})
@@ -328,7 +329,7 @@ class LearntChanges(Scorer):
         self.training = training
 
     def fit(self, inputs: ScorerInputs) -> None:
-        """Trains on the training queries; fixed reports up to the last of these teach which files are meant.
+        """Trains on the training queries; the model of files learns from all fixed reports up to the last of them.
 
         Raises:
             ValueError: There is no training pair, or see ``fit_examples``.
@@ -337,13 +338,13 @@ class LearntChanges(Scorer):
         if queries is None:
             queries = np.unique(inputs.train.loc[inputs.train["label"] == 1, "query"].to_numpy())
         if not len(queries):
-            raise ValueError("LearntChanges needs training reports with inducing commits")
+            raise ValueError("ChangeRankerScorer needs training reports with inducing commits")
         self.ranker_: ChangeRanker = self.replay.ranker(queries, self.options, self.extra)
         if self.parts is not None:
             self.parts.fit(inputs)
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
-        """``(B,) -> (B, N)``; what came after the query scores less than everything before it."""
+        """``(B,) -> (B, N)``; documents after the query score less than those before it."""
         return np.stack([self._scores(int(row)) for row in rows])
 
     def _scores(self, row: int) -> np.ndarray:
@@ -362,8 +363,8 @@ class LearntChanges(Scorer):
         num_rows = index.num_rows(len(commits))
         probability = np.zeros(len(index.table.paths))
         probability[features.files.paths] = self.ranker_.file_probability(features.files)
-        of_rows = probability[index.table.row_path[:num_rows]]
-        return np.asarray(commits[index.table.row_commit[:num_rows]] + np.log(FLOOR + of_rows))
+        row_probability = probability[index.table.row_path[:num_rows]]
+        return np.asarray(commits[index.table.row_commit[:num_rows]] + np.log(FLOOR + row_probability))
 
     def _hunk_scores(self, row: int, files: np.ndarray) -> np.ndarray:
         """Scores of all hunks."""
@@ -376,12 +377,12 @@ class LearntChanges(Scorer):
 
 
 def _padded(scores: np.ndarray, length: int) -> np.ndarray:
-    """Scores of the first documents, and lower ones of all others."""
+    """Scores of the first documents, and a lower score for all others."""
     padded = np.full(length, scores.min(initial=0) - 1)
     padded[: len(scores)] = scores
     return padded
 
 
 def scores_of(scorers: Mapping[str, Scorer], row: int) -> dict[str, np.ndarray]:
-    """The scores of a query by some scorers, each ``(N,)``, by name."""
+    """The scores of a query by each scorer, ``(N,)`` each, by name."""
     return {name: scorer.scores(np.array([row]))[0] for name, scorer in scorers.items()}

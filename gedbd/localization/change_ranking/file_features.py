@@ -1,4 +1,4 @@
-"""Features that tell which files a report concerns."""
+"""Features of the files that a report may concern."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from gedbd.localization.change_ranking.change_table import NUMBERS
 from gedbd.localization.change_ranking.report_words import ReportWords
 from gedbd.retrieval.growing_arrays import list_places
 
-# What a file scores; a ranker reads each as it is, as a share of the best file's score, and as a rank.
+# Scores of a file; a ranker reads each as it is, as a share of the best file's score, and as a rank.
 FILE_SCORES = (
     "changes",
     "changes_title",
@@ -26,26 +26,26 @@ FILE_SCORES = (
     "stack_first",
     "stack_count",
     "earlier_fixes",
-    "content",  # the words that the file has at the time of the report: those added less those removed
+    "content",  # words of the file at the time of the report: those added less those removed
     "content_title",
     "content_code",
-    "changed_together",  # how often it was changed with the files that the report's words fit best
-    "folder_changes",  # what the other files of its folder score
+    "changed_together",  # changes together with the files that match the report's words best
+    "folder_changes",  # scores of the other files of its folder
     "folder_earlier_fixes",
 )
-UNLISTED = ("folder_changes", "folder_earlier_fixes")  # which put no file on the shortlist
-# What files are, whatever the report says.
+UNLISTED = ("folder_changes", "folder_earlier_fixes")  # scores that put no file on the shortlist
+# Features that do not depend on the report.
 FILE_KINDS = ("is_test", "num_changes", "num_fixes", "first_days", "size")
 FILE_FEATURES = tuple(f"{name}{form}" for name in FILE_SCORES for form in ("", "_share", "_rank")) + FILE_KINDS
 SHORTLIST = 60  # files by each score
-# Files that the report's words fit best, by whose changes others score ``changed_together``.
+# Files that match the report's words best; ``changed_together`` counts changes together with them.
 MAX_SEEDS = 15
 MAX_SEED_CHANGES = 50  # the latest ones
-MAX_COMMIT_FILES = 30  # larger commits change files that have nothing to do with each other
+MAX_COMMIT_FILES = 30  # larger commits change unrelated files
 
 
 class FileFeatures(NamedTuple):
-    """The files that may be meant: source files that exist at the time of the report.
+    """Candidate files: source files that exist at the time of the report.
 
     Attributes:
         paths: ``(C,)`` ascending.
@@ -58,7 +58,7 @@ class FileFeatures(NamedTuple):
     shares: np.ndarray
 
     def columns(self, names: Sequence[str]) -> np.ndarray:
-        """Some of the features, ``(C, F)``."""
+        """The features ``names``, ``(C, F)``."""
         return self.features[:, [FILE_FEATURES.index(name) for name in names]]
 
 
@@ -69,7 +69,7 @@ def file_features(
     matches: Mapping[str, np.ndarray],
     earlier_fixes: np.ndarray | None,
 ) -> FileFeatures:
-    """Features of the files that are high in any score. Shares and ranks are among the files that exist.
+    """Features of the files that rank high in any score. Shares and ranks are among the existing files.
 
     Args:
         history: The commits.
@@ -91,8 +91,8 @@ def file_features(
     lexical[exists] = share_and_rank(scores["changes"][exists])[0]
     scores["changed_together"] = changed_together(history, lexical, scores["name"] > 0, exists, before)
     folders = index.folders[:num_paths]
-    scores["folder_changes"] = _by_others(lexical**2, folders, exists)
-    scores["folder_earlier_fixes"] = _by_others(scores["earlier_fixes"] ** 2, folders, exists)
+    scores["folder_changes"] = _neighbour_sums(lexical**2, folders, exists)
+    scores["folder_earlier_fixes"] = _neighbour_sums(scores["earlier_fixes"] ** 2, folders, exists)
     columns: list[np.ndarray] = []
     shares = []
     is_listed = np.zeros(len(exists), dtype=bool)
@@ -110,7 +110,7 @@ def file_features(
 
 
 def file_kinds(history: ChangeHistory, query: ChangeQuery, before: int) -> dict[str, np.ndarray]:
-    """``FILE_KINDS`` of the P paths that the first commits changed, but their size, each ``(P,)``."""
+    """``FILE_KINDS`` but the size, of the P paths that the first commits changed, each ``(P,)``."""
     index = history.index
     num_rows = index.num_rows(before)
     num_paths = index.num_paths(num_rows)
@@ -128,19 +128,19 @@ def file_kinds(history: ChangeHistory, query: ChangeQuery, before: int) -> dict[
 
 
 def days_before(history: ChangeHistory, query: ChangeQuery, before: int) -> np.ndarray:
-    """How many days before a report its n earlier commits were made, ``(n,)``; for one without a date, the last one."""
+    """Days from each of the n earlier commits to a report, or to the last commit if it has no date, ``(n,)``."""
     dates = history.created_at[:before].astype(np.int64)  # seconds
-    moment = dates.max(initial=0) if query.created_at is None else query.created_at.timestamp()
-    return np.asarray(np.maximum(moment - dates, 0) / 86_400)
+    end = dates.max(initial=0) if query.created_at is None else query.created_at.timestamp()
+    return np.asarray(np.maximum(end - dates, 0) / 86_400)
 
 
 def changed_together(
     history: ChangeHistory, lexical: np.ndarray, is_named: np.ndarray, exists: np.ndarray, before: int
 ) -> np.ndarray:
-    """How often files were changed with those that the report's words fit best, ``(P,)``.
+    """How often files were changed with the seed files, which match the report's words best, ``(P,)``.
 
-    Sum over these files of the square of their lexical score times the mean, over their latest changes, of 1 / root of
-    the number of the commit's files where the commit changed the other file too.
+    Sum over the seed files of the squared lexical score times the mean, over their latest changes, of 1 / root of the
+    number of the commit's files if the commit changed the file too.
 
     Args:
         history: The commits.
@@ -164,8 +164,8 @@ def changed_together(
     return scores
 
 
-def _by_others(values: np.ndarray, folders: np.ndarray, exists: np.ndarray) -> np.ndarray:
-    """For each path the sum of the values of the other existing files in its folder, ``(P,)``."""
+def _neighbour_sums(values: np.ndarray, folders: np.ndarray, exists: np.ndarray) -> np.ndarray:
+    """Sum of the values of the other existing files in each path's folder, ``(P,)``."""
     sums = np.bincount(folders[exists], values[exists], int(folders.max(initial=-1)) + 1)
     return np.asarray(sums[folders] - values)
 
@@ -185,18 +185,18 @@ def named_paths(index: ChangeIndex, report: ReportWords, num_paths: int) -> dict
     """Which files the report names: by name, by qualified name, in stack traces."""
     scores = {name: np.zeros(num_paths, dtype=np.float32) for name in FILE_SCORES[8:13]}
     for name in report.names:
-        paths = _existing(index, name.name, num_paths)
+        paths = _paths_of_name(index, name.name, num_paths)
         for path in paths:
             weight = name.weight / (1 + np.log(len(paths)))
-            early = 1 + 1 / (1 + name.place / 20)  # what a report names first is what it is about
+            early = 1 + 1 / (1 + name.position / 20)  # a report is mostly about what it names first
             scores["name"][path] = max(scores["name"][path], weight * early)
             if name.in_title:
                 scores["name_title"][path] = max(scores["name_title"][path], weight)
     for tail in report.tails:
-        scores["qualified"][_ending(index, tail, num_paths)] += 1
+        scores["qualified"][_paths_of_tail(index, tail, num_paths)] += 1
     depth = 0
     for tail in report.frames:
-        paths = _ending(index, tail, num_paths)
+        paths = _paths_of_tail(index, tail, num_paths)
         depth += bool(paths)  # frames of libraries do not count
         for path in paths:
             scores["stack_first"][path] = max(scores["stack_first"][path], 1 / depth)
@@ -206,13 +206,13 @@ def named_paths(index: ChangeIndex, report: ReportWords, num_paths: int) -> dict
     return scores
 
 
-def _existing(index: ChangeIndex, name: str, num_paths: int) -> list[int]:
-    """The paths of a file name that exist already."""
+def _paths_of_name(index: ChangeIndex, name: str, num_paths: int) -> list[int]:
+    """The paths with a file name among the first ``num_paths``."""
     return [path for path in index.paths_of_name.get(name, []) if path < num_paths]
 
 
-def _ending(index: ChangeIndex, tail: str, num_paths: int) -> list[int]:
+def _paths_of_tail(index: ChangeIndex, tail: str, num_paths: int) -> list[int]:
     """The paths that end with the parts of a tail, such as ``org/a/Parser``."""
     name = tail.rpartition("/")[2].lower()
-    paths = _existing(index, name, num_paths)
+    paths = _paths_of_name(index, name, num_paths)
     return [path for path in paths if f"/{index.table.paths[path].rpartition('.')[0]}".endswith(f"/{tail}")]

@@ -1,6 +1,6 @@
-"""Scores from the files of a change: whether the report names them, how recently they were changed, how many they are.
+"""Scores by the files of a change: whether the report names them, when they were last changed, and their number.
 
-The table of changes may be one of commits, files or hunks; ``paths`` holds the changed paths, one a line.
+A change is a commit, file or hunk; ``paths`` holds its changed paths, one a line.
 """
 
 import re
@@ -30,10 +30,10 @@ class NameIndex:
 
     def __init__(self, names: Sequence[Collection[str]]) -> None:
         rows: dict[str, list[int]] = {}
-        for row, of_document in enumerate(names):
-            for name in set(of_document):
+        for row, document_names in enumerate(names):
+            for name in set(document_names):
                 rows.setdefault(name, []).append(row)
-        self._rows = {name: np.array(with_name) for name, with_name in rows.items()}
+        self._rows = {name: np.array(name_rows) for name, name_rows in rows.items()}
 
     def rows(self, name: str, before: int) -> np.ndarray:
         """The documents with a name among the first ``before``, ascending."""
@@ -41,12 +41,12 @@ class NameIndex:
         return rows[: np.searchsorted(rows, before)]
 
     def weights(self, names: Collection[str], before: int, idf: bool) -> np.ndarray:
-        """For each of the first ``before`` documents the sum over the given names that it has, ``(before,)``.
+        """Summed weight of the names that each of the first ``before`` documents has, ``(before,)``.
 
-        A name counts log((n + 1) / (df + .5)) for n documents of which df have it; 1 without ``idf``.
+        The weight of a name is log((n + 1) / (df + .5)) for n documents of which df have it; 1 without ``idf``.
         """
         total = np.zeros(before)
-        for name in sorted(set(names)):  # always the same order, so that sums are equal to the last bit
+        for name in sorted(set(names)):  # a fixed order, so that sums are equal to the bit
             rows = self.rows(name, before)
             total[rows] += np.log((before + 1) / (len(rows) + 0.5)) if idf else 1
         return total
@@ -58,9 +58,9 @@ class FileNames(EarlierScorer):
     The name of ``src/main/JspUtil.java`` is ``jsputil``.
 
     Args:
-        names: ``compound`` for names of several parts alone (JspUtil, web_xml); ``any`` for all (Request); ``parts``
+        names: ``compound`` for names of several parts (JspUtil, web_xml); ``any`` for all names (Request); ``parts``
             for the parts of names (jsp, util).
-        idf: Weigh names; False counts them.
+        idf: Whether to weight names by rarity; False counts them.
     """
 
     def __init__(self, names: Names = "compound", idf: bool = True) -> None:
@@ -92,15 +92,15 @@ class FileNames(EarlierScorer):
 
 
 class StackTraceHits(EarlierScorer):
-    """1 / i for the first frame i of the report's stack traces that the change touches, 0 for none.
+    """1 / i for the first frame i of the report's stack traces that the change touches, else 0.
 
-    Only frames of files that an earlier change has touched count: those of libraries have no number. From the tenth on
-    all weigh 1/10. Source of the weights: Wong et al., "Boosting Bug-Report-Oriented Fault Localization with
-    Segmentation and Stack-Trace Analysis", ICSME 2014.
+    Only frames of files that an earlier change touched are counted, not those of libraries. From the tenth on all weigh
+    1/10. Source of the weights: Wong et al., "Boosting Bug-Report-Oriented Fault Localization with Segmentation and
+    Stack-Trace Analysis", ICSME 2014.
 
     Args:
-        hit: ``file``: the change touches the frame's file, or the file of its class, by name. ``method``: it also
-            declares the frame's method, or is inside of it.
+        hit: ``file``: the change touches a file with the name of the frame's file or class. ``method``: it also
+            declares the frame's method, or lies in it.
     """
 
     def __init__(self, hit: Hit = "file") -> None:
@@ -109,7 +109,7 @@ class StackTraceHits(EarlierScorer):
         self.hit = hit
 
     def read(self, inputs: ScorerInputs) -> None:
-        """Indexes files and methods of the changes, and finds the frames of the reports."""
+        """Indexes files and methods of the changes, and reads the frames of the reports."""
         self.files_ = NameIndex(file_stems(inputs.documents))
         if self.hit == "method":
             diffs = inputs.documents["diff"]
@@ -132,10 +132,10 @@ class StackTraceHits(EarlierScorer):
 
 
 class FileRecency(EarlierScorer):
-    """-log(1 + days from the last change of a file to the report), of a change with several files the maximum.
+    """-log(1 + days from the last change of a file to the report); the maximum over the files of a change.
 
-    The last change is any document before the report with the path. A change without a path scores as if its file had
-    been changed last with the first document; without dates, rows count as days.
+    The last change is the last document before the report with the path. A change without a path scores as if the first
+    document had changed its file last; without dates, rows count as days.
     """
 
     def read(self, inputs: ScorerInputs) -> None:
@@ -148,10 +148,10 @@ class FileRecency(EarlierScorer):
         created_at = inputs.documents["created_at"]
         origin = created_at.min()
         self.days_ = days_of(created_at, origin)
-        self.asked_ = days_of(inputs.queries["created_at"], origin)
-        if np.isnan(self.days_).any() or np.isnan(self.asked_).any():
+        self.query_days_ = days_of(inputs.queries["created_at"], origin)
+        if np.isnan(self.days_).any() or np.isnan(self.query_days_).any():
             self.days_ = np.arange(len(lines), dtype=np.float64)
-            self.asked_ = self.num_earlier_.astype(np.float64)
+            self.query_days_ = self.num_earlier_.astype(np.float64)
 
     def earlier_scores(self, row: int, before: int) -> np.ndarray:
         """0 or below."""
@@ -161,11 +161,11 @@ class FileRecency(EarlierScorer):
         np.maximum.at(last, paths, self.days_[rows])
         newest = np.zeros(before)
         np.maximum.at(newest, rows, last[paths])
-        return np.asarray(-np.log1p(np.maximum(self.asked_[row] - newest, 0)))
+        return np.asarray(-np.log1p(np.maximum(self.query_days_[row] - newest, 0)))
 
 
 class NumFilesScorer(EarlierScorer):
-    """log(1 + number of files that the commit of a change touches): it reads no content, and no report."""
+    """log(1 + number of files of the change's commit); reads neither content nor report."""
 
     def read(self, inputs: ScorerInputs) -> None:
         """Counts the distinct paths of each commit."""
@@ -181,18 +181,18 @@ class NumFilesScorer(EarlierScorer):
 
 
 def file_stems(changes: pd.DataFrame) -> list[set[str]]:
-    """The names of the files of each change without folder and suffix."""
+    """File names of each change, without folder and suffix."""
     return [{file_stem(path) for path in paths.split("\n") if path} for paths in changes["paths"]]
 
 
 def file_stem(path: str) -> str:
-    """The name of a file without folders and suffix; ``.gitignore`` keeps its only part."""
+    """File name without folder and suffix; ``.gitignore`` stays as it is."""
     name = re.split(r"[/\\]", path)[-1]
     return name[: name.rfind(".")] if "." in name[1:] else name
 
 
 def frames_by_file(text: str) -> list[tuple[str, str]]:
-    """Name of the file and method of each frame of a report's stack traces, each pair once."""
+    """File name and method of each frame of a report's stack traces, without duplicates."""
     frames: dict[tuple[str, str], None] = {}
     for frame in find_frames(text):
         outer_class = frame.class_name.rpartition(".")[2].partition("$")[0]

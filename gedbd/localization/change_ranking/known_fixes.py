@@ -1,4 +1,4 @@
-"""Earlier reports whose bugs were fixed, and which files the fixes changed."""
+"""Earlier fixed reports, and the files that their fixes changed."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from gedbd.retrieval.growing_arrays import RaggedArray
 from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.text.words import CodeWords
 
-MAX_SIMILAR = 10  # fixes whose reports count as similar to another one
+MAX_SIMILAR = 10  # fixes whose reports count as similar to a query
 
 
 class KnownFix(NamedTuple):
@@ -21,7 +21,7 @@ class KnownFix(NamedTuple):
     Attributes:
         title: Title of its report.
         description: Description of its report.
-        known_at: When it was fixed, which told the rest; not before its report was created.
+        known_at: When it was fixed and its files became known; not before its report was created.
         fixing: Ids of the commits that fixed it.
     """
 
@@ -40,9 +40,9 @@ class KnownFixes:
     """
 
     def __init__(self, history: ChangeHistory, fixes: Sequence[KnownFix]) -> None:
-        moments = np.array([in_utc(fix.known_at) for fix in fixes], dtype="datetime64[us]")
-        order = np.argsort(moments, kind="stable")
-        self._known_at = moments[order]
+        known_at = np.array([in_utc(fix.known_at) for fix in fixes], dtype="datetime64[us]")
+        order = np.argsort(known_at, kind="stable")
+        self._known_at = known_at[order]
         ordered = [fixes[number] for number in order]
         row = {id_: number for number, id_ in enumerate(history.ids)}
         nothing = np.empty(0, dtype=np.int64)
@@ -61,15 +61,15 @@ class KnownFixes:
         return len(self._known_at)
 
     def votes(self, report: ReportWords, moment: pd.Timestamp | None, num_paths: int) -> np.ndarray:
-        """What the fixes before a moment say of the first P paths, ``(P,)``.
+        """Scores of the first P paths by earlier fixes, ``(P,)``.
 
-        The sum over the fixes that changed a file of the similarity of their reports, over the root of the number of
-        files (SimiScore: Zhou, Zhang, Lo, "Where Should the Bugs Be Fixed?", ICSE 2012).
+        The sum, over the fixes that changed a file, of the similarity of the report / the root of the number of files
+        (SimiScore: Zhou, Zhang, Lo, "Where Should the Bugs Be Fixed?", ICSE 2012).
 
         Args:
-            report: The words of the query.
-            moment: Fixes before it count; None for all.
-            num_paths: Number P of paths that the commits before the query have.
+            report: Words of the query.
+            moment: Fixes before this time count; None for all.
+            num_paths: Number P of paths of the commits before the query.
         """
         similarity = self._similarity(report, moment)
         count = len(similarity)
@@ -79,25 +79,25 @@ class KnownFixes:
         return np.bincount(changed[is_path], vote[is_path], num_paths).astype(np.float32)
 
     def num_similar(self, title: str, description: str, moment: pd.Timestamp | None) -> np.ndarray:
-        """How many of the ``MAX_SIMILAR`` fixes with the most similar reports changed each path, by its row.
+        """Number of the ``MAX_SIMILAR`` fixes with the most similar reports that changed each path.
 
         Args:
             title: Title of the report.
-            description: Its description.
-            moment: Fixes before it count; None for all.
+            description: Description of the report.
+            moment: Fixes before this time count; None for all.
 
         Returns:
-            ``(P,)``; paths that no fix changed may be missing at the end.
+            ``(P,)``, up to the last path that a fix changed.
         """
         if not len(self):
             return np.zeros(0, dtype=np.int64)
         similarity = self._similarity(report_words(title, description), moment)
-        most = np.argsort(-similarity, kind="stable")[:MAX_SIMILAR]
-        rows = [self._paths[row] for row in most[similarity[most] > 0].tolist()]
+        nearest = np.argsort(-similarity, kind="stable")[:MAX_SIMILAR]
+        rows = [self._paths[row] for row in nearest[similarity[nearest] > 0].tolist()]
         return np.bincount(np.concatenate([np.empty(0, dtype=np.int64), *rows]))
 
     def _similarity(self, report: ReportWords, moment: pd.Timestamp | None) -> np.ndarray:
-        """BM25 of the known reports, as a share of what words in no other report would score."""
+        """BM25 of the known reports, as a share of the score of words that are in no other report."""
         count = len(self)
         if moment is not None:
             count = int(np.searchsorted(self._known_at, in_utc(moment), side="left"))
@@ -111,11 +111,11 @@ class KnownFixes:
 
 
 def _rows(ids: Sequence[str], row: Mapping[str, int]) -> np.ndarray:
-    """The rows of the commits that the history has, ascending."""
+    """Rows of the commits that are in the history, ascending."""
     return np.array(sorted({row[id_] for id_ in ids if id_ in row}), dtype=np.int64)
 
 
 def changed_paths(history: ChangeHistory, commits: np.ndarray) -> np.ndarray:
-    """The paths that some commits changed, ascending."""
+    """The paths that the commits changed, ascending."""
     table = history.table
     return np.unique(table.row_path[np.isin(table.row_commit, commits)])

@@ -1,4 +1,4 @@
-"""Late interaction: every token of a query looks for its nearest token of a document."""
+"""Late interaction: each token of a query is matched with its nearest token of a document."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, Protocol, get_args
@@ -17,15 +17,15 @@ from gedbd.text.tokens import split_by_tokens, token_budget
 TEXTS_AT_ONCE = 1000
 SAMPLED_DOCUMENTS = 2000
 Precision = Literal["float16", "int8"]
-MIN_CLUSTERED_TOKENS = 200_000  # with fewer, all tokens are compared
+MIN_CLUSTERED_TOKENS = 200_000  # with fewer tokens, search is exhaustive
 TRAINING_TOKENS_A_CLUSTER = 50
 DOCUMENTS_AT_ONCE = 1000
-MAX_EXACT_TOKENS = 200_000  # of documents that are scored at once: 100 MB with 128 dimensions
+MAX_EXACT_TOKENS = 200_000  # scored at once: 100 MB with 128 dimensions
 INT8_SCALE = 127
 
 
 class TokenVectors(Protocol):
-    """Gives the vectors of the tokens of documents and queries."""
+    """Computes the token vectors of documents and queries."""
 
     def __call__(self, table: pd.DataFrame, kind: Literal["document", "query"]) -> Iterable[np.ndarray]:
         """The unit vectors of each row's tokens, ``(L, D)`` float32 each, in the order of the rows."""
@@ -37,21 +37,20 @@ class MaxSim(EarlierScorer):
 
     s(q, d) = sum over i of max over j of q_i . d_j. Source: Khattab and Zaharia, "ColBERT", SIGIR 2020.
 
-    Nearest tokens, from an index of faiss, choose a shortlist of documents: each nearest token adds its cosine to its
-    document, the largest of a query token counting. The shortlist is scored exactly; other documents score 1 less than
-    the lowest of it. Below 200,000 tokens the index is flat, above it has sqrt(T) clusters and 4 bits a dimension.
+    A faiss index selects a shortlist of documents: each query token adds, to each document among its nearest tokens,
+    the largest cosine. The shortlist is scored exactly; other documents score 1 less than its lowest score. Below
+    200,000 tokens the index is flat; above, it has sqrt(T) clusters and 4 bits a dimension.
 
-    Vectors are stored as float16 or int8. With 46,000 documents of 128 tokens and 128 dimensions, a process took 2.6 GB
-    at its peak with float16 and 1.8 GB with int8: the vectors 1.5 or 0.75 GB, the index 0.4 GB and up to as much again
-    while it grows.
+    With 46,000 documents of 128 tokens and 128 dimensions, peak memory was 2.6 GB with float16 and 1.8 GB with int8:
+    1.5 or 0.75 GB of vectors, 0.4 GB of index, and up to as much again while the index grows.
 
     Args:
-        vectors: Gives the vectors of tokens.
-        shortlist: Documents that are scored exactly.
-        nearest: Tokens that are looked up for each token of the query.
-        clusters_searched: Clusters that are looked up for each token of the query.
-        precision: ``float16`` or ``int8``.
-        seed: Of the sample that clusters are learned from.
+        vectors: Computes the token vectors.
+        shortlist: Number of documents that are scored exactly.
+        nearest: Number of nearest tokens of each query token.
+        clusters_searched: Number of clusters searched for each query token.
+        precision: Type of the stored vectors: ``float16`` or ``int8``.
+        seed: Seed of the sample that clusters are learned from.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class MaxSim(EarlierScorer):
         self.seed = seed
 
     def read(self, inputs: ScorerInputs) -> None:
-        """Stores the vectors of all tokens, and indexes them."""
+        """Stores and indexes the vectors of all tokens."""
         self.tokens_ = [self._stored(vectors) for vectors in self.vectors(inputs.documents, "document")]
         self.queries_ = [np.asarray(vectors, dtype=np.float32) for vectors in self.vectors(inputs.queries, "query")]
         # Document d has the tokens starts_[d] ... starts_[d + 1] - 1.
@@ -83,18 +82,18 @@ class MaxSim(EarlierScorer):
         self.index_ = self._index() if self.num_documents_ > self.shortlist else None
 
     def earlier_scores(self, row: int, before: int) -> np.ndarray:
-        """Sums of cosines; 1 less than the lowest outside the shortlist, and 0 for a query without tokens."""
+        """Sums of cosines; 1 below the lowest outside the shortlist; 0 for a query without tokens."""
         query = self.queries_[row]
         scores = np.zeros(before)
-        chosen = self._shortlist(query, before) if len(query) else np.empty(0, dtype=np.int64)
-        if len(chosen):
-            exact = self._exact(query, chosen)
+        shortlist = self._shortlist(query, before) if len(query) else np.empty(0, dtype=np.int64)
+        if len(shortlist):
+            exact = self._exact(query, shortlist)
             scores[:] = exact.min() - 1
-            scores[chosen] = exact
+            scores[shortlist] = exact
         return scores
 
     def _shortlist(self, query: np.ndarray, before: int) -> np.ndarray:
-        """The documents to score exactly, ascending; those without tokens never are."""
+        """The documents to score exactly, ascending; none without tokens."""
         num_tokens = np.diff(self.starts_[: before + 1])
         if self.index_ is None or before <= self.shortlist:
             return np.flatnonzero(num_tokens)
@@ -104,7 +103,7 @@ class MaxSim(EarlierScorer):
         return np.sort(order[best[order] > -np.inf])
 
     def _nearest_by_document(self, query: np.ndarray, before: int) -> np.ndarray:
-        """Sums of the cosines found, ``(before,)``; -inf for a document without a token found."""
+        """Sums of cosines, ``(before,)``; -inf for a document without any nearest token."""
         import faiss
 
         assert self.index_ is not None
@@ -117,11 +116,11 @@ class MaxSim(EarlierScorer):
         cosines, tokens = self.index_.search(query, min(self.nearest, count), params=parameters(**options))
         documents = np.searchsorted(self.starts_, tokens, side="right") - 1
         sums = np.full(before, -np.inf)
-        for own_cosines, own_documents, own_tokens in zip(cosines, documents, tokens, strict=True):
-            is_hit = own_tokens >= 0
+        # faiss pads with -1 where it has fewer neighbours.
+        for token_cosines, token_documents, is_hit in zip(cosines, documents, tokens >= 0, strict=True):
             # Cosines descend: the first of each document is its largest.
-            hit, first = np.unique(own_documents[is_hit], return_index=True)
-            sums[hit] = np.where(np.isinf(sums[hit]), 0, sums[hit]) + own_cosines[is_hit][first]
+            hits, first = np.unique(token_documents[is_hit], return_index=True)
+            sums[hits] = np.where(np.isinf(sums[hits]), 0, sums[hits]) + token_cosines[is_hit][first]
         return sums
 
     def _exact(self, query: np.ndarray, documents: np.ndarray) -> np.ndarray:
@@ -161,13 +160,12 @@ class MaxSim(EarlierScorer):
             yield self._read(np.concatenate(self.tokens_[start : start + DOCUMENTS_AT_ONCE]))
 
     def _sample(self, count: int) -> np.ndarray:
-        """Some tokens, ``(count, D)`` float32."""
-        drawn = np.random.default_rng(self.seed).choice(int(self.starts_[-1]), count, replace=False)
-        rows = np.searchsorted(self.starts_, drawn, side="right") - 1
+        """A random sample of tokens, ``(count, D)`` float32."""
+        sample = np.random.default_rng(self.seed).choice(int(self.starts_[-1]), count, replace=False)
+        rows = np.searchsorted(self.starts_, sample, side="right") - 1
+        positions = sample - self.starts_[rows]
         return self._read(
-            np.stack(
-                [self.tokens_[row][position] for row, position in zip(rows, drawn - self.starts_[rows], strict=True)]
-            )
+            np.stack([self.tokens_[row][position] for row, position in zip(rows, positions, strict=True)])
         )
 
     def _stored(self, vectors: np.ndarray) -> np.ndarray:
@@ -184,11 +182,11 @@ class FrozenTokens:
     """Unit vectors of the tokens of texts, without special tokens and the encoder's prefix; see ``TokenVectors``.
 
     Args:
-        encoder: Its last layer gives the vectors.
+        encoder: Encoder whose last layer gives the vectors.
         text: How documents and queries become texts.
-        dim: Size D of the vectors: they are projected to the D directions in which their squared length is largest
-            (principal components without a mean, so that products stay close). They are learned from the first 2,000
-            documents. None, or the size of the encoder or more, keeps them as they are.
+        dim: Size D of the vectors: they are projected to the D directions of largest squared length (principal
+            components without centring, so that products stay close), learned from the first 2,000 documents. None, or
+            the size of the encoder or more: no projection.
     """
 
     def __init__(self, encoder: LoadedEncoder, text: Text, dim: int | None = 128) -> None:
@@ -200,7 +198,7 @@ class FrozenTokens:
         self.directions_: np.ndarray | None = None
 
     def __call__(self, table: pd.DataFrame, kind: Literal["document", "query"]) -> Iterator[np.ndarray]:
-        """The vectors of each row's tokens, ``(L, D)`` float32 each. Documents come first: they fix the projection."""
+        """The vectors of each row's tokens, ``(L, D)`` float32 each; the first documents define the projection."""
         texts, _ = self.text(table, self.encoder.tokenizer, self.encoder.text_tokens)
         if kind == "document":
             self.directions_ = self._directions(texts[:SAMPLED_DOCUMENTS])
@@ -208,7 +206,7 @@ class FrozenTokens:
             yield unit_rows(vectors if self.directions_ is None else vectors @ self.directions_)
 
     def _directions(self, texts: list[str]) -> np.ndarray | None:
-        """The projection, ``(hidden, D)``; None if there is none."""
+        """The projection, ``(hidden, D)``, or None."""
         hidden = int(self.encoder.model.backbone.config.hidden_size)
         if self.dim is None or self.dim >= hidden:
             return None
@@ -237,7 +235,7 @@ class FrozenTokens:
             input_ids, attention_mask = tokens.batch(rows)
             with torch.no_grad():
                 vectors = model.token_vectors(input_ids.to(device), attention_mask.to(device))
-            for row, of_row in zip(rows.tolist(), vectors, strict=True):
+            for row, row_vectors in zip(rows.tolist(), vectors, strict=True):
                 ids = tokens.ids[tokens.starts[row] : tokens.starts[row + 1]]
-                chunk[row] = of_row.cpu().numpy()[~np.isin(ids, special)][self.encoder.prefix_tokens :]
+                chunk[row] = row_vectors.cpu().numpy()[~np.isin(ids, special)][self.encoder.prefix_tokens :]
         return chunk

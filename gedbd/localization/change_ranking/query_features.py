@@ -18,10 +18,10 @@ from gedbd.localization.change_ranking.known_fixes import KnownFixes
 from gedbd.localization.change_ranking.report_words import Bm25Field, ReportWords, grouped, report_words
 from gedbd.retrieval.growing_arrays import list_places
 
-# What a commit scores by the files that the report may concern. A file has the probability p that the fix will change
-# it, the share s of its lines that come from the commit now, and the rank r by p from 0. The text decides p alone: the
-# lines of most files come from imports and other large commits, which score high for any text. These features are the
-# product of the text and of that prior; ``TEXT_BOUND`` are those without it.
+# Scores of a commit by the files that the report may concern. A file has the probability p that the fix changes it, the
+# share s of its lines that come from the commit, and the rank r by p from 0. The text determines only p: most lines
+# come from imports and other large commits, which score high for any text. These features multiply the text by that
+# prior; ``TEXT_BOUND`` are those without it.
 OWNERSHIP = (
     "lines",  # sum of p s: the probability that a line to be changed comes from the commit
     "lines_best_file",  # largest p s
@@ -43,33 +43,33 @@ OWNERSHIP = (
     "oldest",  # largest p of the files that the commit was the first to change
 )
 LEXICAL = ("diff", "diff_title", "diff_code", "added", "best_file", "message", "message_title")
-# Features that tell little when the text is that of another report: no sums over lines or files.
+# Features that depend on the text: no sums over lines or files.
 TEXT_BOUND = ("touches_best_file", "touches_by_rank", "newest", *LEXICAL)
-# Features whose value does not depend on the report's text. The table is named by ``content_free``.
+# Features that do not depend on the text of the report.
 CONTENT_FREE_COLUMNS = ("age_days", *NUMBERS)
 RANKED = frozenset({"lines", "lines_flat", "lines_best_change", "lines_path", "touches", "newest", *LEXICAL})
-POWER = 4  # of a file's share of the best score, where it serves as a probability
+POWER = 4  # exponent of a file's share of the best score, where it serves as a probability
 LISTED_BY_FILES = 100  # commits in the shortlist by each of three scores of ownership
-LISTED_BY_WORDS = 50  # and by each of three lexical scores
-MAX_CONTENT_COUNT = 20  # of a word in a file as it is
-MAX_COUNT = 5  # of a word in one change of a file: a list of constants should not decide what a file is about
+LISTED_BY_WORDS = 50  # likewise by each of three lexical scores
+MAX_CONTENT_COUNT = 20  # of a word in the content of a file
+MAX_COUNT = 5  # of a word in one change of a file: limits the weight of lists of constants
 PATH_K1 = 1.2
 PATH_B = 0.6
-# Scores of files that features of ownership are made of, beside the learned probability.
+# Scores of files that features of ownership use beside the learned probability.
 WEIGHTS = ("changes", "changes_title", "best_change", "path", "name")
-COUNTS = ("num_files", "added_lines", "removed_lines")  # whose logarithm is the feature
+COUNTS = ("num_files", "added_lines", "removed_lines")  # features on a logarithmic scale
 
 
 class FileLinks(NamedTuple):
     """Which commits the lines of C files come from, and which commits changed them, before a query.
 
     Attributes:
-        owned_file: ``(O,)`` place of the file.
-        owner: ``(O,)`` row of a commit with lines in it.
+        owned_file: ``(O,)`` position of the file.
+        owner: ``(O,)`` row of a commit that lines of the file come from.
         lines: ``(O,)`` number of these lines.
         share: ``(O,)`` their share of the file.
-        changed_file: ``(T,)`` place of the file.
-        changer: ``(T,)`` row of a commit that changed it.
+        changed_file: ``(T,)`` position of the file.
+        changer: ``(T,)`` row of a commit that changed the file.
         num_later: ``(T,)`` number of later changes of the file.
         is_first: ``(T,)`` whether it was the first change of the file.
     """
@@ -92,7 +92,7 @@ def ownership_features(
     Args:
         links: Owners and changes of C files.
         probability: ``(C,)`` p, sum 1.
-        weights: Single scores of the files as shares of the best, each ``(C,)``.
+        weights: Scores of the files as shares of the best score, each ``(C,)``.
         num_commits: Number n of commits before the query.
     """
 
@@ -132,9 +132,9 @@ def feature_names(content_free: bool, extra: tuple[str, ...] = (), ownership: bo
     """The names of the columns of ``feature_table``.
 
     Args:
-        content_free: Whether ``CONTENT_FREE_COLUMNS`` are among them.
-        extra: Scores from elsewhere.
-        ownership: Whether more than ``TEXT_BOUND`` of the others are.
+        content_free: Whether to include ``CONTENT_FREE_COLUMNS``.
+        extra: Names of the scores of further scorers.
+        ownership: Whether to include all other columns; False for ``TEXT_BOUND`` alone.
     """
     names = []
     for name in (*((*OWNERSHIP, *LEXICAL) if ownership else TEXT_BOUND), *extra):
@@ -145,12 +145,12 @@ def feature_names(content_free: bool, extra: tuple[str, ...] = (), ownership: bo
 
 
 def feature_table(scores: Mapping[str, np.ndarray], names: tuple[str, ...], rows: np.ndarray) -> np.ndarray:
-    """The columns ``names`` of some commits, ``(C, F)`` float32; shares and ranks are over all n commits.
+    """The features of C commits, ``(C, F)`` float32; shares and ranks are over all n commits.
 
     Args:
-        scores: By name, each ``(n,)``.
-        names: See ``feature_names``.
-        rows: ``(C,)`` commits.
+        scores: Scores of all commits by name, each ``(n,)``.
+        names: Names of the columns, see ``feature_names``.
+        rows: ``(C,)`` rows of the commits.
     """
     columns = []
     derived: dict[str, np.ndarray] = {}
@@ -167,7 +167,7 @@ def feature_table(scores: Mapping[str, np.ndarray], names: tuple[str, ...], rows
 
 
 def shortlist(scores: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The commits that are high by ownership of lines or by words, ascending: all others are left unranked."""
+    """Rows of the commits with high scores by ownership of lines or by words, ascending."""
     count = len(scores["diff"])
     is_listed = np.zeros(count, dtype=bool)
     for name in ("lines", "lines_flat", "touches"):
@@ -178,18 +178,18 @@ def shortlist(scores: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _normalised(values: np.ndarray) -> np.ndarray:
-    """Values with the sum 1, or all 0."""
+    """Values divided by their sum; all 0 stay 0."""
     return np.asarray(values / max(float(values.sum()), 1e-9))
 
 
 class QueryFeatures(NamedTuple):
-    """What a ranker reads.
+    """The input of a ranker for one query.
 
     Attributes:
         num_commits: Number n of commits before the query.
-        files: Files that may be meant.
+        files: Candidate files.
         links: Owners and changes of these files.
-        scores: Scores of the commits that need no probabilities of files, each ``(n,)``.
+        scores: Scores of the commits that do not depend on probabilities of files, each ``(n,)``.
     """
 
     num_commits: int
@@ -208,12 +208,12 @@ class QueryFeatures(NamedTuple):
 
 
 def query_features(history: ChangeHistory, query: ChangeQuery, fixes: KnownFixes | None = None) -> QueryFeatures:
-    """The features of a query; nothing in them depends on what came after it.
+    """The features of a query, which do not depend on anything after it.
 
     Args:
-        history: The commits, later ones too.
+        history: All commits, including later ones.
         query: The report.
-        fixes: Fixed bugs, later ones too; None without a tracker.
+        fixes: All fixed bugs, including later ones; None without a tracker.
     """
     before = history.num_before(query.created_at)
     report = report_words(query.title, query.description)
@@ -226,7 +226,7 @@ def query_features(history: ChangeHistory, query: ChangeQuery, fixes: KnownFixes
 
 
 def _numbers(history: ChangeHistory, query: ChangeQuery, before: int) -> dict[str, np.ndarray]:
-    """Features of the commits that have nothing to do with the text of the report."""
+    """Features of the commits that do not depend on the text of the report."""
     numbers = {name: history.table.numbers[:before, column] for column, name in enumerate(NUMBERS)}
     for name in COUNTS:
         numbers[name] = np.log1p(numbers[name])
@@ -234,7 +234,7 @@ def _numbers(history: ChangeHistory, query: ChangeQuery, before: int) -> dict[st
 
 
 def file_links(history: ChangeHistory, paths: np.ndarray, before: int) -> FileLinks:
-    """Owners and changes of some files before commit ``before``."""
+    """Owners and changes of files before commit ``before``."""
     index = history.index
     num_rows = index.num_rows(before)
     num_changes = np.bincount(index.table.row_path[:num_rows], minlength=len(index.table.paths))[paths]
@@ -262,11 +262,11 @@ def file_links(history: ChangeHistory, paths: np.ndarray, before: int) -> FileLi
 def match_changes(
     history: ChangeHistory, report: ReportWords, before: int
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Scores the first n = ``before`` commits; later ones count for nothing.
+    """Scores the first n = ``before`` commits; later ones are ignored.
 
     Returns:
-        Scores of these commits by name, each ``(n,)``; and of the P paths that they have, each ``(P,)``: of all changes
-        of a file together, of its path and of its content. ``size`` is the logarithm of the number of its words.
+        Scores of the commits by name, each ``(n,)``; and of their P paths, each ``(P,)``: of all changes of a file
+        together, of its path and of its content. ``size`` is the logarithm of its number of words.
     """
     index = history.index
     num_rows = index.num_rows(before)
@@ -277,7 +277,7 @@ def match_changes(
         return np.bincount(row_path, values, num_paths)
 
     def paths_of(rows: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        # The paths of some file rows, and their counts added up.
+        # The paths of the file rows, and the sums of their counts.
         sums = np.bincount(row_path[rows], np.minimum(counts, MAX_COUNT), num_paths)
         paths = np.flatnonzero(sums)
         return paths, sums[paths]
@@ -287,19 +287,19 @@ def match_changes(
     message_lengths = index.message_words.lengths[:, 0]
     in_commits = [np.bincount(row_commit, values, before) for values in (total, added)]
     words = {"words": report.words}
-    two = words | {"title": report.title}
-    three = two | {"code": report.code}
+    words_title = words | {"title": report.title}
+    all_fields = words_title | {"code": report.code}
     of_rows = Bm25Field(total, num_rows, words)
-    diffs = Bm25Field(in_commits[0], before, three)
+    diffs = Bm25Field(in_commits[0], before, all_fields)
     added_lines = Bm25Field(in_commits[1], before, words)
-    messages = Bm25Field(message_lengths[:before], before, two)
-    files = Bm25Field(per_path(total), num_paths, three, PATH_K1, PATH_B)
+    messages = Bm25Field(message_lengths[:before], before, words_title)
+    files = Bm25Field(per_path(total), num_paths, all_fields, PATH_K1, PATH_B)
     files_added = Bm25Field(per_path(added), num_paths, words, PATH_K1, PATH_B)
     file_messages = Bm25Field(per_path(message_lengths[row_commit]), num_paths, words, PATH_K1, PATH_B)
-    # Of a cut diff, words are removed that nothing added.
+    # Where diffs are cut, more words may be removed than added.
     sizes = np.maximum(per_path(lengths[:, 0] - lengths[:, 1]), 0)
-    contents = Bm25Field(sizes, int(np.count_nonzero(sizes)), three, PATH_K1, PATH_B)
-    of_paths = Bm25Field(index.path_words.lengths[:num_paths, 0], num_paths, two)
+    contents = Bm25Field(sizes, int(np.count_nonzero(sizes)), all_fields, PATH_K1, PATH_B)
+    of_paths = Bm25Field(index.path_words.lengths[:num_paths, 0], num_paths, words_title)
 
     distinct = list(dict.fromkeys([*report.words, *report.code]))
     for word, number in zip(distinct, history.vocabulary([distinct], learn=False)[0].tolist(), strict=True):
@@ -317,7 +317,7 @@ def match_changes(
         files_added.add(word, *paths_of(rows, counts))
         commits, counts = index.message_words.find(number, before)
         messages.add(word, commits, counts[:, 0])
-        # A message also speaks of the files that its commit changed.
+        # A message also describes the files that its commit changed.
         first, end = np.searchsorted(row_commit, [commits, commits + 1])
         rows = list_places(first, end - first)
         file_messages.add(word, *paths_of(rows, np.ones(len(rows))))

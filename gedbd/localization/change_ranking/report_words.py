@@ -1,4 +1,4 @@
-"""What a report names, and how often commits and files have its words."""
+"""Words and names of a report, and their counts in commits and files."""
 
 import re
 from collections import Counter
@@ -18,36 +18,36 @@ IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 # An identifier of code rather than a word of prose: parseUrl, max_size, JSPServlet.
 CODE_LIKE = re.compile(r"[a-z0-9][A-Z]|_|[A-Z]{2}[a-z]")
 QUALIFIED = re.compile(r"(?<![\w.])(?:[a-z_]\w{0,50}[./]){2,20}[A-Z]\w{0,100}")
-MAX_WORDS = 400  # of a report, the first ones
-MAX_NAMES = 500  # likewise of names, qualified names and frames
-TAIL_PARTS = 2  # of a file's path in a stack trace: what stands before differs between machines
+MAX_WORDS = 400  # the first ones of a report
+MAX_NAMES = 500  # likewise for names, qualified names and frames
+TAIL_PARTS = 2  # of a path in a stack trace: the parts before differ between machines
 
 
 class NamedFile(NamedTuple):
     """A name of the report that a file may have.
 
     Attributes:
-        name: Small letters, without an ending.
-        weight: 1 for an identifier of code, .4 for a word that begins with a capital.
-        place: How many identifiers stand before it.
-        in_title: Whether the title has it.
+        name: Lower case, without suffix.
+        weight: 1 for an identifier of code, .4 for a capitalised word.
+        position: Number of identifiers before it.
+        in_title: Whether it is in the title.
     """
 
     name: str
     weight: float
-    place: int
+    position: int
     in_title: bool
 
 
 class ReportWords(NamedTuple):
-    """What is searched for.
+    """Words and names of a report.
 
     Attributes:
         words: Words and their weights: 1 + log of the count, and 1 more for those of the title.
         title: Words of the title and their counts.
         code: Identifiers of code, each with the weight 1.
         names: Names that files may have.
-        tails: Ends of paths without endings that qualified names stand for, such as ``org/a/Parser``.
+        tails: Ends of paths, without suffixes, of qualified names, such as ``org/a/Parser``.
         frames: Ends of paths of the stack traces' frames, in their order.
     """
 
@@ -84,7 +84,7 @@ def _first(weights: Mapping[str, float]) -> dict[str, float]:
 
 
 def _names(identifiers: list[str], in_title: set[str]) -> tuple[NamedFile, ...]:
-    """Each name once, at its first place; the spelling with the highest weight counts."""
+    """Each name once, at its first position, in the spelling with the highest weight."""
     by_name: dict[str, NamedFile] = {}
     for position, name in enumerate(identifiers):
         is_code = CODE_LIKE.search(name) is not None
@@ -93,12 +93,12 @@ def _names(identifiers: list[str], in_title: set[str]) -> tuple[NamedFile, ...]:
         named = NamedFile(name.lower(), 1.0 if is_code else 0.4, position, name in in_title)
         first = by_name.setdefault(named.name, named)
         if named.weight > first.weight:
-            by_name[named.name] = named._replace(place=first.place, in_title=named.in_title or first.in_title)
+            by_name[named.name] = named._replace(position=first.position, in_title=named.in_title or first.in_title)
     return tuple(by_name.values())[:MAX_NAMES]
 
 
 def _tail(frame: Frame) -> str:
-    """The end of the path of a frame's file, without its ending."""
+    """The end of the path of a frame's file, without suffix."""
     file = PurePosixPath(frame.file.replace("\\", "/"))
     if len(file.parts) > 1 or not frame.class_name:
         return "/".join(file.with_suffix("").parts[-TAIL_PARTS:]) if file.name else ""
@@ -124,13 +124,13 @@ class WordCounts:
 
     @cached_property
     def _by_word(self) -> tuple[np.ndarray, np.ndarray]:
-        """The places of all values ordered by word, and where each word starts."""
+        """Positions of all values ordered by word, and the start of each word."""
         from scipy.sparse import csr_array
 
         words = self.texts.values[:, 0]
         num_words = int(words.max(initial=-1)) + 1
         positions = np.arange(len(words), dtype=np.int64)
-        # The conversion sorts by word and keeps the order of rows; the values carried along are the places.
+        # The conversion sorts positions by word and keeps the order of rows.
         table = csr_array((positions, words, self.texts.starts), shape=(len(self.texts), num_words)).tocsc()
         return table.data, table.indptr.astype(np.int64)
 
@@ -140,10 +140,7 @@ class WordCounts:
         return np.repeat(np.arange(len(self.texts), dtype=np.int64), self.texts.lengths)
 
     def find(self, word: int, before: int) -> tuple[np.ndarray, np.ndarray]:
-        """Those of the first ``before`` rows that contain a word, ``(K,)`` ascending, and counts, ``(K, F)``.
-
-        An unknown word is in none.
-        """
+        """Those of the first ``before`` rows that contain a word, ``(K,)`` ascending, and counts, ``(K, F)``."""
         positions, starts = self._by_word
         if not 0 <= word < len(starts) - 1:
             return np.empty(0, dtype=np.int64), np.empty((0, self.texts.values.shape[1] - 1))
@@ -154,22 +151,22 @@ class WordCounts:
 
 
 def grouped(owners: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Adds the counts of neighbouring rows of one owner: owners 0 0 4 with counts 1 2 3 give 0 4 and 3 3."""
+    """Sums the counts of neighbouring rows with equal owner: owners 0 0 4 with counts 1 2 3 give 0 4 and 3 3."""
     first = np.flatnonzero(np.diff(owners, prepend=-1))
     return owners[first], np.add.reduceat(counts, first, axis=0) if len(first) else counts
 
 
 class Bm25Field:
-    """Sums, word by word, the scores of N texts for some queries.
+    """BM25 of N texts for several queries, summed word by word.
 
     sum over the words of weight * log(1 + (n - df + .5) / (df + .5)) * tf / (tf + k1 (1 - b + b l / mean l)).
 
     Args:
-        lengths: ``(N,)`` numbers of words of the texts.
+        lengths: ``(N,)`` number of words of each text.
         num_texts: Number n of texts that exist.
-        queries: For each query the weights of its words.
-        k1: How slowly a word's further occurrences cease to count.
-        b: How much long texts are punished, from 0 to 1.
+        queries: Weights of the words of each query.
+        k1: Saturation of term frequency.
+        b: Length normalization, from 0 to 1.
 
     Attributes:
         scores: For each query ``(N,)`` float32.
@@ -190,12 +187,12 @@ class Bm25Field:
         self.scores = {name: np.zeros(len(lengths), dtype=np.float32) for name in queries}
 
     def add(self, word: str, texts: np.ndarray, counts: np.ndarray) -> None:
-        """Adds what a word scores.
+        """Adds the scores of a word.
 
         Args:
             word: The word.
             texts: ``(T,)`` distinct texts that contain it.
-            counts: ``(T,)`` how often, above 0.
+            counts: ``(T,)`` number of occurrences, above 0.
         """
         if not len(texts):
             return

@@ -1,4 +1,4 @@
-"""Answers the reports of ``gedbd locate``, one after the other."""
+"""Prints the answers of ``gedbd locate``."""
 
 import json
 import sys
@@ -26,22 +26,22 @@ from gedbd.localization.repository.source_files import BINARY, GENERATED, LINKS,
 
 SHORT_ID = 10
 INDENT = "    "
-SHOWN_BEFORE = 12  # characters before the first shared word of a line that is cut at its beginning
+CONTEXT_CHARS = 12  # before the first shared word of a line that is cut at its beginning
 CUT = "..."
-PLACE_WIDTH = 32  # columns of a place before its last commit
-MIN_REASON_WIDTH = 20  # columns that reasons need beside a path
+PLACE_WIDTH = 32  # columns before the last commit of a place
+MIN_REASON_WIDTH = 20  # minimum columns for reasons beside a path
 SIGN_STYLES = {"+": "green", "-": "red", " ": ""}
 HIT_STYLE = "bold reverse"
 
 
-class Shown(NamedTuple):
-    """What is shown of an answer, and how.
+class OutputOptions(NamedTuple):
+    """Options of the printed answers.
 
     Attributes:
-        limits: How much.
-        before: Only what was there before this moment, UTC; None for the report's date.
-        details: Also all reasons, lines of code and last commits; programs get them anyway.
-        json: A JSON object a line for programs, in the place of text for people.
+        limits: Number of files, places and commits.
+        before: Time, UTC, after which nothing is ranked; None for the report's date.
+        details: Whether to print all reasons, lines of code and last commits; JSON always has them.
+        json: Whether to print a JSON object a line instead of text.
     """
 
     limits: AnswerLimits
@@ -50,13 +50,13 @@ class Shown(NamedTuple):
     json: bool
 
 
-def answer(index: RepositoryIndex, reports: Iterable[Report], shown: Shown) -> None:
-    """Brings the index up to date and prints the answer for each report, and after it warnings to standard error.
+def answer(index: RepositoryIndex, reports: Iterable[Report], output: OutputOptions) -> None:
+    """Updates the index and prints the answer for each report; warnings go to standard error.
 
     Args:
         index: The index.
         reports: The reports, read while the iterator advances.
-        shown: What is printed.
+        output: Options of the output.
 
     Raises:
         SystemExit: With status 130, on Ctrl-C.
@@ -67,19 +67,19 @@ def answer(index: RepositoryIndex, reports: Iterable[Report], shown: Shown) -> N
         with redirect_stdout(sys.stderr):  # progress bars
             warnings = index.update().warnings
         for report in reports:
-            query = query_of(report, shown.before)
-            located = index.locate(query, shown.limits)
+            query = query_of(report, output.before)
+            located = index.locate(query, output.limits)
             facts = index.facts(query) | {"statement": index.ranker.statement}
-            if shown.json:
+            if output.json:
                 write_json_line(as_json(report, located, facts))
             else:
-                print_located(console, report, located, facts, shown.details)
+                print_located(console, report, located, facts, output.details)
             warnings += located.warnings
             if warnings:
                 print_notices(notices, [f"note: {'; '.join(warnings)}"])
-            warnings = ()  # those about the index are said once
+            warnings = ()  # those about the index are printed once
     except KeyboardInterrupt:
-        print("\ninterrupted; what was indexed is kept, and the same command continues from there", flush=True)
+        print("\ninterrupted; the index is kept: the same command continues", flush=True)
         raise SystemExit(INTERRUPTED_STATUS) from None
 
 
@@ -87,9 +87,9 @@ def as_json(report: Report, located: Located, facts: dict[str, Any]) -> str:
     """One line of ASCII for programs.
 
     Args:
-        report: What was asked for: ``query``.
-        located: The answer: ``files``, ``changes`` and so on; ``title`` of a change is the first line of ``message``,
-            and ``spans`` of a line are the places of the report's words in ``text``.
+        report: The report: ``query``.
+        located: The answer: ``files``, ``changes`` and so on. ``title`` of a change is the first line of ``message``;
+            ``spans`` of a line are the positions of the report's words in ``text``.
         facts: Further fields, such as the state of the index.
     """
     query = {"issue_id": report.issue_id, "title": report.title, "created_at": report.created_at}
@@ -106,14 +106,14 @@ def as_json(report: Report, located: Located, facts: dict[str, Any]) -> str:
 def print_located(
     console: Console, report: Report, located: Located, facts: dict[str, Any], details: bool = False
 ) -> None:
-    """Prints a line for each file, its best places below it, and a line for each commit that may have induced the bug.
+    """Prints a line for each file with its best places below, and a line for each suspect commit.
 
     Args:
-        console: Where to print; in a terminal, lines are cut at its width.
-        report: What was asked for.
+        console: Console to print to; in a terminal, lines are cut at its width.
+        report: The report.
         located: The answer.
-        facts: See ``RepositoryIndex.facts``; ``statement`` says what was measured.
-        details: Also print all reasons, lines of code and last commits.
+        facts: See ``RepositoryIndex.facts``; ``statement`` is the result of the backtest.
+        details: Whether to print all reasons, lines of code and last commits.
     """
     _print_line(console, Text(printable(f"{report.issue_id} {report.title}".strip()[:200])))
     if not details:
@@ -124,7 +124,7 @@ def print_located(
         print_line(console, _why_no_file(located, facts))
     if located.changes:
         console.print()
-        console.print(Text("Commits that may have induced it", style="bold"))
+        console.print(Text("Commits that may have introduced the bug", style="bold"))
     for change in located.changes:
         _print_change(console, change, details)
     console.print()
@@ -138,23 +138,23 @@ def _why_no_file(located: Located, facts: dict[str, Any]) -> str:
     if not facts["num_ranked"]:
         return "no commit is older than the report"
     if not located.num_files:
-        return f"no file of {located.commit[:SHORT_ID]} is source code by the ending of its name, so none is listed"
+        return f"no file of {located.commit[:SHORT_ID]} has the suffix of source code, so none is listed"
     return "no source file shares a word with the report, so none is listed"
 
 
 def _ranked_line(located: Located, facts: dict[str, Any]) -> str:
-    """How much was ranked and left out."""
+    """Number of ranked and skipped files and commits."""
     ranked = f"{facts['num_ranked']:,} of {facts['num_commits']:,} commits"
     if located.commit:
         ranked = f"{located.num_files:,} source files of {located.commit[:SHORT_ID]}, {ranked}"
-    left_out = [_skipped(count, reason) for reason, count in sorted(located.skipped_files.items())]
+    skipped = [_skipped(count, reason) for reason, count in sorted(located.skipped_files.items())]
     if facts["num_merges"]:
-        left_out.append(f"merges ({facts['num_merges']:,})")
-    return f"Ranked: {ranked}{'; without ' if left_out else ''}{', '.join(left_out)}."
+        skipped.append(f"merges ({facts['num_merges']:,})")
+    return f"Ranked: {ranked}{'; without ' if skipped else ''}{', '.join(skipped)}."
 
 
 def _reading_advice(located: Located) -> str:
-    """What to read first; empty if there is no file."""
+    """The file and line to read first; empty without files."""
     if not located.files:
         return ""
     first = located.files[0]
@@ -163,7 +163,7 @@ def _reading_advice(located: Located) -> str:
 
 
 def _skipped(count: int, reason: str) -> str:
-    """Such as: binary files (1); files over 1,000,000 bytes (2); symbolic links (1)."""
+    """For example ``binary files (1)``, ``files over 1,000,000 bytes (2)``, ``symbolic links (1)``."""
     if reason in {VENDORED, GENERATED, BINARY}:
         reason = f"{reason} files"
     elif reason not in {LINKS, SUBMODULES}:
@@ -191,7 +191,7 @@ def _print_file(console: Console, file: LocatedFile, details: bool) -> None:
 
 
 def _print_place(console: Console, place: LocatedPlace, details: bool) -> None:
-    """Prints where a place is, its name and its last commit; as details, the lines that match and further commits."""
+    """Prints lines, name and last commit of a place; as details, its matching lines and further commits."""
     name = printable(declared_name(place.name) or place.name.strip())
     where = Text(f"{INDENT}{place.start}-{place.end} {name}", style="bold" if details else "")
     where.truncate(PLACE_WIDTH, overflow="ellipsis", pad=bool(place.commits))
@@ -216,7 +216,7 @@ def _commit_text(commit: PlaceCommit | LocatedChange) -> Text:
 
 
 def _print_change(console: Console, change: LocatedChange, details: bool) -> None:
-    """Prints rank, id, date and title of a commit; as details, its reasons and the lines that match."""
+    """Prints rank, id, date and title of a commit; as details, its reasons and matching lines."""
     if details:
         console.print()
     _print_line(console, Text(f"{change.rank:3}", style="bold").append_text(_commit_text(change)))
@@ -233,7 +233,7 @@ def print_notices(console: Console, notices: Sequence[str]) -> None:
 
 
 def _print_hunk(console: Console, hunk: MatchedHunk) -> None:
-    # Of a hunk without lines after the change, the place of the removed lines.
+    # A hunk that only removes lines has the position of the removed lines.
     start = hunk.new_start if hunk.new_count else hunk.old_start
     last = start + max(1, hunk.new_count or hunk.old_count) - 1
     where = Text(INDENT) + Text.assemble((printable(hunk.path), "cyan"), f":{start}-{last}")
@@ -242,34 +242,34 @@ def _print_hunk(console: Console, hunk: MatchedHunk) -> None:
 
 
 def _print_lines(console: Console, lines: Sequence[MatchedLine]) -> None:
-    """Prints lines without the blanks that all begin with."""
+    """Prints lines without their common indentation."""
     indent = min((len(line.text) - len(line.text.lstrip()) for line in lines), default=0)
     for line in lines:
         _print_line(console, _line_text(line, indent, console.width))
 
 
-def _line_text(line: MatchedLine, left_out: int, width: int) -> Text:
-    """The number, sign and text of a line, its shared words highlighted; a far first word is brought into sight.
+def _line_text(line: MatchedLine, start: int, width: int) -> Text:
+    """The number, sign and text of a line with highlighted shared words, cut so that the first of these is visible.
 
     Args:
         line: The line.
-        left_out: How many blanks at its beginning are left out.
+        start: Number of leading blanks to cut.
         width: Columns of the terminal.
     """
     head = Text(f"{INDENT}{line.number:6} {line.sign} ")
-    text = Text(printable(line.text))  # one character for each, so that the places stay
+    text = Text(printable(line.text))  # one character each, so that spans stay valid
     text.stylize(SIGN_STYLES[line.sign])
-    for start, end in line.spans:
-        text.stylize(HIT_STYLE, start, end)
-    first = line.spans[0] if line.spans else (0, 0)
-    if cell_len(text.plain[left_out : first[1]]) > width - head.cell_len:
-        left_out = max(0, first[0] - SHOWN_BEFORE)
+    for span in line.spans:
+        text.stylize(HIT_STYLE, *span)
+    first, end = line.spans[0] if line.spans else (0, 0)
+    if cell_len(text.plain[start:end]) > width - head.cell_len:
+        start = max(0, first - CONTEXT_CHARS)
         head.append(CUT)
-    return head + text[left_out:]
+    return head + text[start:]
 
 
 def _print_line(console: Console, text: Text) -> None:
-    """Prints one line, cut at the right edge of a terminal, whole elsewhere."""
+    """Prints one line, cut at the width of a terminal."""
     if console.is_terminal:
         console.print(text, no_wrap=True, overflow="ellipsis", crop=True)
     else:

@@ -1,4 +1,4 @@
-"""Runs a backtest of locating, and writes and prints its results."""
+"""Runs a backtest of ``gedbd locate``, and writes and prints its results."""
 
 import os
 import shlex
@@ -86,16 +86,16 @@ EXAMPLES_TEXT = (
 
 
 def run_locate_backtest(cfg: DictConfig, folder: Path, options: Sequence[str], console: Console) -> float:
-    """Reads commits and reports, measures, writes the run folder, and prints the results.
+    """Runs a backtest, writes the run folder, and prints the results.
 
     Args:
         cfg: The composed configuration of ``conf/locate_backtest.yaml``.
         folder: The run folder.
         options: The command line, for the page.
-        console: Where results and warnings go.
+        console: Console for results and warnings.
 
     Returns:
-        The share of reports with a fixed file among the first 10; without any, that with an inducing commit.
+        The hit rate of files, or of commits if none is tested for files.
     """
     corpus = read_changes(cfg)
     for warning in corpus.warnings:
@@ -126,8 +126,8 @@ def write_backtest(
     Args:
         folder: The run folder.
         corpus: Commits and reports.
-        backtest: What was learned and measured.
-        step: What the reader can do next, see ``next_step``.
+        backtest: The result.
+        step: The next step for the reader, see ``next_step``.
         options: The command line, for the page.
     """
     for name, table in backtest.tables.items():
@@ -204,7 +204,7 @@ def sections(backtest: LocatingBacktest) -> list[Section]:
 
 
 def _metric_sections(tables: dict[str, pd.DataFrame], prefix: str, what: str, text: str, system: str) -> list[Section]:
-    """The metrics of all systems, and for one of them the differences and the years."""
+    """The metrics of all systems, and the differences and years of one of them."""
     noun = "files" if prefix else "commits"
     learned_text = LEARNED_TEXT if system == LEARNED else ""
     curve = [

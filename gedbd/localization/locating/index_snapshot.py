@@ -1,4 +1,4 @@
-"""The stored state of a repository's index, and how it is brought up to a commit."""
+"""The stored state of a repository's index, and its update to a commit."""
 
 import json
 import time
@@ -23,9 +23,9 @@ from gedbd.localization.repository.commits import Commit, Limits
 from gedbd.localization.repository.git_command import Git
 
 MAX_BATCH_COMMITS = 1_000
-MAX_BATCH_CHARS = 20_000_000  # of the changed lines that are in memory at a time
+MAX_BATCH_CHARS = 20_000_000  # of changed lines in memory
 CHECKPOINT_S = 60.0
-SCHEMA = 4  # to be raised when the arrays or what they are made from change
+SCHEMA = 4  # raised when the arrays or their computation change
 HEADER = "header"
 SNAPSHOT = "index.npz"
 CHECKPOINT = "unfinished.npz"
@@ -34,12 +34,12 @@ DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, IndexE
 
 
 class IndexLimits(NamedTuple):
-    """How much of a commit is indexed.
+    """Limits of what is indexed.
 
     Attributes:
-        max_files: Files of a commit.
-        max_diff_chars: Characters of the diff of a commit, and of that of a file.
-        merges: Whether merges are indexed. What they change is changed by the commits that they merge.
+        max_files: Maximum number of files of a commit.
+        max_diff_chars: Maximum number of characters of the diff of a commit, and of a file.
+        merges: Whether merges are indexed; the commits that they merge contain the same changes.
     """
 
     max_files: int = 1_000
@@ -47,20 +47,20 @@ class IndexLimits(NamedTuple):
     merges: bool = False
 
     def reading(self) -> Limits:
-        """The limits under which commits are read."""
+        """The limits for reading commits."""
         return Limits(max_files=self.max_files, max_file_chars=max(self.max_diff_chars, 1))
 
 
 class Indexed(NamedTuple):
-    """A history that was brought up to a commit.
+    """The result of ``update_history``.
 
     Attributes:
         history: The commits.
-        num_added: Commits that were read.
-        num_removed: Commits that the revision no longer reaches, or that were read again with another date.
-        num_merges: Merges that were left out.
-        num_missing: Commits that were left out, as objects are missing.
-        warnings: What reading left out or guessed, with counts.
+        num_added: Number of commits read.
+        num_removed: Number of commits that the revision no longer reaches, or that were read again with another date.
+        num_merges: Number of skipped merges.
+        num_missing: Number of commits skipped for missing objects.
+        warnings: Warnings with counts of what was skipped or guessed.
     """
 
     history: ChangeHistory
@@ -71,24 +71,23 @@ class Indexed(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def bring_up_to(
+def update_history(
     git: Git,
     commit: str,
     start: ChangeHistory,
     limits: IndexLimits,
     checkpoint: Callable[[ChangeHistory], None] | None = None,
 ) -> Indexed:
-    """The history that ends at a commit, from an earlier or another state of it.
+    """Updates a history to the one that ends at a commit.
 
-    Commits that are there already are not read again. The date of a commit depends on the history around it, so a
-    commit whose date differs is.
+    Only new commits are read, and those whose date has changed: it depends on the history around them.
 
     Args:
         git: The repository.
-        commit: The id of the last commit.
-        start: The state to begin with, which stays as it is.
-        limits: How much of a commit is indexed.
-        checkpoint: Receives the history so far, about once a minute. What came after is lost if the process is killed.
+        commit: Id of the last commit.
+        start: The previous history, which is not modified.
+        limits: Limits of what is indexed.
+        checkpoint: Called with the history so far, about once a minute.
 
     Raises:
         ValueError: An object of the repository is damaged, or objects of all commits are missing.
@@ -97,29 +96,29 @@ def bring_up_to(
     merges = set() if limits.merges else {dated.id for dated in history.dated if dated.is_merge}
     history.leave_out(merges)
     dates = dict(zip(start.ids, pd.DatetimeIndex(start.created_at).tz_localize("UTC"), strict=True))
-    stays = {dated.id for dated in history.dated if dates.get(dated.id) == dated.created_at}
-    removed = set(dates) - stays
-    # A copy: other threads may rank with the state to begin with.
-    reached = ChangeHistory.of_arrays(start.arrays()).without(removed) if len(start) else ChangeHistory()
-    history.leave_out(stays)
+    kept = {dated.id for dated in history.dated if dates.get(dated.id) == dated.created_at}
+    removed = set(dates) - kept
+    # A copy: other threads may rank with the previous history.
+    updated = ChangeHistory.of_arrays(start.arrays()).without(removed) if len(start) else ChangeHistory()
+    history.leave_out(kept)
     last_checkpoint = time.monotonic()
     for batch in _batches(history):
         builder = TableBuilder("", limits.max_diff_chars)
-        for added in batch:
-            builder.add(added)
+        for read_commit in batch:
+            builder.add(read_commit)
         tables = builder.tables()
-        reached.add(tables.commits.table, tables.files.table)
+        updated.add(tables.commits.table, tables.files.table)
         if checkpoint is not None and time.monotonic() - last_checkpoint >= CHECKPOINT_S:
-            checkpoint(reached)
+            checkpoint(updated)
             last_checkpoint = time.monotonic()
     num_missing = len(history.missing)
-    if num_missing and not len(reached):
+    if num_missing and not len(updated):
         raise ValueError(f"{git.path}: no commit can be read: {ADVICE}")
-    return Indexed(reached, len(history) - num_missing, len(removed), len(merges), num_missing, history.warnings)
+    return Indexed(updated, len(history) - num_missing, len(removed), len(merges), num_missing, history.warnings)
 
 
 def _batches(history: History) -> Iterator[Sequence[Commit]]:
-    """Commits in groups that fit into memory."""
+    """Batches of commits that fit into memory."""
     batch: list[Commit] = []
     num_chars = 0
     for commit in history:
@@ -135,16 +134,16 @@ def _batches(history: History) -> Iterator[Sequence[Commit]]:
 
 @dataclass(frozen=True)
 class Header:
-    """What an index was made from.
+    """Metadata of a stored index.
 
     Attributes:
-        commit: The id of the last commit of the history.
+        commit: Id of the last commit of the history.
         settings: Options that the content depends on, as plain values.
-        is_complete: Whether all commits up to the last one are there; otherwise the file is a checkpoint.
-        num_commits: How many commits are there.
-        num_merges: How many merges were left out.
-        num_missing: How many commits were left out, as objects are missing.
-        schema: The version of the file's layout.
+        is_complete: Whether it has all commits up to the last one; otherwise it is a checkpoint.
+        num_commits: Number of commits.
+        num_merges: Number of skipped merges.
+        num_missing: Number of commits skipped for missing objects.
+        schema: Version of the file's layout.
     """
 
     commit: str
@@ -168,11 +167,11 @@ class Snapshot(NamedTuple):
 
 
 class DamagedSnapshotError(ValueError):
-    """A file that holds no index, or only a part of one."""
+    """A file without an index, or with an incomplete one."""
 
 
 def write_snapshot(file: Path, snapshot: Snapshot) -> None:
-    """Replaces the file as a whole: a process that is killed leaves the old content."""
+    """Replaces the file atomically: a killed process leaves the old content."""
     header = json.dumps(asdict(snapshot.header)).encode()
     arrays = {HEADER: np.frombuffer(header, dtype=np.uint8)} | snapshot.history.arrays()
     with replacing(file) as unfinished, unfinished.open("wb") as stream:
@@ -180,7 +179,7 @@ def write_snapshot(file: Path, snapshot: Snapshot) -> None:
 
 
 def read_header(file: Path) -> Header | None:
-    """What the stored index was made from; None if there is none.
+    """The header of the stored index; None if there is none.
 
     Raises:
         DamagedSnapshotError: The file is damaged.
@@ -209,7 +208,7 @@ def read_snapshot(file: Path) -> Snapshot | None:
 
 @contextmanager
 def _opened(file: Path) -> Iterator[np.lib.npyio.NpzFile]:
-    """The arrays of a file; what is wrong with them becomes ``DamagedSnapshotError``."""
+    """The arrays of a file; errors become ``DamagedSnapshotError``."""
     try:
         with np.load(file, allow_pickle=False) as stored:
             yield stored
@@ -222,10 +221,10 @@ def _header(stored: np.lib.npyio.NpzFile) -> Header:
 
 
 class IndexFolder:
-    """Stores the states of one index. Whoever writes holds the lock; whoever reads need not.
+    """Stores the states of one index. Only writing requires the lock.
 
     Args:
-        folder: Made when the lock is first asked for.
+        folder: Folder of the index, created with the lock.
         settings: Options that the content depends on, as plain values.
     """
 
@@ -234,12 +233,12 @@ class IndexFolder:
         self._settings = dict(settings)
 
     def lock(self) -> BaseFileLock:
-        """The lock, not yet taken. The system frees that of a process that ends in any way."""
+        """The lock, not acquired. The system releases it when the process ends."""
         self.path.mkdir(0o700, parents=True, exist_ok=True)
         return FileLock(self.path / LOCK)
 
     def read(self, current: Header) -> tuple[Snapshot | None, tuple[str, ...]]:
-        """The stored state, None if there is none or it is the known one; and warnings about one of no use."""
+        """The stored state, or None if there is none or it is current; and warnings about an unusable one."""
         file = self.path / SNAPSHOT
         try:
             header = read_header(file)
@@ -254,22 +253,22 @@ class IndexFolder:
             return None, (f"{error}: all commits are read again",)
 
     def best_start(self, history: ChangeHistory) -> ChangeHistory:
-        """What an update begins with: a state, or that of an update that was cut off if it holds more commits."""
+        """The start of an update: the history, or that of an interrupted update if it has more commits."""
         try:
             unfinished = read_snapshot(self.path / CHECKPOINT)
         except DamagedSnapshotError:
-            return history  # as if the update had been cut off earlier
+            return history
         if unfinished is None or not unfinished.header.serves(self._settings):
             return history
         return max(history, unfinished.history, key=len)
 
     def checkpoint(self, commit: str, history: ChangeHistory) -> None:
-        """Stores the commits so far of an update to a commit."""
+        """Stores the commits read so far by an update to a commit."""
         header = Header(commit, self._settings, is_complete=False, num_commits=len(history))
         write_snapshot(self.path / CHECKPOINT, Snapshot(header, history))
 
     def store(self, commit: str, history: ChangeHistory, num_merges: int, num_missing: int) -> Snapshot:
-        """Replaces the stored state, and deletes the checkpoint and what killed processes left."""
+        """Replaces the stored state, and deletes the checkpoint and files of killed processes."""
         header = Header(commit, self._settings, True, len(history), num_merges, num_missing)
         snapshot = Snapshot(header, history)
         write_snapshot(self.path / SNAPSHOT, snapshot)

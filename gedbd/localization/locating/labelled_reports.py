@@ -1,4 +1,4 @@
-"""Reads what a backtest is run on: reports with fixed files or inducing commits before them."""
+"""The reports of a backtest: those with earlier fixed files or inducing commits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ REPOSITORY_OPTIONS = ("fix_patterns", "fixes")
 
 
 def check_options(cfg: DictConfig) -> None:
-    """Raises ValueError if the options are invalid, before any long work."""
+    """Raises ValueError for invalid options."""
     if OmegaConf.is_missing(cfg.dataset, "path"):
         raise ValueError("no reports given: set repo=. dataset=csv dataset.path=issues.csv")
     options = [name for name in REPOSITORY_OPTIONS if cfg[name] is not None]
@@ -36,7 +36,7 @@ def check_options(cfg: DictConfig) -> None:
 
 @stage("read the repository")
 def read_changes(cfg: DictConfig) -> ChangeCorpus:
-    """The reports, and the commits of the repository that fixed and induced their bugs.
+    """The reports, and the commits of the repository that fixed and introduced their bugs.
 
     Args:
         cfg: The composed configuration of ``conf/locate_backtest.yaml``.
@@ -67,10 +67,7 @@ def read_changes(cfg: DictConfig) -> ChangeCorpus:
 
 
 def without_merges(corpus: ChangeCorpus) -> tuple[ChangeCorpus, tuple[str, ...]]:
-    """The commits that are no merges, with their files, hunks and links, and counts of what is left out, in words.
-
-    What a merge changes is changed by the commits that it merges. The rows of the tables are numbered again.
-    """
+    """The corpus without merges, with renumbered rows, and warnings that count what is removed."""
     kept = {"commit": ~corpus.commits.table["is_merge"].to_numpy(dtype=bool)}
     num_merges = int((~kept["commit"]).sum())
     if not num_merges:
@@ -80,13 +77,13 @@ def without_merges(corpus: ChangeCorpus) -> tuple[ChangeCorpus, tuple[str, ...]]
     rows = {granularity: np.cumsum(mask) - 1 for granularity, mask in kept.items()}  # kept 1 0 1: rows 0 0 1
     inducing = {name: _links(links, kept[name], rows[name]) for name, links in corpus.inducing.items()}
     fixing = None if corpus.fixing is None else _links(corpus.fixing, kept["commit"], rows["commit"])
-    counts = [f"merges left out of the candidates, as gedbd locate leaves them out: {num_merges:,}"]
+    counts = [f"merges are no candidates, as in gedbd locate: {num_merges:,}"]
     for what, before, after in (
         ("inducing", corpus.inducing.get("commit"), inducing.get("commit")),
         ("fixing", corpus.fixing, fixing),
     ):
         if before is not None and after is not None and len(after) < len(before):
-            counts.append(f"links to {what} commits left out, as these are merges: {len(before) - len(after):,}")
+            counts.append(f"links to {what} commits that are merges, left out: {len(before) - len(after):,}")
     reduced = replace(
         corpus,
         commits=_documents(corpus.commits, kept["commit"], {"commit": rows["commit"]}),
@@ -99,7 +96,7 @@ def without_merges(corpus: ChangeCorpus) -> tuple[ChangeCorpus, tuple[str, ...]]
 
 
 def _documents(documents: Documents, kept: np.ndarray, numbers: dict[str, np.ndarray]) -> Documents:
-    """The kept rows of a table; ``numbers`` gives the new row of each old one, by the column that names them."""
+    """The kept rows of a table; ``numbers`` maps old to new rows for each column with row numbers."""
     table = documents.table[kept].reset_index(drop=True)
     renumbered = {name: rows[table[name].to_numpy(dtype=np.int64)] for name, rows in numbers.items()}
     return replace(documents, table=table.assign(**renumbered))
@@ -113,10 +110,10 @@ def _links(links: Links, kept: np.ndarray, rows: np.ndarray) -> Links:
 
 
 def with_all_links(corpus: ChangeCorpus) -> ChangeCorpus:
-    """The corpus with empty links to fixing or inducing commits where the data has none.
+    """The corpus, with empty links to fixing or inducing commits if it has none.
 
     Raises:
-        ValueError: If the corpus has no reports, if nothing says how they were fixed, or if one has no date.
+        ValueError: If the corpus has no reports, no fixes or inducing commits, or a report without a date.
     """
     has_labels = corpus.fixing is not None or corpus.fixed_paths or "commit" in corpus.inducing
     if corpus.reports is None or not has_labels:
@@ -139,13 +136,13 @@ class LabelledReports:
     """Reports with relevant documents before them, in chronological order.
 
     Attributes:
-        rows: ``(L,)`` their rows among all reports.
-        relevant: For each of them the inducing commits before it, rows of the history; or the source files that its fix
-            changed and that existed before it, ascending rows among the paths of the history.
-        made_at: ``(L,)`` when the last of these links became known: the date of the fix; ``NaT`` where unknown.
+        rows: ``(L,)`` rows among all reports.
+        relevant: For each report the rows of its earlier inducing commits in the history; or the source files that
+            existed before it and that its fix changed, ascending rows among the paths of the history.
+        made_at: ``(L,)`` when the last of these links became known: the date of the fix; ``NaT`` if unknown.
         num_reports: Number of all reports.
-        num_fixed: Number of the reports of which a fixing commit, or for files a fixed file, is known.
-        num_unordered: Number of the reports whose inducing commits are all later than they are.
+        num_fixed: Number of reports with a known fixing commit, or for files a known fixed file.
+        num_unordered: Number of reports with later inducing commits only.
     """
 
     rows: np.ndarray
@@ -160,13 +157,13 @@ class LabelledReports:
 
 
 def labelled_reports(corpus: ChangeCorpus) -> LabelledReports:
-    """The reports whose inducing commits can be tested, and counts of the others; see ``with_all_links``."""
+    """The reports with earlier inducing commits; ``corpus`` is one of ``with_all_links``."""
     assert corpus.reports is not None
     links = corpus.inducing["commit"].table.reset_index(drop=True)
     reported_at = corpus.reports.reports["created_at"].iloc[links["query"]].reset_index(drop=True)
     changed_at = corpus.commits.table["created_at"].iloc[links["document"]].reset_index(drop=True)
     by_report = links[changed_at < reported_at].groupby("query")
-    # max() skips NaT: a report counts as known once the dated links are, unless one has no date
+    # max() skips NaT: the date is unknown if any link has no date.
     made_at = by_report["made_at"].max().where(by_report["made_at"].count() == by_report.size())
     num_fixed = 0 if corpus.fixing is None else int(corpus.fixing.table["query"].nunique())
     return LabelledReports(
@@ -187,8 +184,8 @@ def file_reports(
     Args:
         corpus: Reports and commits.
         history: The commits of the corpus, in its order.
-        sources: The source files that each fix changed, see ``sources_of_fixes``.
-        known_at: When each fix was known, see ``FixedReports``.
+        sources: Source files changed by each fix, see ``sources_of_fixes``.
+        known_at: See ``FixedReports``.
     """
     assert corpus.reports is not None
     created_at = corpus.reports.reports["created_at"]
@@ -201,14 +198,14 @@ def file_reports(
 
 
 def sources_of_fixes(corpus: ChangeCorpus, history: ChangeHistory) -> dict[int, np.ndarray]:
-    """The source files that the fix of each report changed, tests left out, by the row of the report.
+    """The source files, without tests, that the fix of each report changed, by the row of the report.
 
     Args:
         corpus: Reports, commits and fixing links.
         history: The commits of the corpus, in its order.
 
     Returns:
-        ``(F,)`` ascending paths of the history, those among them that do not exist at the date of the report.
+        ``(F,)`` ascending paths of the history, including those that do not exist at the date of the report.
     """
     assert corpus.fixing is not None
     index = history.index
@@ -227,40 +224,40 @@ class FixedReports(NamedTuple):
     """The fixed reports of a tracker.
 
     Attributes:
-        known_at: When the fix of each was known, by the row of the report.
-        fixes: What a ranker reads of those with fixing commits, in the order of ``known_at``.
+        known_at: When each fix became known, by the row of the report.
+        fixes: Fixes of those with fixing commits, in the order of ``known_at``.
     """
 
     known_at: pd.Series
     fixes: list[KnownFix]
 
     def before(self, moment: pd.Timestamp | None) -> np.ndarray:
-        """Rows of the reports that were fixed before a moment; of all for None. Ascending."""
-        chosen = self.known_at if moment is None else self.known_at[self.known_at < moment]
-        return np.sort(chosen.index.to_numpy(dtype=np.int64))
+        """Rows of the reports that were fixed before a time, ascending; all for None."""
+        known_at = self.known_at if moment is None else self.known_at[self.known_at < moment]
+        return np.sort(known_at.index.to_numpy(dtype=np.int64))
 
 
 def fixed_reports(corpus: ChangeCorpus) -> FixedReports:
-    """The fixed reports of a corpus, see ``fixes_of``; one of ``fixed_paths`` is known at its own date."""
+    """The fixed reports of a corpus, see ``fixes_of``; fixes of ``fixed_paths`` are known at the report's date."""
     assert corpus.reports is not None
     fixes = fixes_of(corpus)
     created_at = corpus.reports.reports["created_at"]
-    moments = {row: created_at.iloc[row] for row in corpus.fixed_paths or {}}
-    moments |= {row: fix.known_at for row, fix in fixes.items()}
-    known_at = pd.Series(moments, dtype="datetime64[us, UTC]").sort_values(kind="stable")
+    dates = {row: created_at.iloc[row] for row in corpus.fixed_paths or {}}
+    dates |= {row: fix.known_at for row, fix in fixes.items()}
+    known_at = pd.Series(dates, dtype="datetime64[us, UTC]").sort_values(kind="stable")
     return FixedReports(known_at, [fixes[row] for row in map(int, known_at.index) if row in fixes])
 
 
 @dataclass(frozen=True)
 class ReplaySplit:
-    """Which of the labelled reports a ranker learns from, and which are replayed.
+    """A split of labelled reports into training and test set.
 
     Attributes:
-        test: Positions of the newer half; of all reports if nothing is learned.
-        train: Rows of the reports that were fixed when the first replayed report was created; empty if too few of
-            them are labelled.
-        num_labelled: How many of ``train`` are labelled.
-        num_unknown: Number of labelled reports of the older half that are left out, as their fix came later.
+        test: Positions of the newer half; of all reports without training.
+        train: Rows of the reports that were fixed when the first test report was created; empty if too few of them are
+            labelled.
+        num_labelled: Number of labelled reports in ``train``.
+        num_unknown: Number of labelled reports of the older half that were fixed too late for ``train``.
     """
 
     test: np.ndarray
@@ -270,11 +267,10 @@ class ReplaySplit:
 
 
 def split_reports(corpus: ChangeCorpus, labelled: LabelledReports, min_reports: int, max_replayed: int) -> ReplaySplit:
-    """What is learned from, and the newer half of the labelled reports, which is replayed; all, if there are too few.
+    """Splits off the newer half of the labelled reports as test set; all reports are tested if there are too few.
 
-    Only reports that were fixed when the first replayed report was created are learned from: those of the older half,
-    and others that only teach which files a fix changes. If less than half of ``min_reports`` are labelled, nothing is
-    learned.
+    The training set holds all reports that were fixed when the first test report was created, labelled or not. It is
+    empty if less than half of ``min_reports`` of these are labelled.
     """
     assert corpus.reports is not None
     if len(labelled) < max(min_reports, 1):
@@ -289,5 +285,5 @@ def split_reports(corpus: ChangeCorpus, labelled: LabelledReports, min_reports: 
 
 
 def all_tested(labelled: LabelledReports, max_replayed: int) -> ReplaySplit:
-    """Nothing is learned from, and all labelled reports are replayed."""
+    """A split without training: all labelled reports are tested."""
     return ReplaySplit(evenly_spaced(0, len(labelled), max_replayed))

@@ -1,4 +1,4 @@
-"""Suspect commits with what people need to judge them: message, matching hunks, reasons."""
+"""Suspect commits with message, matching hunks and reasons."""
 
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -20,16 +20,16 @@ from gedbd.localization.repository.git_command import Git
 from gedbd.text.words import CJK_RUN, MAX_WORD_CHARS, PART, RUN_OR_WORD, WORD, normalise, pairs_of, stop_words
 
 MIN_LENGTH = 3
-CONTEXT_WEIGHT = 0.5  # of a word that only unchanged lines have
+CONTEXT_WEIGHT = 0.5  # of a word in unchanged lines only
 MAX_LINES = 5
 MAX_TERMS = 8
 MAX_NAMED = 4  # words or files that a reason names
 MAX_FAMILIES = 3
-GENERIC_SHARE = 0.1  # of the commits or files, from which a word of theirs is generic
+GENERIC_SHARE = 0.1  # of commits or files: a word in as many is generic
 MIN_GENERIC = 5  # commits or files: in a young project, one commit may be a tenth of all
-MIN_SHARE = 0.1  # of all positive contributions, from which a family of features is a reason
-# What families of features are about, by the beginnings of their names; the first that fits counts. They claim nothing:
-# a ranker may prefer a commit for what it lacks too, such as earlier bugs.
+MIN_SHARE = 0.1  # of all positive contributions: a family of features with as much is a reason
+# Families of features by the beginnings of their names; the first match counts. The words only name the family: a
+# ranker may also prefer a commit for a low value, such as no earlier bugs.
 FAMILIES = (
     ("lines", "its lines in files that the report may be about"),
     ("touches", "the files that it changes"),
@@ -55,9 +55,9 @@ class MatchedLine:
 
     Attributes:
         sign: ``+``, ``-`` or a blank.
-        number: Its number in the file after the change, of a removed line before it.
+        number: Line number in the file after the change; for a removed line, before the change.
         text: The line.
-        spans: Where the words of the report are, as (first character, character behind the last one).
+        spans: Positions of the words of the report, as (start, end).
     """
 
     sign: str
@@ -77,8 +77,8 @@ class MatchedHunk:
         new_start: First line after the change.
         new_count: Number of lines after the change.
         section: The class or function around it.
-        score: The sum of the weights of the shared words; of those that only unchanged lines have, half.
-        terms: The shared words, those with the largest weight first.
+        score: Sum of the weights of the shared words; half for words in unchanged lines only.
+        terms: The shared words, largest weight first.
         lines: The lines that match best, in order.
     """
 
@@ -94,21 +94,21 @@ class MatchedHunk:
 
 
 def match_hunks(commit: Commit, weights: Mapping[str, float], max_hunks: int) -> tuple[MatchedHunk, ...]:
-    """The hunks of a commit that match a report best, the best first; those that share no word are left out.
+    """The hunks of a commit that match a report, best first.
 
     Args:
         commit: The commit.
         weights: The words of the report, lower case, with their weights.
-        max_hunks: How many hunks.
+        max_hunks: Maximum number of hunks.
     """
     shared_words = SharedWords(weights)
     matches = [_match(change, hunk, weights, shared_words) for change in commit.files for hunk in change.hunks]
-    matched = [hunk for hunk in matches if hunk is not None]
-    return tuple(sorted(matched, key=lambda hunk: -hunk.score)[:max_hunks])
+    hunks = [hunk for hunk in matches if hunk is not None]
+    return tuple(sorted(hunks, key=lambda hunk: -hunk.score)[:max_hunks])
 
 
-class PlacedWord(NamedTuple):
-    """A word of a text in lower case, and where it begins and ends."""
+class WordSpan(NamedTuple):
+    """A word in lower case with its start and end in the text."""
 
     word: str
     start: int
@@ -116,26 +116,26 @@ class PlacedWord(NamedTuple):
 
 
 class SharedWords:
-    """Finds some words in many texts. It remembers identifiers: code repeats its names.
+    """Finds given words in many texts, with a cache of identifiers.
 
     Args:
-        wanted: The words, lower case.
+        words: The words, lower case.
     """
 
     def __init__(self, words: Container[str]) -> None:
-        self._wanted = words
-        self._known: dict[str, list[PlacedWord]] = {}
+        self._words = words
+        self._cache: dict[str, list[WordSpan]] = {}
 
-    def __call__(self, text: str) -> list[PlacedWord]:
-        """Those of the ``placed_words`` of a text that are wanted."""
-        shared: list[PlacedWord] = []
+    def __call__(self, text: str) -> list[WordSpan]:
+        """The ``word_spans`` of a text that are among the words."""
+        shared: list[WordSpan] = []
         for match in WORD.finditer(text):
-            words = self._known.get(match[0])
+            words = self._cache.get(match[0])
             if words is None:
-                words = [word for word in _of_identifier(match[0]) if word.word in self._wanted]
-                self._known[match[0]] = words
+                words = [word for word in _identifier_words(match[0]) if word.word in self._words]
+                self._cache[match[0]] = words
             first = match.start()
-            shared += [PlacedWord(word.word, first + word.start, first + word.end) for word in words]
+            shared += [WordSpan(word.word, first + word.start, first + word.end) for word in words]
         return shared
 
 
@@ -152,7 +152,7 @@ def _match(
         terms = {word.word for word in shared}
         is_changed = line.sign != " "
         (changed if is_changed else unchanged).update(terms)
-        # The exact sum: the order of a set differs between processes.
+        # Exact, because the order of a set differs between processes.
         value = fsum(weights[term] for term in terms) * (1.0 if is_changed else CONTEXT_WEIGHT)
         spans = joined_spans([(word.start, word.end) for word in shared])
         lines.append((value, MatchedLine(line.sign, line.number, line.text, spans)))
@@ -176,7 +176,7 @@ def _match(
 
 
 def _numbered(hunk: Hunk) -> Iterator[MatchedLine]:
-    """The lines with their numbers, without places of words."""
+    """The lines with their numbers, without spans."""
     old = hunk.old_start
     new = hunk.new_start
     for line in hunk.lines:
@@ -187,7 +187,7 @@ def _numbered(hunk: Hunk) -> Iterator[MatchedLine]:
 
 
 def joined_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Spans in order, those that overlap as one: (0, 9), (0, 3), (12, 15) become (0, 9), (12, 15)."""
+    """Sorts spans and merges overlapping ones: (0, 9), (0, 3), (12, 15) become (0, 9), (12, 15)."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if joined and start <= joined[-1][1]:
@@ -197,23 +197,23 @@ def joined_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(joined)
 
 
-def placed_words(text: str) -> Iterator[PlacedWord]:
-    """The words that ``gedbd.text.words`` finds, with their places; those below three characters are left out.
+def word_spans(text: str) -> Iterator[WordSpan]:
+    """The words that ``gedbd.text.words`` finds, with their positions, from three characters on.
 
     ``new HTTPServer`` gives ``new``, ``httpserver``, ``http`` and ``server``.
     """
     for match in WORD.finditer(text):
-        for word in _of_identifier(match[0]):
-            yield PlacedWord(word.word, match.start() + word.start, match.start() + word.end)
+        for word in _identifier_words(match[0]):
+            yield WordSpan(word.word, match.start() + word.start, match.start() + word.end)
 
 
-def _of_identifier(identifier: str) -> list[PlacedWord]:
-    """The words of an identifier, itself before its parts."""
+def _identifier_words(identifier: str) -> list[WordSpan]:
+    """The words of an identifier: itself, then its parts."""
     if CJK_RUN.search(identifier):
         return [
-            PlacedWord(word.word, piece.start() + word.start, piece.start() + word.end)
+            WordSpan(word.word, piece.start() + word.start, piece.start() + word.end)
             for piece in RUN_OR_WORD.finditer(identifier)
-            for word in (_of_run(piece[0]) if piece[1] else _of_identifier(piece[0]))
+            for word in (_run_words(piece[0]) if piece[1] else _identifier_words(piece[0]))
         ]
     if len(identifier) > MAX_WORD_CHARS:
         return []
@@ -221,12 +221,12 @@ def _of_identifier(identifier: str) -> list[PlacedWord]:
     if identifier.isascii():
         parts = [part.span() for part in PART.finditer(identifier)]
         spans = parts if len(parts) < 2 else [*spans, *parts]
-    words = [PlacedWord(normalise(identifier[start:end]), start, end) for start, end in spans]
+    words = [WordSpan(normalise(identifier[start:end]), start, end) for start, end in spans]
     return [word for word in words if word.end - word.start >= MIN_LENGTH and word.word not in stop_words()]
 
 
-def _of_run(run: str) -> list[PlacedWord]:
-    return [PlacedWord(pair, start, start + len(pair)) for start, pair in enumerate(pairs_of(run))]
+def _run_words(run: str) -> list[WordSpan]:
+    return [WordSpan(pair, start, start + len(pair)) for start, pair in enumerate(pairs_of(run))]
 
 
 @dataclass(frozen=True)
@@ -234,15 +234,15 @@ class LocatedChange:
     """A commit that may have induced the bug of a report.
 
     Attributes:
-        id: Its id.
-        rank: Its place, from 1.
-        score: Its score: only the order of the scores of one report says something.
-        created_at: Its date, UTC.
+        id: Id of the commit.
+        rank: Rank, from 1.
+        score: Comparable among the commits of one report only.
+        created_at: Date, UTC.
         message: The whole message.
-        num_files: How many files it changes, as far as they were read.
-        explanation: Why it is suspect, one reason each.
-        contributions: What the features add to the score, by name.
-        hunks: The hunks that match the report best, the best first.
+        num_files: Number of changed files that were read.
+        explanation: Reasons for the rank.
+        contributions: Contribution of each feature to the score, by name.
+        hunks: Hunks that match the report, best first.
     """
 
     id: str
@@ -262,12 +262,11 @@ class LocatedChange:
 
 
 class QueryWords(NamedTuple):
-    """The words of a report that commits before it have.
+    """The words of a report that earlier commits contain.
 
     Attributes:
-        weights: The words, lower case, each with log(1 + N / n) for n of N commits.
-        generic: Those of them that say little, so that no reason names them: a tenth or more of the commits, or of the
-            files that these changed, has them.
+        weights: Words, lower case, with the weight log(1 + N / n) for n of N commits.
+        generic: Words in a tenth or more of the commits, or of the files that these changed; no reason names them.
     """
 
     weights: dict[str, float]
@@ -283,7 +282,7 @@ def read_changes(
     limits: Limits,
     max_hunks: int,
 ) -> tuple[LocatedChange, ...]:
-    """Reads the suspects from the repository and finds what they share with the report.
+    """Reads the suspects from the repository and matches them with the report.
 
     Args:
         git: The repository.
@@ -291,17 +290,17 @@ def read_changes(
         query: The report.
         suspects: The suspects.
         words: See ``query_words``.
-        limits: How much of a commit is read.
-        max_hunks: How many matching hunks of each are given.
+        limits: Limits for reading a commit.
+        max_hunks: Maximum number of matching hunks of each suspect.
 
     Raises:
         ValueError: A commit is no longer in the repository, or is damaged.
     """
     ids = [history.ids[suspect.row] for suspect in suspects]
-    dates = [_moment(history.created_at[suspect.row]) for suspect in suspects]
+    dates = [_as_datetime(history.created_at[suspect.row]) for suspect in suspects]
     parents = _first_parents(git, ids)
-    walked = [DatedCommit(id_, parents[id_], date) for id_, date in zip(ids, dates, strict=True)]
-    commits = [read.commit for read in read_commits(git, walked, limits)]
+    dated = [DatedCommit(id_, parents[id_], date) for id_, date in zip(ids, dates, strict=True)]
+    commits = [read.commit for read in read_commits(git, dated, limits)]
     located = []
     for rank, (suspect, commit) in enumerate(zip(suspects, commits, strict=True), start=1):
         located.append(
@@ -321,9 +320,9 @@ def read_changes(
 
 
 def query_words(history: ChangeHistory, query: ChangeQuery) -> QueryWords:
-    """The words of a report that commits before it have in message or diff."""
+    """The words of a report that earlier commits have in message or diff."""
     identifiers = set(WORD.findall(f"{query.title}\n{query.description}"))  # a log repeats its words
-    words = sorted({word.word for identifier in identifiers for word in placed_words(identifier)})
+    words = sorted({word.word for identifier in identifiers for word in word_spans(identifier)})
     num_before = history.num_before(query.created_at)
     numbers = np.array([text[0] for text in history.vocabulary([[word] for word in words], learn=False)], dtype="i4")
     frequencies = history.index.frequency(numbers, num_before)
@@ -339,12 +338,12 @@ def query_words(history: ChangeHistory, query: ChangeQuery) -> QueryWords:
     return QueryWords(weights, frozenset(generic))
 
 
-def _moment(date: np.datetime64) -> datetime:
+def _as_datetime(date: np.datetime64) -> datetime:
     return pd.Timestamp(date).to_pydatetime().replace(tzinfo=UTC)
 
 
 def _first_parents(git: Git, ids: Sequence[str]) -> dict[str, str]:
-    """The first parent of each commit, empty for a root."""
+    """The first parent of each commit; empty for a root."""
     first_parents: dict[str, str] = {}
     if not ids:
         return first_parents
@@ -358,19 +357,19 @@ def _first_parents(git: Git, ids: Sequence[str]) -> dict[str, str]:
 def reasons(
     commit: Commit, query: ChangeQuery, words: QueryWords, contributions: Mapping[str, float]
 ) -> tuple[str, ...]:
-    """Why a commit is suspect, one reason each.
+    """The reasons for the rank of a commit.
 
     Args:
         commit: The commit.
         query: The report.
         words: The words of the report.
-        contributions: What the features add to its score, by name.
+        contributions: Contribution of each feature to the score, by name.
     """
     explanation = []
     names = _named_files(commit, query, words.weights)
     if names:
         explanation.append(f"changes {', '.join(names[:MAX_NAMED])}, named in the report")
-    in_message = {word.word for word in placed_words(commit.message)} & (words.weights.keys() - words.generic)
+    in_message = {word.word for word in word_spans(commit.message)} & (words.weights.keys() - words.generic)
     if in_message:
         rarest = sorted(in_message, key=lambda word: (-words.weights[word], word))
         explanation.append(f"the message mentions {', '.join(rarest[:MAX_NAMED])}")
@@ -384,26 +383,26 @@ def reasons(
 
 
 def largest_families(contributions: Mapping[str, float]) -> list[str]:
-    """The families of features that add most to a score, the largest first, with what they add."""
+    """The families of features that contribute most to a score, largest first, with their contributions."""
     sums: dict[str, float] = defaultdict(float)
     for name, value in contributions.items():
         sums[family(name)] += value
-    positive = {about: value for about, value in sums.items() if value > 0}
+    positive = {name: value for name, value in sums.items() if value > 0}
     total = sum(positive.values())
-    chosen = sorted(positive, key=lambda about: (-positive[about], about))[:MAX_FAMILIES]
-    return [f"{about} ({positive[about]:+.2f})" for about in chosen if positive[about] >= MIN_SHARE * total]
+    largest = sorted(positive, key=lambda name: (-positive[name], name))[:MAX_FAMILIES]
+    return [f"{name} ({positive[name]:+.2f})" for name in largest if positive[name] >= MIN_SHARE * total]
 
 
 def family(name: str) -> str:
-    """What a feature is about, in words; the name of an unknown one."""
+    """The description of a feature's family, or its name if it has none."""
     exact = dict(FAMILIES).get(name)
-    return exact or next((about for start, about in FAMILIES if name.startswith(start)), name)
+    return exact or next((description for start, description in FAMILIES if name.startswith(start)), name)
 
 
 def _named_files(commit: Commit, query: ChangeQuery, weights: Mapping[str, float]) -> list[str]:
-    """The names, without endings, of the changed files that the report names, those with the rarest name first.
+    """Names, without suffix, of the changed files that the report names, rarest first.
 
-    ``QuotedParser`` is a name wherever it stands; ``git``, which may be a word of prose, only as ``git.py``.
+    ``git``, which may be a word of prose, only counts as ``git.py``; ``QuotedParser`` always does.
     """
     text = f"{query.title}\n{query.description}".lower()
     named = set()

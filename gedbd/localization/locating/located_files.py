@@ -1,4 +1,4 @@
-"""Files that a report may be about, with what people need to judge them: reasons, places, the last commits of these."""
+"""Files that a report may concern, with reasons, matching places and the last commits of these."""
 
 import os
 import re
@@ -31,13 +31,13 @@ from gedbd.text.stack_traces import find_frames
 MAX_COMMITS = 3
 MAX_SECONDS = 0.4
 ENTRY = re.compile(rb"([0-9a-f]{40,64}) \d+ (\d+) (\d+)\n")  # first line in this file, number of lines
-# The repository's configuration may name a file of commits that blame looks through; it does not count here.
+# Ignores the file of skipped commits that the repository's configuration may name.
 BLAME = ("blame", "--no-textconv", "--no-ignore-revs-file", "-w", "-M", "--incremental")
-MAX_PLACED_FILES = 3  # the first files, whose places are shown
+MAX_PLACED_FILES = 3  # the first files, those with places
 MIN_TOGETHER = 3  # commits
 MIN_TOGETHER_SHARE = 0.2  # of the commits of a file
 RECENT_DAYS = 90
-# The features that a reason is about: it is given if they add to the score together.
+# The features of each reason: it is given if their contributions sum to more than 0.
 NAMING = ("name", "name_title", "qualified", "path", "path_title")
 TRACES = ("stack_first", "stack_count")
 WORDS = (
@@ -51,13 +51,13 @@ FIXED = ("num_fixes",)
 
 @dataclass(frozen=True)
 class PlaceCommit:
-    """A commit that last touched lines of a place.
+    """A commit that last changed lines of a place.
 
     Attributes:
-        id: Its id.
+        id: Id of the commit.
         created_at: Time of the commit, UTC.
-        title: The first line of its message.
-        num_lines: How many lines of the place it last touched.
+        title: First line of the message.
+        num_lines: Number of lines of the place that it last changed.
     """
 
     id: str
@@ -73,17 +73,17 @@ def last_commits(
     max_commits: int = MAX_COMMITS,
     seconds: float | None = MAX_SECONDS,
 ) -> list[tuple[PlaceCommit, ...]]:
-    """The commits that last touched each of some places, the newest first.
+    """The commits that last changed each place, newest first.
 
-    Neither white space nor a move within a file counts. Of a function, the comment before it does not count.
+    Changes of white space, moves within a file, and the comment before a function are ignored.
 
     Args:
         git: The repository.
-        commit: The id of the commit that has the files.
-        places: The places, those that matter most first.
-        max_commits: How many commits of a place, 1 or more.
-        seconds: What Git has found after this time is the answer, for the newest commits are found first: a place may
-            then have fewer commits or none, and the last commit fewer lines. None for no limit.
+        commit: Id of the commit whose files are read.
+        places: The places, most important first.
+        max_commits: Maximum number of commits of a place, 1 or more.
+        seconds: Time limit, or None. Git finds the newest commits first: after this time, a place may have fewer
+            commits or none, and the last commit fewer lines.
 
     Raises:
         ValueError: There is no such file or line, or an object is damaged.
@@ -93,11 +93,11 @@ def last_commits(
         by_path[place.path].append(number)
     end = None if seconds is None else time.monotonic() + seconds
     with ThreadPoolExecutor(min(len(by_path), os.cpu_count() or 1) or 1) as threads:
-        of_paths = threads.map(
+        commits = threads.map(
             lambda numbers: _blame(git, commit, [places[number] for number in numbers], max_commits, end),
             by_path.values(),
         )
-        by_number = dict(zip(chain.from_iterable(by_path.values()), chain.from_iterable(of_paths), strict=True))
+        by_number = dict(zip(chain.from_iterable(by_path.values()), chain.from_iterable(commits), strict=True))
     return [by_number[number] for number in range(len(places))]
 
 
@@ -106,23 +106,22 @@ def _blame(
 ) -> list[tuple[PlaceCommit, ...]]:
     """The commits of places of one file.
 
-    Git goes back in time and lists the lines of a commit when it reaches it: it is ended as soon as each place has its
-    commits.
+    Git lists the newest commits first; it is stopped as soon as each place has its commits.
     """
-    left = None if end is None else end - time.monotonic()
-    if left is not None and left <= 0:
+    seconds = None if end is None else end - time.monotonic()
+    if seconds is not None and seconds <= 0:
         return [()] * len(places)
     ranges = [(place.header or place.start, place.end) for place in places]
     counts: list[Counter[str]] = [Counter() for _ in places]
-    facts: dict[str, dict[bytes, bytes]] = {}  # Git writes them once for each commit
+    facts: dict[str, dict[bytes, bytes]] = {}  # Git writes them once a commit
     name = stored_name(git, commit, places[0].path)
     limits = [f"-L{first},{last}" for first, last in ranges]
     id_ = ""
     try:
-        with git.stream(*BLAME, *limits, commit, "--", name, seconds=left) as lines:
+        with git.stream(*BLAME, *limits, commit, "--", name, seconds=seconds) as lines:
             for line in lines:
                 if not line.endswith(b"\n"):
-                    break  # Git was ended in the middle of a line
+                    break  # Git was stopped within a line
                 entry = ENTRY.fullmatch(line)
                 if entry is None:
                     key, _, value = line.rstrip(b"\n").partition(b" ")
@@ -150,11 +149,11 @@ def _blame(
 def _newest(
     counts: Mapping[str, int], facts: Mapping[str, Mapping[bytes, bytes]], max_commits: int
 ) -> tuple[PlaceCommit, ...]:
-    """The newest of the commits that have lines."""
+    """The newest commits of a place."""
     commits = []
     for id_, num_lines in counts.items():
         commit_facts = facts[id_]
-        if b"filename" in commit_facts:  # otherwise Git was ended before it wrote all of them
+        if b"filename" in commit_facts:  # the last fact, missing if Git was stopped before
             date = EPOCH + timedelta(seconds=min(int(commit_facts[b"committer-time"]), MAX_SECONDS_OF_DATE))
             commits.append(PlaceCommit(id_, date, decode(commit_facts[b"summary"])[0], num_lines))
     return tuple(sorted(commits, key=lambda commit: commit.created_at, reverse=True)[:max_commits])
@@ -165,7 +164,7 @@ class LocatedPlace(MatchedPlace):
     """A place of a file with its last commits.
 
     Attributes:
-        commits: Those that last touched it, the newest first; none if Git took too long.
+        commits: Commits that last changed it, newest first; none if Git took too long.
     """
 
     commits: tuple[PlaceCommit, ...]
@@ -173,16 +172,16 @@ class LocatedPlace(MatchedPlace):
 
 @dataclass(frozen=True)
 class LocatedFile:
-    """A file that a report may be about.
+    """A file that a report may concern.
 
     Attributes:
         path: The file.
-        rank: Its place, from 1.
-        score: Its score: only the order of the scores of one report says something.
-        probability: The softmax of the scores of all candidates.
-        explanation: Why it is there, one reason each.
-        contributions: What the features add to the score, by name.
-        places: Of the first ``MAX_PLACED_FILES`` files, the places that match best, the best first.
+        rank: Rank, from 1.
+        score: Comparable among the files of one report only.
+        probability: Softmax of the scores of all candidates.
+        explanation: Reasons for the rank.
+        contributions: Contribution of each feature to the score, by name.
+        places: Places that match best, best first; only for the first ``MAX_PLACED_FILES`` files.
     """
 
     path: str
@@ -195,13 +194,13 @@ class LocatedFile:
 
 
 class RankedFiles(NamedTuple):
-    """Files that were ranked for a report, and what they were ranked by.
+    """Files ranked for a report, and the inputs of their ranking.
 
     Attributes:
         history: The commits.
         query: The report.
         num_similar: See ``KnownFixes.num_similar``.
-        files: The files, the first one first.
+        files: The files, best first.
     """
 
     history: ChangeHistory
@@ -211,15 +210,14 @@ class RankedFiles(NamedTuple):
 
 
 def commit_before(git: Git, commit: str, history: ChangeHistory, query: ChangeQuery) -> str:
-    """The commit whose files a report is about; empty if none is older than the report.
+    """The commit whose files are ranked for a report; empty if none is older than the report.
 
-    That is the last commit of the history if the report is younger than all. Otherwise it is the newest commit before
-    the report that is reached over first parents, which is what the branch held then: the newest commit of the history
-    may have been on another branch. Git takes as long as for counting the commits that came later.
+    The last commit of the history if the report is newer; otherwise the newest first parent before the report, the
+    state of the branch at that time: the newest commit of the history may have been on another branch.
 
     Args:
         git: The repository.
-        commit: The id of the last commit.
+        commit: Id of the last commit.
         history: The commits that lead to it.
         query: The report.
 
@@ -231,23 +229,23 @@ def commit_before(git: Git, commit: str, history: ChangeHistory, query: ChangeQu
         return commit
     if not before:
         return ""
-    last_second = int(np.ceil(query.created_at.timestamp())) - 1  # Git's dates have whole seconds, and this one counts
+    last_second = int(np.ceil(query.created_at.timestamp())) - 1  # inclusive, in whole seconds
     newest = git.run("rev-list", "-1", "--first-parent", f"--min-age={last_second}", commit)
-    # Dates of the history are corrected where Git's make no sense: then Git may find none.
+    # The history corrects implausible dates; Git may then find no commit.
     return newest.decode("ascii").strip() or history.ids[before - 1]
 
 
 def read_files(
     git: Git, commit: str, ranked: RankedFiles, words: QueryWords, max_places: int
 ) -> tuple[LocatedFile, ...]:
-    """Reads the files of a commit and finds what they share with the report.
+    """Reads the files of a commit and matches them with the report.
 
     Args:
         git: The repository.
-        commit: The id of the commit that has the files.
+        commit: Id of the commit whose files are read.
         ranked: The files.
         words: The words of the report.
-        max_places: How many places of a file.
+        max_places: Maximum number of places of a file.
 
     Raises:
         ValueError: The commit is no longer in the repository, or an object is damaged.
@@ -273,16 +271,16 @@ def read_files(
 
 
 class _Reasons:
-    """Explains why files are ranked high.
+    """Reasons for the ranks of files.
 
-    A reason is given if it is true and its features add to the score. Without one, many small contributions
-    add up: then the reason is the number of commits that changed the file.
+    A reason is given if it is true and its features contribute to the score. Without any, the reason is the number of
+    commits that changed the file.
 
     Args:
         ranked: The files.
-        paths: Their paths.
-        matches: What they share with the report.
-        frames: The frames of stack traces in them.
+        paths: Paths of the files.
+        matches: Matches of the files with the report.
+        frames: Frames of stack traces in the files.
         generic: Words that no reason names.
     """
 
@@ -310,7 +308,7 @@ class _Reasons:
         self._num_similar = ranked.num_similar
 
     def __call__(self, number: int) -> tuple[str, ...]:
-        """The reasons for a file, by its place from 0."""
+        """The reasons for a file, by its position from 0."""
         reasons = (
             (NAMING, self._naming),
             (TRACES, self._traces),
@@ -320,8 +318,8 @@ class _Reasons:
             (FIXED, self._fixed),
         )
         shares = self._files[number].contributions
-        adding = [say for names, say in reasons if sum(shares.get(name, 0.0) for name in names) > 0]
-        explanation = tuple(reason for reason in (say(number) for say in adding) if reason)
+        positive = [reason for names, reason in reasons if sum(shares.get(name, 0.0) for name in names) > 0]
+        explanation = tuple(text for text in (reason(number) for reason in positive) if text)
         return explanation or (f"changed by {_counted(len(self._commits[number]), 'commit')}",)
 
     def _naming(self, number: int) -> str:
@@ -341,18 +339,19 @@ class _Reasons:
         return f"fixes of similar reports changed it ({count} of {MAX_SIMILAR})" if count else ""
 
     def _together(self, number: int) -> str:
-        """Which of the files before it was changed with it in most commits; large ones do not count."""
+        """The higher ranked file changed together with it in most commits, large commits ignored."""
         num_files = self._numbers[:, NUMBERS.index("num_files")]
         commits = self._commits[number]
         commits = commits[num_files[commits] <= MAX_COMMIT_FILES]
         counts = [len(np.intersect1d(commits, other, assume_unique=True)) for other in self._commits[:number]]
-        most = max(counts, default=0)
-        if most < max(MIN_TOGETHER, MIN_TOGETHER_SHARE * len(commits)):
+        highest = max(counts, default=0)
+        if highest < max(MIN_TOGETHER, MIN_TOGETHER_SHARE * len(commits)):
             return ""
-        return f"often changed with {self._short_name(counts.index(most))} (in {most:,} of {len(commits):,} commits)"
+        name = self._short_name(counts.index(highest))
+        return f"often changed with {name} (in {highest:,} of {len(commits):,} commits)"
 
     def _short_name(self, number: int) -> str:
-        """The name of a file; its path if another file has the name too."""
+        """The name of a file, or its path if the name is not unique."""
         name = PurePosixPath(self._paths[number]).name
         is_unique = sum(PurePosixPath(path).name == name for path in self._paths) == 1
         return name if is_unique else self._paths[number]
@@ -365,12 +364,7 @@ class _Reasons:
 
 
 def is_named(path: str, text: str) -> bool:
-    """Whether a report names a file: ``CSVParser.java``, ``CSVParser`` or ``Lexer``; of ``git.py`` not only ``git``.
-
-    Args:
-        path: The file.
-        text: The report.
-    """
+    """Whether a report names a file: ``CSVParser.java``, ``CSVParser`` or ``Lexer``, but not ``git`` for ``git.py``."""
     name = PurePosixPath(path)
     looks_like_code = CODE_LIKE.search(name.stem) is not None or name.stem[:1].isupper()
     mention = name.stem if looks_like_code else name.name

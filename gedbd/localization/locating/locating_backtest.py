@@ -1,4 +1,4 @@
-"""One backtest of the ranking of files and commits: learns on the older reports, replays the newer ones, measures."""
+"""Backtest of the ranking of files and commits: trains on older reports and tests on newer ones."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -43,11 +43,11 @@ from gedbd.localization.locating.tracker_ranker import TOP, FileHitRate, HitRate
 TOP_K = (1, 5, TOP)
 CURVE_K = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
 COMPARED = (f"hit@{TOP}", "mrr", "map")
-MIN_YEAR_REPORTS = 10  # of the two largest years, for a table by year
+MIN_YEAR_REPORTS = 10  # of the two largest years; with fewer, there is no table by year
 MAX_ROWS = 20
 SHORT_ID = 12
 NAMING = {True: "name a file", False: "name no file"}
-AnswerColumns = Callable[[pd.DataFrame], dict[str, object]]  # what is shown of the first answers of some rows
+AnswerColumns = Callable[[pd.DataFrame], dict[str, object]]  # columns that describe the first answer of each row
 LEARNED = "learnt ranker"
 DEFAULT = "default ranker"
 # The first commit of each history that the default ranker was trained on, Apache Tomcat and AspectJ.
@@ -59,12 +59,12 @@ Share = TypeVar("Share", bound=TopShare)
 
 @dataclass(frozen=True)
 class ReplayedReports:
-    """Where the systems rank the relevant documents, inducing commits or fixed files, of some reports.
+    """Ranks of the relevant documents, inducing commits or fixed files, by several systems.
 
     Attributes:
         reports: The reports with relevant documents.
-        split: Which of them were learned from and replayed.
-        system: The system that is measured: the learned ranker, or the default one if nothing was learned.
+        split: Training and test set.
+        system: The main system: the learned ranker, or the default one without training.
         ranks: See ``replay_commits`` and ``replay_files``.
     """
 
@@ -79,16 +79,15 @@ class LocatingBacktest:
     """The result of a backtest.
 
     Attributes:
-        hit_rate: The share of reports with an inducing commit, and with a fixed file, among the first ``TOP``.
-        ranker: The ranker for use: trained on all fixed reports as far as they suffice; the rest is the default one.
-        fixes: The fixed reports that it reads; empty for the default one.
-        commits: The replay of the reports with inducing commits.
-        files: The replay of the reports with fixed files.
-        tables: By name: ``metrics``, ``differences``, ``curve``, ``years``, ``right``, ``wrong`` and ``counts``, and
-            the same of files with ``files_`` before the name, and ``files_named``. Where no report was tested, only the
-            counts are there.
-        warnings: Why something was not learned although there are enough reports, and whether the default ranker is
-            left out.
+        hit_rate: Share of reports with an inducing commit, and with a fixed file, among the first ``TOP``.
+        ranker: The ranker for use: its models are trained on all fixed reports, or the default ones if there are too
+            few.
+        fixes: The fixed reports that the ranker reads; empty for the default ranker.
+        commits: Replay of the reports with inducing commits.
+        files: Replay of the reports with fixed files.
+        tables: ``metrics``, ``differences``, ``curve``, ``years``, ``right``, ``wrong`` and ``counts`` by name; those
+            of files begin with ``files_``, among them ``files_named``. Without tested reports there are only counts.
+        warnings: Failures of the training, and whether the default ranker is left out.
     """
 
     hit_rate: HitRate
@@ -104,15 +103,15 @@ class LocatingBacktest:
 def run_replay(
     corpus: ChangeCorpus, target: float, min_reports: int, max_replayed: int, max_learnt: int, seed: int
 ) -> LocatingBacktest:
-    """Learns on the older half of the labelled reports, replays the newer half, and measures: files, and commits.
+    """Trains on the older half of the labelled reports and tests on the newer half, for files and for commits.
 
     Args:
         corpus: Commits and reports, with inducing commits or known fixes.
         target: Desired share of reports with a relevant document among the first ``TOP``.
-        min_reports: Number of labelled reports below which nothing is learned.
-        max_replayed: Number of reports that are replayed at most, evenly spaced in time.
-        max_learnt: Number of reports that are learned from at most, the newest.
-        seed: Seed of the learning, and of the choice of texts for the control.
+        min_reports: Minimum number of labelled reports for training.
+        max_replayed: Maximum number of test reports, evenly spaced in time.
+        max_learnt: Maximum number of training reports, the newest.
+        seed: Seed of the training, and of the choice of the control's texts.
 
     Raises:
         ValueError: If no report can be tested.
@@ -124,49 +123,49 @@ def run_replay(
     history = replay.history
     fixed = fixed_reports(corpus)
     sources = sources_of_fixes(corpus, history)
-    of_commits = labelled_reports(corpus)
-    of_files = file_reports(corpus, history, sources, fixed.known_at)
-    if not len(of_commits) and not len(of_files):
+    commit_reports = labelled_reports(corpus)
+    path_reports = file_reports(corpus, history, sources, fixed.known_at)
+    if not len(commit_reports) and not len(path_reports):
         raise ValueError(
-            f"{corpus.name}: none of the {of_commits.num_reports:,} reports has an inducing commit before it"
-            f" ({of_commits.num_fixed:,} are fixed by a commit), or a fix that changed a source file that existed"
+            f"{corpus.name}: none of the {commit_reports.num_reports:,} reports has an inducing commit before it"
+            f" ({commit_reports.num_fixed:,} are fixed by a commit), or a fix that changed a source file that existed"
             " before it: check fix_patterns and suffixes"
         )
 
-    commit_split = split_reports(corpus, of_commits, min_reports, max_replayed)
-    file_split = split_reports(corpus, of_files, min_reports, max_replayed)
-    for_commits = commit_split.train[-max_learnt:]
-    for_files = file_split.train[-max_learnt:]
-    for_use = fixed.before(None)[-max_learnt:]
-    if not len(for_commits) and not len(for_files):
-        for_use = for_use[:0]
-    rows = np.unique(np.concatenate([for_use, for_commits, for_files]))
-    examples = learning_examples(replay, rows, sources)
-    learned = learn_rankers(examples, for_use, for_commits, for_files, seed)
+    commit_split = split_reports(corpus, commit_reports, min_reports, max_replayed)
+    file_split = split_reports(corpus, path_reports, min_reports, max_replayed)
+    commit_train = commit_split.train[-max_learnt:]
+    file_train = file_split.train[-max_learnt:]
+    final_train = fixed.before(None)[-max_learnt:]
+    if not len(commit_train) and not len(file_train):
+        final_train = final_train[:0]
+    rows = np.unique(np.concatenate([final_train, commit_train, file_train]))
+    examples = training_examples(replay, rows, sources)
+    learned = learn_rankers(examples, final_train, commit_train, file_train, seed)
     if learned.commits is None:
-        commit_split = all_tested(of_commits, max_replayed)
+        commit_split = all_tested(commit_reports, max_replayed)
     if learned.files is None:
-        file_split = all_tested(of_files, max_replayed)
+        file_split = all_tested(path_reports, max_replayed)
 
     fixes = KnownFixes(history, fixed.fixes)
-    is_seen = default_was_trained_on(history.ids)
-    file_rankers = _learned_and_default(learned.files, is_seen)
-    commit_rankers = _learned_and_default(learned.commits, is_seen)
+    is_default_biased = default_was_trained_on(history.ids)
+    file_rankers = _learned_and_default(learned.files, is_default_biased)
+    commit_rankers = _learned_and_default(learned.commits, is_default_biased)
     commit_systems: dict[str, CommitScores] = {}
     for name, ranker in commit_rankers.items():
         commit_systems[name] = partial(_scores, history, queries, ranker, fixes if name == LEARNED else None)
     commit_systems |= commit_baselines(corpus, history, queries)
     warnings = list(learned.warnings)
-    if is_seen:
-        seen = [TOO_HIGH if DEFAULT in rankers else LEFT_OUT for rankers in (file_rankers, commit_rankers)]
-        warnings += dict.fromkeys(seen)  # each once
+    if is_default_biased:
+        biased = [TOO_HIGH if DEFAULT in rankers else LEFT_OUT for rankers in (file_rankers, commit_rankers)]
+        warnings += dict.fromkeys(biased)  # without duplicates
 
-    file_ranks = replay_files(history, queries, of_files, file_split.test, file_rankers, examples, fixes, seed)
-    files = ReplayedReports(of_files, file_split, next(iter(file_rankers)), file_ranks)
-    commit_ranks = replay_commits(of_commits, commit_split.test, commit_systems)
-    commits = ReplayedReports(of_commits, commit_split, next(iter(commit_systems)), commit_ranks)
-    tables = _tables(corpus, commits, commit_counts(of_commits), partial(first_commits, corpus))
-    file_tables = _tables(corpus, files, file_counts(of_files), partial(first_files, history))
+    file_ranks = replay_files(history, queries, path_reports, file_split.test, file_rankers, examples, fixes, seed)
+    files = ReplayedReports(path_reports, file_split, next(iter(file_rankers)), file_ranks)
+    commit_ranks = replay_commits(commit_reports, commit_split.test, commit_systems)
+    commits = ReplayedReports(commit_reports, commit_split, next(iter(commit_systems)), commit_ranks)
+    tables = _tables(corpus, commits, commit_counts(commit_reports), partial(first_commits, corpus))
+    file_tables = _tables(corpus, files, file_counts(path_reports), partial(first_files, history))
     return LocatingBacktest(
         replace(find_share(HitRate, corpus, commits, target), files=find_share(FileHitRate, corpus, files, target)),
         learned.ranker,
@@ -185,26 +184,25 @@ def _scores(
 
 
 def default_was_trained_on(ids: Sequence[str]) -> bool:
-    """Whether the default ranker was trained on the history of some commits."""
+    """Whether the default ranker was trained on the history of these commits."""
     return not set(DEFAULT_LEARNED_FROM).isdisjoint(ids)
 
 
-def _learned_and_default(learned: ChangeRanker | None, is_seen: bool) -> dict[str, ChangeRanker]:
-    """The learned ranker, if there is one, and the default one, unless it has seen the history and is not needed."""
+def _learned_and_default(learned: ChangeRanker | None, is_default_biased: bool) -> dict[str, ChangeRanker]:
+    """The learned ranker, if any, and the default one, unless that was trained on the history and is not needed."""
     if learned is None:
         return {DEFAULT: default_ranker()}
-    return {LEARNED: learned} if is_seen else {LEARNED: learned, DEFAULT: default_ranker()}
+    return {LEARNED: learned} if is_default_biased else {LEARNED: learned, DEFAULT: default_ranker()}
 
 
 class LearnedRankers(NamedTuple):
     """Rankers that are trained on the fixed reports of a tracker.
 
     Attributes:
-        commits: The ranker that commits are measured with, trained on older reports only; None if these teach nothing
-            about commits.
-        files: Likewise the ranker that files are measured with. Its model of commits is the default one.
-        ranker: The ranker for use, trained on all fixed reports; what they do not teach is the default's.
-        warnings: Why something was not learned although there are enough reports.
+        commits: Ranker for the test of commits, trained on older reports only; None if it cannot be trained.
+        files: Likewise for the test of files; its model of commits is the default one.
+        ranker: The ranker for use, trained on all fixed reports; models that cannot be trained are the default ones.
+        warnings: Failures of the training.
     """
 
     commits: ChangeRanker | None
@@ -216,38 +214,37 @@ class LearnedRankers(NamedTuple):
 def learn_rankers(
     examples: Mapping[int, ChangeExample],
     rows: np.ndarray,
-    for_commits: np.ndarray,
-    for_files: np.ndarray,
+    commit_train: np.ndarray,
+    file_train: np.ndarray,
     seed: int,
 ) -> LearnedRankers:
-    """Learns from the older fixed reports, to measure, and from all of them, for use.
-
-    The features of a report are of its own date, so that all rankers learn from the same ones.
+    """Trains rankers on the older fixed reports, for the test, and a ranker on all of them, for use.
 
     Args:
-        examples: What each report teaches, by its row.
-        rows: The reports that the ranker for use learns from.
-        for_commits: The older ones for the ranker that commits are measured with; empty for none.
-        for_files: Likewise for files.
-        seed: Seed of the learning.
+        examples: Training examples by row of the report. Their features are as of the report's date, so that all
+            rankers can share them.
+        rows: Training reports of the ranker for use.
+        commit_train: Training reports of the ranker for the test of commits; empty for none.
+        file_train: Likewise for files.
+        seed: Seed of the training.
     """
     options = ChangeTrainingOptions(seed=seed)
-    everything = [examples[row] for row in rows.tolist()]
+    all_examples = [examples[row] for row in rows.tolist()]
     commits = files = None
     ranker = default_ranker()
     warnings = []
-    if len(for_commits):
+    if len(commit_train):
         try:
-            commits = fit_examples([examples[row] for row in for_commits.tolist()], options)
-            ranker = fit_examples(everything, options)
+            commits = fit_examples([examples[row] for row in commit_train.tolist()], options)
+            ranker = fit_examples(all_examples, options)
         except ValueError as error:
-            warnings.append(f"nothing was learnt about commits: {error}")
-    if len(for_files):
+            warnings.append(f"the ranker of commits was not trained: {error}")
+    if len(file_train):
         try:
-            files = _with_files([examples[row] for row in for_files.tolist()], options)
-            ranker = ranker if commits is not None else _with_files(everything, options)
+            files = _with_files([examples[row] for row in file_train.tolist()], options)
+            ranker = ranker if commits is not None else _with_files(all_examples, options)
         except ValueError as error:
-            warnings.append(f"nothing was learnt about files: {error}")
+            warnings.append(f"the ranker of files was not trained: {error}")
     return LearnedRankers(commits, files, ranker, tuple(warnings))
 
 
@@ -256,14 +253,8 @@ def _with_files(examples: list[ChangeExample], options: ChangeTrainingOptions) -
     return ChangeRanker(fit_files(examples, options), default_ranker().commits)
 
 
-def learning_examples(replay: Replay, rows: np.ndarray, sources: Mapping[int, np.ndarray]) -> dict[int, ChangeExample]:
-    """What some fixed reports teach, by their rows; one whose fixing commit is unknown teaches which files are meant.
-
-    Args:
-        replay: The history of the corpus.
-        rows: Rows of the reports.
-        sources: See ``sources_of_fixes``.
-    """
+def training_examples(replay: Replay, rows: np.ndarray, sources: Mapping[int, np.ndarray]) -> dict[int, ChangeExample]:
+    """The training examples of fixed reports by row; without a known fixing commit, for the model of files alone."""
     examples = replay.examples(rows.tolist())
     for row in rows.tolist():
         if row not in examples:
@@ -275,7 +266,7 @@ def learning_examples(replay: Replay, rows: np.ndarray, sources: Mapping[int, np
 
 
 def find_share(kind: type[Share], corpus: ChangeCorpus, replayed: ReplayedReports, target: float) -> Share:
-    """The share of the reports for which the measured system has a relevant document among the first ``TOP``."""
+    """The hit rate of the main system."""
     assert corpus.reports is not None
     name = corpus.reports.name
     ranks = replayed.ranks[replayed.ranks["system"] == replayed.system]
@@ -313,7 +304,7 @@ def _tables(
 
 
 def commit_counts(labelled: LabelledReports) -> dict[str, int]:
-    """How many reports there are, and why others are not tested for commits."""
+    """Numbers of reports that are tested for commits, and that are not, by reason."""
     return {
         "reports": labelled.num_reports,
         "fixed by a commit": labelled.num_fixed,
@@ -324,7 +315,7 @@ def commit_counts(labelled: LabelledReports) -> dict[str, int]:
 
 
 def file_counts(labelled: LabelledReports) -> dict[str, int]:
-    """How many reports there are, and why others are not tested for files."""
+    """Numbers of reports that are tested for files, and that are not, by reason."""
     return {
         "reports": labelled.num_reports,
         "with a known fix": labelled.num_fixed,
@@ -336,23 +327,23 @@ def file_counts(labelled: LabelledReports) -> dict[str, int]:
 def rank_tables(
     corpus: ChangeCorpus, ranks: pd.DataFrame, system: str, columns: AnswerColumns
 ) -> dict[str, pd.DataFrame]:
-    """The tables about the ranks of all systems, or of one.
+    """The tables of the ranks of all systems.
 
     Args:
         corpus: Reports and commits.
-        ranks: A row or more, see ``replay_commits`` and ``replay_files``.
+        ranks: At least one row, see ``replay_commits`` and ``replay_files``.
         system: The system of the examples and years, with which the others are compared.
-        columns: The columns of the examples that describe the first answer.
+        columns: Returns the columns of the examples that describe the first answer.
     """
     assert corpus.reports is not None
     group = corpus.reports.group
-    of_system = ranks[ranks["system"] == system]
-    answered = of_system[of_system["first"] >= 0]
+    system_ranks = ranks[ranks["system"] == system]
+    answered = system_ranks[system_ranks["first"] >= 0]
     tables = {
         "metrics": metrics(ranks, group),
         "differences": differences(ranks, system, group),
         "curve": hit_curve(ranks, group),
-        "years": by_year(of_system, corpus.reports),
+        "years": by_year(system_ranks, corpus.reports),
         "right": most_certain(answered[answered["right"]], corpus, columns),
         "wrong": most_certain(answered[~answered["right"]], corpus, columns),
     }
@@ -362,10 +353,9 @@ def rank_tables(
 
 
 def _values(ranks: pd.DataFrame) -> dict[str, np.ndarray]:
-    """The metrics of each report, ``(N,)``: hit@k, MRR and, where it is measured, MAP, which then comes before hit@k.
+    """The metrics of each report, ``(N,)``: hit@k, MRR and, if there is ``average_precision``, MAP before hit@k.
 
-    Hit@k is 1 with a relevant document (an inducing commit, or a file that the fix changed) among the first k; MRR is
-    1 / rank of the first one.
+    Hit@k is 1 with a relevant document among the first k; MRR is 1 / rank of the first one.
     """
     rank = ranks["rank"].to_numpy()
     hits = {f"hit@{k}": rank <= k for k in TOP_K}
@@ -382,18 +372,18 @@ def _share(name: str, hits: np.ndarray, cluster: np.ndarray) -> dict[str, float]
 
 
 def metrics(ranks: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
-    """The means of ``_values`` of each system, each with its 95% interval over groups of duplicate reports.
+    """The means of ``_values`` by system, with 95% intervals over groups of duplicate reports.
 
     Args:
-        ranks: A row for each report and system: ``report``, ``system`` and ``rank``, infinite where no relevant
-            document was ranked; with ``average_precision`` there is MAP too.
+        ranks: A row for each report and system: ``report``, ``system``, ``rank`` (infinite if no relevant document is
+            ranked), and for MAP ``average_precision``.
         group: ``(N,)`` group of each report.
     """
     rows = []
-    for system, of_system in ranks.groupby("system", sort=False):
-        cluster = group[of_system["report"]]
-        row: dict[str, object] = {"system": system, "reports": len(of_system)}
-        values = pd.DataFrame(_values(of_system))
+    for system, system_ranks in ranks.groupby("system", sort=False):
+        cluster = group[system_ranks["report"]]
+        row: dict[str, object] = {"system": system, "reports": len(system_ranks)}
+        values = pd.DataFrame(_values(system_ranks))
         for name, column in values.items():
             if column.dtype == bool:
                 row |= _share(str(name), column.to_numpy(), cluster)
@@ -404,14 +394,13 @@ def metrics(ranks: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
 
 
 def differences(ranks: pd.DataFrame, system: str, group: np.ndarray) -> pd.DataFrame:
-    """One system less each other on the same reports, with the 95% interval of a paired bootstrap.
+    """Differences between one system and each other on the same reports, with paired 95% bootstrap intervals.
 
     Returns:
-        A row for each other system: ``less``, and ``hit@10``, ``mrr`` and, where it is measured, ``map`` as
-        differences.
+        A row for each other system: ``less``, and the differences of ``hit@10``, ``mrr`` and, if measured, ``map``.
     """
     ordered = ranks.sort_values("report", kind="stable")
-    values = {name: _values(of_system) for name, of_system in ordered.groupby("system", sort=False)}
+    values = {name: _values(system_ranks) for name, system_ranks in ordered.groupby("system", sort=False)}
     cluster = group[ordered.loc[ordered["system"] == system, "report"]]
     rows = []
     for other in ranks["system"].drop_duplicates()[lambda names: names != system]:
@@ -425,70 +414,70 @@ def differences(ranks: pd.DataFrame, system: str, group: np.ndarray) -> pd.DataF
 
 
 def hit_curve(ranks: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
-    """Hit@k of each system for many k: ``system``, ``k``, ``hit``, ``hit_low``, ``hit_high``."""
+    """Hit@k of each system for ``CURVE_K``: ``system``, ``k``, ``hit``, ``hit_low``, ``hit_high``."""
     rows = []
-    for system, of_system in ranks.groupby("system", sort=False):
-        rank = of_system["rank"].to_numpy()
-        cluster = group[of_system["report"]]
+    for system, system_ranks in ranks.groupby("system", sort=False):
+        rank = system_ranks["rank"].to_numpy()
+        cluster = group[system_ranks["report"]]
         rows += [{"system": system, "k": k, **_share("hit", rank <= k, cluster)} for k in CURVE_K]
     return pd.DataFrame(rows)
 
 
 def by_year(ranks: pd.DataFrame, reports: Corpus) -> pd.DataFrame:
-    """Hit@10 of one system by the year of the report; no rows unless two years have ``MIN_YEAR_REPORTS`` reports."""
+    """Hit@10 of one system by year; empty unless two years have ``MIN_YEAR_REPORTS`` reports."""
     years = reports.reports["created_at"].iloc[ranks["report"]].dt.year.to_numpy()
     rows = []
-    for year, of_year in ranks.groupby(years):
-        hits = of_year["rank"].to_numpy() <= TOP
-        share = _share(f"hit@{TOP}", hits, reports.group[of_year["report"]])
-        rows.append({"year": str(year), "reports": len(of_year), **share})
+    for year, year_ranks in ranks.groupby(years):
+        hits = year_ranks["rank"].to_numpy() <= TOP
+        share = _share(f"hit@{TOP}", hits, reports.group[year_ranks["report"]])
+        rows.append({"year": str(year), "reports": len(year_ranks), **share})
     table = pd.DataFrame(rows)
     return table if (table["reports"] >= MIN_YEAR_REPORTS).sum() >= 2 else table.iloc[:0]
 
 
 def by_naming(ranks: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
-    """The metrics apart for reports that name a file and those that do not, see ``names_file``."""
+    """The metrics of reports that name a file and of those that do not, see ``names_file``."""
     tables = []
     for naming, words in NAMING.items():
-        chosen = ranks[ranks["names_file"] == naming]
-        if len(chosen):
-            tables.append(metrics(chosen, group))
+        selected = ranks[ranks["names_file"] == naming]
+        if len(selected):
+            tables.append(metrics(selected, group))
             tables[-1].insert(0, "reports that", words)
     return pd.concat(tables, ignore_index=True)
 
 
 def most_certain(ranks: pd.DataFrame, corpus: ChangeCorpus, columns: AnswerColumns) -> pd.DataFrame:
-    """Of some replayed reports at most ``MAX_ROWS``, those with the largest margin.
+    """The at most ``MAX_ROWS`` replayed reports with the largest margin.
 
     Returns:
-        ``margin``, ``report``, ``title of report``, and the columns that are made of the chosen rows.
+        ``margin``, ``report``, ``title of report``, and ``columns`` of these rows.
     """
     assert corpus.reports is not None
-    chosen = ranks.sort_values("margin", ascending=False, kind="stable").head(MAX_ROWS)
-    reports = corpus.reports.reports.iloc[chosen["report"]]
-    about = {
-        "margin": chosen["margin"].to_numpy(),
+    top = ranks.sort_values("margin", ascending=False, kind="stable").head(MAX_ROWS)
+    reports = corpus.reports.reports.iloc[top["report"]]
+    table = {
+        "margin": top["margin"].to_numpy(),
         "report": reports["id"].to_numpy(),
         "title of report": reports["title"].to_numpy(),
     }
-    return with_urls(pd.DataFrame(about | columns(chosen)), corpus.reports.reports)
+    return with_urls(pd.DataFrame(table | columns(top)), corpus.reports.reports)
 
 
-def first_commits(corpus: ChangeCorpus, chosen: pd.DataFrame) -> dict[str, object]:
+def first_commits(corpus: ChangeCorpus, ranks: pd.DataFrame) -> dict[str, object]:
     """``suspect`` (the first commit), its ``message``, and ``rank`` of the first inducing commit."""
-    commits = corpus.commits.table.iloc[chosen["first"]]
+    commits = corpus.commits.table.iloc[ranks["first"]]
     return {
         "suspect": commits["id"].str.slice(0, SHORT_ID).to_numpy(),
         "message": commits["title"].to_numpy(),
-        "rank": chosen["rank"].to_numpy(),
+        "rank": ranks["rank"].to_numpy(),
     }
 
 
-def first_files(history: ChangeHistory, chosen: pd.DataFrame) -> dict[str, object]:
-    """``file`` (the first one), ``fixed file`` (the best ranked one, empty if none was ranked) and its ``rank``."""
-    paths = [*history.index.table.paths, ""]  # -1 is the last one
+def first_files(history: ChangeHistory, ranks: pd.DataFrame) -> dict[str, object]:
+    """``file`` (the first), ``fixed file`` (the best ranked, empty if none is ranked) and its ``rank``."""
+    paths = [*history.index.table.paths, ""]  # row -1 is the empty path
     return {
-        "file": [paths[row] for row in chosen["first"]],
-        "fixed file": [paths[row] for row in chosen["found"]],
-        "rank": chosen["rank"].where(np.isfinite(chosen["rank"])).astype("Int64").to_numpy(),
+        "file": [paths[row] for row in ranks["first"]],
+        "fixed file": [paths[row] for row in ranks["found"]],
+        "rank": ranks["rank"].where(np.isfinite(ranks["rank"])).astype("Int64").to_numpy(),
     }

@@ -24,7 +24,7 @@ KEYWORDS = """
 class def defmacro defmodule defn defp enum extension fn fun func function impl interface macro_rules! mod module
 namespace object proc protocol record struct sub trait type union
 """
-# Behind these, a name and a bracket are a call and no header.
+# After these, a name and a bracket are a call, not a header.
 STATEMENTS = """
 await case catch delete do elif else elsif for foreach if in instanceof lock new not or return super switch synchronized
 this throw try typeof unless until using when while yield assert goto
@@ -32,7 +32,7 @@ this throw try typeof unless until using when while yield assert goto
 _MODIFIER = rf"(?:{'|'.join(MODIFIERS.split())}|pub(?:\([^()\n]*\))?|@\w+(?:\([^()\n]*\))?)"
 _NO_STATEMENT = rf"(?!(?:{'|'.join(STATEMENTS.split())})\b)"
 _KEYWORD_HEADER = rf"(?:{_MODIFIER}[ \t]+)*(?:{'|'.join(KEYWORDS.split())})[ \t]+[\w$*(<\[&'`]"
-# The parameters: the line ends in them or behind them, or the function begins: "(int a," or "(int a) { return a; }".
+# Parameters to the end of the line, or before the body: "(int a," or "(int a) { return a; }".
 _PARAMETERS = r"\((?:[^;\n]*$|[^;{}\n]*\)[^;{}\n]*\{)"
 # "static int count(char *text" and "A::B(int c)", but neither "count(text)" nor "return count(text" nor "int a = b(".
 _TYPED_HEADER = (
@@ -53,14 +53,14 @@ _NONE = re.compile(r"(?!)")
 _CALLED = re.compile(r"(?<![@\w])(?!pub\b)(\w+)(?:<[^<>()]*>)?\(")  # neither "@Test(x)" nor "pub(crate)"
 _SPACED = re.compile(r"(\w+)[ \t]+\(")
 _DECLARED = re.compile(rf"\b(?:{'|'.join(KEYWORDS.split())}|const|let|var)[ \t]+(\w+)")
-INDENTED = frozenset({".py", ".pyi", ".pyx", ".nim"})  # languages whose blocks end with their indentation
+INDENTED = frozenset({".py", ".pyi", ".pyx", ".nim"})  # languages with blocks by indentation
 _CLOSING = re.compile(r"\}|end\b")
 BEFORE_HEADER = ("//", "/*", "*", "#", "@", "--", ";;", "[", "<!--")  # comments, annotations, attributes
 MAX_BYTES = 2_000_000
 MAX_LINE_CHARS = 1_000
-BINARY_BYTES = 8_000  # Git too looks for a zero byte in these
-MAX_FRAME_LINES = 5  # of a place, those of the frames that are closest to the error
-EXACT_WEIGHT = 2.0  # of an identifier of several parts that is written as in the report
+BINARY_BYTES = 8_000  # a zero byte in these marks a binary file, as in Git
+MAX_FRAME_LINES = 5  # of a place, those of the frames closest to the error
+EXACT_WEIGHT = 2.0  # of an identifier of several parts that the report contains
 CONSTRUCTORS = {"<init>", "<clinit>", "ctor", "cctor"}
 
 
@@ -69,20 +69,10 @@ def _header(*alternatives: str) -> re.Pattern[str]:
 
 
 _KEYWORDS_ONLY = _header(rf"^[ \t]*{_KEYWORD_HEADER}")
-
-
 _TYPED = _header(rf"^[ \t]*(?:{_KEYWORD_HEADER}|{_TYPED_HEADER}|{_CONSTRUCTOR})")
-
-
 _C = _header(rf"^[ \t]*(?:{_KEYWORD_HEADER}|{_TYPED_HEADER})", _C_HEADER)
-
-
 _SCRIPT = _header(rf"^[ \t]*(?:{_KEYWORD_HEADER}|{_SCRIPT_METHOD}|{_SCRIPT_CONSTANT})")
-
-
 _MARKDOWN = _header(r"^#{1,6}[ \t]")
-
-
 _BY_SUFFIX = (
     (_TYPED, ".java .cs .groovy .gradle .dart .scala .vala .d"),
     (_C, ".c .h .cc .cpp .cxx .hh .hpp .hxx .inl .m .mm .cu .y .l"),
@@ -93,20 +83,17 @@ _BY_SUFFIX = (
         ".txt .rst .adoc .xml .json .yml .yaml .toml .ini .cfg .conf .properties .csv .tsv .html .htm .css .svg .tex",
     ),
 )
-
-
 _PATTERNS = {suffix: pattern for pattern, suffixes in _BY_SUFFIX for suffix in suffixes.split()}
 
 
 class Section(NamedTuple):
-    """Neighbouring lines of a file that belong together.
+    """A function or a block of other lines.
 
     Attributes:
-        start: The first line, from 1; of a function, that of the comment before it.
-        end: The last line.
-        header: The line with the name of the function; 0 for a block of other lines.
-        name: That line without the blanks around it; of a block, that of the class or function around it, empty if
-            there is none.
+        start: First line, from 1, including a comment before a function.
+        end: Last line.
+        header: Line with the name of the function; 0 for a block.
+        name: The header, stripped; of a block, that of the class or function around it, or empty.
     """
 
     start: int
@@ -116,11 +103,11 @@ class Section(NamedTuple):
 
 
 def find_sections(lines: Sequence[str], path: str) -> list[Section]:
-    """The sections of a file, which hold each of its lines once, in order.
+    """Splits a file into sections.
 
     Args:
-        lines: The lines of the file, without their ends.
-        path: Its path; the ending of the name tells the language.
+        lines: The lines of the file, without line feeds.
+        path: The path; its suffix determines the language.
     """
     suffix = PurePosixPath(path).suffix.lower()
     is_indented = suffix in INDENTED
@@ -131,12 +118,12 @@ def find_sections(lines: Sequence[str], path: str) -> list[Section]:
         limit = starts[number + 1] - 1 if number + 1 < len(headers) else len(lines)
         end = _end(lines, header, limit, is_indented)
         sections.append(Section(starts[number], end, header, lines[header - 1].strip()[:MAX_NAME_CHARS]))
-        sections += _blocks(lines, end + 1, limit, _around(lines, headers[:number], header, end + 1, limit))
+        sections += _blocks(lines, end + 1, limit, _enclosing(lines, headers[:number], header, end + 1, limit))
     return sections
 
 
 def declared_name(header: str) -> str:
-    """The name of the function or class that a header declares; empty if it is not found.
+    """The name of the function or class that a header declares, or empty.
 
     ``void run(int a) {`` declares ``run``, and ``class Parser extends Reader {`` declares ``Parser``.
     """
@@ -146,15 +133,15 @@ def declared_name(header: str) -> str:
 
 def _headers(lines: Sequence[str], pattern: re.Pattern[str]) -> list[int]:
     """The numbers of the lines that are headers, ascending."""
-    cut = [line[:MAX_NAME_CHARS] for line in lines]  # a pattern may take quadratic time for a line
-    starts = [0]  # where each line begins
+    cut = [line[:MAX_NAME_CHARS] for line in lines]  # matching may take quadratic time in the line length
+    starts = [0]  # position of each line in the joined text
     for line in cut:
         starts.append(starts[-1] + len(line) + 1)
     return [bisect_right(starts, match.start()) for match in pattern.finditer("\n".join(cut))]
 
 
 def _start(lines: Sequence[str], header: int) -> int:
-    """The first line of the comment and the annotations before a header; the header if there are none."""
+    """The first line of the comment and the annotations before a header, or the header."""
     number = header
     while number > 1 and lines[number - 2].lstrip().startswith(BEFORE_HEADER):
         number -= 1
@@ -166,7 +153,7 @@ def _indent(line: str) -> int:
 
 
 def _end(lines: Sequence[str], header: int, limit: int, is_indented: bool) -> int:
-    """The last line of a function, which is not behind a limit; without an end, its last line that is not blank."""
+    """The last line of a function, up to a limit; without an end, its last line that is not blank."""
     indent = _indent(lines[header - 1])
     last = header
     for number in range(header + 1, limit + 1):
@@ -184,18 +171,18 @@ def _end(lines: Sequence[str], header: int, limit: int, is_indented: bool) -> in
     return last
 
 
-def _around(lines: Sequence[str], headers: Sequence[int], header: int, start: int, end: int) -> str:
-    """The header of what is around some lines: the last one that is less indented than they are."""
+def _enclosing(lines: Sequence[str], headers: Sequence[int], header: int, start: int, end: int) -> str:
+    """The header of the class or function around lines: the last one with less indentation."""
     indents = [_indent(line) for line in lines[start - 1 : end] if line.strip()]
     if not indents:
         return ""
-    around = (number for number in (header, *reversed(headers)) if _indent(lines[number - 1]) < indents[0])
-    number = next(around, 0)
+    enclosing = (number for number in (header, *reversed(headers)) if _indent(lines[number - 1]) < indents[0])
+    number = next(enclosing, 0)
     return lines[number - 1].strip()[:MAX_NAME_CHARS] if number else ""
 
 
 def _blocks(lines: Sequence[str], start: int, end: int, name: str) -> Iterator[Section]:
-    """Divides lines into blocks of at most ``MAX_BLOCK_LINES``, after a blank line where there is one."""
+    """Splits lines into blocks of at most ``MAX_BLOCK_LINES``, after a blank line if possible."""
     while start <= end:
         last = min(start + MAX_BLOCK_LINES - 1, end)
         if last < end:
@@ -211,14 +198,14 @@ class MatchedPlace:
 
     Attributes:
         path: The file.
-        start: Its first line, from 1; of a function, that of the comment before it.
-        end: Its last line.
-        header: The line with the name of the function; 0 if it is none.
-        name: The header of the function, or else of the class or function around it; empty if there is none.
-        score: How well it matches. Scores of one file can be compared.
-        terms: The words that it shares with the report, those with the largest weight first.
+        start: See ``Section``; likewise the following.
+        end: Last line.
+        header: Line with the name of the function; 0 for a block.
+        name: The header of the function, or of the class or function around the block.
+        score: Comparable among the places of one file only.
+        terms: Words shared with the report, largest weight first.
         lines: The lines that match best, and the first ``MAX_FRAME_LINES`` that a stack trace names, in order.
-        num_left_out: How many other lines of it a stack trace names.
+        num_left_out: Number of further lines that a stack trace names.
         is_named: Whether a stack trace names it.
     """
 
@@ -235,11 +222,11 @@ class MatchedPlace:
 
 
 class FileMatch(NamedTuple):
-    """What a file shares with a report.
+    """The match of a file with a report.
 
     Attributes:
-        terms: The words that it shares, those with the largest weight first.
-        places: The places that match best, the best first.
+        terms: The shared words, largest weight first.
+        places: The places that match best, best first.
     """
 
     terms: tuple[str, ...] = ()
@@ -251,8 +238,8 @@ class FramePlace(NamedTuple):
 
     Attributes:
         frame: The frame.
-        number: Its number from 1, of the frame where the error was raised.
-        weight: From 1, of that frame, down to 0.
+        number: Position in the stack, 1 for the frame that raised the error.
+        weight: 1 for that frame, falling to 0.
     """
 
     frame: Frame
@@ -271,31 +258,31 @@ def find_places(
 ) -> dict[str, FileMatch]:
     """The places of files that match a report best.
 
-    The score of a place is the sum of the weights of its words, twice that of an identifier of several parts; the name
-    of a function counts once more. A place that a frame of a stack trace names is before all others.
+    The score of a place is the sum of the weights of its words; identifiers of several parts count twice, and the name
+    of a function once more. Places named by a stack trace come first.
 
     Args:
         git: The repository.
         commit: Any name of the commit whose files are read.
         paths: Files.
         weights: The words of the report, lower case, with their weights.
-        max_places: How many places of a file.
+        max_places: Maximum number of places of a file.
         frames: The frames of the stack traces in the report.
-        max_files: Of how many of the files, the first ones, places are found; None for all.
+        max_files: Number of first files that places are searched in; None for all.
 
     Returns:
-        The words and places of each path. There are none of what is no file, such as a symbolic link, of a file that is
-        binary, longer than ``MAX_BYTES`` or missing from a partial clone, and of one that shares no word.
+        The match of each path; empty if it is not a file (such as a symbolic link), binary, longer than ``MAX_BYTES``,
+        missing from a partial clone, or shares no word.
 
     Raises:
         ValueError: There is no such commit, or it cannot be read.
     """
     matches = dict.fromkeys(paths, FileMatch())
     named = frames_in(frames, paths)
-    placed = set(paths[:max_files])
+    searched = set(paths[:max_files])
     finder = _PlaceFinder(weights)
     for path, text in _read_texts(git, commit, paths):
-        places = finder.find(path, text, named[path]) if path in placed else ()
+        places = finder.find(path, text, named[path]) if path in searched else ()
         best = sorted(places, key=lambda place: -place.score)[:max_places]
         matches[path] = FileMatch(finder.terms(text), tuple(best))
     return matches
@@ -321,10 +308,10 @@ class _PlaceFinder:
     def __init__(self, weights: Mapping[str, float]) -> None:
         self._weights = weights
         self._shared_words = SharedWords(weights)
-        self._max_score = 2 * EXACT_WEIGHT * sum(weights.values()) + 1.0  # more than any words give
+        self._max_score = 2 * EXACT_WEIGHT * sum(weights.values()) + 1.0  # above any score of words
 
     def terms(self, text: str) -> tuple[str, ...]:
-        """The words that a text shares with the report, those with the largest weight first."""
+        """The words that a text shares with the report, largest weight first."""
         terms = {shared.word for word in set(WORD.findall(text)) for shared in self._shared_words(word)}
         return tuple(sorted(terms, key=lambda term: (-self._weights[term], term)))
 
@@ -333,7 +320,7 @@ class _PlaceFinder:
         lines = [line.removesuffix("\r")[:MAX_LINE_CHARS] for line in text.split("\n")]
         if not lines[-1]:
             lines.pop()  # the file ends with a line feed
-        # Most words of a file are no words of the report: each is looked up once.
+        # Most words of a file are not in the report: each is looked up once.
         hits = {word for word in set(WORD.findall(text)) if self._shared_words(word)}
         if not hits and not frames:
             return
@@ -368,9 +355,9 @@ class _PlaceFinder:
         if not matched and not frames:
             return None
         best = set(sorted(values, key=lambda number: -values[number])[:MAX_LINES])
-        # A deep recursion names the same lines again and again, and a long function may be named at many.
-        of_frames = dict.fromkeys(frame.frame.line for frame in sorted(frames, key=lambda frame: frame.number))
-        at_frames = [line for line in of_frames if line is not None and section.start <= line <= section.end]
+        # A deep recursion repeats lines, and a long function may be named at many lines.
+        frame_lines = dict.fromkeys(frame.frame.line for frame in sorted(frames, key=lambda frame: frame.number))
+        at_frames = [line for line in frame_lines if line is not None and section.start <= line <= section.end]
         numbers = best.union(at_frames[:MAX_FRAME_LINES])
         score = sum(terms.values()) + terms.get(normalise(_declared_name(section)), 0.0)
         if frames:
@@ -389,9 +376,10 @@ class _PlaceFinder:
 
 
 def frames_in(frames: Sequence[Frame], paths: Sequence[str]) -> dict[str, list[FramePlace]]:
-    """The frames in each of some files: those with the most folders before the name in common with the file.
+    """The frames in each file.
 
-    A frame with a path has at least the last folder in common, so that the files of libraries do not count.
+    A frame belongs to the files of its name whose path has the longest common end with that of the frame; a frame with
+    a path must share at least the last folder, which excludes files of libraries.
 
     Args:
         frames: Frames in the order of the report.
@@ -415,13 +403,13 @@ def frames_in(frames: Sequence[Frame], paths: Sequence[str]) -> dict[str, list[F
 
 
 def _parts(frame: Frame) -> list[str]:
-    """The folders and the name of the file of a frame; the folders of one that names none are its package's."""
+    """The path of a frame's file as folders and name; without folders, those of its package."""
     parts = frame.file.replace("\\", "/").split("/")
     return [*frame.class_name.split(".")[:-1], *parts] if len(parts) == 1 else parts
 
 
 def _num_common(first: Sequence[str], second: Sequence[str]) -> int:
-    """How many last parts two paths have in common."""
+    """Number of common last parts of two paths."""
     pairs = zip(reversed(first), reversed(second), strict=False)
     return next((count for count, (part, other) in enumerate(pairs) if part != other), min(len(first), len(second)))
 
@@ -431,8 +419,8 @@ def _named_sections(
 ) -> dict[Section, list[FramePlace]]:
     """The section that each frame names.
 
-    The line may be that of another version of the file: of the functions with the name of the frame's method, the one
-    that is closest to the line counts; if there is none, the section of the line.
+    The line may refer to another version of the file: the function with the name of the frame's method that is closest
+    to the line is named, or, without one, the section of the line.
     """
     by_section: dict[Section, list[FramePlace]] = defaultdict(list)
     for place in frames:
@@ -440,11 +428,11 @@ def _named_sections(
         method = _method(place.frame)
         named = [section for section in sections if method and method == _declared_name(section)]
         around = [section for section in sections if section.start <= line <= section.end]
-        chosen = min(named, key=lambda section: _distance(section, line), default=None)
-        if chosen is None and around and line <= len(lines):
-            chosen = around[0]
-        if chosen is not None:
-            by_section[chosen].append(place)
+        nearest = min(named, key=lambda section: _distance(section, line), default=None)
+        if nearest is None and around and line <= len(lines):
+            nearest = around[0]
+        if nearest is not None:
+            by_section[nearest].append(place)
     return by_section
 
 
@@ -453,7 +441,7 @@ def _declared_name(section: Section) -> str:
 
 
 def _method(frame: Frame) -> str:
-    """The name of a frame's method in the source: of a constructor that of its class, of a lambda that around it."""
+    """The name of a frame's method in the source: a constructor's class, or the method around a lambda."""
     if frame.method in CONSTRUCTORS:
         return frame.class_name.rpartition(".")[2].rpartition("$")[2]
     parts = frame.method.split("$")
@@ -461,5 +449,5 @@ def _method(frame: Frame) -> str:
 
 
 def _distance(section: Section, line: int) -> int:
-    """How many lines a line is outside of a section."""
+    """Distance of a line from a section, in lines."""
     return max(section.start - line, line - section.end, 0)

@@ -1,4 +1,4 @@
-"""Replays reports whose fixed files or inducing commits are known: where each system ranks these."""
+"""Ranks of the known fixed files or inducing commits of reports, by several systems."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -18,7 +18,7 @@ from gedbd.localization.locating.labelled_reports import LabelledReports
 from gedbd.retrieval.scorers.bm25 import CodeBm25
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 
-NEAR = 10  # the position whose score the first one is compared with
+NEAR = 10  # rank whose score is compared with that of the first
 BM25 = "BM25 over diffs"
 NUM_FILES = "number of changed files"
 BM25_CHANGES = "BM25 over changes"
@@ -51,12 +51,12 @@ def commit_baselines(
 
 
 def replay_commits(reports: LabelledReports, tested: np.ndarray, systems: Mapping[str, CommitScores]) -> pd.DataFrame:
-    """Where each system ranks the inducing commits of some reports; of equal scores the newer commit comes first.
+    """Ranks of the inducing commits of reports by each system; newer commits first among ties.
 
     Args:
         reports: The reports with inducing commits.
-        tested: Which of them are replayed.
-        systems: By name, what scores the commits before a report.
+        tested: Positions of the replayed reports.
+        systems: Scores of the commits before a report, by name of the system.
 
     Returns:
         See ``_replay``, without ``average_precision``, ``found`` and ``names_file``.
@@ -80,24 +80,24 @@ def replay_files(
     fixes: KnownFixes,
     seed: int,
 ) -> pd.DataFrame:
-    """Where each system ranks the fixed files of some reports; of equal scores the older path comes first.
+    """Ranks of the fixed files of reports by each system; older paths first among ties.
 
-    The rankers and BM25 over all changes of a file rank the candidates that a ranker is given for the report. Recency
-    ranks all source files that exist at the report's date. The control is the first ranker, at the date of the report
-    but with the text of another one of the replayed reports.
+    The rankers and BM25 over all changes of a file rank the candidates of ``file_features``. Recency ranks all source
+    files that exist at the report's date. The control is the first ranker, at the date of the report but with the text
+    of another replayed report.
 
     Args:
         history: The commits of the corpus, in its order.
         queries: All reports of the corpus.
         reports: The reports with fixed files.
-        tested: Which of them are replayed.
+        tested: Positions of the replayed reports.
         rankers: The rankers by name.
-        examples: Features that are computed already, by the row of the report.
+        examples: Features that are already computed, by the row of the report.
         fixes: Fixed bugs of the tracker; each report reads those known before it.
-        seed: Seed of the choice of the other texts.
+        seed: Seed of the choice of the control's texts.
 
     Returns:
-        See ``_replay``; ``names_file`` is that of ``names_file``.
+        See ``_replay``; ``names_file`` is the result of ``names_file``.
     """
     rows = reports.rows[tested]
     other_rows = shuffled_rows(rows, seed)
@@ -128,13 +128,13 @@ def _replay(
     candidates: Callable[[int], Mapping[str, Candidates]],
     newest_first: bool = False,
 ) -> pd.DataFrame:
-    """Ranks the candidates of some reports by each system.
+    """Ranks the candidates of reports by each system.
 
     Args:
         reports: Reports with relevant documents.
-        tested: Which of them are replayed.
-        candidates: By the row of a report, candidates and scores of each system.
-        newest_first: Of equal scores the candidate of the higher row comes first, else that of the lower one.
+        tested: Positions of the replayed reports.
+        candidates: Returns the candidates and scores of each system for the row of a report.
+        newest_first: Whether higher rows come first among ties; otherwise lower rows do.
 
     Returns:
         A row for each report and system: ``report`` (its row), ``system``, what ``rank_candidates`` returns, and an
@@ -155,20 +155,20 @@ def rank_candidates(
 ) -> dict[str, object]:
     """The result of one report.
 
-    ``gedbd.retrieval.ranking_metrics.rank`` compares scores in single precision and takes the average precision over
-    the candidates alone; here relevant documents that a system does not rank lower it.
+    Unlike ``gedbd.retrieval.ranking_metrics.rank``, scores are compared in double precision, and relevant documents
+    that a system does not rank lower the average precision.
 
     Args:
         documents: ``(C,)`` rows of the candidates.
-        scores: ``(C,)`` their scores.
+        scores: ``(C,)`` scores of the candidates.
         relevant: Rows of the relevant documents.
         newest_first: See ``_replay``.
 
     Returns:
-        ``rank`` of the best relevant document from 1, infinite if none is a candidate; ``average_precision``, to which
-        relevant documents that are no candidates add 0; ``candidates`` (their number), ``first`` (the first candidate)
-        and ``found`` (the best relevant document), -1 for none; ``right`` (the first one is relevant) and ``margin``
-        (its score less that of the one at position ``NEAR``).
+        ``rank`` of the best relevant document from 1, infinite if none is a candidate; ``average_precision``;
+        ``candidates`` (number of candidates); ``first`` (the first candidate) and ``found`` (the best relevant
+        document), or -1; ``right`` (the first candidate is relevant); ``margin`` (score of the first less that of rank
+        ``NEAR``).
     """
     order = np.lexsort((-documents if newest_first else documents, -scores))
     ranked = documents[order]
@@ -187,15 +187,15 @@ def rank_candidates(
 
 
 def shuffled_rows(rows: np.ndarray, seed: int) -> dict[int, int]:
-    """Another one of the rows for each, by a seed; empty for a single row."""
+    """Maps each row to another random row; empty for a single row."""
     if len(rows) < 2:
         return {}
-    mixed = np.random.default_rng(seed).permutation(rows)
-    return dict(zip(mixed.tolist(), np.roll(mixed, 1).tolist(), strict=True))  # of 4 2 7: 7 4 2
+    shuffled = np.random.default_rng(seed).permutation(rows)
+    return dict(zip(shuffled.tolist(), np.roll(shuffled, 1).tolist(), strict=True))  # 4 2 7 to 7 4 2
 
 
 def last_changes(history: ChangeHistory, before: int) -> Candidates:
-    """The source files that exist after the first commits, and the row of the last commit that changed each."""
+    """The source files that exist after the first commits, scored by the row of their last commit."""
     index = history.index
     num_rows = index.num_rows(before)
     exists = existing_sources(history, before)
@@ -213,8 +213,7 @@ def existing_sources(history: ChangeHistory, before: int) -> np.ndarray:
 def names_file(history: ChangeHistory, query: ChangeQuery) -> bool:
     """Whether a report names a source file that exists at its date.
 
-    An identifier of code (not a word that only begins with a capital), a qualified name or a frame of a stack trace
-    names the files of this name.
+    Names are identifiers of code (not capitalised words), qualified names, and frames of stack traces.
     """
     before = history.num_before(query.created_at)
     report = report_words(query.title, query.description)

@@ -1,4 +1,4 @@
-"""The index of a repository: which of its commits may have induced the bug of a report."""
+"""The index of a repository: ranks its files and commits for a report."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ from gedbd.corpora.bug_report import Report
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import default_ranker
 from gedbd.localization.change_ranking.query_features import query_features
-from gedbd.localization.locating.index_snapshot import Header, IndexFolder, IndexLimits, Snapshot, bring_up_to
+from gedbd.localization.locating.index_snapshot import Header, IndexFolder, IndexLimits, Snapshot, update_history
 from gedbd.localization.locating.located_changes import LocatedChange, query_words, read_changes
 from gedbd.localization.locating.located_files import LocatedFile, RankedFiles, commit_before, read_files
 from gedbd.localization.locating.tracker_ranker import DEFAULT_MEASURED, TrackerRanker
@@ -26,32 +26,27 @@ from gedbd.localization.repository.git_command import Git
 from gedbd.localization.repository.source_files import source_paths
 
 NO_SHARED_WORD = "no commit shares a word with the report, so the order means little"
-OTHER_HISTORY = (
-    "none of the reports that the ranker learnt from refers to a commit of this repository: it was trained on another"
-    " one"
-)
+OTHER_HISTORY = "the ranker was trained on another repository: no training report refers to a commit of this one"
 
 
 def query_of(report: Report, before: datetime | None = None) -> ChangeQuery:
-    """A report in the form in which commits are ranked for it.
+    """A report as a query.
 
     Args:
         report: The report.
-        before: Only commits before this moment are ranked; None for those before the report, or for all if the report
-            has no date.
+        before: Only commits before this time are ranked; None for the report's date, or for all commits if it has none.
     """
-    moment = before or report.created_at
-    created_at = None if moment is None else pd.Timestamp(moment)
-    return ChangeQuery(report.title, report.description, created_at)
+    date = before or report.created_at
+    return ChangeQuery(report.title, report.description, None if date is None else pd.Timestamp(date))
 
 
 class Update(NamedTuple):
-    """What bringing an index up to date changed.
+    """The changes of an update.
 
     Attributes:
-        num_added: Commits that were read.
-        num_removed: Commits that the revision no longer reaches.
-        warnings: What the user should know, one sentence each.
+        num_added: Number of commits read.
+        num_removed: Number of commits that the revision no longer reaches.
+        warnings: Warnings for the user.
     """
 
     num_added: int = 0
@@ -60,13 +55,13 @@ class Update(NamedTuple):
 
 
 class AnswerLimits(NamedTuple):
-    """How much is answered for a report.
+    """The size of an answer.
 
     Attributes:
-        top_k: Files.
-        max_places: Places of each of the first files.
-        top_commits: Commits that may have induced the bug; 0 for none, which saves their ranking.
-        max_hunks: Matching hunks of each commit.
+        top_k: Number of files.
+        max_places: Number of places of each of the first files.
+        top_commits: Number of suspect commits; 0 skips their ranking.
+        max_hunks: Number of matching hunks of each commit.
     """
 
     top_k: int = 5
@@ -79,13 +74,13 @@ class Located(NamedTuple):
     """The answer for a report.
 
     Attributes:
-        files: The files that it is most likely about, the first one first.
-        changes: The commits that may have induced its bug, the first one first.
-        commit: The id of the commit whose files were ranked; empty if none is older than the report.
-        num_files: How many files were ranked.
-        skipped_files: How many other entries that commit has, by reason; files that are no source code by the endings
-            of their names are not counted.
-        warnings: What the user should know about the answer, one sentence each.
+        files: The files that it most likely concerns, best first.
+        changes: The commits that may have introduced its bug, best first.
+        commit: Id of the commit whose files were ranked; empty if none is older than the report.
+        num_files: Number of ranked files.
+        skipped_files: Number of skipped entries of that commit by reason, without files whose suffix is not that of
+            source code.
+        warnings: Warnings for the user.
     """
 
     files: tuple[LocatedFile, ...] = ()
@@ -97,7 +92,7 @@ class Located(NamedTuple):
 
 
 class _Sources(NamedTuple):
-    """The source files of a commit, and how many of its other entries were skipped, by reason."""
+    """The source files of a commit, and the number of skipped entries by reason."""
 
     commit: str
     paths: frozenset[str]
@@ -112,15 +107,15 @@ def open_repository(
     ranker: TrackerRanker | None = None,
     limits: IndexLimits | None = None,
 ) -> "RepositoryIndex":
-    """Opens the index of a repository, which may be empty until ``update``.
+    """Opens the index of a repository; it may be empty until ``update``.
 
     Args:
         path: A work tree, a folder in one, or a bare repository.
-        cache_dir: Where indexes are kept by the path of their repository and the revision.
+        cache_dir: Folder of all indexes, by repository path and revision.
         index: Another folder for this index.
         revision: The branch, tag or commit whose history is indexed.
-        ranker: Scores the commits; None for the default ranker.
-        limits: How much of a commit is indexed; None for the defaults.
+        ranker: Ranker of files and commits; None for the default ranker.
+        limits: Limits of what is indexed; None for the defaults.
 
     Raises:
         ValueError: Git is missing, the path is no repository or a shallow clone.
@@ -147,14 +142,14 @@ def open_if_given(
 
     Args:
         repo: A work tree or a bare repository.
-        run: Folder of a ``gedbd locate-backtest``; None for the default ranker, which was not measured on the tracker.
+        run: Folder of a ``gedbd locate-backtest``; None for the default ranker.
         cache_dir: See ``open_repository``; likewise the following.
         revision: The branch, tag or commit whose history is indexed.
         index: Another folder for the index.
-        limits: How much of a commit is indexed.
+        limits: Limits of what is indexed.
 
     Raises:
-        ValueError: If there is a run without a repository, or one of them cannot be used.
+        ValueError: If ``run`` is given without a repository, or cannot be read; see also ``open_repository``.
     """
     if repo is None:
         if run is not None:
@@ -165,24 +160,24 @@ def open_if_given(
 
 
 def default_folder(cache_dir: str | Path, git: Git, revision: str) -> Path:
-    """The folder of a repository's index, by the real path of its objects and the name of the revision."""
+    """The folder of a repository's index, by the real path of its objects and the revision."""
     objects = os.path.realpath(git.folder)
     digest = hashlib.blake2b(f"{objects}\n{revision}".encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
     return Path(cache_dir).expanduser() / "locate" / digest
 
 
 class RepositoryIndex:
-    """The commits that a revision reaches, in the form in which they are ranked.
+    """An index of the commits that a revision reaches.
 
-    Threads may ask while one updates: each answer is of one state. Processes may share the folder: one of them updates
-    at a time, and the others read the last complete state meanwhile.
+    Threads may search during an update: each answer is from one state. Processes may share the folder: one updates at a
+    time, and the others read the last complete state.
 
     Args:
         git: The repository.
-        folder: Where the index is stored, made if absent.
+        folder: Folder of the index, created if absent.
         revision: See ``open_repository``; likewise the following.
-        ranker: Scores the commits.
-        limits: How much of a commit is indexed.
+        ranker: Ranker of files and commits.
+        limits: Limits of what is indexed.
     """
 
     def __init__(self, git: Git, folder: Path, revision: str, ranker: TrackerRanker, limits: IndexLimits) -> None:
@@ -193,9 +188,9 @@ class RepositoryIndex:
         self.limits = limits
         self._state = Snapshot(Header("", {}, is_complete=False, num_commits=0), ChangeHistory())
         self._sources: _Sources | None = None
-        self._is_checked = False  # whether the ranker is of this history
+        self._is_checked = False  # whether the ranker was compared with the history
         self._updating = threading.Lock()
-        self._ranking = threading.Lock()  # queries fill look-up tables of the history as they need them
+        self._ranking = threading.Lock()  # queries build look-up tables of the history at first use
         self._store = IndexFolder(folder, limits._asdict())
 
     def __len__(self) -> int:
@@ -203,27 +198,25 @@ class RepositoryIndex:
 
     @property
     def commit(self) -> str:
-        """The id of the last commit of the indexed history; empty before the first update."""
+        """Id of the last indexed commit; empty before the first update."""
         return self._state.header.commit
 
     @property
     def history(self) -> ChangeHistory:
-        """The commits of the present state."""
+        """The indexed commits."""
         return self._state.history
 
     def update(self, wait: bool = False) -> Update:
-        """Adds the commits since the last time, and removes those that the revision no longer reaches.
+        """Adds new commits, and removes those that the revision no longer reaches.
 
-        The revision is resolved once, at the start: what happens to the repository meanwhile is left to the next time.
-        Commits that were left out, as objects were missing, are tried again each time.
+        The revision is resolved once, at the start. Commits with missing objects are tried again at each update.
 
         Args:
-            wait: Whether to wait for another process that updates the index. Otherwise the last complete state is
-                used, if there is one.
+            wait: Whether to wait for another process that updates the index; otherwise the last complete state is used,
+                if there is one.
 
         Raises:
-            ValueError: The revision names no commit, the repository has none, objects of all are missing, or one is
-                damaged.
+            ValueError: The revision names no commit, the objects of all commits are missing, or one is damaged.
         """
         update = self._update(wait)
         if self._is_checked:
@@ -233,13 +226,13 @@ class RepositoryIndex:
         return update._replace(warnings=(*update.warnings, *warning))
 
     def locate(self, query: ChangeQuery, limits: AnswerLimits | None = None) -> Located:
-        """The files that a report is most likely about, and the commits before it that may have induced its bug.
+        """The files that a report most likely concerns, and the earlier commits that may have introduced its bug.
 
-        Files are ranked as they were at the report's date, see ``commit_before``.
+        Files are ranked as of the report's date, see ``commit_before``.
 
         Args:
             query: The report.
-            limits: How much is answered; None for the defaults.
+            limits: Size of the answer; None for the defaults.
 
         Raises:
             ValueError: A commit can no longer be read from the repository.
@@ -274,7 +267,7 @@ class RepositoryIndex:
         )
 
     def _sources_at(self, commit: str) -> _Sources:
-        """The source files of a commit; those of the last one asked for are remembered."""
+        """The source files of a commit, with a cache of the last commit."""
         sources = self._sources  # read once: another thread may replace it
         if sources is None or sources.commit != commit:
             paths = source_paths(self.git, commit)
@@ -283,10 +276,10 @@ class RepositoryIndex:
         return sources
 
     def facts(self, query: ChangeQuery) -> dict[str, Any]:
-        """The state that answers.
+        """The state of the index for a query.
 
-        ``repository``, ``commit`` (the last one), ``num_commits``, ``num_merges`` (left out), and ``num_ranked``, which
-        are before the report.
+        ``repository``, ``commit`` (the last one), ``num_commits``, ``num_merges`` (skipped), and ``num_ranked`` (before
+        the report).
         """
         state = self._state
         numbers = {
@@ -312,23 +305,23 @@ class RepositoryIndex:
                 return Update(warnings=(*warnings, warning))
 
     def _has_all(self, commit: str) -> bool:
-        """Whether the state is that of a commit, and none is left out as objects are missing."""
+        """Whether the index is up to date with a commit, and no objects were missing."""
         return self.commit == commit and not self._state.header.num_missing
 
     def _load(self) -> tuple[str, ...]:
-        """Takes the stored state, if it is another one; gives warnings."""
+        """Loads the stored state if it differs; returns warnings."""
         stored, warnings = self._store.read(self._state.header)
         self._state = stored or self._state
         return warnings
 
     def _update_locked(self, commit: str, warnings: tuple[str, ...]) -> Update:
-        """Updates the stored index, which no other process does meanwhile."""
-        self._load()  # another process may have updated it before this one got the lock
+        """Updates the stored index, under the lock."""
+        self._load()  # another process may have updated it before the lock was acquired
         if self._has_all(commit):
             return Update(warnings=warnings)
         start = self._store.best_start(self.history)
         checkpoint = partial(self._store.checkpoint, commit)
-        indexed = bring_up_to(self.git, commit, start, self.limits, checkpoint)
+        indexed = update_history(self.git, commit, start, self.limits, checkpoint)
         if self.commit != commit or indexed.num_added or indexed.num_removed:
             self._state = self._store.store(commit, indexed.history, indexed.num_merges, indexed.num_missing)
         return Update(indexed.num_added, indexed.num_removed, (*warnings, *indexed.warnings))

@@ -1,4 +1,4 @@
-"""The ranker that a backtest on a tracker's own history leaves, with the fixed reports that it reads."""
+"""The ranker that a backtest trains on a tracker's history, with the fixed reports that it reads."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -23,8 +23,8 @@ STATUS_WORDS = {
 }
 FIXES = "fixes.json"
 RANKER = "ranker.json"
-FORMAT = 2  # of the fixed reports
-NOT_MEASURED = "How often it is right was not measured on this tracker: run gedbd locate-backtest."
+FORMAT = 2  # version of the stored fixed reports
+NOT_MEASURED = "The hit rate on this tracker is unknown: run gedbd locate-backtest."
 # The shares are those of all reports in gedbd/localization/change_ranking/default_ranker.md.
 DEFAULT_MEASURED = (
     "The default ranker was not measured on this tracker (run gedbd locate-backtest); on two others, a fixed file was"
@@ -37,23 +37,23 @@ class TrackerRanker:
     """A ranker with the fixed reports of its tracker.
 
     Args:
-        ranker: Scores commits.
-        fixes: The fixed reports; a query reads those that were known before it.
-        statement: What a backtest measured about files and commits, in words.
+        ranker: Ranker of files and commits.
+        fixes: The fixed reports; a query reads those known before it.
+        statement: Result of a backtest for files and commits, in words.
     """
 
     def __init__(self, ranker: ChangeRanker, fixes: Sequence[KnownFix] = (), statement: str = NOT_MEASURED) -> None:
         self.ranker = ranker
         self.fixes = fixes
         self.statement = statement
-        self._bound: tuple[ChangeHistory, KnownFixes] | None = None
+        self._cache: tuple[ChangeHistory, KnownFixes] | None = None
 
     @classmethod
     def read(cls, folder: Path) -> "TrackerRanker":
         """The ranker in the folder of a backtest.
 
         Raises:
-            ValueError: If it is no finished backtest, or the ranker or its figure is damaged.
+            ValueError: If the backtest is not finished, or a file is damaged.
         """
         if not (folder / RANKER).is_file():
             raise ValueError(f"{folder} has no {RANKER}: give a folder written by gedbd locate-backtest")
@@ -64,30 +64,30 @@ class TrackerRanker:
 
     def known_fixes(self, history: ChangeHistory) -> KnownFixes:
         """The fixed reports with the commits of a history."""
-        bound = self._bound  # read once: another thread may replace it
-        if bound is None or bound[0] is not history:
-            bound = (history, KnownFixes(history, self.fixes))
-            self._bound = bound
-        return bound[1]
+        cache = self._cache  # read once: another thread may replace it
+        if cache is None or cache[0] is not history:
+            cache = (history, KnownFixes(history, self.fixes))
+            self._cache = cache
+        return cache[1]
 
     def is_of(self, history: ChangeHistory) -> bool:
-        """Whether a fixed report names a commit of a history, or there are none."""
-        named = {id_ for fix in self.fixes for id_ in fix.fixing}
-        return not named or not named.isdisjoint(history.ids)
+        """Whether there are no fixing commits, or the history has one of them."""
+        fixing = {id_ for fix in self.fixes for id_ in fix.fixing}
+        return not fixing or not fixing.isdisjoint(history.ids)
 
 
 def _read(file: Path, parse: Callable[[str], T]) -> T:
-    """What a file holds. Raises ValueError, naming the file, if it is missing or damaged."""
+    """Parses a file; raises ValueError if it is missing or damaged."""
     if not file.is_file():
         raise ValueError(f"{file} is missing: run gedbd locate-backtest again")
     try:
         return parse(file.read_text(encoding="utf-8"))
-    except ValueError as error:  # a UnicodeDecodeError is one too
+    except ValueError as error:  # includes UnicodeDecodeError
         raise ValueError(f"{file} is damaged ({error}): run gedbd locate-backtest again") from error
 
 
 def fixes_as_json(fixes: Sequence[KnownFix]) -> str:
-    """Fixed reports as text, to store them."""
+    """Fixed reports as text, for storage."""
     rows = [{**fix._asdict(), "known_at": fix.known_at.isoformat()} for fix in fixes]
     return json.dumps({"format": FORMAT, "fixes": rows}) + "\n"
 
@@ -111,33 +111,33 @@ def _fix(title: str, description: str, known_at: str, fixing: list[str]) -> Know
     for value in (title, description, *fixing):
         if not isinstance(value, str):
             raise TypeError("a text is missing")
-    moment = pd.Timestamp(known_at)
-    if moment.tzinfo is None:
+    date = pd.Timestamp(known_at)
+    if date.tzinfo is None:
         raise ValueError("a date has no time zone")
-    return KnownFix(title, description, moment, tuple(fixing))
+    return KnownFix(title, description, date, tuple(fixing))
 
 
 @dataclass(frozen=True)
 class TopShare:
-    """How often a right answer was among the first ``TOP``.
+    """Share of reports with a relevant document among the first ``TOP``.
 
     Attributes:
         tracker: Name of the tracker's reports or of the data set.
-        target: Desired share of reports with a right answer among the first ``TOP``.
+        target: Desired share.
         status: ``met`` if the whole interval is at or above the target, ``missed`` if it is below, else
             ``inconclusive``.
         reports: Number of tested reports.
-        hits: How many of them have a right answer among the first ``TOP``.
+        hits: Number of reports with a relevant document among the first ``TOP``.
         share: Hits divided by reports; None without reports.
         low: Lower end of the 95% interval of the share.
-        high: Upper end.
+        high: Upper end of the interval.
         first: Day of the first tested report, as 2024-01-31.
-        last: Day of the last one.
-        learnt: Whether the ranker was trained on older reports of this tracker; else it is the default ranker.
+        last: Day of the last tested report.
+        learnt: Whether the ranker was trained on older reports of this tracker; otherwise it is the default ranker.
     """
 
-    FOUND: ClassVar[str]  # what the share is of
-    UNTESTED: ClassVar[str]  # what no report had
+    HIT: ClassVar[str]  # what a hit is, in words
+    UNTESTED: ClassVar[str]  # the condition that no report met, in words
 
     tracker: str
     target: float
@@ -161,33 +161,33 @@ class TopShare:
         interval = f"95% interval {self.low:.0%} to {self.high:.0%}"
         words = STATUS_WORDS[self.status].format(target=self.target)
         return (
-            f"On the history of {self.tracker}, {self.FOUND} for {self.share:.0%} ({interval}) of {count} {days}:"
+            f"On the history of {self.tracker}, {self.HIT} for {self.share:.0%} ({interval}) of {count} {days}:"
             f" {words}."
         )
 
     @classmethod
     def of_stored(cls, stored: dict[str, Any]) -> Self:
-        """The share that was stored, without what else was. Raises KeyError if a value is missing."""
+        """Reads the fields of a share; raises KeyError if one is missing."""
         return cls(**{field.name: stored[field.name] for field in fields(TopShare)})
 
 
 @dataclass(frozen=True)
 class FileHitRate(TopShare):
-    """What a backtest measured about files: a right answer is a source file that the fix changed."""
+    """The hit rate of files: relevant are the source files that the fix changed."""
 
-    FOUND = f"a file that the fix changed was among the first {TOP}"
+    HIT = f"a file that the fix changed was among the first {TOP}"
     UNTESTED = "whose fix changed an earlier source file"
 
 
 @dataclass(frozen=True)
 class HitRate(TopShare):
-    """What a backtest measured about commits: a right answer is an inducing commit before the report.
+    """The hit rate of commits: relevant are the inducing commits before the report.
 
     Attributes:
-        files: What it measured about files; None if an earlier version measured it.
+        files: The hit rate of files; None in results of earlier versions.
     """
 
-    FOUND = f"an inducing commit was among the first {TOP} suspects"
+    HIT = f"an inducing commit was among the first {TOP} suspects"
     UNTESTED = "with an earlier inducing commit"
 
     files: FileHitRate | None = None
@@ -198,7 +198,7 @@ class HitRate(TopShare):
         return self.statement if self.files is None else f"{self.files.statement} {self.statement}"
 
     def as_json(self) -> str:
-        """The values, and the statements for people who read the file."""
+        """The values and statements as JSON."""
         content = {**asdict(self), "statement": self.statement}
         if self.files is not None:
             content["files"]["statement"] = self.files.statement
@@ -206,7 +206,7 @@ class HitRate(TopShare):
 
 
 def read_hit_rate(folder: Path) -> HitRate:
-    """What the backtest in a run folder measured.
+    """The hit rate that the backtest in a run folder measured.
 
     Raises:
         ValueError: If the folder has no finished backtest, or its file is damaged.
@@ -219,8 +219,8 @@ def read_hit_rate(folder: Path) -> HitRate:
     stored = read_object(path, *(field.name for field in fields(TopShare)))
     damaged = f"{path} is damaged: run gedbd locate-backtest again"
     try:
-        of_files = stored.get("files")
-        files = None if of_files is None else FileHitRate.of_stored(of_files)
+        stored_files = stored.get("files")
+        files = None if stored_files is None else FileHitRate.of_stored(stored_files)
     except (KeyError, TypeError) as error:
         raise ValueError(damaged) from error
     measured = replace(HitRate.of_stored(stored), files=files)
@@ -230,7 +230,7 @@ def read_hit_rate(folder: Path) -> HitRate:
 
 
 def _is_consistent(measured: TopShare) -> bool:
-    """Whether the values have their types and agree with each other."""
+    """Whether the values have the right types and are consistent."""
     counts = (
         isinstance(measured.reports, int) and isinstance(measured.hits, int) and 0 <= measured.hits <= measured.reports
     )

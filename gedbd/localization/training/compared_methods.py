@@ -9,7 +9,7 @@ import pandas as pd
 
 from gedbd.corpora.corpus import GRANULARITIES, ChangeCorpus, Granularity
 from gedbd.corpora.relevance import Links
-from gedbd.localization.change_ranking.change_training import ChangeTrainingOptions, LearntChanges, Replay
+from gedbd.localization.change_ranking.change_training import ChangeRankerScorer, ChangeTrainingOptions, Replay
 from gedbd.localization.training.localization_protocol import Level, reports_of
 from gedbd.retrieval.linear_ranker import LinearRanker
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
@@ -293,7 +293,7 @@ def best_part_scores(scores: np.ndarray, parents: np.ndarray, num_documents: int
 
 @dataclass(frozen=True)
 class LearntOptions(ChangeTrainingOptions):
-    """A learned ranker, see ``LearntChanges``.
+    """A learned ranker, see ``ChangeRankerScorer``.
 
     Attributes:
         seed: Of the first training, to which the seeds of the task are added.
@@ -408,7 +408,7 @@ def _method(
         # No two seeds share a training.
         options = replace(ranker, seed=ranker.seed + seed * ranker.num_seeds)
         parts = hunks if level.granularity == "hunk" else None
-        scorer = LearntChanges(replay, level.granularity, options, extra, parts, training)
+        scorer = ChangeRankerScorer(replay, level.granularity, options, extra, parts, training)
         return OtherTexts(scorer, replay.corpus) if ranker.shuffled else scorer
 
     return RankingMethod(make, ranker.kind == "boosted")

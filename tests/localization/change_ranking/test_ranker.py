@@ -13,8 +13,8 @@ from gedbd.corpora.corpus import ChangeCorpus
 from gedbd.localization.change_ranking.change_history import ChangeIndex, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import CONTENT_FREE, ChangeRanker, default_ranker
 from gedbd.localization.change_ranking.change_training import (
+    ChangeRankerScorer,
     ChangeTrainingOptions,
-    LearntChanges,
     Replay,
     fit_examples,
     fixes_of,
@@ -138,7 +138,7 @@ def test_a_report_that_shares_nothing(trained):
 def test_extra_scores(corpus):
     told = np.zeros((NUM_REPORTS, NUM_COMMITS), dtype=np.float32)
     told[tuple(corpus.inducing["commit"].pairs)] = 1
-    scorer = LearntChanges(Replay(corpus), options=FAST, extra={"oracle": PrecomputedScores(told)})
+    scorer = ChangeRankerScorer(Replay(corpus), options=FAST, extra={"oracle": PrecomputedScores(told)})
     scorer.fit(inputs_of(corpus))
     assert scorer.scores(np.array([45]))[0].argmax() == told[45].argmax()
     with pytest.raises(ValueError, match="'oracle'"):
@@ -186,7 +186,7 @@ def inputs_of(corpus) -> ScorerInputs:
 def test_scorer_of_commits_files_and_hunks(corpus):
     inputs = inputs_of(corpus)
     rows = np.array([35, 44])
-    scorer = LearntChanges(Replay(corpus), options=FAST)
+    scorer = ChangeRankerScorer(Replay(corpus), options=FAST)
     scorer.fit(inputs)
     commits = scorer.scores(rows)
     assert commits.shape == (2, NUM_COMMITS)
@@ -194,19 +194,19 @@ def test_scorer_of_commits_files_and_hunks(corpus):
     expected = scorer.ranker_.scores(scorer.replay.history, query_of(inputs.queries.iloc[35]), scorer.replay.fixes)
     np.testing.assert_array_equal(commits[0, :before], expected)
     assert commits[0, before:].max() < commits[0, :before].min()
-    by_file = LearntChanges(scorer.replay, "file", FAST)
+    by_file = ChangeRankerScorer(scorer.replay, "file", FAST)
     by_file.fit(inputs)
     # Each commit changed one file: a file's score is at most its commit's, and 7 less at least.
     gap = commits[0, :before] - by_file.scores(rows)[0, :before]
     assert gap.min() >= -np.log(1 + 1e-3)
     assert gap.max() <= -np.log(1e-3) + 1e-6
-    by_hunk = LearntChanges(scorer.replay, "hunk", FAST, parts=Bm25())
+    by_hunk = ChangeRankerScorer(scorer.replay, "hunk", FAST, parts=Bm25())
     by_hunk.fit(ScorerInputs(corpus.hunks.table, inputs.queries, inputs.train))
     hunks = by_hunk.scores(rows)
     assert hunks.shape == (2, len(corpus.hunks.table))
     assert np.isfinite(hunks).all()
     with pytest.raises(ValueError, match="parts="):
-        LearntChanges(scorer.replay, "hunk")
+        ChangeRankerScorer(scorer.replay, "hunk")
 
 
 def test_default_ranker(corpus):

@@ -13,9 +13,9 @@ from gedbd.localization.locating.located_changes import (
     family,
     largest_families,
     match_hunks,
-    placed_words,
     query_words,
     reasons,
+    word_spans,
 )
 from gedbd.localization.repository.commits import Commit, FileChange, Hunk
 from gedbd.text.words import CodeWords, normalise
@@ -42,7 +42,7 @@ def commit(*hunks):
     ],
 )
 def test_words_and_their_places(text, words):
-    assert list(placed_words(text)) == words
+    assert list(word_spans(text)) == words
 
 
 def test_scores_lines_and_spans():
@@ -71,10 +71,10 @@ def test_many_lines_are_cut_to_the_best():
 def test_words_are_those_of_the_ranking():
     text = "if (HTTPServer2.__init__(my_value) && größe != 0x10 /* 点击OK按钮 */) { return parseURLs(x1, 'can''t'); }"
     expected = [word for word in CodeWords().of_text(text) if len(word) >= 3 or word in ("点击", "按钮")]
-    assert [word.word for word in placed_words(text)] == expected
-    assert SharedWords(set(expected))(text) == list(placed_words(text))
+    assert [word.word for word in word_spans(text)] == expected
+    assert SharedWords(set(expected))(text) == list(word_spans(text))
     assert [word.word for word in SharedWords({"http", "value"})(f"{text} {text}")] == ["http", "value"] * 2
-    assert all(normalise(text[start:end]) == word for word, start, end in placed_words(text))
+    assert all(normalise(text[start:end]) == word for word, start, end in word_spans(text))
 
 
 def test_names_words_and_dates():

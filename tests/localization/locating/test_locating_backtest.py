@@ -249,8 +249,8 @@ def test_rows_and_links_are_numbered_again():
     np.testing.assert_array_equal(reduced.inducing["hunk"].pairs, [[1], [2]])
     assert reduced.inducing["commit"].num_documents == 3
     assert told == (
-        "merges left out of the candidates, as gedbd locate leaves them out: 2",
-        "links to inducing commits left out, as these are merges: 1",
+        "merges are no candidates, as in gedbd locate: 2",
+        "links to inducing commits that are merges, left out: 1",
     )
 
 

@@ -11,7 +11,7 @@ from filelock import FileLock
 
 from gedbd.localization.change_ranking.change_history import ChangeQuery
 from gedbd.localization.locating import index_snapshot
-from gedbd.localization.locating.index_snapshot import CHECKPOINT, LOCK, SNAPSHOT, IndexLimits, bring_up_to
+from gedbd.localization.locating.index_snapshot import CHECKPOINT, LOCK, SNAPSHOT, IndexLimits, update_history
 from gedbd.localization.locating.repository_index import AnswerLimits, Located, default_folder
 from gedbd.localization.repository.git_command import Git
 
@@ -262,9 +262,9 @@ def test_in_pieces_as_at_once(repository, monkeypatch):
     git = Git(repository.folder)
     commit = git.resolve("main")
     history = index_snapshot.ChangeHistory()
-    whole = bring_up_to(git, commit, history, IndexLimits()).history
+    whole = update_history(git, commit, history, IndexLimits()).history
     monkeypatch.setattr(index_snapshot, "MAX_BATCH_CHARS", 1)
-    pieces = bring_up_to(git, commit, history, IndexLimits()).history
+    pieces = update_history(git, commit, history, IndexLimits()).history
     assert len(history) == 0
     assert whole.ids == pieces.ids
 
