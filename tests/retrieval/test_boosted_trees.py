@@ -61,18 +61,6 @@ def test_predictions_equal_those_of_lightgbm(num_leaves, missing):
         np.testing.assert_allclose(contributions, theirs, rtol=0, atol=1e-9)
 
 
-def test_the_same_arguments_give_the_same_trees(trees):
-    options = {"rounds": 20, "min_child": 5}
-    assert fit_boosted_trees(make_lists(0), seeds=(0, 1), **options).to_text() == trees.to_text()
-    assert fit_boosted_trees(make_lists(0), seeds=(5, 6), **options).to_text() != trees.to_text()
-
-
-def test_seeds_are_averaged(trees):
-    features = make_lists(3).features[0]
-    single = [fit_boosted_trees(make_lists(0), seeds=[seed], rounds=20, min_child=5) for seed in (0, 1)]
-    np.testing.assert_allclose(trees.predict(features), sum(one.predict(features) for one in single) / 2, atol=1e-12)
-
-
 def test_later_queries_end_the_training():
     options = {"seeds": [0], "rounds": 200, "min_child": 5, "learning_rate": 0.3}
     stopped = fit_boosted_trees(make_lists(0), later=make_lists(4), patience=5, **options)

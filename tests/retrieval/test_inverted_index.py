@@ -10,16 +10,6 @@ import pytest
 from gedbd.retrieval.inverted_index import TAIL, InvertedIndex
 from gedbd.retrieval.vocabulary import Vocabulary
 
-HAND = [
-    ["crash", "paste", "paste", "picture"],
-    [],
-    ["crash"],
-    ["mail", "crash", "mail", "lost"],
-    [],
-    ["paste", "table", "picture", "crash", "again"],
-]
-QUERIES = [["crash"], ["paste", "paste", "picture"], [], ["nowhere"], ["nowhere", "mail", "lost", "lost", "lost"]]
-
 
 def build(texts, step=None):
     vocabulary, index = Vocabulary(), InvertedIndex()
@@ -79,23 +69,6 @@ def test_adding_bit_by_bit_is_adding_at_once(step):
     for query in vocabulary(texts[::100], learn=False):
         np.testing.assert_array_equal(parts.scores(query), whole.scores(query))
         np.testing.assert_array_equal(parts.frequency(np.unique(query)), whole.frequency(np.unique(query)))
-
-
-def test_strange_words_score_nothing_whether_they_were_numbered_or_not():
-    vocabulary, index = build(HAND)
-    strange = ["never", "never", "heard", "crash"]
-    unlearnt = vocabulary([strange], learn=False)[0]
-    learnt = vocabulary([strange], learn=True)[0]
-    np.testing.assert_array_equal(index.scores(unlearnt), index.scores(learnt))
-
-
-def test_nothing_scores_nothing():
-    empty, nothing = InvertedIndex(), np.empty(0, dtype=np.int32)
-    assert empty.scores(np.array([0, 1])).shape == (0,)
-    index = InvertedIndex()
-    index.add([nothing, nothing])
-    assert index.scores(np.array([0])).tolist() == [0, 0]
-    assert index.scores(nothing).tolist() == [0, 0]
 
 
 def test_who_asks_while_another_adds_sees_whole_additions():

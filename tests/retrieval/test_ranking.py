@@ -156,13 +156,6 @@ def test_scores_that_are_no_numbers_are_refused_by_row(small, scores):
         rank(all_of(small), PrecomputedScores(scores))
 
 
-def test_infinite_scores_have_their_place(small, scores):
-    scores[5, :5] = 0.2, -math.inf, -math.inf, math.inf, 0.8
-    last = rank(all_of(small), PrecomputedScores(scores)).queries.iloc[-1]
-    assert (last["rank"], last["found"]) == (3, 0)  # 3, 4, 0, 1, 2
-    assert last["average_precision"] == pytest.approx((1 / 3 + 2 / 5) / 2)
-
-
 def test_scores_are_compared_as_single_precision(small, scores):
     assert np.float32(0.3) == np.float32(0.3 + 1e-9)
     scores[2, :2] = 0.3, 0.3 + 1e-9
@@ -199,17 +192,6 @@ def test_windows_that_cannot_be_are_refused(make_corpus, small):
     message = "ranking.window_days=0.5 excludes the groups of all 3 queries of small: widen it"
     with pytest.raises(ValueError, match=message):
         all_of(small, window_days=0.5)
-
-
-@pytest.mark.parametrize("window", [None, 5])
-def test_without_duplicates_there_is_nothing_to_rank(make_corpus, window):
-    queries = all_of(make_corpus(range(5), days=range(5)), window)
-    assert len(queries) == 0
-    ranking = rank(queries, PrecomputedScores(np.ones((5, 5))))
-    assert len(ranking.queries) == len(ranking.top) == 0
-    at_k = [f"average_precision@{k}" for k in TOP_K]
-    assert list(ranking.queries) == ["query", "reachable", "rank", "average_precision", "found", *at_k]
-    assert list(ranking.top) == ["query", "place", "candidate", "score"]
 
 
 def test_what_is_kept_ends_at_a_depth_and_ranks_go_on(make_corpus):
@@ -290,18 +272,3 @@ def test_a_pool_worked_out_by_hand(make_corpus):
     assert metrics["rr@1"] == pytest.approx(1 / 3)
     assert metrics["rr@2"] == 1
     assert queries.needed.tolist() == [2, 3, 4, 5, 6]
-
-
-def test_a_pool_counts_reports_and_agrees_with_pyg(drawn):
-    corpus, _, scores = drawn
-    pool = np.arange(len(corpus)) % 3 > 0
-    queries = ReportPool.find(corpus, pool)
-    orders = [
-        sorted((row for row in np.flatnonzero(pool) if row != q), key=lambda row, q=q: (-scores[q, row], row))
-        for q in queries.queries
-    ]
-    relevant = [(place, row) for place in range(len(queries)) for row in queries.relevant(place)]
-    metrics = ranking_metrics(rank(queries, PrecomputedScores(scores)).queries)
-    for name, metric in {"map@10": LinkPredMAP(10), "mrr": LinkPredMRR(len(corpus))}.items():
-        metric.update(torch.tensor(np.array(orders)), torch.tensor(np.array(relevant)).T)
-        assert metrics[name] == pytest.approx(float(metric.compute()), abs=1e-6)

@@ -3,19 +3,15 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.relevance import Groups, Links
-from gedbd.retrieval.ranking_metrics import metric_names, rank
+from gedbd.retrieval.ranking_metrics import rank
 from gedbd.retrieval.ranking_tasks import (
-    EARLIER,
     EARLIER_WORDS,
-    TEST_POOL,
     CandidateSets,
     EarlierDocuments,
     EarlierReports,
     ReportPool,
     count_earlier,
-    file_suffix,
     generic_words,
-    metric_prefix,
     words_of,
 )
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
@@ -57,17 +53,6 @@ def test_candidate_sets_of_one_table_with_groups():
 def test_a_document_of_the_same_moment_is_not_earlier():
     assert count_earlier(dates(0, 1, 1, 4), dates(1, 0, 9)).tolist() == [1, 0, 4]
     assert count_earlier(dates(0, 1), dates(1, None)).tolist() == [2, 2]
-
-
-def test_metrics_begin_with_the_name_of_the_protocol():
-    names = metric_names((1,), (EARLIER, TEST_POOL, "candidate_sets"))
-    assert names[::4] == ("rr@1", "pool_rr@1", "candidate_sets_rr@1")
-
-
-def test_names_of_metrics_and_files_follow_from_the_name():
-    names = ("earlier", "test_pool", "candidate_sets")
-    assert [metric_prefix(name) for name in names] == ["", "pool_", "candidate_sets_"]
-    assert [file_suffix(name) for name in names] == ["", "_test_pool", "_candidate_sets"]
 
 
 def test_words_come_from_the_run_or_are_known_or_generic():

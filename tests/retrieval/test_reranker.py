@@ -1,7 +1,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.templates import title_description
@@ -62,16 +61,3 @@ def test_training_changes_the_cross_encoder_and_is_repeatable(corpus, train):
     rows = np.array([30, 35])
     assert np.array_equal(once.scores(rows), again.scores(rows))
     assert not np.array_equal(once.scores(rows), longer.scores(rows))
-
-
-def test_prediction_is_of_single_pairs_whatever_the_batch(corpus, train):
-    model, texts = fitted(corpus, train).model, list(corpus.reports["title"])
-    together = model.predict(texts[:10], texts[10:20], batch_size=4)
-    single = torch.cat([model.predict([a], [b]) for a, b in zip(texts[:10], texts[10:20], strict=True)])
-    assert torch.allclose(together, single, atol=1e-5)
-    assert model.training
-
-
-def test_fewer_reports_than_the_depth(corpus, train):
-    reranker = fitted(corpus, train, depth=100)
-    assert np.isfinite(reranker.scores(np.array([0, 1, 2]))[:, :2]).all()

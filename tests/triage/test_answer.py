@@ -57,13 +57,6 @@ def test_a_match_without_anything_in_common_says_so():
     assert "found nothing that the two reports share" in " ".join(shown(nothing).split())
 
 
-def test_programs_get_plain_addresses():
-    (match,) = json.loads(as_json(QUERY, [MATCH], TARGET, NO_LISTS))["matches"]
-    assert match["master"]["url"] == "https://b.org/3"
-    assert match["best"]["url"] == ""
-    assert match["urls"] == {"3": "https://b.org/3", "7": "https://b.org/7"}
-
-
 def test_percentages_are_left_out_where_all_say_that_nothing_is_likely():
     unlikely = (replace(MATCH, probability=0.04, similarity=0.533), replace(MATCH, probability=0.0, similarity=0.5))
     told = " ".join(shown(*unlikely).split())

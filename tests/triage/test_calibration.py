@@ -12,7 +12,6 @@ from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.triage.confidence import (
     CONFIDENCE_FEATURES,
-    NUM_COMPARED,
     NUM_FOLDS,
     PLACE,
     Matches,
@@ -134,15 +133,6 @@ def test_probabilities_are_calibrated_on_the_best_matches_alone():
     assert share == pytest.approx(matches.right[both.is_best].mean(), abs=0.02)
 
 
-def test_weights_count_like_copies():
-    outputs = np.array([1.0, 2.0, 3.0])
-    right = np.array([False, True, True])
-    several = np.repeat(np.arange(3), [3, 1, 2])
-    weighted = fit_isotonic(outputs, right, np.array([3.0, 1.0, 2.0]))
-    for mine, theirs in zip(weighted, fit_isotonic(outputs[several], right[several]), strict=True):
-        assert mine == pytest.approx(theirs)
-
-
 def test_calibration_error_by_hand():
     probability = np.array([0.05, 0.15, 0.18, 0.95, 1.0])
     right = np.array([False, True, False, True, False])
@@ -167,13 +157,6 @@ def test_what_was_learnt_survives_json():
     scores = [model.ranker.scores(features[:, : len(FEATURES)]) for model in (again, matching)]
     assert (scores[0] == scores[1]).all()
     assert again.as_json() == matching.as_json()
-
-
-def test_a_model_of_a_backtest_that_measured_no_lists_is_read():
-    plain = json.loads(TriageModel(RANKER, learn_confidence(some(0), 0)[0], (), 0.7).as_json())
-    del plain["list_targets"]
-    again = TriageModel.from_json(json.dumps(plain), "here")
-    assert (again.list_targets, again.list_target.status) == ((), "not measured")
 
 
 def test_a_confidence_learns_when_the_best_match_is_right():
@@ -217,13 +200,6 @@ def test_margins_by_hand():
     assert CONFIDENCE_FEATURES[-len(FEATURES) :] == FEATURES
     assert margins(5.0)[0, :3].tolist() == [5, 0, 0]
     assert margins().shape == (0, len(CONFIDENCE_FEATURES))
-
-
-def test_margins_do_not_depend_on_how_many_are_shown():
-    scores = [9.0, 7.0, 6.0, 4.0, 3.0, 1.0, 0.0]
-    few, many = margins(*scores[:NUM_COMPARED]), margins(*scores)
-    np.testing.assert_array_equal(many[:NUM_COMPARED], few)
-    assert many[-1, 2:4].tolist() == [-6, -3]
 
 
 def test_nothing_is_suggested_by_the_default_model():

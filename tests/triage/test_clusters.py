@@ -95,12 +95,6 @@ def test_a_pair_has_the_probability_of_a_search_when_the_later_report_came_in(tm
     assert int(matches[0].best.issue_id) in cluster.rows
 
 
-def test_a_tracker_that_does_not_say_what_is_open(tmp_path, reader):
-    fill(tmp_path, as_corpus([some_report(number) for number in range(5)]), reader)
-    backlog = read_backlog(tmp_path)
-    assert (backlog.num_unknown, len(backlog.open_rows)) == (5, 5)
-
-
 def test_an_index_without_its_model_is_refused(folder):
     with closing(IndexStore(folder / FILE)) as store, store.transaction():
         store.write_about({"matching": "{"})
@@ -121,11 +115,6 @@ def test_no_chain_grows():
     # 4 joins them although its pair with 1 is the least probable: every pair is there.
     pairs = [(1, 3), (3, 4), (1, 4), (1, 2)]
     assert complete_link(pairs, [0.9, 0.8, 0.5, 0.7]) == [[1, 3, 4]]
-
-
-def test_the_lowest_of_equal_probabilities_comes_first():
-    assert complete_link([(5, 6), (6, 7), (1, 5)], [0.5, 0.5, 0.5]) == [[1, 5], [6, 7]]
-    assert complete_link([], []) == []
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -11,8 +11,6 @@ from small_tracker import as_corpus, fill, some_report
 
 from gedbd.corpora.feedback import feedback_table
 from gedbd.service.forgetting import forget_reports
-from gedbd.triage.clusters import Cluster
-from gedbd.triage.clusters_page import closest_line
 from gedbd.triage.storage.index_folder import CLUSTERS, FILE
 from gedbd.triage.storage.index_store import IndexStore
 
@@ -98,24 +96,6 @@ def test_without_a_group_the_most_probable_pairs_are_named_with_the_threshold_th
     assert not found["closest_pairs"]
     pairs = [{report["id"] for report in one["reports"]} for one in found["clusters"]]
     assert any({report["id"] for report in closest[0]["reports"]} <= pair for pair in pairs)
-
-
-def test_the_default_threshold_is_called_that_of_other_trackers_without_a_backtest():
-    pairs = [Cluster((0, 1), (0, 0), (0.0304,), 0.0304), Cluster((2, 3), (0, 0), (0.3,), 0.3)]
-    assert closest_line(pairs, True) == (
-        "threshold=0.03 includes the most probable pairs. The default, 0.3, was chosen on two large trackers."
-    )
-
-
-def test_rows_name_both_titles_and_the_summary_counts_one_group(run, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    found = document(run, "threshold=0.001")["clusters"]
-    told = run("threshold=0.001")
-    assert "a probability of 0.1% or more" in " ".join(told.split())
-    first, second = found[-1]["reports"][:2]
-    (row,) = [line for line in told.splitlines() if f" {second['id']} " in line and f" {first['id']} " in line]
-    assert first["title"][:20] in row
-    assert second["title"][:20] in row
 
 
 def test_the_page_goes_when_a_report_is_forgotten(run, tmp_path):

@@ -10,10 +10,7 @@ from run_commands import commands_in
 from small_repository import NAMES, make_repository, write_reports
 
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.localization.locating.repository_index import open_repository
 from gedbd.service.forgetting import forget_reports
-from gedbd.triage import located_reports
-from gedbd.triage.located_reports import locate_reports
 from gedbd.triage.storage.index_folder import LOCATED, LOCK
 
 NUM_BUGS = 6
@@ -89,14 +86,6 @@ def test_a_report_is_forgotten(update, tmp_path):
     assert forget_reports(folder, ["6"]) == []
     assert "6" not in ids(tmp_path)
     assert len(ids(tmp_path)) == 8
-
-
-def test_many_reports_are_read_in_parts(update, tmp_path, monkeypatch):
-    update("max_located=1")
-    monkeypatch.setattr(located_reports, "MAX_READ", 2)
-    found = locate_reports(tmp_path / "mine", open_repository("repo", tmp_path / "cache"), 8)
-    assert ids(tmp_path) == ["6", "5", "4", "902", "3", "901", "2", "900"]
-    assert (len(found.new), found.num_kept, found.num_older) == (7, 1, 1)
 
 
 @pytest.mark.quick_cases(3)

@@ -119,13 +119,6 @@ def test_examples_are_the_best_relevant_and_irrelevant_candidates_near_the_top()
     assert made._example(RankedList(9, np.array([1]), np.array([1]))) is None
 
 
-def test_the_latest_queries_are_trained_on():
-    made, other = scorer(max_queries=4), scorer()
-    made.fit(texts(), lists())
-    other.fit(texts(), lists()[-4:])
-    assert np.array_equal(made.score_lists(texts(), lists())[0], other.score_lists(texts(), lists())[0], equal_nan=True)
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

@@ -82,17 +82,6 @@ def test_whether_the_tracker_tells_resolutions_is_followed():
     assert np.isnan(without.replaced([6], undated[0]).latest_day)
 
 
-def test_other_vectors_share_the_rest():
-    features = some_features(2, 30)
-    store, other = stored(features), some_features(3, 30).vectors
-    store.mean_vector(30)
-    changed = store.with_vectors(other)
-    assert changed.mean_vector(30) == pytest.approx(other[:24].mean(axis=0, dtype=np.float64))
-    assert store.mean_vector(30) == pytest.approx(features.vectors[:24].mean(axis=0, dtype=np.float64))
-    np.testing.assert_array_equal(changed.vectors.filled, other)
-    assert changed.terms is store.terms
-
-
 def test_the_mean_vector_changes_in_steps():
     features = some_features(4, 20)
     store = stored(features)

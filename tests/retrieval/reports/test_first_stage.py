@@ -107,18 +107,3 @@ def test_a_tracker_without_words_dates_and_fields():
     assert found.row.tolist() == [0, 2, 1]
     # the cosine, and rows in the place of days
     assert found.sums == pytest.approx([10 - 0.35 * np.log(4), 8 - 0.35 * np.log(2), -0.35 * np.log(3)])
-
-
-def test_an_empty_store_has_no_candidate():
-    features = some_features(3, 1)
-    found = find_candidates(QueryScores(stored(features, 0), features[0], KnownGroups.of(np.arange(0))))
-    assert len(found.row) == len(found.sums) == 0
-
-
-def test_cosines_that_are_kept_are_those_of_the_table():
-    features = some_features(7, 40)
-    store = stored(features)
-    scores = QueryScores(store, features[39], KnownGroups.of(np.arange(39)))
-    for rows in (np.array([5, 2, 5]), np.arange(20), np.arange(39), np.arange(0)):
-        expected = store.vectors.cosines(rows, features.vectors[39])
-        np.testing.assert_array_equal(scores("dense", rows), expected)

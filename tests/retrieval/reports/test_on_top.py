@@ -73,15 +73,6 @@ def test_a_query_whose_duplicate_is_no_candidate_counts_as_0():
     assert found == {"ranker_rr@10": 0.5, "ranker_mrr": 0.5}  # the second query finds its duplicate first
 
 
-def test_a_rank_of_ten_counts_and_one_of_eleven_does_not():
-    near = 0.8 * SECOND + 0.6 * FIRST
-    for number, expected in ((9, 1.0), (10, 0.0)):
-        group = [0, *range(1, number + 1), 0]
-        corpus, parts, vectors = tracker(group, [near, *[FIRST] * number, FIRST])
-        found = RankerOnTop(corpus, parts, vectors, LINEAR).metrics(vectors)
-        assert found == {"ranker_rr@10": expected, "ranker_mrr": pytest.approx(1 / (number + 1))}
-
-
 def test_without_a_training_duplicate_there_is_nothing_to_learn_from(one_query):
     corpus, _, vectors = one_query
     with pytest.raises(ValueError, match="a ranker of reports needs a query with a duplicate among its candidates"):

@@ -57,11 +57,6 @@ def test_a_planted_rule_is_learnt(kind, ranker):
     assert rest == pytest.approx([rest[0]] * 20, abs=1e-9)
 
 
-def test_training_twice_gives_the_same_and_another_seed_another(ranker):
-    assert fit_ranker(examples(0, 40), QUICK).to_text() == ranker.to_text()
-    assert fit_ranker(examples(0, 40), RankerOptions(rounds=15, num_seeds=1, seed=5)).to_text() != ranker.to_text()
-
-
 def test_noise_stops_early_and_never_after_more_rounds_than_asked_for():
     noise = examples(3, 100, rule=False)
     stopped = fit_ranker(noise, RankerOptions(rounds=MIN_ROUNDS + 50, num_seeds=1)).model
@@ -77,14 +72,6 @@ def test_queries_without_a_right_candidate_teach_nothing(ranker):
     for few in ([], [nothing], [empty], [only_right]):
         with pytest.raises(ValueError, match="needs a query with a duplicate among its candidates to learn from"):
             fit_ranker(few, QUICK)
-
-
-def test_further_features_are_read_behind_the_others():
-    learnt = fit_ranker(examples(0, 30, extra=2), RankerOptions(rounds=3, num_seeds=1), ("one", "two"))
-    again = ReportRanker.from_text(learnt.to_text())
-    assert again.ranker.names == (*FEATURES, "one", "two")
-    table = examples(1, 1, extra=2)[0].features
-    assert again.scores(table).tolist() == learnt.scores(table).tolist()
 
 
 @pytest.mark.parametrize("kind", ["boosted", "linear"])
@@ -275,19 +262,6 @@ def test_a_replay_finds_what_a_search_of_the_earlier_reports_finds(seed):
         np.testing.assert_array_equal(one.best, found.row)
         np.testing.assert_array_equal(one.group, found.group)
         np.testing.assert_array_equal(one.features, candidate_features([found])[0])
-
-
-def test_a_replay_says_which_candidates_are_right():
-    history = some_history(7, 40)
-    assert history.duplicates.tolist() == np.flatnonzero(history.group < np.arange(40)).tolist()
-    for one in history.replay([35, 12, 0, 39]):
-        group = history.known_before(one.row).group
-        for number, best, right in zip(one.group.tolist(), one.best.tolist(), one.right.tolist(), strict=True):
-            members = np.flatnonzero(group == number)
-            assert best in members
-            assert right == (history.group[members] == history.group[one.row]).any()
-    assert len(history) == 40
-    assert [len(one.group) for one in history.replay([0])] == [0]
 
 
 def test_other_vectors_change_a_copy_of_the_history():

@@ -112,14 +112,6 @@ def test_candidates_of_training_are_ordered_by_what_their_group_has_not_taught(m
     assert not first & second
 
 
-def test_a_report_without_candidates_has_no_scores():
-    stage = SecondStage([Oracle("cross", 2)], OPTIONS)
-    stage.fit(TEXTS, examples(20, 60), GROUP)
-    nothing = np.empty(0, dtype=np.int64)
-    empty = Replayed(0, nothing, nothing, np.empty((0, len(FEATURES)), dtype=np.float32), nothing.astype(bool))
-    assert [scores.shape for scores in stage.scores([empty])] == [(0,)]
-
-
 def test_too_few_queries_are_told():
     with pytest.raises(ValueError, match="needs a query with a duplicate among its candidates to learn from"):
         SecondStage([Oracle("cross", 2)], OPTIONS).fit(TEXTS, examples(60, 61), GROUP)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.templates import Texts, title_description
+from gedbd.corpora.templates import title_description
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 from gedbd.retrieval.scorers.dense_scorer import DenseScorer
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
@@ -38,10 +38,6 @@ def corpus(make_corpus) -> Corpus:
 
 def fresh(seed: int = 0, dim: int = 8, max_tokens: int = 16) -> LoadedEncoder:
     return load_tiny_encoder("tiny", "mean", dim, max_tokens, hidden=16, layers=1, dropout=0.0, seed=seed)
-
-
-def only_titles(reports, tokenizer, max_tokens) -> Texts:
-    return Texts(reports["title"].tolist())
 
 
 def saved(encoder: nn.Module, path: Path) -> Path:
@@ -102,14 +98,6 @@ def test_a_checkpoint_scores_by_the_projected_vectors_of_the_trained_encoder(cor
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.abs(found - before).max() > 1e-2
     assert np.abs(cosines(plain_vectors(trained, projected=False)) - expected).max() > 1e-2
-
-
-def test_a_projection_to_nothing_scores_zero_and_not_nan(corpus, tmp_path):
-    trained = fresh(seed=1)
-    nn.init.zeros_(trained.model.projection.weight)
-    baseline = DenseScorer(fresh(), title_description, str(tmp_path), saved(trained.model, tmp_path / "best.ckpt"))
-    baseline.fit(inputs_of(corpus))
-    assert (baseline.scores(np.arange(6)) == 0).all()
 
 
 @pytest.mark.parametrize("trained", [False, True])

@@ -98,37 +98,11 @@ def test_neighbours_meet_across_stop_words_but_not_across_title_and_description(
     assert found[0, 1] == 0
 
 
-def test_a_word_in_every_report_says_nothing_and_one_the_query_repeats_counts_once(make_corpus):
-    corpus = filled(make_corpus, title=["bug crash", "bug crash crash", "bug"], description=[""] * 3)
-    found = scores_of(Bm25F(), corpus)
-    assert found[0, 2] == 0
-    assert found[0, 1] > 0
-    assert (found[1] == found[0]).all()
-
-
 def test_bm25f_cuts_descriptions_and_not_titles(make_corpus):
     titles, descriptions = ["a long title", "slow", "page"], ["start crash", "crash start", "start"]
     found = scores_of(Bm25F(max_characters=6), filled(make_corpus, title=titles, description=descriptions))
     expected = bm25f([["long", "title"], ["slow"], ["page"]], [["start"], ["crash"], ["start"]])
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("empty", ["title", "description"])
-def test_bm25f_where_one_field_is_empty_throughout(make_corpus, empty):
-    other = {"title": "description", "description": "title"}[empty]
-    found = scores_of(Bm25F(), filled(make_corpus, **{other: ["crash start", "crash", "slow page page"]}))
-    words = [["crash", "start"], ["crash"], ["slow", "page", "page"]]
-    expected = bm25f(words, [[]] * 3) if empty == "description" else bm25f([[]] * 3, words)
-    assert expected[0, 1] > 0
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("title", ["", "x y", "the of"])
-@pytest.mark.parametrize("ngram", [1, 2])
-def test_bm25f_of_a_corpus_without_words_is_zero(make_corpus, title, ngram):
-    found = scores_of(Bm25F(ngram), filled(make_corpus, title=[title] * 3))
-    assert found.shape == (3, 3)
-    assert (found == 0).all()
 
 
 def test_without_positive_pairs_the_weights_stay_the_papers(make_corpus):
@@ -211,16 +185,6 @@ def test_the_seed_decides_the_weights(tracker):
     assert first.weights_ == again.weights_
 
 
-def test_more_pairs_than_a_block_holds(tracker):
-    corpus, _ = tracker
-    train = pairs_of(*((row - 20, row, 1) for row in range(20, 40) for _ in range(5)))
-    rep = Rep(lr=0.01)
-    rep.fit(ScorerInputs.of_reports(corpus.reports, train))
-    assert len(train) > 64
-    assert rep.weights_["component"] > 1
-    assert rep.weights_["version"] < 0
-
-
 def test_the_score_is_the_weighted_sum_of_its_features(tracker):
     corpus, train = tracker
     rep = Rep(lr=0.01, max_characters=14)
@@ -233,8 +197,3 @@ def test_the_score_is_the_weighted_sum_of_its_features(tracker):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
     rows = np.array([30, 2])
     np.testing.assert_allclose(rep.scores(rows), found[rows])
-
-
-def test_a_corpus_without_words_is_scored_by_its_fields(make_corpus):
-    corpus = filled(make_corpus, component=["Core/Layout", "Core/Print", "Shell/Menu"])
-    assert scores_of(Rep(), corpus)[0] == pytest.approx([2, 2, 0])  # product alone has weight at the start

@@ -151,12 +151,6 @@ def test_recency_worked_out_by_hand(make_corpus):
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
 
 
-def test_recency_counts_parts_of_days(make_corpus):
-    corpus = make_corpus([0, 1], days=[0, 0])
-    corpus.reports.loc[1, "created_at"] += pd.Timedelta(hours=6)
-    assert scores_of(Recency(), corpus)[1, 0] == pytest.approx(-np.log(1.25))
-
-
 def test_without_dates_recency_counts_rows(make_corpus):
     recency = Recency()
     found = scores_of(recency, make_corpus([0, 1, 2, 3]))
@@ -187,8 +181,3 @@ def test_the_size_of_a_group_counts_documents_before_the_query_only():
     np.testing.assert_allclose(scores[:, :2], [[1, 1], [2, 2], [2, 2], [3, 3]], rtol=1e-6)
     np.testing.assert_allclose(scores[:, 2], 1)
     np.testing.assert_allclose(scores[:, 4], 1, rtol=1e-6)  # 5 is the query itself, and 4 the only one before it
-
-
-def test_two_tables_are_refused():
-    with pytest.raises(ValueError, match="known_duplicates compares documents of one table"):
-        KnownDuplicates().fit(ScorerInputs(TABLE, TABLE.copy(), TRAIN))

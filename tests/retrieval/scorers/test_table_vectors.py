@@ -22,14 +22,6 @@ class Lengths:
         return np.hstack([title, body]).astype(np.float32)
 
 
-class FittedLengths(Lengths):
-    def __init__(self) -> None:
-        self.warnings_: tuple[str, ...] = ()
-
-    def fit(self, documents: pd.DataFrame) -> None:
-        self.warnings_ = (f"fitted to {len(documents)}",)
-
-
 def table(rows: Sequence[tuple[str, str, str]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["title", "description", "labels"]).assign(component="")
 
@@ -58,18 +50,6 @@ def test_the_tag_has_its_weight_beside_title_and_body():
     # Rows 0 and 1 differ in the title and have main tags a and b: title 0, body 1, tag 0.25 of squared length 2.25.
     assert scorer.scores(np.array([0]))[0, 1] == pytest.approx((1 + 0.25 * tag_cosine) / 2.25, abs=1e-5)
     assert "1 of 4 documents have no tag" in scorer.warnings_[-1]
-
-
-def test_vectors_that_learn_are_fitted_to_the_documents_alone():
-    scorer = TableVectorScorer(FittedLengths())
-    scorer.fit(ScorerInputs(DOCUMENTS, DOCUMENTS[:2], NO_PAIRS))
-    assert scorer.warnings_ == ("fitted to 4",)
-    assert scorer.scores(np.array([1, 0])).shape == (2, 4)
-
-
-def test_a_negative_weight_is_refused():
-    with pytest.raises(ValueError, match=r"^tag_weight=-1 must be 0 or more$"):
-        TableVectorScorer(Lengths(), tag_weight=-1)
 
 
 def test_a_corpus_without_tags_is_refused():
@@ -126,12 +106,6 @@ def test_overlap_is_that_of_sets(reports):
     assert scores[0, 3] == pytest.approx(1 / 3)
 
 
-def test_tags_that_only_a_query_has_count_in_the_union(reports):
-    scorer = TagOverlap()
-    scorer.fit(ScorerInputs(reports, tagged("ui;new;newer"), PAIRS.assign(query=0)))
-    assert scorer.scores(np.array([0]))[0, :2] == pytest.approx([1 / 4, 1 / 3])
-
-
 def test_similarity_is_the_cosine_of_vectors_learnt_before_the_last_training_query(reports):
     encoder = TagEncoder(dim=8, length=10)
     scorer = TagSimilarity(encoder)
@@ -144,11 +118,3 @@ def test_similarity_is_the_cosine_of_vectors_learnt_before_the_last_training_que
     assert scores[0] == pytest.approx([1, 1, 1, cosine, 0, 1, 0], abs=1e-6)
     assert not scores[1].any()
     assert any("2 of 7 documents have no tag" in warning for warning in scorer.warnings_)
-
-
-def test_queries_of_another_table_are_encoded_with_the_documents_vectors(reports):
-    scorer = TagSimilarity(TagEncoder(dim=8, length=10))
-    scorer.fit(ScorerInputs(reports, tagged("net", "unknown;ui"), PAIRS.iloc[:0]))
-    scores = scorer.scores(np.array([1]))
-    assert scores[0, :2] == pytest.approx([1, 1], abs=1e-6)
-    assert scores.shape == (1, 7)

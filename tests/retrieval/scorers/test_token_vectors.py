@@ -92,8 +92,3 @@ def test_late_interaction_finds_the_report_itself(encoder, reports, dim):
         if text:
             assert scores[row].argmax() == row
             assert scores[row, row] == pytest.approx(len(tiny_tokenizer()(text)["input_ids"]) - 2, rel=1e-3)
-
-
-def test_a_size_below_1_is_refused(encoder):
-    with pytest.raises(ValueError, match="dim=0"):
-        FrozenTokens(encoder, title_description, dim=0)

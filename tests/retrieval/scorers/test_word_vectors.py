@@ -15,7 +15,6 @@ from gedbd.retrieval.scorers.word_vectors import (
     Word2Vec,
     number_words,
     start_vector,
-    word_counts,
 )
 from gedbd.retrieval.vocabulary import Vocabulary
 
@@ -71,11 +70,6 @@ def test_words_are_numbered_without_stop_words_and_addresses():
     assert [text.tolist() for text in numbers] == [[0, 1], [2], [], [], []]
 
 
-def test_words_are_counted_and_unknown_ones_are_not():
-    counts = word_counts([np.array([2, 0, 2, -1]), np.array([], dtype=np.int32), np.array([5])], 3)
-    assert counts.toarray().tolist() == [[1, 0, 2], [0, 0, 0], [0, 0, 0]]
-
-
 def test_gensim_gets_long_texts_in_pieces():
     numbers = [np.zeros(MAX_WORDS + 3, dtype=np.int32), np.array([1])]
     with TrainingTexts(numbers, ["a", "b"], 1, "", tagged=True) as texts:
@@ -120,16 +114,9 @@ def test_an_inference_is_gensims_from_a_fixed_start_whatever_came_before(name, m
     assert (model.encode_texts(["printer printer", "", text])[2] == encoded).all()
 
 
-def test_documents_of_the_same_words_are_the_nearest():
-    titles = ["crash editor window", "printer paper ink"] * 20
-    model, _ = fit("dbow", titles, [""] * 40, dim=8, min_count=1, epochs=40)
-    first, second, third = model.encode_texts(["crash editor", "window editor", "ink paper"])
-    assert first @ second > first @ third + 0.1
-
-
 HASHES = """
 import hashlib
-from test_gensim_models import BODIES, MODELS, TITLES, fit
+from test_word_vectors import BODIES, MODELS, TITLES, fit
 for name in MODELS:
     model, table = fit(name, TITLES * 2, BODIES * 2)
     print(hashlib.sha256(model.encode(table).tobytes()).hexdigest())
