@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 FIELDS = ("product", "component", "version", "priority")
 AROUND_SLASH = re.compile(r"^\s*([^/\s][^/]*)/\s*(.*)$")  # the texts before and after the first slash
@@ -85,13 +88,15 @@ def number_tags(tags: Sequence[tuple[str, ...]]) -> dict[str, int]:
     return {tag: number for number, tag in enumerate(names)}
 
 
-def occurrence_matrix(tags: Sequence[tuple[str, ...]], places: Mapping[str, int]) -> csr_array:
+def occurrence_matrix(tags: Sequence[tuple[str, ...]], places: Mapping[str, int]) -> "csr_array":
     """Which of N documents has which of T tags, ``(N, T)`` int32 of 0 and 1; tags without a place are left out.
 
     Args:
         tags: The tags of each document; a tag that is repeated counts once.
         places: The column of each tag, 0..T-1, as ``number_tags`` gives them.
     """
+    from scipy.sparse import csr_array
+
     rows: list[int] = []
     columns: list[int] = []
     for row, own in enumerate(tags):
@@ -103,7 +108,7 @@ def occurrence_matrix(tags: Sequence[tuple[str, ...]], places: Mapping[str, int]
     return csr_array((ones, positions), shape=(len(tags), len(places)))
 
 
-def tag_overlap(first: csr_array, second: csr_array) -> np.ndarray:
+def tag_overlap(first: "csr_array", second: "csr_array") -> np.ndarray:
     """Jaccard overlap of the tags of each two documents, ``(A, T), (B, T) -> (A, B)`` float32; 0 where neither has any.
 
     Args:
