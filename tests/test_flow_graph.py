@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import gedbd.commands.flow_graph
-from gedbd.configuration.command_words import flag_values, positional_options
+from gedbd.configuration.command_words import positional_options
 
 SOURCE = """class Sorter {
     void sort() { }
@@ -87,12 +87,6 @@ def test_overloaded_methods_write_their_lines(run, tmp_path):
 def test_mistakes(run, tmp_path, words, message):
     assert run(*words) == f"error: {message}"
     assert [file.name for file in tmp_path.iterdir()] == ["Sorter.java"]
-
-
-def test_flags_have_values():
-    flags = ("line", "method")
-    assert flag_values(["a b", "--line", "3", "out=x"], flags) == ["a b", "line=3", "out=x"]
-    assert flag_values(["it's.java", "--method=a$b", "--out=x"], flags) == ["it's.java", "method='a$b'", "--out=x"]
 
 
 def test_the_path_is_an_option():

@@ -6,9 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from datetime import UTC, datetime
 
-import pandas as pd
 import pytest
 from rich.console import Console
 from rich.text import Text
@@ -19,9 +17,9 @@ from gedbd.localization.change_ranking.change_ranker import default_ranker
 from gedbd.localization.locating import index_snapshot
 from gedbd.localization.locating.answering import print_located
 from gedbd.localization.locating.located_files import LocatedFile
-from gedbd.localization.locating.repository_index import Located, query_of
+from gedbd.localization.locating.repository_index import Located
 from gedbd.localization.locating.tracker_ranker import TrackerRanker
-from gedbd.triage.answer import read_queries, report_from_text
+from gedbd.triage.answer import report_from_text
 
 START = 1_700_000_000  # 2023-11-14T22:13:20Z
 PARSER = b"class QuotedParser {\n    void parseQuoted() { delimiter(); }\n}\n"
@@ -184,28 +182,6 @@ def test_only_earlier_commits_are_ranked(run):
     assert "no commit is older than the report" in run(REPORT, "before=2001-01-01")
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("gh.json", {"title": "Quoted values", "body": "QuotedParser", "createdAt": "2023-11-17T00:00:00Z"}),
-        ("rest.json", [{"number": 3, "title": "x", "body": "QuotedParser", "created_at": "2023-11-17T00:00:00Z"}]),
-        ("gitlab.json", {"iid": 3, "title": "x", "description": "QuotedParser", "created_at": "2023-11-17T00:00:00Z"}),
-        ("jira.json", {"key": "A-1", "fields": {"summary": "QuotedParser", "created": "2023-11-17T00:00:00.000+0000"}}),
-        ("bugzilla.json", {"bugs": [{"id": 1, "summary": "QuotedParser", "creation_time": "2023-11-17T00:00:00Z"}]}),
-        ("lines.jsonl", {"title": "x", "description": "QuotedParser", "created_at": "2023-11-17"}),
-        ("plain.txt", "Quoted values\nQuotedParser"),
-    ],
-)
-def test_a_report_from_a_file(tmp_path, name, content):
-    file = tmp_path / name
-    file.write_text(content if isinstance(content, str) else json.dumps(content))
-    (report,) = read_queries(None, str(file))
-    query = query_of(report)
-    assert "QuotedParser" in f"{query.title} {query.description}"
-    assert query.created_at == (None if name == "plain.txt" else pd.Timestamp("2023-11-17", tz="UTC"))
-    assert query_of(report, datetime(2024, 1, 1, tzinfo=UTC)).created_at == pd.Timestamp("2024-01-01", tz="UTC")
-
-
 @pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     ("words", "repo", "told"),
@@ -239,31 +215,6 @@ def test_ctrl_c_ends_in_one_line(run, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(index_snapshot, "_batches", pressed)
     assert run("crash", f"index={tmp_path}") == "130"
     assert capsys.readouterr().out.splitlines()[-1].startswith("interrupted; the index is kept")
-
-
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        (
-            '[{"number": 1, "title": "x", "pull_request": {"url": ""}}]',
-            "an issue is expected; these are pull requests",
-        ),
-        ('[{"number": 1, "title": ""}]', "issue.json, record 1: the report has neither a title nor a description"),
-        (
-            '[{"name": "x"}]',
-            "issue.json, record 1: not an issue from GitHub, GitLab, Jira or Bugzilla; its keys are name",
-        ),
-        ('[{"number": 1, "title": 5}]', "issue.json, record 1: 'title' is 5; expected: text"),
-        ('{"name": "x"}', "issue.json: the object has no list of issues; its keys are name"),
-        ("[]", "issue.json holds no issue"),
-        ('{"title": ', "issue.json, line 1, column 11: the file ends in the middle of a record"),
-    ],
-)
-def test_an_issue_that_is_none_is_told_with_its_place(tmp_path, content, told):
-    file = tmp_path / "issue.json"
-    file.write_text(content)
-    with pytest.raises(ValueError, match=re.escape(told)):
-        list(read_queries(None, str(file)))
 
 
 def test_a_ranker_that_is_damaged(tmp_path):

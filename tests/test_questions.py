@@ -154,10 +154,6 @@ def test_options_that_the_task_reads_are_taken():
     check("experiment=paper", "encoder=tiny")  # which chooses a part of its corpora
 
 
-def test_a_sweep_may_hide_the_progress_bars_of_a_task_without_trainer():
-    check("task=confirmation", progress_bar=False)
-
-
 def check(*words: str, progress_bar: bool = True) -> None:
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         cfg = compose("train", list(words), return_hydra_config=True)

@@ -26,10 +26,7 @@ def test_the_published_settings():
     assert (cfg.split._target_, cfg.split.val, cfg.split.test) == ("gedbd.corpora.splits.GroupSplit", 0.1, 0.1)
     assert (cfg.encoder.model, cfg.encoder.pooling) == ("sentence-transformers/all-MiniLM-L6-v2", "mean")
     assert (cfg.batch_size, cfg.batches.per_group, cfg.batches.singletons) == (32, 2, 0.0)
-    assert (cfg.loss._target_, cfg.loss.temperature) == (
-        "gedbd.losses.SupervisedContrastiveLoss",
-        0.07,
-    )
+    assert (cfg.loss._target_, cfg.loss.temperature) == ("gedbd.losses.SupervisedContrastiveLoss", 0.07)
     assert (cfg.optimizer.lr, cfg.trainer.max_epochs) == (2e-5, 100)
     assert cfg.text.order[:6] == ["product", "component", "os", "priority", "summary", "description"]
     assert (cfg.text.tokens, cfg.text.captions, set(cfg.text.cleaning.values())) == (

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 from copy import deepcopy
-from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from small_duplicates import COUNT, MAX_TOKENS, OPTIMIZER, assemble, make_trainer, training_step
+from small_duplicates import COUNT, MAX_TOKENS, assemble, training_step
 from torch import Tensor
 
 from gedbd.duplicates.duplicate_data import DuplicateDataModule
@@ -98,18 +97,3 @@ def test_loss_and_gradients_of_a_step(batches, loss, features):
     for (name, mine), theirs in zip(system.named_parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(mine.grad, theirs.grad, atol=1e-5, rtol=1e-5, msg=name)
     assert system.encoder.projection.weight.grad.abs().max() > 1e-3
-
-
-def test_a_fused_optimizer_gives_the_same_weights():
-    trained = []
-    for fused in (True, False):
-        options = {"batches": BATCHES["sampled"], "loss": LOSSES["pairs"], "lambda_text": LAMBDA}
-        data, system = assemble("learnable", optimizer=partial(OPTIMIZER, fused=fused), **options)
-        trainer = make_trainer()
-        trainer.fit(system, data)
-        assert trainer.optimizers[0].defaults["fused"] is fused
-        trained.append(dict(system.state_dict()))
-    fresh = assemble("learnable")[1].state_dict()
-    for key, value in trained[0].items():
-        torch.testing.assert_close(trained[1][key], value, atol=1e-6, rtol=0, msg=key)
-    assert not torch.equal(trained[0]["branch.node_features.x"], fresh["branch.node_features.x"])

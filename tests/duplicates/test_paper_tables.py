@@ -91,12 +91,6 @@ def test_table5_has_the_papers_numbers_in_the_row_of_the_same_model_and_corpus(s
     assert rest["paper f1"].notna().all()
 
 
-def test_the_whole_corpus_is_not_the_papers(settings):
-    whole = settings[1]
-    whole.runs[0].config.dataset.subset = "all"
-    assert paper_table([whole], "table5")["paper f1"].isna()[0]
-
-
 def test_table4_is_relative_to_bert_on_the_same_corpus(settings):
     table = paper_table(settings, "table4")
     assert table["minutes"][:4].tolist() == [1.0, 2.0, 3.0, 0.5]

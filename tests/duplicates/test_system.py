@@ -65,14 +65,6 @@ def test_test_scores_are_cosines_of_fused_vectors():
     np.testing.assert_allclose(pairs["score"], torch.cosine_similarity(first, second), atol=1e-5)
 
 
-def test_node_features_keep_the_last_text_vectors():
-    data, system = assemble()
-    training_step(data, system)
-    batch = next(iter(data.train_dataloader()))
-    z_text = system.encoder(batch.input_ids, batch.attention_mask)
-    torch.testing.assert_close(system.branch.node_features.x[batch.n_id], z_text.detach())
-
-
 def test_epoch_metrics_follow_from_the_pairs():
     data, system = assemble()
     trainer = make_trainer(limit_train_batches=1)

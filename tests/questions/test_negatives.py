@@ -79,9 +79,7 @@ def test_questions_that_are_all_duplicates_have_no_negative():
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        ({"kind": "random"}, r"task\.negatives=random is unknown: choose buckets, mined, in_batch"),
-    ],
+    [({"kind": "random"}, r"task\.negatives=random is unknown: choose buckets, mined, in_batch")],
 )
 def test_wrong_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):

@@ -46,27 +46,6 @@ def check_pairs(step: BatchIndices, inputs: SamplerInputs, ratio: float) -> None
     assert len(negatives) == min(round(ratio * len(positives)), across)
 
 
-@pytest.mark.parametrize("world_size", [1, 2])
-@pytest.mark.parametrize("ratio", [1.0, 2.5])
-def test_every_report_of_a_group_is_in_one_batch_an_epoch(world_size, ratio):
-    inputs = corpus_of([5, 3, 2, 2, 4, 2, 7, 3, 2, 2, 6, 2], singles=30, outside=30)
-    groups, singles = observed(inputs)
-    batches = GroupBatches(batch_size=12, seed=0, **SETTINGS | {"negatives_per_positive": ratio})
-    counts = set()
-    for epoch in range(4):
-        drawn = [step for steps in of_all_processes(batches, inputs, world_size) for step in epoch_of(steps, epoch)]
-        counts.add(len(drawn))
-        met = Counter(row for step in drawn for row in step.rows.tolist())
-        assert all(met[row] == 1 for rows in groups.values() for row in rows)
-        assert set(met) <= set(np.flatnonzero(inputs.training).tolist())
-        for step in drawn:
-            check_pairs(step, inputs, ratio)
-            assert len(singles & set(step.rows.tolist())) == 3
-            for rows in groups.values():
-                assert len(rows & set(step.rows.tolist())) in (0, len(rows))
-    assert len(counts) == 1
-
-
 def test_groups_whatever_their_sizes_leave_no_step_without_a_pair():
     rng = np.random.default_rng(0)
     for case in range(150):
@@ -152,16 +131,6 @@ def test_a_group_too_large_for_a_step_is_cut_differently_each_epoch():
     assert len(cuts) == 5
 
 
-def test_the_seed_and_the_epoch_fix_the_draws_of_groups():
-    inputs = corpus_of([2, 3, 4, 2, 2, 5], singles=20)
-
-    def draws(seed: int, epoch: int) -> list[list[tuple[int, int, int]]]:
-        return [as_pairs(step) for step in epoch_of(GroupBatches(8, seed, **SETTINGS)(inputs), epoch)]
-
-    assert draws(0, 1) == draws(0, 1)
-    assert draws(0, 0) != draws(0, 1) != draws(1, 1)
-
-
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
@@ -173,12 +142,6 @@ def test_the_seed_and_the_epoch_fix_the_draws_of_groups():
 def test_settings_that_allow_no_batch_are_refused(setting, message):
     with pytest.raises(ValueError, match=message):
         GroupBatches(**{"batch_size": 16, "seed": 0} | SETTINGS | setting)
-
-
-def test_balance_by_hand():
-    assert balance([2, 5, 2, 3], 3) == [0, 0, 1, 2]
-    assert balance([9, 1, 1], 3) == [0, 1, 2]
-    assert balance([1, 1, 9], 3) == [0, 1, 2]
 
 
 def test_balance_gives_every_batch_a_piece_and_none_much_more_than_its_part():

@@ -204,11 +204,7 @@ def test_only_marked_pairs_train_while_all_pairs_are_evaluated(make_corpus):
     corpus = with_links(corpus, (1, 0), (1, 2), (4, 3), (5, 4), (7, 6), (8, 7))
     sampled = PairSampler(0, positives="marked").sample(corpus, TimeSplit(1 / 3, 2 / 3))
     by_part = {part: codes(rows) for part, rows in sampled.table.groupby("part")}
-    assert by_part == {
-        "train": {(0, 1), (1, 2)},
-        "val": {(3, 4), (4, 5), (3, 5)},
-        "test": {(6, 7), (7, 8), (6, 8)},
-    }
+    assert by_part == {"train": {(0, 1), (1, 2)}, "val": {(3, 4), (4, 5), (3, 5)}, "test": {(6, 7), (7, 8), (6, 8)}}
     assert "1 training pairs of a group that no duplicate link joins are left out" in sampled.warnings
 
 

@@ -164,7 +164,8 @@ def _trees(git: Git, commits: Sequence[DatedCommit]) -> dict[str, str]:
     """The ids of the trees of some commits and of their first parents."""
     ids = {id_ for commit in commits for id_ in (commit.id, commit.first_parent) if id_}
     trees = {}
-    with git.stream("rev-list", "--no-walk=unsorted", "--format=%H %T", "--stdin", lines=sorted(ids)) as lines:
+    options = ("--no-walk=unsorted", "--encoding=UTF-8", "--format=%H %T")
+    with git.stream("rev-list", *options, "--stdin", lines=sorted(ids)) as lines:
         for line in lines:
             if not line.startswith(b"commit "):
                 id_, tree = line.decode("ascii").split()

@@ -1,7 +1,7 @@
 """What tests of the ranking of changes share."""
 
 import pytest
-from changes_corpus import FAST, NUM_TRAIN, made_corpus
+from small_history import FAST, NUM_TRAIN, made_corpus
 
 from gedbd.corpora.corpus import ChangeCorpus
 from gedbd.localization.change_ranking.change_training import Replay, fit_examples
@@ -9,7 +9,7 @@ from gedbd.localization.change_ranking.change_training import Replay, fit_exampl
 
 @pytest.fixture(scope="session")
 def corpus() -> ChangeCorpus:
-    """See ``made_corpus``; not to be changed."""
+    """Reports and changes of ``made_corpus``; not to be changed."""
     return made_corpus()
 
 

@@ -1,14 +1,22 @@
-"""A small repository that tests of the ranking of changes share: tables, reports and what is known of them."""
+"""A small repository that tests of localization share: commits, their tables, and reports that they fix."""
+
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
 
-from gedbd.localization.repository.change_tables import ChangeTables, TableBuilder
+from gedbd.corpora.corpus import ChangeCorpus, Corpus
+from gedbd.corpora.relevance import Links
+from gedbd.localization.change_ranking.change_history import ChangeHistory
+from gedbd.localization.change_ranking.change_training import ChangeTrainingOptions
+from gedbd.localization.repository.change_tables import ChangeTables, change_tables
 from gedbd.localization.repository.commits import Commit, FileChange, Hunk
 
 DAY = pd.Timedelta(days=1)
 START = pd.Timestamp("2024-01-01", tz="UTC")
 NAMES = ["Parser", "Printer", "Reader", "Writer", "Socket", "Router", "Filter", "Loader", "Cache", "Session"]
+NUM_COMMITS, NUM_REPORTS, NUM_TRAIN = 100, 46, 28
+FAST = ChangeTrainingOptions(num_seeds=1, rounds=12)
 
 
 def hunk(old_start: int, lines: list[str], section: str = "") -> Hunk:
@@ -32,10 +40,21 @@ def commit(number: int, message: str, *files: FileChange, day: float | None = No
 
 def tables(commits: list[Commit]) -> ChangeTables:
     """The tables of commits."""
-    builder = TableBuilder("small", 100_000)
-    for one in commits:
-        builder.add(one)
-    return builder.tables()
+    return change_tables("small", commits, 100_000)
+
+
+def history_of(commits: list[Commit]) -> ChangeHistory:
+    """Commits as they are ranked."""
+    built = tables(commits)
+    history = ChangeHistory()
+    history.add(built.commits.table, built.files.table)
+    return history
+
+
+def links(pairs: Iterable[tuple[int, int]], num_reports: int, num_documents: int, made_at=pd.NaT) -> Links:
+    """Links of reports to documents, of which one date or a list of dates says when they were made."""
+    table = pd.DataFrame(pairs, columns=["query", "document"])
+    return Links(table.assign(source="test", made_at=made_at), num_reports, num_documents)
 
 
 def added(*lines: str) -> list[str]:
@@ -59,3 +78,24 @@ def made_commits(count: int, seed: int = 0) -> list[Commit]:
             change = changed(path, hunk(place, lines, f"class {name} {{"))
         commits.append(commit(number, f"Change {name} of step {number}", change))
     return commits
+
+
+def made_corpus() -> ChangeCorpus:
+    """Reports that name the class whose last change but one induced their bug; a later change of the class fixes it."""
+    rng = np.random.default_rng(1)
+    built = tables(made_commits(NUM_COMMITS))
+    paths = built.commits.table["paths"]
+    reports, fixing, inducing = [], [], []
+    for number in range(NUM_REPORTS):
+        before = 40 + number
+        path = paths[int(rng.integers(before))]
+        earlier = [row for row in range(before) if paths[row] == path]
+        later = [row for row in range(before, NUM_COMMITS) if paths[row] == path]
+        name = path.rpartition("/")[2].removesuffix(".java")
+        fixing.append(later[0] if later else NUM_COMMITS - 1)
+        inducing.append(earlier[-1])
+        reports.append((str(number), f"{name} broken", f"calls handle{name} often", START + DAY * (before - 0.5)))
+    table = pd.DataFrame(reports, columns=["id", "title", "description", "created_at"])
+    fixing, inducing = (links(enumerate(rows), NUM_REPORTS, NUM_COMMITS) for rows in (fixing, inducing))
+    corpus = Corpus.of_table("small", table, np.arange(NUM_REPORTS))
+    return ChangeCorpus("small", corpus, *built[:3], fixing, {"commit": inducing})

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from small_history import DAY, START, added, changed, commit, hunk, made_commits, tables
+from small_history import DAY, START, added, changed, commit, history_of, hunk, made_commits, tables
 
 from gedbd.localization.change_ranking.change_history import (
     ASSUMED_LINES,
@@ -49,19 +49,6 @@ def test_changed_lines_that_look_like_headers_are_lines():
     assert read.old_path == ""
 
 
-def test_a_deleted_file():
-    read = read_file_diff("diff --git a/x b/x\n--- a/x\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-a", "x")
-    assert read.is_deleted
-    assert read.edits.tolist() == [[0, 1, 0]]
-
-
-@pytest.mark.parametrize("diff", ["", "diff --git a/x b/x", "diff --git a/x b/x\nBinary files a/x and b/x differ"])
-def test_without_hunks(diff):
-    read = read_file_diff(diff, "x")
-    assert read.edits.shape == (0, 3)
-    assert not read.has_hunks
-
-
 def test_a_cut_hunk_ends_at_the_next_header():
     diff = "diff --git a/x b/x\n@@ -1,9 +1,9 @@\n-a\n@@ -20,1 +20,1 @@\n-b\n+c\n\\ No newline at end of file"
     assert read_file_diff(diff, "x").edits.tolist() == [[0, 1, 0], [19, 1, 1]]
@@ -70,13 +57,6 @@ def test_a_cut_hunk_ends_at_the_next_header():
 def test_hostile_numbers():
     read = read_file_diff("@@ -999999999,999999999 +1,1 @@\n-a", "x")
     assert read.edits.tolist() == [[999999998, 1, 0]]
-
-
-def history_of(commits) -> ChangeHistory:
-    history = ChangeHistory()
-    built = tables(commits)
-    history.add(built.commits.table, built.files.table)
-    return history
 
 
 def check_same(first: ChangeHistory, second: ChangeHistory) -> None:
@@ -199,9 +179,8 @@ def test_lines_follow_a_renaming_and_a_deleted_file_has_none():
     first = changed("a.java", hunk(0, added("one", "two", "three")), status="A")
     renamed = changed("b.java", hunk(2, ["-two", "+second"]), status="R", old_path="a.java")
     gone = changed("b.java", hunk(1, ["-one", "-second", "-three"]), status="D")
-    built = tables([commit(1, "add", first), commit(2, "rename", renamed), commit(3, "remove", gone)])
-    history = ChangeHistory()
-    history.add(built.commits.table, built.files.table)
+    commits = [commit(1, "add", first), commit(2, "rename", renamed), commit(3, "remove", gone)]
+    history = history_of(commits)
     paths = history.table.paths
     path = paths.index("b.java")
     renamed_lines = history.index.owners(path, 1)
@@ -209,6 +188,4 @@ def test_lines_follow_a_renaming_and_a_deleted_file_has_none():
     for again in (renamed_lines, history.index.owners(path, 1)):  # the second one begins at the first change
         assert dict(zip(again.commits.tolist(), again.lines.tolist(), strict=True)) == {0: 2, 1: 1}
     # Going on from what is known is the same as beginning at the start.
-    fresh = ChangeHistory()
-    fresh.add(built.commits.table, built.files.table)
-    assert fresh.index.owners(path, 2).total == 0
+    assert history_of(commits).index.owners(path, 2).total == 0

@@ -6,16 +6,15 @@ import bm25s
 import numpy as np
 import pandas as pd
 import pytest
+from small_history import START, changed, commit, hunk
+from small_history import tables as tables_of
 
 from gedbd.localization.change_ranking.file_names import FileNames, FileRecency, NumFilesScorer, StackTraceHits
-from gedbd.localization.repository.change_tables import change_tables
-from gedbd.localization.repository.commits import Commit, FileChange, Hunk
 from gedbd.localization.training.compared_methods import BestPart
 from gedbd.retrieval.scorers.bm25 import CodeBm25, StructuredBm25, structured_texts
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores, ScorerInputs
 from gedbd.text.words import CodeWords
 
-DAY = pd.Timestamp("2024-01-01", tz="UTC")
 HISTORY = [  # the day, the message, and the lines of each file
     (0, "Add parser", {"src/JspUtil.java": ["+class JspUtil {", "+  void check(String httpServer) {"]}),
     (2, "Add server\nlistens", {"src/HttpServer.java": ["+int port;"], "src/Request.java": ["+Request r;"]}),
@@ -40,24 +39,18 @@ REPORTS = [  # the day, the title, and the description
 ]
 
 
-def file_change(path: str, lines: list[str]) -> FileChange:
-    counts = [sum(line[0] in signs for line in lines) for signs in ("- ", "+ ")]
-    return FileChange("M", path, path, False, False, (Hunk(1, counts[0], 1, counts[1], "", tuple(lines)),), False)
-
-
 @pytest.fixture(scope="module")
 def tables():
-    commits = []
-    for row, (day, message, lines) in enumerate(HISTORY):
-        files = tuple(file_change(path, own) for path, own in lines.items())
-        commits.append(Commit(f"{row:040x}", (), DAY + pd.Timedelta(days=day), message, files, False))
-    return change_tables("history", commits, 10_000)
+    def commit_of(row, day, message, lines):
+        return commit(row, message, *(changed(path, hunk(1, own)) for path, own in lines.items()), day=day)
+
+    return tables_of([commit_of(row, *values) for row, values in enumerate(HISTORY)])
 
 
 @pytest.fixture(scope="module")
 def reports() -> pd.DataFrame:
     table = pd.DataFrame(REPORTS, columns=["day", "title", "description"])
-    return table.assign(created_at=DAY + pd.to_timedelta(table["day"], unit="D"))
+    return table.assign(created_at=START + pd.to_timedelta(table["day"], unit="D"))
 
 
 def make_inputs(documents: pd.DataFrame, reports: pd.DataFrame, pairs: tuple[tuple[int, int, int], ...] = ()):
@@ -146,20 +139,6 @@ def test_recency_and_number_of_files_by_hand(tables, reports):
     np.testing.assert_allclose(counts, np.log1p([1, 2, 2, 0, 1, 2]), rtol=1e-6)
     by_file = fitted(NumFilesScorer(), tables.files.table, reports).scores(np.array([3]))[0]
     np.testing.assert_allclose(by_file, np.log1p([1, 2, 2, 2, 2, 1, 2, 2]), rtol=1e-6)
-
-
-def test_a_commit_scores_as_its_best_file_and_a_file_as_its_best_hunk(tables, reports):
-    files, hunks = tables.files.table, tables.hunks.table
-    scorer = BestPart(BestPart(CodeBm25(), hunks, "file"), files, "commit")
-    scorer.fit(make_inputs(tables.commits.table, reports, ((1, 1, 1), (1, 3, 0))))
-    rows = np.array([1, 3])
-    scores = scorer.scores(rows)
-    by_hunk = fitted(CodeBm25(), hunks, reports).scores(rows)
-    for commit in (0, 1, 2, 4, 5):
-        own = by_hunk[:, hunks["commit"] == commit]
-        np.testing.assert_array_equal(scores[:, commit], own.max(axis=1))
-    assert (scores[:, 3] < by_hunk.min(axis=1)).all()  # it has no file
-    assert scorer.earlier_only
 
 
 class Recording(PrecomputedScores):

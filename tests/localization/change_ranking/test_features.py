@@ -1,9 +1,8 @@
 """Features of files and commits, by hand."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from small_history import DAY, START, added, changed, commit, hunk, made_commits, tables
+from small_history import DAY, START, added, changed, commit, history_of, hunk, made_commits
 
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
 from gedbd.localization.change_ranking.file_features import FILE_FEATURES, changed_together, named_paths, share_and_rank
@@ -11,16 +10,12 @@ from gedbd.localization.change_ranking.known_fixes import KnownFix, KnownFixes
 from gedbd.localization.change_ranking.query_features import (
     WEIGHTS,
     FileLinks,
-    feature_names,
-    feature_table,
     file_links,
     match_changes,
     ownership_features,
     query_features,
 )
-from gedbd.localization.change_ranking.report_words import Bm25Field, report_words
-from gedbd.retrieval.inverted_index import InvertedIndex
-from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.localization.change_ranking.report_words import report_words
 from gedbd.text.words import CodeWords
 
 TRACE = """java.lang.IllegalStateException: closed
@@ -29,30 +24,9 @@ TRACE = """java.lang.IllegalStateException: closed
     at net.io.Router$Table.find(Router.java:40)"""
 
 
-def history_of(commits) -> ChangeHistory:
-    built = tables(commits)
-    history = ChangeHistory()
-    history.add(built.commits.table, built.files.table)
-    return history
-
-
 @pytest.fixture(scope="module")
 def history() -> ChangeHistory:
     return history_of(made_commits(40))
-
-
-def test_bm25_is_that_of_the_inverted_index():
-    texts = [["a", "b", "a"], ["b"], ["c", "a", "b", "b"], ["d"]]
-    vocabulary = Vocabulary()
-    index = InvertedIndex()
-    index.add(vocabulary(texts, learn=True))
-    field = Bm25Field(np.array([3, 1, 4, 1]), 4, {"x": {"a": 1.0, "b": 2.0}, "y": {"d": 1.0}})
-    field.add("a", np.array([0, 2]), np.array([2, 1]))
-    field.add("b", np.array([0, 1, 2]), np.array([1, 1, 2]))
-    field.add("d", np.array([3]), np.array([1]))
-    asked = vocabulary([["a", "b", "b"], ["d"]], learn=False)
-    np.testing.assert_allclose(field.scores["x"], index.scores(asked[0]), rtol=1e-5)
-    np.testing.assert_allclose(field.scores["y"], index.scores(asked[1]), rtol=1e-5)
 
 
 def test_matches_are_bm25_of_whole_commits_and_of_whole_files(history):
@@ -105,13 +79,6 @@ def test_names_and_stack_traces():
     assert found["name_title"][place["net/io/Socket.java"]] == 0
 
 
-def test_files_that_do_not_exist_yet_are_not_named(history):
-    report = report_words("Session", "of Parser")
-    found = named_paths(history.index, report, 3)
-    assert len(found["name"]) == 3
-    assert found["name"].argmax() == 0
-
-
 def test_share_and_rank():
     share, rank = share_and_rank(np.array([2.0, 4.0, 0.0, 4.0]))
     assert share.tolist() == [0.5, 1.0, 0.0, 1.0]
@@ -162,21 +129,6 @@ def test_links_of_files(history):
         assert links.is_first[links.changed_file == place].tolist() == [True] + [False] * (len(rows) - 1)
         np.testing.assert_allclose(links.share[links.owned_file == place].sum(), 1)
         assert links.lines[links.owned_file == place].sum() == 10
-
-
-def test_table_of_features():
-    names = feature_names(content_free=False, extra=("cosine",))
-    assert {"lines", "lines_rank", "cosine_share"} <= set(names)
-    assert not {"age_days", "num_files"} & set(names)
-    scores = {
-        name: np.arange(4.0)
-        for name in names
-        if not name.endswith(("_share", "_rank")) or name in ("lines_by_rank", "touches_by_rank")
-    }
-    table = feature_table(scores, names, np.array([1, 3]))
-    assert table.shape == (2, len(names))
-    assert table[:, names.index("cosine_share")].tolist() == [np.float32(1 / 3), 1]
-    np.testing.assert_allclose(np.expm1(table[:, names.index("cosine_rank")]), [2, 0], atol=1e-6)
 
 
 def test_earlier_fixes_vote_for_their_files():
@@ -282,21 +234,6 @@ def test_candidates_are_existing_source_files():
     )
     found = query_features(history, ChangeQuery("needle", "")).files
     assert [history.table.paths[path] for path in found.paths] == ["a.py"]
-
-
-def test_later_commits_change_nothing():
-    commits = made_commits(40)
-    early = history_of(commits[:25])
-    late = history_of(commits)
-    query = ChangeQuery("Router drops routerValue13", TRACE, pd.Timestamp(START + DAY * 24.5))
-    first, second = query_features(early, query), query_features(late, query)
-    assert first.num_commits == second.num_commits == 25
-    np.testing.assert_array_equal(first.files.paths, second.files.paths)
-    np.testing.assert_array_equal(first.files.features, second.files.features)
-    for name in first.links._fields:
-        np.testing.assert_array_equal(getattr(first.links, name), getattr(second.links, name))
-    for name, values in first.scores.items():
-        np.testing.assert_array_equal(values, second.scores[name], err_msg=name)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from changes_corpus import FAST, NUM_COMMITS, NUM_REPORTS, NUM_TRAIN, links
-from small_history import START
+from small_history import FAST, NUM_COMMITS, NUM_REPORTS, NUM_TRAIN, START, links
 
 from gedbd.corpora.corpus import ChangeCorpus
 from gedbd.localization.change_ranking.change_history import ChangeIndex, ChangeQuery
@@ -48,7 +47,9 @@ def test_it_learns(corpus, kind, content_free):
 
 
 def test_a_report_is_new_where_no_earlier_bug_named_its_commits(corpus):
-    shared = replace(corpus, inducing={"commit": links([5, *[6] * (NUM_REPORTS - 1)], NUM_COMMITS)})
+    shared = replace(
+        corpus, inducing={"commit": links(enumerate([5, *[6] * (NUM_REPORTS - 1)]), NUM_REPORTS, NUM_COMMITS)}
+    )
     examples = Replay(shared).examples(range(NUM_REPORTS))
     first_known = min(fix.known_at for row, fix in fixes_of(shared).items() if row > 0)
     created_at = shared.reports.reports["created_at"]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from changes_corpus import NUM_COMMITS, NUM_REPORTS
+from small_history import NUM_COMMITS, NUM_REPORTS
 
 from gedbd.corpora.corpus import ChangeCorpus, Corpus, Documents
 from gedbd.corpora.relevance import Groups, Links

@@ -8,9 +8,6 @@ from transformers import AutoTokenizer, BertForMaskedLM, PreTrainedTokenizerBase
 from gedbd.encoders.tiny_bert import tiny_backbone, tiny_tokenizer
 from gedbd.localization.code_encoder.code_inputs import (
     BLOCKS,
-    CODE_TOKENS,
-    ROLE_TOKENS,
-    TYPE_TOKENS,
     CodeEdges,
     CodeInput,
     InputLimits,
@@ -190,14 +187,6 @@ def test_what_is_wrong_is_said_in_one_line(code, graph) -> None:
         InputParts(nodes=False)
     with pytest.raises(ValueError, match="code_tokens=0 must be 1 or more"):
         InputLimits(code_tokens=0)
-
-
-def test_there_are_55_types_and_43_roles_and_5_others() -> None:
-    assert len(TYPE_TOKENS) == 55
-    assert len(ROLE_TOKENS) == 43
-    assert len(set(CODE_TOKENS)) == 103
-    assert TYPE_TOKENS[0] == "[TYPE:INTEGER]"
-    assert ROLE_TOKENS[3] == "[ROLE:LOCAL]"
 
 
 def test_each_architecture_gets_the_tokens_and_rows_once(model) -> None:

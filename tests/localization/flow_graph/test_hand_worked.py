@@ -207,21 +207,3 @@ def test_every_type_and_role_occurs():
     nodes = [node for case in CASES.values() for node in expected_nodes(case)]
     assert {node_type.name for node_type in NodeType} - {node.type for node in nodes} == {"OTHER_PRIMITIVE"}
     assert {role.name for role in Role} - {node.role for node in nodes} == {"UNKNOWN"}
-
-
-def test_the_edges_of_the_talk_are_derived():
-    edges = expected_edges(CASES["the talk's example"])
-    assert edges["CONTROL"] == {
-        "IF_CONDITION1>IF_THEN1",
-        "IF_CONDITION1>IF_ELSE1",
-        "IF_THEN1>IF_CONVERGENCE1",
-        "IF_ELSE1>IF_CONVERGENCE1",
-    }
-    assert edges["SEQUENTIAL"] == {
-        "y2>IF_CONDITION1",
-        "IF_THEN1>x4",
-        "x3>IF_CONVERGENCE1",
-        "IF_ELSE1>y4",
-        "x5>IF_CONVERGENCE1",
-        "IF_CONVERGENCE1>x6",
-    }

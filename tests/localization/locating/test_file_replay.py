@@ -5,13 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from small_history import changed, commit, hunk, links, tables
 
-from gedbd.corpora.corpus import ChangeCorpus, Corpus, Documents
+from gedbd.corpora.corpus import ChangeCorpus, Corpus
 from gedbd.localization.change_ranking.change_history import ChangeQuery
-from gedbd.localization.change_ranking.change_ranker import default_ranker
-from gedbd.localization.change_ranking.change_training import Replay, history_of, query_of
-from gedbd.localization.change_ranking.known_fixes import KnownFixes
-from gedbd.localization.change_ranking.query_features import query_features
+from gedbd.localization.change_ranking.change_training import Replay, history_of
 from gedbd.localization.locating.labelled_reports import (
     file_reports,
     fixed_reports,
@@ -19,15 +17,8 @@ from gedbd.localization.locating.labelled_reports import (
     split_reports,
     with_all_links,
 )
-from gedbd.localization.locating.locating_backtest import (
-    DEFAULT,
-    differences,
-    metrics,
-    run_replay,
-    training_examples,
-)
+from gedbd.localization.locating.locating_backtest import DEFAULT, run_replay, training_examples
 from gedbd.localization.locating.replay import CONTROL, RECENCY, names_file, rank_candidates, shuffled_rows
-from gedbd.localization.repository.commits import LinkBuilder
 
 ALPHA, BETA, TEST, NOTES, GAMMA, DELTA = (
     "src/AlphaReader.java",
@@ -45,32 +36,20 @@ TEXTS = ["AlphaReader stops", "Gamma fails", "beta", "delta", "org.demo.None of 
 
 
 def days(numbers):
-    return pd.to_datetime([f"2020-01-{day:02}T00:00:00Z" for day in numbers]).astype("datetime64[us, UTC]")
+    return pd.to_datetime([f"2024-01-{day:02}T00:00:00Z" for day in numbers]).astype("datetime64[us, UTC]")
 
 
 @pytest.fixture
 def corpus():
-    ids = [f"{number:040x}" for number in range(len(COMMITS))]
-    commits = pd.DataFrame({"id": ids, "created_at": days(range(2, 16, 2)), "commit": range(len(COMMITS))})
-    commits = commits.assign(title="Change", description="", diff="", paths=["\n".join(paths) for paths in COMMITS])
-    commits = commits.assign(num_files=[len(paths) for paths in COMMITS], added_lines=1, removed_lines=0)
-    commits = commits.assign(parents="", is_merge=False, is_cut=False)
-    rows = [(number, path) for number, paths in enumerate(COMMITS) for path in paths]
-    files = pd.DataFrame(rows, columns=["commit", "paths"])
-    files = files.assign(id="", diff=[f"@@ -1,0 +1,1 @@\n+{path[4:9].lower()} {row}\n" for row, path in rows])
+    commits = []
+    for number, paths in enumerate(COMMITS):
+        files = [changed(path, hunk(1, [f"+{path[4:9].lower()} {number}"])) for path in paths]
+        commits.append(commit(number, "Change", *files, day=2 * number + 1))
     reports = pd.DataFrame({"id": list("abcdef"), "title": TEXTS, "description": "", "url": ""})
-    fixing = LinkBuilder(6, len(COMMITS), "message")
-    for report in range(4):
-        fixing.add(report, 3 + report, pd.NaT)
-    return ChangeCorpus(
-        "small",
-        Corpus.of_table("small", reports.assign(created_at=days(REPORT_DAYS)), np.arange(6)),
-        Documents("small", commits),
-        Documents("small", files),
-        Documents("small", files),
-        fixing.links(),
-        fixed_paths={4: ("src/Gone.java", GAMMA, TEST)},
-    )
+    reports = Corpus.of_table("small", reports.assign(created_at=days(REPORT_DAYS)), np.arange(6))
+    fixing = links([(report, 3 + report) for report in range(4)], 6, len(COMMITS))
+    fixed_paths = {4: ("src/Gone.java", GAMMA, TEST)}
+    return ChangeCorpus("small", reports, *tables(commits)[:3], fixing, fixed_paths=fixed_paths)
 
 
 def reports_for_files(corpus):
@@ -126,26 +105,6 @@ def test_the_ranks_are_those_worked_out_by_hand(corpus):
     assert found.fixes == []
 
 
-def test_the_control_reads_another_text_at_the_date_of_the_report(corpus):
-    found = run_replay(corpus, 0.5, 20, 100, 100, seed=3)
-    corpus, history, reports = reports_for_files(corpus)
-    fixes = KnownFixes(history, fixed_reports(corpus).fixes)
-    others = shuffled_rows(reports.rows, 3)
-    table = corpus.reports.reports
-    for place, row in enumerate(reports.rows.tolist()):
-        own = query_of(table.iloc[row])
-        other = table.iloc[others[row]]
-        of_control = ChangeQuery(other["title"], other["description"], own.created_at)
-        for system, query in ((DEFAULT, own), (CONTROL, of_control)):
-            features = query_features(history, query, fixes)
-            files = [file.path for file in default_ranker().find_files_in(features, 100)]
-            ranks = [number for number, path in enumerate(files, start=1) if path in reports.relevant[place]]
-            replayed = found.files.ranks
-            mine = replayed[(replayed["report"] == row) & (replayed["system"] == system)].iloc[0]
-            assert mine["rank"] == min(ranks, default=np.inf)
-            assert mine["first"] == files[0]
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_each_text_is_that_of_another_report(seed):
     places = np.array([3, 4, 6, 9])
@@ -167,17 +126,6 @@ def test_of_equal_scores_the_older_path_is_first_and_a_file_that_is_no_candidate
     assert (missed["rank"], missed["average_precision"], missed["found"]) == (np.inf, 0, -1)
     nothing = np.empty(0, dtype=int)
     assert rank_candidates(nothing, nothing, np.array([6]))["first"] == -1
-
-
-def test_misses_count_in_metrics_and_differences():
-    replayed = pd.DataFrame({"report": [0, 1] * 2, "system": ["a", "a", "b", "b"], "rank": [1, np.inf, 2, 4]})
-    replayed = replayed.assign(average_precision=[0.5, 0, 0.25, 0.25])
-    shown = metrics(replayed, np.arange(2)).set_index("system")
-    assert shown.loc["a", ["mrr", "map", "hit@10"]].tolist() == [0.5, 0.25, 0.5]
-    less = differences(replayed, "a", np.arange(2)).iloc[0]
-    assert less["difference of hit@10"] == -0.5
-    assert less["difference of mrr"] == pytest.approx(0.5 - 0.375)
-    assert less["difference of map"] == 0
 
 
 @pytest.mark.parametrize(

@@ -108,30 +108,11 @@ def test_words_of_a_tenth_of_the_commits_or_files_are_generic(make_repository, o
     assert found.generic == {"common"}
 
 
-def test_one_commit_of_few_makes_no_word_generic(repository, open_index):
-    index = open_index(repository)
-    index.update()
-    assert query_words(index.history, ChangeQuery("delimiter of the project", "", None)).generic == set()
-
-
 def test_the_largest_families_of_features():
     contributions = {"diff": 1.0, "diff_title": 0.5, "message": -3.0, "num_files": 0.75, "age_days": 0.01}
     assert largest_families(contributions) == ["the words of its changed lines (+1.50)", "its size (+0.75)"]
     assert largest_families({}) == []
     assert largest_families({"other": 1.0}) == ["other (+1.00)"]
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("added", "the words of its changed lines"),
-        ("added_lines", "its size"),
-        ("is_cut", "its size"),
-        ("lines_top_3", "its lines in files that the report may be about"),
-    ],
-)
-def test_families_by_name(name, said):
-    assert family(name) == said
 
 
 def test_each_feature_of_a_ranker_is_said_in_words():

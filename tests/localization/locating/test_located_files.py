@@ -94,20 +94,6 @@ def test_no_time_is_no_commit(made):
     assert last_commits(Git(made.folder), made.made_ids[-1], [place(1, 12)], seconds=0) == [()]
 
 
-def test_a_damaged_request(made):
-    with pytest.raises(ValueError, match="git blame failed"):
-        last_commits(Git(made.folder), made.made_ids[-1], [place(50, 60)], seconds=None)
-
-
-def test_versions_missing_from_a_partial_clone(made, tmp_path):
-    made.git("config", "uploadpack.allowFilter", "true")
-    clone = tmp_path / "clone"
-    made.git("clone", "-q", "--filter=blob:none", f"file://{made.folder}", str(clone))
-    assert last_commits(Git(clone), made.made_ids[-1], [place(1, 12)], seconds=None) == [()]
-    made.git("-C", str(clone), "remote", "remove", "origin", inside=False)
-    assert last_commits(Git(clone), made.made_ids[-1], [place(1, 12)], seconds=None) == [()]
-
-
 def paths_of(located):
     return [file.path for file in located.files]
 
@@ -158,16 +144,6 @@ def test_each_reason(together):
 def test_what_does_not_add_to_the_score_is_no_reason(together, share):
     found = reasons_of(together, QUOTED._replace(created_at=DATE), dict.fromkeys(OF_REASONS, share))
     assert set(found.values()) == {("changed by 3 commits",)}
-
-
-def test_what_is_not_true_is_no_reason(together):
-    later = ChangeQuery("Zebra", "", DATE + pd.Timedelta(days=90))
-    found = reasons_of(together, later, dict.fromkeys(OF_REASONS, 1.0))
-    assert found["src/QuotedParser.java"] == (
-        "words: parsequoted, delimiter",
-        "often changed with Printer.java (in 3 of 3 commits)",
-    )
-    assert found["src/Printer.java"] == ("changed by 3 commits",)
 
 
 @pytest.mark.parametrize(

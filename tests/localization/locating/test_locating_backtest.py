@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from small_history import DAY, START, changed, commit, hunk, links, tables
 
 from gedbd.corpora.corpus import ChangeCorpus, Corpus, Documents
-from gedbd.corpora.relevance import Links
 from gedbd.localization.locating import locating_backtest
 from gedbd.localization.locating.labelled_reports import labelled_reports, split_reports, without_merges
 from gedbd.localization.locating.locating_backtest import (
@@ -32,31 +32,22 @@ FIXES = [(0, 1), (1, 2), (2, 5), (4, 4), (4, 5)]  # report and fixing commit
 
 
 def dates(days):
-    return pd.to_datetime([f"2020-{day}T00:00:00Z" for day in days]).astype("datetime64[us, UTC]")
+    return pd.to_datetime([f"2024-{day}T00:00:00Z" for day in days]).astype("datetime64[us, UTC]")
 
 
 @pytest.fixture
 def corpus():
     """Six commits and six reports; reports 0, 1, 2 and 4 have inducing commits before them."""
-    commits = pd.DataFrame({"id": [f"{number:040x}" for number in range(6)], "created_at": dates(DAYS)})
-    commits = commits.assign(title=WORDS, description="", paths="a.java", diff=[f"+ {word}" for word in WORDS])
-    commits = commits.assign(commit=range(6), num_files=[1, 9, 2, 3, 4, 5], parents="", is_merge=False, is_cut=False)
-    commits = commits.assign(added_lines=1, removed_lines=0)
+    commits = []
+    for number, (day, word, num_files) in enumerate(zip(dates(DAYS), WORDS, [1, 9, 2, 3, 4, 5], strict=True)):
+        others = [changed(f"{other}.java") for other in range(1, num_files)]
+        files = [changed("a.java", hunk(1, [f"+ {word}"])), *others]
+        commits.append(commit(number, word, *files, day=(day - START) / DAY))
     reports = pd.DataFrame({"id": list("abcdef"), "title": ["alpha", "beta", "gamma", "x", "alpha", "y"]})
     reports = reports.assign(description="", created_at=dates(REPORT_DAYS), url="")
-    links = pd.DataFrame(
-        {
-            "query": [report for report, _, _ in LINKS],
-            "document": [commit for _, commit, _ in LINKS],
-            "source": "table",
-            "made_at": dates([day for *_, day in LINKS]),
-        }
-    )
-    table = Documents("small", commits)
-    found = Corpus.of_table("small", reports, np.arange(6))
-    mended = pd.DataFrame(FIXES, columns=["query", "document"]).assign(source="table", made_at=pd.NaT)
-    fixing = Links(mended, 6, 6)
-    return ChangeCorpus("small", found, table, table, table, fixing, {"commit": Links(links, 6, 6)})
+    inducing = links([pair for *pair, _ in LINKS], 6, 6, dates([day for *_, day in LINKS]))
+    reports = Corpus.of_table("small", reports, np.arange(6))
+    return ChangeCorpus("small", reports, *tables(commits)[:3], links(FIXES, 6, 6), {"commit": inducing})
 
 
 def test_only_commits_strictly_before_the_report_count(corpus):
@@ -66,15 +57,7 @@ def test_only_commits_strictly_before_the_report_count(corpus):
     assert (labelled.num_reports, labelled.num_fixed, labelled.num_unordered) == (6, 4, 0)
     assert [f"{day:%m-%d}" for day in labelled.made_at] == ["01-05", "01-10", "02-05", "02-05"]
     at_once = corpus.reports.reports.assign(created_at=dates([DAYS[0], *REPORT_DAYS[1:]]))
-    moved = ChangeCorpus(
-        "small",
-        Corpus.of_table("small", at_once, np.arange(6)),
-        corpus.commits,
-        corpus.files,
-        corpus.hunks,
-        corpus.fixing,
-        corpus.inducing,
-    )
+    moved = replace(corpus, reports=Corpus.of_table("small", at_once, np.arange(6)))
     assert labelled_reports(moved).rows.tolist() == [1, 2, 4]
     assert labelled_reports(moved).num_unordered == 1
 
@@ -85,7 +68,7 @@ def test_the_older_half_is_learnt_from_as_far_as_it_was_known(corpus):
     parts = split_reports(corpus, labelled, 4, 100)
     assert (parts.train.tolist(), parts.test.tolist(), parts.num_unknown) == ([0, 1], [2, 3], 0)
     late = replace(
-        labelled, made_at=labelled.made_at.where([True, False, True, True], pd.Timestamp("2020-01-11", tz="UTC"))
+        labelled, made_at=labelled.made_at.where([True, False, True, True], pd.Timestamp("2024-01-11", tz="UTC"))
     )
     parts = split_reports(corpus, late, 2, 100)
     assert (parts.num_labelled, parts.num_unknown) == (1, 1)
@@ -151,57 +134,34 @@ def test_years_are_shown_when_two_have_enough_reports():
     assert by_year(mine.iloc[1:], reports).empty
 
 
-def test_the_statement_says_what_was_measured(tmp_path):
-    found = HitRate("shop", 0.5, "met", 120, 73, 73 / 120, 0.52, 0.7, "2020-01-02", "2021-03-04", True)
-    (tmp_path / HIT_RATE).write_text(found.as_json())
-    assert read_hit_rate(tmp_path) == found
-    assert found.statement == (
-        "On the history of shop, an inducing commit was among the first 10 suspects for 61% (95% interval 52% to 70%)"
-        " of 120 reports from 2020-01-02 to 2021-03-04: the target of 50% was met."
-    )
-    assert (
-        "neither clearly met nor missed"
-        in HitRate("shop", 0.5, "inconclusive", 2, 1, 0.5, 0.1, 0.9, "x", "y").statement
-    )
+FILES = FileHitRate("shop", 0.5, "met", 512, 415, 415 / 512, 0.776, 0.844, "2019-01-02", "2021-03-04", True)
+OF_SHOP = HitRate("shop", 0.5, "met", 120, 73, 73 / 120, 0.52, 0.7, "2020-01-02", "2021-03-04", True, files=FILES)
 
 
 def test_the_statement_about_files_comes_first(tmp_path):
-    files = FileHitRate("shop", 0.5, "met", 512, 415, 415 / 512, 0.776, 0.844, "2019-01-02", "2021-03-04", True)
-    found = HitRate("shop", 0.5, "inconclusive", files=files)
-    (tmp_path / HIT_RATE).write_text(found.as_json())
-    assert read_hit_rate(tmp_path) == found
-    assert found.statements == (
-        "On the history of shop, a file that the fix changed was among the first 10 for 81% (95% interval 78% to 84%)"
-        " of 512 reports from 2019-01-02 to 2021-03-04: the target of 50% was met. On shop, there was no report with an"
-        " earlier inducing commit to test."
-    )
-    for change in ({"hits": 600}, {"status": None}, {"share": None}):
-        content = json.loads(found.as_json())
-        content["files"] |= change
-        (tmp_path / HIT_RATE).write_text(json.dumps(content))
-        with pytest.raises(ValueError, match="is damaged"):
-            read_hit_rate(tmp_path)
-    for part in ([], {"hits": 3}, "met"):
-        (tmp_path / HIT_RATE).write_text(json.dumps(json.loads(found.as_json()) | {"files": part}))
-        with pytest.raises(ValueError, match="is damaged"):
-            read_hit_rate(tmp_path)
-
-
-def test_a_figure_without_files_is_read(tmp_path):
-    found = HitRate("shop", 0.5, "met", 120, 73, 73 / 120, 0.52, 0.7, "2020-01-02", "2021-03-04", True)
-    content = json.loads(found.as_json())
-    del content["files"]  # as an earlier version wrote it
-    (tmp_path / HIT_RATE).write_text(json.dumps(content))
-    assert read_hit_rate(tmp_path) == found
-    assert found.statements == found.statement
+    (tmp_path / HIT_RATE).write_text(OF_SHOP.as_json())
+    assert read_hit_rate(tmp_path) == OF_SHOP
+    assert OF_SHOP.statements == f"{FILES.statement} {OF_SHOP.statement}"
+    for part, numbers in ((FILES, "81% (95% interval 78% to 84%) of 512"), (OF_SHOP, "61% (95% interval 52% to 70%)")):
+        assert numbers in part.statement
+        assert part.statement.endswith("the target of 50% was met.")
+    assert "no report with an earlier inducing commit" in HitRate("shop", 0.5, "inconclusive", files=FILES).statements
+    few = HitRate("shop", 0.5, "inconclusive", 2, 1, 0.5, 0.1, 0.9, "x", "y")
+    assert "neither clearly met nor missed" in few.statement
 
 
 @pytest.mark.parametrize(
-    "change", [{"hits": 200}, {"status": "good"}, {"share": "high"}, {"tracker": 3}, {"reports": None}, {"low": 7}]
+    "change",
+    [
+        *({"hits": 200}, {"status": "good"}, {"share": "high"}, {"tracker": 3}, {"reports": None}, {"low": 7}),
+        *({"files": files} for files in ([], {"hits": 3}, "met", {"hits": 600}, {"status": None}, {"share": None})),
+    ],
 )
 def test_a_damaged_figure_is_refused(tmp_path, change):
-    found = HitRate("shop", 0.5, "met", 120, 73, 73 / 120, 0.52, 0.7, "2020-01-02", "2021-03-04", True)
-    (tmp_path / HIT_RATE).write_text(json.dumps(json.loads(found.as_json()) | change))
+    content = json.loads(OF_SHOP.as_json())
+    if isinstance(change.get("files"), dict) and change["files"] != {"hits": 3}:
+        change = {"files": content["files"] | change["files"]}
+    (tmp_path / HIT_RATE).write_text(json.dumps(content | change))
     with pytest.raises(ValueError, match="is damaged"):
         read_hit_rate(tmp_path)
 
@@ -224,17 +184,13 @@ def test_rankers_are_trained_on_their_own_reports(monkeypatch):
     assert (learned.commits, learned.files, learned.ranker) == (["a", "b"], None, ["a", "b", "c", "e"])
 
 
-def links(pairs, num_documents):
-    return Links(pd.DataFrame(pairs, columns=["query", "document"]), 2, num_documents)
-
-
 def history(merges):
     commits = pd.DataFrame({"id": list("abcde"), "commit": range(5), "is_merge": [row in merges for row in range(5)]})
     files = pd.DataFrame({"id": ["a:x", "b:x", "c:x", "c:y", "e:y"], "commit": [0, 1, 2, 2, 4]})
     hunks = pd.DataFrame({"id": ["a1", "b1", "c1", "c2", "e1"], "commit": [0, 1, 2, 2, 4], "file": [0, 1, 2, 3, 4]})
     tables = [Documents("small", table) for table in (commits, files, hunks)]
-    inducing = {"commit": links([(0, 0), (0, 1), (1, 2)], 5), "hunk": links([(0, 1), (1, 3)], 5)}
-    return ChangeCorpus("small", None, *tables, links([(0, 2), (1, 4)], 5), inducing)
+    inducing = {"commit": links([(0, 0), (0, 1), (1, 2)], 2, 5), "hunk": links([(0, 1), (1, 3)], 2, 5)}
+    return ChangeCorpus("small", None, *tables, links([(0, 2), (1, 4)], 2, 5), inducing)
 
 
 def test_rows_and_links_are_numbered_again():

@@ -192,7 +192,7 @@ def git(make_repository):
                 "test/Main.java": b"class Main {\n    void main() {\n    }\n}\n",
                 "lib/json/decoder.py": b"def decode(a):\n    raise a\n\ndef other(a):\n    pass\n",
             },
-        ),
+        )
     )
     made.add(("later", {PATH: b"nothing\n"}))
     return Git(made.folder)
@@ -257,12 +257,6 @@ def test_frames_of_python(git, frame, header):
     assert [place.header for place in places] == ([] if header is None else [header])
 
 
-def test_python_names_the_last_call_last(git):
-    trace = 'File "json/decoder.py", line 2, in decode\n  x\nFile "json/decoder.py", line 5, in other\n'
-    places = find_places(git, "main", ["lib/json/decoder.py"], {}, 5, find_frames(trace))["lib/json/decoder.py"].places
-    assert [place.header for place in places] == [4, 1]
-
-
 def test_odd_files(git):
     paths = ["crlf.txt", "latin.txt", "binary.c", "large.txt", "long.js", "empty.py", "none.py", "src", "absent"]
     found = find_places(git, "main", paths, WEIGHTS, 5)
@@ -273,15 +267,3 @@ def test_odd_files(git):
     (line,) = found["long.js"].places[0].lines
     assert (line.number, len(line.text), line.spans) == (2, MAX_LINE_CHARS, ((0, 6),))
     assert find_places(git, "main", [], WEIGHTS, 5) == {}
-
-
-@pytest.mark.parametrize("keeps_remote", [True, False])
-def test_files_missing_from_a_partial_clone_have_no_places(git, make_repository, tmp_path, keeps_remote):
-    made = make_repository("other.git")  # only its way to run git is used
-    made.git("-C", str(git.folder), "config", "uploadpack.allowFilter", "true")
-    clone = tmp_path / "clone"
-    made.git("clone", "-q", "--filter=blob:none", f"file://{git.folder}", str(clone))
-    if not keeps_remote:
-        made.git("-C", str(clone), "remote", "remove", "origin")
-    found = find_places(Git(clone), "HEAD~1", [PATH, "crlf.txt"], WEIGHTS, 5)
-    assert [path for path, match in found.items() if match.places] == ["crlf.txt"]

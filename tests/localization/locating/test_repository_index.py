@@ -1,6 +1,10 @@
-"""The index of a repository: what it holds after additions, rewritten histories, damage, and beside other processes."""
+"""The index of a repository after additions, rewritten histories, damage and kills, and beside other processes."""
 
+import random
+import subprocess
+import sys
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -11,7 +15,7 @@ from filelock import FileLock
 
 from gedbd.localization.change_ranking.change_history import ChangeQuery
 from gedbd.localization.locating import index_snapshot
-from gedbd.localization.locating.index_snapshot import CHECKPOINT, LOCK, SNAPSHOT, IndexLimits, update_history
+from gedbd.localization.locating.index_snapshot import CHECKPOINT, LOCK, SNAPSHOT, IndexLimits
 from gedbd.localization.locating.repository_index import AnswerLimits, Located, default_folder
 from gedbd.localization.repository.git_command import Git
 
@@ -56,15 +60,6 @@ def test_only_commits_before_the_report_are_ranked(repository, open_index):
     assert index.facts(QUOTED._replace(created_at=moment))["num_ranked"] == 1
 
 
-def test_a_report_that_shares_no_word_is_told(repository, open_index):
-    index = open_index(repository)
-    assert index.locate(QUOTED).warnings == ()
-    index.update()
-    assert index.locate(QUOTED).warnings == ()
-    (told,) = index.locate(ChangeQuery("Zebra", "of the")).warnings
-    assert told.startswith("no commit shares a word with the report")
-
-
 def test_new_commits_are_added_to_the_stored_ones(repository, open_index):
     open_index(repository).update()
     (new,) = repository.add(ONE_MORE)
@@ -91,22 +86,6 @@ def test_commits_that_a_rebase_left_behind_are_removed(repository, open_index):
     fresh = open_index(repository, index=repository.folder / "fresh")
     fresh.update()
     assert_same(index, fresh)
-
-
-def test_a_commit_with_another_date_in_the_new_history_is_read_again(make_repository, open_index):
-    made = make_repository()
-    made.add(("one", {"a": b"1\n"}))
-    made.count = 40_000  # the year 2133
-    made.add(("too late", {"a": b"2\n"}))
-    index = open_index(made)
-    index.update()
-    made.count = 2
-    made.add(("three", {"a": b"3\n"}), ("four", {"a": b"4\n"}))
-    assert index.update().num_removed == 1
-    fresh = open_index(made, index=made.folder / "fresh")
-    fresh.update()
-    assert_same(index, fresh)
-    assert pd.Timestamp(index.history.created_at[-1]).year == 2023
 
 
 def test_the_history_is_that_of_one_commit_though_the_repository_changes(repository, open_index, monkeypatch):
@@ -247,28 +226,6 @@ def test_each_repository_and_revision_has_its_folder(repository, make_repository
     assert default_folder(tmp_path, Git(link), "HEAD") == default_folder(tmp_path, git, "HEAD")
 
 
-def test_a_commit_in_many_files_and_one_without_a_change_are_indexed(make_repository, open_index):
-    made = make_repository()
-    made.add(("", {}), ("many", {f"f{number}": b"word\n" for number in range(30)}))
-    index = open_index(made)
-    index.update()
-    found = index.locate(ChangeQuery("word", "")).changes
-    assert [change.num_files for change in found] == [30, 0]
-    assert found[1].hunks == ()
-    assert found[1].title == ""
-
-
-def test_in_pieces_as_at_once(repository, monkeypatch):
-    git = Git(repository.folder)
-    commit = git.resolve("main")
-    history = index_snapshot.ChangeHistory()
-    whole = update_history(git, commit, history, IndexLimits()).history
-    monkeypatch.setattr(index_snapshot, "MAX_BATCH_CHARS", 1)
-    pieces = update_history(git, commit, history, IndexLimits()).history
-    assert len(history) == 0
-    assert whole.ids == pieces.ids
-
-
 @pytest.fixture
 def clone_partly(repository, tmp_path):
     """Clones the repository without the contents of files, but for those that are checked out."""
@@ -306,6 +263,53 @@ def test_a_partial_clone_is_ranked_as_far_as_it_goes(repository, clone_partly, o
     assert open_index(clone).update() == (0, 0, ())
 
 
-def test_a_partial_clone_without_any_file(clone_partly, open_index):
-    with pytest.raises(ValueError, match="no commit can be read: their objects are missing"):
-        open_index(clone_partly("--bare")).update()
+KILLED = 20
+COMMITS = 600
+UPDATE = """
+import sys
+from gedbd.localization.locating import index_snapshot
+from gedbd.localization.locating.repository_index import open_repository
+index_snapshot.MAX_BATCH_COMMITS = 10
+index_snapshot.CHECKPOINT_S = 0.0
+index = open_repository(sys.argv[1], sys.argv[2])
+print("begins", flush=True)
+index.update()
+"""
+
+
+@pytest.mark.slow
+def test_twenty_kills_neither_lose_nor_double_a_commit(make_repository, open_index, tmp_path):
+    made = make_repository()
+    made.add(*[(f"change {number}", {f"f{number % 20}": b"word%d\n" % number}) for number in range(COMMITS)])
+    command = [sys.executable, "-c", UPDATE, str(made.folder), str(tmp_path / "cache")]
+    chance = random.Random(0)
+    finished = 0
+    for number in range(KILLED):
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(chance.uniform(0, 0.4))
+            process.kill()
+        finished += process.returncode == 0
+        if number % 5 == 4:  # also while commits are added to a stored index, and removed from it
+            made.add(*[(f"more {number} {more}", {"g": b"%d\n" % more}) for more in range(40)], parent="main~7")
+    assert finished < KILLED
+    index = open_index(made)
+    index.update()
+    assert sorted(index.history.ids) == sorted(made.ids())
+    assert {file.name for file in index.folder.iterdir()} <= {SNAPSHOT, "index.lock"}
+    fresh = open_index(made, index=tmp_path / "fresh")
+    fresh.update()
+    assert index.history.ids == fresh.history.ids
+
+
+@pytest.mark.slow
+def test_several_processes_index_at_once(make_repository, open_index, tmp_path):
+    made = make_repository()
+    made.add(*[(f"change {number}", {f"f{number % 20}": b"word%d\n" % number}) for number in range(COMMITS)])
+    command = [sys.executable, "-c", UPDATE, str(made.folder), str(tmp_path / "cache")]
+    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(4)]
+    assert [process.wait() for process in processes] == [0] * 4
+    index = open_index(made)
+    assert index.update().num_added == 0
+    assert sorted(index.history.ids) == sorted(made.ids())

@@ -5,31 +5,23 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
+from small_history import DAY, START, changed, commit, history_of, hunk
 
 from gedbd.localization import change_ranking
-from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
+from gedbd.localization.change_ranking.change_history import ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import default_ranker
 from gedbd.localization.change_ranking.known_fixes import KnownFix, KnownFixes
 from gedbd.localization.locating.repository_index import OTHER_HISTORY
 from gedbd.localization.locating.tracker_ranker import DEFAULT_MEASURED, TrackerRanker, fixes_as_json, read_fixes
 
-FIX = KnownFix("alpha breaks", "in Alpha", pd.Timestamp("2020-02-01", tz="UTC"), ("c2",))
+FIX = KnownFix("alpha breaks", "in Alpha", START + DAY * 31, (f"{2:040x}",))
 
 
 def make_history(count):
-    """Commits c0, c1, ... that change Alpha.java, one a day."""
-    days = pd.date_range("2020-01-01", periods=count, tz="UTC").astype("datetime64[us, UTC]")
-    ids = [f"c{number}" for number in range(count)]
-    diff = "--- a/Alpha.java\n+++ b/Alpha.java\n@@ -1,1 +1,1 @@\n-int alpha;\n+int alpha = 1;\n"
-    table = pd.DataFrame({"id": ids, "created_at": days, "title": "Alpha", "description": "", "paths": "Alpha.java"})
-    table = table.assign(diff=diff, commit=range(count), parents="", is_merge=False, num_files=1, is_cut=False)
-    table = table.assign(added_lines=1, removed_lines=1)
-    files = table.assign(id=[f"{id_}:Alpha.java" for id_ in ids])
-    history = ChangeHistory()
-    history.add(table, files)
-    return history
+    """Commits that change Alpha.java, one a day."""
+    change = changed("Alpha.java", hunk(1, ["-int alpha;", "+int alpha = 1;"]))
+    return history_of([commit(number, "Alpha", change) for number in range(count)])
 
 
 def test_the_default_ranker_is_said_to_be_as_good_as_its_card_says():
@@ -45,10 +37,7 @@ def test_fixes_are_stored_to_the_letter():
     assert read_fixes(fixes_as_json([])) == []
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"format": 1}, {"fixes": 3}, {"fixes": [{}]}, {"fixes": [{"title": 3}]}],
-)
+@pytest.mark.parametrize("change", [{"format": 1}, {"fixes": 3}, {"fixes": [{}]}, {"fixes": [{"title": 3}]}])
 def test_a_damaged_list_is_refused(change):
     stored = json.loads(fixes_as_json([FIX]))
     with pytest.raises(ValueError, match="no list of fixed reports"):

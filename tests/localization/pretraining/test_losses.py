@@ -81,10 +81,7 @@ def test_weights_of_parts_that_are_left_out_count_as_none():
 
 @pytest.mark.parametrize(
     ("weights", "message"),
-    [
-        ({"colour": 1}, "task.weights.colour is unknown"),
-        ({"mlm": 0}, "task.weights leaves no objective"),
-    ],
+    [({"colour": 1}, "task.weights.colour is unknown"), ({"mlm": 0}, "task.weights leaves no objective")],
 )
 def test_bad_weights_are_refused(weights, message):
     with pytest.raises(ValueError, match=message):

@@ -1,9 +1,13 @@
-"""What is hidden is hidden, and non-edges are none."""
+"""What is hidden is hidden, non-edges are none, nothing held out reaches training, and base rates by hand."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from gedbd.localization.code_encoder.code_encoder import attention_mask
+from gedbd.corpora.corpus import Documents
+from gedbd.corpora.splits import TEST, TRAIN, VAL
+from gedbd.localization.code_encoder.code_encoder import UntrainedEncoder, attention_mask
 from gedbd.localization.code_encoder.code_inputs import (
     CODE_BLOCK,
     COMMENT_BLOCK,
@@ -11,6 +15,9 @@ from gedbd.localization.code_encoder.code_inputs import (
     ROLE_BLOCK,
     TYPE_BLOCK,
     CodeEdges,
+    CodeInput,
+    InputLimits,
+    InputParts,
     collate,
 )
 from gedbd.localization.pretraining.masking import (
@@ -21,13 +28,25 @@ from gedbd.localization.pretraining.masking import (
     OBJECTIVES,
     ROLE,
     TYPE,
+    EdgePairs,
+    Sample,
     Sampler,
     Shares,
     other_nodes,
     other_tokens,
     others_by_share,
 )
-from gedbd.localization.pretraining.pretraining_data import BatchRows, MethodDataset, check_methods, find_vocabulary
+from gedbd.localization.pretraining.pretraining_data import (
+    BatchRows,
+    MethodDataset,
+    PretrainingDataModule,
+    check_methods,
+    find_vocabulary,
+    read_inputs,
+)
+from gedbd.localization.pretraining.pretraining_output import BaseRates, keys_of
+from gedbd.localization.pretraining.pretraining_task import starting_point
+from gedbd.localization.readers.java_sources import read_java_sources
 
 
 @pytest.fixture
@@ -92,12 +111,6 @@ def test_the_mask_does_not_tell_which_token_belongs_to_a_node(samples):
     assert (np.concatenate(visible) != label).mean() == pytest.approx(0.5, abs=0.05)
 
 
-def test_pairs_do_not_depend_on_the_other_objectives(inputs, priors, tokenizer, samples):
-    sampler = Sampler([ROLE], Shares(), priors, find_vocabulary(tokenizer))
-    alone = sampler.sample(inputs[3], np.random.default_rng(3)).pairs[ROLE]
-    np.testing.assert_array_equal(alone.ends, samples[3][1].pairs[ROLE].ends)
-
-
 def test_a_fifth_of_the_nodes_is_drawn_for_each_kind(samples):
     for method, sample in samples:
         count = method.blocks[NODE_BLOCK, 1]
@@ -121,15 +134,6 @@ def test_tokens_to_predict(samples, tokenizer):
         num_masked += (sample.visible.input_ids[sample.positions] == tokenizer.mask_token_id).sum()
         num_places += len(sample.positions)
     assert num_masked / num_places == pytest.approx(0.8, abs=0.08)
-
-
-def test_what_has_no_objective_stays(inputs, priors, tokenizer):
-    sampler = Sampler([TYPE], Shares(), priors, find_vocabulary(tokenizer))
-    sample = sampler.sample(inputs[0], np.random.default_rng(0))
-    assert list(sample.pairs) == [TYPE]
-    assert len(sample.positions) == 0
-    np.testing.assert_array_equal(sample.visible.input_ids, inputs[0].input_ids)
-    np.testing.assert_array_equal(sample.visible.edges.code_node, inputs[0].edges.code_node)
 
 
 def test_a_method_without_nodes_gives_no_pairs(inputs, sampler):
@@ -185,3 +189,98 @@ def test_draws_depend_on_seed_epoch_and_row_alone(inputs, sampler):
 def test_a_corpus_of_reports_is_refused(make_corpus):
     with pytest.raises(ValueError, match="small holds no methods: choose dataset=java_sources"):
         check_methods(make_corpus([0, 1]))
+
+
+PARTS = np.array([TRAIN] * 20 + [VAL] * 10 + [TEST] * 10, dtype=np.int8)
+
+
+@pytest.fixture
+def make_data(inputs, tokenizer):
+    def make(seed=0, objectives=OBJECTIVES, methods=None):
+        vocabulary = find_vocabulary(tokenizer)
+        return PretrainingDataModule(methods or inputs, PARTS, objectives, Shares(), vocabulary, 8, seed)
+
+    return make
+
+
+@pytest.fixture
+def other_inputs(table, tokenizer):
+    """The same training methods, and others in validation and test."""
+    changed = table.copy()
+    changed.loc[PARTS != TRAIN, "description"] = "void other(double[] x) { for (double y : x) { print(y); } }"
+    return read_inputs(changed, tokenizer, InputLimits(), InputParts())[0]
+
+
+def test_evaluation_is_the_same_with_every_seed_and_in_every_epoch(make_data):
+    first, second = make_data(0), make_data(1)
+    second.train_dataloader().sampler.set_epoch(3)
+    for one, other in zip(first.val_dataloader(), second.val_dataloader(), strict=True):
+        assert one.code.input_ids.equal(other.code.input_ids)
+        assert all(one.pairs[name].equal(other.pairs[name]) for name in one.pairs)
+
+
+def test_evaluation_is_the_same_without_the_other_objectives(make_data):
+    for one, other in zip(make_data().val_dataloader(), make_data(objectives=[ROLE]).val_dataloader(), strict=True):
+        assert one.pairs[ROLE].equal(other.pairs[ROLE])
+
+
+def test_training_does_not_depend_on_the_other_parts(make_data, other_inputs):
+    for one, other in zip(
+        make_data().train_dataloader(), make_data(methods=other_inputs).train_dataloader(), strict=True
+    ):
+        assert one.code.input_ids.equal(other.code.input_ids)
+        assert one.n_id.max() < 20
+        assert all(one.pairs[name].equal(other.pairs[name]) for name in one.pairs)
+
+
+def test_the_tokenizer_is_made_of_training_methods(methods_file):
+    corpus = read_java_sources("java", str(methods_file))
+    table = corpus.reports.copy()
+    table.loc[PARTS != TRAIN, ["description", "comment"]] = "zebra zebra zebra"
+    changed = replace(corpus, documents=Documents("java", table, more_texts=("comment",)))
+    sizes = {"layers": 1, "hidden": 8, "heads": 1, "intermediate": 8, "vocab_size": 400, "max_tokens": 512}
+    encoder = UntrainedEncoder("untrained", dropout=0.1, attention_dropout=0.0, seed=0, **sizes)
+    _, one = starting_point(encoder, corpus, PARTS)
+    _, other = starting_point(encoder, changed, PARTS)
+    assert one.get_vocab() == other.get_vocab()
+
+
+NO_EDGES = np.zeros((2, 0), dtype=np.int32)
+# [CLS] [C] 8 tokens of code [SEP] [N] 4 nodes [T] 3 types [SEP]
+LONG_METHOD = CodeInput(
+    np.zeros(21, dtype=np.int32),
+    np.array([[1, 0], [2, 8], [12, 4], [17, 3], [0, 0]]),
+    CodeEdges(NO_EDGES, NO_EDGES, NO_EDGES, NO_EDGES),
+    pad_id=0,
+)
+
+
+def predicted(targets, **pairs):
+    made = {name: EdgePairs(np.array(ends).T, np.array(label)) for name, (ends, label) in pairs.items()}
+    return Sample(LONG_METHOD, np.arange(len(targets)), np.array(targets), made)
+
+
+def test_the_most_frequent_token_and_the_majority_by_type():
+    train = [predicted([7, 7, 8], type=([(12, 17), (13, 17), (14, 18), (12, 18)], [1, 1, 1, 0]))]
+    test = [predicted([7, 9], type=([(12, 17), (12, 18), (13, 19)], [1, 0, 0]))]
+    rates = BaseRates(train).accuracies(test, ["mlm", "type"])
+    # Type 17 is predicted as an edge, 18 is even and 19 unseen: no edges; all three are right.
+    assert rates == {"mlm": 0.5, "type": 1.0}
+
+
+def test_a_worse_guess_than_chance_counts_as_chance():
+    train = [predicted([1], edge=([(12, 13), (12, 14)], [1, 0]))]
+    test = [predicted([1], edge=([(12, 13), (12, 14)], [0, 1]))]
+    assert BaseRates(train).accuracies(test, ["edge"])["edge"] == 0.5
+
+
+def test_properties_of_pairs():
+    keys, _ = keys_of(predicted([1], edge=([(12, 15), (14, 13)], [1, 0])), "edge")
+    assert keys.tolist() == [3, -1]
+    # Token 6 of the code is at 4/8 of it, which is node 2 of 4: the second node after node 0.
+    keys, _ = keys_of(predicted([1], alignment=([(6, 12), (6, 14)], [1, 0])), "alignment")
+    assert keys.tolist() == [2, 0]
+
+
+def test_nothing_to_predict():
+    assert BaseRates([]).accuracies([predicted([])], ["mlm"])["mlm"] == pytest.approx(float("nan"), nan_ok=True)

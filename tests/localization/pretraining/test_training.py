@@ -144,18 +144,6 @@ def test_two_seeds_without_a_graph(train, tmp_path):
     assert "alignment_accuracy" not in seeds
 
 
-@pytest.mark.slow  # two trainings
-def test_accumulated_batches_agree_with_one_of_their_size(train, tmp_path):
-    # Four of eight files train: 20 methods, which two batches share without a rest.
-    same = ["encoder.dropout=0", "trainer.max_epochs=2", "split.val=0.25", "split.test=0.25"]
-    one = train(*same)
-    two = train(*same, "batch_size=4", "trainer.accumulate_grad_batches=2", folder=tmp_path)
-    expected, found = (pd.read_csv(run / "metrics.csv").drop(columns=TIMES) for run in (one, two))
-    pd.testing.assert_frame_equal(found, expected, check_exact=False, rtol=0, atol=1e-4)
-    for name, value in weights(one).items():
-        torch.testing.assert_close(weights(two)[name], value, rtol=0, atol=1e-4, msg=name)
-
-
 @pytest.fixture(scope="module")
 def roberta(methods_file, tmp_path_factory) -> Path:
     """The folder of a tiny RoBERTa with a tokenizer of its own."""

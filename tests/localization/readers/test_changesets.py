@@ -135,20 +135,6 @@ def test_half_a_surrogate_pair_is_a_question_mark_and_ids_may_have_capital_lette
     assert len(corpus.fingerprint) == 32
 
 
-def test_the_name_is_that_of_the_folder(tmp_path, monkeypatch):
-    folder = tmp_path / "tomcat"
-    folder.mkdir()
-    write(folder)
-    monkeypatch.chdir(folder)
-    assert read_localization(".").name == "tomcat"
-
-
-def test_bytes_that_are_replaced_are_told(tmp_path):
-    write(tmp_path)
-    (tmp_path / "bugs.csv").write_bytes(BUGS.replace("It fails", "It f\xe4ils").encode("latin-1"))
-    assert any("bugs.csv is not UTF-8" in line for line in read_localization(str(tmp_path)).warnings)
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_dir(), reason=f"there is no {SHARED}")
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """A small repository with a bug, a rename of its file, and fixes; the expectations are made by hand."""
 
-import shutil
-import sqlite3
 from datetime import UTC, datetime
 
 import numpy as np
@@ -10,7 +8,6 @@ import pytest
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.statistics import describe_changes
-from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.localization.readers.git import read_git
 
 OLD = [
@@ -129,47 +126,10 @@ def test_undated_reports_take_all_commits_before_the_fix_and_all_text_files_coun
     assert linked_ids(corpus.inducing["commit"], corpus.commits) == expected
 
 
-def test_a_table_replaces_the_messages(repository, reports, corpus, tmp_path):
-    path = tmp_path / "fixes.csv"
-    path.write_text(f"bug_id,fix_commit\n9,{corpus.commits.ids[4][:10]}\n9,ffffffff\n11,{corpus.commits.ids[4]}\n")
-    by_table = read_git(repository, reports=reports, fixes=str(path), suffixes=[".java"])
-    assert by_table.fixing.pairs.tolist() == [[2], [4]]
-    assert linked_ids(by_table.inducing["commit"], by_table.commits) == [(2, corpus.commits.ids[1])]
-    assert by_table.warnings[-2:] == (
-        "fixes of the table that name an unknown report: 1, dropped",
-        "fixes of the table that name a commit that the history lacks: 1, dropped",
-    )
-
-
-@pytest.mark.quick_cases(1)
-@pytest.mark.parametrize("content", [None, b"no database", b""])
-def test_a_second_reading_finds_the_same_whatever_the_cache_holds(
-    repository, reports, corpus, cache_dir, tmp_path, content
-):
-    options = {"reports": reports, "suffixes": [".java"], "cache_dir": str(tmp_path)}
-    shutil.copytree(cache_dir, tmp_path, dirs_exist_ok=True)
-    cache = tmp_path / "blame.sqlite"
-    if content is None:
-        with sqlite3.connect(cache) as database:
-            database.execute("UPDATE blame SET content = substr(content, 1, 9)")
-    else:
-        cache.write_bytes(content)
-    again = read_git(repository, **options)
-    assert again.fingerprint == corpus.fingerprint
-    assert (f"{cache} was damaged: the fixes are traced again" in again.warnings) == bool(content)
-
-
 def test_blamed_lines_come_from_the_cache(repository, reports, corpus, cache_dir, monkeypatch):
     options = {"reports": reports, "suffixes": [".java"], "cache_dir": str(cache_dir)}
     monkeypatch.setattr("gedbd.localization.repository.blame.trace_fix", None)  # a call would fail
     assert read_git(repository, **options).fingerprint == corpus.fingerprint
-
-
-def test_a_cache_that_cannot_be_used_is_one_line(repository, reports, tmp_path):
-    (tmp_path / "blame.sqlite").mkdir()
-    with pytest.raises(StoreUnavailable, match=r"blame\.sqlite cannot be changed") as raised:
-        read_git(repository, reports=reports, cache_dir=str(tmp_path))
-    assert "\n" not in str(raised.value)
 
 
 def test_a_history_is_no_table_of_reports(repository, corpus):

@@ -7,11 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
-from hydra.utils import instantiate
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.io.locations import CONF_DIR
 from gedbd.localization.readers.java_sources import read_java_sources
 
 METHODS = Path(__file__).parents[4] / "shared" / "data" / "java_methods" / "tomcat.jsonl.xz"
@@ -133,11 +130,6 @@ def test_a_wrong_line_is_named(tmp_path, line, message) -> None:
         read(tmp_path / "m.jsonl")
 
 
-def test_a_surrogate_without_its_pair_is_a_question_mark(tmp_path) -> None:
-    (tmp_path / "m.jsonl").write_text('{"path": "a", "name": "b", "code": "c\\ud800"}')
-    assert read(tmp_path / "m.jsonl").reports["description"].tolist() == ["c?"]
-
-
 def test_paths_without_methods_are_refused(folder, tmp_path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "large").mkdir()
@@ -151,12 +143,6 @@ def test_paths_without_methods_are_refused(folder, tmp_path) -> None:
         read(tmp_path / "absent")
     with pytest.raises(ValueError, match=r"not a folder, a \.java file or a file of methods"):
         read(tmp_path / "m.csv")
-
-
-def test_the_configuration_names_it(folder) -> None:
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        cfg = compose("describe", ["dataset=java_sources", f"dataset.path={folder}"])
-    assert titles(instantiate(cfg.dataset)) == ["a", "b"]
 
 
 @pytest.mark.slow

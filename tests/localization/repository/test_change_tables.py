@@ -85,8 +85,3 @@ def test_a_path_that_occurs_twice_is_one_file():
     joined = change_tables("demo", [twice], 1000)
     assert joined.files.ids.tolist() == ["v:A"]
     assert joined.hunks.ids.tolist() == ["v:A:1", "v:A:2"]
-
-
-def test_no_commits_give_empty_tables():
-    empty = change_tables("demo", [], 10)
-    assert [len(table) for table in empty[:3]] == [0, 0, 0]

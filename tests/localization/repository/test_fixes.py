@@ -2,20 +2,16 @@
 
 from datetime import UTC, datetime, timedelta
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.corpus import FIX_COLUMNS, Documents, FixedReports
-from gedbd.corpora.relevance import Groups
-from gedbd.localization.repository.commits import Commit, CommitIds, FileChange
+from gedbd.localization.repository.commits import Commit, FileChange
 from gedbd.localization.repository.fixes import (
     DEFAULT_PATTERNS,
     Fixes,
     HistoryPaths,
     MessageFixes,
     TableFixes,
-    date_by_base_commit,
     find_fixed_paths,
 )
 
@@ -84,13 +80,8 @@ def test_many_addresses_in_a_message_take_linear_time():
     assert fixes.fixes().reports == {"a" * 40: [0]}
 
 
-def test_merges_count_if_wanted():
-    assert finder(merges=True).add(commit("Merge bug 12", parents=("b", "c")))
-
-
 @pytest.mark.parametrize(
-    ("pattern", "message"),
-    [("(", "is not a regular expression"), (r"bug (\d+)", r"has no group \(\?P<ids>")],
+    ("pattern", "message"), [("(", "is not a regular expression"), (r"bug (\d+)", r"has no group \(\?P<ids>")]
 )
 def test_a_pattern_that_cannot_be_used_is_refused(pattern, message):
     with pytest.raises(ValueError, match=message):
@@ -109,11 +100,6 @@ def test_a_table_names_whole_and_abbreviated_commits():
         "fixes of the table that name several commits: 1, dropped",
         "fixes of the table that name a commit that the history lacks: 2, dropped",
     )
-
-
-def test_commits_are_found_by_a_beginning_that_only_one_id_has():
-    ids = CommitIds(["abcd00", "abce11", "abce22"])
-    assert [ids.row(text) for text in ("abcd", "ABCE1", "abce", "abcd001", "abc", "")] == [0, 1, None, None, None, None]
 
 
 PATHS = (
@@ -181,21 +167,3 @@ def test_files_count_for_reports_without_a_commit(paths):
     ]
     assert find_fixed_paths(None, [], Fixes({}, ()), paths) == (None, ())
     assert find_fixed_paths(table.assign(path=""), ["1"], Fixes({}, ()), paths) == (None, ())
-
-
-def test_reports_move_to_the_second_behind_their_base_commit():
-    ids = ["1", "2", "3", "4"]
-    table = pd.DataFrame({"id": ids, "created_at": START + pd.to_timedelta(range(4), unit="D")})
-    fixes = pd.DataFrame({"bug_id": ids, "base_commit": ["cccc", "aaaa", "ffff", ""]})
-    fixes = fixes.reindex(columns=list(FIX_COLUMNS), fill_value="")
-    reports = FixedReports(Documents("demo", table), Groups(np.arange(4)), fixes=fixes)
-    dates = START + pd.to_timedelta([-9, -1], unit="D")
-    commits = pd.DataFrame({"id": ["aaaa" + "0" * 36, "cccc" + "0" * 36], "created_at": dates})
-    dated, new_rows, warnings = date_by_base_commit(reports, commits)
-    assert dated.reports["id"].tolist() == ["2", "1", "4"]
-    second = pd.Timedelta(seconds=1)
-    assert dated.reports["created_at"].tolist() == [dates[0] + second, dates[1] + second, table["created_at"][3]]
-    assert new_rows.tolist() == [1, 0, -1, 2]
-    assert dated.group.tolist() == [0, 1, 2]
-    assert warnings == ("reports whose base commit is not in the history: 1, left out",)
-    assert Fixes({"a": [0, 2], "b": [2], "c": [1]}, ()).renumbered(new_rows).reports == {"a": [1], "c": [0]}

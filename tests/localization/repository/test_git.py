@@ -1,3 +1,5 @@
+"""The command git on own, foreign and hostile repositories, and its texts in any encoding."""
+
 import os
 import shutil
 import subprocess
@@ -7,7 +9,7 @@ import pytest
 
 from gedbd.localization.repository.blame import blame_lines
 from gedbd.localization.repository.commit_history import read_history
-from gedbd.localization.repository.git_command import Git
+from gedbd.localization.repository.git_command import Git, cut_line, decode, decode_message, encoded_paths, unquote
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +65,6 @@ def test_a_repository_without_commits(tmp_path):
 def test_a_revision_that_names_no_commit(repository, revision):
     with pytest.raises(ValueError, match="is not a commit; the newest references are main"):
         read_history(repository[0], revision)
-
-
-def test_a_revision_may_be_any_expression(repository):
-    folder, ids = repository
-    assert [commit.id for commit in read_history(folder, "main~1")] == ids[:1]
 
 
 def test_the_output_may_be_left_early(repository):
@@ -135,7 +132,7 @@ def write_program(file: Path, command: str) -> str:
 
 @pytest.fixture
 def hostile(repository, tmp_path, monkeypatch):
-    """A work tree whose configuration, attributes and hooks name a program, and the file that the program leaves."""
+    """A work tree whose settings change diffs and, as attributes and hooks, name a program; and the program's trace."""
     trace = tmp_path / "trace"
     program = write_program(tmp_path / "program", f'echo "$0 $*" >> {trace}\ncat "$1" 2>/dev/null')
     folder = tmp_path / "hostile"
@@ -145,6 +142,8 @@ def hostile(repository, tmp_path, monkeypatch):
     keys += ("filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "credential.helper", "pager.blame")
     settings = dict.fromkeys(keys, program) | {"log.showSignature": "true", "core.hooksPath": str(tmp_path / "hooks")}
     settings |= {"alias.rev-list": f"!{program}", "blame.ignoreRevsFile": "missing", "core.worktree": str(tmp_path)}
+    settings |= {"diff.noprefix": "true", "diff.context": "0", "color.ui": "always"}
+    settings |= {"diff.renames": "false", "diff.algorithm": "patience", "i18n.logOutputEncoding": "utf-16"}
     settings |= {"remote.evil.url": f"ext::{program}", "protocol.ext.allow": "always"}
     settings |= {"extensions.partialClone": "evil", "core.repositoryFormatVersion": "1"}
     for key, value in settings.items():
@@ -191,17 +190,44 @@ def test_an_outer_git_process_does_not_redirect(repository, tmp_path, monkeypatc
     assert [commit.id for commit in read_history(repository[0])] == repository[1]
 
 
-def test_configuration_does_not_change_a_diff(repository, tmp_path):
-    folder = tmp_path / "configured.git"
-    run("clone", "-q", "--bare", repository[0], folder)
-    settings = {"diff.noprefix": "true", "diff.context": "0", "diff.suppressBlankEmpty": "true", "color.ui": "always"}
-    settings |= {
-        "diff.renames": "false",
-        "diff.orderFile": "missing",
-        "diff.algorithm": "patience",
-        "diff.submodule": "log",
-    }
-    settings |= {"diff.relative": "true", "diff.wordRegex": ".", "i18n.logOutputEncoding": "utf-16"}
-    for key, value in settings.items():
-        run("--git-dir", folder, "config", key, value)
-    assert list(read_history(folder)) == list(read_history(repository[0]))
+def test_text_is_utf_8_or_else_windows_1252_or_else_latin_1():
+    assert decode("é“".encode()) == ("é“", True)
+    assert decode(b"\x93\xe9\x94") == ("“é”", False)
+    assert decode(b"\x81\xe9") == ("\x81é", False)
+
+
+@pytest.mark.parametrize("encoding", ["idna", "punycode", "zlib", "undefined", "unicode_escape", "no such", "a\0b"])
+def test_what_is_no_encoding_of_messages_is_not_used(encoding):
+    assert decode_message(b"caf\xe9 \\u0041", encoding) == ("café \\u0041", False)
+
+
+def test_messages_hold_no_halves_of_surrogate_pairs():
+    text, _ = decode_message(b"+2D0-", "utf-7")
+    assert text.encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("plain name", "plain name"),
+        (r'"a\tb\\\"\303\274é"', 'a\tb\\"üé'),
+        (r'"\351"', "é"),
+        ('"', '"'),
+        ('"open', '"open'),
+    ],
+)
+def test_paths_in_quotes(path, expected):
+    assert unquote(path) == expected
+
+
+def test_a_cut_line_ends_with_a_whole_character():
+    line = "aé€😀".encode()
+    cut = [cut_line(line[:end]).decode() for end in range(1, len(line))]
+    # Characters of 1, 2, 3 and 4 bytes. A last one outside of ASCII is dropped even if all of its bytes are there.
+    assert cut == ["a", "a", "a", "aé", "aé", "aé", "aé€", "aé€", "aé€"]
+
+
+def test_the_spellings_of_a_path():
+    assert encoded_paths("a") == [b"a"]
+    assert encoded_paths("é") == [b"\xc3\xa9", b"\xe9"]
+    assert encoded_paths("ж") == ["ж".encode()]

@@ -1,14 +1,19 @@
+"""Histories with the odd cases of real ones, the cache of commits, and commits with a date that is too late."""
+
 import os
+import sqlite3
 import subprocess
 import tracemalloc
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from gedbd.localization.readers.git import read_git
-from gedbd.localization.repository.commit_history import read_history
+from gedbd.localization.repository.commit_dates import MAX_LATE, find_late, longest_rising
+from gedbd.localization.repository.commit_history import CommitCache, read_history
 from gedbd.localization.repository.commits import NO_LIMITS, Limits
 
 BUNDLE = Path(__file__).parents[4] / "shared" / "data" / "repositories" / "commons-csv.bundle"
@@ -115,11 +120,6 @@ def test_messages_and_content_in_other_encodings(commits, history):
     assert any("1 messages are not in the encoding" in line for line in history.warnings)
 
 
-def test_line_ends_count_as_changes(commits):
-    assert changed_lines(commits[16], "crlf") == ["-x\r", "+x"]
-    assert changed_lines(commits[17], "no end") == ["-two", "+two"]
-
-
 def test_what_is_too_large_is_cut_flagged_and_counted(commits, history):
     long, many, small = commits[18].files
     assert long.hunks[0].lines == ("+" + "x" * 99,)
@@ -130,26 +130,6 @@ def test_what_is_too_large_is_cut_flagged_and_counted(commits, history):
     assert commits[19].is_cut
     assert any("10 files beyond the first 30" in line for line in history.warnings)
     assert any("2 changed files are cut" in line for line in history.warnings)
-
-
-def test_a_larger_limit_of_a_diff_also_holds_for_files(repository):
-    folder, ids = repository
-    for limit, length in [(100_000, 100_000), (200_000, 120_000)]:
-        files = read_git(str(folder), max_diff_chars=limit).files.table.set_index("id")
-        assert len(files["diff"][f"{ids[17]}:many"]) // 1_000 * 1_000 == length
-
-
-def test_headers_that_git_does_not_know_are_no_parents(tmp_path):
-    git = ["git", "-C", tmp_path]
-    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", tmp_path], check=True)
-    run = [*git, "hash-object", "-t", "tree", "-w", "--stdin"]
-    tree = subprocess.run(run, input=b"", capture_output=True, check=True).stdout
-    content = b"tree %sauthor A <a> 1000 +0000\ncommitter A <a> 1000 +0000\nparent \xe9\n\nbegin\n" % tree
-    run = [*git, "hash-object", "-t", "commit", "-w", "--stdin", "--literally"]
-    commit = subprocess.run(run, input=content, capture_output=True, check=True).stdout.strip()
-    subprocess.run([*git, "update-ref", "refs/heads/main", commit], check=True)
-    (read,) = read_history(tmp_path)
-    assert (read.parents, read.message) == ((), "begin")
 
 
 def test_content_that_looks_like_a_diff(commits):
@@ -207,3 +187,125 @@ def test_the_counts_of_a_real_history(tmp_path):
     assert [kept["+"], kept["-"]] == [sum(int(pair[side]) for pair in counts) for side in (0, 1)]
     assert commits[0].created_at == datetime(2005, 12, 17, 5, 41, 27, tzinfo=UTC)
     assert commits[-1].created_at == datetime(2026, 8, 22, 12, 30, 31, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def plain(repository):
+    return list(read_history(repository[0], limits=LIMITS))
+
+
+def test_a_second_reading_comes_from_the_cache_and_is_equal(repository, plain, tmp_path):
+    folder, ids = repository
+    first = read_history(folder, cache_dir=tmp_path, limits=LIMITS)
+    assert list(first) == plain
+    second = read_history(folder, cache_dir=tmp_path, limits=LIMITS)
+    second.git.stream = None  # a process for an object would fail
+    assert list(second) == plain
+    assert second.warnings == first.warnings
+    # With other limits, and for another end of the history, nothing of it is taken wrongly.
+    assert list(read_history(folder, cache_dir=tmp_path)) == list(read_history(folder))
+    dates = {commit.id: commit.created_at for commit in read_history(folder, ids[4], tmp_path, LIMITS)}
+    assert list(dates) == [ids[0], ids[1], ids[4]]
+
+
+def test_what_was_read_before_an_interruption_is_in_the_cache(repository, plain, tmp_path, monkeypatch):
+    folder, ids = repository
+    monkeypatch.setattr("gedbd.localization.repository.row_cache.MAX_UNSTORED", 3)
+    with pytest.raises(KeyboardInterrupt):
+        interrupt(read_history(folder, cache_dir=tmp_path, limits=LIMITS), 8)
+    with CommitCache(tmp_path, LIMITS) as cache:
+        assert len(cache.known(ids)) == 8
+    assert list(read_history(folder, cache_dir=tmp_path, limits=LIMITS)) == plain
+
+
+def interrupt(history, after):
+    for number, _ in enumerate(history, start=1):
+        if number == after:
+            raise KeyboardInterrupt
+
+
+def test_damaged_rows_and_files_are_read_again(repository, plain, tmp_path):
+    folder, _ = repository
+    list(read_history(folder, cache_dir=tmp_path, limits=LIMITS))
+    with sqlite3.connect(tmp_path / "commits.sqlite") as rows:
+        rows.execute("UPDATE commits SET content = substr(content, 1, 40) WHERE rowid IN (2, 3)")
+    history = read_history(folder, cache_dir=tmp_path, limits=LIMITS)
+    assert list(history) == plain
+    assert history.warnings[-1].endswith("2 damaged commits are read again")
+    assert not any("damaged" in line for line in read_again(folder, tmp_path, plain))
+    (tmp_path / "commits.sqlite").write_bytes(b"no database, " * 100)
+    assert any("was damaged" in line for line in read_again(folder, tmp_path, plain))
+
+
+def read_again(folder, cache_dir, expected):
+    history = read_history(folder, cache_dir=cache_dir, limits=LIMITS)
+    assert list(history) == expected
+    return history.warnings
+
+
+def test_a_cache_that_cannot_be_written_is_a_one_line_error(repository, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(ValueError, match="cache_dir"):
+        list(read_history(repository[0], cache_dir=file))
+
+
+DAY = 86_400
+
+
+def late_commits(days, parents):
+    """Late commits of a history; days and parents by commit, the last one last."""
+    return find_late({commit: day and day * DAY for commit, day in days.items()}, parents, list(days)[-1])
+
+
+def late_in_line(*days):
+    """Positions of the late_commits commits of a history without branches."""
+    names = [f"c{number}" for number in range(len(days))]
+    parents = {name: names[max(0, number - 1) : number] for number, name in enumerate(names)}
+    return [names.index(name) for name in sorted(late_commits(dict(zip(names, days, strict=True)), parents))]
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [
+        ((1, 2, 3), []),
+        ((1, 900, 2, 3), [1]),
+        ((1, 900, 901, 2, 3, 4), [1, 2]),
+        ((500, 501, 502, 2), []),  # the last one is early
+        ((1, 3, 2, 4), []),  # a day
+        ((1, None, 900, 2, 3), [2]),
+        ((None,), []),
+        ((7,), []),
+    ],
+)
+def test_late_commits_of_a_line(days, expected):
+    assert late_in_line(*days) == expected
+
+
+def test_late_commits_of_a_branch_are_later_than_the_merge():
+    parents = {"a": [], "b": ["a"], "side": ["a"], "merge": ["b", "side"], "end": ["merge"]}
+    assert late_commits({"a": 1, "b": 2, "side": 900, "merge": 3, "end": 4}, parents) == {"side"}
+    assert late_commits({"a": 1, "b": 2, "side": 4, "merge": 3, "end": 4}, parents) == set()
+
+
+def test_the_longest_rising_part_is_as_long_as_by_trying_all():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        numbers = rng.integers(0, 6, 8).tolist()
+        parts = (part for size in range(9) for part in combinations(numbers, size))
+        rising = max(len(part) for part in parts if list(part) == sorted(part))
+        chosen = longest_rising(numbers)
+        assert len(chosen) == rising
+        assert chosen == sorted(set(chosen))
+        assert [numbers[position] for position in chosen] == sorted(numbers[position] for position in chosen)
+
+
+def test_descendants_of_a_late_commit_keep_their_dates(tmp_path, fast_import):
+    made = fast_import()
+    for number, date in enumerate([DAY, 4_000_000_000, 2 * DAY, 3 * DAY]):
+        made.commit(b"change", [("a", b"%d\n" % number)], date=date, parents=[number] * (number > 0))
+    made.write(tmp_path / "x.git")
+    history = read_history(tmp_path / "x.git")
+    assert [int(commit.created_at.timestamp()) // DAY for commit in history] == [1, 1, 2, 3]
+    assert history.warnings == ("1 commits are dated more than a day after later ones and take a parent's date",)
+    assert MAX_LATE == DAY

@@ -57,8 +57,7 @@ def num_objects(folder):
     return len(run("-C", folder, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)").split())
 
 
-@pytest.mark.parametrize("keeps_remote", [True, False])
-@pytest.mark.parametrize("with_cache", [True, False])
+@pytest.mark.parametrize(("keeps_remote", "with_cache"), [(True, True), (False, False)])
 def test_commits_without_their_files_are_left_out(repository, clone, tmp_path, keeps_remote, with_cache):
     folder = clone(keeps_remote=keeps_remote)
     before = num_objects(folder)
@@ -111,12 +110,6 @@ def test_nothing_can_be_read(clone):
     with pytest.raises(ValueError, match="no commit can be read: their objects are missing") as error:
         read_git(str(clone("tree:0", bare=True)))
     assert "\n" not in str(error.value)
-
-
-def test_the_corpus_says_what_is_left_out(repository, clone):
-    corpus = read_git(str(clone()))
-    assert corpus.commits.ids.tolist() == [repository[1][place] for place in (1, 3, 5)]
-    assert WARNING.format(3) in corpus.warnings
 
 
 def test_a_fix_whose_older_versions_are_missing_has_no_inducing_commit(repository, clone):

@@ -102,15 +102,6 @@ def test_names_that_are_not_ascii(tmp_path, fast_import):
     assert found.skipped == {"generated": 1}
 
 
-def test_a_tree_without_attributes_or_files(tmp_path, fast_import):
-    made = fast_import()
-    made.commit(parents=[])
-    made.commit(files=[("vendor/a.c", b""), ("b.c", b"")])
-    made.write(tmp_path / "x.git")
-    assert source_paths(Git(tmp_path / "x.git"), "main~1") == ((), {})
-    assert source_paths(Git(tmp_path / "x.git"), "main") == (("b.c",), {"vendored": 1})
-
-
 @pytest.mark.parametrize("keeps_remote", [True, False])
 def test_files_missing_from_a_partial_clone_are_counted(folder, tmp_path, keeps_remote):
     run("-C", folder, "config", "uploadpack.allowFilter", "true")

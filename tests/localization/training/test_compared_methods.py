@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from gedbd.corpora.corpus import GRANULARITIES
 from gedbd.corpora.relevance import Links
@@ -10,8 +9,6 @@ from gedbd.localization.training.compared_methods import (
     BestPart,
     EarlierBugs,
     MethodOptions,
-    best_part_scores,
-    by_best_part,
     encoded_unit,
     make_methods,
 )
@@ -20,12 +17,6 @@ from gedbd.localization.training.localization_results import MeasuredMethod, kno
 from gedbd.retrieval.ranking_metrics import Ranking
 from gedbd.retrieval.scorers.bm25 import Bm25
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores, ScorerInputs
-
-
-def test_a_commit_scores_as_its_best_part_and_one_without_parts_comes_last():
-    # Files of commits 0, 0, 2; commit 1 has none.
-    scores = best_part_scores(np.array([[0.2, 0.7, 0.5], [-3.0, -4, -2]]), np.array([0, 0, 2]), 3)
-    np.testing.assert_allclose(scores, [[0.7, -1, 0.5], [-3, -5, -2]])
 
 
 def test_hunks_are_ranked_by_files_and_these_by_commits():
@@ -49,18 +40,6 @@ def test_commits_are_ranked_by_each_kind_of_part_and_files_by_hunks(change_corpu
     assert methods["file"] == {"first", "first_best_hunk"}
     assert methods["hunk"] == {"first"}
     assert [encoded_unit(name) for name in ("first", "first_best_file", "first_best_hunk")] == list(GRANULARITIES)
-
-
-@pytest.mark.parametrize("part", ["file", "hunk"])
-def test_the_best_part_of_a_commit_agrees_with_a_loop(change_corpus, part):
-    table = change_corpus.changes(part).table
-    scores = np.random.default_rng(0).normal(size=(3, len(table)))
-    scorer = by_best_part(PrecomputedScores(scores), change_corpus, "commit", part)
-    train = pd.DataFrame({"query": [0], "document": [0], "label": [1]})
-    scorer.fit(ScorerInputs(change_corpus.commits.table, change_corpus.reports.reports, train))
-    found = scorer.scores(np.arange(3))
-    for commit, rows in table.groupby("commit"):
-        np.testing.assert_allclose(found[:, commit], scores[:, rows.index].max(axis=1))
 
 
 def measured(method, granularity, mrr):

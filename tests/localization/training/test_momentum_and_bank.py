@@ -9,7 +9,6 @@ from gedbd.localization.training.hmcbl import HmcblOptions
 from gedbd.localization.training.hmcbl_network import (
     EMPTY,
     BankKeys,
-    CandidateLinks,
     MemoryBank,
     MomentumTwin,
     bank_loss,
@@ -103,19 +102,6 @@ def test_twin_moves_by_the_momentum_and_copies_buffers(momentum):
         assert float(twin.module[0].weight) == pytest.approx(3 - 2 * momentum**steps, abs=1e-6)
     assert torch.equal(twin.module[1].running_mean, followed[1].running_mean)
     assert int(twin.module[1].num_batches_tracked) == 1
-
-
-def test_negatives_are_before_the_report_and_did_not_induce_its_bug():
-    links = CandidateLinks(np.array([3, 5]), np.array([[0, 1, 1], [1, 1, 4]]), 6)
-    commits = torch.tensor([0, 1, 2, 3, 4, 5, EMPTY])
-    found = links.are_negatives(torch.tensor([[0], [1]]), commits)
-    assert found.tolist() == [
-        [True, False, True, False, False, False, False],
-        [True, False, True, True, False, False, False],
-    ]
-    # The other direction: reports of the bank for commits 1 and 3.
-    found = links.are_negatives(torch.tensor([0, 1, EMPTY]), torch.tensor([[1], [3]]))
-    assert found.tolist() == [[False, False, False], [False, True, False]]
 
 
 @pytest.mark.parametrize(

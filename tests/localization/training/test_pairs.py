@@ -69,12 +69,6 @@ def test_processes_share_the_pairs_of_a_step():
     assert sorted(number for step in together for number in step.numbers) == list(range(26))
 
 
-def test_an_even_number_of_pairs_makes_the_same_steps():
-    whole = [key.numbers.tolist() for key in PairKeys(24, 8, 5)]
-    shares = [[key.numbers.tolist() for key in PairKeys(24, 4, 5, rank, 2)] for rank in (0, 1)]
-    assert whole == [first + second for first, second in zip(*shares, strict=True)]
-
-
 def test_the_last_reports_validate():
     fit, val = split_by_time(np.array([3, 9, 4, 7, 1]), 0.4)
     assert fit.tolist() == [1, 3, 4]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.relevance import Links
-from gedbd.localization.training.compared_methods import Age, NewestFirst
+from gedbd.localization.training.compared_methods import NewestFirst
 from gedbd.localization.training.localization_protocol import MIN_REPORTS, find_halves, make_level
 from gedbd.localization.training.localization_results import MeasuredMethod, query_metrics, ranking_table, results_table
 from gedbd.retrieval.ranking_metrics import per_query, rank
@@ -152,11 +152,3 @@ def test_of_equal_scores_the_newer_change_comes_first_and_missing_ones_stay_miss
     assert places[0].tolist() == [1, 2, 0]
     assert np.isnan(places[1, 0])
     assert places[1, 1] < places[1, 2]
-
-
-def test_age_ranks_the_oldest_change_first(change_corpus):
-    level, _ = make_level(change_corpus, find_halves(change_corpus), "commit")
-    age = Age()
-    age.fit(level.inputs)
-    top = rank(level.task, NewestFirst(age)).top
-    assert (top.loc[top["place"] == 1, "candidate"] == 0).all()

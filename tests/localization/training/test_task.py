@@ -78,17 +78,6 @@ def test_the_learnt_ranker_finds_what_the_classes_and_their_last_changes_tell(ru
     assert "better than bm25_diff" in (run / "results.md").read_text()
 
 
-def test_trec_files_agree_with_the_table(run):
-    ranking = pd.read_csv(run / "ranking.csv").set_index(["granularity", "method"])
-    columns = ["query", "zero", "change", "relevant"]
-    qrels = pd.read_csv(run / "trec" / "file.qrels", sep=" ", names=columns)
-    lines = pd.read_csv(
-        run / "trec" / "file.bm25_diff.run", sep=" ", names=["query", "q0", "change", "place", "score", "tag"]
-    )
-    found = lines.merge(qrels, on=["query", "change"]).groupby("query")["place"].min()
-    assert (1 / found).sum() / 15 == pytest.approx(ranking.loc[("file", "bm25_diff"), "mrr"])
-
-
 def test_the_papers_numbers_stand_beside_the_measured_ones(run):
     table = pd.read_csv(run / "tables24.csv")
     rows = table.set_index(["ranked", "method", "source"])
@@ -104,14 +93,6 @@ def test_the_papers_numbers_stand_beside_the_measured_ones(run):
     assert "no number here repeats or refutes" in (run / "tables24.md").read_text()
     unknown = beside_published(pd.read_csv(run / "ranking.csv"), "demo")
     assert set(unknown["source"]) == {"here"}
-
-
-@pytest.mark.slow  # other tasks' runs with several seeds are quick tests
-def test_several_seeds_have_a_table(call):
-    folder = call(*ALONE, *FEW, *NOT_LEARNT, "task.granularities=[commit]", "seeds=2", "hydra.run.dir=seeds")
-    seeds = pd.read_csv(folder / "seeds" / "seeds.csv")
-    assert set(seeds.groupby("method").size()) == {2}
-    assert seeds["val_value"].between(0, 1).all()
 
 
 @pytest.mark.slow

@@ -25,12 +25,6 @@ def rows():
     return Examples(x[:80], np.where(x[:80, 0] > 0, 3.0, 1.0)), Examples(x[80:], np.where(x[80:, 0] > 0, 3.0, 1.0))
 
 
-def test_the_median_reads_nothing():
-    model = Median()
-    model.fit(Examples(np.zeros((3, 0)), np.array([1.0, 7, 2])), Examples(np.zeros((0, 0)), np.zeros(0)))
-    assert model.predict(np.zeros((2, 0))).tolist() == [2, 2]
-
-
 @pytest.mark.parametrize(
     "model",
     [

@@ -8,7 +8,6 @@ import py7zr
 import pytest
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.io.unpacking import MAX_GB_VARIABLE
 from gedbd.questions.stackexchange.reader import read_published, read_stackexchange
 
 DUMPS = Path(__file__).parents[4] / "shared" / "data" / "stackexchange"  # beside the repository
@@ -270,14 +269,6 @@ def test_paths_without_a_dump(tmp_path, place, message):
     with pytest.raises(ValueError, match=message) as raised:
         read_stackexchange(None, str(tmp_path / place))
     assert "\n" not in str(raised.value)
-
-
-def test_an_archive_that_unpacks_to_too_much(tmp_path, monkeypatch):
-    path = archive(tmp_path / "a.7z", "Posts", "PostLinks")
-    monkeypatch.setenv(MAX_GB_VARIABLE, "0.0000001")
-    with pytest.raises(ValueError, match=r"a\.7z: it unpacks to more than 1e-07 GB"):
-        read_stackexchange(None, str(path))
-    assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
 @pytest.mark.quick_cases(1)
