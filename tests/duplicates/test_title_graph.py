@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.duplicates.title_graph import SharedIdentifiers, build_graph, join_fields, reduce_titles, sample_cosines
+from gedbd.duplicates.title_graph import SharedIdentifiers, build_graph, join_fields, reduce_titles
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.node2vec import TagEncoder
 
@@ -71,18 +71,6 @@ def test_fields_draw_reports_together():
     assert float(cosine[0, 4]) == pytest.approx(
         (float(before[0, 4]) + 0.5) / (2 * 1.5) ** 0.5, abs=1e-6
     )  # no component
-
-
-def test_sampled_cosines_are_those_of_random_pairs_and_always_the_same():
-    raw = np.array([[2.0, 0.0], [0.0, 3.0]])
-    reduced = torch.tensor([[1.0, 0.0], [0.6, 0.8]])
-    of_raw, of_reduced = sample_cosines(raw, reduced)
-    assert 9_000 < len(of_raw) == len(of_reduced) < 11_000  # of two titles, half of the draws are of one title twice
-    assert set(of_raw.tolist()) == {0.0}
-    np.testing.assert_allclose(of_reduced, 0.6, atol=1e-6)
-    many = np.random.default_rng(1).normal(size=(50, 4))
-    first, again = (sample_cosines(many, torch.from_numpy(many)) for _ in range(2))
-    np.testing.assert_array_equal(first, again)
 
 
 def test_vectors_of_a_field_draw_reports_together_by_their_cosine():

@@ -5,7 +5,7 @@ import pytest
 from small_history import DAY, START, added, changed, commit, history_of, hunk, made_commits
 
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
-from gedbd.localization.change_ranking.file_features import FILE_FEATURES, changed_together, named_paths, share_and_rank
+from gedbd.localization.change_ranking.file_features import FILE_FEATURES, changed_together, named_paths
 from gedbd.localization.change_ranking.known_fixes import KnownFix, KnownFixes
 from gedbd.localization.change_ranking.query_features import (
     WEIGHTS,
@@ -77,14 +77,6 @@ def test_names_and_stack_traces():
     assert found["name"][place["old/io/Router.java"]] == np.float32(shared * 2)
     assert found["name_title"][place["old/io/Router.java"]] == np.float32(shared)
     assert found["name_title"][place["net/io/Socket.java"]] == 0
-
-
-def test_share_and_rank():
-    share, rank = share_and_rank(np.array([2.0, 4.0, 0.0, 4.0]))
-    assert share.tolist() == [0.5, 1.0, 0.0, 1.0]
-    np.testing.assert_allclose(np.expm1(rank), [2, 0, 3, 0], atol=1e-6)
-    missing = np.full(3, np.nan)
-    assert np.isnan(share_and_rank(missing)).all()
 
 
 def test_ownership_by_hand():

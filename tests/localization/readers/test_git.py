@@ -148,11 +148,8 @@ def test_without_reports_there_are_changes_alone(repository):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"fix_patterns": [r"never (?P<ids>\d+)"]}, "no commit message refers to any of the 4 reports, such as 7"),
-        ({"fix_patterns": ["bug"]}, "has no group"),
         ({"fixes": "only.csv"}, "none of its rows names a report and a commit"),
         ({"fixes": "wrong.csv"}, "row 1: there is neither a column 'fix_commit' nor 'path'"),
-        ({"fixes": "absent.csv"}, "absent.csv: no such file"),
         ({"revision": "other"}, "revision other is not a commit"),
         ({"reports": None, "fixes": "only.csv"}, "there are fixes but no reports"),
     ],

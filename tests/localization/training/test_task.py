@@ -178,13 +178,11 @@ def test_a_row_of_table3_that_does_not_exist_is_refused():
     ("compared", "options", "message"),
     [
         ({"baseline": "bm52"}, {}, "task.compared.baseline=bm52 is not among task.scorers: bm25, recency"),
-        ({"linear": ["bm52"]}, {}, "task.compared.linear=bm52 is not among task.scorers"),
         ({"sums": {"both": ["bm52"]}}, {}, "task.compared.sums.both=bm52 is not among task.scorers"),
         ({"sums": {"bm25": ["bm25"]}}, {}, "task.scorers.bm25: bm25 is the name of a sum: choose another one"),
         ({"only": {"recency": ["line"]}}, {}, "task.compared.only.recency=['line']: choose from commit, file, hunk"),
         ({"only": {"bm25": ["hunk"]}}, {}, "task.compared.only.bm25: the baseline must rank commits"),
         ({}, {"granularities": ["method"]}, "task.granularities=['method']: choose from commit, file, hunk"),
-        ({}, {"granularities": []}, "task.granularities=[]: choose from commit, file, hunk"),
         ({}, {"pretraining": PRETRAINING}, "task.pretraining: it makes the encoder of task.model, which must name no"),
         ({}, {"learnt": {"bm25": LearntOptions()}}, "task.learnt.bm25: there is another method with this name"),
     ],

@@ -9,26 +9,8 @@ from gedbd.io.unpacking import UnpackLimit
 from gedbd.questions.stackexchange.posts import CHUNK_BYTES, body_text, read_rows
 
 DUMPS = Path(__file__).parents[4] / "shared" / "data" / "stackexchange"  # beside the repository
-BLOCKS = {
-    "p",
-    "br",
-    "hr",
-    "ul",
-    "ol",
-    "li",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "blockquote",
-    "pre",
-    "table",
-    "tr",
-    "td",
-    "th",
-}
+BLOCKS = {"p", "br", "hr", "ul", "ol", "li", "blockquote", "pre", "table", "tr", "td", "th"}
+BLOCKS |= {f"h{level}" for level in range(1, 7)}
 LINK = '<a href="http://a.org/1">One &amp; two</a>'
 MARK = f"<blockquote>\n  <p><strong>Possible Duplicate:</strong><br>\n  {LINK}  </p>\n</blockquote>"
 HOSTILE = [
@@ -156,20 +138,13 @@ def test_rows_across_the_ends_of_chunks(tmp_path):
     ("content", "message"),
     [
         ("", r"the file ends after 0 rows, without </posts>; fetch the dump again"),
-        (f"<posts>{ROW}{ROW}", r"the file ends after 2 rows, without </posts>"),
         (f"<posts>{ROW}<row Id='2' Bo", r"the file ends after 1 rows, without </posts>"),
         ("Id,Title\n1,a\n", r"line 1, column 1: not readable as XML \(syntax error\)"),
-        ("PK\x03\x04\x00", r"line 1, column 3: not readable as XML"),
         (b"<posts><row Title='\xff'/></posts>", r"line 1, column 20: not readable as XML \(not well-formed"),
-        ("<posts><row Title='&#0;'/></posts>", r"not readable as XML \(reference to invalid character number"),
-        ("<posts><row Title='&nope;'/></posts>", r"not readable as XML \(undefined entity"),
         (f"<posts>{ROW}</posts><posts/>", r"not readable as XML \(junk after document element"),
         ("<postlinks></postlinks>", r"line 1: unexpected <postlinks>, expected <posts>; this is not the posts file"),
-        ("<html><body/></html>", r"unexpected <html>, expected <posts>"),
-        ("<posts>\n<post/></posts>", r"line 2: unexpected <post>, expected <row>"),
         ("<posts><row><row/></row></posts>", r"unexpected <row>, expected <row>"),
         ("<posts>" + "<row>" * 100_000, r"expected <row>"),
-        ("<!DOCTYPE posts><posts/>", r"line 1: a document type declaration \(<!DOCTYPE>\) is not allowed"),
         ('<!DOCTYPE posts SYSTEM "file:///etc/passwd"><posts/>', r"a document type"),
         ('<!DOCTYPE p [<!ENTITY a SYSTEM "file:///etc/passwd">]><posts><row Body="&a;"/></posts>', r"a document type"),
         (
