@@ -9,7 +9,7 @@ from measure import Row, repeated, take_turns
 from torch import Tensor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerBase
 
-from gedbd.encoders.tiny_bert import tiny_tokenizer
+from gedbd.encoders.pretrained import tiny_tokenizer
 from gedbd.localization.code_encoder.code_encoder import CodeEncoder, attention_mask
 from gedbd.localization.code_encoder.code_inputs import (
     CodeBatch,

@@ -19,7 +19,7 @@ from torch.nn.functional import normalize
 from gedbd.corpora.splits import split_corpus
 from gedbd.duplicates.adjacency import kernel, kernel_factor
 from gedbd.evaluation.figures import DUPLICATE, GREY, OTHER
-from gedbd.evaluation.leakage import audit_leak
+from gedbd.evaluation.pairwise import audit_leak
 from gedbd.io.locations import CONF_DIR
 from gedbd.triage.confidence import calibration_error, fit_isotonic
 

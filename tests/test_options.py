@@ -23,7 +23,7 @@ from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.encoders.openvino_backend import has_bfloat16
-from gedbd.encoders.tiny_bert import tiny_tokenizer
+from gedbd.encoders.pretrained import tiny_tokenizer
 
 DEMO = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
 ISSUES = Path(__file__).parent / "corpora" / "readers" / "issues.json"

@@ -11,14 +11,14 @@ from gedbd.configuration.command import command
 def main(cfg: DictConfig) -> None:
     """Saves a workspace on the server, or writes the workspace or a sweep to a file."""
     if cfg.sweep:
-        from gedbd.experiments.wandb_workspace import write_sweep
+        from gedbd.experiments.loggers import write_sweep
 
         write_sweep(cfg.project, Path(cfg.sweep))
         print(f"written: {cfg.sweep}; start it with: wandb sweep {cfg.sweep}")
         if not cfg.out:
             return
     try:
-        from gedbd.experiments.wandb_workspace import make_workspace, save_workspace, write_specification
+        from gedbd.experiments.loggers import make_workspace, save_workspace, write_specification
     except ModuleNotFoundError as error:
         if error.name != "wandb_workspaces":
             raise

@@ -11,10 +11,10 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.encoders.backend import Backend, PreparedBackend, Torch, encode_batches, encode_texts
+from gedbd.encoders.caches import cached_tokens
 from gedbd.encoders.encoder_weights import encoder_state, fingerprint, load_state, source_name
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.io.files import cache_folder
-from gedbd.text.token_cache import cached_tokens
 from gedbd.text.tokens import TokenTable, tokenize
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class LoadedEncoder:
 
     def pool(self, texts: list[str], label: str = "encode reports") -> np.ndarray:
         """Pooled vectors of documents before the projection, ``(N, features)`` float32; see ``TextEncoder``."""
-        from gedbd.encoders.embedding_cache import cached_vectors
+        from gedbd.encoders.caches import cached_vectors
 
         # The folder is checked before the backend is prepared, which may take minutes.
         folder = None if self.cache_dir is None else cache_folder(self.cache_dir)
@@ -258,8 +258,8 @@ def load_tiny_encoder(
     cache_dir: str | Path | None = None,
     prefix: str | None = None,
 ) -> LoadedEncoder:
-    """A tiny random BERT, see ``gedbd.encoders.tiny_bert``. The other arguments are those of ``load_encoder``."""
-    from gedbd.encoders.tiny_bert import tiny_backbone, tiny_tokenizer
+    """A tiny random BERT, see ``gedbd.encoders.pretrained``. The other arguments are those of ``load_encoder``."""
+    from gedbd.encoders.pretrained import tiny_backbone, tiny_tokenizer
 
     check_prefix(prefix)
     tokenizer = tiny_tokenizer()

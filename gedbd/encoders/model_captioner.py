@@ -22,8 +22,7 @@ from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3I
 
 from gedbd.encoders.captioning import Caption
 from gedbd.encoders.encoder_weights import fingerprint
-from gedbd.encoders.pretrained import local_first
-from gedbd.encoders.tiny_bert import tiny_tokenizer
+from gedbd.encoders.pretrained import local_first, tiny_tokenizer
 
 TILE = 32  # pixels
 PATCH = 8

@@ -8,10 +8,21 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import wandb
 from hydra.core.hydra_config import HydraConfig
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger, WandbLogger
+from wandb_workspaces.reports.v2.interface import (
+    BarPlot,
+    Config,
+    LinePlot,
+    PanelTypes,
+    ParallelCoordinatesPlot,
+    ParallelCoordinatesPlotColumn,
+    SummaryMetric,
+)
+from wandb_workspaces.workspaces import Section, SectionLayoutSettings, Workspace, WorkspaceSettings
 
 from gedbd.configuration.allowed_targets import check_plain
 from gedbd.configuration.command_words import option_of
@@ -214,3 +225,74 @@ def _varied(options: list[str], sweep: Path) -> list[str]:
     command = sweep / "multirun.yaml"  # Hydra writes it before the first job
     given = set(OmegaConf.load(command).hydra.overrides.task) if command.is_file() else set()
     return [option for option in options if option not in given] or options
+
+
+TEMPLATE = Path(__file__).with_name("wandb_sweep.yaml")
+BY_EPOCH = {
+    "Loss": ["train/loss", "val/loss"],
+    "F1": ["train/f1", "val/f1"],
+    "RR@10": ["val/rr@10"],
+    "Average precision": ["val/average_precision"],
+}
+SETTINGS = {"fusion.lambda_text": "lambda", "loss.margin": "margin", "graph.pca_dim": "d"}
+CHOSEN_BY = ["val/average_precision", "val/f1", "val/rr@10"]  # settings are chosen on validation, never on test
+ON_TEST = {"F1": "test/f1", "RR@10": "test/rr@10"}
+
+
+def make_workspace(entity: str, project: str, name: str) -> Workspace:
+    """Makes the workspace without sending it.
+
+    Args:
+        entity: User or team.
+        project: Its project, as in ``logger.project``.
+        name: Name of the saved view.
+
+    Returns:
+        Three sections: curves by epoch; parallel coordinates of the weight of the text branch (lambda), the margin and
+        the dimensions of the title vectors (d), with their validation metrics; bars of the test metrics.
+    """
+    curves: list[PanelTypes] = [LinePlot(title=title, x="epoch", y=list(keys)) for title, keys in BY_EPOCH.items()]
+    columns = [ParallelCoordinatesPlotColumn(Config(key), display_name=name) for key, name in SETTINGS.items()]
+    columns += [ParallelCoordinatesPlotColumn(SummaryMetric(key)) for key in CHOSEN_BY]
+    settings = ParallelCoordinatesPlot(title="lambda, margin and d", columns=columns)
+    bars: list[PanelTypes] = [BarPlot(title=f"Test {title}", metrics=[key]) for title, key in ON_TEST.items()]
+    whole_width = SectionLayoutSettings(columns=1, rows=1)
+    return Workspace(
+        entity=entity,
+        project=project,
+        name=name,
+        auto_generate_panels=False,
+        sections=[
+            Section(name="By epoch", panels=curves, is_open=True),
+            Section(name="Settings", panels=[settings], is_open=True, layout_settings=whole_width),
+            Section(name="Test", panels=bars, is_open=True),
+        ],
+        settings=WorkspaceSettings(x_axis="epoch"),
+    )
+
+
+def write_specification(workspace: Workspace, path: Path) -> None:
+    """Writes the workspace as the JSON that W&B stores."""
+    view = workspace._to_model()  # the library has no public function for it
+    content = json.loads(view.model_dump_json(by_alias=True, exclude_none=True))
+    write_text(path, json.dumps(content, indent=2) + "\n")
+
+
+def save_workspace(entity: str | None, project: str, name: str) -> str:
+    """Saves the workspace as a view of a W&B project; returns its address.
+
+    Raises:
+        ValueError: If there is no API key, or W&B refuses.
+    """
+    if not wandb.login(verify=False, prompt=False):
+        raise ValueError("W&B needs an API key: run `wandb login` or set WANDB_API_KEY; out=FILE sends nothing")
+    try:
+        workspace = make_workspace(entity or wandb.Api().default_entity or "", project, name)
+        return str(workspace.save().url)
+    except (wandb.Error, ValueError) as error:
+        raise ValueError(f"entity={entity}, project={project}: {error}; out=FILE sends nothing") from error
+
+
+def write_sweep(project: str, path: Path) -> None:
+    """Writes the sweep's YAML file for a project."""
+    write_text(path, TEMPLATE.read_text().replace("project: gedbd\n", f"project: {project}\n", 1))

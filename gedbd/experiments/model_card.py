@@ -16,7 +16,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.statistics import describe_corpus
 from gedbd.evaluation.display_names import FROZEN, TEXT
-from gedbd.evaluation.leakage import leak_warning
+from gedbd.evaluation.pairwise import leak_warning
 from gedbd.experiments.report.report_page import markdown, show
 from gedbd.experiments.run_folder import Run
 from gedbd.io.console import code_block, escape_markdown

@@ -20,7 +20,7 @@ from rich.console import Console
 from gedbd.corpora.urls import URL_OF, with_urls
 from gedbd.evaluation.display_names import display_name, with_display_names
 from gedbd.evaluation.figures import name_subject, rank_curves, save_figure, title_cosines, training_curves
-from gedbd.evaluation.leakage import audit_leak, leak_warning
+from gedbd.evaluation.pairwise import audit_leak, leak_warning
 from gedbd.evaluation.result_tables import (
     compare_methods,
     compare_rankings,

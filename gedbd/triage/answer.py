@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,100 @@ from rich.table import Table
 from rich.text import Text
 
 from gedbd.corpora.bug_report import FIELD_NAMES, Match, Report, check_report, has_component, report_from_json
+from gedbd.corpora.readers.export_pages import (
+    ExportPage,
+    ExportRecord,
+    is_table,
+    read_pages,
+    read_records,
+    read_values,
+    recognise,
+)
+from gedbd.corpora.readers.issue import Issue, reset_to_creation
+from gedbd.corpora.readers.json_values import Record
 from gedbd.corpora.urls import web_url
 from gedbd.evaluation.thresholds import NOT_MEASURED, TargetResult
 from gedbd.io.console import cut_cells, print_line, printable
+
+FIELDS = ("title", "description", "product", "component", "version", "os", "priority")
+MAX_KEYS = 8  # that a message names
+
+
+def read_issues(file: str) -> list[Report]:
+    """The reports of an issue, or of a list of them, as in the exports of GitHub, GitLab, Jira and Bugzilla.
+
+    Args:
+        file: A file of JSON, such as ``gh issue view 7 --json number,title,body,createdAt`` prints. Objects with the
+            fields of ``Report`` are read too.
+
+    Raises:
+        ValueError: If the file is missing or has no issue, or a record is invalid.
+    """
+    path = Path(file).expanduser()
+    if not path.is_file():
+        raise ValueError(f"file={file}: no such file")
+    pages, _ = read_pages(path, ("json",))
+    reports = [_report(record) for page in pages for record in _records(page)]
+    if not reports:
+        raise ValueError(f"file={file} holds no issue")
+    return reports
+
+
+def report_of_issue(issue: Record) -> Report:
+    """The report of a tracker's issue, as it was created where the export holds its history.
+
+    Raises:
+        ValueError: If it is not an issue, or is invalid.
+    """
+    parsed = reset_to_creation(_parse(issue))
+    values: dict[str, Any] = {name: ", ".join(parsed.values.get(name, ())) for name in FIELDS}
+    report = Report(**values, issue_id=parsed.issue_id, created_at=parsed.created_at)
+    check_report(report)
+    return report
+
+
+def _records(page: ExportPage) -> Iterable[ExportRecord]:
+    """The issues and reports of a page."""
+    values = list(read_values(page))
+    # A report alone is no response of a tracker, in which a list of issues is looked for.
+    if all(map(_is_report, values)):
+        return [ExportRecord(f"{page.path}, record {number}", one) for number, one in enumerate(values, start=1)]
+    return read_records(page)
+
+
+def _is_report(value: Any) -> bool:
+    """Whether an object has the fields of a report and no others."""
+    return isinstance(value, dict) and value.keys() <= set(FIELD_NAMES) and not is_table(value)
+
+
+def _report(record: ExportRecord) -> Report:
+    """The report of an issue or of the fields of a report. Raises ValueError with its place if it is invalid."""
+    try:
+        return report_from_json(record.record) if _is_report(record.record) else report_of_issue(record.record)
+    except ValueError as error:
+        raise ValueError(f"{record.place}: {error}") from error
+
+
+def _parse(values: Record) -> Issue:
+    """Reads an issue with the reader of its tracker."""
+    tracker = recognise(values)
+    if not tracker:
+        keys = ", ".join(list(values)[:MAX_KEYS]) or "none"
+        raise ValueError(f"not an issue from GitHub, GitLab, Jira or Bugzilla; its keys are {keys}")
+    reader = import_module(f"gedbd.corpora.readers.{tracker}")
+    issue: Issue | str
+    if tracker == "github":
+        issue = reader.parse_issue({"number": 0, **values}, prefixes=())
+    elif tracker == "gitlab":
+        issue = reader.parse_issue(values, prefixes=())
+    elif tracker == "jira":
+        issue = reader.parse_issue(values)
+    else:
+        issue = reader.parse_bug(values)
+    if isinstance(issue, str):
+        raise ValueError(f"an issue is expected; these are {issue}")
+    return issue if tracker != "github" or "number" in values else issue._replace(issue_id="")
+
 
 JSON_LINES = (".jsonl", ".ndjson")
 ISSUES = ".json"
@@ -51,8 +143,6 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
         return iter([report_from_text(str(text))])
     path = Path(file).expanduser()
     if path.suffix.lower() == ISSUES:
-        from gedbd.triage.issue_file import read_issues
-
         return iter(read_issues(file))
     if not path.is_file():
         raise ValueError(f"file={file}: no such file")
@@ -211,7 +301,6 @@ def _report_of(value: Any) -> Report:
     """The report of an object with the fields of a report, or of an issue as its tracker gives it."""
     if isinstance(value, dict) and not value.keys() <= set(FIELD_NAMES):
         from gedbd.corpora.readers.export_pages import recognise
-        from gedbd.triage.issue_file import report_of_issue
 
         if recognise(value):
             return report_of_issue(value)

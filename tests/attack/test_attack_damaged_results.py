@@ -15,7 +15,7 @@ from refusals import flip, refuses
 from rich.console import Console
 from small_tracker import as_corpus, some_report
 
-from gedbd.encoders.embedding_cache import cached_vectors
+from gedbd.encoders.caches import cached_tokens, cached_vectors
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.experiments.callbacks import value_of_best
 from gedbd.experiments.run_folder import Run, check_corpus
@@ -24,7 +24,6 @@ from gedbd.experiments.sweeps.jobs import FINISHED, JobStatus, read_jobs, read_s
 from gedbd.experiments.sweeps.sweep_table import show_jobs
 from gedbd.io.files import read_object, replacing, write_text
 from gedbd.io.table_files import read_csv, write_csv, write_parquet
-from gedbd.text.token_cache import cached_tokens
 from gedbd.triage.triage_model import TriageModel
 
 RESULTS = pd.DataFrame({"method": ["text", "a, b"], "f1": [0.25, 0.5], "average_precision": [0.125, 0.0]})

@@ -24,12 +24,12 @@ import gedbd.commands.search
 from gedbd.configuration.allowed_targets import VARIABLE, check_options, named_targets, read_settings
 from gedbd.configuration.command import CONF_DIR
 from gedbd.encoders.loaded_encoder import load_encoder
+from gedbd.experiments.callbacks import EpochPruning
 from gedbd.experiments.loggers import read_stored
 from gedbd.experiments.resuming import WholeCheckpointIO, resumed_options
 from gedbd.experiments.run_folder import CONFIG, SCHEMA, VERSIONS, Run, find_run, read_saved, save_run, saved_options
 from gedbd.experiments.run_folder import MATCHING as MATCHING_FILE
 from gedbd.experiments.sweeps.jobs import STUDY
-from gedbd.experiments.sweeps.pruning import EpochPruning
 from gedbd.service.app import create_app
 from gedbd.triage.index_building import find_backtest
 from gedbd.triage.storage.index_folder import CACHE, FILE

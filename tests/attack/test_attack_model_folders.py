@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 from gedbd.encoders.loaded_encoder import load_encoder
 from gedbd.encoders.model_captioner import load_captioner, tiny_processor, tiny_vision_model
-from gedbd.encoders.tiny_bert import tiny_backbone, tiny_tokenizer
+from gedbd.encoders.pretrained import tiny_backbone, tiny_tokenizer
 from gedbd.localization.code_encoder.code_encoder import load_code_encoder, save_encoder
 from gedbd.localization.code_encoder.code_inputs import InputLimits, InputParts, add_code_tokens
 

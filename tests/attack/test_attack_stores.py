@@ -20,8 +20,8 @@ from webhook_events import SECRET, issue, signed
 import gedbd.commands.serve
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FEEDBACK_FILE, FeedbackEvent, FeedbackStore, feedback_table
-from gedbd.encoders.embedding_cache import cached_vectors
-from gedbd.experiments.wandb_workspace import write_sweep
+from gedbd.encoders.caches import cached_vectors
+from gedbd.experiments.loggers import write_sweep
 from gedbd.io import sqlite_file
 from gedbd.io.files import replacing, write_text
 from gedbd.io.sqlite_file import StoreUnavailable

@@ -6,7 +6,7 @@ from transformers import PreTrainedTokenizerBase
 
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.templates import PARTS, FieldTemplate, title_description
-from gedbd.encoders.tiny_bert import tiny_tokenizer
+from gedbd.encoders.pretrained import tiny_tokenizer
 from gedbd.text.cleaning import Cleaning
 from gedbd.text.tokens import cut_to_tokens, tokenize
 

@@ -31,7 +31,7 @@ from transformers import (
     XLMRobertaModel,
 )
 
-from gedbd.encoders.tiny_bert import tiny_tokenizer
+from gedbd.encoders.pretrained import tiny_tokenizer
 
 HIDDEN = 16
 POSITIONS = 64

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from gedbd.encoders.embedding_cache import BATCHES_A_COMMIT
+from gedbd.encoders.caches import BATCHES_A_COMMIT
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 from gedbd.encoders.text_encoder import TextEncoder
 

@@ -18,9 +18,8 @@ from transformers import BertModel
 from gedbd.configuration.command import CONF_DIR
 from gedbd.encoders.encoder_weights import fingerprint
 from gedbd.encoders.loaded_encoder import QUERIES_AT_ONCE, LoadedEncoder, load_encoder, load_tiny_encoder
-from gedbd.encoders.pretrained import local_first
+from gedbd.encoders.pretrained import local_first, tiny_backbone
 from gedbd.encoders.text_encoder import TextEncoder
-from gedbd.encoders.tiny_bert import tiny_backbone
 
 SIZES = {"dim": 8, "max_tokens": 32, "hidden": 16, "layers": 1, "dropout": 0.0}
 

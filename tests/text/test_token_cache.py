@@ -8,8 +8,8 @@ import pytest
 from tokenizers import processors
 from transformers import PreTrainedTokenizerFast
 
-from gedbd.encoders.tiny_bert import tiny_tokenizer
-from gedbd.text.token_cache import cached_tokens
+from gedbd.encoders.caches import cached_tokens
+from gedbd.encoders.pretrained import tiny_tokenizer
 from gedbd.text.tokens import TokenTable, tokenize
 
 TEXTS = ["crash on start", "", "the editor is slow", "crash", "日本", "crash on start", "a " * 100]

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from gedbd.evaluation import figures
 from gedbd.evaluation.display_names import TEXT, metric_name
 from gedbd.evaluation.figures import name_subject
-from gedbd.evaluation.leakage import leak_warning
+from gedbd.evaluation.pairwise import leak_warning
 from gedbd.experiments.report.report_page import Section, fill_tables, slug, write_report
 from gedbd.experiments.report.run_comparison import compare_runs
 from gedbd.experiments.report.run_settings import CONTENTS, Setting, group_settings, query_metrics, ranked_protocols

@@ -10,10 +10,10 @@ from typing import Literal, get_args
 import numpy as np
 import pandas as pd
 
+from gedbd.localization.change_ranking.report_words import find_frames
 from gedbd.retrieval.reports.report_features import days_of
 from gedbd.retrieval.scorers.scorer_contract import EarlierScorer, ScorerInputs
 from gedbd.text.diffs import change_fields
-from gedbd.text.stack_traces import find_frames
 from gedbd.text.words import PART, WORD, separate
 
 Names = Literal["compound", "any", "parts"]

@@ -12,8 +12,15 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from gedbd.encoders.backend import Backend
-from gedbd.encoders.pretrained import max_positions, problem_of, read_backbone
-from gedbd.encoders.tiny_bert import SPECIAL, between_ends, fast_tokenizer, random_bert
+from gedbd.encoders.pretrained import (
+    SPECIAL,
+    between_ends,
+    fast_tokenizer,
+    max_positions,
+    problem_of,
+    random_bert,
+    read_backbone,
+)
 from gedbd.localization.code_encoder.code_inputs import (
     CODE_BLOCK,
     CODE_TOKENS,

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from gedbd.localization.change_ranking.report_words import Frame
 from gedbd.localization.locating.located_changes import MAX_LINES, MAX_TERMS, MatchedLine, SharedWords, joined_spans
 from gedbd.localization.repository.git_command import Git, decode, find_entries, object_sizes, read_blobs
-from gedbd.text.stack_traces import Frame
 from gedbd.text.words import PART, WORD, normalise
 
 MAX_BLOCK_LINES = 40  # of a section that is no function

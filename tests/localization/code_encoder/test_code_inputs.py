@@ -5,7 +5,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer, BertForMaskedLM, PreTrainedTokenizerBase
 
-from gedbd.encoders.tiny_bert import tiny_backbone, tiny_tokenizer
+from gedbd.encoders.pretrained import tiny_backbone, tiny_tokenizer
 from gedbd.localization.code_encoder.code_inputs import (
     BLOCKS,
     CodeEdges,

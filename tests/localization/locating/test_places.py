@@ -2,6 +2,7 @@
 
 import pytest
 
+from gedbd.localization.change_ranking.report_words import find_frames
 from gedbd.localization.locating.places import (
     MAX_BLOCK_LINES,
     MAX_BYTES,
@@ -12,7 +13,6 @@ from gedbd.localization.locating.places import (
     find_sections,
 )
 from gedbd.localization.repository.git_command import Git
-from gedbd.text.stack_traces import find_frames
 
 JAVA = """package a;
 

@@ -8,8 +8,8 @@ from transformers import BertConfig, BertModel
 
 from gedbd.corpora.templates import title_description
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
+from gedbd.encoders.pretrained import tiny_tokenizer
 from gedbd.encoders.text_encoder import TextEncoder
-from gedbd.encoders.tiny_bert import tiny_tokenizer
 from gedbd.localization.change_ranking.late_interaction import FrozenTokens, MaxSim
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gedbd.text.stack_traces import Frame, find_frames
+from gedbd.localization.change_ranking.report_words import Frame, find_frames
 
 JAVA = """Hello,
 java.lang.NullPointerException: it fails (see Foo.java)
