@@ -75,13 +75,6 @@ def test_a_share_of_the_groups_of_training_is_known_whole(corpus, split, seed):
     assert pairs[-1] == known_pairs(corpus.group, parts)
 
 
-def test_the_seed_chooses_the_groups(corpus):
-    parts = split_corpus(SPLITS[0], corpus)
-    first, again, other = (Labels(0.5, seed).observed(corpus, parts) for seed in (0, 0, 1))
-    assert (first == again).all()
-    assert (first != other).any()
-
-
 @pytest.mark.parametrize("split", SPLITS, ids=lambda split: type(split).__name__)
 def test_pairs_of_unknown_groups_leave_training_and_evaluation_stays_the_same(corpus, split):
     parts = split_corpus(split, corpus)

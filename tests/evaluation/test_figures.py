@@ -10,6 +10,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from sklearn.metrics import average_precision_score
 
+from gedbd.encoders.node2vec import build_tag_network
 from gedbd.evaluation.figures import (
     DUPLICATE,
     MARGINS,
@@ -20,7 +21,6 @@ from gedbd.evaluation.figures import (
     SERIES,
     bars,
     confusion_matrix,
-    cut_labels,
     hit_curves,
     name_subject,
     over_option,
@@ -32,6 +32,7 @@ from gedbd.evaluation.figures import (
     title_cosines,
     training_curves,
 )
+from gedbd.evaluation.tag_figure import strongest_edges, tag_network
 
 SCORES = np.array([0.9, 0.8, 0.7, 0.2, 0.1, -0.4], dtype=np.float32)
 LABELS = np.array([1, 0, 0, 1, 0, 0])
@@ -162,12 +163,6 @@ def test_hit_curves_count_ranks_up_to_k():
     assert right.get_title() == "files"
 
 
-def test_long_entries_of_a_legend_are_cut_unless_two_would_be_equal():
-    assert cut_labels(["short", "0123456789ab"], max_length=6) == ["short", "012…9ab"]
-    alike = ["aaa-1-bbb", "aaa-2-bbb"]
-    assert cut_labels(alike, max_length=6) == alike
-
-
 # Machado, Oliveira and Fernandes (2009), severity 1, for linear RGB
 DEFICIENCIES = {
     "none": np.eye(3),
@@ -277,15 +272,6 @@ def test_the_seed_fixes_the_map_and_another_changes_it():
     assert all(draw["row"].min() >= 10 for draw in draws)
 
 
-@pytest.mark.parametrize("count", [0, 9])
-def test_too_few_reports_make_no_map(count):
-    group = np.arange(20)
-    shown = project_reports(group, unit_vectors(group), group, group < count, seed=0)
-    assert list(shown) == ["row", "group", "x", "y"]
-    assert len(shown) == 0
-    assert len(project_reports(group, unit_vectors(group), group, group < 10, seed=0)) == 10
-
-
 def test_equal_vectors_share_a_place_and_alone_make_no_map():
     group = np.repeat(np.arange(0, 40, 2), 2)
     vectors = unit_vectors(group)
@@ -294,3 +280,52 @@ def test_equal_vectors_share_a_place_and_alone_make_no_map():
     assert shown.loc[0, ["x", "y"]].tolist() == shown.loc[1, ["x", "y"]].tolist()
     same = np.ones((40, 8), dtype=np.float32) / 8**0.5
     assert project_reports(np.arange(40), same, group, np.ones(40, dtype=bool), seed=0).empty
+
+
+# Two triangles, of which b and e also occur together, and a tag of its own.
+TAGS = [("a", "b", "c")] * 4 + [("d", "e", "f")] * 3 + [("b", "e"), ("alone",)]
+
+
+def drawn_labels(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.axes[0].texts]
+
+
+def test_labels_begin_with_the_most_frequent_tags_and_communities_have_a_colour_each():
+    figure = tag_network(build_tag_network(TAGS))
+    axis = figure.axes[0]
+    assert drawn_labels(figure) == ["b", "a", "c", "e", "d", "f"]
+    colours = {text.get_text(): text.get_color() for text in axis.texts}
+    assert colours["a"] == colours["b"] == colours["c"] != colours["d"] == colours["e"] == colours["f"]
+    assert len(axis.lines) == 7
+    areas = axis.collections[0].get_sizes()
+    assert areas.max() / areas.min() == pytest.approx(5 / 3)  # b has five documents, d three
+    assert axis.get_title() == "Tags that occur together: the 7 most frequent of 7"
+    assert figure.texts[0].get_text() == "not shown, without an edge to the others: alone"
+
+
+def test_a_tag_has_edges_to_its_strongest_neighbours():
+    # Of equal weights the first count: each of five tags has edges to the first three others, so 3 - 4 is missing.
+    weights = strongest_edges(build_tag_network([("a", "b", "c", "d", "e")]), np.arange(5))
+    assert np.count_nonzero(np.triu(weights)) == 9
+    assert weights[3, 4] == 0
+    # b and c are the stronger pair; without b, c keeps its edge to a.
+    network = build_tag_network([("b", "c")] * 3 + [("a", "c")])
+    assert strongest_edges(network, np.array([0, 2])).tolist() == [[0, 0.25], [0.25, 0]]
+
+
+def test_without_edges_the_counts_are_drawn():
+    axis = tag_network(build_tag_network([("a",), ("b",), ("b",)])).axes[0]
+    assert [bar.get_width() for bar in axis.patches] == [2, 1]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["b", "a"]
+    assert axis.get_title() == "No edge among 2 tags; the most frequent"
+
+
+def test_labels_that_would_overlap_are_left_out_those_of_rare_tags_first():
+    names = [rf"$\frac a-tag-with-a-long-name-{place}$" for place in range(40)]
+    network = build_tag_network([(names[place], names[(place + 1) % 40]) for place in range(40)] + [(names[3],)])
+    figure = tag_network(network)
+    labels = figure.axes[0].texts
+    assert labels[0].get_text() == names[3]
+    assert 5 < len(labels) < 40
+    boxes = [label.get_window_extent() for label in labels]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))

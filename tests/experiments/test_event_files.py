@@ -1,14 +1,12 @@
 """Whole runs with TensorBoard and with MLflow: what they store are the numbers of the run's own files."""
 
 import struct
-import sys
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
-
-import gedbd.train
 
 SMALL = ["encoder=tiny", "batch_size=8", "graph=none", "hydra.run.dir=run", "trainer=smoke", "trainer.max_epochs=2"]
 
@@ -26,18 +24,11 @@ class Waiting(Callback):
 
 
 @pytest.fixture
-def train(tmp_path, monkeypatch):
+def train(tmp_path, monkeypatch, run_command):
     """Trains in an empty folder."""
-    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "waiting.py").write_text(CALLBACK)
-
-    def run(*words: str) -> None:
-        monkeypatch.setattr(sys, "argv", ["gedbd", *SMALL, *words])
-        gedbd.train.main()
-
-    return run
+    return partial(run_command, "train", *SMALL)
 
 
 def events(folder: Path) -> dict[str, list[float]]:

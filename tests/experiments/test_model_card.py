@@ -157,16 +157,6 @@ def test_the_prefix_is_told_with_who_puts_it_there(card, folder):
     assert "cut to 64 tokens, those of the prefix included" in text.replace("\n", " ")
 
 
-def test_without_ranking_and_graph(card, folder):
-    (folder / "ranking.csv").unlink()
-    results = pd.read_csv(folder / "results.csv")
-    results[1:].to_csv(folder / "results.csv", index=False)
-    text = card()
-    assert "**Ranking.**" not in text
-    assert "graph" not in text
-    assert "| this model | 0.425 |" in text
-
-
 def test_only_a_name_on_the_hub_is_a_base_model(tmp_path, monkeypatch):
     (tmp_path / "models" / "mine").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)

@@ -1,12 +1,21 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from omegaconf import OmegaConf
+from rich.console import Console
 
+from gedbd.corpora.splits import PARTS
+from gedbd.experiments.evaluation_result import evaluate_baseline
+from gedbd.experiments.prepare import PreparedData
 from gedbd.experiments.run_folder import SCHEMA, Run, find_own_pages, find_runs, record_overrides, save_run
+from gedbd.experiments.run_results import report
+from gedbd.retrieval.scorers.simple_scorers import Constant
 
 
 def settings(**changed: object) -> dict:
@@ -121,3 +130,19 @@ def test_a_resumed_run_keeps_the_options_that_were_typed_for_it(tmp_path):
     resumed = OmegaConf.create({"seed": 0, "ckpt_path": str(tmp_path / "checkpoints" / "last.ckpt")})
     save_run(tmp_path, resumed, corpus)
     assert Run(tmp_path).overrides == ["graph.pca_dim=5", "+trainer.limit_val_batches=1"]
+
+
+@pytest.mark.figures
+def test_figures_of_a_task_are_saved_with_their_captions(make_corpus, tmp_path):
+    corpus = make_corpus([0, 0, 2, 2, 4, 4])
+    parts = np.array([PARTS.index(name) for name in ("train", "train", "val", "val", "test", "test")])
+    pairs = pd.DataFrame({"earlier": [0, 2, 4, 1], "later": [1, 3, 5, 4], "label": [1, 1, 1, 0]})
+    pairs = pairs.assign(part=["train", "val", "test", "test"], kind="random")
+    prepared = PreparedData(corpus, parts, corpus.group, pairs, {})
+    result = evaluate_baseline(Constant(), "constant", prepared, "test")
+    figures = {"tag_network": ("the tags", Figure(figsize=(1, 1)))}
+    report(tmp_path, replace(result, figures=figures), Console(quiet=True), [])
+    run = Run(tmp_path)
+    assert run.captions == {"tag_network": "the tags"}
+    assert run.figure_file("tag_network").read_bytes().startswith(b"\x89PNG")
+    assert run.figure_file("confusion_matrix").is_file()

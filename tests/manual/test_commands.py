@@ -1,8 +1,6 @@
 """Every command line of README, CONTRIBUTING and docs runs, or is listed with the reason why it does not."""
 
 import os
-import re
-import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,15 +8,9 @@ from pathlib import Path
 import pytest
 from chat_server import endpoint, told
 from command_lines import ask_service, run_in_bash, run_line, with_options, with_run_folders
-from hydra import compose, initialize_config_dir
 from manual_lines import ALL_PAGES, PAGES, ROOT, blocks_of, lines_of
 from not_run import NOT_RUN, REASONS
 from scenarios import SCENARIOS
-
-from gedbd.__main__ import config_name
-from gedbd.io.locations import CONF_DIR
-
-CALLED = re.compile(r"(?:^|\s)(?:gedbd |-m gedbd\.)([a-z].*)")  # name and options, wherever a line calls a command
 
 
 @pytest.fixture
@@ -72,13 +64,6 @@ def test_the_lists_name_lines_that_the_manual_has() -> None:
         assert set(scenario.by_hand) <= set(lines)
         for beginning in scenario.options:
             assert any(f"{line} ".startswith(f"{beginning} ") for line in lines), f"{page}: {beginning}"
-
-
-@pytest.mark.parametrize("line", [line for line in REASONS if CALLED.search(line)])
-def test_a_command_that_does_not_run_composes(line: str) -> None:
-    name, *options = shlex.split(CALLED.findall(line)[0])
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        compose(config_name(name), overrides=options)
 
 
 def test_all_commands_are_in_bash_blocks() -> None:

@@ -71,11 +71,6 @@ def test_a_subset_without_its_label_file_says_what_to_do(tmp_path):
         read(data_dir, subset="half")
 
 
-def test_reports_that_only_the_labels_name_are_remarked_on(tmp_path):
-    corpus = read(lay_out(tmp_path, small_bugs=REPORTS, train=TRAIN + "77,1\n"))
-    assert "reports that occur only in the label files: 1, left out (first: 77)" in corpus.warnings
-
-
 @pytest.mark.parametrize("name", ["small_bugs.csv.xz", "small_bugs.xz", "reports.csv.xz"])
 def test_the_reports_may_be_packed_or_named_reports(tmp_path, name):
     data_dir = lay_out(tmp_path)
@@ -136,13 +131,3 @@ def test_the_published_train_files_have_the_published_numbers(folder, numbers):
     found = describe_corpus(read_labels("x", f"{os.environ['GEDBD_DATA']}/bughub_labels", folder, "train"))
     metrics = ("reports", "without duplicate", "in a group", "groups", "pairs")
     assert tuple(found[metric] for metric in metrics) == numbers
-
-
-def test_a_template_gives_addresses_to_reports_and_to_labels(tmp_path):
-    data_dir, template = lay_out(tmp_path, small_bugs=REPORTS, train=TRAIN), "https://b.org/{issue_id}"
-    for corpus in (
-        read(data_dir, url_template=template),
-        read_labels("small", str(data_dir), "Small", "train", url_template=template),
-        *read_parts("small", str(data_dir), **SOURCE, url_template=template),
-    ):
-        assert corpus.reports["url"].tolist() == [f"https://b.org/{issue_id}" for issue_id in ids(corpus)]

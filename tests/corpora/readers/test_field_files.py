@@ -285,12 +285,6 @@ def test_ids_are_found_however_a_cell_writes_them(tmp_path, cell, group):
     assert read(written(tmp_path, "bugs.csv", TABLE + rows)).group.tolist() == group
 
 
-def test_links_that_name_nothing_are_told_with_what_ids_look_like(tmp_path):
-    rows = "1,a,2024-01-01,,\n2,b,2024-01-02,PROJ-1,Duplicate\n"
-    warnings = read(written(tmp_path, "bugs.csv", TABLE + rows)).warnings
-    assert any("ids of the file are like '1', not 'PROJ-1'" in warning for warning in warnings)
-
-
 def test_duplicates_without_an_original_are_counted(tmp_path):
     rows = "1,a,2024-01-01,,\n2,b,2024-01-02,,Duplicate\n"
     warnings = read(written(tmp_path, "bugs.csv", TABLE + rows)).warnings

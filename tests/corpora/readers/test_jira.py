@@ -102,13 +102,6 @@ def test_bad_xml(tmp_path, text, message):
         read_xml(tmp_path, text)
 
 
-def test_the_link_of_an_xml_export(tmp_path):
-    page = "https://issues.example.org/browse/ABC-1"
-    corpus = read_xml(tmp_path, RSS.replace("<item>", f"<item><link>{page}</link>", 1))
-    assert corpus.reports["url"].tolist()[0] == page
-    assert set(corpus.reports["url"].tolist()[1:]) <= {""}
-
-
 def test_dates_of_resolution_in_xml(tmp_path):
     created = "<created>Wed, 31 Jan 2024 09:30:00 +0100</created>"
     assert "resolved_at" not in read_xml(tmp_path, RSS).reports

@@ -385,24 +385,16 @@ def test_the_address_of_a_bugzilla_gives_those_of_its_bugs(tmp_path):
     [
         ("github", {"number": None}, "the issue has no 'number'"),
         ("github", {"number": "x"}, "'number' is 'x'; expected: a whole number"),
-        ("github", {"number": True}, "'number' is True; expected: a whole number"),
         ("github", {"title": 5}, "'title' is 5; expected: text"),
-        ("github", {"body": ["a"]}, "'body' is a list; expected: text"),
-        ("github", {"labels": [5]}, "'name' is 5; expected: text"),
-        ("github", {"comments": "a"}, "'comments' is 'a'; expected: a list"),
         ("github", {"comments": ["a"]}, "'comments' is 'a'; expected: a list of objects"),
         ("github", {"created_at": "yesterday"}, "'created_at': unreadable date 'yesterday'"),
         ("github", {"timeline": [{"event": "renamed", "created_at": "?"}]}, "'created_at': unreadable date"),
-        ("gitlab", {"iid": None}, "the issue has no 'iid'"),
         ("gitlab", {"notes": {"a": 1}}, "'notes' is an object; expected: a list"),
-        ("jira", {"summary": 7}, "'summary' is 7; expected: text"),
         ("jira", {"created": "soon"}, "'created': unreadable date 'soon'"),
         ("jira", {"issuelinks": {"a": 1}}, "'issuelinks' is an object; expected: a list"),
         ("jira", {"description": 3}, "'description' is 3; expected: text"),
-        ("bugzilla", {"id": None}, "the issue has no 'id'"),
         ("bugzilla", {"creation_time": "soon"}, "'creation_time': unreadable date 'soon'"),
         ("bugzilla", {"dupe_of": "x"}, "'dupe_of' is 'x'; expected: a whole number"),
-        ("bugzilla", {"history": {"a": 1}}, "'history' is an object"),
     ],
 )
 def test_a_bad_record_is_named(tmp_path, tracker, more, message):
@@ -430,10 +422,8 @@ def test_a_bad_record_is_named(tmp_path, tracker, more, message):
         ("github", '[{"number": 1,\n "title": oops}]', r"export.json, line 2, column 11: not readable as JSON"),
         ("github", "<html></html>", "line 1, column 1: this is a web page or XML, not JSON"),
         ("github", "", "export.json: no issue in the export; at least one is needed"),
-        ("github", "[]", "no issue in the export"),
         ("github", "[" * 100_000, "export.json: not readable as JSON"),
         ("github", "7", "export.json, record 1: '7' is not an issue; a JSON object is expected"),
-        ("github", '["a"]', "record 1: 'a' is not an issue"),
         ("github", '{"a": 1}', "the object has no list of issues; its keys are a"),
         ("github", '{"data": {"repository": null}}', "the object has no list of issues; its keys are repository"),
         (
@@ -442,7 +432,7 @@ def test_a_bad_record_is_named(tmp_path, tracker, more, message):
             r"(record 1: lists and objects are nested too deeply|not readable as JSON)",
         ),
     ],
-    ids=range(22),
+    ids=range(20),
 )
 def test_what_is_no_export_is_refused(tmp_path, tracker, content, message):
     with pytest.raises(ValueError, match=message) as raised:

@@ -131,14 +131,6 @@ def test_methods_have_their_own_column_threshold_and_ranks(tmp_path):
     assert swapped["difference"].tolist() == pytest.approx((-table["difference"]).tolist())
 
 
-def test_a_score_on_the_threshold_is_called_duplicate_in_single_precision(tmp_path):
-    predictions = scored(LABELS)
-    predictions["score"] = np.where(predictions["label"] == 1, 0.7, 0.65).astype(np.float32)
-    assert float(predictions["score"][0]) < 0.7
-    run = leave(tmp_path / "run", predictions, thresholds=(0.7, 0.5))
-    assert compare_runs([run], [run])["first"].tolist() == [1]
-
-
 def test_a_baseline_is_compared_on_the_part_it_reports(tmp_path):
     predictions = scored([0.9, 0.8, 0.2, 0.7, 0.1, 0.1])
     wrong = predictions.assign(part=predictions["part"].map({"test": "val", "val": "test"}))

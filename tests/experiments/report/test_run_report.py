@@ -233,13 +233,6 @@ def test_queries_of_all_years_are_pooled_and_shown_year_by_year(leave_years):
     assert len({setting.label for setting in group_settings(runs)}) == 6
 
 
-def test_protocols_have_columns_of_their_own_and_one_year_is_no_section(leave, leave_years):
-    (section,) = sections_by_option(leave_years("bm25", YEARS, "earlier", "by_week")).values()
-    assert {"mrr", "by_week_mrr", "by_week_mrr_low"} <= set(section.tables[1])
-    runs = [*leave_years("tfidf", {2012: [1]}), leave("other", "name=bm25", command="baseline")]
-    assert sections_by_option(runs) == {}
-
-
 def test_a_model_has_a_line_with_means_over_seeds_in_the_order_of_the_values(leave):
     seeds = [(16, 0, 0.25), (8, 0, 0.4), (8, 1, 0.6)]
     runs = [leave(f"{dim}_{seed}", f"encoder.dim={dim}", f"seed={seed}", f1=f1) for dim, seed, f1 in seeds]
@@ -251,13 +244,6 @@ def test_a_model_has_a_line_with_means_over_seeds_in_the_order_of_the_values(lea
     (line,) = sections["encoder.dim"].figures[0][2].axes[0].containers
     assert line.lines[0].get_ydata().tolist() == pytest.approx([0.5, 0.25])
     assert [text.get_text() for text in line.lines[0].axes.get_xticklabels()] == ["8", "16"]
-
-
-def test_options_that_vary_one_at_a_time_get_a_section_each(leave):
-    options = ["loss.margin=0.0", "loss.margin=0.5", "fusion.lambda_text=0.3", "trainer.max_epochs=9"]
-    sections = sections_by_option([leave(option, option) for option in options])
-    assert list(sections) == ["loss.margin", "fusion.lambda_text", "trainer.max_epochs"]
-    assert sections["fusion.lambda_text"].tables[0]["fusion.lambda_text"].tolist() == ["0.3", "0.5"]  # and the default
 
 
 def test_two_options_that_vary_together_give_a_line_for_each_value_of_the_other(leave):

@@ -102,12 +102,6 @@ def test_the_label_names_what_differs(settings, runs, expected):
     assert labels(settings(*runs)) == expected
 
 
-def test_a_label_without_some_options(settings):
-    first, _ = settings("patience=1 compile=true", "patience=2")
-    assert first.label == f"{GRAPH}, patience=1, compile=true"
-    assert first.label_without("patience") == f"{GRAPH}, compile=true"
-
-
 def test_of_repeated_runs_the_newest_counts_and_the_others_are_named(leave):
     old, new, middle = (leave(name, time=time) for name, time in (("a", 100), ("b", 300), ("c", 200)))
     other, later = (leave(name, "seed=1", time=50) for name in "de")  # of two as old as each other, the last

@@ -7,7 +7,7 @@ import pytest
 from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.experiments.report.judging import Verdict
-from gedbd.triage.backtesting.backtest_judging import joined_groups, verdict_texts, verdicts_of, with_judgements
+from gedbd.triage.backtesting.backtest_judging import joined_groups, verdicts_of, with_judgements
 from gedbd.triage.backtesting.judgements import find_judgements, joined, read_judgements, with_accepted
 from gedbd.triage.backtesting.suggestions import Suggestions, at_thresholds
 
@@ -167,23 +167,3 @@ def test_accepted_counts_as_right_rejected_as_wrong_and_the_rest_as_marked(found
     ends = table.loc[1, ["precision_with_judgements_low", "precision_with_judgements_high"]]
     assert ends.tolist() == [low[0], high[0]]
     assert joined_groups(found, verdict).tolist() == [0, 1, 2, 0, 1, 1, 6, 0]
-
-
-def test_without_verdicts_on_right_ones_the_precision_is_said_to_be_no_estimate(found):
-    marked = found.best["right"].to_numpy()
-    targets = at_thresholds(found, [0.55]).assign(target=0.7)
-    wrong_only = np.array([np.nan, 1, 0, np.nan, np.nan])
-    texts = verdict_texts(with_judgements(targets, found, wrong_only), wrong_only, marked, 0.7)
-    assert texts[0] == (
-        "Verdicts on 2 best matches. Not marked as duplicates: 1 accepted, 1 rejected. Marked as duplicates: 0"
-        " accepted, 0 rejected."
-    )
-    assert texts[1] == (
-        "Of the 4 suggestions at the threshold for 70%, 2 have a verdict, of which 0 are marked as duplicates: 25% are"
-        " right without verdicts, 50% with them."
-    )
-    assert texts[2].startswith("No suggestion that is marked as a duplicate has a verdict")
-    both = np.array([1, 1, 0, np.nan, np.nan])
-    assert len(verdict_texts(with_judgements(targets, found, both), both, marked, 0.7)) == 2
-    none = at_thresholds(found, [np.nan]).assign(target=0.7)
-    assert len(verdict_texts(with_judgements(none, found, both), both, marked, 0.7)) == 1

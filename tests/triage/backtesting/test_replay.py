@@ -51,12 +51,6 @@ def group_of(seed, count):
     return group
 
 
-def links_of(seed, count):
-    group = group_of(seed, count)
-    rows = np.flatnonzero(group != np.arange(count))
-    return np.stack([rows, group[rows]])
-
-
 @pytest.mark.parametrize("boundary", [1, 2, 17, 40, 59])
 @pytest.mark.quick_cases(2)
 def test_what_comes_later_changes_nothing_bit_for_bit(boundary):
@@ -170,16 +164,6 @@ def test_several_processes_find_the_same_bit_for_bit(monkeypatch):
     table = replay(history, np.array(rows), [RANKER] * len(rows), "replay")
     monkeypatch.setattr(history_module, "MIN_PARALLEL_QUERIES", 1)
     pd.testing.assert_frame_equal(replay(history, np.array(rows), [RANKER] * len(rows), "replay"), table)
-
-
-def test_processes_keep_what_they_write_to_themselves():
-    history = ReportHistory.of_reports(*some_reports(6, 90), links_of(6, 90), group_of(6, 90))
-    known = history.known_before(90).group.copy()
-    rows = [80, 20, 89, 1, 50]  # not in order: the groups are built up again
-    alone, shared = (list(history.replay(rows, num_processes=number)) for number in (1, 2))
-    for one, other in zip(alone, shared, strict=True):
-        np.testing.assert_array_equal(other.group, one.group)
-    assert history.known_before(90).group.tolist() == known.tolist()
 
 
 def test_reports_of_one_group_are_in_one_fold():
