@@ -75,14 +75,6 @@ def test_every_baseline_leaves_the_tables_of_a_run(kept, name):
     assert json.loads((folder / "leak.json").read_text())["closure_found"] == 0
 
 
-@pytest.mark.slow  # tests/test_train.py proves that a run is repeatable
-@pytest.mark.no_cover
-def test_a_second_run_is_the_first(kept, run):
-    first, second = (command(gedbd.commands.baseline, "name=fusion", *SMALL) for command in (kept, run))
-    for name in ("results.csv", "ranking.csv", "queries.parquet", "predictions.parquet", "trec/test.fusion.run"):
-        assert (first / name).read_bytes() == (second / name).read_bytes(), name
-
-
 def test_only_thresholds_of_the_encoder_are_those_of_training(kept):
     thresholds = {}
     for name in ("frozen", "bm25"):
@@ -111,16 +103,6 @@ def test_a_trained_encoder_takes_the_place_of_the_untrained_one(kept, run, train
     assert not mine["score"].equals(pd.read_parquet(plain / "predictions.parquet")["score"])
 
 
-@pytest.mark.slow  # the backend itself is tested in tests/encoders/test_backends.py
-def test_another_backend_ranks_alike(run, tmp_path):
-    plain, other = (
-        run(gedbd.commands.baseline, "name=frozen", *SMALL, f"backend={e}", folder=e) for e in ("torch", "openvino")
-    )
-    mine, theirs = (pd.read_parquet(folder / "predictions.parquet") for folder in (plain, other))
-    assert mine["score"].to_numpy() == pytest.approx(theirs["score"].to_numpy(), abs=1e-5)
-    assert len(list((tmp_path / "cache").glob("*-openvino-float32.sqlite"))) == 1
-
-
 def test_closure_sees_the_leak_of_shuffled_pairs(run, capsys):
     folder = run(gedbd.commands.baseline, "name=closure", "split=pair")
     audit = json.loads((folder / "leak.json").read_text())
@@ -131,22 +113,6 @@ def test_closure_sees_the_leak_of_shuffled_pairs(run, capsys):
     assert "no report of part test has an earlier duplicate, so nothing is ranked" in told
 
 
-@pytest.mark.slow
-def test_validation_part_is_reported_on_request(run):
-    folder = run(gedbd.commands.baseline, "name=bm25", "part=val")
-    assert set(pd.read_parquet(folder / "predictions.parquet")["part"]) == {"val"}
-    assert set(pd.read_parquet(folder / "queries.parquet")["part"]) == {"val"}
-
-
-@pytest.mark.no_cover
-@pytest.mark.slow
-def test_a_sweep_over_baselines_gives_a_summary(run, tmp_path):
-    run(gedbd.commands.baseline, "-m", "name=constant,bm25", "hydra.sweep.dir=sweep")
-    summary = pd.read_csv(tmp_path / "sweep" / "summary.csv")
-    assert summary["name"].tolist() == ["constant", "bm25"]
-    assert {"f1", "rr@10", "mrr"} <= set(summary.columns)
-
-
 MISTAKES = [
     (["name=bm26"], "name=bm26 is not a baseline: choose one of constant, closure, tfidf"),
     (["name=bm25", "cross=trained"], "name=bm25 does not use scores of cross: choose name=boosted, or leave cross out"),
@@ -154,15 +120,9 @@ MISTAKES = [
     (["name=bm25", "dataset=eclipse_labels", "data_dir=nowhere"], "EclipsePlatform"),
 ]
 FURTHER_MISTAKES = [
-    (["name=boosted", "cross=trained", "cross.folds=1"], "cross.folds=1 must be 0, or 2 or more"),
-    (["name=boosted", "llm=openai"], "llm.base_url is not set: set it or OPENAI_BASE_URL"),
     (["name=boosted", "cross=trained", "baselines.boosted.kind=default"], "kind=default of a ranker reads no scores"),
     (["name=boosted", "cross=trained", "baselines.boosted.base=default"], "a base reads neither cross nor llm"),
     (["name=bm25", "part=train"], "part=train is unknown: choose val or test"),
-    (["name=bm25", "baselines.bm25.field=body"], "field=body is unknown"),
-    (["name=bm25", "ranking.window_days=0.001"], "excludes the groups of all"),
-    (["name=bm25", "ranking.parts=[tset]"], "tset is unknown: choose train, val, test"),
-    (["name=bm25", "labels.fraction=0"], "labels.fraction=0 must be above 0"),
     (["name=bm25", "split.test_from=0.999"], "part test of demo has none of its"),
 ]
 

@@ -60,12 +60,6 @@ def test_a_language_model_that_knows_the_answer_moves_it_up(run, server, tmp_pat
     assert KEY not in (tmp_path / "asked" / "config.yaml").read_text()
 
 
-def test_an_endpoint_that_fails_ends_the_command_in_one_line(run, server):
-    server.answer = lambda request: Reply({"error": {"message": "no"}}, 401)
-    with pytest.raises(SystemExit, match=r"http://127.* the endpoint returned 401 .*is OPENAI_API_KEY right"):
-        run("llm=openai", folder="asked")
-
-
 def test_a_cross_encoder_is_trained_and_read(run):
     small = ["cross.depth=3", "cross.max_tokens=32", "cross.max_queries=20", "baselines.boosted.kind=boosted"]
     found = run("cross=trained", *small, "baselines.boosted.num_seeds=1", folder="cross")

@@ -21,7 +21,6 @@ from gedbd.experiments.resuming import trained_epochs
 DEMO = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
 BEST = ["experiment=best", "encoder=tiny", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false"]
 SMALL = ["dataset=demo", "dataset.path=bugs.csv", "task.backtest.max_replayed=50", "trainer.max_epochs=2"]
-TIMES = ["train/seconds", "train/reports_per_second"]
 
 
 def through(patch, *options, command=gedbd.train):
@@ -138,14 +137,6 @@ def test_an_interrupted_run_does_what_is_missing(finished, copied, go_on):
     check_repeated(finished, copied, go_on, "boosted")
 
 
-@pytest.mark.slow  # that nothing else is repeated is tested above
-def test_a_run_that_was_interrupted_before_its_baselines_ends_like_another(finished, copied, go_on):
-    for name in ("frozen_ranker_mrr.txt", "fusion/predictions.parquet", "boosted/predictions.parquet"):
-        (copied / name).unlink()
-    shutil.rmtree(copied / "backtest")
-    check_repeated(finished, copied, go_on, "frozen", "fusion", "boosted", "backtest")
-
-
 def check_repeated(finished, copied, go_on, *steps):
     """A run does some steps, with the same results, and writes nothing else."""
     written = files(copied)
@@ -232,39 +223,11 @@ def test_the_encoder_after_training_is_taken_if_it_is_better(home, copied, go_on
         assert "stored: 150 added" in capsys.readouterr().out
 
 
-@pytest.mark.slow  # another training
-@pytest.mark.no_cover
-def test_a_run_halted_after_its_first_epoch_equals_an_uninterrupted_one(home, finished):
-    home[1](*BEST, *SMALL, "trainer.max_epochs=1", "hydra.run.dir=halted")
-    halted = home[0] / "halted"
-    for name in ("fusion", "boosted", "backtest"):
-        shutil.rmtree(halted / name)
-    for name in ("predictions.parquet", "results.csv", "frozen_ranker_mrr.txt"):
-        (halted / name).unlink()
-    home[1](*BEST, *SMALL, "hydra.run.dir=halted")
-    expected, found = (pd.read_csv(folder / "metrics.csv").drop(columns=TIMES) for folder in (finished, halted))
-    pd.testing.assert_frame_equal(found, expected, check_exact=True)
-    assert values(halted) == values(finished)
-    check_equal(halted, finished, *STEPS, "results.csv", "predictions.parquet")
-
-
 def test_other_options_in_the_folder_of_a_finished_run_are_refused(home, finished):
     written = files(finished)
     with pytest.raises(SystemExit, match=r"its run had \S*seed=0, this one has 3"):
         home[1](*BEST, *SMALL, "seed=3", "hydra.run.dir=finished")
     assert files(finished) == written
-
-
-@pytest.mark.slow
-def test_a_changed_corpus_is_refused(home, copied, go_on):
-    shutil.rmtree(copied / "backtest")
-    source = home[0] / "bugs.csv"
-    original = source.read_text()
-    source.write_text(original.replace("mail", "post"))
-    with pytest.raises(SystemExit, match=r"run=\S*copied: the corpus demo has changed since the run was trained"):
-        go_on()
-    source.write_text(original)
-    assert not (copied / "backtest").exists()
 
 
 @pytest.mark.quick_cases(1)

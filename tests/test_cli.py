@@ -97,15 +97,6 @@ def test_an_unknown_command_names_the_closest():
     assert start("xyzzy") == (2, "", "error: unknown command xyzzy: gedbd --help lists all commands\n")
 
 
-def test_a_command_runs_as_with_python_m(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    status, out, err = start("describe", "dataset=demo")
-    assert (status, err) == (0, "")
-    assert "425" in out
-    assert list(tmp_path.iterdir()) == []
-    assert start("describe", "dataset=dmo")[0] == 2
-
-
 def test_further_processes_are_started_by_the_name_of_the_module(monkeypatch):
     seen = {}
 
@@ -122,17 +113,6 @@ def test_further_processes_are_started_by_the_name_of_the_module(monkeypatch):
         "alter_sys": True,
         "arguments": ["gedbd", "-m", "seed=1,2"],
     }
-
-
-@pytest.mark.slow  # that the module is what runs is tested above
-def test_a_sweep_is_a_sweep_of_the_module(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    options = ["name=constant", "dataset=demo", "ranking.parts=[]", "seed=0,1", "hydra.sweep.dir=sweep"]
-    status, out, err = start("baseline", "-m", *options, GEDBD_CACHE=str(tmp_path / "cache"))
-    assert status == 0, out + err
-    assert (tmp_path / "sweep" / "summary.csv").is_file()
-    assert (tmp_path / "sweep" / "1" / "results.csv").is_file()
-    assert "name: baseline" in (tmp_path / "sweep" / "1" / ".hydra" / "hydra.yaml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -156,39 +136,22 @@ def test_completion_is_installed_for_the_console_script():
         assert start(*words)[1].rstrip().endswith("-F hydra_bash_completion gedbd")
 
 
-@pytest.mark.quick_cases(12)  # the last ones are refused by the same code in other commands
 @pytest.mark.parametrize(
     "words",
     [
-        ("--help",),
-        ("--version",),
         ("train", "--help"),
-        ("search", "--help"),
         ("search",),
         ("search", "index=nowhere", "top_k=five", "crash"),
-        ("serve", "index=nowhere", "settings.names=here"),
-        ("index", "run=nowhere"),
-        ("train", "optimizer.lr=abc"),
-        ("export", "run=nowhere", "out=model"),
-        ("flow-graph", "nowhere.java"),
-        ("compare", "run=a"),
         ("train", "encoder=brt"),
-        ("baseline", "name=bm25", "part=3", "x=1"),
-        ("backtest", "precision=0.8"),
-        ("evaluate",),
-        ("evaluate", "run=nowhere"),
-        ("baseline", "name=frozen", "run=nowhere"),
         ("train", "dataset=csv", "dataset.path=nowhere.csv"),
-        ("encode", "dataset.path=nowhere.csv", "out=vectors.npz"),
-        ("encode", "out=vectors.npz", "checkpoint=[a]"),
-        ("report",),
+        ("evaluate", "run=nowhere"),
     ],
 )
-@pytest.mark.quick_cases(5)
 def test_help_and_refusals_import_nothing_large(words):
     assert imported_by(*words) <= {"pandas"}  # which the table of a sweep imports
 
 
+@pytest.mark.slow  # three processes that read
 def test_a_missing_index_is_refused_without_a_model(tmp_path):
     assert not imported_by("search", f"index={tmp_path}", "crash") - {"pandas", "scipy"}
     assert not imported_by("index", f"run={tmp_path}", "out=new") - {"pandas", "scipy"}

@@ -71,14 +71,6 @@ def test_tables_of_runs_of_a_comparison_and_of_a_page(told, small, tmp_path, sam
     assert page["not_finished"] == []
 
 
-@pytest.mark.slow  # each job is a process
-def test_tables_of_a_sweep(told, small, tmp_path, same_rows):
-    options = ["-m", "name=constant,closure", "hydra.sweep.dir=sweep", "-q", *small]
-    swept, _ = told(gedbd.commands.baseline, *options)
-    assert list(swept) == ["sweep", "summary"]
-    same_rows([row | {"run": int(row["run"])} for row in swept["summary"]], tmp_path / "sweep" / "summary.csv")
-
-
 @pytest.mark.parametrize(
     "command",
     ["backtest", "baseline", "compare", "describe", "evaluate", "flow_graph", "judge", "locate_backtest", "train"],

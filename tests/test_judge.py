@@ -122,12 +122,3 @@ def test_mistakes_are_told_in_one_line(run, tmp_path, change, options, message):
         (tmp_path / "out" / change).unlink()
     with pytest.raises(SystemExit, match=message):
         run(*options)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("text", ["{}", "[]", '{"name": 1, "command": "c", "date": "2026", "max_examples": 3}'])
-def test_damaged_facts_are_refused(run, tmp_path, text):
-    (tmp_path / "out" / "judgements.csv").write_text(f"{HEAD}1045,1020,accept,\n")
-    (tmp_path / "out" / "page.json").write_text(text)
-    with pytest.raises(SystemExit, match=r"page.json is damaged"):
-        run("run=out")

@@ -66,17 +66,6 @@ def only_run(folder: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.no_cover
-def test_the_processes_of_torchrun_share_one_run_folder(launch, tmp_path):
-    _, *words = shown("torchrun --nproc-per-node=2")
-    (told,) = launch([sys.executable, "-m", "torch.distributed.run", f"--master-port={free_port()}", *words, *SMALL])
-    run = only_run(tmp_path)
-    assert all((run / name).is_file() for name in RESULTS)
-    assert told.count("run folder: ") == 1
-    assert len(pd.read_csv(run / "metrics.csv")) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.no_cover
 def test_the_nodes_of_torchrun_share_one_run_folder(launch, tmp_path):
     _, *words = shown("torchrun --nnodes=2")
     here = {"--master-addr=node0": "--master-addr=127.0.0.1", "--nproc-per-node=8": "--nproc-per-node=1"}

@@ -5,14 +5,11 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from hydra.errors import ConfigCompositionException
 from omegaconf import OmegaConf
 
 from gedbd.__main__ import module_of
 from gedbd.configuration.command import CONF_DIR
-from gedbd.configuration.errors import composition_line
 from gedbd.configuration.option_types import BOUNDS, check_types, check_values, dotted_names
-from gedbd.configuration.options import check_command_line
 
 
 @pytest.fixture
@@ -251,24 +248,3 @@ def test_every_option_with_bounds_exists():
 )
 def test_a_value_that_an_option_takes_is_let_through(option):
     check(option)
-
-
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ("max_epochs", "did you mean trainer.max_epochs?"),
-        ("encodr", "did you mean encoder?"),
-        ("trainer.max_epoch", "did you mean trainer.max_epochs?"),
-        ("quux", "--help lists all options"),
-    ],
-)
-def test_the_most_similar_option_is_named(option, message):
-    refused = ConfigCompositionException(f"Could not override '{option}'.\nTo append to your config use +")
-    assert message in composition_line(refused, [option], ["encoder", "trainer", "trainer.max_epochs", "seed"])
-
-
-def test_a_sweep_that_fits_leaves_nothing_behind_before_it_begins(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    words = ["encoder=tiny", "seed=range(0,3)", "optimizer.lr=1e-5,2e-5", "logger=wandb"]
-    assert check_command_line("train", ["-m", *words]) == (None, [])
-    assert list(tmp_path.iterdir()) == []

@@ -1,21 +1,18 @@
-"""Options of the configuration: what their files name exists, and a training takes a step with each."""
+"""Options of the configuration: what their files name exists, and a training takes a step with those of the model."""
 
 import inspect
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 import pandas as pd
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
-from hydra.utils import get_object, instantiate
+from hydra.utils import get_object
 from omegaconf import OmegaConf
 from small_models import save_small_model
-from tokenizers.normalizers import BertNormalizer
 from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel, RobertaConfig, RobertaModel
 
 import gedbd.train
@@ -26,11 +23,9 @@ from gedbd.encoders.openvino_backend import has_bfloat16
 from gedbd.encoders.pretrained import tiny_tokenizer
 
 DEMO = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
-ISSUES = Path(__file__).parent / "corpora" / "readers" / "issues.json"
-TRACKERS = ("bugzilla", "github", "gitlab", "jira")
 GROUPS = (
     *("text", "split", "pairs", "protocol", "encoder", "backend"),
-    *("graph", "fusion", "loss", "optimizer", "scheduler", "trainer", "logger", "dataset", "task"),
+    *("graph", "fusion", "loss", "optimizer", "scheduler", "trainer", "logger", "task"),
 )
 ELSEWHERE = {
     ("task", "confirmation"),
@@ -45,14 +40,12 @@ ELSEWHERE = {
     ("logger", "wandb"),
 }
 ELSEWHERE |= {("trainer", name) for name in ("a100", "a100_80gb", "ddp", "fsdp", "gpu")}
-ELSEWHERE |= {("dataset", name) for name in ("git", "localization")}  # histories of changes: training refuses them
 ELSEWHERE |= {
     ("graph", "dense_bert"),
     ("graph", "dense_unweighted"),
     ("pairs", "shuffled"),
 }  # in the paper's experiments
-# Source code has no duplicates to train on, nor have published reports with their fixes.
-ELSEWHERE |= {("dataset", "java_sources"), ("dataset", "bug_localization"), ("split", "file")}
+ELSEWHERE |= {("split", "file")}  # of source code, which has no duplicates to train on
 FILES = {path.relative_to(CONF_DIR).as_posix(): path for path in sorted(Path(CONF_DIR).rglob("*.yaml"))}
 OPTIONS = [
     pytest.param(group, path.stem)
@@ -129,94 +122,16 @@ def random_encoder(name: str, folder: Path) -> list[str]:
     return [f"encoder.model={folder}", "encoder.max_tokens=32", "encoder.dim=8"]
 
 
-def bughub(name: str, folder: Path) -> list[str]:
-    """Lays a few reports where a bughub option looks for its file."""
-    places = {
-        "eclipse": "EclipsePlatform/eclipse_platform.csv",
-        "firefox": "Firefox/mozilla_firefox.csv",
-        "jdt": "JDT/eclipse_jdt.csv",
-        "mozilla_core": "MozillaCore/mozilla_core.csv",
-        "thunderbird": "Thunderbird/mozilla_thunderbird.csv",
-    }
-    file = folder / places[name]
-    file.parent.mkdir()
-    file.write_bytes(DEMO.read_bytes())
-    return [f"data_dir={folder}"]
-
-
-def label_file(name: str, folder: Path) -> list[str]:
-    """Lays a training label file where an option looks for it."""
+def thunderbird(folder: Path) -> list[str]:
+    """Lays the bundled reports and their labels where the options of Thunderbird look for them."""
+    place = folder / "Thunderbird"
+    place.mkdir()
+    (place / "mozilla_thunderbird.csv").write_bytes(DEMO.read_bytes())
     labels = pd.read_csv(DEMO)[["Issue_id", "Duplicated_issue"]].rename(columns={"Duplicated_issue": "Duplicate"})
     labels["Duplicate"] = labels["Duplicate"].astype("Int64").astype(str).replace("<NA>", "NULL")
-    place = folder / {"eclipse_labels": "EclipsePlatform", "thunderbird_labels": "Thunderbird"}[name]
-    place.mkdir(exist_ok=True)
     labels.to_csv(place / "train.csv", index=False)
     labels.head(0).to_csv(place / "test.csv", index=False)
     return [f"data_dir={folder}"]
-
-
-def export(name: str, folder: Path) -> list[str]:
-    """Lays the bundled reports as the tracker of an option would export them."""
-    if name == "github":
-        return [f"dataset.path={ISSUES}"]
-    pages = []
-    for row in pd.read_csv(DEMO, dtype=str, keep_default_na=False).to_dict("records"):
-        number, title, body = row["Issue_id"], row["Title"], row["Description"]
-        created, original = row["Created_time"], row["Duplicated_issue"]
-        link = [{"type": {"name": "Duplicate"}, "outwardIssue": {"key": f"MAIL-{original}"}}] if original else []
-        note = [{"system": True, "body": f"marked this issue as a duplicate of #{original}"}] if original else []
-        pages.append(
-            {
-                "bugzilla": {"id": number, "summary": title, "creation_time": created, "dupe_of": original}
-                | {"comments": [{"text": body}]},
-                "gitlab": {"iid": number, "title": title, "description": body, "created_at": created, "notes": note}
-                | {"state": "closed"},
-                "jira": {"key": f"MAIL-{number}"}
-                | {"fields": {"summary": title, "description": body, "created": created, "issuelinks": link}},
-            }[name]
-        )
-    path = folder / "export.jsonl"
-    path.write_text("".join(f"{json.dumps(page)}\n" for page in pages))
-    return [f"dataset.path={path}"]
-
-
-def documents(folder: Path) -> list[str]:
-    """Lays the bundled reports as Perceval fetches them from Jira."""
-    path = Path(export("jira", folder)[0].removeprefix("dataset.path="))
-    fetched = {"backend_name": "Jira", "origin": "https://b.org"}
-    pages = [json.dumps(fetched | {"data": json.loads(line)}) for line in path.read_text().splitlines()]
-    path.write_text("\n".join(pages))
-    return [f"dataset.path={path}"]
-
-
-def table(name: str, folder: Path) -> list[str]:
-    """Lays the bundled reports as the CSV export of a tracker, with their duplicates in a second file."""
-    columns = OmegaConf.load(FILES[f"dataset/{name}.yaml"]).columns
-    reports = pd.read_csv(DEMO, dtype=str)
-    kept = {"id": "Issue_id", "title": "Title", "description": "Description", "created_at": "Created_time"}
-    renamed = reports[list(kept.values())].rename(columns={own: columns[field] for field, own in kept.items()})
-    renamed.to_csv(folder / "table.csv", index=False)
-    links = reports[["Issue_id", "Duplicated_issue"]].dropna()
-    links.to_csv(folder / "links.csv", index=False)
-    return [f"dataset.path={folder / 'table.csv'}", f"dataset.links={folder / 'links.csv'}"]
-
-
-def dump(name: str, folder: Path) -> list[str]:
-    """Lays the bundled reports as a dump of Stack Exchange."""
-    place = folder / "askubuntu"
-    place.mkdir()
-    posts = []
-    links = []
-    for row in pd.read_csv(DEMO, dtype=str, keep_default_na=False).to_dict("records"):
-        values = {"Id": row["Issue_id"], "PostTypeId": "1", "CreationDate": row["Created_time"], "Title": row["Title"]}
-        posts.append(values | {"Body": f"<p>{row['Description']}</p>", "Tags": f"<{row['Component']}>"})
-        originals = [original for original in row["Duplicated_issue"].split(";") if original]
-        links += [{"PostId": row["Issue_id"], "RelatedPostId": name, "LinkTypeId": "3"} for name in originals]
-    for root, rows in (("posts", posts), ("postlinks", links)):
-        elements = [f"<row {' '.join(f'{key}={quoteattr(text)}' for key, text in row.items())}/>" for row in rows]
-        file = {"posts": "Posts.xml", "postlinks": "PostLinks.xml"}[root]
-        (place / file).write_text(f"<{root}>{''.join(elements)}</{root}>")
-    return [f"dataset.path={place}"] if name == "stackexchange" else [f"data_dir={folder}"]
 
 
 def targets(node: Any) -> Iterator[dict[str, Any]]:
@@ -255,20 +170,6 @@ def test_option_takes_a_step(step, taken, tmp_path, group, option):
     if group == "encoder" and option == "minilm":
         pd.read_csv(DEMO, dtype=str).head(200).to_csv(tmp_path / "fewer.csv", index=False)
         more = ["encoder.max_tokens=16", "graph=none", "dataset=csv", f"dataset.path={tmp_path}/fewer.csv"]
-    if group == "dataset" and option in ("csv", "auto"):
-        more = [f"dataset.path={DEMO}"]
-    elif group == "dataset" and option in ("azure", "linear", "redmine"):
-        more = table(option, tmp_path)
-    elif group == "dataset" and option == "perceval":
-        more = documents(tmp_path)
-    elif group == "dataset" and option in TRACKERS:
-        more = export(option, tmp_path)
-    elif group == "dataset" and option.endswith("_labels"):
-        more = label_file(option, tmp_path)
-    elif option in ("stackexchange", "askubuntu"):
-        more = dump(option, tmp_path)
-    elif group == "dataset" and option != "demo":
-        more = bughub(option, tmp_path)
     if option == "openvino_bf16" and not has_bfloat16():
         pytest.skip("this CPU has no bfloat16")
     options = [*(f"{key}={value}" for key, value in chosen.items()), *more]
@@ -307,8 +208,7 @@ def test_feedback_joins_the_training_pairs(step, tmp_path, capsys, pairs):
 @pytest.mark.slow  # a training
 @pytest.mark.no_cover
 def test_paper_experiment_takes_a_step(step, tmp_path):
-    data = bughub("thunderbird", tmp_path)
-    label_file("thunderbird_labels", tmp_path)
+    data = thunderbird(tmp_path)
     model = random_encoder("bert", tmp_path / "model")[0].removeprefix("encoder.")
     titles = ["~graph.title_encoders.tiny", f"graph.title_encoders.bert.{model}"]
     options = ["experiment=paper", "dataset=thunderbird", "encoder=tiny", "trainer=smoke", "pairs.fill_to=600"]
@@ -353,23 +253,6 @@ def test_encoders_of_berts_size_bring_their_own_fine_tuning(encoder):
     assert fine_tuning(f"encoder={encoder}", "dataset=eclipse") == (2e-5, 0.5, 32, 5, 2)
     assert fine_tuning(f"encoder={encoder}", "optimizer.lr=1e-3", "loss.margin=0", "patience=9") == (1e-3, 0, 32, 5, 9)
     assert fine_tuning(f"encoder={encoder}", "experiment=paper_text") == (2e-5, 0.5, 64, 5, 3)
-
-
-@pytest.mark.parametrize("encoder", ["minilm", "tiny"])
-def test_small_encoders_keep_theirs(encoder):
-    assert fine_tuning(f"encoder={encoder}") == (5e-6, 0, 16, 3, 3)
-
-
-@pytest.mark.parametrize("encoder", ["e5_small", "multilingual_e5_small"])
-def test_encoders_whose_texts_start_out_alike_get_a_margin(encoder):
-    assert fine_tuning(f"encoder={encoder}") == (5e-6, 0.5, 16, 3, 3)
-
-
-@pytest.mark.parametrize("experiment", ["paper_text", "paper_code", "ours", "table5"])
-def test_the_papers_experiments_go_without_the_graph(experiment):
-    alone = composed(f"experiment={experiment}", "fusion=text_only")
-    assert not instantiate(alone.fusion).uses_graph
-    assert composed(f"experiment={experiment}", "graph=none").graph.rule is None
 
 
 def test_the_papers_text_and_code_differ_where_they_are_said_to():
@@ -419,8 +302,3 @@ def test_gpu_trainer_says_when_there_is_none(step):
     else:
         with pytest.raises(SystemExit, match="torch finds no GPU on this machine"):
             step("encoder=tiny", "trainer=gpu")
-
-
-def test_tokenizer_of_tiny_lower_cases():
-    assert BertNormalizer(lowercase=True).normalize_str("ABC") == "abc"
-    assert tiny_tokenizer().tokenize("Mail") == tiny_tokenizer().tokenize("mail")

@@ -80,11 +80,3 @@ def test_the_report_shows_the_configurations_and_both_rankings(runs, call):
         ["yes", "fine-tuned, graph", "1"],
     ]
     assert "frozen, text.captions=captions.csv" in page
-
-
-def test_runs_are_compared_by_both(runs, call):
-    call("compare", "run=all/text", "against=all/frozen/0", "out=compared.csv")
-    metrics = pd.read_csv(runs / "compared.csv")["metric"].tolist()
-    assert metrics == ["f1"] + [
-        f"{p}{m}" for p in ("", "pool_") for m in ("rr@3", "rr@10", "mrr", "map", "map@3", "map@10")
-    ]

@@ -1,7 +1,6 @@
 """The report over real run folders, and the command that compares two of them."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -63,16 +62,6 @@ def test_page_has_all_parts_names_its_command_and_needs_nothing_beside_it(page):
     assert not re.findall(r"<(?:script|link|iframe)|https?://|url\(", text)
 
 
-def test_numbers_are_those_of_the_run_folders(page, runs):
-    f1 = pd.read_csv(runs / "bm25" / "results.csv").iloc[0]
-    text = page.read_text()
-    assert f"{f1['f1']:.3f} [{f1['f1_low']:.3f}, {f1['f1_high']:.3f}]" in text
-    seeds = pd.read_csv(runs / "all" / "0" / "seeds.csv")
-    mean = seeds[seeds["method"] == "text"]["rr@10"].mean()
-    row = re.search(r"<tr><td[^>]*>tiny, text alone, labels.fraction=1.0.*?</tr>", text)[0]
-    assert f">{mean:.3f} [" in row
-
-
 def test_rows_with_equal_numbers_are_left_out_and_said(runs, call):
     call("report", "paths=[grid]", "out=equal")
     text = (runs / "equal" / "report.md").read_text()
@@ -80,51 +69,6 @@ def test_rows_with_equal_numbers_are_left_out_and_said(runs, call):
     assert pairs.count("| frozen encoder of ") == 1
     left_out = int(re.search(r"Left out: (\d+) of the other methods of a training", pairs)[1])
     assert left_out >= 1
-
-
-def test_markdown_says_the_same(page):
-    text = (page.parent / "report.md").read_text()
-    assert re.findall(r"^## (.*)$", text, flags=re.MULTILINE) == headings(page)
-    pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
-    assert len(pictures) == page.read_text().count("<img ")
-    assert all((page.parent / picture).read_bytes()[:4] == b"\x89PNG" for picture in pictures)
-
-
-def test_a_second_report_is_the_first(runs, call):
-    pages = []
-    for _ in range(2):
-        call("report", "paths=[grid/0]", "out=twice")
-        text = (runs / "twice" / "report.html").read_text()
-        pages.append(re.sub("<time.*?</time>", "", text))
-    assert pages[0] == pages[1]
-
-
-def test_repeats_and_backtests_are_left_out_and_said(runs, call):
-    shutil.copytree(runs / "grid" / "0", runs / "repeats" / "first")
-    shutil.copytree(runs / "grid" / "0", runs / "repeats" / "second", copy_function=shutil.copyfile)
-    (runs / "repeats" / "tested").mkdir()
-    shutil.copy(runs / "grid" / "0" / "config.yaml", runs / "repeats" / "tested")
-    (runs / "repeats" / "tested" / "matching.json").write_text("{}")
-    printed = call("report", "paths=[repeats]")
-    summary = "1 run in 1 setting. Left out: 1 repeated run; 1 run with a page of its own."
-    assert "left out, repeated: repeats/first (seed 0 of tiny, text + graph; newer: repeats/second)" in printed
-    assert summary in printed
-    assert "not finished" not in printed
-    text = (runs / "repeats" / "report.html").read_text()
-    assert summary in text
-    assert '<td dir="auto">repeats/first</td>' in text
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["paths=[nowhere]"], "nowhere: no such folder"),
-        ([], "paths= is required, "),
-    ],
-)
-def test_report_refuses(call, options, message):
-    with pytest.raises(SystemExit, match=message):
-        call("report", *options)
 
 
 def test_compare_matches_seeds(runs, call):
@@ -151,23 +95,3 @@ def test_compare_takes_words_and_lists_of_folders_and_writes_latex(runs, call):
     assert "& by seed" in table
     assert "difference 95\\%" in text
     assert "rr@10 & " in text
-
-
-def test_compare_takes_other_methods(runs, call):
-    options = ["method=frozen", "against_method=frozen", "out=same.csv"]
-    call("compare", "run=grid/0", "against=grid/1", *options)
-    table = pd.read_csv(runs / "same.csv")
-    assert (table["difference"] == 0).all()
-    assert (table.set_index("metric")["p_value"].drop("f1") == 1).all()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["run=bm25", "against=closure"], "were tested on different pairs or queries"),
-        (["run=bm25"], "against= is required, "),
-    ],
-)
-def test_compare_refuses(call, options, message):
-    with pytest.raises(SystemExit, match=message):
-        call("compare", *options)

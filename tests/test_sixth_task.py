@@ -14,7 +14,7 @@ from gedbd.evaluation.result_tables import compare_rankings
 from gedbd.evaluation.significance import compare_means
 from gedbd.experiments.report.report_page import Section, write_report
 from gedbd.retrieval.ranking_metrics import per_query, protocol_metrics, rank_all
-from gedbd.retrieval.ranking_tasks import CandidateSets, EarlierDocuments
+from gedbd.retrieval.ranking_tasks import EarlierDocuments
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 
 NUM_REPORTS, NUM_CHANGES, NUM_TRAIN = 60, 90, 40
@@ -115,12 +115,3 @@ def test_significance_and_a_report_section(rankings, tmp_path):
     page = write_report(tmp_path, "Localisation", "A sixth task.", [section])
     assert "From report to change" in page.read_text()
     assert "learned_sum" in (tmp_path / "report.md").read_text()
-
-
-def test_published_candidate_sets_are_ranked_by_the_same_scorers(data, task, rankings):
-    _, scorers = task
-    candidate_sets = [np.arange(0, NUM_CHANGES, 3), np.arange(1, NUM_CHANGES, 2)]
-    published = CandidateSets(np.array([50, 55]), candidate_sets, data[2], top_k=(1, 5))
-    ranking = rank_all({published.name: published}, {"bm25": scorers["bm25"]})["candidate_sets"]["bm25"]
-    assert set(ranking.top.loc[ranking.top["query"] == 50, "candidate"]) == set(candidate_sets[0])
-    assert ranking.queries["reachable"].all()

@@ -55,11 +55,3 @@ def test_weights_are_the_same(trained, option, common):
 @pytest.mark.slow  # two minutes of compiling
 def test_a_compiled_encoder_has_the_same_loss(trained):
     assert trained("compile=true")[0] == pytest.approx(trained()[0], abs=1e-5)
-
-
-@pytest.mark.slow  # four trainings
-@pytest.mark.parametrize("pairs", ["sampled", "grouped"])
-def test_half_precision_is_close(trained, pairs):
-    whole, half = trained(f"pairs={pairs}")[0], trained(f"pairs={pairs}", "trainer.precision=bf16-mixed")[0]
-    assert half == pytest.approx(whole, abs=2e-2)
-    assert half != whole

@@ -2,7 +2,6 @@
 
 from functools import partial
 
-import pandas as pd
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
@@ -12,7 +11,6 @@ from transformers import AutoModel, BertConfig, DistilBertConfig, ModernBertConf
 
 from gedbd.configuration.command import CONF_DIR
 from gedbd.experiments.distributed import FullyShardedStrategy, layers_of
-from gedbd.experiments.prepare import set_matmul_precision
 
 
 def composed(*options: str) -> DictConfig:
@@ -35,12 +33,6 @@ def test_the_command_line_and_experiments_count_more_than_the_trainer():
     assert cfg.trainer.max_epochs == 7
     paper = composed("trainer=a100", "experiment=paper")
     assert (paper.batch_size, paper.trainer.max_epochs) == (64, 5)
-
-
-def test_without_a_trainer_numbers_stay_as_they_are():
-    cfg = composed()
-    assert (cfg.batch_size, cfg.compile, cfg.matmul_precision) == (16, False, "highest")
-    assert composed("pairs=pk").batch_size == 32
 
 
 def test_fsdp_composes_and_its_strategy_can_be_made():
@@ -66,12 +58,3 @@ def train(run_command):
     small = ["encoder=tiny", "ranking.parts=[]", "hydra.run.dir=run", "trainer.accelerator=cpu"]
     yield partial(run_command, "train", *small)
     torch.set_float32_matmul_precision("highest")
-
-
-@pytest.mark.slow  # a training
-def test_a_run_computes_in_the_precision_it_was_told(train):
-    train("trainer=a100", "compile=false", "trainer.max_epochs=1", "trainer.enable_progress_bar=false")
-    assert torch.get_float32_matmul_precision() == "high"
-    assert pd.read_csv("run/metrics.csv")["train/loss"].notna().all()
-    set_matmul_precision("highest")
-    assert torch.get_float32_matmul_precision() == "highest"
