@@ -1,15 +1,13 @@
 """Baselines through their command, as a user runs them."""
 
 import json
-import sys
 from functools import cache
 
 import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
+from run_commands import commands_in
 
-import gedbd.commands.baseline
-import gedbd.train
 from gedbd.configuration.command import CONF_DIR
 from gedbd.evaluation.pairwise import GRID
 
@@ -21,15 +19,12 @@ SMALL = ["encoder=tiny", "baselines.reranker.depth=5", "baselines.reranker.max_t
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    """Runs a command in this process, in a folder of its own; gives the run folder that was asked for."""
-    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
+def run(tmp_path, run_command):
+    """Runs a command in a folder of its own; gives the run folder, and keeps what it prints in printed.txt."""
 
-    def through(command, *options, folder="run"):
-        monkeypatch.setattr(sys, "argv", ["gedbd", *options, f"hydra.run.dir={folder}"])
-        command.main()
-        return tmp_path / folder
+    def through(command, *options):
+        (tmp_path / "printed.txt").write_text(run_command(command, *options, "hydra.run.dir=run"))
+        return tmp_path / "run"
 
     return through
 
@@ -42,11 +37,8 @@ def kept(tmp_path_factory):
     @cache
     def once(command, *options):
         place = folder / str(len(list(folder.iterdir())))
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("GEDBD_CACHE", str(folder / "cache"))
-            patch.chdir(folder)
-            patch.setattr(sys, "argv", ["gedbd", *options, f"hydra.run.dir={place}"])
-            command.main()
+        with commands_in(folder) as run:
+            run(command, *options, f"hydra.run.dir={place}")
         return place
 
     return once
@@ -54,12 +46,12 @@ def kept(tmp_path_factory):
 
 @pytest.fixture
 def trained(kept):
-    return kept(gedbd.train, "encoder=tiny", "trainer=smoke", "optimizer.lr=1e-2")
+    return kept("train", "encoder=tiny", "trainer=smoke", "optimizer.lr=1e-2")
 
 
 @pytest.mark.parametrize("name", EACH)
 def test_every_baseline_leaves_the_tables_of_a_run(kept, name):
-    folder = kept(gedbd.commands.baseline, f"name={name}", *SMALL)
+    folder = kept("baseline", f"name={name}", *SMALL)
     results, ranking = pd.read_csv(folder / "results.csv"), pd.read_csv(folder / "ranking.csv")
     assert results["method"].tolist() == [name, "always_duplicate"]
     assert ranking["method"].tolist() == [name]
@@ -78,20 +70,19 @@ def test_every_baseline_leaves_the_tables_of_a_run(kept, name):
 def test_only_thresholds_of_the_encoder_are_those_of_training(kept):
     thresholds = {}
     for name in ("frozen", "bm25"):
-        results = pd.read_csv(kept(gedbd.commands.baseline, f"name={name}", *SMALL) / "results.csv")
+        results = pd.read_csv(kept("baseline", f"name={name}", *SMALL) / "results.csv")
         thresholds[name] = float(results["threshold"][0])
     assert thresholds["frozen"] in GRID
     assert thresholds["bm25"] > 1
 
 
 @pytest.mark.slow  # a training
-def test_a_trained_encoder_takes_the_place_of_the_untrained_one(kept, run, trained, capsys):
-    plain = kept(gedbd.commands.baseline, "name=frozen", *SMALL)
-    capsys.readouterr()
-    through = run(gedbd.commands.baseline, "name=frozen", f"run={trained}")
+def test_a_trained_encoder_takes_the_place_of_the_untrained_one(kept, run, trained, tmp_path):
+    plain = kept("baseline", "name=frozen", *SMALL)
+    through = run("baseline", "name=frozen", f"run={trained}")
     text = pd.read_parquet(trained / "predictions.parquet")
     mine = pd.read_parquet(through / "predictions.parquet")
-    told = capsys.readouterr().out
+    told = (tmp_path / "printed.txt").read_text()
     assert "frozen (trained encoder)" in told
     assert "frozen encoder" not in told
     both = mine.merge(text, on=["id_1", "id_2", "label", "part"])
@@ -103,12 +94,12 @@ def test_a_trained_encoder_takes_the_place_of_the_untrained_one(kept, run, train
     assert not mine["score"].equals(pd.read_parquet(plain / "predictions.parquet")["score"])
 
 
-def test_closure_sees_the_leak_of_shuffled_pairs(run, capsys):
-    folder = run(gedbd.commands.baseline, "name=closure", "split=pair")
+def test_closure_sees_the_leak_of_shuffled_pairs(run, tmp_path):
+    folder = run("baseline", "name=closure", "split=pair")
     audit = json.loads((folder / "leak.json").read_text())
     assert audit["closure_found"] > 0
     assert pd.read_csv(folder / "results.csv")["f1"][0] == pytest.approx(audit["closure_f1"])
-    told = capsys.readouterr().out
+    told = (tmp_path / "printed.txt").read_text()
     assert "warning: this split leaks" in told
     assert "no report of part test has an earlier duplicate, so nothing is ranked" in told
 
@@ -133,12 +124,12 @@ FURTHER_MISTAKES = [
 )
 def test_mistakes_are_told_in_one_line(run, options, message):
     with pytest.raises(SystemExit, match=message):
-        run(gedbd.commands.baseline, *options)
+        run("baseline", *options)
 
 
 @pytest.mark.slow
 def test_a_run_on_other_parts_is_refused(run, trained):
     with pytest.raises(SystemExit, match=f"{trained} was trained with split="):
-        run(gedbd.commands.baseline, "name=frozen", f"run={trained}", "split.test_from=0.9")
+        run("baseline", "name=frozen", f"run={trained}", "split.test_from=0.9")
     with pytest.raises(SystemExit, match=f"{trained} was trained with labels="):
-        run(gedbd.commands.baseline, "name=frozen", f"run={trained}", "labels.fraction=0.5")
+        run("baseline", "name=frozen", f"run={trained}", "labels.fraction=0.5")

@@ -39,28 +39,13 @@ def refuse(tmp_path, monkeypatch, capsys):
     ("command", "options", "message"),
     [
         ("train", "trainer.max_epochs=0", "trainer.max_epochs=0 must be 1 or more"),
-        ("train", "trainer.max_epochs=three", "trainer.max_epochs=three must be a whole number"),
-        ("train", "optimizer.lr=abc", "optimizer.lr=abc must be a number"),
         ("train", "logger=null", "logger=null is unknown: leave logger= out; without it a run writes only"),
-        ("train", "logger=none", "logger=none is unknown: leave logger= out; without it a run writes only"),
-        (
-            "train",
-            "-m logger=csv,false",
-            "logger=false is unknown: leave logger= out; without it a run writes only",
-        ),
         ("train", "debug=null", "debug=null is unknown: leave debug= out for a whole run. Choose one of fdr, limit,"),
-        (
-            "train",
-            "debug=short",
-            "debug=short is unknown: choose one of fdr, limit, overfit, profiler; files of your own need --config-dir",
-        ),
-        ("train", "text=false", "text=false is unknown: choose one of fields, title_description"),
         ("train", "graph=gat", "graph=gat is unknown: choose one of dense, dense_bert, dense_unweighted, identifiers,"),
         (
             "index",
             "encoder=org/my-model",
-            "encoder=org/my-model is unknown: for a folder, or a model of the hub: encoder=bert"
-            " encoder.model=org/my-model. Choose one of arctic, bert,",
+            "encoder=org/my-model is unknown: for a folder, or a model of the hub: encoder=bert encoder.model=org",
         ),
         (
             "train",
@@ -79,10 +64,8 @@ def refuse(tmp_path, monkeypatch, capsys):
         ("compare", "run=a against=b out=t.md", "out=t.md: the table is written as CSV or LaTeX: choose a name"),
         ("compare", "a b c", "c is one too many: give a value for each of run= and against="),
         ("compare", "a", "against= is required, for example: gedbd compare run="),
-        ("compare", "run=[a,3] b", "run=['a', 3] must be a path, or a list of paths"),
         ("evaluate", "run=[a,b]", "run=['a', 'b'] must be a path"),
         ("describe", "issues.json", "issues.json is no option=value: write dataset.path=issues.json"),
-        ("serve", "my-index", "my-index is no option=value: write index=my-index"),
         (
             "describe",
             "dataset.path=/ dataset.columns.id=Issue key",
@@ -95,20 +78,12 @@ def refuse(tmp_path, monkeypatch, capsys):
             "name=bm25 +trainer.max_epochs=2",
             "+trainer: this command does not use the section trainer: leave",
         ),
-        ("baseline", "name=bm25 +callbacks=lr_monitor", "+callbacks: this command does not use the section callbacks"),
         ("train", "+traner.max_steps=1", "+traner: this command does not use the section traner: leave it out"),
         ("train", "+seed=1", "Could not append to config. An item is already at 'seed'."),
-        ("train", "-m optimizer.lr=0.1,abc", "optimizer.lr=abc must be a number"),
         ("train", "-m dataset=demo,githb", "dataset=githb is unknown: did you mean github?"),
-        ("train", "-m ranking.parts=[val", "ranking.parts=[val cannot be parsed as option=value"),
-        (
-            "search",
-            "query=crash",
-            'index= is required, for example: gedbd search index=folder "what happened"',
-        ),
+        ("search", "query=crash", "index= is required, for example: gedbd search index=folder"),
         ("train", "loss.margin=abc", "loss.margin=abc must be a number"),  # its default follows the encoder
         ("train", "experiment=table5 seeds=1,x", "seeds=x must be a whole number"),  # a sweep without -m
-        ("search", "index=i top_k=five query=crash", "top_k=five must be a whole number"),
         ("serve", "index=i settings.names=here", "settings.names=here must be a list, such as [a, b]"),
     ],
 )
@@ -121,13 +96,9 @@ def test_an_option_that_does_not_fit_is_told_before_the_command_begins(refuse, c
     ("command", "options"),
     [
         ("caption", "dataset=git out=captions.csv captioner=tiny"),
-        ("encode", "dataset=localization out=vectors.npz encoder=tiny"),
-        ("train", "dataset=localization"),
         ("backtest", "dataset=git encoder=tiny"),
         ("baseline", "dataset=git name=bm25"),
         ("train", "dataset=git task=confirmation encoder=tiny"),
-        ("train", "dataset=git task=questions"),
-        ("train", "dataset=git task=pretraining"),
     ],
 )
 def test_a_history_of_changes_is_refused_before_it_is_read(refuse, command, options):
@@ -170,12 +141,10 @@ def check(option):
         ("trainer.max_epochs=-2", "must be 1 or more"),
         ("optimizer.lr=-1", "optimizer.lr=-1 must be 0 or more"),
         ("optimizer.lr=.nan", "optimizer.lr=nan must be a number"),
-        ("optimizer.lr=true", "optimizer.lr=true must be a number"),
         ("optimizer.lr=", "optimizer.lr=null must be a number"),
         ("optimizer=3", "optimizer=3 must be null, or be given option by option, such as optimizer.lr="),
         ("batch_size=0", "batch_size=0 must be 1 or more"),
         ("chunk_tokens=many", "chunk_tokens=many must be a whole number"),
-        ("chunk_tokens=2.5", "chunk_tokens=2.5 must be a whole number"),
         ("compile=perhaps", "compile=perhaps must be true or false"),
         ("ranks=10", r"ranks=10 must be a list, such as \[1, 5\]"),
         ("fields=component", r"fields=component must be a list, such as \[a, b\]"),
@@ -184,7 +153,6 @@ def check(option):
         ("seed=${oc.env:NO_SEED}", r"seed=\$\{oc.env:NO_SEED\}: KeyError"),
         ("seed=${pairs.seed}", "Recursive interpolation"),
         ("index=3", "index=3 must be a path: write ./3 if that is its name"),
-        ("against=3", "against=3 must be a path: write ./3 if that is its name"),
         ("run=[a]", r"run=\['a'\] must be a path"),
     ],
 )

@@ -1,7 +1,6 @@
 """Options of the configuration: what their files name exists, and a training takes a step with those of the model."""
 
 import inspect
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,14 @@ from omegaconf import OmegaConf
 from small_models import save_small_model
 from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel, RobertaConfig, RobertaModel
 
-import gedbd.train
+import gedbd
 from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.encoders.openvino_backend import has_bfloat16
 from gedbd.encoders.pretrained import tiny_tokenizer
 
-DEMO = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
+DEMO = Path(gedbd.__file__).parent / "corpora" / "demo.csv"
 GROUPS = (
     *("text", "split", "pairs", "protocol", "encoder", "backend"),
     *("graph", "fusion", "loss", "optimizer", "scheduler", "trainer", "logger", "task"),
@@ -90,14 +89,11 @@ SMALL_MODELS |= {"mpnet": "mpnet", "multilingual_e5_small": "xlm-roberta", "nomi
 
 
 @pytest.fixture
-def step(tmp_path, monkeypatch):
-    """Trains two steps with some options and gives the run folder."""
-    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
+def step(tmp_path, run_command):
+    """Trains two steps with some options, prints what the command does, and gives the run folder."""
 
     def through(*options):
-        monkeypatch.setattr(sys, "argv", ["gedbd", "batch_size=8", "ranking.parts=[]", "hydra.run.dir=run", *options])
-        gedbd.train.main()
+        print(run_command("train", "batch_size=8", "ranking.parts=[]", "hydra.run.dir=run", *options))
         return tmp_path / "run"
 
     return through

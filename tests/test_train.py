@@ -233,13 +233,3 @@ def test_seeds_are_runs_of_their_own_and_go_on_where_they_stopped(train, run_com
     assert "over 2 seeds" in told
     assert (folder / "seed_0" / "results.csv").stat().st_mtime_ns == finished
     pd.testing.assert_frame_equal(pd.read_csv(folder / "seeds.csv"), seeds)
-
-
-@pytest.mark.no_cover
-@pytest.mark.slow
-def test_fewer_labels_fewer_pairs_same_test(train, two_seeds):
-    whole = two_seeds / "seed_0"
-    part = train("trainer=smoke", "graph=none", "labels.fraction=0.2")
-    pairs = [pd.read_parquet(folder / "predictions.parquet")[["id_1", "id_2"]] for folder in (whole, part)]
-    pd.testing.assert_frame_equal(*pairs)
-    assert (part / "metrics.csv").read_text() != (whole / "metrics.csv").read_text()

@@ -130,8 +130,3 @@ def test_bad_training_lists_are_refused():
         fit_boosted_trees(lists, num_leaves=65)
     with pytest.raises(ValueError, match="cannot be trained"):
         fit_boosted_trees(lists, feature_fraction=2.0)
-
-
-def test_another_number_of_features_is_refused(trees):
-    with pytest.raises(ValueError, match="read 5 features"):
-        trees.predict(np.zeros((3, 4)))

@@ -143,18 +143,6 @@ def test_the_loss_runs_over_the_200_highest_with_all_relevant_ones(make_corpus, 
     np.testing.assert_allclose(list(learnt.weights_.values()), weights, atol=5e-3)
 
 
-def test_groups_that_training_does_not_know_are_wrong_answers(make_corpus):
-    group = groups_of(60, 2)
-    corpus, train = make_corpus(group), pairs_of(group, until=30)
-    learnt = LinearRanker({"first": PrecomputedScores(noisy(group, 2.0, 1))})
-    learnt.fit(ScorerInputs.of_reports(corpus.reports, train))
-    blind = LinearRanker({"first": PrecomputedScores(noisy(group, 2.0, 1))})
-    blind.fit(
-        ScorerInputs.of_reports(make_corpus(np.arange(60)).reports, train)
-    )  # the corpus's own groups are never read
-    assert learnt.weights_ == blind.weights_
-
-
 def test_the_informative_feature_is_favoured_and_noise_costs_nothing(make_corpus):
     group = groups_of(400, 4)
     corpus = make_corpus(group)

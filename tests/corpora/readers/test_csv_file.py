@@ -50,7 +50,6 @@ def test_packed_files_read_as_plain_ones(tmp_path):
     ("content", "name", "message"),
     [
         (b"not an archive", "bugs.csv.xz", "the archive is damaged .*; download or pack it again"),
-        (b"not an archive", "bugs.csv.gz", "the archive is damaged"),
         (b"not an archive", "bugs.zip", "the archive is damaged"),
         (gzip.compress(TEXT.encode(), mtime=0)[:-12], "bugs.csv.gz", "the archive is damaged"),
         (None, "bugs.zip", "the archive holds 2 CSV files; it must hold exactly one"),
@@ -91,7 +90,6 @@ def test_marks_are_dropped_and_bytes_that_are_not_utf8_replaced(tmp_path, conten
     ("content", "message"),
     [
         ("", "bugs.csv: the file is empty; it needs a header and one row per report"),
-        ("\ufeff\n\n", "bugs.csv: the file is empty"),
         ("id,text\n", "bugs.csv: there are no rows below the header; add one row per report"),
         ("id,text,id\n1,a,2\n", "bugs.csv, row 1: the column 'id' occurs twice; rename one of them"),
         (
@@ -99,7 +97,6 @@ def test_marks_are_dropped_and_bytes_that_are_not_utf8_replaced(tmp_path, conten
             "bugs.csv: looks like JSON, not CSV: set dataset= to github",
         ),
         ('id,text\n1,"a\nb"\n2,a,b\n', "bugs.csv, row 3: 3 fields under a header of 2; quote fields that contain"),
-        ("id,text\n1,a\n2\n", "bugs.csv, row 3: 1 fields under a header of 2"),
         ('id,text\n1,"a\n2,b\n', "bugs.csv, row 2: not readable as CSV (unexpected end of data); close every quoted"),
         ('id,text\n1,a\n2,"b"c\n', "bugs.csv, row 3: not readable as CSV (',' expected after '\"'); close"),
     ],

@@ -432,7 +432,6 @@ def test_a_bad_record_is_named(tmp_path, tracker, more, message):
             r"(record 1: lists and objects are nested too deeply|not readable as JSON)",
         ),
     ],
-    ids=range(20),
 )
 def test_what_is_no_export_is_refused(tmp_path, tracker, content, message):
     with pytest.raises(ValueError, match=message) as raised:

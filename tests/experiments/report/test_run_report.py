@@ -1,7 +1,6 @@
 """The page about finished runs, made of run folders whose numbers are known."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-import gedbd.commands.compare
 from gedbd.experiments.report.report_page import Section, write_report
 from gedbd.experiments.report.run_report import (
     next_steps,
@@ -102,16 +100,6 @@ def test_a_page_has_all_sections_with_the_numbers_of_the_runs_and_fills_marked_t
     shown = capsys.readouterr().out
     assert "left out because unfinished" in shown
     assert "report:" in shown
-
-
-def test_two_runs_on_the_same_queries_differ_by_their_ranks(runs, monkeypatch, capsys):
-    monkeypatch.chdir(runs)
-    monkeypatch.setattr(sys, "argv", ["gedbd", "run=text_1.0", "against=graph_1.0", "out=compared.csv"])
-    gedbd.commands.compare.main()
-    table = pd.read_csv("compared.csv").set_index("metric")
-    assert table.loc["mrr", "difference"] == pytest.approx(1 / 2 - 1 / 4)
-    assert table.loc["rr@1", "difference"] == 0
-    assert "text_1.0 minus graph_1.0, 1 seed" in capsys.readouterr().out
 
 
 def captions(section: Section) -> list[str]:
