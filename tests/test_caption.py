@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-import gedbd.commands.caption
+import gedbd
 from gedbd.corpora.screenshots import check_images, read_captions
 from gedbd.encoders.captioning import Caption, describe, kept_captions
 from gedbd.encoders.model_captioner import load_tiny_captioner, tiny_processor
@@ -33,18 +33,15 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    """Runs the command in this process, in a folder of its own, on reports that attach what is given."""
-    monkeypatch.setenv("GEDBD_CACHE", "cache")
-    monkeypatch.chdir(tmp_path)
+def run(run_command):
+    """Runs the command on reports that attach some files; gives the table that it writes."""
 
     def through(attachments: list[str], *options: str) -> pd.DataFrame:
         ids = [str(number) for number in range(1, len(attachments) + 1)]
         reports = pd.DataFrame({"Issue_id": ids, "Title": "t", "Duplicated_issue": "", "Attachments": attachments})
         reports.to_csv("tracker.csv", index=False)
         needed = ["dataset=csv", "dataset.path=tracker.csv", "captioner=tiny", "out=captions.csv"]
-        monkeypatch.setattr(sys, "argv", ["gedbd", *needed, *options])
-        gedbd.commands.caption.main()
+        print(run_command("caption", *needed, *options))
         return pd.read_csv("captions.csv", dtype=str, keep_default_na=False)
 
     return through
@@ -104,12 +101,11 @@ def test_each_content_is_described_once_and_what_is_not_is_counted_and_named(run
     assert "images not described: 1 (too large; first: wide.png of report 4)" in told
     assert "images not described: 1 (outside image_dir; first: ../x.png of report 4)" in told
     assert "attached files that are not images: 1, left out (first: trace.log of report 1)" in told
-    assert "captions.csv: 10 images; of 4 different ones 3 newly described in " in told
-    assert "s, 0 from cache; 6 not described" in told
+    assert re.search(r"captions.csv: 10 images; of 4 different ones 3 newly described .* 0 from .*; 6 not", told)
     again = run([*attached, "halves.png;none.png"], *options, "batch_size=5").set_index("image")
     assert again.equals(found)
     told = capsys.readouterr().out
-    assert re.search(r"of 4 different ones 0 newly described in \d+\.\d s, 3 from cache; 6 not described", told)
+    assert re.search(r"of 4 different ones 0 newly described .* 3 from .*; 6 not described", told)
 
 
 @pytest.mark.slow  # two starts of a process
@@ -148,16 +144,6 @@ def test_a_stopped_run_keeps_its_batches_and_no_image_is_asked_about_twice(pictu
     assert list(describe({}, captioner, "cache", 4)) == []
 
 
-@pytest.mark.slow
-def test_the_prompt_of_the_command_line_is_what_is_asked(run, pictures):
-    first = run(["0.png;1.png"])
-    other = run(["0.png;1.png"], "captioner.prompt=What is wrong?")
-    assert (first["sha256"] == other["sha256"]).all()
-    assert (first["caption"] != other["caption"]).all()
-    assert len(stored()) == 4
-    assert run(["0.png;1.png"]).equals(first)
-
-
 def test_images_may_lie_elsewhere_and_the_model_in_a_folder(run, pictures, tmp_path):
     first = run(["0.png;1.png"])
     (tmp_path / "images").mkdir()
@@ -175,15 +161,12 @@ def test_images_may_lie_elsewhere_and_the_model_in_a_folder(run, pictures, tmp_p
     ("attachments", "options", "message"),
     [
         ("0.png", ["out=captions.txt"], "out=captions.txt must end in .csv"),
-        ("0.png", ["out=nowhere/captions.csv"], "out=nowhere/captions.csv cannot be written"),
         ("0.png", ["batch_size=0"], "batch_size=0 must be 1 or more"),
         ("0.png", ["max_megapixels=0"], "max_megapixels=0 must be above 0"),
-        ("0.png", ["max_megabytes=-1"], "max_megabytes=-1 must be above 0"),
         ("", [], "tracker: no report attaches a file"),
         ("a.log", [], r"tracker: none of the 1 attached files is an image \(first: a.log of report 1\)"),
         ("a.png;../b.png", [], r"nothing to describe: images not described: 1 \(missing; first: a.png of report 1\)"),
         ("0.png", ["captioner.prompt=''"], "captioner.prompt is empty"),
-        ("0.png", ["captioner=smolvlm", "captioner.model=./none"], "captioner=smolvlm: cannot load ./none"),
         ("0.png", ["cache_dir=tracker.csv"], "cache_dir=tracker.csv cannot be used"),
         ("0.png", ["cache_dir=damaged"], r"damaged/captions.sqlite is damaged \(file is not a database\): delete it"),
         ("0.png", ["cache_dir=folder"], "folder/captions.sqlite cannot be changed"),
@@ -196,23 +179,3 @@ def test_mistakes_are_told_in_one_line(run, pictures, tmp_path, attachments, opt
     with pytest.raises(SystemExit, match=message):
         run([attachments, ""], *options)
     assert not (tmp_path / "captions.csv").exists()
-
-
-@pytest.mark.quick_cases(1)
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["dataset=demo"], "out= is required, "),
-        (["out=captions.csv"], "dataset.path= is required, "),
-        (["out=captions.csv", "dataset=demo"], "demo: no report attaches a file"),
-        (["out=captions.csv", "dataset=jdt"], r"jdt has no image folder: set dataset.image_dir="),
-    ],
-)
-def test_datasets_without_images_are_refused(monkeypatch, tmp_path, options, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "data" / "JDT").mkdir(parents=True)
-    reports = Path(gedbd.__file__).parent / "corpora" / "demo.csv"
-    (tmp_path / "data" / "JDT" / "eclipse_jdt.csv").write_bytes(reports.read_bytes())
-    monkeypatch.setattr(sys, "argv", ["gedbd", "captioner=tiny", *options])
-    with pytest.raises(SystemExit, match=message):
-        gedbd.commands.caption.main()

@@ -7,7 +7,6 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
-from gedbd.commands.describe import main
 from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.urls import check_template
 from gedbd.evaluation.thresholds import enough_duplicates
@@ -25,15 +24,13 @@ def lines_of(text: str) -> list[list[str]]:
     return [line.strip("│ ").replace("│", " ").split() for line in text.splitlines()]
 
 
-def test_demo_is_described_from_any_folder_and_nothing_is_written(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    main(config("dataset=demo"))
-    printed = lines_of(capsys.readouterr().out)
+def test_demo_is_described_from_any_folder_and_nothing_is_written(tmp_path, run_command):
+    printed = lines_of(run_command("describe", "dataset=demo"))
     assert ["reports", "425"] in printed
     assert ["pairs", "269"] in printed
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(SystemExit, match=r"^error: none.csv: no such file; set dataset.path= to an existing one$"):
-        main(config("dataset=csv", "dataset.path=none.csv"))
+    with pytest.raises(SystemExit, match=r"^error: none.csv: no such file.*dataset.path="):
+        run_command("describe", "dataset=csv", "dataset.path=none.csv")
 
 
 @pytest.mark.parametrize(
@@ -51,21 +48,19 @@ def test_the_last_line_says_what_can_be_measured(make_corpus, count, repeated, s
     assert said in enough_duplicates(make_corpus(group))
 
 
-def test_labels_alone_are_described_and_said_to_be_alone(tmp_path, capsys):
+def test_labels_alone_are_described_and_said_to_be_alone(tmp_path, run_command):
     (tmp_path / "EclipsePlatform").mkdir()
     (tmp_path / "EclipsePlatform" / "train.csv").write_text("Issue_id,Duplicate\n1,2;3\n2,1;3\n3,1;2\n4,NULL\n")
-    main(config("dataset=eclipse", f"data_dir={tmp_path}"))
-    printed = capsys.readouterr().out
+    printed = run_command("describe", "dataset=eclipse", f"data_dir={tmp_path}")
     assert ["in", "a", "group", "3"] in lines_of(printed)
     assert ["pairs", "3"] in lines_of(printed)
     assert "eclipse train: eclipse_platform.zip is not in" in printed
     assert f"gedbd download dataset=eclipse data_dir={tmp_path}" in printed
 
 
-def test_an_export_of_a_tracker_shows_where_links_come_from_and_what_rows_count(capsys, monkeypatch):
+def test_an_export_of_a_tracker_shows_where_links_come_from_and_what_rows_count(run_command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
-    main(config("dataset=github", f"dataset.path={ISSUES}", "dataset.name=hedgerow"))
-    printed = capsys.readouterr().out
+    printed = run_command("describe", "dataset=github", f"dataset.path={ISSUES}", "dataset.name=hedgerow")
     assert ["links:", "state", "reason", "21"] in lines_of(printed)
     assert ["links:", "comment", "3"] in lines_of(printed)
     # With COLUMNS, lines break between words in a pipe too.
@@ -78,7 +73,7 @@ def test_an_export_of_a_tracker_shows_where_links_come_from_and_what_rows_count(
     assert "labels: distinct names; on GitHub, 'duplicate'" in text
 
 
-def test_a_history_of_changes_is_described_with_its_reports(tmp_path, capsys):
+def test_a_history_of_changes_is_described_with_its_reports(tmp_path, run_command):
     git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@example.org"]
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "Fix bug 7"], check=True)
@@ -86,20 +81,17 @@ def test_a_history_of_changes_is_described_with_its_reports(tmp_path, capsys):
     reports = ["dataset@dataset.reports=csv", f"dataset.reports.path={tmp_path}/bugs.csv"]
     reports.append("dataset.reports.columns.duplicate=null")
     history = ["dataset=git", f"dataset.path={tmp_path}", "dataset.name='mine[/b]'", "dataset.cache_dir=null"]
-    main(config(*history, *reports))
-    printed = capsys.readouterr().out
+    printed = run_command("describe", *history, *reports)
     assert ["commits", "1"] in lines_of(printed)
     assert ["reports", "with", "a", "fix", "1"] in lines_of(printed)
     assert "mine[/b]: fixes without inducing commits, no parent: 1" in printed
 
 
-def test_notices_are_printed_as_they_stand(tmp_path, capsys):
+def test_notices_are_printed_as_they_stand(tmp_path, run_command):
     (tmp_path / "bugs.csv").write_text("Issue_id,Title,Duplicated_issue\n1,[b]ugs,[x]\n")
-    main(config("dataset=csv", f"dataset.path={tmp_path}/bugs.csv", "dataset.name=mine"))
-    line = (
-        "mine: duplicate links to a report that is not in the file: 1, dropped; the reports are kept (first: report 1"
-    )
-    assert f"{line} names [x], row 2)" in capsys.readouterr().out
+    printed = run_command("describe", "dataset=csv", "dataset.path=bugs.csv", "dataset.name=mine")
+    assert "mine: duplicate links to a report that is not in the file: 1, dropped; " in printed
+    assert " (first: report 1 names [x], row 2)" in printed
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

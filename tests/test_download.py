@@ -6,12 +6,8 @@ from pathlib import Path
 
 import py7zr
 import pytest
-from hydra import compose, initialize_config_dir
 from local_server import Answering, LocalServer, running
-from omegaconf import DictConfig
 
-from gedbd.commands.download import main
-from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.file_download import download, fetch_file, fetch_tables
 from gedbd.io.checksums import CHECKSUMS
 from gedbd.io.http import CHUNK_BYTES
@@ -147,39 +143,33 @@ def test_no_server_at_all_names_the_address(server, tmp_path):
         fetch_tables(server.url, tmp_path, {"bugs.csv": 20_000})
 
 
-def config(*overrides: str) -> DictConfig:
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        return compose("download", list(overrides))
-
-
-def test_the_command_fetches_what_is_missing_and_says_what_is_there(server, tmp_path, capsys):
+def test_the_command_fetches_what_is_missing_and_says_what_is_there(server, tmp_path, run_command):
     server.put("/EclipsePlatform/eclipse_platform.zip", zipped(TABLE))
     server.put("/EclipsePlatform/train.csv", LABELS)
     server.put("/EclipsePlatform/test.csv", LABELS)
     counts = ["dataset.rows.reports=20000", "dataset.rows.train=2", "dataset.rows.test=2"]
-    cfg = config("dataset=eclipse", f"data_dir={tmp_path}", f"dataset.base_url={server.url}", *counts)
-    main(cfg)
+    words = ["download", "dataset=eclipse", "data_dir=.", f"dataset.base_url={server.url}", *counts]
+    printed = run_command(*words)
     place = tmp_path / "EclipsePlatform"
     assert names(place) == ["eclipse_platform.csv", "test.csv", "train.csv"]
-    assert f"fetched: {place}/eclipse_platform.csv, 20,000 rows" in capsys.readouterr().out
+    assert "fetched: EclipsePlatform/eclipse_platform.csv, 20,000 rows" in printed
     asked = len(server.asked)
-    main(cfg)
+    assert run_command(*words).count("already there: ") == 3
     assert len(server.asked) == asked
-    assert capsys.readouterr().out.count("already there: ") == 3
     # What was downloaded is compared with its checksum, and fetched again once it is deleted.
     digest = hashlib.sha256(LABELS).hexdigest()
     assert f"{digest}  train.csv" in (place / CHECKSUMS).read_text().splitlines()
     (place / "train.csv").write_bytes(LABELS.replace(b"1,2", b"1,3"))
     with pytest.raises(SystemExit, match=r"train\.csv is not as it was downloaded: its SHA-256 .*; delete it to fetch"):
-        main(cfg)
+        run_command(*words)
     (place / "train.csv").unlink()
-    main(cfg)
+    run_command(*words)
     assert (place / "train.csv").read_bytes() == LABELS
 
 
-def test_a_dataset_without_an_address_is_refused():
+def test_a_dataset_without_an_address_is_refused(run_command):
     with pytest.raises(SystemExit, match="error: this dataset has no public address"):
-        main(config("dataset=demo"))
+        run_command("download", "dataset=demo")
 
 
 def archived(*names: str) -> bytes:
@@ -190,18 +180,16 @@ def archived(*names: str) -> bytes:
     return packed.getvalue()
 
 
-def test_the_command_keeps_a_published_archive_as_it_is(server, tmp_path, capsys):
+def test_the_command_keeps_a_published_archive_as_it_is(server, tmp_path, run_command):
     content = archived("Posts.xml", "PostLinks.xml", "Tags.xml")
     server.put("/askubuntu.com.7z", content)
-    cfg = config("dataset=askubuntu", f"data_dir={tmp_path}", f"dataset.base_url={server.url}")
-    main(cfg)
+    words = ["download", "dataset=askubuntu", "data_dir=.", f"dataset.base_url={server.url}"]
+    assert f"fetched: askubuntu/askubuntu.com.7z, {len(content):,} bytes" in run_command(*words)
     place = tmp_path / "askubuntu"
     assert names(place) == ["askubuntu.com.7z"]
     assert (place / "askubuntu.com.7z").read_bytes() == content
-    assert f"fetched: {place}/askubuntu.com.7z, {len(content):,} bytes" in capsys.readouterr().out
-    main(cfg)
+    assert "already there: " in run_command(*words)
     assert len(server.asked) == 1
-    assert "already there: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.fields import components, products
-from gedbd.corpora.screenshots import attached_images, read_captions
 from gedbd.text.tokens import cut_to_tokens
 
 if TYPE_CHECKING:
@@ -167,6 +166,9 @@ class FieldTemplate:
         """``[Image: name] caption`` for each described image of each report."""
         if self.captions is None:
             return Texts([""] * len(attachments))
+        # It imports Pillow, which searching an index does without.
+        from gedbd.corpora.screenshots import attached_images, read_captions
+
         captions = read_captions(self.captions)
         images = attached_images(attachments)
         named = {name for names in images for name in names}

@@ -1,14 +1,11 @@
 """What the tests of the API share: the demo corpus, an object that encodes, and a way of running commands."""
 
 import hashlib
-import sys
-from importlib import import_module
 
 import numpy as np
 import pytest
 
 import gedbd
-from gedbd.__main__ import module_of
 
 
 class HashedWords:
@@ -38,13 +35,7 @@ def cache(tmp_path_factory):
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, cache):
-    """Runs a command in a folder of its own."""
+def command(run_command, monkeypatch, cache):
+    """Runs commands in a folder of its own, with one cache for all tests."""
     monkeypatch.setenv("GEDBD_CACHE", cache)
-    monkeypatch.chdir(tmp_path)
-
-    def run(name, *options):
-        monkeypatch.setattr(sys, "argv", ["gedbd", *options])
-        import_module(module_of(name)).main()
-
-    return run
+    return run_command

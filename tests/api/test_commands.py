@@ -63,11 +63,9 @@ def test_a_backtest_is_that_of_the_command(command, demo):
         gedbd.Index.build(demo, "stored", "tiny", backtest="api")
 
 
-def test_a_search_is_that_of_the_command(command, demo, capsys):
+def test_a_search_is_that_of_the_command(command, demo):
     command("index", *TINY, "out=stored")
-    capsys.readouterr()
-    command("search", "index=stored", "json=true", "top_k=7", TEXT)
-    printed = json.loads(capsys.readouterr().out)
+    printed = json.loads(command("search", "index=stored", "json=true", "top_k=7", TEXT))
     with gedbd.Index.open("stored") as index:
         assert as_printed(TEXT, index, top_k=7) == printed
     with gedbd.Index.build(demo, "built", "tiny") as index:
@@ -75,8 +73,8 @@ def test_a_search_is_that_of_the_command(command, demo, capsys):
         assert index.suggest_from is None
         first = index.search({"title": TEXT, "created_at": datetime(2023, 1, 1)}, 1, created_before="2022-06-01")
         assert asdict(first[0])["master"]["created_at"] < datetime.fromisoformat("2022-06-01T00:00:00+00:00")
-    command("index", *TINY, "out=built")
-    assert "built: 0 added, 0 updated, 425 unchanged, 0 deleted" in " ".join(capsys.readouterr().out.split())
+    printed = command("index", *TINY, "out=built")
+    assert "built: 0 added, 0 updated, 425 unchanged, 0 deleted" in " ".join(printed.split())
     other = gedbd.load_corpus(demo.reports.assign(id="x" + demo.reports["id"])[["id", "title"]], columns={})
     line = r"425 of its 425 reports are not in table and would be deleted; .* give another path; .* set replace=True$"
     with pytest.raises(ValueError, match=line):

@@ -83,10 +83,8 @@ def test_a_table_is_read_as_a_file_would_be(demo):
         ("other", {"format": "demo"}, "^format='demo' is the name of a corpus"),
         ("demo", {"columns": {"x": "y"}}, "^dataset.columns.x: no such field; the fields are id, title,"),
         ("demo", {"nonsense": 1}, "^unknown option nonsense of format='demo': choose name,"),
-        ("demo", {"last_n": "2"}, "^last_n='2' must be a whole number, or None"),
         (ISSUES, {"dataset": "jira"}, "^dataset='jira' is an option of commands: in Python, give it as format=$"),
         (pd.DataFrame({"id": ["1"]}), {}, r"^table, row 1: (no column|the column)"),
-        (pd.DataFrame({"id": [], "title": []}), {}, "^table: the table is empty"),
         (pd.DataFrame({"id": ["1"]}), {"format": "csv"}, "^format='csv' applies to files only"),
     ],
 )
@@ -94,16 +92,3 @@ def test_mistakes_are_said_in_one_line(source, options, line):
     with pytest.raises(ValueError, match=line) as caught:
         gedbd.load_corpus(source, **options)
     assert "\n" not in str(caught.value)
-
-
-def test_the_csv_export_of_jira_is_recognised(tmp_path):
-    file = tmp_path / "search.csv"
-    file.write_text(
-        "Summary,Issue key,Created,Description,Outward issue link (Duplicate),Outward issue link (Duplicate)\n"
-        "Crash on start,A-1,14/Jul/11 6:08 AM,It stops.,,\nCrash again,A-2,15/Jul/11 6:08 AM,It stops too.,A-1,\n"
-    )
-    corpus = gedbd.load_corpus(file)
-    assert corpus.reports["id"].tolist() == ["A-1", "A-2"]
-    assert corpus.group.tolist() == [0, 0]
-    with pytest.raises(ValueError, match=r"search.csv: this looks like a jira export: set dataset=jira"):
-        gedbd.load_corpus(file, "csv")

@@ -45,7 +45,3 @@ def test_import_is_light_and_an_index_needs_nothing_that_trains():
     first, second = (set(line.split()) for line in done.stdout.splitlines())
     assert not first & {"torch", "pandas", "numpy", "hydra", "omegaconf", "transformers"}
     assert not second & {"torch", "pytorch_lightning", "lightning", "transformers", "matplotlib", "sklearn"}
-
-
-def test_types_are_shipped():
-    assert (ROOT / "gedbd" / "py.typed").is_file()

@@ -207,19 +207,6 @@ def test_a_file_without_weights_is_reported_in_one_line(tmp_path, content):
         read_state(tmp_path / "best.ckpt")
 
 
-def test_a_list_of_checksums_that_is_damaged_checks_nothing_else(saver, tmp_path):
-    best, last = tmp_path / "best.ckpt", tmp_path / "last.ckpt"
-    for path in (best, last):
-        saver.save_checkpoint(weights(1), path)
-    with (tmp_path / CHECKSUMS).open("ab") as file:
-        file.write(b"\xff\xfe nonsense\n\n\0")
-    for path in (best, last):
-        check_whole(path)
-    saver.remove_checkpoint(best)
-    assert "best.ckpt" not in (tmp_path / CHECKSUMS).read_text()
-    check_whole(last)
-
-
 def test_weights_of_another_model_and_a_folder_without_a_run_are_refused(tmp_path):
     with refuses(r"best.ckpt holds the weights of another model"):
         load_state(nn.Linear(2, 2), nn.Linear(3, 3).state_dict(), "best.ckpt")

@@ -16,12 +16,11 @@ import pytest
 from killed_process import build as build_by_length
 from killed_process import numbers_for
 from refusals import refuses
-from small_tracker import as_corpus, open_folder, read_rows, some_report, tiny_reader
+from small_tracker import as_corpus, open_folder, some_report
 from tiny_models import build, stored_model
 
 from gedbd.corpora.bug_report import Report
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.triage.index_building import synchronise
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.stored_index import open_index
@@ -104,7 +103,7 @@ def cut(folder, size):
         file.truncate(size)
 
 
-@pytest.mark.parametrize("size", [0, 1, 99, 100, 4096, 5000, 20_000])
+@pytest.mark.parametrize("size", [0, 99, 100, 4096, 20_000])
 def test_a_file_that_is_cut_off(folder, tmp_path, size):
     cut(folder, size)
     with refuses(rf"{folder}.*(is damaged|is not an index|building it was interrupted)"):
@@ -159,12 +158,7 @@ def test_flipped_bits_are_told_or_harmless(whole, tmp_path):
 def test_a_damaged_index_is_told_by_the_command_that_updates_it(folder):
     cut(folder, 20_000)
     with pytest.raises((ValueError, StoreUnavailable), match=rf"is damaged .*: {RESTORE}"):
-        synchronise(
-            IndexStore(folder / FILE),
-            as_corpus(REPORTS),
-            stored_model(16, 0.8),
-            lambda rows: read_rows(tiny_reader(), rows),
-        )
+        build(folder, as_corpus(REPORTS))
 
 
 def test_damage_while_it_is_open_is_told_and_logged_once(folder, opened, caplog):
@@ -181,22 +175,15 @@ def test_damage_while_it_is_open_is_told_and_logged_once(folder, opened, caplog)
 
 
 @pytest.mark.parametrize(
-    ("column", "dates", "warning"),
+    ("column", "warning"),
     [
-        (
-            "created_at",
-            ("0001-01-01T00:00:00+00:00", "2300-05-06T00:00:00+00:00", "1500-01-01T00:00:00+00:00", "soon"),
-            "4 reports have an invalid date and count as undated (first: report 0)",
-        ),
-        (
-            "resolved_at",
-            ("0001-01-01T00:00:00+00:00", "soon"),
-            "2 reports have an invalid date of resolution and count as open (first: report 0)",
-        ),
+        ("created_at", "3 reports have an invalid date and count as undated (first: report 0)"),
+        ("resolved_at", "3 reports have an invalid date of resolution and count as open (first: report 0)"),
     ],
 )
-def test_dates_that_no_report_can_have(folder, tmp_path, caplog, column, dates, warning):
+def test_dates_that_no_report_can_have(folder, tmp_path, caplog, column, warning):
     """An index of an older version may hold some."""
+    dates = ("0001-01-01T00:00:00+00:00", "2300-05-06T00:00:00+00:00", "soon")
     for number, date in enumerate(dates):
         change(folder, f"UPDATE reports SET {column} = ? WHERE issue_id = ?", (date, str(number)))
     with closing(open_index(folder, str(tmp_path / "cache"))) as index:
@@ -241,11 +228,7 @@ def test_a_read_only_index_is_searched_and_says_that_it_is(protected, tmp_path, 
         assert "is opened for reading only" in caplog.text
         assert index.search(Report("crash in the toolbar"), 5)
         assert index.get("7") == REPORTS[7]
-        for write in (
-            lambda: index.add([some_report(50)]),
-            lambda: index.link("1", "2", "triager"),
-            lambda: index.delete("1"),
-        ):
+        for write in (lambda: index.add([some_report(50)]), lambda: index.link("1", "2", "triager")):
             with refuses(r"cannot be changed .*: check the permissions of the file", StoreUnavailable):
                 write()
         assert index.search(Report("crash in the toolbar"), 5)

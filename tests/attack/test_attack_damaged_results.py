@@ -22,8 +22,8 @@ from gedbd.experiments.run_folder import Run, check_corpus
 from gedbd.experiments.seeds import summarise_seeds
 from gedbd.experiments.sweeps.jobs import FINISHED, JobStatus, read_jobs, read_status, write_status
 from gedbd.experiments.sweeps.sweep_table import show_jobs
-from gedbd.io.files import read_object, replacing, write_text
-from gedbd.io.table_files import read_csv, write_csv, write_parquet
+from gedbd.io.files import replacing, write_text
+from gedbd.io.table_files import write_csv, write_parquet
 from gedbd.triage.triage_model import TriageModel
 
 RESULTS = pd.DataFrame({"method": ["text", "a, b"], "f1": [0.25, 0.5], "average_precision": [0.125, 0.0]})
@@ -174,14 +174,6 @@ def test_what_a_killed_process_has_left_goes_and_what_a_living_one_writes_stays(
     write_text(tmp_path / "a.csv", "b")
     assert not left.exists()
     assert other.exists()
-
-
-def test_what_is_odd_and_whole_is_read(tmp_path):
-    write_text(tmp_path / "a.json", '{"b": 1}')
-    assert read_object(tmp_path / "a.json", "b") == {"b": 1}
-    for text in ("a,b\n1,\n", "a,b\nx\u2028y\x0cz\x85,1\n"):
-        write_text(tmp_path / "t.csv", text)
-        assert len(read_csv(tmp_path / "t.csv", "b")) == 1
 
 
 @pytest.fixture

@@ -86,16 +86,6 @@ def test_fields_that_the_api_changes_while_an_event_is_applied_stay(index, send)
     assert (report.title, report.component) == ("A later title", "Compose")
 
 
-def test_they_are_worked_in_the_order_in_which_they_came(index, send):
-    index.go.clear()
-    numbers = [*range(150, 100, -1), *range(200, 210)]
-    for number in numbers:
-        assert send(issue(number), delivery=f"d{number}").status_code == 202
-    index.go.set()
-    until(lambda: len(index.order) == len(numbers))
-    assert index.order == [str(number) for number in numbers]
-
-
 def test_what_was_accepted_is_worked_after_a_restart(index, hook_of, client_of):
     before = hook_of(posts=False)
     assert before.accept("issues", "d1", issue(80)).status == 202
@@ -104,16 +94,6 @@ def test_what_was_accepted_is_worked_after_a_restart(index, hook_of, client_of):
     until(lambda: index.get("80"))
     again = client.post("/webhooks/github", **signed(issue(80), "issues", "d1"))
     assert (again.status_code, again.json()) == (200, {"detail": "already accepted"})
-
-
-def test_equal_deliveries_are_worked_once(index, send):
-    index.go.clear()
-    assert [send(issue(), delivery="d").status_code for _ in range(20)] == [202] + [200] * 19
-    index.go.set()
-    until(lambda: send.counted("added") == 1)
-    assert index.order == ["70"]
-    assert send.counted("repeated") == 19
-    assert send.counted("accepted") == 0  # each delivery is counted once
 
 
 def test_a_full_backlog_is_refused_and_nothing_of_it_is_kept(index, hook_of, client_of):

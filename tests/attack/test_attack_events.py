@@ -58,7 +58,7 @@ def title_of(index: SmallIndex, issue_id: str) -> str:
     return report.title
 
 
-def test_an_author_cannot_merge_groups(index: SmallIndex, comment: Callable[..., Any]) -> None:
+def test_an_author_cannot_merge_groups(index, comment):
     links = set(index.links)
     for association in ASSOCIATIONS:
         for number in range(100, 103):  # the issue is bea's own
@@ -67,7 +67,7 @@ def test_an_author_cannot_merge_groups(index: SmallIndex, comment: Callable[...,
     assert (index.links, accepted(index)) == (links, [])
 
 
-def test_an_enterprise_server_means_its_own_addresses(index: SmallIndex, send: Sender) -> None:
+def test_an_enterprise_server_means_its_own_addresses(index, send):
     for host, members in (
         ("github.com", ("20",)),
         ("bugs.corp.example", ("20",)),
@@ -121,14 +121,12 @@ SAID = [
 
 @pytest.mark.parametrize(("text", "number"), [*((text, None) for text in NOT_SAID), *((text, "12") for text in SAID)])
 @pytest.mark.usefixtures("hang_guard")
-def test_only_what_is_said_among_other_things_counts(text: str, number: str | None) -> None:
+def test_only_what_is_said_among_other_things_counts(text, number):
     assert named_duplicate(text, REPOSITORY, "github.com") == number
 
 
 @pytest.mark.parametrize("long", ["a\n=\n", "- - - a\n", "#\n", "> a\n\n", "x"])
-def test_what_the_parser_reads_of_a_text_is_bounded(
-    index: SmallIndex, send: Sender, comment: Callable[..., Any], long: str, monkeypatch, caplog
-) -> None:
+def test_what_the_parser_reads_of_a_text_is_bounded(index, send, comment, long, monkeypatch, caplog):
     read: list[str] = []
     parse = MARKDOWN.parse
     monkeypatch.setattr(MARKDOWN, "parse", lambda text: read.append(text) or parse(text))
@@ -143,7 +141,7 @@ def test_what_the_parser_reads_of_a_text_is_bounded(
     assert len(read[0]) <= MAX_READ
 
 
-def test_a_comment_that_is_deleted_unlinks_what_it_linked(index: SmallIndex, comment: Callable[..., Any]) -> None:
+def test_a_comment_that_is_deleted_unlinks_what_it_linked(index, comment):
     comment("Duplicate of #31")
     assert (index.members("20"), accepted(index)) == (("20", "31"), [("20", "31")])
     comment("Duplicate of #31", "deleted")
@@ -152,7 +150,7 @@ def test_a_comment_that_is_deleted_unlinks_what_it_linked(index: SmallIndex, com
     assert (index.members("20"), index.members("12")) == (("20",), ("12", "15"))
 
 
-def test_a_comment_that_is_edited_links_what_it_says_now(index: SmallIndex, comment: Callable[..., Any]) -> None:
+def test_a_comment_that_is_edited_links_what_it_says_now(index, comment):
     comment("Duplicate of #31")
     comment("Duplicate of #100", "edited", LATE)
     assert (index.members("20"), accepted(index)) == (("20", "100"), [("20", "100")])
@@ -162,9 +160,7 @@ def test_a_comment_that_is_edited_links_what_it_says_now(index: SmallIndex, comm
     assert (index.members("20"), accepted(index)) == (("20",), [])
 
 
-def test_what_another_comment_or_a_person_says_stays(
-    index: SmallIndex, send: Sender, comment: Callable[..., Any]
-) -> None:
+def test_what_another_comment_or_a_person_says_stays(index, send, comment):
     on_31 = partial(comment, number=31, id=8)
     comment("Duplicate of #31")
     on_31("Duplicate of #20")
@@ -180,9 +176,7 @@ def test_what_another_comment_or_a_person_says_stays(
     assert accepted(index) == [("20", "31")]
 
 
-def test_links_and_verdicts_are_deleted_on_request(
-    index: SmallIndex, send: Sender, comment: Callable[..., Any]
-) -> None:
+def test_links_and_verdicts_are_deleted_on_request(index, send, comment):
     client = send.client
     index.add([Report("A report of a project", "", "PROJ/41")])
     index.link("PROJ/41", "20", "webhook")
@@ -202,23 +196,14 @@ def test_links_and_verdicts_are_deleted_on_request(
         assert client.delete(path, params={"report": "", "duplicate": "1", "candidate": "1"}).status_code == 422
 
 
-def test_they_need_the_token(index: SmallIndex, client_of: Callable[..., TestClient]) -> None:
-    client = client_of(token="a token of some length")
-    for path in ("/api/links?report=12&duplicate=15", "/api/feedback?report=12&candidate=15"):
-        assert client.delete(path).status_code == 401
-    assert index.members("12") == ("12", "15")
-
-
-def test_a_comment_on_an_issue_that_is_not_stored_links_it(
-    index: SmallIndex, send: Sender, comment: Callable[..., Any]
-) -> None:
+def test_a_comment_on_an_issue_that_is_not_stored_links_it(index, send, comment):
     comment("Duplicate of #31", number=999)
     assert index.members("31") == ("31", "999")
     send(issue(999, "deleted"))
     assert index.get("999") is None
 
 
-def test_an_older_edit_does_not_overwrite_a_newer_one(index: SmallIndex, send: Sender) -> None:
+def test_an_older_edit_does_not_overwrite_a_newer_one(index, send):
     send(issue(80, "edited", "second", updated_at=LATE))
     send(issue(80, "edited", "first", updated_at=EARLY))
     assert title_of(index, "80") == "second"
@@ -231,7 +216,7 @@ def test_an_older_edit_does_not_overwrite_a_newer_one(index: SmallIndex, send: S
 
 
 @pytest.mark.parametrize("gone", ["deleted", "transferred"])
-def test_an_edit_after_a_deletion_does_not_bring_an_issue_back(index: SmallIndex, send: Sender, gone: str) -> None:
+def test_an_edit_after_a_deletion_does_not_bring_an_issue_back(index, send, gone):
     send(issue(80, updated_at=EARLY))
     send(issue(80, gone, updated_at=LATE))
     for moment in ({"updated_at": EARLY}, {"updated_at": LATE}, {}):  # a deletion leaves the time of the last change
@@ -244,7 +229,7 @@ def test_an_edit_after_a_deletion_does_not_bring_an_issue_back(index: SmallIndex
     assert title_of(index, "80") == "back"
 
 
-def test_a_deletion_counts_however_late_it_is_told_and_before_the_first_event(index: SmallIndex, send: Sender) -> None:
+def test_a_deletion_counts_however_late_it_is_told_and_before_the_first_event(index, send):
     send(issue(80, "edited", updated_at=LATER))
     send(issue(80, "deleted", updated_at=EARLY))
     assert index.get("80") is None
@@ -255,9 +240,7 @@ def test_a_deletion_counts_however_late_it_is_told_and_before_the_first_event(in
     assert index.get("12") is None
 
 
-def test_an_issue_that_is_opened_late_is_compared_all_the_same(
-    index: SmallIndex, send: Sender, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_issue_that_is_opened_late_is_compared_all_the_same(index, send, caplog):
     with caplog.at_level(logging.INFO, "gedbd"):
         send(issue(80, "edited", updated_at=LATE))
         send(issue(80, "opened", "an older title", updated_at=EARLY))

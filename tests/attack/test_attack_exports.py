@@ -286,30 +286,3 @@ def test_the_memory_that_a_bomb_takes_is_bounded(tmp_path: Path):
     command = [sys.executable, "-c", MEMORY, str(path)]
     told = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
     assert int(told.stdout) < 1_000_000  # KB
-
-
-@pytest.mark.parametrize(
-    ("html", "text"),
-    [
-        ("<![endif]>a<![CDATA[b]]>c", "ac"),
-        ("a<!DOCTYPE x [<!ENTITY e 'f'>]>&e;", "a]>&e;"),
-        ("<?xml version='1.0' encoding='utf-16'?>\u00e9", "\u00e9"),
-        ("<meta charset=utf-16>caf\u00e9 \U0001f600", "caf\u00e9 \U0001f600"),
-        ("<body></body><p>behind", "behind"),
-        (
-            "<div>" * 5_000 + "<p>deep &amp; <b>kept</b></p>" + "</div>" * 5_000 + "<p>behind</p>",
-            "deep & kept\n\nbehind",
-        ),
-    ],
-    ids=range(6),
-)
-def test_what_no_parser_expects_is_text_or_nothing(html, text):
-    assert html_text(html).split() == text.split()
-
-
-@pytest.mark.parametrize(
-    ("blanks", "tidied"),
-    [(" \n \n  x", "x"), ("a \t\n\t \n\n  x", "a\n\n  x"), ("a\n\n\n", "a"), ("\n \n", ""), ("a  \n  b", "a  \n  b")],
-)
-def test_tidy_leaves_one_empty_line_and_the_indentation(blanks, tidied):
-    assert tidy(blanks) == tidied

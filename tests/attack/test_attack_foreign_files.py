@@ -221,18 +221,6 @@ def test_a_model_on_the_hub_that_a_file_names_is_not_downloaded(options, run, tm
     assert [read() for read in reads[::2]]  # it was downloaded by this user
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", "{", "[]", "3", "[" * 100_000, '{"encoder": {}}', '{"encoder": 1, "text": {}}'),
-        *(f'{{"encoder": {"[" * depth}{"]" * depth}}}' for depth in (100, 450, 900)),
-    ],
-)
-def test_damaged_settings_of_an_index_are_told_in_one_line(text):
-    with refuses(r"^index=other"):
-        read_settings(text, "index=other", "cache")
-
-
 def test_an_index_with_other_settings_does_not_open(tmp_path):
     build(tmp_path / "index", as_corpus([some_report(1)]))
     with closing(sqlite3.connect(tmp_path / "index" / FILE)) as file, file:

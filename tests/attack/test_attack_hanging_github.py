@@ -1,10 +1,5 @@
 """GitHub takes calls and never answers, or one byte at a time: everything else goes on, and the service ends."""
 
-import socket
-import threading
-import time
-from contextlib import closing
-
 import pytest
 import requests
 from fastapi.testclient import TestClient
@@ -60,29 +55,6 @@ def test_an_attempt_ends_at_its_deadline(hub, drips):
     assert len(hub.asked) <= 1
 
 
-def test_a_body_that_drips_ends_at_the_deadline():
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
-
-        def drip():
-            line, _ = server.accept()
-            with closing(line):
-                line.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
-                try:
-                    while True:
-                        line.sendall(b" ")
-                        time.sleep(0.01)
-                except OSError:
-                    return
-
-        thread = threading.Thread(target=drip)
-        thread.start()
-        github = CommentClient("t0ken", f"http://127.0.0.1:{server.getsockname()[1]}", NEVER_S, deadline_s=0.2)
-        with pytest.raises(CommentError):
-            github.comment_once(REPOSITORY, "7", "text", lambda: None)
-        thread.join(LIMIT_S)
-        assert not thread.is_alive()
-
-
 def test_a_comment_that_hangs_is_posted_once_github_answers(index, hub, hook_of):
     hook = hook_of(timeout_s=60.0, deadline_s=0.1)
     hook.outbox.first_wait_s = 0.01
@@ -95,7 +67,6 @@ def test_a_comment_that_hangs_is_posted_once_github_answers(index, hub, hook_of)
     assert len(hub.comments()) == 1
 
 
-@pytest.mark.slow
 def test_sigterm_ends_the_process(tmp_path, hub, monkeypatch):
     hub.drips = True
     monkeypatch.setenv("GITHUB_WEBHOOK_SECRET", SECRET)

@@ -97,7 +97,6 @@ FAULTS = [
     OSError(errno.EMFILE, "Too many open files"),
     sqlite3.OperationalError("database or disk is full"),
     sqlite3.OperationalError("database is locked"),
-    sqlite3.OperationalError("disk I/O error"),
     sqlite3.DatabaseError("database disk image is malformed"),
     TimeoutError("the disk did not answer"),
 ]

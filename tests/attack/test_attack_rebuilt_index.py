@@ -27,18 +27,6 @@ REPORTS = [some_report(number) for number in range(12)]
 QUERY = Report("crash in the toolbar")
 
 
-class FirstContents(IndexStore):
-    """A file that remembers the ids it held when it was first asked."""
-
-    first: frozenset[str] | None = None
-
-    def contents(self):
-        found = super().contents()
-        if self.first is None:
-            self.first = frozenset(found)
-        return found
-
-
 class Pause:
     """A function that waits where a condition holds, until it may go on."""
 
@@ -159,47 +147,6 @@ def test_what_another_process_writes_while_a_report_is_encoded_counts(opened, re
     check_as_fresh(opened, reader)
 
 
-def test_adds_without_a_pause_do_not_keep_an_index_from_being_built(opened, reader):
-    stop, failed, added = threading.Event(), [], []
-    earlier = set()  # than the run's own look at the file: those the corpus has not are deleted
-
-    def add():
-        while not stop.is_set():
-            name = f"n{len(added)}"
-            try:
-                opened.add([Report(f"title {name}", issue_id=name, created_at=OLD[0].created_at)])
-                added.append(name)
-            except StoreUnavailable:
-                pass  # told to come again
-            except BaseException as error:
-                failed.append(error)
-                return
-
-    writer = threading.Thread(target=add)
-    writer.start()
-    try:
-        for key in ("second", "first", "first"):
-            with closing(FirstContents(opened.folder / FILE, timeout_s=30)) as store:
-                earlier |= set(added)
-                synchronise(store, as_corpus(NEW), model(key), lambda rows: read_rows(reader, rows))
-            earlier |= store.first
-            assert not {name for name in set(added) - earlier if opened.get(name) is None}
-    finally:
-        stop.set()
-        writer.join()
-    assert not failed
-    check_as_fresh(opened, reader)
-
-
-def test_an_address_that_came_meanwhile_stays(opened, reader):
-    def meanwhile(rows):
-        opened.add([replace(OLD[1], url="https://b.org/1")])
-        return read_rows(reader, rows)
-
-    build_again(opened, meanwhile)
-    assert opened.get("1").url == "https://b.org/1"
-
-
 def test_another_run_with_another_model_is_told(opened, reader):
     def meanwhile(rows):
         fill(opened.folder, as_corpus(OLD), reader, key="third")
@@ -223,27 +170,6 @@ def test_a_write_waits_for_the_lock_some_seconds_and_is_told_while_searches_do_n
             write()
     locked.execute("ROLLBACK")
     assert opened.add([some_report(50)]) == {"50": "added"}
-
-
-def test_neither_length_nor_searches_wait_for_a_writer_that_waits(opened, locked):
-    """One thread waits for the lock; the others do not wait for that thread."""
-    tried = threading.Event()
-
-    def add():
-        tried.set()
-        opened.add([some_report(50)])
-
-    waiting = threading.Thread(target=add)
-    waiting.start()
-    assert tried.wait(10)
-    for _ in range(5):
-        assert opened.search(Report("a crash"))
-        assert len(opened) == 6
-        assert opened.get("2") == OLD[2]
-    assert waiting.is_alive()  # so that all of that did not wait for it
-    locked.execute("ROLLBACK")
-    waiting.join(20)
-    assert opened.get("50") == some_report(50)
 
 
 def test_searches_go_on_while_a_changed_file_is_read(opened, reader, monkeypatch):

@@ -181,17 +181,6 @@ def test_a_large_file_is_not_checked_as_a_whole(filled: Path, monkeypatch: pytes
         feedback.record(verdict())
 
 
-def test_a_locked_feedback_file_is_unavailable_and_not_wrong(tmp_path: Path) -> None:
-    file = tmp_path / FEEDBACK_FILE
-    with closing(FeedbackStore(tmp_path)) as feedback, closing(sqlite3.connect(file, isolation_level=None)) as other:
-        feedback.file.query("PRAGMA busy_timeout=10")
-        other.execute("BEGIN IMMEDIATE")
-        with refuses(r"feedback.sqlite is locked by another process", StoreUnavailable):
-            feedback.record(verdict())
-        other.execute("ROLLBACK")
-        assert feedback.record(verdict())
-
-
 def test_a_verdict_takes_the_same_work_however_many_were_recorded_before(tmp_path: Path) -> None:
     statements: list[str] = []
     with closing(FeedbackStore(tmp_path)) as feedback:

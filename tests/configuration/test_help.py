@@ -73,6 +73,7 @@ def test_help_shows_comments_sections_and_plain_defaults():
 def test_positional_paths_become_an_option():
     assert positional_list(["a b", "out=x", "c"], "paths") == ["out=x", "paths=['a b','c']"]
     assert positional_list(["--help"], "paths") == ["--help"]
+    assert positional_options(["it's.java", "line=3"], ("path",)) == [r"path='it\'s.java'", "line=3"]
     both = ("run", "against")
     assert positional_options(["a b", "-m", "c"], both) == ["run='a b'", "-m", "against='c'"]
     assert positional_options(["a", "run=b"], both) == ["against='a'", "run=b"]

@@ -7,28 +7,12 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
-    AlbertConfig,
-    AlbertModel,
-    BertConfig,
-    BertModel,
-    DistilBertConfig,
-    DistilBertModel,
-    ElectraConfig,
-    ElectraModel,
-    ModernBertConfig,
-    ModernBertModel,
-    MPNetConfig,
-    MPNetModel,
-    NomicBertConfig,
-    NomicBertModel,
+    AutoConfig,
+    AutoModel,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
-    RobertaConfig,
-    RobertaModel,
     RobertaTokenizer,
-    XLMRobertaConfig,
-    XLMRobertaModel,
 )
 
 from gedbd.encoders.pretrained import tiny_tokenizer
@@ -55,18 +39,18 @@ def unigram() -> PreTrainedTokenizerBase:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
 
 
-# Model, configuration, and further sizes. Those with positions of their own for padding have two more of them.
-ARCHITECTURES: dict[str, tuple[type[PreTrainedModel], type, dict[str, Any]]] = {
-    "albert": (AlbertModel, AlbertConfig, {"embedding_size": 8}),
-    "bert": (BertModel, BertConfig, {}),
-    "distilbert": (DistilBertModel, DistilBertConfig, {"hidden_dim": HIDDEN}),
-    "electra": (ElectraModel, ElectraConfig, {"embedding_size": 8}),
+# Further sizes. Those with positions of their own for padding have two more of them.
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "albert": {"embedding_size": 8},
+    "bert": {},
+    "distilbert": {"hidden_dim": HIDDEN},
+    "electra": {"embedding_size": 8},
     # A window of 4 tokens to each side in one of two layers: padding beyond it sees no text.
-    "modernbert": (ModernBertModel, ModernBertConfig, {"global_attn_every_n_layers": 2, "local_attention": 8}),
-    "mpnet": (MPNetModel, MPNetConfig, {}),
-    "nomic": (NomicBertModel, NomicBertConfig, {}),
-    "roberta": (RobertaModel, RobertaConfig, {}),
-    "xlm-roberta": (XLMRobertaModel, XLMRobertaConfig, {}),
+    "modernbert": {"global_attn_every_n_layers": 2, "local_attention": 8},
+    "mpnet": {},
+    "nomic": {},
+    "roberta": {},
+    "xlm-roberta": {},
 }
 OFFSET = ("mpnet", "roberta", "xlm-roberta")
 BYTES = ("modernbert", "mpnet", "roberta")
@@ -76,21 +60,21 @@ def random_model(
     architecture: str, num_tokens: int, positions: int = POSITIONS, dropout: float = 0.1, layers: int = 2, **more: Any
 ) -> PreTrainedModel:
     """A model, always the same, for texts of up to ``positions`` tokens."""
-    model, config, sizes = ARCHITECTURES[architecture]
     names = ("dropout", "attention_dropout")
     if architecture != "distilbert":
         names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
-    torch.manual_seed(0)
-    return model(
-        config(
-            vocab_size=num_tokens,
-            max_position_embeddings=positions + 2 * (architecture in OFFSET),
-            hidden_size=HIDDEN,
-            num_hidden_layers=layers,
-            num_attention_heads=2,
-            **{"intermediate_size": 2 * HIDDEN} | dict.fromkeys(names, dropout) | sizes | more,
-        )
+    sizes = {"intermediate_size": 2 * HIDDEN} | dict.fromkeys(names, dropout) | ARCHITECTURES[architecture] | more
+    config = AutoConfig.for_model(
+        "nomic_bert" if architecture == "nomic" else architecture,
+        vocab_size=num_tokens,
+        max_position_embeddings=positions + 2 * (architecture in OFFSET),
+        hidden_size=HIDDEN,
+        num_hidden_layers=layers,
+        num_attention_heads=2,
+        **sizes,
     )
+    torch.manual_seed(0)
+    return AutoModel.from_config(config)
 
 
 def small_model(

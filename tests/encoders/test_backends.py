@@ -1,6 +1,5 @@
 """One contract of all backends that run on this machine, and what distinguishes them; OpenVINO and nncf are real."""
 
-import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -182,19 +181,6 @@ def test_int8_is_close_and_quantised_once(tmp_path):
     second = OpenVino("int8", tmp_path / "new").prepare(encoder, sample)
     assert (encode_texts(table, second) == vectors).all()
     assert (kept / "model.bin").stat().st_mtime_ns == written
-
-
-@pytest.mark.slow
-def test_quantising_leaves_the_levels_of_handlers(tmp_path):
-    import nncf  # noqa: F401, it makes its logger
-
-    handler = logging.NullHandler()
-    logging.getLogger("nncf").addHandler(handler)
-    loaded = tiny_with()
-    table = tokens(loaded, TEXTS[:20])
-    encode_texts(table, OpenVino("int8", tmp_path).prepare(loaded.model, table))
-    logging.getLogger("nncf").removeHandler(handler)
-    assert handler.level == logging.NOTSET
 
 
 def test_bfloat16_is_close(monkeypatch):

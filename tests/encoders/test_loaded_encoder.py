@@ -201,10 +201,6 @@ def test_without_a_hub_a_model_is_refused_at_once(monkeypatch, offline):
         raise OSError("no files")
 
     why = "HF_HUB_OFFLINE is set" if offline else r"http://127\.0\.0\.1:9 cannot be reached"
-    told = r"^encoder=roberta: FacebookAI/roberta-base is not on this machine, neither a folder nor a download, and "
-    told += rf"{why}: run `hf download"
-    told += r" FacebookAI/roberta-base --local-dir roberta-base` elsewhere, copy the folder, and set encoder\.model="
-    told += r"\./roberta-base; without a download: encoder=minilm or tiny$"
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=rf"^encoder=roberta: .* {why}: run `hf download .* set encoder\.model="):
         local_first("encoder", "roberta", "FacebookAI/roberta-base", read)
     assert asked == [True]

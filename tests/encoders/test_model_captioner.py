@@ -114,10 +114,3 @@ def test_a_processor_that_needs_more_packages_says_so(saved):
     (saved / "video_preprocessor_config.json").write_text(json.dumps(video))
     with pytest.raises(ValueError, match=r"needs a package that is missing: .*\. Install it; torchvision must be"):
         load_captioner("smolvlm", str(saved), "Describe.", 4)
-
-
-def test_an_empty_prompt_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"captioner\.prompt is empty"):
-        load_tiny_captioner("tiny", **(SIZED | {"prompt": " "}), seed=0)
-    with pytest.raises(ValueError, match=r"captioner\.prompt is empty"):
-        load_captioner("smolvlm", str(tmp_path), " ", 4)

@@ -175,14 +175,6 @@ def test_a_document_has_the_vector_of_its_most_frequent_tag(encoder):
     assert "2 of 5 documents have no tag of the tag network: their tag vector is zero" in encoder.warnings_
 
 
-def test_documents_to_encode_do_not_change_what_was_fitted(encoder):
-    before = encoder.vectors_.copy()
-    encoder.encode([("java",)] * 10)
-    assert encoder.network_.counts.tolist() == [1, 2, 2, 2]
-    np.testing.assert_array_equal(before, encoder.vectors_)
-    assert encoder.encode([]).shape == (0, encoder.dim)
-
-
 def test_warnings_name_isolated_and_rare_tags(encoder):
     assert encoder.fit(TRAIN).warnings_ == ("1 of 4 tags have no edge in the tag network: their vectors are random",)
     # Each of two walks has its first tag twice.

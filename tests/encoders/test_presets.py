@@ -11,7 +11,6 @@ from small_models import HIDDEN, POSITIONS, byte_level, save_small_model, unigra
 from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.templates import FieldTemplate
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_encoder, load_tiny_encoder
-from gedbd.encoders.openvino_backend import OpenVino
 from gedbd.encoders.pretrained import max_positions, tiny_tokenizer
 from gedbd.text.cleaning import Cleaning
 
@@ -30,20 +29,6 @@ ARCHITECTURES = {  # those whose architecture or tokenizer differs come first
     "gte_small": "bert",
     "multi_qa_minilm": "bert",
 }
-# From the model cards: pooling, prefix for texts of one kind, and sizes that vectors may be truncated to.
-CARDS = {
-    "modernbert": ("mean", None, None),
-    "modernbert_embed": ("mean", "clustering: ", [768, 256]),
-    "gte_modernbert": ("cls", None, None),
-    "mpnet": ("mean", None, None),
-    "nomic": ("mean", "clustering: ", None),
-    "arctic": ("cls", None, [768, 256]),
-    "bge_small": ("cls", None, None),
-    "e5_small": ("mean", "query: ", None),
-    "gte_small": ("mean", None, None),
-    "multi_qa_minilm": ("mean", None, None),
-    "multilingual_e5_small": ("mean", "query: ", None),
-}
 
 
 def preset(name: str):
@@ -55,12 +40,6 @@ def by_sentence_transformers(folder, pooling: str, prefix: str | None, size: int
     modules = [Transformer(str(folder), max_seq_length=MAX_TOKENS), Pooling(HIDDEN, pooling_mode=pooling)]
     model = SentenceTransformer(modules=modules, prompts={"both": prefix or ""}, truncate_dim=size, device="cpu")
     return model.encode(TEXTS, prompt_name="both", normalize_embeddings=True)
-
-
-def test_presets_are_those_of_the_model_cards():
-    for name, card in CARDS.items():
-        cfg = preset(name)
-        assert (cfg.name, cfg.pooling, cfg.prefix, cfg.get("matryoshka_dims")) == (name, *card)
 
 
 @pytest.mark.quick_cases(5)
@@ -99,20 +78,6 @@ def test_xlm_roberta_reads_a_prefix_too(tmp_path):
     folder = save_small_model(tmp_path, "xlm-roberta")
     encoder = load_encoder("mine", str(folder), "mean", 4, MAX_TOKENS, prefix="query: ")
     np.testing.assert_allclose(encoder.encode(TEXTS), by_sentence_transformers(folder, "mean", "query: "), atol=1e-5)
-
-
-@pytest.mark.quick_cases(1)
-@pytest.mark.parametrize("architecture", ["modernbert", "mpnet", "nomic", "xlm-roberta", "bert"])
-def test_openvino_gives_the_vectors_of_torch(tmp_path, architecture):
-    folder = save_small_model(tmp_path, architecture)
-    options = {"prefix": "query: ", "truncate_dim": 8, "matryoshka_dims": [8]}
-    vectors = []
-    for backend in (None, OpenVino("float32", tmp_path)):
-        encoder = load_encoder("mine", str(folder), "mean", 4, 60, backend=backend, **options)
-        # In one batch, so that short texts have padding beyond the window of local attention.
-        vectors.append(encoder.encode([*TEXTS, "crash on start " * 20]))
-    assert vectors[0].shape == (len(TEXTS) + 1, 8)
-    np.testing.assert_allclose(vectors[1], vectors[0], atol=1e-5)
 
 
 def tiny_with(**given) -> LoadedEncoder:

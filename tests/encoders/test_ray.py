@@ -3,16 +3,12 @@
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
 from gedbd.encoders.backend import Torch, encode_texts
 from gedbd.encoders.loaded_encoder import LoadedEncoder
@@ -38,20 +34,6 @@ def cluster():
     nodes.shutdown()
 
 
-class Pid(nn.Module):
-    """In place of an encoder: some work, and the number of the process that did it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(1))
-        self.backbone = SimpleNamespace(config=SimpleNamespace(model_type="none"))  # so that PyTorch runs it
-
-    def pool(self, input_ids, attention_mask):
-        for _ in range(20):
-            torch.randn(400, 400) @ torch.randn(400, 400)
-        return torch.stack([input_ids[:, 0], torch.full((len(input_ids),), os.getpid())], dim=1)
-
-
 def test_a_cluster_that_does_not_answer_is_told_at_once(tiny):
     pytest.importorskip("ray")
     with pytest.raises(ValueError, match=r"backend.address=127.0.0.1:1: no Ray cluster answers there \(.*refused"):
@@ -74,22 +56,6 @@ def test_workers_give_the_vectors_of_torch_in_the_order_of_the_texts(tiny, tmp_p
     np.testing.assert_allclose(through, expected, atol=1e-5)
     again = LoadedEncoder(encoder, tokenizer, 24, cache_dir=tmp_path).pool(TEXTS)  # kept as PyTorch's own
     assert (again == through).all()
-
-
-@pytest.mark.slow
-def test_a_worker_that_dies_loses_nothing(cluster):
-    from ray import cloudpickle
-
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    prepared = Ray(cluster, workers=2, cpus=1, gpus=0).prepare(Pid())
-    rows, seen = torch.arange(400), []
-    for number, vectors in enumerate(prepared.encode((row.view(1, 1), torch.ones(1, 1)) for row in rows)):
-        seen.append(vectors[0])
-        if number == 20:
-            os.kill(int(vectors[0][1]), signal.SIGKILL)
-    found, pids = np.stack(seen).T
-    assert found.tolist() == rows.tolist()
-    assert len(set(pids)) == 3  # two workers, and the one that took the place of the dead
 
 
 @pytest.mark.slow
@@ -119,7 +85,6 @@ def test_a_cluster_without_gpu_is_told(tiny, cluster):
     ("options", "message"),
     [
         ({"workers": 0}, r"set 1 or more workers and CPUs per worker, and 0 or 1 GPUs"),
-        ({"cpus": 0}, r"set 1 or more workers and CPUs per worker, and 0 or 1 GPUs"),
         ({"gpus": 2}, r"set 1 or more workers and CPUs per worker, and 0 or 1 GPUs"),
         ({"address": "ray://head:10001"}, r"backend.address=ray://head:10001: Ray Data must run on a machine of the"),
     ],

@@ -10,30 +10,17 @@ from local_server import Answering, LocalServer
 
 REPOSITORY = "ann/mail"
 ISSUES = f"/repos/{REPOSITORY}/issues"
-NOUNS = [
-    "attachment",
-    "calendar",
-    "filter",
-    "folder",
-    "printer",
-    "reminder",
-    "signature",
-    "template",
-    "toolbar",
-    "inbox",
-]
-FAULTS = ["crashes", "vanishes", "freezes", "doubles", "flickers", "empties", "overlaps", "stalls", "leaks", "reorders"]
+WORDS = (
+    "attachment calendar filter folder printer reminder signature template toolbar inbox",
+    "crashes vanishes freezes doubles flickers empties overlaps stalls leaks reorders",
+    "startup shutdown printing import export search login logout backup restore",
+)
+NOUNS, FAULTS, PLACES = (words.split() for words in WORDS)
 HIDDEN = "a comment of a blocked account"  # on a page of comments it is left out
-PLACES = ["startup", "shutdown", "printing", "import", "export", "search", "login", "logout", "backup", "restore"]
 
 
-def tracker(count: int, careless_from: int | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Issues and comments: every third issue tells one of the ten before it again and is marked as its duplicate.
-
-    Args:
-        count: How many issues.
-        careless_from: From this issue on, only every fourth duplicate is marked.
-    """
+def tracker(count: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Issues and comments: every third issue tells one of the ten before it again and is marked as its duplicate."""
     generator = random.Random(0)
     issues, comments = [], []
     for number in range(1, count + 1):
@@ -46,7 +33,7 @@ def tracker(count: int, careless_from: int | None) -> tuple[list[dict[str, Any]]
         address = f"https://github.com/{REPOSITORY}/issues/{number}"
         issue = {"number": number, "title": text, "body": text, "created_at": moment, "updated_at": moment}
         issues.append(issue | {"html_url": address, "state": "open", "labels": [], "comments": 0})
-        if repeats and (careless_from is None or number < careless_from or number % 12 == 0):
+        if repeats:
             first = next(other["number"] for other in issues if other["title"] == text)
             note = {"id": number, "body": f"Duplicate of #{first}", "created_at": moment, "updated_at": moment}
             comments.append(note | {"issue_url": f"https://api.github.com{ISSUES}/{number}"})
@@ -119,9 +106,9 @@ class SmallGitHub(LocalServer):
     block_on_close = False
     request_queue_size = 64
 
-    def __init__(self, count: int = 0, careless_from: int | None = None) -> None:
+    def __init__(self, count: int = 0) -> None:
         super().__init__()
-        issues, comments = tracker(count, careless_from)
+        issues, comments = tracker(count)
         self.lists = {ISSUES: issues, f"{ISSUES}/comments": comments, f"{ISSUES}/events": []} if count else {}
         self.posted: dict[str, list[str]] = {}
         self.failures: list[tuple[Any, ...]] = []

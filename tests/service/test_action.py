@@ -65,14 +65,6 @@ def used(workflow, name):
     return step["with"]
 
 
-def test_the_action_is_what_github_reads():
-    assert ACTION["runs"]["using"] == "composite"
-    assert {"name", "description", "inputs", "runs"} == set(ACTION)
-    assert ACTION["inputs"]["index"]["required"] is True
-    for step in STEPS:
-        assert "uses" in step or {"shell", "run"} <= set(step)
-
-
 def test_nothing_is_pasted_into_a_shell():
     for step in STEPS:
         assert "${{" not in step.get("run", "")
@@ -203,51 +195,32 @@ def write_event(folder, hub):
     return repeated["number"]
 
 
-@pytest.mark.quick_cases(1)
-@pytest.mark.parametrize(("hub", "met"), [((400,), True), ((400, 321), False)], indirect=["hub"])
-def test_the_bot_says_only_what_its_backtest_measured(hub, met, tmp_path, monkeypatch, capsys):
-    """From a tracker's export to a comment.
-
-    Where people stop marking duplicates, matches of the same title are unknown, and too few others are left to tell.
-    """
+@pytest.mark.parametrize("hub", [(400,)], indirect=True)
+def test_the_bot_says_what_its_backtest_measured(hub, tmp_path, monkeypatch, capsys):
+    """From a tracker's export to a comment."""
     monkeypatch.chdir(tmp_path)
-    for name, value in (("GEDBD_CACHE", "cache"), ("GITHUB_TOKEN", "t0ken"), ("GITHUB_API_URL", hub.url)):
+    environment = {"GEDBD_CACHE": "cache", "GITHUB_TOKEN": "t0ken", "GITHUB_API_URL": hub.url}
+    for name, value in (environment | {"GITHUB_REPOSITORY": REPOSITORY}).items():
         monkeypatch.setenv(name, value)
     repeated = write_event(tmp_path, hub)
     notes = hub.lists[f"{ISSUES}/comments"]
     exported = [issue | {"comments": [n for n in notes if n["id"] == issue["number"]]} for issue in hub.lists[ISSUES]]
     Path("issues.json").write_text(json.dumps(exported))
     for command, options in (
-        (
-            gedbd.commands.backtest,
-            ["dataset=github", "dataset.path=issues.json", "encoder=tiny", "hydra.run.dir=backtest"],
-        ),
-        (gedbd.commands.index, ["run=backtest", "out=my-index"]),
-        (
-            gedbd.commands.serve,
-            [
-                *("index=my-index", "event=event.json", f"webhook.repository={REPOSITORY}"),
-                *("webhook.target_precision=0.6", "webhook.suggest=comment"),
-            ],
-        ),
+        (gedbd.commands.backtest, "dataset=github dataset.path=issues.json encoder=tiny hydra.run.dir=backtest"),
+        (gedbd.commands.index, "run=backtest out=my-index"),
+        (gedbd.commands.serve, "index=my-index event=event.json webhook.target_precision=0.6 webhook.suggest=comment"),
     ):
-        monkeypatch.setattr(sys, "argv", ["gedbd", *options])
+        monkeypatch.setattr(sys, "argv", ["gedbd", *options.split()])
         command.main()
     told = " ".join(capsys.readouterr().out.split())
     (row,) = pd.read_csv("backtest/targets.csv").query("target == 0.6").to_dict("records")
     days = "2020-12-14 to 2021-03-09"  # issues 321 to 400
-    assert row["status"] == ("met" if met else "inconclusive")
-    figure = f"Of {row['suggestions']} such suggestions on this tracker's reports from {days}, {row['right']} ("
-    reason = f"Nothing is suggested automatically: {REASONS['inconclusive'].format(target=0.6)}. "
-    posted = hub.posted.get(f"{ISSUES}/999/comments", [])
-    if met:
-        (text,) = posted
-        assert f"This may be a duplicate of #{repeated} (probability " in text
-        assert figure in text
-        assert told.endswith("#999 added; comments: posted")
-    else:
-        assert posted == []
-        assert f"#999 added; comments: none ({reason}{figure}" in told
+    assert row["status"] == "met"
+    (text,) = hub.posted[f"{ISSUES}/999/comments"]
+    assert f"This may be a duplicate of #{repeated} (probability " in text
+    assert f"Of {row['suggestions']} such suggestions on this tracker's reports from {days}, {row['right']} (" in text
+    assert told.endswith("#999 added; comments: posted")
     (usual,) = pd.read_csv("backtest/targets.csv").query("target == 0.7").to_dict("records")
     of_index = f"Of {usual['suggestions']} such suggestions on this tracker's reports from {days}"
     if usual["status"] != "met":

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +25,6 @@ import gedbd.commands.mcp
 from gedbd.corpora.bug_report import Report
 from gedbd.service.mcp_server import (
     MAX_SHOWN_DESCRIPTION,
-    MAX_SHOWN_TITLE,
     TOOLS,
     FindAnswer,
     FindInput,
@@ -34,7 +33,7 @@ from gedbd.service.mcp_server import (
 )
 from gedbd.triage.stored_index import StoredIndex, open_index
 
-BIN = Path(sys.executable).parent
+PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 NUM_DUPLICATES = 20
 FOUND = 9  # of these by the tiny encoder, whose weights are random
 ESCAPE = "\x1b[31m"
@@ -78,8 +77,7 @@ def folder(tmp_path_factory) -> Path:
 @contextmanager
 def connected(folder: Path, cwd: Path) -> Iterator[SimpleNamespace]:
     """A client of a server that is started as agents' configurations do: by the command's name, from another folder."""
-    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    server = StdioServerParameters(command="gedbd", args=["mcp", f"index={folder}"], env={"PATH": path}, cwd=cwd)
+    server = StdioServerParameters(command="gedbd", args=["mcp", f"index={folder}"], env={"PATH": PATH}, cwd=cwd)
     errors = cwd.with_suffix(".stderr")
     with errors.open("w") as stderr, start_blocking_portal() as portal:
         client = Client(stdio_client(server, errlog=stderr))
@@ -227,9 +225,7 @@ def test_two_reports_are_compared(client, index):
         ("get_report", {"id": "a\x1b[2J\nb"}, "report 'a [2J b' is not in the index"),
         ("get_report", {}, "id: field required"),
         ("find_duplicates", {}, "neither a title nor a description"),
-        ("find_duplicates", {"title": " \n"}, "neither a title nor a description"),
         ("find_duplicates", {"title": "x" * 1001}, "the title has 1,001 characters, more than 1,000: shorten it"),
-        ("find_duplicates", {"description": "x" * 200_001}, "more than 200,000: shorten it"),
         ("find_duplicates", {"title": "x", "id": "1102"}, "search by a text or by an id"),
         ("find_duplicates", {"title": "x", "top_k": 51}, "top_k: input should be less than or equal to 50"),
         ("find_duplicates", {"title": "x", "component": "edit"}, "component=edit: no stored report has this component"),
@@ -264,63 +260,43 @@ def test_two_servers_read_an_index_and_write_nothing(client, folder, connect):
     assert "426 reports" in other.errors.read_text()
 
 
-def test_changes_of_other_processes_are_read(folder, connect, tmp_path):
-    copied = tmp_path / "index"
-    shutil.copytree(folder, copied)
-    added = Report("Walrus icon flickers", "The walrus icon flickers at midnight.", "70001")
-    later = Report("Walrus icon vanishes", "The walrus icon vanishes at noon.", "70002")
+def test_changes_of_other_processes_are_read(folder, tmp_path):
+    copied, cache = Path(shutil.copytree(folder, tmp_path / "index")), str(folder.parent / "cache")
+    with closing(open_index(copied, cache, read_only=True)) as index:
 
-    def found(server: SimpleNamespace) -> set[str]:
-        answer = server.call("find_duplicates", title="Walrus icon flickers", top_k=20)
-        assert not answer.is_error, text_of(answer)
-        return {match["id"] for match in answer.structured_content["matches"]}
+        def has_walrus():
+            answer = find_duplicates(index, FindInput(title="Walrus icon flickers", top_k=20))
+            return "70001" in {match.id for match in answer.matches}
 
-    with connect(copied) as server:
-        assert not {"70001", "70002"} & found(server)
-        writer = open_index(copied, str(folder.parent / "cache"))
-        writer.add([added])
-        assert "70001" in found(server)  # while the other process has the index open
-        writer.add([later])
-        assert {"70001", "70002"} <= found(server)
-        writer.close()
-        assert {"70001", "70002"} <= found(server)
-        writer = open_index(copied, str(folder.parent / "cache"))
-        writer.delete("70001")
-        writer.close()
-        assert "70001" not in found(server)
-        assert server.call("get_report", id="70001").is_error
-        fresh = tmp_path / "fresh"
-        shutil.copytree(folder, fresh)  # the whole index is replaced
+        with closing(open_index(copied, cache)) as writer:
+            writer.add([Report("Walrus icon flickers", "The walrus icon flickers at midnight.", "70001")])
+            assert has_walrus()  # while the other process has the index open
+        assert has_walrus()
         shutil.rmtree(copied)
-        fresh.rename(copied)
-        assert not {"70001", "70002"} & found(server)
+        shutil.copytree(folder, copied)  # the whole index is replaced
+        assert not has_walrus()
+
+
+def start(folder, cwd, stderr=subprocess.PIPE):
+    """A server that is told what a test sends, in an environment without HOME."""
+    line, pipe = ["gedbd", "mcp", f"index={folder}", "-q"], subprocess.PIPE
+    return subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=stderr, cwd=cwd, env={"PATH": PATH})
 
 
 @pytest.mark.parametrize("end", ["closed", "interrupted"])
 def test_a_server_ends_quietly(folder, tmp_path, end):
-    environment = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}  # without HOME
-    process = subprocess.Popen(
-        ["gedbd", "mcp", f"index={folder}", "-q"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=tmp_path,
-        env=environment,
-    )
-    process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
-    process.stdin.flush()
-    answer = json.loads(process.stdout.readline())
-    assert answer["result"]["serverInfo"]["name"] == "gedbd"
-    assert "find_duplicates" in answer["result"]["instructions"]
-    if end == "interrupted":
-        process.send_signal(signal.SIGINT)
-    else:
-        process.stdin.close()
-    assert process.wait(timeout=60) == (-signal.SIGINT if end == "interrupted" else 0)
-    assert process.stdout.read() == b""
-    assert process.stderr.read() == b""
-    process.stdout.close()
-    process.stderr.close()
+    with start(folder, tmp_path) as process:
+        process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
+        process.stdin.flush()
+        answer = json.loads(process.stdout.readline())
+        assert answer["result"]["serverInfo"]["name"] == "gedbd"
+        assert "find_duplicates" in answer["result"]["instructions"]
+        if end == "interrupted":
+            process.send_signal(signal.SIGINT)
+        else:
+            process.stdin.close()
+        assert process.wait(timeout=60) == (-signal.SIGINT if end == "interrupted" else 0)
+        assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
 
 
 def test_a_server_imports_neither_what_trains_nor_what_serves_http(folder):
@@ -334,7 +310,6 @@ def test_a_server_imports_neither_what_trains_nor_what_serves_http(folder):
 
 
 def test_what_is_no_request_does_not_end_a_server(folder, tmp_path):
-    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     known = {"jsonrpc": "2.0", "id": 2, "method": "tools/call"}
     call = known | {"params": {"name": "get_report", "arguments": {"id": "1102"}}}
     odd = [
@@ -344,15 +319,7 @@ def test_what_is_no_request_does_not_end_a_server(folder, tmp_path):
     lines = [b"\xff\x00 no JSON", b"[" * 100_000, b"{}", b'"text"', json.dumps(INITIALIZE).encode()]
     lines += [json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode()]
     lines += [json.dumps(one).encode() for one in [*odd, known | {"id": 7, "method": "no/method"}, call]]
-    server = ["gedbd", "mcp", f"index={folder}"]
-    with subprocess.Popen(
-        server,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=tmp_path,
-        env={"PATH": path},
-    ) as process:
+    with start(folder, tmp_path, subprocess.DEVNULL) as process:
         process.stdin.write(b"\n".join(lines) + b"\n")
         process.stdin.flush()
         answers: dict[object, dict[str, object]] = {}
@@ -372,11 +339,6 @@ def test_a_missing_package_or_index_is_one_line(run_command, monkeypatch, tmp_pa
     with pytest.raises(SystemExit) as refused:
         run_command("mcp", "index=nowhere")
     assert str(refused.value) == "error: mcp is not installed: pip install 'gedbd[mcp]'"
-
-
-def test_a_long_title_is_cut(index):
-    answer = find_duplicates(index, FindInput(title="x", top_k=50))
-    assert max(len(match.title) for match in answer.matches) <= MAX_SHOWN_TITLE
 
 
 def test_the_skill_names_fields_that_answers_have():

@@ -70,9 +70,8 @@ def test_outcomes_follow_what_is_known_later(replayed, index):
     replayed(issue(72, "reopened", "calendar shows wrong week"))
     index.link("73", "31", "export: group")  # by an index that was built again, without an event
     replayed.client.post("/api/feedback", json={"report": {"issue_id": "74"}, "candidate": "12", "verdict": "reject"})
-    found = {
-        one["issue"]: one["outcome"] for one in replayed.client.get("/api/suggestions?limit=5").json()["suggestions"]
-    }
+    latest = replayed.client.get("/api/suggestions?limit=5").json()["suggestions"]
+    found = {one["issue"]: one["outcome"] for one in latest}
     assert found == {"72": "not yet known", "73": "right", "74": "wrong", "75": "wrong", "76": "not yet known"}
     log = replayed.hook.record
     assert {one.issue: one.outcome for one in log.read()} | found == OUTCOMES | found
@@ -106,14 +105,9 @@ def test_shadow_mode_is_the_default_of_the_command(hub, tmp_path, monkeypatch, c
     """One event after the other from files, as the Action runs them; the record is not in the index folder."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my-index").mkdir()
-    environment = {
-        "GITHUB_TOKEN": "t0ken",
-        "GITHUB_API_URL": hub.url,
-        "GITHUB_STEP_SUMMARY": "summary.md",
-        "GITHUB_REPOSITORY": REPOSITORY,
-    }
+    environment = {"TOKEN": "t0ken", "API_URL": hub.url, "STEP_SUMMARY": "summary.md", "REPOSITORY": REPOSITORY}
     for name, value in environment.items():
-        monkeypatch.setenv(name, value)
+        monkeypatch.setenv(f"GITHUB_{name}", value)
     options = ["index=my-index", "event=event.json", "webhook.log_file=kept/suggestions.sqlite"]
     monkeypatch.setattr(sys, "argv", ["gedbd", *options])
     monkeypatch.setattr(

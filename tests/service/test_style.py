@@ -27,7 +27,3 @@ def luminance(colour: str) -> float:
 def test_text_stands_out(colours, text, ground):
     dim, bright = sorted((luminance(colours[text]), luminance(colours[ground])))
     assert (bright + 0.05) / (dim + 0.05) >= 4.5
-
-
-def test_contrast_of_black_and_white_by_hand():
-    assert (luminance("#ffffff") + 0.05) / (luminance("#000000") + 0.05) == pytest.approx(21)

@@ -108,11 +108,7 @@ def test_a_refusal_is_explained(records_of, tmp_path, reply, name, content, stat
 @pytest.mark.parametrize(
     ("name", "message", "projects"),
     [
-        (
-            "github",
-            "must be owner/repo",
-            ["repo", "a/b/c", "../b", "a/..", "a/b?x=1", "https://github.com/a/b", "/", "a/ü"],
-        ),
+        ("github", "must be owner/repo", ["repo", "a/b/c", "../b", "a/..", "a/b?x=1", "https://github.com/a/b", "a/ü"]),
         ("gitlab", "must be group/project", ["/", ""]),
         ("jira", "must be the key or name of a Jira project", ["", 'A" OR project = "B', "A\\", "A\nB"]),
         ("bugzilla", "must be the name of a Bugzilla product", [" "]),
