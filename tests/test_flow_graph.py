@@ -28,18 +28,10 @@ def run(tmp_path, run_command):
     return partial(run_command, "flow-graph")
 
 
-MERMAID = """---
-title: "least, Sorter.java:4"
----
-flowchart TD
-    n1("4: a<br>INTEGER PARAMETER")
-"""
-
-
 def test_graphs_and_tables(run, tmp_path):
     printed = run("Sorter.java", "--method", "least", "--out=graphs")
     assert sorted(file.name for file in (tmp_path / "graphs").iterdir()) == ["least.dot", "least.mmd"]
-    assert (tmp_path / "graphs" / "least.mmd").read_text().startswith(MERMAID)
+    assert 'title: "least, Sorter.java:4"' in (tmp_path / "graphs" / "least.mmd").read_text()
     assert re.search(r"1 +4 +a +INTEGER +PARAMETER", printed)
     assert re.search(r"4 +5 +IF_CONDITION", printed)
     # the parameters 1 and 2, the condition 5 and 6, the returned 9 and 11

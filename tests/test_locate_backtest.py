@@ -6,7 +6,7 @@ import re
 import pandas as pd
 import pytest
 from run_commands import commands_in
-from small_repository import NAMES, make_repository, write_published, write_reports
+from small_repository import NAMES, make_repository, write_reports
 
 from gedbd.localization.change_ranking.change_ranker import ChangeRanker, default_ranker
 from gedbd.localization.locating.tracker_ranker import TrackerRanker, read_hit_rate
@@ -18,9 +18,8 @@ WANTED = ("a file that the fix changed", "an inducing commit")
 def place(tmp_path_factory):
     """A folder with a repository, ``repo``, and the reports of its tracker, ``issues.csv``."""
     folder = tmp_path_factory.mktemp("tracker")
-    commits = make_repository(folder / "repo")
+    make_repository(folder / "repo")
     write_reports(folder / "issues.csv")
-    write_published(folder / "demo.xml", commits)
     return folder
 
 
@@ -66,13 +65,6 @@ def test_a_backtest_leaves_a_ranker_its_figure_and_a_page(run):
     assert json.loads((folder / "own_page.json").read_text())["summary"] == found.statements
     headings = [line for line in (folder / "report.md").read_text().splitlines() if line.startswith("## ")]
     assert [headings.index(f"## How often is {what} among the first?") for what in WANTED] == [0, 5]
-
-
-def test_a_published_data_set_gives_the_same_figure(run, capsys):
-    folder, _ = run("repo=repo", "dataset=bug_localization", "dataset.path=demo.xml")
-    found = read_hit_rate(folder)
-    assert (found.reports, found.hits, found.learnt) == (12, 12, True)
-    assert "dropped" not in capsys.readouterr().err
 
 
 def test_few_reports_teach_nothing(run, capsys, same_rows):

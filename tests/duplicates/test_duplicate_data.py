@@ -13,7 +13,7 @@ from gedbd.duplicates.duplicate_data import Batch, DuplicateDataModule
 from gedbd.retrieval.ranking_tasks import EarlierReports, ReportPool
 from gedbd.sampling.batches import PairBatches
 from gedbd.sampling.group_batches import GroupBatches
-from gedbd.text.tokens import CPU_TOKENS, TokenTable, split_by_tokens
+from gedbd.text.tokens import CPU_TOKENS, TokenTable
 
 PAIRS = pd.DataFrame(
     [
@@ -67,18 +67,6 @@ def test_evaluation_reads_reports_of_pairs_and_what_is_ranked_in_the_last_part(d
 
 def test_evaluation_reads_each_report_once(data):
     assert [batch.n_id.tolist() for batch in data.val_dataloader()] == [[3, 2]]  # the shorter text first
-
-
-def test_epochs_are_shuffled_alike_for_one_seed(data):
-    loader, again = data.train_dataloader(), data.train_dataloader()
-    orders = []
-    for epoch in range(4):
-        loader.sampler.set_epoch(epoch)
-        again.sampler.set_epoch(epoch)
-        order = [step.pairs.tolist() for step in loader.sampler]
-        assert order == [step.pairs.tolist() for step in again.sampler]
-        orders.append(str(order))
-    assert len(set(orders)) > 1
 
 
 def test_tables_name_the_reports(data):
@@ -162,19 +150,6 @@ def test_processes_read_equally_many_batches(make_corpus, world):
         for data in shares:
             data.tokens = TokenTable(np.zeros(starts[-1], dtype=np.int32), starts, pad_id=0)
         assert len({len(data.val_dataloader()) for data in shares}) == 1
-
-
-@pytest.mark.parametrize(
-    ("lengths", "budget", "runs"),
-    [
-        ([1, 2, 3, 3, 9, 20], 9, [(0, 3), (3, 4), (4, 5), (5, 6)]),
-        ([1, 1, 1, 1], 2, [(0, 2), (2, 4)]),
-        ([5], 1, [(0, 1)]),
-        ([], 9, []),
-    ],
-)
-def test_runs_of_lengths_by_hand(lengths, budget, runs):
-    assert split_by_tokens(lengths, budget) == runs
 
 
 def grouped(hard: float) -> GroupBatches:

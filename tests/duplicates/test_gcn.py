@@ -27,15 +27,6 @@ def test_two_layers_by_hand():
     assert branch(torch.tensor([0]), torch.tensor([[-20.0]])).item() == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("rule", ["dense", "knn"])
-def test_dropout_is_of_training_alone(rule):
-    branch, z_text = build(rule, "learnable", dropout=0.5, bias=False), torch.randn(3, 4)
-    assert not torch.equal(branch(N_ID, z_text), branch(N_ID, z_text))
-    branch.eval()
-    assert torch.equal(branch(N_ID, z_text), branch(N_ID, z_text))
-    assert [name for name, _ in branch.named_parameters() if "bias" in name] == []
-
-
 def test_the_graph_is_not_in_the_checkpoint_and_half_precision_is_not_its():
     branch = build("dense", "text")
     assert [name for name in branch.state_dict() if name.startswith("adjacency")] == []
@@ -93,14 +84,6 @@ def test_writing_keeps_text_vectors_without_their_gradient(features, is_written,
     assert [name for name, _ in rows.named_parameters()] == (["x"] if is_parameter else [])
     assert rows.x.grad_fn is None
     assert "x" in rows.state_dict()
-
-
-def test_writing_after_a_forward_does_not_disturb_its_gradient():
-    graph, z_text = branch("text"), torch.rand(2, 3, requires_grad=True)
-    out = graph(ROWS, z_text)
-    graph.node_features.write(ROWS, z_text)
-    out.square().sum().backward()
-    torch.testing.assert_close(z_text.grad, out.detach())  # d (mean of two)^2 = mean
 
 
 def test_detached_rows_are_written_before_the_step_and_get_the_gradient_themselves():

@@ -8,7 +8,6 @@ import torch
 from pytorch_lightning.callbacks import RichProgressBar
 from small_duplicates import assemble, training_step
 
-from gedbd.duplicates import adjacency
 from gedbd.experiments import callbacks
 from gedbd.experiments.callbacks import EpochProgressBar
 
@@ -33,11 +32,6 @@ def test_the_progress_bar_reads_few_values_from_a_gpu(monkeypatch, device, steps
         trainer = SimpleNamespace(training=True, fit_loop=loop)
         EpochProgressBar()._update_metrics(trainer, SimpleNamespace(device=torch.device(device)))
     assert read == steps
-
-
-def test_blocks_of_the_dense_graph_are_larger_on_a_gpu():
-    rows = {device: adjacency._block_rows(torch.empty(1, device=device)) for device in ("cpu", "meta")}
-    assert rows == {"cpu": 2048, "meta": 65_536}
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="counts the waits for a GPU, and there is none")

@@ -83,25 +83,6 @@ def test_supervised_contrastive_by_hand():
     assert MultipleNegativesLoss(0.5)(z, StepLabels(group, *NO_PAIRS)).item() == expected  # nothing to mask in a pair
 
 
-def test_the_rest_of_a_group_is_positive_of_one_loss_and_masked_in_the_other():
-    """Three of a group and one alone; cosines with the first .6 and .8, and 0 with the one alone."""
-    z = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.8, 0.6], [0.0, -1.0]])
-    group = torch.tensor([1, 1, 1, 2])
-    s = z @ z.T
-    contrastive, masked = [], []
-    for i in range(3):
-        every = sum(exp(s[i, a]) for a in range(4) if a != i)
-        positives = [p for p in range(3) if p != i]
-        contrastive.append(-sum(log(exp(s[i, p]) / every) for p in positives) / 2)
-        masked += [-log(exp(s[i, p]) / (exp(s[i, p]) + exp(s[i, 3]))) for p in positives]
-    assert SupervisedContrastiveLoss(1.0)(z, StepLabels(group, *NO_PAIRS)).item() == pytest.approx(
-        sum(contrastive) / 3, abs=1e-6
-    )
-    assert MultipleNegativesLoss(1.0)(z, StepLabels(group, *NO_PAIRS)).item() == pytest.approx(
-        sum(masked) / 6, abs=1e-6
-    )
-
-
 @pytest.mark.parametrize(
     ("mine", "theirs"), [(SupervisedContrastiveLoss, SupConLoss), (MultipleNegativesLoss, NTXentLoss)]
 )
@@ -117,8 +98,9 @@ def test_agrees_with_pytorch_metric_learning(mine, theirs, temperature, count):
         torch.testing.assert_close(gradient - along, other, rtol=0, atol=1e-6)
 
 
-def test_thousands_of_reports_are_taken_in_blocks():
-    z, group = step(2500, 0)
+def test_many_reports_are_taken_in_blocks(monkeypatch):
+    monkeypatch.setattr("gedbd.losses.MAX_BLOCK_ROWS", 7)
+    z, group = step(60, 0)
     expected = SupConLoss(temperature=0.07)(z, group).item()
     assert SupervisedContrastiveLoss(0.07)(z, StepLabels(group, *NO_PAIRS)).item() == pytest.approx(expected, abs=1e-6)
 
@@ -164,17 +146,6 @@ def test_triplets_by_hand():
     assert loss_of(TripletLoss(p=1), z, triplets).item() == pytest.approx((7 - 1 + 0) / 2, abs=1e-4)
     assert loss_of(TripletLoss(margin=1.5), z, [[0, 2, 3]]).item() == pytest.approx(1 - 2 + 1.5, abs=1e-4)
     assert loss_of(TripletLoss(), z, []).item() == 0
-
-
-@pytest.mark.parametrize("margin", [0.1, 0.5])
-def test_triplets_agree_with_torch(margin):
-    z = torch.randn(30, 6, requires_grad=True)
-    triplets = torch.randint(30, (40, 3))
-    mine = TripletLoss(margin)(z, StepLabels(*NO_LABELS, triplets))
-    theirs = nn.TripletMarginLoss(margin=margin)(*z[triplets.T])
-    assert mine.item() == pytest.approx(theirs.item(), abs=1e-6)
-    (gradient,) = torch.autograd.grad(mine, z)
-    torch.testing.assert_close(gradient, torch.autograd.grad(theirs, z)[0])
 
 
 @pytest.mark.parametrize(("option", "value"), [("margin", -1), ("p", 0)])

@@ -167,9 +167,3 @@ def test_batches_hold_each_question_once_and_processes_share_them():
             seen += [tuple(rows[triplet]) for triplet in batch.triplets.numpy()]
     assert set(seen) == {(9, 4, 1), (9, 2, 4), (7, 1, 2)}
     assert len(seen) == 4  # the first one is repeated, so that both processes have two
-
-
-def test_the_trainer_leaves_no_files(inputs, vectors, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    fitted(inputs, vectors, TripletLoss(), epochs=1)
-    assert not list(tmp_path.iterdir())

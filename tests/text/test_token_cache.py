@@ -28,12 +28,6 @@ def silenced(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-class Slow(PreTrainedTokenizerFast):
-    """A tokenizer that says of itself that it has no serialisable backend."""
-
-    is_fast = False
-
-
 def check_equal(table: TokenTable, expected: TokenTable) -> None:
     assert table.ids.dtype == np.int32
     assert table.starts.dtype == np.int64
@@ -88,12 +82,6 @@ def test_every_tokenizer_and_length_has_a_file_of_its_own(tokenizer, tmp_path):
     for other, max_tokens in readers:
         check_equal(cached_tokens(TEXTS, other, max_tokens, tmp_path), tokenize(TEXTS, other, max_tokens))
     assert len(list(tmp_path.iterdir())) == len(readers)
-
-
-def test_a_tokenizer_without_a_backend_is_not_cached(tokenizer, expected, tmp_path):
-    tokenizer.__class__ = Slow
-    check_equal(cached_tokens(TEXTS, tokenizer, MAX_TOKENS, tmp_path), expected)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("left", [0, 1, 3, 4, 8 * 4, 60, -4, -1, None])

@@ -94,12 +94,6 @@ def test_scoring_in_blocks_changes_nothing(inputs, monkeypatch):
     np.testing.assert_allclose(scores_of(inputs, shortlist=NUM_DOCUMENTS), whole, rtol=1e-6, atol=1e-6)
 
 
-def test_no_documents(inputs):
-    scorer = MaxSim(vectors)
-    scorer.fit(ScorerInputs(inputs.documents[:0], inputs.queries, inputs.train))
-    assert scorer.scores(np.arange(2)).shape == (2, 0)
-
-
 def test_unknown_options_are_refused():
     with pytest.raises(ValueError, match="precision=float8"):
         MaxSim(vectors, precision="float8")

@@ -21,7 +21,6 @@ from gedbd.localization.change_ranking.change_training import (
 )
 from gedbd.localization.change_ranking.file_features import FILE_KINDS, FILE_SCORES
 from gedbd.localization.change_ranking.query_features import query_features
-from gedbd.retrieval.feature_ranker import WeightedFeatures, standardised
 from gedbd.retrieval.scorers.bm25 import Bm25
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores, ScorerInputs
 
@@ -158,14 +157,6 @@ def test_text_with_other_features(trained):
     for change in ({"features": names[:-1]}, {"features": [*names[:-1], "age"]}, {"kind": "other"}, {"model": ["{}"]}):
         with pytest.raises(ValueError, match="train it again"):
             ChangeRanker.from_text(json.dumps(content | {"files": content["files"] | change}))
-
-
-def test_weighted_sum_ignores_missing_and_equal_values():
-    table = np.array([[1, 5, np.nan, 2], [3, 5, np.nan, np.nan]])
-    assert standardised(table).tolist() == [[-1, 0, 0, 0], [1, 0, 0, 0]]
-    model = WeightedFeatures(np.array([2.0, 1, 1, 1]))
-    assert model.predict(table).tolist() == [-2, 2]
-    assert model.contributions(table).sum(axis=1).tolist() == [-2, 2]
 
 
 def test_nothing_to_learn_from(corpus):

@@ -82,11 +82,6 @@ def test_files_with_errors_or_replaced_characters_give_what_parses():
     assert find_methods('class A { String s = "\udcff"; void f() { } }')[0].code == "void f() { }"
 
 
-def test_texts_without_methods_give_none():
-    for text in ("", " \n", "// a\n/* b */", "interface A { int f(int a); }", "no Java at all"):
-        assert find_methods(text) == []
-
-
 def test_windows_line_ends_leave_the_comment():
     method = find_methods("class A {\r\n  /**\r\n   * One.\r\n   * Two.\r\n   */\r\n  void f() { }\r\n}\r\n")[0]
     assert method.comment == "One.\nTwo."

@@ -199,12 +199,3 @@ def test_places_refer_to_the_given_text():
     code = " ä */\n  größe = 名;\n}"
     graph = fragment_graph("  * " + code)
     assert [("  * " + code)[start:end] for start, end in graph.spans] == ["größe", "名"]
-
-
-def test_a_whole_method_as_a_member_has_the_graph_of_the_method():
-    code = "int f(int a) { if (a > 0) { return a; } throw e; }"
-    whole = method_graph(code)
-    fragment = fragment_graph(code)
-    assert whole.names == fragment.names
-    assert whole.spans.tolist() == fragment.spans.tolist()
-    assert whole.edges.tolist() == fragment.edges.tolist()

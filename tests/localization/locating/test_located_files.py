@@ -90,10 +90,6 @@ def test_the_lines_are_those_of_a_whole_blame(made, max_commits):
         assert [(one.id, one.num_lines) for one in found] == expected[:max_commits]
 
 
-def test_no_time_is_no_commit(made):
-    assert last_commits(Git(made.folder), made.made_ids[-1], [place(1, 12)], seconds=0) == [()]
-
-
 def paths_of(located):
     return [file.path for file in located.files]
 

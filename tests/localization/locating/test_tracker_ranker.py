@@ -37,19 +37,18 @@ def test_fixes_are_stored_to_the_letter():
     assert read_fixes(fixes_as_json([])) == []
 
 
-@pytest.mark.parametrize("change", [{"format": 1}, {"fixes": 3}, {"fixes": [{}]}, {"fixes": [{"title": 3}]}])
-def test_a_damaged_list_is_refused(change):
+@pytest.mark.parametrize(
+    ("of_list", "of_fix"),
+    [
+        *((change, {}) for change in ({"format": 1}, {"fixes": 3}, {"fixes": [{"title": 3}]})),
+        *(({}, change) for change in ({"known_at": "2020-02-01"}, {"known_at": "soon"}, {"fixing": [1]})),
+    ],
+)
+def test_damaged_fixes_are_refused(of_list, of_fix):
     stored = json.loads(fixes_as_json([FIX]))
+    stored["fixes"][0] |= of_fix
     with pytest.raises(ValueError, match="no list of fixed reports"):
-        read_fixes(json.dumps(stored | change))
-
-
-@pytest.mark.parametrize("change", [{"known_at": "2020-02-01"}, {"known_at": "soon"}, {"fixing": [1]}, {"title": None}])
-def test_a_damaged_fix_is_refused(change):
-    stored = json.loads(fixes_as_json([FIX]))
-    stored["fixes"][0] |= change
-    with pytest.raises(ValueError, match="no list of fixed reports"):
-        read_fixes(json.dumps(stored))
+        read_fixes(json.dumps(stored | of_list))
 
 
 def test_the_ranker_reads_the_fixes_of_the_history_that_is_asked_for():

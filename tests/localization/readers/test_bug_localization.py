@@ -238,14 +238,6 @@ def test_messages_and_tables_come_before_what_the_data_says(read, clone, tmp_pat
     assert "fixes of the table that name an unknown report: 1, dropped" in corpus.warnings
 
 
-def test_fixed_paths_change_the_fingerprint(read, clone):
-    prints = {
-        read_git(clone[0], reports=read(bugs_xml(bug("7", [file])))).fingerprint
-        for file in ("org.demo.Parser.java", "org.demo.Widget.java")
-    }
-    assert len(prints) == 2
-
-
 def test_packed_files_and_older_encodings_are_read(read):
     text = bugs_xml(bug("7", ["A.java"]))
     assert read(gzip.compress(text.encode()), "demo.xml.gz").fixes["path"].tolist() == ["A.java"]

@@ -94,18 +94,6 @@ def test_commits_without_their_trees_are_left_out(repository, clone, keeps_remot
     assert incomplete_commits(Git(folder), dated) == {ids[place] for place in (0, 1, 2, 4)}
 
 
-def test_a_folder_that_is_missing(repository, tmp_path):
-    folder = tmp_path / "copy"
-    run("clone", "-q", repository[0], folder)
-    ids = repository[1]
-    tree = run("-C", repository[0], "rev-parse", f"{ids[1]}:inner")
-    file = folder / ".git" / "objects" / tree[:2] / tree[2:]
-    file.unlink()
-    history = read_history(folder)
-    assert history.missing == set()
-    assert [commit.id for commit in history] == [ids[place] for place in (0, 2, 3, 4, 5)]
-
-
 def test_nothing_can_be_read(clone):
     with pytest.raises(ValueError, match="no commit can be read: their objects are missing") as error:
         read_git(str(clone("tree:0", bare=True)))

@@ -67,18 +67,10 @@ def make_system(corpus: ChangeCorpus, batch_size: int = BATCH_SIZE, dropout: flo
 
 def make_trainer(epochs: int, devices: int = 1) -> pl.Trainer:
     """A quiet trainer on CPUs."""
-    return pl.Trainer(
-        accelerator="cpu",
-        devices=devices,
-        strategy=DDPStrategy(process_group_backend="gloo") if devices > 1 else "auto",
-        max_epochs=epochs,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        num_sanity_val_steps=0,
-        use_distributed_sampler=False,
-    )
+    names = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary", "use_distributed_sampler")
+    strategy = DDPStrategy(process_group_backend="gloo") if devices > 1 else "auto"
+    options = {"devices": devices, "strategy": strategy, "max_epochs": epochs, **dict.fromkeys(names, False)}
+    return pl.Trainer(accelerator="cpu", num_sanity_val_steps=0, **options)
 
 
 def train(corpus: ChangeCorpus, epochs: int, devices: int = 1, resume: Path | None = None, **options):

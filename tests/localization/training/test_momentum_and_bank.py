@@ -35,18 +35,8 @@ def test_pair_loss_is_the_mean_of_both_directions():
     ]
     loss = pair_loss(torch.cat([report, other_report]), torch.cat([change, other_change]), T)
     assert float(loss) == pytest.approx(np.mean(expected), rel=1e-4)
-
-
-def test_pair_loss_of_one_direction_is_that_of_the_reports():
-    report, change, other_report, other_change = (
-        torch.tensor([row]) for row in ([1.0, 0], [0.6, 0.8], [0, 1.0], [0.8, 0.6])
-    )
-    changes = torch.cat([change, other_change])
-    # The cosines are .6 and .8; the other report plays no part.
-    expected = np.log(1 + np.exp((0.8 - 0.6) / T))
-    for other in (other_report, report):
-        loss = pair_loss(torch.cat([report, other]), changes, T, both_directions=False)
-        assert float(loss) == pytest.approx(expected, rel=1e-4)
+    loss = pair_loss(torch.cat([report, other_report]), torch.cat([change, other_change]), T, both_directions=False)
+    assert float(loss) == pytest.approx(np.mean(expected[:3]), rel=1e-4)
 
 
 def test_late_interaction_sums_over_the_tokens_of_the_text_that_looks():

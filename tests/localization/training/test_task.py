@@ -10,7 +10,6 @@ import pytest
 
 import gedbd.train
 from gedbd.localization.training.compared_methods import LearntOptions, MethodOptions, UnseenScores, with_other_texts
-from gedbd.localization.training.localization_output import beside_published
 from gedbd.localization.training.localization_task import LocalizationTask
 from gedbd.localization.training.pretraining_table import FirstPretraining
 from gedbd.retrieval.scorers.bm25 import Bm25
@@ -68,6 +67,9 @@ def test_a_run_leaves_tables_rankings_and_a_page(run):
     drawn = {f"{name}{suffix}" for name in ("mrr_by_method", "hit_curves") for suffix in (".png", ".svg")}
     assert drawn == {file.name for file in (run / "figures").iterdir()}
     assert "boosted: " in (run / "results.md").read_text()
+    published = pd.read_csv(run / "tables24.csv").set_index(["ranked", "method", "source"])
+    assert published.loc[("commits", "semantic_codebert", "Table 2"), "mrr"] == 0.386
+    assert "no number here repeats or refutes" in (run / "tables24.md").read_text()
 
 
 def test_the_learnt_ranker_finds_what_the_classes_and_their_last_changes_tell(run):
@@ -76,23 +78,6 @@ def test_the_learnt_ranker_finds_what_the_classes_and_their_last_changes_tell(ru
         assert rows.loc[(granularity, "boosted"), "mrr_difference_low"] > 0
         assert rows.loc[(granularity, "boosted"), "mrr"] > rows.loc[(granularity, "boosted_shuffled"), "mrr"] + 0.2
     assert "better than bm25_diff" in (run / "results.md").read_text()
-
-
-def test_the_papers_numbers_stand_beside_the_measured_ones(run):
-    table = pd.read_csv(run / "tables24.csv")
-    rows = table.set_index(["ranked", "method", "source"])
-    assert rows.loc[("commits", "semantic_codebert", "Table 2"), "mrr"] == 0.386
-    assert rows.loc[("commits", "unixcoder", "Table 2"), "remark"] == "cannot be: P@1 is above MRR"
-    assert rows.loc[("commits, by their best hunk", "fbl_bert", "Table 2"), "mrr"] == 0.482
-    ranking = pd.read_csv(run / "ranking.csv").set_index(["granularity", "method"])
-    for part in ("file", "hunk"):
-        here = rows.loc[(f"commits, by their best {part}", f"bm25_diff_best_{part}", "here")]
-        assert here["mrr"] == ranking.loc[("commit", f"bm25_diff_best_{part}"), "mrr"]
-        assert here["p@3"] == ranking.loc[("commit", f"bm25_diff_best_{part}"), "r_cap@3"]
-    assert ("commits, by their best file", "bm25_diff", "here") not in rows.index  # that ranks inducing files
-    assert "no number here repeats or refutes" in (run / "tables24.md").read_text()
-    unknown = beside_published(pd.read_csv(run / "ranking.csv"), "demo")
-    assert set(unknown["source"]) == {"here"}
 
 
 @pytest.mark.slow
