@@ -7,15 +7,17 @@ import warnings
 import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
-from PIL import Image, ImageOps
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.csv_file import read_table
 from gedbd.io.console import track
 from gedbd.io.table_files import plain_cell, write_csv
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 MISSING = "missing"
 BROKEN = "broken"
@@ -26,6 +28,10 @@ FORMATS = ("BMP", "GIF", "JPEG", "PNG", "WEBP")
 DAMAGED = (EOFError, IndexError, KeyError, OSError, SyntaxError, TypeError, ValueError, struct.error, zlib.error)
 MEGA = 1_000_000
 MAX_NAMED = 3  # images that a warning names
+IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp")
+SEPARATOR = ";"
+COLUMNS = ("image", "sha256", "caption", "status")
+DESCRIBED = "described"
 MIN_PROGRESS_IMAGES = 65  # fewer are checked without a progress bar
 
 
@@ -60,12 +66,14 @@ def check_images(names: Iterable[str], image_dir: Path, max_megapixels: float, m
     return [_check(name, home, max_megapixels, max_megabytes) for name in tracked]
 
 
-def open_image(path: Path) -> Image.Image:
+def open_image(path: Path) -> "Image.Image":
     """The pixels of an image as RGB: the first frame, rotated upright, with a white background.
 
     Raises:
         ValueError: The image cannot be decoded.
     """
+    from PIL import Image, ImageOps
+
     try:
         with warnings.catch_warnings(action="ignore"), Image.open(path, formats=FORMATS) as image:
             return _as_rgb(ImageOps.exif_transpose(image))
@@ -92,6 +100,8 @@ def problem_warnings(images: Iterable[ImageFile], owner: Mapping[str, str]) -> l
 
 
 def _check(name: str, home: str, max_megapixels: float, max_megabytes: float) -> ImageFile:
+    from PIL import Image
+
     path = Path(home, name)
     # Older Pythons refuse to resolve a name with a zero byte; no file has one.
     if "\0" in name:
@@ -117,7 +127,9 @@ def _check(name: str, home: str, max_megapixels: float, max_megabytes: float) ->
     return ImageFile(name, path, sha256, problem)
 
 
-def _as_rgb(image: Image.Image) -> Image.Image:
+def _as_rgb(image: "Image.Image") -> "Image.Image":
+    from PIL import Image
+
     if image.mode.startswith("I"):
         # Pillow clips 16-bit grey at 255 instead of scaling it.
         image = image.convert("I").point(lambda value: value / 256).convert("L")
@@ -126,12 +138,6 @@ def _as_rgb(image: Image.Image) -> Image.Image:
     image = image.convert("RGBA")
     white = Image.new("RGBA", image.size, "white")
     return Image.alpha_composite(white, image).convert("RGB")
-
-
-IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp")
-SEPARATOR = ";"
-COLUMNS = ("image", "sha256", "caption", "status")
-DESCRIBED = "described"
 
 
 def attached_images(attachments: pd.Series) -> list[list[str]]:
