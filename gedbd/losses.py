@@ -8,6 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cosine_embedding_loss, normalize, softplus
 
+MAX_PER_ANCHOR = 5  # duplicates, and as many other reports: a report of a large group would give thousands of triplets
+MAX_BLOCK_ROWS = 1024  # validation takes the loss over thousands of reports: the whole matrix would fill the memory
+
 
 class StepLabels(NamedTuple):
     """Labels of the U distinct reports of a batch.
@@ -37,9 +40,6 @@ class Loss(Protocol):
     def __call__(self, z: Tensor, step: StepLabels) -> Tensor:
         """The loss of rows ``z (U, D)``, a scalar. They have length 1, except for losses of distances (triplets)."""
         ...
-
-
-MAX_PER_ANCHOR = 5  # duplicates, and as many other reports: a report of a large group would give thousands of triplets
 
 
 def loss_of_pairs(loss: Loss, z: Tensor, group: Tensor, index: Tensor, label: Tensor) -> Tensor:
@@ -95,9 +95,6 @@ def check_labels(loss: Loss, provides: frozenset[str]) -> None:
         raise ValueError(
             f"loss: {name} reads {' and '.join(missing)}, but batches: provides {' and '.join(sorted(provides))} only"
         )
-
-
-MAX_BLOCK_ROWS = 1024  # validation takes the loss over thousands of reports: the whole matrix would fill the memory
 
 
 class SimilarityLoss(nn.Module):

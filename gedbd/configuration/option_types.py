@@ -17,6 +17,54 @@ from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError
 
 COMPUTED = re.compile(r"\$\{(?!oc\.)[\w.]+:")  # a resolver of Hydra or gedbd: hydra, auto_precision, ...
+NO_LIMIT = {"trainer.max_epochs": -1}  # Lightning trains until early stopping
+NULLABLE = (
+    "dataset.suffixes",
+    "pairs.negatives_in_evaluation",
+    "task.gradient_clip_val",
+    "text.tokens.*",
+    "trainer.gradient_clip_val",
+)
+FRACTIONAL = ("*timeout_s", "max_wait_s", "max_megabytes", "max_megapixels", "trainer.limit_*", "graph.rule.power")
+ANY_TYPE = ("split.*_from", "trainer.devices")
+PATHS = (
+    "against",
+    "ckpt_path",
+    "dataset.fixes",
+    "dataset.path",
+    "file",
+    "fill",
+    "index",
+    "out",
+    "pairs.feedback",
+    "path",
+    "run",
+    "second",
+    "text.captions",
+    "verdicts",
+)
+# Options of Lightning's Trainer that gedbd sets itself, and that it cannot follow.
+REFUSED = {
+    "callbacks": "choose callbacks=[early_stopping,lr_monitor], or add +callbacks.NAME={_target_: package.Class}",
+    "logger": "choose logger=[wandb,tensorboard], or add +logger.NAME={_target_: package.Class}",
+    "default_root_dir": "set the run folder by hydra.run.dir=",
+    "use_distributed_sampler": "batch samplers share out the batches of several processes themselves",
+    "num_sanity_val_steps": "the threshold would be chosen on a part of the pairs; debug=fdr is a quick check",
+    "fast_dev_run": "evaluation needs the vectors of all reports; choose debug=fdr",
+    "overfit_batches": "evaluation needs the vectors of all reports; choose debug=overfit",
+    "enable_checkpointing": "the best checkpoint is tested",
+    "barebones": "the best checkpoint is tested",
+}
+UNUSED: dict[str, tuple[Any, ...]] = {  # values that ask for nothing
+    "num_sanity_val_steps": (0,),
+    "fast_dev_run": (False,),
+    "overfit_batches": (0,),
+    "enable_checkpointing": (True,),
+    "barebones": (False,),
+    "use_distributed_sampler": (False,),
+}
+AT_LEAST_ONE = ("limit_train_batches", "limit_val_batches", "limit_test_batches", "max_steps")
+SIDES = ("run", "against")  # of a comparison: each may be a list of paths
 
 
 class Bounds(NamedTuple):
@@ -105,56 +153,6 @@ OPTIONS: dict[Bounds, str] = {
     Bounds(0, 36_500, above=True): "ranking.window_days split.val_days",
 }
 BOUNDS = {name: bounds for bounds, names in OPTIONS.items() for name in names.split()}
-NO_LIMIT = {"trainer.max_epochs": -1}  # Lightning trains until early stopping
-NULLABLE = (
-    "dataset.suffixes",
-    "pairs.negatives_in_evaluation",
-    "task.gradient_clip_val",
-    "text.tokens.*",
-    "trainer.gradient_clip_val",
-)
-FRACTIONAL = ("*timeout_s", "max_wait_s", "max_megabytes", "max_megapixels", "trainer.limit_*", "graph.rule.power")
-ANY_TYPE = ("split.*_from", "trainer.devices")
-PATHS = (
-    "against",
-    "ckpt_path",
-    "dataset.fixes",
-    "dataset.path",
-    "file",
-    "fill",
-    "index",
-    "out",
-    "pairs.feedback",
-    "path",
-    "run",
-    "second",
-    "text.captions",
-    "verdicts",
-)
-
-# Options of Lightning's Trainer that gedbd sets itself, and that it cannot follow.
-REFUSED = {
-    "callbacks": "choose callbacks=[early_stopping,lr_monitor], or add +callbacks.NAME={_target_: package.Class}",
-    "logger": "choose logger=[wandb,tensorboard], or add +logger.NAME={_target_: package.Class}",
-    "default_root_dir": "set the run folder by hydra.run.dir=",
-    "use_distributed_sampler": "batch samplers share out the batches of several processes themselves",
-    "num_sanity_val_steps": "the threshold would be chosen on a part of the pairs; debug=fdr is a quick check",
-    "fast_dev_run": "evaluation needs the vectors of all reports; choose debug=fdr",
-    "overfit_batches": "evaluation needs the vectors of all reports; choose debug=overfit",
-    "enable_checkpointing": "the best checkpoint is tested",
-    "barebones": "the best checkpoint is tested",
-}
-UNUSED: dict[str, tuple[Any, ...]] = {  # values that ask for nothing
-    "num_sanity_val_steps": (0,),
-    "fast_dev_run": (False,),
-    "overfit_batches": (0,),
-    "enable_checkpointing": (True,),
-    "barebones": (False,),
-    "use_distributed_sampler": (False,),
-}
-AT_LEAST_ONE = ("limit_train_batches", "limit_val_batches", "limit_test_batches", "max_steps")
-
-SIDES = ("run", "against")  # of a comparison: each may be a list of paths
 
 
 def plain_options(cfg: DictConfig) -> dict[str, Any]:

@@ -11,6 +11,13 @@ import pandas as pd
 
 from gedbd.corpora.relevance import Groups, Links
 
+# Columns of the tables of commits, files and hunks.
+CHANGE_COLUMNS = ("id", "created_at", "title", "description", "paths", "diff", "commit")
+COMMIT_COLUMNS = ("parents", "is_merge", "num_files", "added_lines", "removed_lines", "is_cut")
+HUNK_COLUMNS = ("file", "old_start", "old_count", "new_start", "new_count")
+# Columns of a table of fixes, text: a report, and a commit, a file, or the commit whose files are to be searched.
+FIX_COLUMNS = ("bug_id", "fix_commit", "path", "base_commit")
+
 
 @dataclass(frozen=True)
 class Documents:
@@ -140,12 +147,6 @@ def keep_first(corpus: Corpus, count: int) -> Corpus:
 Granularity = Literal["commit", "file", "hunk"]
 
 GRANULARITIES: tuple[Granularity, ...] = ("commit", "file", "hunk")
-# Columns of the tables of commits, files and hunks.
-CHANGE_COLUMNS = ("id", "created_at", "title", "description", "paths", "diff", "commit")
-COMMIT_COLUMNS = ("parents", "is_merge", "num_files", "added_lines", "removed_lines", "is_cut")
-HUNK_COLUMNS = ("file", "old_start", "old_count", "new_start", "new_count")
-# Columns of a table of fixes, text: a report, and a commit, a file, or the commit whose files are to be searched.
-FIX_COLUMNS = ("bug_id", "fix_commit", "path", "base_commit")
 
 
 @dataclass(frozen=True, repr=False)

@@ -16,6 +16,26 @@ TWELVE_HOURS = (" %I:%M %p", " %I:%M:%S %p", ", %I:%M %p", ", %I:%M:%S %p")
 TIMES = ("", " %H:%M", " %H:%M:%S", ", %H:%M", ", %H:%M:%S", " %H:%M:%S %z", *TWELVE_HOURS)
 MAILS = ("%a, %d %b %Y %H:%M:%S %z", "%a %b %d %H:%M:%S %Y")
 FORMATS = (*(day + time for day, time in product((*DAY_FIRST, *MONTH_FIRST, *OTHERS), TIMES)), *MAILS)
+MIN_YEAR = 1970
+MAX_YEAR = 2200
+ISO_FORMAT = "ISO8601"  # pandas uses the same name
+EXPECTED = "2024-01-31 or 2024-01-31T09:30:00+01:00"
+OUTSIDE = f"dates outside the years {MIN_YEAR} to {MAX_YEAR}"
+MAX_LENGTH = 80  # characters, which bounds the time that the patterns take
+MAX_OFFSET = timedelta(hours=24)  # datetime accepts no larger one
+NO_TIME = "00"
+NO_DATE = f"not a date; expected format: {EXPECTED}"
+DAY = r"(?P<year>\d{4})(?:(?P<separator>[-/.])(?P<month>\d\d?)(?:(?P=separator)(?P<day>\d\d?))?|(?P<compact>\d{4}))?"
+TIME = r"(?P<hour>\d\d?)(?::?(?P<minute>\d\d)(?::?(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?)?"
+ZONE = r"(?:[Zz]|(?P<sign>[+-])(?P<offset_hours>\d\d)(?::?(?P<offset_minutes>\d\d))?)"
+ISO = re.compile(rf"{DAY}(?:[Tt ]\s?{TIME}\s?{ZONE}?)?", re.ASCII)
+# 2024-01-31T09:30:00 with or without a fraction of a second, in a year that is in range; no leap second.
+PLAIN = re.compile(
+    r"(?:19[7-9]|20\d|21\d)\d-\d\d-\d\d[T ](?:[01]\d|2[0-3]):\d\d:[0-5]\d(?:\.(?:\d{3}|\d{6}))?", re.ASCII
+)
+# A day whose year may be out of range and whose other parts need not be valid: 0000-00-00, +275760-09-13.
+ANY_YEAR = re.compile(r"(?P<year>[+-]?\d{4,9})-\d\d-\d\d(?:[Tt ][\d:.,+\-Zz ]*)?", re.ASCII)
+FULL_YEAR = re.compile(r" ([0-9]{4,9}) ")
 
 
 def find_format(texts: Iterable[str]) -> str:
@@ -57,29 +77,6 @@ def _reads(text: str, form: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-MIN_YEAR = 1970
-MAX_YEAR = 2200
-ISO_FORMAT = "ISO8601"  # pandas uses the same name
-EXPECTED = "2024-01-31 or 2024-01-31T09:30:00+01:00"
-OUTSIDE = f"dates outside the years {MIN_YEAR} to {MAX_YEAR}"
-MAX_LENGTH = 80  # characters, which bounds the time that the patterns take
-MAX_OFFSET = timedelta(hours=24)  # datetime accepts no larger one
-NO_TIME = "00"
-NO_DATE = f"not a date; expected format: {EXPECTED}"
-
-DAY = r"(?P<year>\d{4})(?:(?P<separator>[-/.])(?P<month>\d\d?)(?:(?P=separator)(?P<day>\d\d?))?|(?P<compact>\d{4}))?"
-TIME = r"(?P<hour>\d\d?)(?::?(?P<minute>\d\d)(?::?(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?)?"
-ZONE = r"(?:[Zz]|(?P<sign>[+-])(?P<offset_hours>\d\d)(?::?(?P<offset_minutes>\d\d))?)"
-ISO = re.compile(rf"{DAY}(?:[Tt ]\s?{TIME}\s?{ZONE}?)?", re.ASCII)
-# 2024-01-31T09:30:00 with or without a fraction of a second, in a year that is in range; no leap second.
-PLAIN = re.compile(
-    r"(?:19[7-9]|20\d|21\d)\d-\d\d-\d\d[T ](?:[01]\d|2[0-3]):\d\d:[0-5]\d(?:\.(?:\d{3}|\d{6}))?", re.ASCII
-)
-# A day whose year may be out of range and whose other parts need not be valid: 0000-00-00, +275760-09-13.
-ANY_YEAR = re.compile(r"(?P<year>[+-]?\d{4,9})-\d\d-\d\d(?:[Tt ][\d:.,+\-Zz ]*)?", re.ASCII)
-FULL_YEAR = re.compile(r" ([0-9]{4,9}) ")
 
 
 class OutOfRangeError(ValueError):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 FIELDS = ("product", "component", "version", "priority")
 AROUND_SLASH = re.compile(r"^\s*([^/\s][^/]*)/\s*(.*)$")  # the texts before and after the first slash
 PROJECT = re.compile(r"^([A-Za-z][A-Za-z0-9_]*)-\d+$")
+SEPARATOR = ";"
 
 
 def check_field(field: str, choices: Sequence[str] = FIELDS) -> None:
@@ -60,9 +61,6 @@ def components(reports: pd.DataFrame) -> pd.Series:
     parts = reports["component"].str.extract(AROUND_SLASH).fillna("")
     own = (reports["product"].str.strip() != "") | (parts[1] == "")
     return reports["component"].where(own, parts[1]).str.strip()
-
-
-SEPARATOR = ";"
 
 
 def tags_of(table: pd.DataFrame) -> list[tuple[str, ...]]:

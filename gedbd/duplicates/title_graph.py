@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from gedbd.encoders.node2vec import TagEncoder, TagNetwork
 
 SAMPLED_PAIRS = 20_000
+MAX_FIELD_VALUES = 256
+SCOPES = ("all", "train")
+TAGS = "tags"
+BLOCK_ROWS = 2048
 
 
 def reduce_titles(vectors: np.ndarray, fit_rows: np.ndarray, pca_dim: int) -> Tensor:
@@ -73,11 +77,6 @@ def sample_cosines(raw: np.ndarray, reduced: Tensor) -> tuple[np.ndarray, np.nda
     unit = reduced.numpy()
     of_reduced = (unit[first] * unit[second]).sum(axis=1)
     return of_raw.astype(np.float32), of_reduced.astype(np.float32)
-
-
-MAX_FIELD_VALUES = 256
-SCOPES = ("all", "train")
-TAGS = "tags"
 
 
 class TitleGraph(NamedTuple):
@@ -177,9 +176,6 @@ def join_fields(
         parts.append(torch.from_numpy((codes[:, None] == common) * np.sqrt(weight)).float())
     parts += [normalize(torch.from_numpy(rows), dim=1) * weight**0.5 for rows in field_vectors]
     return normalize(torch.cat(parts, dim=1), dim=1)
-
-
-BLOCK_ROWS = 2048
 
 
 class SharedIdentifiers:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     pass
 
 PRECISIONS = ("float32", "bfloat16")
+MIN_PROGRESS_TEXTS = 65
+OPENVINO_TOKENS = 1024  # padded tokens of a batch at which OpenVINO is fast
 
 
 class Torch:
@@ -71,10 +73,6 @@ def process_device() -> torch.device:
         return torch.device("cpu")
     number = int(os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", 0)))
     return torch.device(f"cuda:{number % torch.cuda.device_count()}")
-
-
-MIN_PROGRESS_TEXTS = 65
-OPENVINO_TOKENS = 1024  # padded tokens of a batch at which OpenVINO is fast
 
 
 class PreparedBackend(Protocol):

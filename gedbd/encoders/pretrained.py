@@ -40,6 +40,12 @@ from gedbd.io.console import first_line
 from gedbd.io.locations import CONF_DIR
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+USUAL_MAX_TOKENS = 256  # of a model whose files name no length; a CPU's time grows with it
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
+HUB_TIMEOUT_S = 5
+KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
+PROJECTED = ("Transformer", "Pooling", "Dense")  # the modules of an exported encoder, before Normalize
+DENSE = "2_Dense"
 
 
 @cache
@@ -101,12 +107,6 @@ def random_bert(seed: int, **sizes: Any) -> BertModel:
         return BertModel(config, add_pooling_layer=False)
 
 
-USUAL_MAX_TOKENS = 256  # of a model whose files name no length; a CPU's time grows with it
-TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
-HUB_TIMEOUT_S = 5
-KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
-PROJECTED = ("Transformer", "Pooling", "Dense")  # the modules of an exported encoder, before Normalize
-DENSE = "2_Dense"
 Loaded = TypeVar("Loaded")
 
 

@@ -18,6 +18,10 @@ from gedbd.retrieval.scorers.scorer_contract import linked_groups
 
 GRID = np.round(np.arange(0, 1.025, 0.05), 2)
 METRICS = ("precision", "recall", "f1", "accuracy", "average_precision")
+NOTE = (
+    "warning: this split leaks. A baseline that reads no text and only follows training pairs, finds {found} of"
+    " {positives} test duplicates (F1 {f1:.3f}): scores on these pairs say little about new reports"
+)
 
 
 def pairwise_metrics(scores: np.ndarray, labels: np.ndarray, threshold: float) -> dict[str, float]:
@@ -61,12 +65,6 @@ def best_threshold(scores: np.ndarray, labels: np.ndarray, grid: np.ndarray = GR
 def score_grid(scores: np.ndarray, max_thresholds: int = 400) -> np.ndarray:
     """Thresholds to try for scores of any range: quantiles of the scores themselves, ascending."""
     return np.unique(np.quantile(scores, np.linspace(0, 1, max_thresholds), method="higher"))
-
-
-NOTE = (
-    "warning: this split leaks. A baseline that reads no text and only follows training pairs, finds {found} of"
-    " {positives} test duplicates (F1 {f1:.3f}): scores on these pairs say little about new reports"
-)
 
 
 def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dict[str, float]:

@@ -38,6 +38,16 @@ UNNAMED = ("logger", "ckpt_path", "seeds", "data_dir", "cache_dir")  # options t
 # Modules of which a logger of Lightning needs one, by its class.
 PACKAGES = {"TensorBoardLogger": ("tensorboardX", "tensorboard"), "MLFlowLogger": ("mlflow",)}
 INTERRUPTED = 255  # the exit code that W&B itself reports after Ctrl-C
+TEMPLATE = Path(__file__).with_name("wandb_sweep.yaml")
+BY_EPOCH = {
+    "Loss": ["train/loss", "val/loss"],
+    "F1": ["train/f1", "val/f1"],
+    "RR@10": ["val/rr@10"],
+    "Average precision": ["val/average_precision"],
+}
+SETTINGS = {"fusion.lambda_text": "lambda", "loss.margin": "margin", "graph.pca_dim": "d"}
+CHOSEN_BY = ["val/average_precision", "val/f1", "val/rr@10"]  # settings are chosen on validation, never on test
+ON_TEST = {"F1": "test/f1", "RR@10": "test/rr@10"}
 
 
 class WandbLabels(NamedTuple):
@@ -225,18 +235,6 @@ def _varied(options: list[str], sweep: Path) -> list[str]:
     command = sweep / "multirun.yaml"  # Hydra writes it before the first job
     given = set(OmegaConf.load(command).hydra.overrides.task) if command.is_file() else set()
     return [option for option in options if option not in given] or options
-
-
-TEMPLATE = Path(__file__).with_name("wandb_sweep.yaml")
-BY_EPOCH = {
-    "Loss": ["train/loss", "val/loss"],
-    "F1": ["train/f1", "val/f1"],
-    "RR@10": ["val/rr@10"],
-    "Average precision": ["val/average_precision"],
-}
-SETTINGS = {"fusion.lambda_text": "lambda", "loss.margin": "margin", "graph.pca_dim": "d"}
-CHOSEN_BY = ["val/average_precision", "val/f1", "val/rr@10"]  # settings are chosen on validation, never on test
-ON_TEST = {"F1": "test/f1", "RR@10": "test/rr@10"}
 
 
 def make_workspace(entity: str, project: str, name: str) -> Workspace:

@@ -23,6 +23,14 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 
+# The sections of ``conf/train.yaml`` that a training by Lightning reads.
+TRAINING_SECTIONS = frozenset({"trainer", "callbacks", "monitor", "patience", "ckpt_path"})
+# Sections that every run reads, or that belong to the command.
+READ_BY_ALL = frozenset(
+    {"task", "dataset", "data_dir", "cache_dir", "seed", "seeds", "json", "logger", "hydra"}
+    | {"bughub_subset"}  # of the datasets of bughub
+)
+
 
 class TrainingSetup(NamedTuple):
     """What a trainer runs.
@@ -57,14 +65,6 @@ class GivenObjects(NamedTuple):
 
 
 NO_OBJECTS = GivenObjects()
-
-# The sections of ``conf/train.yaml`` that a training by Lightning reads.
-TRAINING_SECTIONS = frozenset({"trainer", "callbacks", "monitor", "patience", "ckpt_path"})
-# Sections that every run reads, or that belong to the command.
-READ_BY_ALL = frozenset(
-    {"task", "dataset", "data_dir", "cache_dir", "seed", "seeds", "json", "logger", "hydra"}
-    | {"bughub_subset"}  # of the datasets of bughub
-)
 
 
 class Task(Protocol):

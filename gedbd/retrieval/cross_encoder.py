@@ -28,6 +28,7 @@ from gedbd.text.tokens import CHUNK_TEXTS, TokenTable
 
 MIN_PROGRESS_ITEMS = 10
 Texts = Sequence[str] | Mapping[int, str]  # by row
+HELD_OUT = 0.2
 
 
 class CrossEncoder(nn.Module):
@@ -194,9 +195,6 @@ def _loss(
     target = torch.zeros(1, dtype=torch.long, device=scores.device)  # the relevant report is the first
     losses = [cross_entropy(own[None], target) for own in scores.split(sizes)]
     return torch.stack(losses).mean()
-
-
-HELD_OUT = 0.2
 
 
 class Reranker(Scorer):

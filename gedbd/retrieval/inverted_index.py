@@ -19,6 +19,7 @@ MAX_COMMON_TERMS = 128
 SUMMED_BLOCK = 65_536  # texts whose sums stay in the processor's cache
 K1 = 1.5
 B = 0.75
+TAIL = 512  # texts in the small part before it is merged into the large one
 
 
 class Postings(NamedTuple):
@@ -151,9 +152,6 @@ class CommonTerms(NamedTuple):
             for column, weight in zip(columns, weights, strict=True):
                 np.multiply(column[start : start + SUMMED_BLOCK], weight, out=weighed)
                 part += weighed
-
-
-TAIL = 512  # texts in the small part before it is merged into the large one
 
 
 class IndexState(NamedTuple):

@@ -15,6 +15,7 @@ EARLIER = "earlier"
 TEST_POOL = "test_pool"
 PREFIX = {EARLIER: "", TEST_POOL: "pool_"}
 SUFFIX = {EARLIER: ""}
+TOP_K = (1, 5, 10, 20, 100)
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,6 @@ def words_of(protocol: str, stored: Mapping[str, Mapping[str, str]]) -> Protocol
 
 CANDIDATE_SETS_WORDS = generic_words("candidate_sets")
 EARLIER_DOCUMENTS_WORDS = generic_words("earlier_documents")
-TOP_K = (1, 5, 10, 20, 100)
 
 
 class RankingTask(ABC):

@@ -22,6 +22,15 @@ MAX_SUGGESTIONS = 1_000
 # The two bodies of POST /api/reports; the blanks keep them apart from names of fields.
 ONE_REPORT = "one report"
 REPORT_LIST = "list of reports"
+ERRORS = {
+    400: "The request is malformed",
+    401: "A token is required",
+    408: "The request was not complete in time",
+    413: "The request is too large",
+    415: "The body is not JSON",
+    422: "A value is invalid",
+    503: "Busy, too slow, or the index is unavailable at the moment",
+}
 
 
 def storable(value: object) -> object:
@@ -288,15 +297,6 @@ class ErrorResponse(BaseModel):
     detail: str
 
 
-ERRORS = {
-    400: "The request is malformed",
-    401: "A token is required",
-    408: "The request was not complete in time",
-    413: "The request is too large",
-    415: "The body is not JSON",
-    422: "A value is invalid",
-    503: "Busy, too slow, or the index is unavailable at the moment",
-}
 Responses = dict[int | str, dict[str, Any]]
 ERROR_RESPONSES: Responses = {
     status: {"model": ErrorResponse, "description": description} for status, description in ERRORS.items()

@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     AnyTokenizer: TypeAlias = "PreTrainedTokenizerBase | StoredTokenizer"
     import torch
     from torch import Tensor
+CHUNK_TEXTS = 1000  # texts that are tokenized at a time, between two steps of the progress bar
+COVERED_CHARACTERS = 1000  # of a text whose coverage is measured
+LAST_WORD = re.compile(r"\S+$")
+# Characters to read for each token that is wanted: more than a token has on average, so that the rest of a long text
+# seldom needs to be read.
+CHARACTERS_PER_TOKEN = 8
+CPU_TOKENS = 2048
+GPU_TOKENS = 65_536
 
 
 class StoredTokenizer:
@@ -87,16 +95,6 @@ class StoredTokenizer:
     def num_special_tokens_to_add(self) -> int:
         """Number of special tokens that a text gets."""
         return int(self._tokenizer.num_special_tokens_to_add(False))
-
-
-CHUNK_TEXTS = 1000  # texts that are tokenized at a time, between two steps of the progress bar
-COVERED_CHARACTERS = 1000  # of a text whose coverage is measured
-LAST_WORD = re.compile(r"\S+$")
-# Characters to read for each token that is wanted: more than a token has on average, so that the rest of a long text
-# seldom needs to be read.
-CHARACTERS_PER_TOKEN = 8
-CPU_TOKENS = 2048
-GPU_TOKENS = 65_536
 
 
 @dataclass(frozen=True)

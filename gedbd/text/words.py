@@ -20,6 +20,37 @@ CJK = (
 CJK_RUN = re.compile(f"[{CJK}]+")
 RUN_OR_WORD = re.compile(rf"([{CJK}]+)|[^\W{CJK}]{{2,}}")
 OTHER_WIDTH = re.compile("[\uff01-\uffdc]+")  # wide Latin letters and digits, narrow Katakana and Hangul
+PUNCTUATION = ".,:;!?()[]{}\"'"
+URL = re.compile(r"""\b(?:https?|ftp)://[^\s<>"'|\])}]*[^\s<>"'|\])}.,:;!?]""")
+MAX_CHARACTERS = 10_000  # of a text; what follows is mostly the rest of a log
+MAX_IDENTIFIERS = 200
+MAX_NAME_LENGTH = 200  # a longer one is data, such as Base64
+MAX_ERROR_LINES = 20
+MIN_LINE_LENGTH = 15
+MAX_LINE_LENGTH = 120
+# Numbers too, which are no identifiers: a pattern that looks ahead for a letter takes quadratic time for many digits.
+NAME = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*|\d\w*")
+# camelCase, snake_case, 0x00ff, MT5202
+IDENTIFIER = re.compile(r"[a-z]\w*[A-Z]|[A-Za-z0-9]_[A-Za-z0-9]|^0x[0-9a-fA-F]+$|^[A-Z]+\d{2,}$")
+ERROR_WORD = re.compile(r"error|exception|fail|fatal|cannot|can't|could not|unable|crash|assert|denied|invalid")
+# Chinese, Japanese, Korean and Russian, which no ASCII text has.
+ANY_ERROR_WORD = re.compile(
+    f"{ERROR_WORD.pattern}|错误|錯誤|异常|異常|失败|失敗|崩溃|无法|エラー|例外|できません|오류|에러|예외|실패"
+    "|ошибк|исключени|не удалось"
+)
+NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
+BLANKS = re.compile(r"\W+")
+# HTTPServer2 has the parts HTTP, Server, 2: capitals up to the last one before a small letter, a capital and small
+# letters, digits.
+PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+MAX_WORD_CHARS = 100  # a longer word is data, such as Base64
+MAX_KNOWN = 1_000_000  # words whose parts are remembered
+KEYWORDS = """
+abstract assert boolean break byte case catch char class const continue default do double else enum extends false final
+finally float for goto if implements import instanceof int interface long native new null package private protected
+public return short static strictfp super switch synchronized this throw throws transient true try void volatile while
+"""
+JAVA_KEYWORDS = frozenset(KEYWORDS.split())
 
 
 def find_words(text: str) -> list[str]:
@@ -103,39 +134,6 @@ def shared_phrases(weights: Mapping[str, float], first: str, second: str) -> dic
     everything = " ".join(phrases)
     # A phrase that is part of another one occurs more than once.
     return segmented | {phrase: weight for phrase, weight in phrases.items() if everything.count(phrase) == 1}
-
-
-PUNCTUATION = ".,:;!?()[]{}\"'"
-URL = re.compile(r"""\b(?:https?|ftp)://[^\s<>"'|\])}]*[^\s<>"'|\])}.,:;!?]""")
-MAX_CHARACTERS = 10_000  # of a text; what follows is mostly the rest of a log
-MAX_IDENTIFIERS = 200
-MAX_NAME_LENGTH = 200  # a longer one is data, such as Base64
-MAX_ERROR_LINES = 20
-MIN_LINE_LENGTH = 15
-MAX_LINE_LENGTH = 120
-# Numbers too, which are no identifiers: a pattern that looks ahead for a letter takes quadratic time for many digits.
-NAME = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*|\d\w*")
-# camelCase, snake_case, 0x00ff, MT5202
-IDENTIFIER = re.compile(r"[a-z]\w*[A-Z]|[A-Za-z0-9]_[A-Za-z0-9]|^0x[0-9a-fA-F]+$|^[A-Z]+\d{2,}$")
-ERROR_WORD = re.compile(r"error|exception|fail|fatal|cannot|can't|could not|unable|crash|assert|denied|invalid")
-# Chinese, Japanese, Korean and Russian, which no ASCII text has.
-ANY_ERROR_WORD = re.compile(
-    f"{ERROR_WORD.pattern}|错误|錯誤|异常|異常|失败|失敗|崩溃|无法|エラー|例外|できません|오류|에러|예외|실패"
-    "|ошибк|исключени|не удалось"
-)
-NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
-BLANKS = re.compile(r"\W+")
-# HTTPServer2 has the parts HTTP, Server, 2: capitals up to the last one before a small letter, a capital and small
-# letters, digits.
-PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-MAX_WORD_CHARS = 100  # a longer word is data, such as Base64
-MAX_KNOWN = 1_000_000  # words whose parts are remembered
-KEYWORDS = """
-abstract assert boolean break byte case catch char class const continue default do double else enum extends false final
-finally float for goto if implements import instanceof int interface long native new null package private protected
-public return short static strictfp super switch synchronized this throw throws transient true try void volatile while
-"""
-JAVA_KEYWORDS = frozenset(KEYWORDS.split())
 
 
 @cache

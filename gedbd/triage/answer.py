@@ -33,6 +33,15 @@ from gedbd.io.console import cut_cells, print_line, printable
 
 FIELDS = ("title", "description", "product", "component", "version", "os", "priority")
 MAX_KEYS = 8  # that a message names
+JSON_LINES = (".jsonl", ".ndjson")
+ISSUES = ".json"
+TABLES = (".csv", ".tsv", ".xlsx")
+LIKELY = 0.05  # the probabilities of an answer are shown if one of them is this high
+PROBABLE = 0.5  # from this probability the best match is named in a sentence
+EXPECTED = 'give a text, or a line such as {"title": "Crash", "description": "..."} for each report'
+NOTHING_SHARED = "found nothing that the two reports share"
+MAX_NAMED = 5  # further members of a group
+MAX_COMPONENTS = 5  # that are named where a filter matches none
 
 
 def read_issues(file: str) -> list[Report]:
@@ -109,17 +118,6 @@ def _parse(values: Record) -> Issue:
     if isinstance(issue, str):
         raise ValueError(f"an issue is expected; these are {issue}")
     return issue if tracker != "github" or "number" in values else issue._replace(issue_id="")
-
-
-JSON_LINES = (".jsonl", ".ndjson")
-ISSUES = ".json"
-TABLES = (".csv", ".tsv", ".xlsx")
-LIKELY = 0.05  # the probabilities of an answer are shown if one of them is this high
-PROBABLE = 0.5  # from this probability the best match is named in a sentence
-EXPECTED = 'give a text, or a line such as {"title": "Crash", "description": "..."} for each report'
-NOTHING_SHARED = "found nothing that the two reports share"
-MAX_NAMED = 5  # further members of a group
-MAX_COMPONENTS = 5  # that are named where a filter matches none
 
 
 def read_queries(text: str | None, file: str | None) -> Iterator[Report]:

@@ -24,6 +24,13 @@ REVERSED_NAME = re.compile(r"[\w.$<>/@-]+")
 PYTHON_FRAME = re.compile(r'File "([^"\n]{1,1000})", line (\d{1,9})(?:, in ([\w<>.]{1,200}))?')
 LINE = re.compile(r"[^\n]+")
 SCRIPT_SUFFIXES = (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue")
+IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+# An identifier of code rather than a word of prose: parseUrl, max_size, JSPServlet.
+CODE_LIKE = re.compile(r"[a-z0-9][A-Z]|_|[A-Z]{2}[a-z]")
+QUALIFIED = re.compile(r"(?<![\w.])(?:[a-z_]\w{0,50}[./]){2,20}[A-Z]\w{0,100}")
+MAX_WORDS = 400  # the first ones of a report
+MAX_NAMES = 500  # likewise for names, qualified names and frames
+TAIL_PARTS = 2  # of a path in a stack trace: the parts before differ between machines
 
 
 class Frame(NamedTuple):
@@ -98,15 +105,6 @@ def _script_frame(line: str) -> Frame | None:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10
-
-
-IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
-# An identifier of code rather than a word of prose: parseUrl, max_size, JSPServlet.
-CODE_LIKE = re.compile(r"[a-z0-9][A-Z]|_|[A-Z]{2}[a-z]")
-QUALIFIED = re.compile(r"(?<![\w.])(?:[a-z_]\w{0,50}[./]){2,20}[A-Z]\w{0,100}")
-MAX_WORDS = 400  # the first ones of a report
-MAX_NAMES = 500  # likewise for names, qualified names and frames
-TAIL_PARTS = 2  # of a path in a stack trace: the parts before differ between machines
 
 
 class NamedFile(NamedTuple):

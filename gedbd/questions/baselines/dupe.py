@@ -10,6 +10,16 @@ from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
 MAX_CHARACTERS = 2000
 FIELDS = ("title", "body", "tags", "code")
+# Field of the query and field of the document.
+COMPARISONS = (
+    ("title", "title"),
+    ("body", "body"),
+    ("title", "body"),
+    ("body", "title"),
+    ("title", "tags"),
+    ("tags", "tags"),
+    ("code", "code"),
+)
 
 
 class TermVectors:
@@ -65,18 +75,6 @@ def _unit_sets(sets: list[tuple[str, ...]], places: dict[str, int]) -> csr_array
     values = [max(1, len(tags)) ** -0.5 for tags in sets]
     matrix.data = np.repeat(np.array(values, dtype=np.float32), np.diff(matrix.indptr))
     return matrix
-
-
-# Field of the query and field of the document.
-COMPARISONS = (
-    ("title", "title"),
-    ("body", "body"),
-    ("title", "body"),
-    ("body", "title"),
-    ("title", "tags"),
-    ("tags", "tags"),
-    ("code", "code"),
-)
 
 
 class Dupe(Scorer):

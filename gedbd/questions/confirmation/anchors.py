@@ -26,6 +26,7 @@ from gedbd.retrieval.scorers.table_vectors import TagVectors
 
 WORD = re.compile(r"\w+")
 TRACE = re.compile(r"^\s*at [\w.$<>]+\(|Exception|Traceback", re.MULTILINE)
+MIN_ANCHORS = 5  # of each part
 
 
 class PairDocuments(NamedTuple):
@@ -161,9 +162,6 @@ def _of_master(features: dict[str, float]) -> dict[str, float]:
 
 def _unit(vector: np.ndarray) -> np.ndarray:
     return np.asarray(unit_rows(vector[None])[0])
-
-
-MIN_ANCHORS = 5  # of each part
 
 
 def assemble(

@@ -10,6 +10,7 @@ from gedbd.questions.confirmation.regressors import Examples, Regressor
 
 REPEATS = 5  # permutations of each feature
 INTERVAL = 0.8  # coverage of the interval of a predicted time
+FEATURE_SETS = ("question", "pair", "text", "network")
 
 
 def spearman(predicted: np.ndarray, true: np.ndarray) -> float:
@@ -72,9 +73,6 @@ def interval_of(residuals: np.ndarray) -> tuple[float, float]:
     """What to add to a prediction for the ends of its interval: quantiles of true less predicted on validation."""
     low, high = np.quantile(residuals, [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2])
     return float(low), float(high)
-
-
-FEATURE_SETS = ("question", "pair", "text", "network")
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,25 @@ PACKED = (".xz", ".gz")
 FETCH_AGAIN = "fetch the dump again"
 
 Attributes = Mapping[str, str]
+CODE_START = re.compile(r"<pre\b[^<>]*>", re.IGNORECASE)
+CODE_END = re.compile(r"</pre\s*>", re.IGNORECASE)
+BLOCK = re.compile(
+    r"</?(?:p|div|br|hr|[uod]l|li|d[td]|h[1-6]|blockquote|pre|table|t(?:head|body|r|d|h))(?:[\s/][^<>]*)?>",
+    re.IGNORECASE,
+)
+TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
+MARK = r"\s?(?:<strong>)?\s?possible\sduplicates?(?:\sof)?\s?:?\s?(?:</strong>)?\s?:?\s?(?:<br\s?/?>)?"
+# A quote with the link, which the site itself put in front of a body until 2013.
+QUOTED = re.compile(rf"<blockquote>\s?(?:<p>)?{MARK}", re.IGNORECASE)
+QUOTE_END = "</blockquote>"
+# A paragraph with nothing but the mark and links.
+LINK = r"<a\s[^<>]*>[^<>]*(?:</?(?:b|code|em|i|strong|su[bp])>[^<>]*)*</a>"
+PARAGRAPH = re.compile(rf"<p>{MARK}\s?(?:{LINK}(?:[\s,;.]|<br\s?/?>)*)+</p>", re.IGNORECASE)
+QUESTION = "1"
+ANSWER = "2"
+TEXTS = ("id", "title", "description", "code", "created_at", "labels", "closed_at")
+TAG_NAME = re.compile(r"[^<>|;\s]+")  # of "<data-structures><c++>", or of "|data-structures|c++|" since 2023
+FIELDS = {"Body": "descriptions are empty", "Tags": "they have no labels", "CreationDate": "they are ordered by id"}
 
 
 def read_rows(path: Path, root: str, limit: UnpackLimit) -> Generator[Attributes]:
@@ -106,27 +125,6 @@ class _Rows:
 
     def _end(self, name: str) -> None:
         self._depth -= 1
-
-
-CODE_START = re.compile(r"<pre\b[^<>]*>", re.IGNORECASE)
-CODE_END = re.compile(r"</pre\s*>", re.IGNORECASE)
-BLOCK = re.compile(
-    r"</?(?:p|div|br|hr|[uod]l|li|d[td]|h[1-6]|blockquote|pre|table|t(?:head|body|r|d|h))(?:[\s/][^<>]*)?>",
-    re.IGNORECASE,
-)
-TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
-MARK = r"\s?(?:<strong>)?\s?possible\sduplicates?(?:\sof)?\s?:?\s?(?:</strong>)?\s?:?\s?(?:<br\s?/?>)?"
-# A quote with the link, which the site itself put in front of a body until 2013.
-QUOTED = re.compile(rf"<blockquote>\s?(?:<p>)?{MARK}", re.IGNORECASE)
-QUOTE_END = "</blockquote>"
-# A paragraph with nothing but the mark and links.
-LINK = r"<a\s[^<>]*>[^<>]*(?:</?(?:b|code|em|i|strong|su[bp])>[^<>]*)*</a>"
-PARAGRAPH = re.compile(rf"<p>{MARK}\s?(?:{LINK}(?:[\s,;.]|<br\s?/?>)*)+</p>", re.IGNORECASE)
-QUESTION = "1"
-ANSWER = "2"
-TEXTS = ("id", "title", "description", "code", "created_at", "labels", "closed_at")
-TAG_NAME = re.compile(r"[^<>|;\s]+")  # of "<data-structures><c++>", or of "|data-structures|c++|" since 2023
-FIELDS = {"Body": "descriptions are empty", "Tags": "they have no labels", "CreationDate": "they are ordered by id"}
 
 
 @dataclass(frozen=True)

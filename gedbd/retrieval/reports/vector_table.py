@@ -11,6 +11,13 @@ import numpy as np
 
 from gedbd.retrieval.growing_arrays import GrowingRows, RowMap
 
+MAX_CODE = 127
+DEVIATIONS = 8  # a rough cosine is never so many standard deviations off
+BLOCK = 65_536  # vectors of one task of a thread
+THREADS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), thread_name_prefix="products")
+MIN_CODED = 10_000  # reading fewer vectors as they are is quick
+ROUNDING = 1e-5  # more than what rounding to single precision changes in a cosine
+
 
 class Shortlist(NamedTuple):
     """The reports that have the highest exact scores, as far as approximate ones tell.
@@ -79,14 +86,6 @@ class RoughScores(NamedTuple):
         is_certain = values[likely] > (ceiling + self.error) / self.least
         certain = rows[likely[is_certain]]
         return Shortlist(certain, rows[likely[~is_certain]], depth - len(certain))
-
-
-MAX_CODE = 127
-DEVIATIONS = 8  # a rough cosine is never so many standard deviations off
-BLOCK = 65_536  # vectors of one task of a thread
-THREADS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), thread_name_prefix="products")
-MIN_CODED = 10_000  # reading fewer vectors as they are is quick
-ROUNDING = 1e-5  # more than what rounding to single precision changes in a cosine
 
 
 class Int8Vectors:
