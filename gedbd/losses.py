@@ -1,4 +1,4 @@
-"""Losses: what training minimises, as modules and functions of vectors and their labels."""
+"""Losses of training, as modules and functions of vectors and labels."""
 
 from typing import NamedTuple, Protocol
 
@@ -8,16 +8,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cosine_embedding_loss, normalize, softplus
 
-MAX_PER_ANCHOR = 5  # duplicates, and as many other reports: a report of a large group would give thousands of triplets
-MAX_BLOCK_ROWS = 1024  # validation takes the loss over thousands of reports: the whole matrix would fill the memory
+MAX_PER_ANCHOR = 5  # positives, and as many negatives: a report of a large group would give thousands of triplets
+MAX_BLOCK_ROWS = 1024  # bounds memory: validation computes the loss over thousands of reports
 
 
 class StepLabels(NamedTuple):
     """Labels of the U distinct reports of a batch.
 
-    ``group (U,)`` the groups that training observes, ``edge_label_index (2, P)`` pairs of rows in 0..U-1, and
-    ``edge_label (P,)``, 1 for a duplicate pair, 0 for another. ``triplets (T, 3)`` rows of an anchor, of a duplicate of
-    it and of a non-duplicate; None where a sampler provides none.
+    ``group (U,)``: the groups that training observes; ``edge_label_index (2, P)``: pairs of rows in 0..U-1;
+    ``edge_label (P,)``: 1 for a duplicate pair, else 0; ``triplets (T, 3)``: rows of an anchor, a positive and a
+    negative, or None if the sampler provides none.
     """
 
     group: Tensor
@@ -32,47 +32,46 @@ class Loss(Protocol):
     Attributes:
         reads: The labels that it reads: ``pairs`` (``edge_label_index`` and ``edge_label``), ``groups`` (``group``) or
             ``triplets``. A loss that reads groups compares all reports of a batch, so a larger batch has more
-            negatives; of several devices, each has its own batch.
+            negatives; batches of several devices are not combined.
     """
 
     reads: frozenset[str]
 
     def __call__(self, z: Tensor, step: StepLabels) -> Tensor:
-        """The loss of rows ``z (U, D)``, a scalar. They have length 1, except for losses of distances (triplets)."""
+        """The scalar loss of rows ``z (U, D)``, which have length 1, except for triplet losses."""
         ...
 
 
 def loss_of_pairs(loss: Loss, z: Tensor, group: Tensor, index: Tensor, label: Tensor) -> Tensor:
-    """The loss of pairs of a batch, of which ``pair_triplets`` makes triplets where the loss reads these.
+    """The loss of the pairs of a batch; ``pair_triplets`` makes triplets if the loss reads them.
 
     Args:
         loss: The loss.
         z: ``(U, D)`` vectors of distinct reports.
         group: ``(U,)`` their groups.
         index: ``(2, P)`` pairs of rows.
-        label: ``(P,)`` 1 for a duplicate pair, 0 for another.
+        label: ``(P,)`` 1 for a duplicate pair, else 0.
     """
     triplets = pair_triplets(index, label) if "triplets" in loss.reads else None
     return loss(z, StepLabels(group, index, label, triplets))
 
 
 def pair_triplets(index: Tensor, label: Tensor) -> Tensor:
-    """Triplets that a duplicate pair and another pair with a report in common form.
+    """Makes triplets of each duplicate pair and each non-duplicate pair that share a report, the anchor.
 
-    Of each common report the first ``MAX_PER_ANCHOR`` pairs of either kind are taken.
+    Only the first ``MAX_PER_ANCHOR`` pairs of either kind count for an anchor.
 
     Args:
         index: ``(2, P)`` pairs.
-        label: ``(P,)`` 1 for a duplicate pair, 0 for another.
+        label: ``(P,)`` 1 for a duplicate pair, else 0.
 
     Returns:
-        ``(T, 3)``: the common report, the other one of the duplicate pair, and that of the other pair. The pairs (0, 1)
-        with label 1 and (1, 2) with label 0 give (1, 0, 2).
+        ``(T, 3)`` anchor, positive, negative. The pairs (0, 1) with label 1 and (1, 2) with label 0 give (1, 0, 2).
     """
-    both_ways = torch.cat([index, index.flip(0)], dim=1).T.cpu().numpy()
+    directed = torch.cat([index, index.flip(0)], dim=1).T.cpu().numpy()
     is_positive = label.repeat(2).cpu().numpy() == 1
-    positives = pd.DataFrame(both_ways[is_positive], columns=["anchor", "positive"])
-    negatives = pd.DataFrame(both_ways[~is_positive], columns=["anchor", "negative"])
+    positives = pd.DataFrame(directed[is_positive], columns=["anchor", "positive"])
+    negatives = pd.DataFrame(directed[~is_positive], columns=["anchor", "negative"])
     positives = positives.groupby("anchor").head(MAX_PER_ANCHOR)
     negatives = negatives.groupby("anchor").head(MAX_PER_ANCHOR)
     triplets = positives.merge(negatives, on="anchor")[["anchor", "positive", "negative"]]
@@ -84,7 +83,7 @@ def check_labels(loss: Loss, provides: frozenset[str]) -> None:
 
     Args:
         loss: The loss.
-        provides: The labels of a batch, as its sampler declares them.
+        provides: The labels that the sampler declares.
 
     Raises:
         ValueError: If the batches lack a label that the loss reads.
@@ -98,7 +97,7 @@ def check_labels(loss: Loss, provides: frozenset[str]) -> None:
 
 
 class SimilarityLoss(nn.Module):
-    """The mean of the losses of reports or pairs, by their similarities to all reports of the step; 0 without any.
+    """Mean loss of reports or pairs by their similarities to all reports of the batch; 0 without any.
 
     Args:
         temperature: Divisor of the cosines, above 0.
@@ -129,13 +128,13 @@ class SimilarityLoss(nn.Module):
         Args:
             logits: ``(B, U)`` cosines over the temperature.
             positive: ``(B, U)`` whether the column is a positive of the row.
-            same_group: ``(B, U)`` whether both are of one group, which includes the row itself.
+            same_group: ``(B, U)`` whether both are in one group, including the row itself.
         """
         raise NotImplementedError
 
 
 def excluded(logits: Tensor, mask: Tensor) -> Tensor:
-    """Excludes entries from a softmax by the smallest finite number: of infinities alone, the gradient is NaN."""
+    """Masks entries of a softmax with the smallest finite number: the gradient of all infinities is NaN."""
     return logits.masked_fill(mask, torch.finfo(logits.dtype).min)
 
 
@@ -194,8 +193,8 @@ class SupervisedContrastiveLoss(SimilarityLoss):
 
     def block_losses(self, logits: Tensor, positive: Tensor, same_group: Tensor) -> Tensor:
         """A loss for each report with positives."""
-        itself = same_group & ~positive
-        log_probability = logits - excluded(logits, itself).logsumexp(1, keepdim=True)
+        is_self = same_group & ~positive
+        log_probability = logits - excluded(logits, is_self).logsumexp(1, keepdim=True)
         mean = (log_probability * positive).sum(1) / positive.sum(1).clamp(min=1)
         return -mean[positive.any(1)]
 
@@ -207,7 +206,7 @@ class TripletLoss(nn.Module):
     has no margin. Without any triplets the loss is 0.
 
     Args:
-        margin: How much nearer than the non-duplicate the duplicate has to be, 0 or above.
+        margin: By how much the duplicate must be closer than the non-duplicate, 0 or above.
         p: Degree of the norm, above 0.
 
     Raises:
@@ -238,15 +237,15 @@ def info_nce(
 ) -> Tensor:
     """-log(e^(s+/t) / (e^(s+/t) + sum over n of e^(s_n/t))) of each anchor; s is the cosine.
 
-    van den Oord et al., "Representation Learning with Contrastive Predictive Coding", 2018. It is computed in float32
-    whatever autocast says, since the division by a small temperature would magnify the rounding of bfloat16.
+    van den Oord et al., "Representation Learning with Contrastive Predictive Coding", 2018. Always computed in float32,
+    since the division by a small temperature magnifies the rounding of bfloat16.
 
     Args:
         anchor: ``(B, D)``, of any length.
         positive: ``(B, D)``.
-        negatives: ``(B, D)``, one for each anchor, or ``(B, K, D)``, or ``(1, K, D)``, the same K for all anchors.
+        negatives: ``(B, D)`` or ``(B, K, D)`` of each anchor, or ``(1, K, D)`` shared by all anchors.
         temperature: t, above 0.
-        masked: ``(B, K)`` bool, negatives that do not count for an anchor. Without any negative the loss is 0.
+        masked: ``(B, K)`` bool, negatives to ignore. The loss of an anchor without negatives is 0.
 
     Returns:
         ``(B,)`` losses.
@@ -257,17 +256,17 @@ def info_nce(
         negatives = normalize(negatives.float(), dim=-1)
         if negatives.dim() == 2:
             negatives = negatives[:, None]
-        towards_positive = (anchor * positive).sum(-1, keepdim=True) / temperature
-        towards_negatives = (anchor[:, None] @ negatives.mT)[:, 0] / temperature
+        positive_logits = (anchor * positive).sum(-1, keepdim=True) / temperature
+        negative_logits = (anchor[:, None] @ negatives.mT)[:, 0] / temperature
         if masked is not None:
-            towards_negatives = excluded(towards_negatives, masked)
-        return info_nce_of_scores(towards_positive, towards_negatives)
+            negative_logits = excluded(negative_logits, masked)
+        return info_nce_of_scores(positive_logits, negative_logits)
 
 
-def info_nce_of_scores(towards_positive: Tensor, towards_negatives: Tensor) -> Tensor:
+def info_nce_of_scores(positive_logits: Tensor, negative_logits: Tensor) -> Tensor:
     """The losses ``(B,)`` of ``info_nce`` by similarities over the temperature, ``(B, 1)`` and ``(B, K)``."""
-    logits = torch.cat([towards_positive, towards_negatives], dim=1)
-    loss: Tensor = logits.logsumexp(1) - towards_positive[:, 0]
+    logits = torch.cat([positive_logits, negative_logits], dim=1)
+    loss: Tensor = logits.logsumexp(1) - positive_logits[:, 0]
     return loss
 
 
@@ -278,9 +277,9 @@ def max_sim(query: Tensor, document: Tensor, in_query: Tensor, in_document: Tens
 
     Args:
         query: ``(B, Q, D)`` vectors of tokens, of any length.
-        document: ``(B, L, D)``, that of row i is compared with query i.
-        in_query: ``(B, Q)`` bool, tokens that count.
-        in_document: ``(B, L)`` bool, likewise, at least one of each document.
+        document: ``(B, L, D)``, row i belongs to query i.
+        in_query: ``(B, Q)`` bool mask of tokens.
+        in_document: ``(B, L)`` bool mask of tokens, at least one in each document.
     """
     with torch.autocast(query.device.type, enabled=False):
         cosines = normalize(query.float(), dim=-1) @ normalize(document.float(), dim=-1).mT

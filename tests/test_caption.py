@@ -15,7 +15,7 @@ from PIL import Image
 
 import gedbd
 from gedbd.corpora.screenshots import check_images, read_captions
-from gedbd.encoders.captioning import Caption, describe, kept_captions
+from gedbd.encoders.captioning import Caption, cached_captions, describe
 from gedbd.encoders.model_captioner import load_tiny_captioner, tiny_processor
 
 TINY = {"name": "tiny", "prompt": "Describe the screenshot.", "max_new_tokens": 8, "hidden": 32, "layers": 1, "seed": 0}
@@ -134,13 +134,13 @@ def test_a_stopped_run_keeps_its_batches_and_no_image_is_asked_about_twice(pictu
     batches = describe(images, captioner, "cache", 4)
     first = next(batches)
     batches.close()
-    assert kept_captions(captioner, "cache") == texts(first)
+    assert cached_captions(captioner, "cache") == texts(first)
     (tmp_path / "3.png").unlink()
     waiting = {sha256: path for sha256, path in images.items() if sha256 not in first}
     rest = [batch for batch in describe(waiting, captioner, "cache", 4)]
     assert [len(batch) for batch in rest] == [4, 2]
-    assert kept_captions(captioner, "cache") == texts(first | rest[0] | rest[1])
-    assert kept_captions(load_tiny_captioner(**TINY | {"seed": 1}), "cache") == {}
+    assert cached_captions(captioner, "cache") == texts(first | rest[0] | rest[1])
+    assert cached_captions(load_tiny_captioner(**TINY | {"seed": 1}), "cache") == {}
     assert list(describe({}, captioner, "cache", 4)) == []
 
 

@@ -129,7 +129,7 @@ def _forget(cfg: DictConfig) -> None:
             raise ValueError(f"out={where}: no {FILE} there, so there is nothing to forget")
         missing = forget_reports(Path(where), ids)
     if missing:
-        raise ValueError(f"forget={','.join(missing)}: not in {where}; what else named it was erased")
+        raise ValueError(f"forget={','.join(missing)}: not in {where}; other data that named it was erased")
     print_line(open_console(), f"{where}: {len(ids):,} forgotten")
 
 

@@ -1,4 +1,4 @@
-"""A single report from a form, a webhook or a row of a corpus; its state; filters and matches of a search."""
+"""Bug reports, their states, and filters and matches of a search."""
 
 import hashlib
 import json
@@ -24,32 +24,31 @@ DATES = ("created_at", RESOLVED_AT)  # the fields that are dates; all others are
 NOT_ENCODED = ("url", RESOLVED_AT)
 MAX_TITLE_LENGTH = 1_000
 MAX_DESCRIPTION_LENGTH = 200_000
-MAX_QUOTED_LENGTH = 60  # characters of a value in an error message
+MAX_QUOTED_LENGTH = 60  # of a value in an error message
 MAX_TOP_K = 50
-# Words of trackers, in lower case; all other resolutions close a report without a fix.
+# Lower-case words of trackers; all other resolutions close a report without a fix.
 FIXED = {"fixed", "done", "completed", "implemented", "resolved"}
 UNRESOLVED = {"", "---", "none", "unresolved"}
 CLOSED_STATUSES = {"closed", "resolved", "verified", "done"}
-# Trackers may keep the date of an earlier resolution of these.
+# Such reports may keep the date of an earlier resolution.
 REOPENED = {"reopened"}
 
 State = Literal["open", "fixed", "closed", "unknown"]
 
-MAX_RESOLUTION = 40  # characters of a resolution that a phrase quotes
+MAX_RESOLUTION = 40  # characters of a resolution in a phrase
 
 
 @dataclass(frozen=True)
 class Report:
-    """One report. The fields are those of a corpus, empty if the tracker gives none.
+    """A bug report with the fields of a corpus, empty if the tracker gives none.
 
-    Unpaired surrogates, which JSON can hold and no file can, become question marks.
+    Unpaired surrogates, which JSON allows and files do not, become question marks.
 
     Attributes:
-        issue_id: Id in the tracker without surrounding blanks, see ``gedbd.corpora.chronology``; empty for a report
-            that is not in the tracker yet.
-        created_at: When it was created, UTC; None if unknown, see ``Index.search`` and ``Index.add``.
-        url: Address of its page, http or https; empty if unknown, see ``Index.add``.
-        resolved_at: When it was last resolved or closed, UTC; None if it is open, or unknown.
+        issue_id: Id in the tracker without surrounding blanks; empty for a report that is not in the tracker yet.
+        created_at: When it was created, UTC; None if unknown.
+        url: Address of its page, http or https; empty if unknown.
+        resolved_at: When it was last resolved or closed, UTC; None if open or unknown.
     """
 
     title: str = ""
@@ -70,13 +69,13 @@ class Report:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if isinstance(value, str) and not value.isascii():
-                # A frozen dataclass refuses assignment.
+                # A frozen dataclass does not allow assignment.
                 object.__setattr__(self, name, without_surrogates(value))
         object.__setattr__(self, "issue_id", self.issue_id.strip())
 
     @property
     def content_hash(self) -> str:
-        """A hash of all fields but ``NOT_ENCODED``: a stored report with another hash must be encoded again."""
+        """A hash of all fields except ``NOT_ENCODED``, which changes when a stored report must be encoded again."""
         values = {name: getattr(self, name) for name in FIELDS if name not in NOT_ENCODED}
         values["created_at"] = self.created_at.isoformat() if self.created_at else ""
         text = json.dumps(list(values.values()))
@@ -88,12 +87,12 @@ FIELD_NAMES = tuple(column.name for column in fields(Report))  # as in JSON
 
 @dataclass(frozen=True)
 class Filters:
-    """Restricts a search to some of the stored reports.
+    """Filters of a search.
 
     Attributes:
         created_from: Created at this moment or later, UTC.
         created_before: Created before this moment, UTC.
-        component: Of this component, alone or among others, in upper or lower case.
+        component: A component of the report, case-insensitive.
 
     Raises:
         ValueError: If a date is out of range.
@@ -105,7 +104,7 @@ class Filters:
 
     @classmethod
     def of_texts(cls, created_from: str | None, created_before: str | None, component: object) -> "Filters":
-        """The filters that the options of a command name."""
+        """The filters of the options of a command."""
         return cls(
             created_from=read_moment(created_from, "created_from"),
             created_before=read_moment(created_before, "created_before"),
@@ -122,11 +121,11 @@ class Explanation:
     """Why a report matches.
 
     Attributes:
-        terms: Words that both reports have, the rarest in the tracker first.
-        fields: Fields that are equal, name to value.
-        sentences: Pairs of a sentence of the new report and one of the stored report, with the share of their words
-            that both have (0 to 1, rare words count more), the most similar first.
-        reasons: What added most to the ranker's score, in short phrases, the most first; see ``reasons``.
+        terms: Shared words, the rarest in the tracker first.
+        fields: Equal fields, name to value.
+        sentences: Pairs of a sentence of the new and of the stored report, with the fraction of shared words (0 to 1,
+            rare words count more), the most similar first.
+        reasons: Short phrases for the largest contributions to the ranker's score, in descending order.
     """
 
     terms: tuple[str, ...]
@@ -140,14 +139,14 @@ class Match:
     """A duplicate group that the new report may belong to.
 
     Attributes:
-        master: The oldest report of the group; the only one if it has no known duplicate.
+        master: The oldest report of the group.
         best: The most similar report of the group; may be the master.
         members: Ids of all reports of the group, the oldest first.
         score: The ranker's score; comparable within one search only.
-        probability: That the new report belongs to this group, calibrated on the tracker's history, or
-            on other trackers' where there is no backtest.
+        probability: Probability that the new report belongs to this group, calibrated on the tracker's history, or on
+            other trackers without a backtest.
         explanation: Why it matches.
-        urls: Addresses of the members that have one, by id.
+        urls: Known addresses of the members, by id.
         similarity: Cosine of the encoder's vectors of the new report and ``best``.
     """
 
@@ -162,18 +161,18 @@ class Match:
 
 
 def plain_component(name: str) -> str:
-    """The component of a report, of which upper and lower case are the same."""
+    """Normalises the case and blanks of a component."""
     return name.strip().lower()
 
 
 def has_component(value: str, name: str) -> bool:
-    """Whether the component of a report, of which there may be several ("ui, net"), is or includes one of this name."""
-    # A name may have a comma itself, so the value is not split.
+    """Whether the components of a report, such as "ui, net", contain a name."""
+    # A name may contain a comma, so the value is not split.
     return f", {plain_component(name)}, " in f", {plain_component(value)}, "
 
 
 def check_report(report: Report) -> None:
-    """Raises ValueError if a report has no text, or too much, or if its id, date or address is invalid."""
+    """Raises ValueError if the text of a report is empty or too long, or its id, date or address is invalid."""
     if not (report.title.strip() or report.description.strip()):
         raise ValueError("the report has neither a title nor a description, so there is nothing to search for")
     for name, text, max_length in (
@@ -200,22 +199,18 @@ def check_moment(moment: datetime | None, name: str) -> None:
 
 
 def check_top_k(top_k: object) -> None:
-    """Raises ValueError if a search cannot return so many groups."""
+    """Raises ValueError unless ``top_k`` is an integer from 1 to ``MAX_TOP_K``."""
     if not isinstance(top_k, int) or not 1 <= top_k <= MAX_TOP_K:
         raise ValueError(f"top_k={top_k} must be a whole number between 1 and {MAX_TOP_K}")
 
 
 def without_surrogates(text: str) -> str:
-    """A text with question marks instead of unpaired surrogates."""
+    """Replaces unpaired surrogates by question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def read_moment(text: str | None, name: str) -> datetime | None:
-    """A date as in ``gedbd.corpora.dates``, or None.
-
-    Raises:
-        ValueError: If it is not a date, or out of range.
-    """
+    """Parses a date, if there is one. Raises ValueError if it is invalid or out of range."""
     if text is None:
         return None
     option = f"{name}={str(text)[:MAX_QUOTED_LENGTH]}"
@@ -228,19 +223,15 @@ def read_moment(text: str | None, name: str) -> datetime | None:
 
 
 def report_from_json(plain: Any) -> Report:
-    """A report from a JSON object.
-
-    Raises:
-        ValueError: If it is not an object, has an unknown field, or a value is invalid.
-    """
+    """Converts a JSON object to a report. Raises ValueError for unknown fields and invalid values."""
     if not isinstance(plain, dict):
         raise ValueError("expected an object with title and description")
     unknown = [name for name in plain if name not in FIELD_NAMES]
     if unknown:
         raise ValueError(f"{unknown[0]!r} is not a field of a report: choose from {', '.join(FIELD_NAMES)}")
-    wrong = [name for name, value in plain.items() if not isinstance(value, str | int | float | None)]
-    if wrong:
-        raise ValueError(f"{wrong[0]} must be a text")
+    invalid = [name for name, value in plain.items() if not isinstance(value, str | int | float | None)]
+    if invalid:
+        raise ValueError(f"{invalid[0]} must be a text")
     values: dict[str, Any] = {name: str(value) for name, value in plain.items() if value is not None}
     values |= {name: read_moment(plain.get(name), name) for name in DATES}
     report = Report(**values)
@@ -249,9 +240,9 @@ def report_from_json(plain: Any) -> Report:
 
 
 def as_table(reports: list[Report]) -> pd.DataFrame:
-    """Reports as a table of documents, with the columns of ``BUG_FIELDS`` and ``resolved_at``; dates are UTC or NaT."""
+    """Converts reports to a table with the columns ``BUG_FIELDS`` and ``resolved_at``; dates are UTC or NaT."""
     rows = [[getattr(report, name) for name in FIELDS] for report in reports]
-    # Texts stay Python's: to convert them takes a millisecond, which a search of one report would wait for.
+    # Texts stay Python strings: a conversion would take a millisecond of each search.
     cells = np.array(rows, dtype=object).reshape(len(reports), len(FIELDS))
     table = pd.DataFrame(cells, columns=COLUMNS, dtype=object)
     moments = pd.to_datetime([getattr(report, name) for name in DATES for report in reports], utc=True).array
@@ -261,7 +252,7 @@ def as_table(reports: list[Report]) -> pd.DataFrame:
 
 
 def report_from_row(row: Any) -> Report:
-    """The report in a row of a corpus, as ``itertuples`` gives it; the corpus may have no ``resolved_at``."""
+    """Converts a row of ``itertuples`` of a corpus, in which ``resolved_at`` may be missing, to a report."""
     values = {name: getattr(row, name) for name in BUG_FIELDS if name != "id"}
     for name in DATES:
         moment = getattr(row, name, pd.NaT)
@@ -270,7 +261,7 @@ def report_from_row(row: Any) -> Report:
 
 
 def state_of(report: Report) -> State:
-    """Whether a report is open, by its resolution, its date of resolution and its status."""
+    """The state of a report, by its resolution, date of resolution and status."""
     resolution = report.resolution.strip().lower()
     status = report.status.strip().lower()
     if resolution in FIXED:
@@ -283,34 +274,31 @@ def state_of(report: Report) -> State:
 
 
 def state_phrase(report: Report) -> str:
-    """The state in words, such as "closed as not planned on 2024-03-19"; empty if the tracker does not say it."""
+    """The state in words, such as "closed as not planned on 2024-03-19"; empty if unknown."""
     state = state_of(report)
     if state == "unknown":
         return ""
     resolution = printable_line(report.resolution.replace("_", " ")).lower()
-    why = f" as {resolution[:MAX_RESOLUTION]}" if state == "closed" and resolution not in UNRESOLVED else ""
+    reason = f" as {resolution[:MAX_RESOLUTION]}" if state == "closed" and resolution not in UNRESOLVED else ""
     day = f" on {report.resolved_at:%Y-%m-%d}" if state != "open" and report.resolved_at else ""
-    return f"{state}{why}{day}"
+    return f"{state}{reason}{day}"
 
 
 def is_closed_as_duplicate(report: Report) -> bool:
-    """Whether a report is closed because it repeats another one."""
+    """Whether a report is closed as a duplicate of another one."""
     return state_of(report) == "closed" and DUPLICATE in report.resolution.lower()
 
 
 def original_of(group: Iterable[Report], called_duplicates: Collection[str] = ()) -> Report | None:
-    """The oldest report of a group of duplicates that repeats none itself.
-
-    People also close an older report as a duplicate of a newer one, which is the original then.
+    """The oldest report of a group that is not itself a duplicate, which need not be the oldest report.
 
     Args:
         group: The reports of the group, the oldest first.
-        called_duplicates: Ids of reports that comments call duplicates of others. Where the comments go in a circle,
-            so that they leave no report, they do not count.
+        called_duplicates: Ids of reports that comments call duplicates of others; ignored if they leave no report.
 
     Returns:
-        The report; None if all of them are closed as duplicates.
+        The report; None if all are closed as duplicates.
     """
-    possible = [report for report in group if not is_closed_as_duplicate(report)]
-    uncalled = [report for report in possible if report.issue_id not in called_duplicates]
-    return next(iter(uncalled or possible), None)
+    candidates = [report for report in group if not is_closed_as_duplicate(report)]
+    originals = [report for report in candidates if report.issue_id not in called_duplicates]
+    return next(iter(originals or candidates), None)

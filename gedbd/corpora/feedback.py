@@ -1,4 +1,4 @@
-"""Feedback of people on suggestions: the SQLite file that keeps it, and the labels that training reads from it."""
+"""Feedback on suggestions: the SQLite file that stores it, and the labels that training reads from it."""
 
 import sqlite3
 from collections.abc import Callable
@@ -27,7 +27,7 @@ VERDICTS = (ACCEPT, REJECT, WITHDRAW)
 EVENTS_REMAIN = (
     "CREATE TRIGGER IF NOT EXISTS events_remain BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events stay'); END"
 )
-# The triggers keep every event, unless its report is forgotten; the view shows what counts.
+# The triggers keep every event, unless its report is forgotten; the view selects the latest event of a pair.
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS events (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -57,9 +57,9 @@ class FeedbackEvent:
     """Feedback of one person on one suggestion.
 
     Attributes:
-        report: The report that was compared; without ``issue_id`` it is identified by its title and description.
-        candidate: Id of the stored report it was compared with.
-        verdict: ``accept`` (duplicates), ``reject`` (not duplicates) or ``withdraw`` (takes earlier feedback back).
+        report: The query report; without ``issue_id`` it is identified by its title and description.
+        candidate: Id of the stored report that was suggested.
+        verdict: ``accept`` (duplicates), ``reject`` (not duplicates) or ``withdraw`` (cancels earlier feedback).
         source: Where the feedback comes from: ``web``, ``api`` or ``webhook``.
         who: Name of the person; empty if unknown.
     """
@@ -79,12 +79,12 @@ class FeedbackEvent:
 
 
 class FeedbackStore:
-    """A file of feedback events, which stay until a report that they name is forgotten; the latest of a pair counts.
+    """A file of feedback events, of which the latest of a pair counts; forgetting a report deletes its events.
 
     Threads and processes may share it. An event is on disk when ``record`` returns.
 
     Args:
-        folder: The index folder; the file in it is created if there is none.
+        folder: The index folder, in which the file is created if absent.
 
     Raises:
         ValueError: If the file is damaged or cannot be written.
@@ -128,7 +128,7 @@ class FeedbackStore:
         return withdrawn
 
     def verdict(self, first: str, second: str) -> str:
-        """The verdict that counts for two reports, by their ids, in either direction; ``withdraw`` if there is none."""
+        """The verdict on two reports, by their ids, in either direction; ``withdraw`` without one."""
         for issue_id, candidate in ((first, second), (second, first)):
             latest, _ = self._latest(f"id:{issue_id}", candidate)
             if latest != WITHDRAW:
@@ -136,7 +136,7 @@ class FeedbackStore:
         return WITHDRAW
 
     def forget(self, issue_id: str, report: Report | None) -> None:
-        """Erases all events that name a report, and those on its text if it is given, with their history.
+        """Erases all events that name a report, or its text if ``report`` is given.
 
         Raises:
             StoreUnavailable: If the file cannot be written, or is being read, at the moment.
@@ -152,13 +152,13 @@ class FeedbackStore:
     def _add(self, event: FeedbackEvent) -> None:
         report = event.report
         moment = datetime.now(UTC).isoformat(timespec="milliseconds")
-        described = (moment, event.subject, report.issue_id, report.title, report.description, event.candidate)
+        values = (moment, event.subject, report.issue_id, report.title, report.description, event.candidate)
         marks = ", ".join("?" * len(COLUMNS))
         query = f"INSERT INTO events ({', '.join(COLUMNS)}) VALUES ({marks})"
-        self.file.query(query, *described, event.verdict, event.who, event.source)
+        self.file.query(query, *values, event.verdict, event.who, event.source)
 
     def _latest(self, subject: str, candidate: str) -> tuple[str, str]:
-        """The verdict that counts for a pair of reports, and its source; ``withdraw`` if there is none."""
+        """The latest verdict on a pair of reports, and its source; ``withdraw`` without one."""
         rows = self.file.query(LATEST_OF_PAIR, subject, candidate)
         return rows[0] if rows else (WITHDRAW, "")
 
@@ -181,7 +181,7 @@ def _check(event: FeedbackEvent) -> None:
 
 
 def feedback_table(path: Path) -> pd.DataFrame:
-    """The latest verdicts, one row a pair of reports, in the order in which they were given.
+    """Reads the latest verdict of each pair of reports, the oldest first.
 
     Args:
         path: A ``feedback.sqlite``, or the index folder that holds one.
@@ -191,7 +191,7 @@ def feedback_table(path: Path) -> pd.DataFrame:
         verdict (accept, reject), who and source.
 
     Raises:
-        ValueError: If there is no such file, or it is something else.
+        ValueError: If there is no such file, or it is not a feedback file.
     """
     file = path / FEEDBACK_FILE if path.is_dir() else path
     if not file.is_file():
@@ -207,11 +207,11 @@ def feedback_table(path: Path) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class FeedbackLabels:
-    """Verdicts of people that training may use.
+    """Labels of pairs for training, from feedback.
 
     Attributes:
         pairs: ``earlier`` and ``later`` (rows of the corpus), and ``label``: 1 accepted, 0 rejected.
-        warnings: Verdicts that are not used, with counts and reasons.
+        warnings: Counts of unused verdicts, with reasons.
     """
 
     pairs: pd.DataFrame
@@ -223,14 +223,12 @@ class FeedbackLabels:
         return self.pairs[self.pairs["label"] == 0]
 
     def join_accepted(self, observed: np.ndarray) -> np.ndarray:
-        """Groups ``(N,)`` in which the training reports of accepted pairs are together, numbered by the oldest."""
+        """Merges groups ``(N,)`` by the accepted pairs; each is numbered by its oldest report."""
         return _join(observed, self.pairs[self.pairs["label"] == 1])
 
 
 def read_feedback_labels(path: Path, corpus: Corpus, split: Split, parts: np.ndarray) -> FeedbackLabels:
-    """Finds the reports of verdicts in a corpus and keeps the pairs of the training part.
-
-    A report is found by its id, a pasted text by its title and description.
+    """Matches feedback to the reports of a corpus, by id or by text, and keeps the training pairs.
 
     Args:
         path: See ``feedback_table``.
@@ -243,12 +241,12 @@ def read_feedback_labels(path: Path, corpus: Corpus, split: Split, parts: np.nda
     pairs = pd.DataFrame({"earlier": rows.min(axis=1), "later": rows.max(axis=1)}, dtype=np.int64)
     pairs["label"] = (table["verdict"] == ACCEPT).astype(np.int64)
     warnings: list[str] = []
-    # Each check sees only the pairs that passed those before it, so the later ones meet no unknown report.
-    for reason, fails in _checks(corpus, split, parts):
-        bad = fails(pairs).astype(bool)
-        if bad.any():
-            warnings.append(f"feedback: {int(bad.sum()):,} pairs {reason}, not used")
-            pairs = pairs[~bad]
+    # Each check reads only the pairs that passed the previous ones, so that later checks see no unknown report.
+    for reason, find_unusable in _checks(corpus, split, parts):
+        is_unusable = find_unusable(pairs).astype(bool)
+        if is_unusable.any():
+            warnings.append(f"feedback: {int(is_unusable.sum()):,} pairs {reason}, not used")
+            pairs = pairs[~is_unusable]
     num_rejected = int((pairs["label"] == 0).sum())
     if num_rejected:
         warnings.append(
@@ -258,25 +256,25 @@ def read_feedback_labels(path: Path, corpus: Corpus, split: Split, parts: np.nda
 
 
 def _checks(corpus: Corpus, split: Split, parts: np.ndarray) -> list[tuple[str, Callable[[pd.DataFrame], np.ndarray]]]:
-    """Reasons not to use a pair, each with a function that finds the pairs it applies to."""
+    """Reasons not to use a pair, each with a function that finds such pairs."""
     group = corpus.group
     grouped = corpus.relevance.in_group
 
     def part(pairs: pd.DataFrame) -> np.ndarray:
         return split.of_pairs(parts, pairs["earlier"].to_numpy(), pairs["later"].to_numpy())
 
-    def against_tracker(pairs: pd.DataFrame) -> np.ndarray:
+    def contradicts_tracker(pairs: pd.DataFrame) -> np.ndarray:
         same = group[pairs["earlier"]] == group[pairs["later"]]
         return np.where(pairs["label"] == 1, _bridges(pairs, group, grouped), same)
 
-    def against_accepted(pairs: pd.DataFrame) -> np.ndarray:
+    def contradicts_accepted(pairs: pd.DataFrame) -> np.ndarray:
         joined = _join(group, pairs[pairs["label"] == 1])
         return np.asarray((pairs["label"] == 0) & (joined[pairs["earlier"]] == joined[pairs["later"]]))
 
     return [
         ("name a report that the corpus does not have", lambda pairs: np.asarray(pairs["earlier"] < 0)),
         ("name one report twice", lambda pairs: np.asarray(pairs["earlier"] == pairs["later"])),
-        # A pasted text and the report that was created from it may both have a verdict.
+        # A pasted text and the report created from it may both have a verdict.
         (
             "have a later verdict under another name",
             lambda pairs: pairs.duplicated(["earlier", "later"], keep="last").to_numpy(),
@@ -284,13 +282,13 @@ def _checks(corpus: Corpus, split: Split, parts: np.ndarray) -> list[tuple[str, 
         ("cross the split", lambda pairs: part(pairs) == OUTSIDE),
         ("belong to part val", lambda pairs: part(pairs) == VAL),
         ("belong to part test", lambda pairs: part(pairs) == TEST),
-        ("contradict the groups of the tracker", against_tracker),
-        ("are rejected though accepted ones make them duplicates", against_accepted),
+        ("contradict the groups of the tracker", contradicts_tracker),
+        ("are rejected though accepted ones make them duplicates", contradicts_accepted),
     ]
 
 
 def _subject_rows(table: pd.DataFrame, corpus: Corpus) -> np.ndarray:
-    """Row of the report of each verdict, -1 where there is none; of reports with one text the oldest."""
+    """The row of the report of each verdict, the oldest of reports with the same text; -1 if there is none."""
     texts = corpus.reports["title"].str.strip() + "\x1f" + corpus.reports["description"].str.strip()
     first = pd.Series(corpus.reports.index, index=texts)
     first = first[~first.index.duplicated()]
@@ -305,9 +303,9 @@ def _id_rows(ids: pd.Series, corpus: Corpus) -> np.ndarray:
 
 
 def _bridges(pairs: pd.DataFrame, group: np.ndarray, grouped: np.ndarray) -> np.ndarray:
-    """Accepted pairs that would join two groups of the tracker, directly or through singletons.
+    """Finds accepted pairs that would merge two groups of the tracker, directly or through singletons, by union-find.
 
-    A union-find over the accepted pairs in their order: ``root`` points from a group to the one it was joined to.
+    ``root`` maps a group to the group that it was merged into.
     """
     root = np.arange(len(group))
     bridges = np.zeros(len(pairs), dtype=bool)
@@ -315,9 +313,9 @@ def _bridges(pairs: pd.DataFrame, group: np.ndarray, grouped: np.ndarray) -> np.
         ends = [group[earlier], group[later]]
         for side in (0, 1):
             while root[ends[side]] != ends[side]:
-                root[ends[side]] = root[root[ends[side]]]  # halves the path, so that a long chain takes no longer
+                root[ends[side]] = root[root[ends[side]]]  # path halving
                 ends[side] = root[ends[side]]
-        # A group of the tracker stays the root, so a second one is always noticed.
+        # A group of the tracker stays the root, so that a second one is always found.
         first, second = sorted(ends, key=lambda end: grouped[end])
         bridges[number] = label == 1 and first != second and grouped[first]
         if label == 1 and not bridges[number]:
@@ -329,7 +327,7 @@ def _join(group: np.ndarray, accepted: pd.DataFrame) -> np.ndarray:
     """Merges the groups of the two reports of each accepted pair; other groups keep their number."""
     earlier = group[accepted["earlier"].to_numpy()]
     later = group[accepted["later"].to_numpy()]
-    # A group number is the row of its oldest report, so numbers can be linked as rows are.
+    # A group number is the row of its oldest report.
     links = coo_matrix((np.ones(len(accepted)), (earlier, later)), shape=(len(group), len(group)))
     _, component = connected_components(links, directed=False)
     oldest = np.full(component.max(initial=0) + 1, len(group), dtype=np.int64)

@@ -1,7 +1,7 @@
 """Splits into train, validation and test, by time, by group, by fold or by pair.
 
-``of_documents`` assigns a part to every document, ``of_pairs`` to every pair from the parts of its two documents, or
-``OUTSIDE`` where the pair belongs to no part. Each class says which documents and groups its parts may share.
+``of_documents`` assigns a part to each document; ``of_pairs`` assigns a part, or ``OUTSIDE``, to each pair by the parts
+of its two documents.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from gedbd.corpora.dates import OutOfRangeError, parse_date
 from gedbd.corpora.relevance import Groups
 
 PARTS = ("train", "val", "test")
-# Numbers of the parts, in the order of PARTS and of time.
+# Part numbers, ascending in time.
 TRAIN = 0
 VAL = 1
 TEST = 2
@@ -26,20 +26,19 @@ class Split(Protocol):
     """Assigns documents and pairs to the parts."""
 
     def of_documents(self, documents: Documents, groups: Groups) -> np.ndarray:
-        """The part of every document, ``(N,)`` int8 of 0 train, 1 val, 2 test; ``OUTSIDE`` if it belongs to none."""
+        """The part of each document, ``(N,)`` int8: 0 train, 1 val, 2 test, or ``OUTSIDE``."""
         ...
 
     def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """The part of each pair ``(P,)`` of rows ``earlier < later``; ``OUTSIDE`` if it belongs to none."""
+        """The part of each pair ``(P,)`` of rows ``earlier < later``, or ``OUTSIDE``."""
         ...
 
 
 class LaterPart:
-    """Puts a pair into the part of its later document."""
+    """Puts a pair into the part of its later document, the maximum of both, since part numbers ascend in time."""
 
     def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
         """The part of the later document."""
-        # The numbers of the parts ascend in time, so the later one is the maximum.
         return np.asarray(parts[np.maximum(earlier, later)])
 
 
@@ -47,7 +46,7 @@ class SharedPart:
     """A pair belongs to the part that contains both of its documents."""
 
     def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """The part that contains both documents, ``OUTSIDE`` if none does."""
+        """The part that contains both documents, or ``OUTSIDE``."""
         return np.where(parts[earlier] == parts[later], parts[earlier], OUTSIDE).astype(np.int8)
 
 
@@ -55,13 +54,13 @@ class SharedPart:
 class TimeSplit(LaterPart):
     """Train before one moment, validate before the next, test after it.
 
-    A pair belongs to the part of its later document, as in use: a new report is compared with all earlier ones. No
-    validation or test document occurs in a training pair.
+    A pair belongs to the part of its later document, as a new report is compared with all earlier ones. Training pairs
+    contain no validation or test documents.
 
     Args:
-        val_from: First moment of validation: a share of the documents in time (0.6), or a date ("2015-01-01").
-        test_from: First moment of test, likewise.
-        val_share: Instead of ``val_from``: the share of the documents before test that validate, the latest of them.
+        val_from: Start of validation: a fraction of the documents in time order (0.6), or a date ("2015-01-01").
+        test_from: Start of test, likewise.
+        val_share: Instead of ``val_from``: the fraction of the documents before test that validate, the latest ones.
     """
 
     val_from: float | str = 0.6
@@ -69,10 +68,10 @@ class TimeSplit(LaterPart):
     val_share: float | None = None
 
     def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
-        """Parts by chronological order; groups play no role.
+        """Assigns parts in time order.
 
         Raises:
-            ValueError: If a boundary cannot be placed or a part would be empty.
+            ValueError: If a boundary is invalid or a part would be empty.
         """
         test = _row_of(documents, self.test_from, "test_from")
         if self.val_share is None:
@@ -88,13 +87,13 @@ class TimeSplit(LaterPart):
 
 
 def _row_of(documents: Documents, moment: float | str, option: str) -> int:
-    """First row at or after a moment."""
+    """The first row at or after a moment."""
     dates = documents.table["created_at"]
     if isinstance(moment, float | int):
         row = int(len(documents) * moment)
         if not 0 < row < len(documents) or pd.isna(dates[row]):
             return row
-        # Documents of the same second stay in one part, as their order within it is unknown.
+        # Documents of the same second stay in one part, as their order is unknown.
         return int(dates.searchsorted(dates[row], side="left"))
     if not documents.has_dates:
         raise ValueError(
@@ -113,14 +112,14 @@ def _row_of(documents: Documents, moment: float | str, option: str) -> int:
 
 @dataclass(frozen=True)
 class GroupSplit(SharedPart):
-    """Duplicate groups are drawn whole into train, validation and test; a pair has both documents in one part.
+    """Assigns whole duplicate groups at random; a pair belongs to the part that contains both documents.
 
-    Groups of two and more and singletons are drawn separately, so that each part has its share of both.
+    Stratified: singletons and larger groups are assigned separately.
 
     Args:
-        val: Fraction of the groups drawn for validation.
-        test: Fraction of the groups drawn for test.
-        seed: Determines the draw.
+        val: Fraction of the groups for validation.
+        test: Fraction of the groups for test.
+        seed: Seed of the random numbers.
     """
 
     val: float = 0.2
@@ -128,24 +127,24 @@ class GroupSplit(SharedPart):
     seed: int = 0
 
     def of_documents(self, documents: Documents, groups: Groups) -> np.ndarray:
-        """Parts by group."""
+        """Assigns parts by group."""
         check_fractions(self.val, self.test)
         rng = np.random.default_rng(self.seed)
         masters, inverse, sizes = np.unique(groups.group, return_inverse=True, return_counts=True)
         part = np.zeros(len(masters), dtype=np.int8)
-        for chosen in (sizes > 1, sizes == 1):
-            part[chosen] = _cut(int(chosen.sum()), self.val, self.test, rng)
+        for stratum in (sizes > 1, sizes == 1):
+            part[stratum] = _cut(int(stratum.sum()), self.val, self.test, rng)
         return part[inverse]
 
 
 @dataclass(frozen=True)
 class FoldSplit(SharedPart):
-    """Cross-validation over duplicate groups: one fold of them is test, the next validation, the others training.
+    """Cross-validation over duplicate groups: one fold for test, the next for validation, the others for training.
 
     Args:
         folds: Number of folds, 3 or more.
         fold: The test fold, modulo ``folds``: ``fold=${seed}`` with ``seeds=5`` and ``folds=5`` tests every group once.
-        seed: Determines which groups form a fold; the same for all folds.
+        seed: Seed of the random numbers; the same for all folds.
     """
 
     folds: int = 5
@@ -153,27 +152,25 @@ class FoldSplit(SharedPart):
     seed: int = 0
 
     def of_documents(self, documents: Documents, groups: Groups) -> np.ndarray:
-        """Parts by group; groups of two and more and singletons are distributed separately."""
+        """Assigns parts by group, stratified: singletons and larger groups are distributed separately."""
         rng = np.random.default_rng(self.seed)
         masters, inverse, sizes = np.unique(groups.group, return_inverse=True, return_counts=True)
         fold = np.empty(len(masters), dtype=np.int64)
-        for chosen in (np.flatnonzero(sizes > 1), np.flatnonzero(sizes == 1)):
-            fold[rng.permutation(chosen)] = np.arange(len(chosen)) % self.folds
-        # With folds=5 and fold=4: fold 4 is 0 ahead (test), fold 0 is 1 ahead (validation), 1 to 3 are training.
-        ahead = (fold - self.fold) % self.folds
-        return np.select([ahead == 0, ahead == 1], [TEST, VAL], TRAIN).astype(np.int8)[inverse]
+        for stratum in (np.flatnonzero(sizes > 1), np.flatnonzero(sizes == 1)):
+            fold[rng.permutation(stratum)] = np.arange(len(stratum)) % self.folds
+        # With folds=5 and fold=4: fold 4 has offset 0 (test), fold 0 offset 1 (validation), 1 to 3 are training.
+        offset = (fold - self.fold) % self.folds
+        return np.select([offset == 0, offset == 1], [TEST, VAL], TRAIN).astype(np.int8)[inverse]
 
 
 @dataclass(frozen=True)
 class PairSplit:
-    """The split of the authors' code: pairs are shuffled and cut regardless of their documents.
-
-    It leaks: a document occurs in pairs of several parts.
+    """Random split of pairs, as in the authors' code. It leaks: a document occurs in pairs of several parts.
 
     Args:
         val: Fraction of the pairs for validation.
         test: Fraction of the pairs for test.
-        seed: Determines the draw.
+        seed: Seed of the random numbers.
     """
 
     val: float = 0.2
@@ -181,12 +178,12 @@ class PairSplit:
     seed: int = 0
 
     def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
-        """Training may see every document."""
+        """Assigns every document to training."""
         check_fractions(self.val, self.test)
         return np.zeros(len(documents), dtype=np.int8)
 
     def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """Every pair may be drawn; ``cut`` assigns the parts once all pairs are drawn."""
+        """Returns 0 for every pair; ``cut`` assigns the parts once all pairs are sampled."""
         return np.zeros(len(earlier), dtype=np.int8)
 
     def cut(self, count: int) -> np.ndarray:
@@ -195,42 +192,37 @@ class PairSplit:
 
 
 def split_corpus(split: Split, corpus: Corpus) -> np.ndarray:
-    """The part of every report of a corpus, ``(N,)`` int8 of 0 train, 1 val, 2 test; ``OUTSIDE`` for none."""
+    """The part of each report of a corpus, ``(N,)`` int8: 0 train, 1 val, 2 test, or ``OUTSIDE``."""
     return split.of_documents(corpus.documents, corpus.relevance)
 
 
 def keep_assigned(corpus: Corpus, parts: np.ndarray) -> tuple[Corpus, np.ndarray]:
-    """A corpus without the documents that come after all parts, and the parts of the others.
-
-    No model and no word count may read them, as they do not exist yet when the last part is tested.
-    """
+    """Removes the documents after the last part, which do not exist yet when it is tested."""
     count = int(np.flatnonzero(parts != OUTSIDE).max(initial=-1)) + 1
     return (corpus, parts) if count == len(corpus) else (keep_first(corpus, count), parts[:count])
 
 
 def check_fractions(val: float, test: float) -> None:
-    """Raises ValueError unless both fractions are above 0 and leave something to train on."""
+    """Raises ValueError unless both fractions are above 0 and their sum is below 1."""
     if not (0 < val < 1 and 0 < test < 1 and val + test < 1):
         raise ValueError(f"split.val={val} and split.test={test} must be above 0 and leave something to train on")
 
 
 def _cut(count: int, val: float, test: float, rng: np.random.Generator) -> np.ndarray:
-    """A random part for each of ``count`` items; fractions are rounded at the ends of the parts."""
+    """A random part for each of ``count`` items, with rounded bounds."""
     position = np.empty(count, dtype=np.int64)
     position[rng.permutation(count)] = np.arange(count)
-    # With 10 items, val=0.2 and test=0.2: places 0 to 5 are training, 6 and 7 validation, 8 and 9 test.
+    # With 10 items, val=0.2 and test=0.2: positions 0 to 5 are training, 6 and 7 validation, 8 and 9 test.
     bounds = [round(count * (1 - val - test)), round(count * (1 - test))]
     return np.digitize(position, bounds).astype(np.int8)
 
 
 @dataclass(frozen=True)
 class YearSplit(LaterPart):
-    """Test on the documents of one calendar year (UTC), validate on the last days before it, train on all before these.
-
-    Later documents belong to no part.
+    """Test on one calendar year (UTC), validate on the days before it, train on all earlier documents.
 
     Args:
-        year: The year to test.
+        year: The year to test; later documents are ``OUTSIDE``.
         val_days: Days of validation before the year, above 0.
     """
 
@@ -238,7 +230,7 @@ class YearSplit(LaterPart):
     val_days: float = 92
 
     def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
-        """Parts by creation date, ``OUTSIDE`` after the year; groups play no role.
+        """Assigns parts by creation date.
 
         Raises:
             ValueError: If there are no dates, or a part would be empty.
@@ -248,7 +240,7 @@ class YearSplit(LaterPart):
         test_from = pd.Timestamp(self.year, 1, 1, tz="UTC")
         bounds = [test_from - pd.Timedelta(days=self.val_days), test_from, pd.Timestamp(self.year + 1, 1, 1, tz="UTC")]
         dates = documents.table["created_at"]
-        # Documents of a bound's own moment belong to the part that it begins.
+        # A document at a bound belongs to the part that begins there.
         val, test, end = (int(dates.searchsorted(bound, side="left")) for bound in bounds)
         empty = [part for part, size in zip(PARTS, (val, test - val, end - test), strict=True) if not size]
         if empty:
@@ -265,15 +257,14 @@ class YearSplit(LaterPart):
 
 @dataclass(frozen=True)
 class FileSplit(SharedPart):
-    """Whole files are drawn into train, validation and test; a pair has both documents in one part.
+    """Assigns whole files, whose methods share names; a pair belongs to the part that contains both documents.
 
-    Methods of a file share names and habits, so that a model that has read some of them knows more about the others.
-    The files are put into random order and cut where the shares of the documents are closest to those asked for.
+    The files are shuffled and cut where the fractions of the documents are closest to ``val`` and ``test``.
 
     Args:
         val: Fraction of the documents for validation.
         test: Fraction of the documents for test.
-        seed: Determines the draw.
+        seed: Seed of the random numbers.
     """
 
     val: float = 0.1
@@ -281,7 +272,7 @@ class FileSplit(SharedPart):
     seed: int = 0
 
     def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
-        """Parts by the column ``path``; groups play no role, and one may have members in several parts.
+        """Assigns parts by the column ``path``; a group may have members in several parts.
 
         Raises:
             ValueError: If the documents have no paths, or are of fewer than three files.
@@ -306,9 +297,9 @@ class FileSplit(SharedPart):
         return part[file_of]
 
     def _bounds(self, counts: np.ndarray) -> tuple[int, int]:
-        """The first file of validation and of test, given the numbers of documents of files in random order."""
-        # Files of 3, 1 and 6 documents: 0, 3, 4 or 10 of them come before a bound; a bound after 70 % is after the
-        # second file. Each part gets a file, so that the last bound is before the third.
+        """The first file of validation and of test, by the numbers of documents of the shuffled files."""
+        # Files of 3, 1 and 6 documents allow bounds after 0, 3, 4 or 10 documents; that closest to 70 % is after the
+        # second file. Each part gets a file, so that the last bound is before the third file.
         before = np.concatenate([[0], np.cumsum(counts)])
         val_from = int(np.abs(before - before[-1] * (1 - self.val - self.test)).argmin())
         val_from = min(max(val_from, 1), len(counts) - 2)
@@ -318,22 +309,21 @@ class FileSplit(SharedPart):
 
 @dataclass(frozen=True)
 class Labels:
-    """Keeps the labels of a fraction of the training groups and hides those of the others.
+    """Keeps the labels of a fraction of the training groups.
 
-    Reports of hidden groups stay nodes of the graph and candidates of the ranking, and may be drawn as negatives, each
-    as a singleton. Validation and test keep all labels. Of two fractions with one seed, the groups of the smaller are
-    among those of the larger.
+    Reports of hidden groups become singletons: they stay nodes of the graph and candidates, and may be sampled as
+    negatives. Validation and test keep all labels. With one seed, a larger fraction contains the groups of a smaller.
 
     Args:
         fraction: Fraction of the groups with at least two reports in the training part, rounded up.
-        seed: Determines which groups.
+        seed: Seed of the random numbers.
     """
 
     fraction: float = 1.0
     seed: int = 0
 
     def observed(self, corpus: Corpus, parts: np.ndarray) -> np.ndarray:
-        """The groups that training may see, ``(N,)``, numbered as in the corpus.
+        """The groups that training observes, ``(N,)``, numbered as in the corpus.
 
         Args:
             corpus: The reports.
@@ -350,7 +340,7 @@ class Labels:
         masters, sizes = np.unique(corpus.group[parts == TRAIN], return_counts=True)
         masters = masters[sizes > 1]
         kept = int(np.ceil(self.fraction * len(masters)))
-        # One permutation for all fractions: a larger one keeps a longer beginning of it.
+        # One permutation for all fractions, of which a larger fraction keeps a longer beginning.
         dropped = np.random.default_rng(self.seed).permutation(masters)[kept:]
         # A group may reach into validation and test, where its number stays.
         hidden = (parts == TRAIN) & np.isin(corpus.group, dropped)
@@ -358,6 +348,6 @@ class Labels:
 
 
 def evenly_spaced(first: int, end: int, max_count: int) -> np.ndarray:
-    """At most ``max_count`` of the numbers from ``first`` to below ``end``, evenly spaced: two of 3, 4, 5 are 3, 5."""
+    """At most ``max_count`` evenly spaced integers of ``range(first, end)``: two of 3, 4, 5 are 3, 5."""
     count = min(end - first, max_count)
     return np.unique(np.linspace(first, end - 1, count).round().astype(np.int64))

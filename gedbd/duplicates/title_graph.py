@@ -1,4 +1,4 @@
-"""Builds the graph over all reports: from reduced vectors of titles, fields and tags, or from rare identifiers."""
+"""Graphs over all reports, by reduced vectors of titles, fields and tags, or by rare identifiers."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,19 +28,18 @@ BLOCK_ROWS = 2048
 
 
 def reduce_titles(vectors: np.ndarray, fit_rows: np.ndarray, pca_dim: int) -> Tensor:
-    """Projects title vectors on their first principal components and scales them to unit length.
+    """Reduces title vectors by PCA and scales them to unit length.
 
-    The paper reduces bert-base-uncased vectors of the titles to 10 dimensions. It says neither how it pools them
-    (``dense_bert``: [CLS]) nor on which reports the components are learnt: here on training rows only.
+    The paper reduces bert-base-uncased vectors to 10 dimensions. It specifies neither the pooling (``dense_bert``:
+    [CLS]) nor the reports on which PCA is fitted: here on training rows only.
 
     Args:
         vectors: ``(N, hidden)`` title vectors from a frozen encoder.
-        fit_rows: ``(N,)`` bool, the rows that PCA may learn from.
-        pca_dim: Dimensions d that are kept.
+        fit_rows: ``(N,)`` bool, the rows to fit PCA on.
+        pca_dim: Number of components d.
 
     Returns:
-        ``(N, d)`` float32 unit rows. A title whose reduced vector is zero stays zero: its kernel with all others is 1/2
-        for power 1.
+        ``(N, d)`` float32 unit rows; zero vectors stay zero.
 
     Raises:
         ValueError: If there are fewer training rows or vector dimensions than ``pca_dim``.
@@ -48,30 +47,30 @@ def reduce_titles(vectors: np.ndarray, fit_rows: np.ndarray, pca_dim: int) -> Te
     limit = min(int(fit_rows.sum()), vectors.shape[1])
     if not 0 < pca_dim <= limit:
         raise ValueError(
-            f"graph.pca_dim={pca_dim} must lie between 1 and {limit}, the training rows and vector size at hand"
+            f"graph.pca_dim={pca_dim} must lie between 1 and {limit}, the number of training rows or the vector size"
         )
     pca = PCA(n_components=pca_dim, svd_solver="covariance_eigh").fit(vectors[fit_rows])
     return normalize(torch.from_numpy(pca.transform(vectors).astype(np.float32)), dim=1)
 
 
 def sample_cosines(raw: np.ndarray, reduced: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """Cosines of up to 20,000 random pairs of titles, always the same, before and after the reduction.
+    """Cosines of up to ``SAMPLED_PAIRS`` fixed random pairs of titles, before and after the reduction.
 
-    The paper (its section 6) reports that cosines of raw vectors often exceed .95, which is why it reduces them.
+    The paper (section 6) reduces vectors since raw cosines often exceed .95.
 
     Args:
         raw: ``(N, hidden)`` title vectors.
-        reduced: ``(N, d)`` unit rows made of them.
+        reduced: ``(N, d)`` unit rows.
 
     Returns:
-        Two ``(P,)`` float32 arrays; a zero vector has cosine 0 with all.
+        Two ``(P,)`` float32 arrays; cosines of zero vectors are 0.
     """
     rng = np.random.default_rng(0)
     first = rng.integers(len(raw), size=SAMPLED_PAIRS)
     second = rng.integers(len(raw), size=SAMPLED_PAIRS)
-    apart = first != second
-    first = first[apart]
-    second = second[apart]
+    is_pair = first != second
+    first = first[is_pair]
+    second = second[is_pair]
     length = np.linalg.norm(raw, axis=1).clip(1e-12)
     of_raw = (raw[first] * raw[second]).sum(axis=1) / (length[first] * length[second])
     unit = reduced.numpy()
@@ -80,12 +79,12 @@ def sample_cosines(raw: np.ndarray, reduced: Tensor) -> tuple[np.ndarray, np.nda
 
 
 class TitleGraph(NamedTuple):
-    """The graph, and what figures show of it.
+    """A graph, with data for figures.
 
     Attributes:
         adjacency: The graph.
-        title_cosines: Cosines of some pairs of titles, raw and reduced, if edges depend on titles.
-        tag_network: The network of the training reports' tags, if edges depend on it.
+        title_cosines: Cosines of sampled pairs of titles, raw and reduced, if edges depend on titles.
+        tag_network: The tag network of the training reports, if edges depend on it.
     """
 
     adjacency: nn.Module
@@ -106,18 +105,18 @@ def build_graph(
 ) -> TitleGraph:
     """Encodes titles, reduces their vectors and applies an edge rule.
 
-    The field ``tags`` compares the vectors of the reports' most frequent tags, learnt on training rows.
+    The field ``tags`` compares vectors of the most frequent tags, learned on training rows.
 
     Args:
         corpus: N reports.
-        training: ``(N,)`` bool, the training rows, on which the reduction is fitted.
-        encoder: LoadedEncoder of titles, used as it stands.
-        rule: Makes a graph of unit vectors ``(N, d)`` and a mask ``(N,)`` of the reports that send messages.
+        training: ``(N,)`` bool, the training rows, on which PCA is fitted.
+        encoder: Encoder of titles.
+        rule: Builds a graph from unit vectors ``(N, d)`` and a mask ``(N,)`` of the reports that send messages.
         scope: ``all``: every report sends messages; ``train``: only training reports do.
-        pca_dim: Dimensions of the reduced vectors.
+        pca_dim: Number of components.
         fields: See ``join_fields``.
         field_weight: See ``join_fields``.
-        tag_encoder: Not yet fitted; None without the field ``tags``.
+        tag_encoder: Unfitted encoder; None without the field ``tags``.
 
     Raises:
         ValueError: If the scope or a field is unknown, or no training report has a tag for the field ``tags``.
@@ -136,7 +135,7 @@ def build_graph(
 
 
 def senders(training: np.ndarray, scope: str) -> Tensor:
-    """The reports that send messages, ``(N,)`` bool, see ``build_graph``; raises ValueError for an unknown scope."""
+    """The reports that send messages, ``(N,)`` bool. Raises ValueError for an unknown scope."""
     if scope not in SCOPES:
         raise ValueError(f"graph.scope={scope} is unknown: choose {' or '.join(SCOPES)}")
     return torch.from_numpy(training) if scope == "train" else torch.ones(len(training), dtype=torch.bool)
@@ -145,30 +144,29 @@ def senders(training: np.ndarray, scope: str) -> Tensor:
 def fit_tags(tag_encoder: "TagEncoder", corpus: Corpus, training: np.ndarray) -> np.ndarray:
     """Fits a tag encoder on training reports and encodes all: ``(N, dim)``."""
     tags = tags_of(corpus.reports)
-    tag_encoder.fit([own for own, learnt in zip(tags, training, strict=True) if learnt])
+    tag_encoder.fit([names for names, is_training in zip(tags, training, strict=True) if is_training])
     return tag_encoder.encode(tags)
 
 
 def join_fields(
     vectors: Tensor, fields: Sequence[np.ndarray], weight: float, field_vectors: Sequence[np.ndarray] = ()
 ) -> Tensor:
-    """Adds agreement in fields of the tracker's form to the similarity of titles.
+    """Adds the equality of fields to the similarity of titles.
 
-    The cosine of two reports becomes (cos + weight * number of fields they agree in) / (1 + weight * number of fields)
-    where both have all fields. Empty fields, and values beyond the ``MAX_FIELD_VALUES`` most frequent, agree with none.
-    Two reports agree in a field of vectors by their cosine there, between -1 and 1, instead of by 0 or 1.
+    The cosine becomes (cos + weight * number of equal fields) / (1 + weight * number of fields) if both reports have
+    all fields. Empty fields, and values beyond the ``MAX_FIELD_VALUES`` most frequent, equal none. A field of vectors
+    counts by its cosine instead of 0 or 1.
 
     Args:
         vectors: ``(N, d)`` unit title vectors.
-        fields: Codes of each field, ``(N,)``, -1 where it is empty.
-        weight: Weight of a field; the titles have weight 1.
-        field_vectors: Vectors of each further field, ``(N, D)``, zero where it is empty.
+        fields: Codes of each field, ``(N,)``, -1 for empty.
+        weight: Weight of a field; titles have weight 1.
+        field_vectors: Vectors of further fields, ``(N, D)``, zero for empty.
 
     Returns:
-        ``(N, d + V)`` unit rows, V the number of values and of the further fields' dimensions.
+        ``(N, d + V)`` unit rows, V the number of values and of dimensions of further fields.
     """
-    # A one-hot column for each value, scaled by the root of the weight: two reports that agree get an inner product of
-    # exactly the weight.
+    # One-hot columns scaled by the root of the weight give equal values the inner product weight.
     parts = [vectors]
     for codes in fields:
         values, counts = np.unique(codes[codes >= 0], return_counts=True)
@@ -179,13 +177,13 @@ def join_fields(
 
 
 class SharedIdentifiers:
-    """Connects every report with those whose rare identifiers and error lines are most similar to its own.
+    """Connects each report with the most similar ones by rare identifiers and error lines.
 
-    An edge's weight is the cosine of both reports' tf-idf vectors, in which each identifier or line counts once.
+    Edge weights are cosines of binary TF-IDF vectors.
 
     Args:
-        k: Neighbours of a report, at most.
-        max_reports: An identifier or line that more reports have is ignored.
+        k: Maximum number of neighbours.
+        max_reports: Maximum document frequency of an identifier or line.
     """
 
     def __init__(self, k: int, max_reports: int) -> None:
@@ -193,7 +191,7 @@ class SharedIdentifiers:
         self.max_reports = max_reports
 
     def graph(self, corpus: Corpus, inside: Tensor) -> TitleGraph:
-        """The graph over N reports.
+        """Builds the graph of N reports.
 
         Args:
             corpus: N reports.
@@ -208,7 +206,7 @@ class SharedIdentifiers:
         vectorizer = TfidfVectorizer(analyzer=_identifiers, binary=True, max_df=self.max_reports, dtype=np.float32)
         try:
             vectorizer.fit([texts[row] for row in senders])
-        except ValueError:  # of scikit-learn: it knows no identifier
+        except ValueError:  # of scikit-learn, for an empty vocabulary
             raise ValueError(f"{corpus.name}: no report has a rare identifier: choose another graph") from None
         vectors = csr_array(vectorizer.transform(texts))
         edges, weight = _nearest(vectors, senders, self.k)
@@ -222,13 +220,13 @@ def _identifiers(text: str) -> list[str]:
 
 
 def _nearest(vectors: csr_array, senders: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The edges from each row's ``k`` nearest senders with a cosine above 0, ``(2, E)``, and their cosines ``(E,)``."""
+    """The edges ``(2, E)`` from the ``k`` nearest senders of each row, with cosines above 0, ``(E,)``."""
     columns = vectors[senders].T.tocsr()
     blocks = [vectors[start : start + BLOCK_ROWS] @ columns for start in range(0, vectors.shape[0], BLOCK_ROWS)]
     cosines = vstack([_strongest(block, k + 1) for block in blocks]).tocoo()  # a report is its own nearest neighbour
-    apart = senders[cosines.col] != cosines.row
-    edges = np.stack([senders[cosines.col], cosines.row])[:, apart].astype(np.int64)
-    return edges, cosines.data[apart].clip(max=1)
+    is_edge = senders[cosines.col] != cosines.row
+    edges = np.stack([senders[cosines.col], cosines.row])[:, is_edge].astype(np.int64)
+    return edges, cosines.data[is_edge].clip(max=1)
 
 
 def _strongest(cosines: csr_array, k: int) -> csr_array:
@@ -236,7 +234,7 @@ def _strongest(cosines: csr_array, k: int) -> csr_array:
     entries = cosines.tocoo()
     order = np.lexsort((entries.col, -entries.data, entries.row))
     row = entries.row[order]
-    # Of rows 0 0 0 1 1 the places are 0 1 2 0 1.
+    # Rows 0 0 0 1 1 have the ranks 0 1 2 0 1.
     rank = np.arange(len(row)) - np.searchsorted(row, row)
     kept = order[rank < k]
     return csr_array((entries.data[kept], (entries.row[kept], entries.col[kept])), shape=cosines.shape)

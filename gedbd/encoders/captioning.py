@@ -1,4 +1,4 @@
-"""Captions of the images that a corpus attaches, each described once, and a captioner behind an endpoint."""
+"""Cached captions of attached images, and a captioner that calls an endpoint."""
 
 import base64
 import hashlib
@@ -27,9 +27,9 @@ class Caption(NamedTuple):
     """The caption of an image, or the reason why there is none.
 
     Attributes:
-        text: The caption, in one line; empty if there is none.
-        problem: The reason, in a few words that other images may share; empty if there is a caption.
-        may_pass: Whether the same request could succeed later.
+        text: The caption in one line; empty if there is none.
+        problem: The reason, without details of the image; empty if there is a caption.
+        may_pass: Whether the request may succeed later.
     """
 
     text: str
@@ -43,10 +43,10 @@ class CaptionedImages(NamedTuple):
     Attributes:
         images: The images; ``problem`` also says why the captioner could not describe one.
         rows: Name, SHA-256, caption and status of each image.
-        distinct: Number of images with different content that can be read.
-        new: Those of them that were described now.
-        cached: Those of them whose captions were in the cache.
-        seconds: How long the new ones took.
+        distinct: Number of readable images with different content.
+        new: Number of them with new captions.
+        cached: Number of them with cached captions.
+        seconds: Time for the new captions.
     """
 
     images: list[ImageFile]
@@ -69,41 +69,45 @@ class Captioner(Protocol):
     """Describes images.
 
     Attributes:
-        key: A hash of everything but the image that a caption depends on; captions are stored under it.
+        key: A hash of the captioner and its settings, under which captions are cached.
     """
 
     @property
     def key(self) -> str:
-        """The hash of the captioner and its settings."""
+        """A hash of the captioner and its settings."""
         ...
 
     def announce(self, count: int) -> str:
-        """A notice for the user before ``count`` images are described; empty if there is none."""
+        """A message for the user before ``count`` images are described; may be empty."""
         ...
 
     def describe(self, images: list[Image.Image]) -> list[Caption]:
-        """One caption for each RGB image. Raises ValueError if no image at all can be described."""
+        """Returns a caption for each RGB image. Raises ValueError if no image can be described."""
         ...
 
 
 def caption_images(
-    images: Sequence[ImageFile], captioner: Captioner, cache_dir: str, batch_size: int, say: Callable[[str], None]
+    images: Sequence[ImageFile],
+    captioner: Captioner,
+    cache_dir: str,
+    batch_size: int,
+    print_notice: Callable[[str], None],
 ) -> CaptionedImages:
     """Describes the images whose captions are not in the cache.
 
     Args:
         images: The attached images, at least one of them without a problem.
-        captioner: Describes a batch of images.
-        cache_dir: Folder of the cache of captions.
+        captioner: The captioner.
+        cache_dir: Folder of the cache.
         batch_size: Images per batch.
-        say: Prints a line, such as how many images leave this machine.
+        print_notice: Prints the captioner's message.
     """
-    cached = kept_captions(captioner, cache_dir)
+    cached = cached_captions(captioner, cache_dir)
     readable = {image.sha256: image.path for image in images if not image.problem}
     captions = {sha256: Caption(cached[sha256]) for sha256 in readable.keys() & cached.keys()}
     waiting = {sha256: path for sha256, path in readable.items() if sha256 not in cached}
-    if waiting and (announced := captioner.announce(len(waiting))):
-        say(announced)
+    if waiting and (notice := captioner.announce(len(waiting))):
+        print_notice(notice)
     started = time.perf_counter()
     for batch in describe(waiting, captioner, cache_dir, batch_size):
         captions |= batch
@@ -117,12 +121,8 @@ def caption_images(
     return CaptionedImages(checked, rows, len(readable), new, len(readable) - len(waiting), seconds)
 
 
-def kept_captions(captioner: Captioner, cache_dir: str | Path) -> dict[str, str]:
-    """The stored captions of a captioner, by SHA-256 of the image file.
-
-    Args:
-        captioner: The captioner whose key the captions are stored under.
-        cache_dir: Folder of the cache file, made if absent.
+def cached_captions(captioner: Captioner, cache_dir: str | Path) -> dict[str, str]:
+    """The cached captions of a captioner, by SHA-256 of the image file.
 
     Raises:
         ValueError: If the folder cannot be used.
@@ -135,35 +135,35 @@ def kept_captions(captioner: Captioner, cache_dir: str | Path) -> dict[str, str]
 def describe(
     images: Mapping[str, Path], captioner: Captioner, cache_dir: str | Path, batch_size: int
 ) -> Iterator[dict[str, Caption]]:
-    """Describes images, stores their captions, and shows a progress bar with the rate and the remaining time.
+    """Describes images in batches and caches their captions, with a progress bar.
 
     Args:
         images: Paths of image files by their SHA-256.
-        captioner: Describes one batch after the other.
-        cache_dir: Folder of the cache file, made if absent.
+        captioner: The captioner.
+        cache_dir: Folder of the cache, created if absent.
         batch_size: Images in a batch.
 
     Yields:
         The captions of each batch by SHA-256, as soon as they are stored.
 
     Raises:
-        ValueError: If the cache cannot be used, the captioner describes no image of its first batch and has no stored
-            caption, or ``MAX_FAILED_BATCHES`` batches in a row fail.
+        ValueError: If the cache cannot be used, the first batch fails and no caption is cached, or
+            ``MAX_FAILED_BATCHES`` batches in a row fail.
     """
     waiting = list(images.items())
     bar = item_progress("images", transient=False, disable=not waiting)
     with _open_cache(cache_dir) as cache, bar as progress:
         task = progress.add_task("describe images", total=len(waiting))
-        kept = cache.query("SELECT 1 FROM captions WHERE captioner = ? LIMIT 1", captioner.key)
-        failures = _Failures(works=bool(kept))
+        cached = cache.query("SELECT 1 FROM captions WHERE captioner = ? LIMIT 1", captioner.key)
+        failures = _Failures(works=bool(cached))
         for start in range(0, len(waiting), batch_size):
             batch = dict(waiting[start : start + batch_size])
             captions = _describe_batch(batch, captioner)
-            fresh = [
+            rows = [
                 (captioner.key, sha256, caption.text) for sha256, caption in captions.items() if not caption.problem
             ]
             # Problems are not stored, so that the next run tries these images again.
-            cache.store(fresh)
+            cache.store(rows)
             failures.check(list(captions.values()))
             yield captions
             progress.update(task, advance=len(batch))
@@ -182,18 +182,18 @@ class _Failures:
 
     def check(self, captions: list[Caption]) -> None:
         """Counts the failures of a batch; raises ValueError, see ``describe``."""
-        # A broken image file is no fault of the captioner.
-        asked = [caption for caption in captions if caption.problem != BROKEN]
-        if not asked:
+        # Broken image files are not failures of the captioner.
+        readable = [caption for caption in captions if caption.problem != BROKEN]
+        if not readable:
             return
-        if not all(caption.problem for caption in asked):
+        if not all(caption.problem for caption in readable):
             self.works = True
             self.batches = 0
             return
-        problem = f"none of {len(asked):,} images could be described ({asked[0].problem})"
+        problem = f"none of {len(readable):,} images could be described ({readable[0].problem})"
         if not self.works:
             raise ValueError(f"{problem}: check the captioner's settings, then run the same command again")
-        self.batches = self.batches + 1 if all(caption.may_pass for caption in asked) else 0
+        self.batches = self.batches + 1 if all(caption.may_pass for caption in readable) else 0
         if self.batches == MAX_FAILED_BATCHES:
             raise ValueError(f"{problem}, {self.batches} batches in a row: run the same command later to continue")
 
@@ -216,22 +216,21 @@ def _open_cache(cache_dir: str | Path) -> closing[CacheFile]:
 
 
 class EndpointCaptioner:
-    """Sends each image in a request of its own, several at a time.
+    """Sends each image to a chat endpoint in a separate request, several at a time.
 
-    An image that the endpoint refuses or does not answer gets no caption; the first problem of each kind is logged with
-    the endpoint's message. A refusal that concerns all images ends the run.
-    For the key, redirects and retries see ``ChatEndpoint``.
+    A failed image gets no caption; the first problem of each kind is logged with the endpoint's message. A refusal that
+    concerns all images ends the run. For the key, redirects and retries see ``ChatEndpoint``.
 
     Args:
         name: Short name, for messages.
-        base_url: Address of the endpoint; None takes ``OPENAI_BASE_URL``.
-        model: Name of the model there.
+        base_url: Address of the endpoint; None for ``OPENAI_BASE_URL``.
+        model: Name of the model.
         prompt: The question about each image.
-        max_tokens: Length of an answer; None takes the endpoint's default, as for the next two.
+        max_tokens: Maximum length of an answer; None for the endpoint's default, as for the next two.
         temperature: 0 for the most likely answer.
-        seed: Seed of endpoints that sample even so.
+        seed: Seed of sampling.
         extra_body: Further fields of each request.
-        max_side: Pixels; larger images are scaled down before they are sent.
+        max_side: Maximum side in pixels; larger images are scaled down.
         concurrency: Number of requests at a time.
         timeout: Seconds to wait for data from the endpoint.
         max_retries: Further attempts after a temporary refusal, a failure or a time-out.
@@ -266,20 +265,20 @@ class EndpointCaptioner:
 
     @property
     def key(self) -> str:
-        """A hash of everything but the image that an answer depends on; captions are stored under it."""
+        """A hash of the settings that an answer depends on."""
         question = {"base_url": self.endpoint.base_url, "model": self.model, "prompt": self.prompt}
-        about = json.dumps(question | {"max_side": self.max_side, "fields": self.fields}, sort_keys=True)
-        return hashlib.blake2b(about.encode(), digest_size=16).hexdigest()
+        settings = json.dumps(question | {"max_side": self.max_side, "fields": self.fields}, sort_keys=True)
+        return hashlib.blake2b(settings.encode(), digest_size=16).hexdigest()
 
     def announce(self, count: int) -> str:
         """The number of images and the address that they are sent to."""
-        where = f"{self.endpoint.address}, model {self.model}"
+        target = f"{self.endpoint.address}, model {self.model}"
         return (
-            f"{count:,} images will be sent to {where}; dataset images leave this machine unless that address is local"
+            f"{count:,} images will be sent to {target}; dataset images leave this machine unless that address is local"
         )
 
     def describe(self, images: list[Image.Image]) -> list[Caption]:
-        """One caption for each RGB image.
+        """Returns a caption for each RGB image.
 
         Raises:
             ValueError: If the endpoint refuses the key, the model or the address, or redirects elsewhere.
@@ -303,7 +302,7 @@ class EndpointCaptioner:
 
 
 def data_url(image: Image.Image, max_side: int) -> str:
-    """An RGB image as a PNG in a data URL, without the metadata of its file, such as the location."""
+    """Encodes an RGB image as a PNG data URL without metadata, such as the location."""
     if max(image.size) > max_side:
         image = image.copy()
         image.thumbnail((max_side, max_side))

@@ -25,21 +25,20 @@ QUERIES_AT_ONCE = 64
 
 
 class LoadedEncoder:
-    """Everything that turns texts into vectors.
+    """Encodes texts as vectors.
 
     Args:
-        model: The weights, used as they stand.
-        tokenizer: The tokenizer of these weights.
-        max_tokens: Length that texts are cut to, the prefix included.
+        model: The model.
+        tokenizer: Its tokenizer.
+        max_tokens: Maximum number of tokens of a text, including the prefix.
         backend: Runs the model, by default PyTorch.
-        cache_dir: Folder that keeps vectors of documents, made if absent; None encodes them each time.
-        prefix: Put before each text, documents and queries alike, before it is tokenized.
+        cache_dir: Folder of cached document vectors, created if absent; None for no cache.
+        prefix: Prepended to each text, of documents and queries.
 
     Attributes:
         prefix_tokens: Number of tokens of the prefix.
-        is_trained: Whether the projection has been trained, here or before an export. Vectors are projected only then:
-            an untrained projection carries no information.
-        calibration: Texts that a calibrated backend is fitted to; None draws them from the texts to encode.
+        is_trained: Whether the projection was trained, here or before an export. Only then are vectors projected.
+        calibration: Texts to calibrate the backend on; None for a sample of the texts to encode.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class LoadedEncoder:
         self.backend = backend or Torch()
         self.cache_dir = cache_dir
         self.prefix = prefix or ""
-        # The space at its end belongs to the first word of the text.
+        # The trailing space belongs to the first word of the text.
         self.prefix_tokens = len(tokenizer.tokenize(self.prefix.rstrip())) if self.prefix else 0
         if self.prefix and self.text_tokens <= tokenizer.num_special_tokens_to_add():
             raise ValueError(
@@ -70,38 +69,38 @@ class LoadedEncoder:
 
     @property
     def dim(self) -> int:
-        """Size D of the vectors that ``encode`` returns."""
+        """The size D of the vectors of ``encode``."""
         return self.model.projection.out_features if self.is_trained else self.model.features
 
     @property
     def text_tokens(self) -> int:
-        """Length that a text is cut to, special tokens included and the prefix excluded; for text templates."""
+        """Maximum number of tokens of a text, with special tokens, without the prefix."""
         return self.max_tokens - self.prefix_tokens
 
     def load_weights(self, checkpoint: str | Path | BinaryIO) -> None:
-        """Loads the text encoder of a run's checkpoint.
+        """Loads the text encoder from the checkpoint of a run.
 
         Raises:
-            ValueError: If the checkpoint is damaged, holds no weights, or holds those of another model.
+            ValueError: If the checkpoint is damaged, or has no weights or those of another model.
         """
         load_state(self.model, encoder_state(checkpoint), source_name(checkpoint))
         self.is_trained = True
-        self._prepared = None  # it may hold a converted copy of the old weights
+        self._prepared = None  # may contain a copy of the old weights
 
-    def load_projection(self, projection: "SavedProjection", model: str, given: Mapping[str, object]) -> None:
+    def load_projection(self, projection: "SavedProjection", model: str, options: Mapping[str, object]) -> None:
         """Loads the projection of an exported encoder.
 
         Args:
             projection: The projection.
             model: Name or folder of the model, for messages.
-            given: The options that this encoder was made with.
+            options: The options of this encoder.
 
         Raises:
-            ValueError: If its vectors would not be those of the exported encoder.
+            ValueError: If the vectors would differ from those of the exported encoder.
         """
         features = self.model.features
-        needed = [encoder_option(name, value) for name, value in projection.options.items() if given[name] != value]
-        # The weights of numbers that the exported encoder did not use are zero.
+        needed = [encoder_option(name, value) for name, value in projection.options.items() if options[name] != value]
+        # Weights of dimensions that the exported encoder did not use are zero.
         if projection.weight[:, features:].any():
             needed.append(encoder_option("truncate_dim", None))
         if needed:
@@ -112,7 +111,7 @@ class LoadedEncoder:
         self.is_trained = True
 
     def tokenize(self, texts: list[str], cache_dir: str | Path | None = None) -> TokenTable:
-        """Token numbers of texts behind the prefix, cut to ``max_tokens``; kept in ``cache_dir``, if it is given."""
+        """Tokenizes texts with the prefix, truncated to ``max_tokens``; ``cache_dir`` enables the cache."""
         if self.prefix:
             texts = [self.prefix + text for text in texts]
         if cache_dir is None:
@@ -120,7 +119,7 @@ class LoadedEncoder:
         return cached_tokens(texts, self.tokenizer, self.max_tokens, cache_dir)
 
     def prepare(self) -> PreparedBackend:
-        """Prepares the backend for queries, once, with the weights as they stand."""
+        """Prepares the backend for queries, once, with the current weights."""
         if self._prepared is None:
             self._prepared = self._prepare(self.calibration)
         return self._prepared
@@ -128,22 +127,22 @@ class LoadedEncoder:
     def encode(
         self, texts: list[str], kind: Literal["document", "query"] = "document", label: str = "encode reports"
     ) -> np.ndarray:
-        """Vectors to compare texts by: their cosines are their inner products.
+        """Encodes texts as unit vectors.
 
         Args:
             texts: N texts.
-            kind: ``document`` reads and fills the cache and sorts texts by length, which suits a whole corpus;
-                ``query`` encodes a few texts at once, without the cache.
+            kind: ``document`` uses the cache and sorts texts by length, for a whole corpus; ``query`` does neither,
+                for a few texts.
             label: Label of the progress bar of documents.
 
         Returns:
-            ``(N, D)`` float32 unit rows. A vector that is projected to zero stays zero.
+            ``(N, D)`` float32 unit rows; zero vectors stay zero.
         """
         vectors = self.pool(texts, label) if kind == "document" else self._pool_queries(texts)
         return unit_rows(self.project(vectors) if self.is_trained else vectors)
 
     def pool(self, texts: list[str], label: str = "encode reports") -> np.ndarray:
-        """Pooled vectors of documents before the projection, ``(N, features)`` float32; see ``TextEncoder``."""
+        """Pooled vectors of documents before the projection, ``(N, features)`` float32."""
         from gedbd.encoders.caches import cached_vectors
 
         # The folder is checked before the backend is prepared, which may take minutes.
@@ -155,12 +154,12 @@ class LoadedEncoder:
         def encode_missing(missing: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
             return encode_batches(self.tokenize(missing), prepared, label)
 
-        # The vectors of PyTorch have an empty key: backends that give the same numbers share their file.
+        # PyTorch has an empty key, so that backends with equal vectors share a file.
         prefix = hashlib.blake2b(self.prefix.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
         parts = [fingerprint(self.model.backbone), self.model.pooling, str(self.max_tokens)]
         parts += [prefix if self.prefix else "", prepared.key]
         file = folder / f"{'-'.join(filter(None, parts))}.sqlite"
-        # Whole vectors are stored, so that every truncated size is read from the same file.
+        # The full vectors are stored, from which every truncated size is read.
         return cached_vectors(file, self.model.hidden, texts, encode_missing)[:, : self.model.features]
 
     def project(self, vectors: np.ndarray) -> np.ndarray:
@@ -178,7 +177,7 @@ class LoadedEncoder:
         return np.concatenate(pooled)[:, : self.model.features]
 
     def _prepare(self, calibration: list[str] | None) -> PreparedBackend:
-        # Only calibrated backends read the sample: tokenizing it for the others would be wasted.
+        # Only calibrated backends read the sample.
         sample = self.tokenize(calibration) if self.backend.calibrated and calibration else None
         return self.backend.prepare(self.model, sample)
 
@@ -199,22 +198,20 @@ def load_encoder(
     truncate_dim: int | None = None,
     matryoshka_dims: Sequence[int] = (),
 ) -> LoadedEncoder:
-    """Loads pretrained weights from the hub, a folder, or an installed package that contains them.
+    """Loads pretrained weights from the hub, a folder or an installed package.
 
-    An encoder that ``gedbd export`` has written is loaded with its projection, so that its vectors are the same.
+    An encoder of ``gedbd export`` is loaded with its projection.
 
     Args:
         name: Short name, for messages.
         model: Name on the Hugging Face hub, or a folder.
         pooling: See ``TextEncoder``.
         dim: See ``TextEncoder``.
-        max_tokens: Length that texts are cut to, the prefix included; at most what the model was built for.
-        package: Python package that contains the same files, used instead of the hub where it is installed.
-        packaged_model: The model that the package contains: for another ``model`` the package is not used. None: it is
-            used for any.
-        sha256: Expected hash of that package's ``model.safetensors``.
-        fine_tuning: Unused here. The configuration takes defaults of training options (``optimizer.lr`` and others)
-            for encoders of this size from it.
+        max_tokens: Maximum number of tokens of a text, including the prefix; at most that of the model.
+        package: Python package with the same files, used instead of the hub if it is installed.
+        packaged_model: The model in the package, which is not used for another ``model``; None for any.
+        sha256: Expected hash of the package's ``model.safetensors``.
+        fine_tuning: Ignored; the configuration reads defaults of training options from it, such as ``optimizer.lr``.
         backend: See ``LoadedEncoder``.
         cache_dir: See ``LoadedEncoder``.
         prefix: See ``LoadedEncoder``.
@@ -222,8 +219,7 @@ def load_encoder(
         matryoshka_dims: Sizes that the model was trained to be truncated to.
 
     Raises:
-        ValueError: If the weights are missing or not the expected ones, or the model cannot do what an option says, or
-            it was exported with other options.
+        ValueError: If the weights are missing or unexpected, or the model contradicts an option.
     """
     from gedbd.encoders.pretrained import load_pretrained
 
@@ -234,14 +230,14 @@ def load_encoder(
             f"encoder.truncate_dim={truncate_dim}: encoder.matryoshka_dims, the sizes that {name} was trained for, are"
             f" {sizes or 'none'}: choose one of them, or null for whole vectors"
         )
-    # The package of a preset contains one model: another one that is named in its place comes from the hub or a folder.
+    # The package of a preset contains one model only.
     chosen_package = package if packaged_model in {None, model} else None
     backbone, tokenizer, projection = load_pretrained(name, model, max_tokens, chosen_package, sha256)
     text_encoder = TextEncoder(backbone, pooling, dim, truncate_dim)
     encoder = LoadedEncoder(text_encoder, tokenizer, max_tokens, backend, cache_dir, prefix)
     if projection is not None:
-        given = {"pooling": pooling, "dim": dim, "max_tokens": max_tokens, "prefix": prefix or None}
-        encoder.load_projection(projection, model, given)
+        options = {"pooling": pooling, "dim": dim, "max_tokens": max_tokens, "prefix": prefix or None}
+        encoder.load_projection(projection, model, options)
     return encoder
 
 
@@ -258,7 +254,7 @@ def load_tiny_encoder(
     cache_dir: str | Path | None = None,
     prefix: str | None = None,
 ) -> LoadedEncoder:
-    """A tiny random BERT, see ``gedbd.encoders.pretrained``. The other arguments are those of ``load_encoder``."""
+    """Builds an encoder from a tiny random BERT; for the arguments see ``load_encoder`` and ``tiny_backbone``."""
     from gedbd.encoders.pretrained import tiny_backbone, tiny_tokenizer
 
     check_prefix(prefix)
@@ -272,25 +268,25 @@ def load_tiny_encoder(
 
 
 def encoder_option(name: str, value: object) -> str:
-    """An option of an encoder as it is written on a command line."""
+    """An option of an encoder for the command line."""
     text = "null" if value is None else str(value)
-    # A text with a blank or a colon needs quotes of Hydra inside those of the shell.
+    # A blank or a colon needs Hydra's quotes inside those of the shell.
     return f"encoder.{name}={text}" if re.fullmatch(r"\w+", text) else f"\"encoder.{name}='{text}'\""
 
 
 def check_prefix(prefix: object) -> None:
-    """Raises ValueError if a prefix is not a text."""
+    """Raises ValueError if a prefix is not a string."""
     if prefix is not None and not isinstance(prefix, str):
         raise ValueError(f"encoder.prefix={prefix} must be a text: write it in quotes, \"encoder.prefix='query: '\"")
 
 
 def calibration_texts(texts: list[str]) -> list[str]:
-    """A random sample of the texts, always the same for the same texts; see ``Backend.prepare``."""
+    """A deterministic random sample of the texts to calibrate a backend on."""
     count = min(len(texts), CALIBRATION_TEXTS)
     rows = np.random.default_rng(0).choice(len(texts), count, replace=False)
     return [texts[row] for row in np.sort(rows)]
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """Rows scaled to length 1; a zero row stays zero."""
+    """Scales rows to length 1; zero rows stay zero."""
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12))

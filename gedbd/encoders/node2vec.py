@@ -1,7 +1,7 @@
-"""Vectors of documents by their tags: each document gets the vector of its most frequent tag.
+"""Vectors of documents by node2vec on the network of their tags (Grover and Leskovec, 2016).
 
-Tags are the nodes of a network, and an edge's weight is the Jaccard overlap of the two tags' documents. Their vectors
-are those of node2vec, learnt from random walks (Grover and Leskovec, 2016).
+The weight of an edge is the Jaccard index of the documents of two tags. A document gets the vector of its most frequent
+tag.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ class TagNetwork:
 
     Attributes:
         tags: The tags in alphabetical order.
-        counts: ``(T,)`` number of documents of each.
+        counts: ``(T,)`` number of documents of each tag.
         weights: ``(T, T)`` symmetric float64 matrix of edge weights with an empty diagonal; 2 E entries are stored.
     """
 
@@ -43,19 +43,19 @@ class TagNetwork:
 
 
 def build_tag_network(tags: Sequence[tuple[str, ...]], min_jaccard: float = 0.005) -> TagNetwork:
-    """The tag network of N documents.
+    """Builds the tag network of N documents.
 
     The weight of tags a and b is ``J(a, b) = |A & B| / |A | B|``, A and B the sets of documents that have them (Hazra
-    et al., arXiv 2309.05035). Memory is in proportion to the tags' pairs that occur together, not to T x T.
+    et al., arXiv 2309.05035). Memory grows with the number of co-occurring pairs of tags, not with T x T.
 
     Args:
         tags: The tags of each document.
-        min_jaccard: Edges with a weight above this, not equal to it, are kept.
+        min_jaccard: Edges must have a weight above this.
 
     Raises:
         ValueError: If there is no tag.
     """
-    names = tuple(sorted({tag for own in tags for tag in own}))
+    names = tuple(sorted({tag for document in tags for tag in document}))
     if not names:
         raise ValueError(
             "tag network: no document has a tag, that is a component or a label, to learn from: choose a method that"
@@ -68,7 +68,7 @@ def build_tag_network(tags: Sequence[tuple[str, ...]], min_jaccard: float = 0.00
 
 def _jaccard_edges(occurrences: csr_array, counts: np.ndarray, min_jaccard: float) -> csr_array:
     """The edges, ``(T, T)``."""
-    # In blocks of tags: weak pairs are dropped before all pairs are in memory.
+    # In blocks of tags, so that weak pairs are dropped early.
     by_tag = occurrences.T.tocsr()
     blocks = []
     for start in range(0, by_tag.shape[0], BLOCK_TAGS):
@@ -86,24 +86,24 @@ def _jaccard_edges(occurrences: csr_array, counts: np.ndarray, min_jaccard: floa
 
 @dataclass(eq=False)
 class TagEncoder:
-    """Tag network, node2vec, and the choice of a document's tag (Hazra et al., arXiv 2309.05035).
+    """Encodes documents by node2vec vectors of their tags (Hazra et al., arXiv 2309.05035).
 
     Args:
         min_jaccard: See ``build_tag_network``.
         dim: Dimensions of a vector.
-        p: Return parameter: the weight of the step back is divided by it.
-        q: In-out parameter: the weight of a step away from the previous tag is divided by it.
-        walks: Walks that begin at each tag.
-        length: Tags of a walk.
-        window: Tags on either side that a tag predicts.
-        min_count: A tag that occurs less often in the walks gets a zero vector.
-        epochs: Passes of skip-gram over the walks.
-        seed: Of walks and training.
+        p: Return parameter of node2vec.
+        q: In-out parameter of node2vec.
+        walks: Number of walks from each tag.
+        length: Number of tags of a walk.
+        window: Window size of skip-gram.
+        min_count: Tags that occur less often in the walks get a zero vector.
+        epochs: Number of epochs of skip-gram.
+        seed: Seed of walks and training.
 
     Attributes:
         network_: The tag network of the fitted documents.
         vectors_: ``(T, dim)`` vectors of its tags.
-        warnings_: What fitting and the last encoding found, in sentences for the user.
+        warnings_: Warnings of fitting and of the last encoding.
     """
 
     min_jaccard: float = 0.005
@@ -121,31 +121,29 @@ class TagEncoder:
         self.warnings_: tuple[str, ...] = ()
 
     def fit(self, tags: Sequence[tuple[str, ...]]) -> "TagEncoder":
-        """Builds the network of the documents' tags, and learns the vectors; returns itself.
+        """Builds the tag network and learns the vectors.
 
         Args:
-            tags: The tags of each training document, see ``gedbd.corpora.fields.tags_of``.
+            tags: The tags of each training document.
 
         Raises:
             ValueError: If no document has a tag, an option is invalid, or gensim is not installed.
         """
         self.network_ = build_tag_network(tags, self.min_jaccard)
         self.vectors_ = self.learn(self.network_)
-        # Tags are in alphabetical order, and the sort is stable: of equally frequent tags the first in the alphabet
-        # comes first. The rank of a tag is 0 for the most frequent one.
+        # A stable sort of alphabetical tags: rank 0 is the most frequent tag, the first in the alphabet of equal ones.
         order = np.argsort(-self.network_.counts, kind="stable")
-        self._place_of_rank = order
+        self._tag_of_rank = order
         self._rank_of_tag = {self.network_.tags[number]: rank for rank, number in enumerate(order)}
         self._fit_warnings = self._describe_network()
         self.warnings_ = self._fit_warnings
         return self
 
     def learn(self, network: TagNetwork) -> np.ndarray:
-        """Vectors of tags: skip-gram with negative sampling over biased random walks.
+        """Learns vectors of tags by skip-gram with negative sampling over biased random walks.
 
-        A tag without an edge has no walk. It gets a random direction and the mean length of the other vectors (1 if
-        there is no edge at all): similar to no other tag, equal to itself. Frequent tags are not sub-sampled, as the
-        walks are a sample already. The numbers follow from the seed alone: training has one thread.
+        A tag without an edge has no walk. It gets a random direction and the mean length of the other vectors (1 if no
+        tag has an edge). Frequent tags are not subsampled. Training is deterministic, in one thread.
 
         Args:
             network: T tags.
@@ -160,8 +158,8 @@ class TagEncoder:
         rng = np.random.default_rng(self.seed)
         paths = random_walks(network.weights, self.walks, self.length, self.p, self.q, rng)
         if len(paths):
-            rows, learnt = self._skip_gram(paths)
-            vectors[rows] = learnt
+            rows, learned = self._skip_gram(paths)
+            vectors[rows] = learned
         lengths = np.linalg.norm(vectors, axis=1)
         mean_length = lengths[lengths > 0].mean() if lengths.any() else 1.0
         random = rng.standard_normal((int(network.isolated.sum()), self.dim))
@@ -169,7 +167,7 @@ class TagEncoder:
         return vectors
 
     def _skip_gram(self, paths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Skip-gram over walks: the nodes that have a vector, ``(M,)``, and their vectors, ``(M, dim)``."""
+        """Returns the nodes with a vector, ``(M,)``, and their vectors, ``(M, dim)``."""
         try:
             from gensim.models import Word2Vec
         except ImportError as error:
@@ -180,41 +178,38 @@ class TagEncoder:
             min_count=self.min_count,
             sg=1,
             sample=0,
-            workers=1,  # several threads would add up their steps in an order of chance
+            workers=1,  # the order of updates of several threads is random
             epochs=self.epochs,
             seed=self.seed,
         )
         sentences = _Sentences(paths)
         model.build_vocab(sentences)
-        if len(model.wv):  # not if all tags are rare: gensim refuses to train without words
+        if len(model.wv):  # gensim cannot train if all tags are rare
             model.train(sentences, total_examples=model.corpus_count, epochs=self.epochs)
         rows = np.array([int(word) for word in model.wv.index_to_key], dtype=np.int64)
         return rows, np.asarray(model.wv.vectors)
 
     def main_tags(self, tags: Sequence[tuple[str, ...]]) -> np.ndarray:
-        """The most frequent tag of each document in the fitted documents, ``(N,)`` places in ``network_.tags``.
+        """The most frequent known tag of each document, ``(N,)`` indices of ``network_.tags``, by the fitted documents.
 
-        Of equally frequent tags the first in the alphabet; -1 for a document without a known tag.
+        Ties are resolved in alphabetical order; a document without a known tag has -1.
         """
-        ranks = [min((self._rank_of_tag[tag] for tag in own if tag in self._rank_of_tag), default=-1) for own in tags]
-        chosen = np.array(ranks, dtype=np.int64)
-        return np.where(chosen >= 0, self._place_of_rank[chosen], -1)
+        rank_of = self._rank_of_tag
+        best = [min((rank_of[tag] for tag in document if tag in rank_of), default=-1) for document in tags]
+        ranks = np.array(best, dtype=np.int64)
+        return np.where(ranks >= 0, self._tag_of_rank[ranks], -1)
 
     def encode(self, tags: Sequence[tuple[str, ...]]) -> np.ndarray:
-        """The vector of each document's most frequent tag, ``(N, dim)`` float32, see ``main_tags``.
-
-        Tags that the fitted documents lack are skipped; a document without a known tag gets zeros, which
-        ``warnings_`` counts.
-        """
-        places = self.main_tags(tags)
-        vectors = np.where(places[:, None] >= 0, self.vectors_[places], np.float32(0))
-        unknown = int((places < 0).sum())
-        zero = f"{unknown:,} of {len(places):,} documents have no tag of the tag network: their tag vector is zero"
+        """The vector of each document's main tag, ``(N, dim)`` float32; zeros without a known tag, with a warning."""
+        indices = self.main_tags(tags)
+        vectors = np.where(indices[:, None] >= 0, self.vectors_[indices], np.float32(0))
+        unknown = int((indices < 0).sum())
+        zero = f"{unknown:,} of {len(indices):,} documents have no tag of the tag network: their tag vector is zero"
         self.warnings_ = (*self._fit_warnings, *([zero] if unknown else []))
         return vectors
 
     def _describe_network(self) -> tuple[str, ...]:
-        """Warnings about tags whose vectors say little."""
+        """Warnings about tags with uninformative vectors."""
         isolated = int(self.network_.isolated.sum())
         rare = int((~self.vectors_.any(axis=1)).sum())
         total = f"of {len(self.network_.tags):,} tags"
@@ -229,17 +224,17 @@ class TagEncoder:
 def random_walks(
     weights: csr_array, walks: int, length: int, p: float, q: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Second-order random walks from every node with an edge, all of them in step: ``(W, length)`` int32 nodes.
+    """Second-order random walks of node2vec from every node with an edge, ``(W, length)`` int32.
 
-    After a step from t to v, the next node x is drawn with a probability in proportion to ``w(v, x) * a``, where a is
-    1/p if x is t, 1 if x is a neighbour of t, and 1/q otherwise. The first step follows w alone. A node is drawn by w
-    and accepted with probability a / max(a), which gives the same distribution without its M x T table of weights.
+    After a step from t to v, the probability of the next node x is proportional to ``w(v, x) * a``, where a is 1/p if x
+    is t, 1 if x is a neighbour of t, and 1/q otherwise. The first step depends on w alone. Rejection sampling draws a
+    node by w and accepts it with probability a / max(a).
 
     Args:
         weights: ``(T, T)`` symmetric weights above 0, with sorted columns.
-        walks: Walks that begin at each node, in random order.
-        length: Nodes of a walk, 2 or more.
-        p: Return parameter, see ``TagEncoder``.
+        walks: Number of walks from each node, in random order.
+        length: Number of nodes of a walk, 2 or more.
+        p: Return parameter.
         q: In-out parameter.
         rng: Source of random numbers.
     """
@@ -250,14 +245,14 @@ def random_walks(
     if not len(paths):
         return paths
     paths[:, 1] = steps.draw(paths[:, 0], rng)
-    few = len(paths) < MIN_PROGRESS_WALKS
-    for step in track(range(2, length), "random walks over tags", transient=True, disable=few):
+    is_short = len(paths) < MIN_PROGRESS_WALKS
+    for step in track(range(2, length), "random walks over tags", transient=True, disable=is_short):
         paths[:, step] = steps.draw_biased(paths[:, step - 2], paths[:, step - 1], rng)
     return paths
 
 
 class _Steps:
-    """Draws the next nodes of many walks at once; for the arguments see ``random_walks``."""
+    """Samples the next nodes of many walks at once; for the arguments see ``random_walks``."""
 
     def __init__(self, weights: csr_array, p: float, q: float) -> None:
         self.num_nodes = weights.shape[0]
@@ -268,27 +263,27 @@ class _Steps:
         # An edge as one number, in ascending order: with 10 nodes, the edge from 2 to 7 is 27.
         self.edges = source * self.num_nodes + self.columns
         self.back, self.away = 1 / p, 1 / q
-        # Node 3 with the probabilities .2 and .8 has the ends 3.2 and 4: the number 3.5 is in the second interval.
-        share = weights.data / np.asarray(weights.sum(axis=1))[source]
-        running = np.concatenate([[0.0], share.cumsum()])
+        # Node 3 with the probabilities .2 and .8 has the interval ends 3.2 and 4; 3.5 is in the second interval.
+        probability = weights.data / np.asarray(weights.sum(axis=1))[source]
+        running = np.concatenate([[0.0], probability.cumsum()])
         self.ends = source + running[1:] - running[self.indptr[source]]
 
     def draw(self, nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A neighbour of each node by the edges' weights, ``(W,) -> (W,)``."""
+        """Samples a neighbour of each node by the edge weights, ``(W,) -> (W,)``."""
         position = np.searchsorted(self.ends, nodes + rng.random(len(nodes)), side="right")
-        # The sum of the shares may differ from 1 in the last digit.
+        # The sum of the probabilities may differ from 1 by rounding.
         return np.asarray(self.columns[position.clip(self.indptr[nodes], self.indptr[nodes + 1] - 1)])
 
     def draw_biased(self, previous: np.ndarray, nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The next nodes after steps from ``previous`` to ``nodes``, ``(W,), (W,) -> (W,)``."""
+        """Samples the next nodes after steps from ``previous`` to ``nodes``, ``(W,), (W,) -> (W,)``."""
         drawn = self.draw(nodes, rng)
-        open_ = np.flatnonzero(self.degree[nodes] > 1)
+        pending = np.flatnonzero(self.degree[nodes] > 1)
         highest = max(self.back, 1.0, self.away)
-        while len(open_):
-            bias = self.bias(previous[open_], drawn[open_])
-            rejected = rng.random(len(open_)) * highest >= bias
-            open_ = open_[rejected]
-            drawn[open_] = self.draw(nodes[open_], rng)
+        while len(pending):
+            bias = self.bias(previous[pending], drawn[pending])
+            rejected = rng.random(len(pending)) * highest >= bias
+            pending = pending[rejected]
+            drawn[pending] = self.draw(nodes[pending], rng)
         return drawn
 
     def bias(self, previous: np.ndarray, drawn: np.ndarray) -> np.ndarray:
@@ -300,13 +295,13 @@ class _Steps:
 
 
 class _Sentences:
-    """Walks as sentences of words, read once an epoch; the word of node 7 is ``7``."""
+    """Walks as sentences for gensim; the word of node 7 is ``7``."""
 
     def __init__(self, paths: np.ndarray) -> None:
         self.paths = paths
         self.words = np.array([str(node) for node in range(int(paths.max()) + 1)], dtype=object)
 
     def __iter__(self) -> Iterator[list[str]]:
-        few = len(self.paths) < MIN_PROGRESS_WALKS
-        for path in track(self.paths, "learn tag vectors", transient=True, disable=few):
+        is_short = len(self.paths) < MIN_PROGRESS_WALKS
+        for path in track(self.paths, "learn tag vectors", transient=True, disable=is_short):
             yield self.words[path].tolist()

@@ -1,8 +1,8 @@
 """Pretrained weights and their tokenizer: from the hub, a folder, or an installed package.
 
-The files of a model may come from a stranger. They choose an architecture that transformers has itself, and nothing
-else: no code of theirs is run, and no other model, adapter or compiled kernel that they name is fetched. Weights are
-safetensors, or else a ``.bin`` file of tensors, which transformers reads with ``weights_only=True``.
+The files of a model are untrusted. They only select an architecture of transformers: their code is never run, and no
+other model, adapter or compiled kernel that they name is fetched. Weights are safetensors, or a ``.bin`` file, which
+transformers reads with ``weights_only=True``.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ from gedbd.io.console import first_line
 from gedbd.io.locations import CONF_DIR
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-USUAL_MAX_TOKENS = 256  # of a model whose files name no length; a CPU's time grows with it
+USUAL_MAX_TOKENS = 256  # for a model whose files give no length; the time grows with it
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
 HUB_TIMEOUT_S = 5
 KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
@@ -116,7 +116,7 @@ class SavedProjection(NamedTuple):
     Attributes:
         weight: ``(D, hidden)``.
         bias: ``(D,)``.
-        options: Those of ``load_encoder`` that its vectors depend on: pooling, dim, max_tokens and prefix.
+        options: Options of ``load_encoder`` that the vectors depend on: pooling, dim, max_tokens and prefix.
     """
 
     weight: Tensor
@@ -127,7 +127,7 @@ class SavedProjection(NamedTuple):
 def load_pretrained(
     name: str, model: str, max_tokens: int, package: str | None, sha256: str | None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, SavedProjection | None]:
-    """Loads a backbone without its pooler, its tokenizer, and its projection, if it is an exported encoder.
+    """Loads a backbone without its pooler, its tokenizer, and the projection of an exported encoder, else None.
 
     For the arguments see ``load_encoder``.
 
@@ -138,7 +138,7 @@ def load_pretrained(
     if _is_path(source) and not Path(source).is_dir():
         raise ValueError(f"encoder={name}: encoder.model={source}: there is no such folder")
     if Path(source).is_dir() and not _has_tokenizer(Path(source)):
-        # transformers would make a tokenizer without words, to which every word is unknown.
+        # transformers would create a tokenizer with an empty vocabulary.
         raise ValueError(
             f"encoder={name}: {source} has no tokenizer: save it there with tokenizer.save_pretrained({str(source)!r})"
         )
@@ -151,14 +151,14 @@ def load_pretrained(
     num_embeddings = backbone.get_input_embeddings().num_embeddings
     if largest >= num_embeddings:
         raise ValueError(
-            f"encoder={name}: {source}: its tokenizer numbers tokens up to {largest:,}, but its weights have"
+            f"encoder={name}: {source}: its tokenizer has token ids up to {largest:,}, but its weights have"
             f" {num_embeddings:,} tokens: download it again"
         )
     hidden = backbone.config.hidden_size
     if projection is not None and projection.weight.shape[1] != hidden:
         raise ValueError(
-            f"encoder={name}: {source}: its projection reads {projection.weight.shape[1]} numbers, but its encoder"
-            f" gives {hidden}: download it again"
+            f"encoder={name}: {source}: its projection expects vectors of size {projection.weight.shape[1]}, but its"
+            f" encoder has {hidden}: download it again"
         )
     limit = max_positions(backbone)
     if limit is not None and max_tokens > limit:
@@ -167,7 +167,7 @@ def load_pretrained(
 
 
 def _has_tokenizer(folder: Path) -> bool:
-    """Whether a folder holds the words of a tokenizer, in one of the formats of transformers."""
+    """Whether a folder contains a vocabulary in a format of transformers."""
     return any((folder / file).is_file() for file in TOKENIZER_FILES) or any(folder.glob("*.model"))
 
 
@@ -177,11 +177,11 @@ def problem_of(error: Exception) -> str:
 
 
 def local_first(section: str, name: str, source: str, read: Callable[[bool], Loaded]) -> Loaded:
-    """What ``read(local_files_only)`` returns; the hub is asked only for a model that is not on this machine.
+    """Calls ``read(local_files_only)``, first locally, then with the hub.
 
     Args:
-        section: The section of the configuration that names the model, for messages.
-        name: The choice in that section.
+        section: The config group of the model, for messages.
+        name: The choice in that group.
         source: A folder, or a name on the hub.
         read: Loads from it; raises OSError or ValueError if files are missing.
 
@@ -206,29 +206,20 @@ def local_first(section: str, name: str, source: str, read: Callable[[bool], Loa
             f"{section}={name}: {source} needs a package that is missing: {problem_of(error)}. Install it;"
             " torchvision must be built for the installed torch"
         ) from error
-    except Exception as error:  # any type: damaged files make transformers and tokenizers raise whatever they meet
-        what = source if Path(source).is_dir() or _is_path(source) else f"{source}, which is not a folder here"
+    except Exception as error:  # damaged files make transformers and tokenizers raise errors of any type
+        subject = source if Path(source).is_dir() or _is_path(source) else f"{source}, which is not a folder here"
         raise ValueError(
-            f"{section}={name}: cannot load {what}: {problem_of(error)}. Without access to the hub, download it"
+            f"{section}={name}: cannot load {subject}: {problem_of(error)}. Without access to the hub, download it"
             f" elsewhere and set {section}.model=<folder>."
         ) from error
 
 
 class _NoHubError(ValueError):
-    """The hub cannot be asked for a model."""
+    """The hub is not available."""
 
 
 def check_hub(section: str, name: str, model: str) -> None:
-    """Asks the hub once: its client retries for more than a minute where there is no network.
-
-    Args:
-        section: See ``local_first``, as for the next two.
-        name: The choice in that section.
-        model: Its name on the hub.
-
-    Raises:
-        ValueError: If the hub does not answer, or ``HF_HUB_OFFLINE`` forbids to ask.
-    """
+    """Raises ValueError if the hub cannot be reached, as its client would retry for more than a minute."""
     reason = hub_problem()
     if reason is None:
         return
@@ -241,7 +232,7 @@ def check_hub(section: str, name: str, model: str) -> None:
 
 
 def hub_problem() -> str | None:
-    """Why the hub cannot be asked; None if it answers."""
+    """Why the hub is not available; None if it is."""
     import requests
     from huggingface_hub import constants
 
@@ -266,12 +257,12 @@ def encoders_at_hand() -> list[str]:
             options.get("model") and isinstance(try_to_load_from_cache(options.model, "config.json"), str)
         ):
             names.append(file.stem)
-    return [*names, "tiny"]  # random weights, for trials
+    return [*names, "tiny"]  # has random weights
 
 
 def read_backbone(source: str | Path, local: bool, **settings: Any) -> tuple[Any, PreTrainedTokenizerBase]:
-    """A backbone without its pooler, and its tokenizer; ``local`` asks no hub."""
-    # Unless trust_remote_code is set, transformers asks on the terminal whether to run a repository's code.
+    """Loads a backbone without its pooler, and its tokenizer; ``local`` does not use the hub."""
+    # Without trust_remote_code, transformers asks on the terminal whether to run the code of a repository.
     config = AutoConfig.from_pretrained(source, trust_remote_code=False, local_files_only=local)
     config._attn_implementation = None  # it may name a compiled kernel on the hub
     backbone = AutoModel.from_pretrained(
@@ -283,21 +274,19 @@ def read_backbone(source: str | Path, local: bool, **settings: Any) -> tuple[Any
 
 
 def read_projection(model: str, local: bool) -> SavedProjection | None:
-    """The projection of an encoder that ``gedbd export`` has written; None if a model has none of that form.
-
-    Of a model that another program put into the hub's cache without ``modules.json``, none is found.
+    """Loads the projection of an encoder that ``gedbd export`` has written; None for other models.
 
     Args:
         model: A folder, or a name on the hub.
-        local: Ask no hub.
+        local: Whether to read only local files.
 
     Raises:
         OSError: If a file is missing.
         ValueError: If a file is damaged.
     """
     kinds = [kind for kind in _module_kinds(model, local) if kind != "Normalize"]
-    about = _read_json(model, f"{DENSE}/config.json", local) if tuple(kinds) == PROJECTED else None
-    if about is None or about.get("use_residual") or not str(about.get("activation_function")).endswith(".Identity"):
+    config = _read_json(model, f"{DENSE}/config.json", local) if tuple(kinds) == PROJECTED else None
+    if config is None or config.get("use_residual") or not str(config.get("activation_function")).endswith(".Identity"):
         return None
     file = _find_file(model, f"{DENSE}/model.safetensors", local)
     if file is None:
@@ -320,25 +309,25 @@ def read_projection(model: str, local: bool) -> SavedProjection | None:
 
 
 def _module_kinds(model: str, local: bool = False) -> list[str]:
-    """Names of the classes of sentence-transformers that a model consists of; none of a model of transformers."""
+    """Class names of the modules of a sentence-transformers model; empty for a model of transformers."""
     modules = _read_json(model, "modules.json", local) or []
     return [str(module.get("type", "")).rpartition(".")[2] for module in modules]
 
 
 def _is_path(model: str) -> bool:
-    """Whether a model can only be a folder: names on the hub have one slash at most, and do not begin with one."""
+    """Whether a model is a path: names on the hub have at most one slash, and do not begin with one."""
     return model.startswith(("/", ".", "~")) or model.count("/") > 1
 
 
 def max_positions(backbone: PreTrainedModel) -> int | None:
-    """The number of tokens that a backbone has positions for; None if it has no limit."""
+    """The maximum number of tokens of a backbone; None without a limit."""
     limit: int | None = getattr(backbone.config, "max_position_embeddings", None)
-    # Of RoBERTa's 514 positions, 512 are left for tokens.
+    # RoBERTa has 514 positions for 512 tokens.
     return None if limit is None else limit - position_offset(backbone)
 
 
 def _packaged_weights(package: str | None, sha256: str | None) -> str | None:
-    """The folder of the weights in an installed package, after checking their hash. The package is not imported."""
+    """The folder of the weights in an installed package, with verified hash; the package is not imported."""
     if package and not package.isidentifier():
         # find_spec("a.b") imports a, so a dotted name could run code.
         raise ValueError(f"encoder.package={package} is not the name of a package")
@@ -359,20 +348,20 @@ def _packaged_weights(package: str | None, sha256: str | None) -> str | None:
 
 
 def model_options(model: str, max_tokens: int | None = None) -> dict[str, Any]:
-    """The options by which ``load_encoder`` loads a model.
+    """The options for ``load_encoder`` to load a model.
 
-    Pooling and length are those of sentence-transformers' files, if the model has them; otherwise vectors are means of
-    all tokens, and texts are cut to 256 tokens. Size and prefix are those of an exported encoder, if it is one.
+    Pooling and length come from the files of sentence-transformers, by default mean pooling and 256 tokens. Size and
+    prefix come from the files of an exported encoder.
 
     Args:
         model: A folder with ``config.json``, or a name on the Hugging Face hub.
-        max_tokens: Length that texts are cut to; None for the model's own.
+        max_tokens: Maximum number of tokens of a text; None for that of the model.
 
     Raises:
-        ValueError: If there is no such model, or it has a layer or a pooling that gedbd does not have.
+        ValueError: If there is no such model, or gedbd does not support its layers or pooling.
     """
     config = _read_json(model, "config.json")
-    # DistilBERT calls its size "dim".
+    # DistilBERT names the size "dim".
     hidden = config.get("hidden_size", config.get("dim")) if isinstance(config, dict) else None
     if hidden is None:
         raise ValueError(f"{model}: its config.json is missing, or names no hidden_size: it is not a text encoder")
@@ -382,7 +371,7 @@ def model_options(model: str, max_tokens: int | None = None) -> dict[str, Any]:
     if other:
         raise ValueError(
             f"{model} has a layer {other[0]}, which gedbd does not support: load it with sentence-transformers, and"
-            " give the model itself as the encoder"
+            " pass the model object as the encoder"
         )
     lengths = _read_json(model, "sentence_bert_config.json") or {}
     return {
@@ -398,15 +387,15 @@ def model_options(model: str, max_tokens: int | None = None) -> dict[str, Any]:
 
 
 def _pooling(model: str, config: dict[str, Any]) -> str:
-    """``mean`` or ``cls``, from either form of sentence-transformers' file."""
-    # Older files have a yes or no for each mode, such as pooling_mode_mean_tokens.
-    older = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
+    """``mean`` or ``cls``, from the old or new format of sentence-transformers."""
+    # The old format has a flag for each mode.
+    modes_of_flags = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
     flags = [name for name, value in config.items() if name.startswith("pooling_mode_") and value is True]
-    modes = [older.get(name, name) for name in flags] or [config.get("pooling_mode", "mean")]
+    modes = [modes_of_flags.get(name, name) for name in flags] or [config.get("pooling_mode", "mean")]
     if modes not in (["mean"], ["cls"]):
         raise ValueError(
             f"{model} uses the pooling {modes[0]}, but gedbd supports only mean and cls: load it with"
-            " sentence-transformers, and give the model itself as the encoder"
+            " sentence-transformers, and pass the model object as the encoder"
         )
     return str(modes[0])
 
@@ -423,7 +412,7 @@ def _read_json(model: str, name: str, local: bool = False) -> Any:
 
 
 def _find_file(model: str, name: str, local: bool) -> Path | None:
-    """A file of a model; None if the model does not have it, or with ``local`` if it is not on this machine."""
+    """A file of a model; None if it does not exist, or with ``local`` is not on this machine."""
     if Path(model).is_dir():
         file = Path(model) / name
         return file if file.is_file() else None

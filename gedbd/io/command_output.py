@@ -1,7 +1,7 @@
 """The results of a command: tables in the terminal, or with ``json=true`` one JSON document on standard output.
 
-In the terminal, every cell has whole words; a table that is too wide becomes a list of records. The document has all
-digits. Functions that print a table also record it: ``record(results=table)``. Without ``json=true`` nothing is kept.
+A table that is too wide for the terminal becomes a list of records. The document has all digits. Functions that print a
+table also record it, ``record(results=table)``, which does nothing without ``json=true``.
 """
 
 import json
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-MAX_UNWRAPPED = 26  # characters of the widest cell of a column that is never wrapped
-MIN_TEXT_WIDTH = 18  # of a column with longer texts: narrower ones are hard to read
+MAX_UNWRAPPED = 26  # characters of the widest cell; wider columns are wrapped
+MIN_TEXT_WIDTH = 18  # characters of a wrapped column
 INDENT = "  "
 DIGITS = r"<?[-+]?[\d.,]+%?"
-NUMBER = rf"({DIGITS}|{DIGITS} to {DIGITS}|nan|\d{{4}}-\d\d-\d\d|-)?"  # also an interval, a date, a missing value
+NUMBER = rf"({DIGITS}|{DIGITS} to {DIGITS}|nan|\d{{4}}-\d\d-\d\d|-)?"  # or an interval, a date, a missing value
 
 
 class _Output(NamedTuple):
-    """Where the running command writes its document, and what it holds so far."""
+    """The document of the running command, and where it is printed."""
 
     stream: TextIO
     document: dict[str, Any]
@@ -38,17 +38,16 @@ _output: _Output | None = None
 
 
 @contextmanager
-def json_output(asked: bool) -> Iterator[None]:
-    """Collects what is recorded while a command runs, and prints it at the end as one line of JSON.
+def json_output(is_enabled: bool) -> Iterator[None]:
+    """Collects the values that a command records, and prints them at the end as one line of JSON.
 
-    What the command prints meanwhile goes to standard error. A command that fails prints no document, and of several
-    processes only the first one prints.
+    Other output goes to standard error. A command that fails prints no document, and only the first process prints.
 
     Args:
-        asked: Whether the command has the option ``json=true``; false changes nothing.
+        is_enabled: Whether the command has the option ``json=true``; False changes nothing.
     """
     global _output
-    if not asked:
+    if not is_enabled:
         yield
         return
     _output = _Output(sys.stdout, {})
@@ -61,14 +60,14 @@ def json_output(asked: bool) -> Iterator[None]:
 
 
 def is_json_asked() -> bool:
-    """Whether the running command prints a document, so that no tables are shown."""
+    """Whether the running command prints JSON instead of tables."""
     return _output is not None
 
 
 def record(**values: Any) -> None:
-    """Adds values to the document of the running command: tables, texts, numbers, lists and mappings.
+    """Adds values to the JSON document of the running command.
 
-    A table becomes a list of rows; missing values, NaN and infinities become null, dates and paths texts.
+    Tables become lists of rows; missing values, NaN and infinities become null; dates and paths become strings.
     """
     if _output is not None:
         _output.document.update({name: _plain(value) for name, value in values.items()})
@@ -76,49 +75,41 @@ def record(**values: Any) -> None:
 
 @contextmanager
 def recorded_part(name: str, /, **values: Any) -> Iterator[None]:
-    """Records what is recorded within it as a further element of a list.
-
-    Args:
-        name: The list's name in the document.
-        values: The first values of the element.
-    """
+    """Appends the values that are recorded inside the context, after ``values``, as an element of the list ``name``."""
     global _output
     if _output is None:
         yield
         return
-    whole = _output
-    _output = _Output(whole.stream, {})
+    outer = _output
+    _output = _Output(outer.stream, {})
     record(**values)
     try:
         yield
-        whole.document.setdefault(name, []).append(_output.document)
+        outer.document.setdefault(name, []).append(_output.document)
     finally:
-        _output = whole
+        _output = outer
 
 
 def finish_document() -> None:
-    """Prints the document, if there is one, and begins another."""
+    """Prints and clears the document, if there is one."""
     if _output is not None and _output.document:
         write_json(_output.document)
         _output.document.clear()
 
 
 def write_json(value: Any) -> None:
-    """Prints one line of JSON on standard output at once, also where other output goes to standard error.
-
-    It is of ASCII, so that no terminal and no encoding changes it.
-    """
+    """Prints one line of ASCII JSON to standard output, even where other output goes to standard error."""
     write_json_line(json.dumps(_plain(value), allow_nan=False))
 
 
 def write_json_line(line: str) -> None:
-    """Prints a line that is JSON already, see ``write_json``."""
+    """Prints a line of JSON to standard output."""
     if is_first_process():
         print(line, file=sys.stdout if _output is None else _output.stream, flush=True)
 
 
 def _plain(value: Any) -> Any:
-    """A value of types that JSON has."""
+    """Converts a value to types of JSON."""
     if hasattr(value, "to_dict") and hasattr(value, "columns"):  # a pandas table
         columns = {str(name): [_plain(cell) for cell in column.array] for name, column in value.items()}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -134,14 +125,14 @@ def _plain(value: Any) -> Any:
 
 
 def _plain_object(value: Any) -> Any:
-    """A value of numpy or pandas, a date or a path, by types that JSON has."""
+    """Converts a value of NumPy or pandas, a date or a path to types of JSON."""
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, datetime):
         return value.isoformat() if value == value else None  # NaT is unequal to itself
-    if hasattr(value, "tolist"):  # a number or an array of numpy
+    if hasattr(value, "tolist"):  # a number or an array of NumPy
         plain = value.tolist()
-        # The float32 0.1 is 0.10000000149 in float64: its own digits are those in the CSV file.
+        # float32 0.1 is 0.10000000149 in float64; str gives the digits of the CSV file.
         return _plain(float(str(value)) if isinstance(plain, float) else plain)
     raise TypeError(f"{type(value).__name__} cannot be recorded")
 
@@ -151,9 +142,9 @@ class _Column(NamedTuple):
 
     Attributes:
         heading: Its heading.
-        justify: Numbers and dates stand to the right.
-        widest: Characters of the widest cell, or of the longest word of the heading.
-        longest_word: Characters of the longest word of all cells and the heading.
+        justify: ``right`` for numbers and dates.
+        widest: Width of the widest cell, or of the longest word of the heading.
+        longest_word: Width of the longest word of the cells and the heading.
     """
 
     heading: str
@@ -168,20 +159,20 @@ class _Column(NamedTuple):
 
     @property
     def min_width(self) -> int:
-        """Characters that it needs at least so that no word is cut."""
+        """The smallest width at which no word is cut."""
         return min(self.widest, max(self.longest_word, MIN_TEXT_WIDTH)) if self.is_wrapped else self.widest
 
 
 def print_table(console: "Console", frame: "pd.DataFrame", title: str) -> None:
-    """Prints a table below its title: numbers have three decimals, underscores in headings become blanks.
+    """Prints a table with three decimals, unless ``json=true``.
 
-    With ``json=true`` the document holds the table instead. Where the terminal is too narrow for it, rows and columns
-    change places if that fits; if not, every row is printed as a record, one field a line.
+    A table that is too wide for the terminal is transposed; if that is too wide too, each row is printed as a record,
+    one field a line.
 
     Args:
-        console: Where the table goes.
-        frame: The table as it is to be read, see ``with_intervals``.
-        title: A line above it; empty for none.
+        console: The console.
+        frame: The table.
+        title: A line above the table; empty for none.
     """
     if is_json_asked():
         return
@@ -192,19 +183,16 @@ def print_table(console: "Console", frame: "pd.DataFrame", title: str) -> None:
     if _min_width(columns) <= console.width:
         console.print(_table(texts, columns))
         return
-    turned = _turned(texts)
-    turned_columns = _describe_all(turned)
-    if _min_width(turned_columns) <= console.width:
-        console.print(_table(turned, turned_columns))
+    transposed = _transposed(texts)
+    transposed_columns = _describe_all(transposed)
+    if _min_width(transposed_columns) <= console.width:
+        console.print(_table(transposed, transposed_columns))
     else:
         print_records(console, texts)
 
 
 def print_records(console: "Console", frame: "pd.DataFrame") -> None:
-    """Prints every row of a table of texts as a record: a line for each field that is not empty.
-
-    An empty line separates two records.
-    """
+    """Prints each row of a table of texts as a record, one nonempty field a line, with empty lines in between."""
     width = max((len(_heading(name)) for name in frame), default=0)
     for position, row in enumerate(frame.to_dict("records")):
         if position:
@@ -215,7 +203,7 @@ def print_records(console: "Console", frame: "pd.DataFrame") -> None:
 
 
 def _as_text(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """The cells as they are shown; floats have three decimals."""
+    """The cells as text; floats have three decimals."""
     import pandas as pd
 
     cells = [[_cell(value) for value in row] for row in frame.to_numpy()]
@@ -227,8 +215,8 @@ def _cell(value: object) -> str:
     return printable(f"{value:.3f}" if isinstance(value, float) else str(value))
 
 
-def _turned(texts: "pd.DataFrame") -> "pd.DataFrame":
-    """Rows and columns exchanged: the first column gives the headings.
+def _transposed(texts: "pd.DataFrame") -> "pd.DataFrame":
+    """Transposes a table; the first column gives the headings.
 
     The rows ``("bm25", "0.5")`` and ``("frozen", "0.6")`` of the columns method and F1 become the row
     ``("f1", "0.5", "0.6")`` of the columns method, bm25 and frozen.
@@ -241,12 +229,12 @@ def _turned(texts: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def _describe_all(texts: "pd.DataFrame") -> list[_Column]:
-    # by position: two columns may have the same heading
+    # By position, since two columns may have the same heading.
     return [_describe(texts.iloc[:, position]) for position in range(texts.shape[1])]
 
 
 def _describe(texts: "pd.Series") -> _Column:
-    from rich.cells import cell_len  # counts the columns of a terminal: a Chinese sign takes two
+    from rich.cells import cell_len  # a Chinese character takes two columns of a terminal
 
     heading = _heading(texts.name)
     is_number = bool(texts.str.fullmatch(NUMBER).all())
@@ -258,7 +246,7 @@ def _describe(texts: "pd.Series") -> _Column:
 
 
 def _min_width(columns: Sequence[_Column]) -> int:
-    """Characters of a line of the table: a blank between two columns."""
+    """The width of the table, with a blank between two columns."""
     return sum(column.min_width for column in columns) + len(columns) - 1
 
 

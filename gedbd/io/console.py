@@ -1,7 +1,6 @@
-"""What a command prints: lines, progress bars, and text of strangers.
+"""Console output of commands: lines, progress bars, log levels, and escaping of untrusted text.
 
-Lines are never cut within a word, and some appear only once or only without ``-q``. Text of strangers is made safe for
-terminals, logs, pages and Markdown: it steers no terminal, hides nothing and links nowhere.
+Untrusted text, such as titles from a tracker, is escaped for terminals, logs, pages and Markdown.
 """
 
 import logging
@@ -26,7 +25,7 @@ VARIABLE = "GEDBD_VERBOSITY"
 QUIET = "quiet"
 VERBOSE = "verbose"
 FLAGS = {"-q": QUIET, "--quiet": QUIET, "-v": VERBOSE, "--verbose": VERBOSE}
-SEPARATOR = "--"  # what follows is text
+SEPARATOR = "--"  # words after it are text, not options
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 LOG = logging.getLogger("gedbd.stages")
 UNIMPORTANT_WARNINGS = (
@@ -40,28 +39,28 @@ UNIMPORTANT_WARNINGS = (
 )
 MIN_ANNOUNCED_ITEMS = 100
 MIN_ANNOUNCED_BYTES = 10_000_000
-UNWRAPPED_WIDTH = 10_000  # columns where the output is no terminal: programs read lines
+UNWRAPPED_WIDTH = 10_000  # columns in a pipe or file, where lines do not break
 
-# A joiner belongs to the spelling of Persian and Indic words and of emojis; beside Latin, Greek and Cyrillic letters it
-# only hides.
+# Zero-width joiners spell Persian and Indic words and emojis; next to Latin, Greek and Cyrillic letters they only hide
+# text.
 JOINER = re.compile("(?<=[^\0-\u058f\u2000-\u206f])[\u200c\u200d](?=[^\0-\u058f\u2000-\u206f])")
 
-# Underscores inside words, and brackets and parentheses that make no link, need no escape.
+# Underscores inside words, and brackets and parentheses outside links, are not escaped.
 MARKDOWN_SIGNS = re.compile(r"[\\`*~|]|(?<!\w)_|_(?!\w)|(?<=\])[(\[:]")
 LINK_SIGNS = re.compile(MARKDOWN_SIGNS.pattern + r"|[\[\]]")  # in the text of a link or an image
 WORDS = re.compile(r"([\s|`]+)")
-# What GitHub and other readers of Markdown make a link of, also where its signs are escaped: addresses, mail addresses,
-# names, numbers of issues and advisories, hashes of commits; between dollar signs it is set as a formula.
+# What GitHub and other Markdown renderers turn into a link even if escaped: URLs, mail addresses, user names, numbers
+# of issues and advisories, commit hashes. Text between dollar signs becomes a formula.
 REFERENCE = re.compile(
     r"//\S|www\.|(?:mailto|xmpp):|(?<![a-z0-9_])@[a-z0-9]|\w@[\w-]+\.\w|#\d|(?<![a-z0-9])(?:gh|ghsa|cve)-\w|\$"
     r"|(?<![a-z0-9])[0-9a-f]{7,64}(?![a-z0-9])",
     re.ASCII | re.IGNORECASE,
 )
-# The start of a heading, a quote or a list, before the sign that makes it one.
+# The start of a line, before the sign that makes it a heading, a quote or a list item.
 BLOCK_START = re.compile(r"^(\d{1,9})(?=[.)](?:\s|$))|^(?=#{1,6}(?:\s|$)|>|[-+=](?:[\s=-]|$))", re.ASCII)
 BACKTICKS = re.compile(r"`+")
-# A word with the blanks before it; or an ideograph, a sign of Kana or a wide sign, with the brackets and stops that may
-# not stand at the other side of a line break.
+# A word with the blanks before it; or an ideograph, Kana or wide sign with the brackets and stops that must stay on its
+# line.
 WIDE = "\u2e80-\u3000\u3003-\u3007\u3012-\u9fff\uf900-\ufaff\uff02-\uff07\uff0a-\uff60\U0001f300-\U0003ffff"
 BRACKETS = "\u3008\u300a\u300c\u300e\u3010\uff08"
 STOPS = "\u3001\u3002\u3005\u3009\u300b\u300d\u300f\u3011\u30fc\uff01\uff09\uff0c\uff0e\uff1a\uff1b\uff1f"
@@ -69,14 +68,10 @@ UNBROKEN = re.compile(rf" *(?:[{BRACKETS}]*[{WIDE}{BRACKETS}][{STOPS}]*|[^ {WIDE
 
 
 def printable(text: str, keep: str = "") -> str:
-    """A text with a blank for each character that has no shape of its own, so that positions stay.
+    """Replaces each non-printable character by a blank, so that positions do not change.
 
     These are control characters, such as ESC, line breaks and tabs, the controls of bidirectional text, zero-width
-    characters, and halves of surrogate pairs. Letters of any script stay.
-
-    Args:
-        text: Any text.
-        keep: Characters that stay, such as a line feed.
+    characters, and surrogates. Letters of any script stay, and so do the characters in ``keep``, such as a line feed.
     """
     if text.isprintable():
         return text
@@ -88,21 +83,21 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def printable_line(text: str) -> str:
-    """A printable text with single blanks between its words, and none around it."""
+    """The printable text in one line, with single blanks between words."""
     return " ".join(printable(text).split())
 
 
 def escape_markdown(text: str, signs: re.Pattern[str] = MARKDOWN_SIGNS) -> str:
-    """A line that Markdown shows unchanged: no HTML, link, image, heading, list, emphasis or table cell.
+    """Escapes a line so that Markdown shows it as is: no HTML, link, image, heading, list, emphasis or table cell.
 
-    Titles come from trackers, where anyone may write them. Words that GitHub would make a reference of, such as
-    ``@ann`` and ``#12``, become code: GitHub notifies nobody and closes no issue for what it reads in code.
+    Words that GitHub would turn into a reference, such as ``@ann`` and ``#12``, become code: they notify nobody and
+    close no issue.
 
     Args:
         text: The text; line breaks become blanks.
         signs: What is escaped outside code.
     """
-    # Backticks are no part of a word, so that the code between two of them ends where the word does.
+    # Words end at backticks, so that code does not extend beyond its word.
     parts = WORDS.split(printable_line(text))
     escaped = [f"`{part}`" if REFERENCE.search(part) else _escaped(part, signs) for part in parts]
     return BLOCK_START.sub(r"\1\\", "".join(escaped))
@@ -114,7 +109,7 @@ def _escaped(text: str, signs: re.Pattern[str]) -> str:
 
 def code_block(text: str, language: str = "") -> str:
     """A text as a block of code in Markdown."""
-    # A fence is longer than all others in the text, which would end the block.
+    # The fence is longer than any in the text, which would end the block.
     fence = "`" * max(3, 1 + max(map(len, BACKTICKS.findall(text)), default=0))
     return f"{fence}{language}\n{printable(text, keep=chr(10))}\n{fence}"
 
@@ -131,14 +126,7 @@ def is_first_process() -> bool:
 
 
 def open_console(quiet: bool = False, stderr: bool = False) -> "Console":
-    """The console of a command: as wide as the terminal, and without line breaks of its own in a pipe or a file.
-
-    The environment variable ``COLUMNS`` sets another width.
-
-    Args:
-        quiet: Print nothing.
-        stderr: Print on standard error.
-    """
+    """Opens a console as wide as the terminal; in a pipe or a file it breaks no lines, unless ``COLUMNS`` is set."""
     from rich.console import Console
 
     console = Console(quiet=quiet, stderr=stderr)
@@ -148,25 +136,25 @@ def open_console(quiet: bool = False, stderr: bool = False) -> "Console":
 
 
 def print_line(console: "Console", line: str, style: str | None = None) -> None:
-    """Prints a result or a warning; where the width is known, lines break between words, and a long path stays whole.
+    """Prints a result or a warning, wrapped between words where the width is known.
 
     Args:
-        console: Where the line goes.
-        line: Plain text, also of several lines: brackets and numbers have no meaning.
-        style: Colour and weight of the line, such as ``bold red``.
+        console: The console.
+        line: Plain text without markup; may have several lines.
+        style: A style of rich, such as ``bold red``.
     """
     for part in line.split("\n"):
         print_hanging(console, "", part, style)
 
 
 def print_hanging(console: "Console", start: str, text: str, style: str | None = None) -> None:
-    """Prints a text behind the start of its first line; further lines are indented as far.
+    """Prints a text with a hanging indent.
 
     Args:
-        console: Where the text goes.
-        start: Such as ``"  title  "``.
-        text: What may take several lines; a word that is longer than a line stays whole.
-        style: Colour and weight, see ``print_line``.
+        console: The console.
+        start: Printed before the first line, such as ``"  title  "``; further lines are indented by its width.
+        text: The text, wrapped between words; a word that is longer than a line stays whole.
+        style: A style of rich.
     """
     from rich.cells import cell_len
 
@@ -180,9 +168,9 @@ def print_hanging(console: "Console", start: str, text: str, style: str | None =
 
 
 def wrap_cells(text: str, width: int) -> list[str]:
-    """The lines of a text of at most ``width`` columns of a terminal, broken between words; a longer word stays whole.
+    """Wraps a text to ``width`` terminal columns, between words; a longer word stays whole.
 
-    A wide character, such as an ideograph, takes two columns, and a line may break beside it.
+    A wide character, such as an ideograph, takes two columns, and a line may break next to it.
     """
     from rich.cells import cell_len
 
@@ -200,7 +188,7 @@ def wrap_cells(text: str, width: int) -> list[str]:
 
 
 def cut_cells(text: str, width: int) -> str:
-    """The beginning of a text, of at most ``width`` columns of a terminal and as many characters."""
+    """Cuts a text to at most ``width`` terminal columns and as many characters."""
     from rich.cells import cell_len, set_cell_size
 
     text = text[:width]
@@ -208,7 +196,7 @@ def cut_cells(text: str, width: int) -> str:
 
 
 def print_help(text: str) -> None:
-    """Prints a long text to standard output; a reader that closes it early, such as ``head``, is no error."""
+    """Prints a long text to standard output, and ignores a closed pipe, as of ``head``."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
@@ -217,31 +205,31 @@ def print_help(text: str) -> None:
 
 
 def print_path(console: "Console", line: str, path: object) -> None:
-    """Prints a line that ends with a path: below the line if both together are wider than the terminal."""
-    shown_path = printable(str(path))
-    separator = "\n  " if len(line) + 1 + len(shown_path) > console.width else " "
-    console.print(f"{printable(line)}{separator}{shown_path}", markup=False, highlight=False, soft_wrap=True)
+    """Prints a line and a path, which goes on a line of its own if both are wider than the terminal."""
+    path_text = printable(str(path))
+    separator = "\n  " if len(line) + 1 + len(path_text) > console.width else " "
+    console.print(f"{printable(line)}{separator}{path_text}", markup=False, highlight=False, soft_wrap=True)
 
 
 def print_next_step(console: "Console", sentence: str, command: str) -> None:
-    """Prints what to do next: a sentence after "Next:", and the command below it."""
+    """Prints the next step for the user: a sentence after "Next:", and the command below it."""
     print_line(console, f"Next: {sentence[:1].lower()}{sentence[1:]}")
     print_path(console, " ", command)
 
 
 def print_about(console: "Console", subject: str, line: str) -> None:
-    """Prints a line about something that is named before it, such as a warning about a corpus."""
+    """Prints a line with its subject before it, such as a warning about a corpus."""
     print_line(console, f"{subject}: {line}")
 
 
 def print_detail(console: "Console", line: str) -> None:
-    """Prints a line about the progress of the work, which ``-q`` leaves out."""
+    """Prints a line about progress, unless ``-q`` is given."""
     if not is_quiet():
         print_line(console, line)
 
 
 def take_flags(arguments: Sequence[str]) -> tuple[list[str], str | None]:
-    """A command line without ``-q`` and ``-v``, and the level that they ask for, None without one.
+    """Removes ``-q`` and ``-v`` from a command line, and returns the rest and the level, None without a flag.
 
     Words after ``--`` are text and stay.
 
@@ -263,7 +251,7 @@ def is_quiet() -> bool:
 
 
 def is_verbose() -> bool:
-    """Whether log lines are printed, of libraries too."""
+    """Whether log lines are printed, including those of libraries."""
     return os.environ.get(VARIABLE) == VERBOSE
 
 
@@ -272,9 +260,9 @@ def verbosity(level: str | None) -> Iterator[None]:
     """Sets the level while a command runs, and makes log messages safe for the terminal.
 
     Args:
-        level: ``quiet`` or ``verbose``; None for that of the environment.
+        level: ``quiet`` or ``verbose``; None keeps that of the environment.
     """
-    before = os.environ.get(VARIABLE)
+    previous_level = os.environ.get(VARIABLE)
     factory = logging.getLogRecordFactory()
     if level is not None:
         os.environ[VARIABLE] = level
@@ -284,28 +272,25 @@ def verbosity(level: str | None) -> Iterator[None]:
             yield
     finally:
         logging.setLogRecordFactory(factory)
-        if before is None:
+        if previous_level is None:
             os.environ.pop(VARIABLE, None)
         else:
-            os.environ[VARIABLE] = before
+            os.environ[VARIABLE] = previous_level
 
 
 def announce(line: str) -> None:
-    """Prints that a long part of the work begins, where no progress bar can show it: the output is no terminal.
-
-    It goes to standard error: programs read standard output.
-    """
+    """Prints to standard error that long work begins, if the output is not a terminal, which shows a progress bar."""
     if not (is_quiet() or open_console().is_terminal) and is_first_process():
         print_line(open_console(stderr=True), line)
 
 
 @contextmanager
 def stage(name: str, is_long: bool = False) -> Iterator[None]:
-    """Logs the beginning of a part of a command's work and how long it took; with ``-v`` the lines are printed.
+    """Logs the start and the duration of a stage of a command; ``-v`` prints them.
 
     Args:
-        name: Of the part.
-        is_long: Whether it takes minutes without a progress bar, so that its beginning is announced.
+        name: Name of the stage.
+        is_long: Whether it takes minutes without a progress bar, so that its start is announced.
     """
     if is_long:
         announce(f"{name} ...")
@@ -316,7 +301,7 @@ def stage(name: str, is_long: bool = False) -> Iterator[None]:
 
 
 class _Record(logging.LogRecord):
-    """A log record of one line that steers no terminal: messages quote ids, titles and file names of others."""
+    """A log record without control characters: messages quote untrusted ids, titles and file names."""
 
     def getMessage(self) -> str:  # noqa: N802, the name of the standard library
         return printable(super().getMessage(), keep="" if self.name.startswith("gedbd") else "\n")
@@ -324,10 +309,7 @@ class _Record(logging.LogRecord):
 
 @contextmanager
 def _log_lines() -> Iterator[None]:
-    """Prints log lines on standard error: all of gedbd's, and those of libraries from INFO on.
-
-    Only with ``-v``: otherwise Python prints warnings and errors alone.
-    """
+    """With ``-v``, prints to standard error all log lines of gedbd, and those of libraries from INFO on."""
     if not is_verbose():
         yield
         return
@@ -348,10 +330,7 @@ def _log_lines() -> Iterator[None]:
 
 
 def silence_library_logs() -> None:
-    """Hides progress bars of weights being loaded, lists of devices, and advice on worker processes.
-
-    With ``-v`` they are shown.
-    """
+    """Hides progress bars of loading weights, lists of devices, and advice on workers; ``-v`` shows them."""
     if is_verbose():
         return
     from transformers.utils import logging as transformers_logging
@@ -371,10 +350,7 @@ def track(
     console: "Console | None" = None,
     disable: bool = False,
 ) -> Iterable[T]:
-    """The elements of a sequence, with a progress bar; see ``rich.progress.track``.
-
-    Where the output is no terminal, a line says that they begin.
-    """
+    """Iterates with the progress bar of ``rich.progress.track``, or announces the start if there is no terminal."""
     from rich import progress
     from rich.markup import escape
 
@@ -387,11 +363,7 @@ def track(
 
 
 def byte_progress(transient: bool = False) -> "Progress":
-    """A bar with the bytes done, their rate and the remaining time.
-
-    Args:
-        transient: The bar vanishes at the end, and does not appear where the output is no terminal: a line does.
-    """
+    """A progress bar of bytes; a transient one vanishes at the end, and is replaced by a line outside terminals."""
     from rich.progress import DownloadColumn, TransferSpeedColumn
 
     columns = (DownloadColumn(), TransferSpeedColumn())
@@ -399,11 +371,11 @@ def byte_progress(transient: bool = False) -> "Progress":
 
 
 def item_progress(unit: str, transient: bool = True, disable: bool = False) -> "Progress":
-    """A bar with the items done, their rate and the remaining time.
+    """A progress bar of items.
 
     Args:
-        unit: What is counted, such as ``commits``.
-        transient: The bar vanishes at the end, and does not appear where the output is no terminal: a line does.
+        unit: Name of the items, such as ``commits``.
+        transient: The bar vanishes at the end, and is replaced by a line outside terminals.
         disable: Shows nothing.
     """
     from rich.progress import MofNCompleteColumn, ProgressColumn
@@ -423,11 +395,7 @@ def item_progress(unit: str, transient: bool = True, disable: bool = False) -> "
 def _progress(
     unit: str, min_announced: int, transient: bool, disable: bool, columns: Sequence["ProgressColumn"]
 ) -> "Progress":
-    """A bar with a description, some columns and the remaining time.
-
-    Where the output is no terminal, a line says what begins, if it is at least ``min_announced`` of the unit or nobody
-    knows how much.
-    """
+    """A progress bar; outside terminals, a line announces tasks of unknown size or at least ``min_announced`` units."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -1,4 +1,4 @@
-"""Files written as a whole or not at all, and JSON files that name themselves when they are damaged."""
+"""Atomic writing of files, and JSON files with errors that name the file."""
 
 import errno
 import hashlib
@@ -18,34 +18,31 @@ from typing import Any
 GENERIC_STEMS = ("reports", "bugs", "issues")
 IN_PACKAGE = "pkg://"
 UNFINISHED = ".part"
-PRIVATE = 0o077  # the umask that leaves new files and folders to their owner
+PRIVATE = 0o077  # umask: only the owner may read new files and folders
 
 
 @contextmanager
 def private_files() -> Iterator[None]:
-    """Lets new files and folders be read by their owner only, whoever writes them; existing ones keep their modes.
-
-    For whole processes, since the umask belongs to all threads.
-    """
-    former = os.umask(PRIVATE)
-    os.umask(former | PRIVATE)
+    """Makes new files and folders readable by their owner only, in all threads, as the umask belongs to the process."""
+    previous = os.umask(PRIVATE)
+    os.umask(previous | PRIVATE)
     try:
         yield
     finally:
-        os.umask(former)
+        os.umask(previous)
 
 
 def connect_database(path: Path, mode: str = "mode=rwc", **options: Any) -> sqlite3.Connection:
-    """Opens an SQLite file that overwrites what is deleted from it; if it is made, only its owner can read it.
+    """Opens an SQLite file in which deleted content is overwritten; only the owner can read a new file.
 
     Args:
         path: The file.
-        mode: The query of its address, which tells SQLite how to open it; by default it is made if absent.
+        mode: The query of its URI, such as ``mode=ro``; by default the file is created if absent.
         **options: Those of ``sqlite3.connect``.
 
     Raises:
         sqlite3.DatabaseError: If it cannot be opened.
-        ValueError: If it is a link of another user, see ``check_link``.
+        ValueError: If it is a symbolic link of another user.
     """
     check_link(path)
     if mode == "mode=rwc" and not path.exists():
@@ -53,7 +50,7 @@ def connect_database(path: Path, mode: str = "mode=rwc", **options: Any) -> sqli
             path.touch(mode=0o600)
     connection: sqlite3.Connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, **options)
     try:
-        # Not the default of SQLite, but of some systems. SQLite gives -wal and -shm the mode of the file.
+        # The default of some systems only. SQLite gives -wal and -shm the mode of the file.
         connection.execute("PRAGMA secure_delete=ON")
     except sqlite3.DatabaseError:
         connection.close()
@@ -62,11 +59,7 @@ def connect_database(path: Path, mode: str = "mode=rwc", **options: Any) -> sqli
 
 
 def cache_folder(cache_dir: str | Path) -> Path:
-    """The folder of cached files, created if absent.
-
-    Raises:
-        ValueError: If it cannot be created.
-    """
+    """Creates the folder of cached files if absent. Raises ValueError if that fails."""
     folder = Path(cache_dir).expanduser()
     try:
         folder.mkdir(0o700, parents=True, exist_ok=True)
@@ -82,17 +75,16 @@ def unusable_cache(folder: Path, error: OSError) -> ValueError:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Gives the path of a temporary file that replaces ``path`` once it is complete.
+    """Yields the path of a temporary file in the same folder that replaces ``path`` once it is complete.
 
-    The temporary file is in the same folder, so that it can be renamed, and is flushed to the disk first. If anything
-    fails, ``path`` keeps its content. Temporary files of killed processes on this machine are deleted. A pipe or a
-    device is written to directly.
+    If anything fails, ``path`` keeps its content. Temporary files of killed processes on this machine are deleted. A
+    pipe or a device is written to directly.
 
     Args:
         path: The file to replace; a symbolic link is followed.
 
     Raises:
-        ValueError: If it is a link of another user, see ``check_link``.
+        ValueError: If it is a symbolic link of another user.
     """
     check_link(path)
     target = Path(os.path.realpath(path))
@@ -100,10 +92,10 @@ def replacing(path: Path) -> Iterator[Path]:
         yield target
         return
     _remove_abandoned(target)
-    # The last suffix stays: some libraries choose a format by it, others append theirs if it is missing.
+    # The suffix stays: some libraries choose the format by it, others append theirs if it is missing.
     unfinished = target.with_name(f"{_prefix(target)}{os.getpid()}{UNFINISHED}{target.suffix}")
     try:
-        # A new file: in a folder that others can write to, something of theirs may have this name.
+        # Other users of a shared folder may have created a file of this name.
         unfinished.unlink(missing_ok=True)
         unfinished.open("x").close()
         yield unfinished
@@ -117,13 +109,13 @@ def replacing(path: Path) -> Iterator[Path]:
             raise
         raise OSError(error.errno, error.strerror, str(target)) from error
     finally:
-        with suppress(OSError):  # on a read-only disk, where there is no such file either
+        with suppress(OSError):  # a read-only disk has no such file
             unfinished.unlink(missing_ok=True)
 
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """Gives a temporary folder beside ``folder`` that becomes it at the end, or is deleted after an error."""
+    """Yields a temporary folder that is renamed to ``folder`` at the end, or deleted after an error."""
     with tempfile.TemporaryDirectory(dir=folder.absolute().parent) as temporary:
         fresh = Path(temporary) / "fresh"
         fresh.mkdir()
@@ -132,12 +124,12 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 
 def check_link(path: Path) -> None:
-    """Checks that a file to be written is no symbolic link which somebody else put there.
+    """Checks that a file to be written is not a symbolic link of another user.
 
-    Linux follows no such link in a folder like ``/tmp``, but SQLite and ``os.path.realpath`` read where links lead.
+    Linux does not follow such links in folders like ``/tmp``, but SQLite and ``os.path.realpath`` resolve them.
 
     Raises:
-        ValueError: If it is a link of another user than this one, root and the owner of its folder.
+        ValueError: If it is a link that belongs neither to this user, nor to root or the owner of its folder.
     """
     if os.name != "posix" or not path.is_symlink():
         return
@@ -186,16 +178,16 @@ def _read_json(path: Path) -> Any:
 
 
 def _prefix(target: Path) -> str:
-    """The prefix of the temporary files that processes of this machine create for a file.
+    """The prefix of the temporary files of a target on this machine.
 
-    It holds no part of the file's name: Lightning, for one, loads whatever matches ``hpc_ckpt_*``.
+    It is a hash of the name, as Lightning loads whatever matches ``hpc_ckpt_*``.
     """
     digest = hashlib.blake2b(target.name.encode("utf-8", "surrogateescape"), digest_size=6)
     return f".{digest.hexdigest()}.{socket.gethostname()}."
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Deletes temporary files of a target whose process has ended."""
+    """Deletes temporary files of processes that have ended."""
     for other in target.parent.glob(f"{glob_escape(_prefix(target))}*{UNFINISHED}*"):
         process = other.name.removeprefix(_prefix(target)).partition(".")[0]  # <prefix>1234.part.csv: 1234
         if process.isdigit() and not _is_alive(int(process)):
@@ -213,7 +205,7 @@ def _is_alive(process: int) -> bool:
 
 
 def _flush(path: Path) -> None:
-    """Waits until a file, or the names in a folder, are on the disk. Some file systems cannot flush folders."""
+    """Flushes a file or a folder to the disk, if the file system can flush folders."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -225,11 +217,7 @@ def _flush(path: Path) -> None:
 
 
 def locate(path: str) -> Path:
-    """The file that ``path`` names, such as ``bugs.csv`` or ``pkg://gedbd.corpora/demo.csv``.
-
-    Raises:
-        ValueError: If it does not exist.
-    """
+    """Resolves ``bugs.csv`` or ``pkg://gedbd.corpora/demo.csv`` to an existing file, else raises ValueError."""
     package, _, inside = path.removeprefix(IN_PACKAGE).partition("/")
     file = Path(str(resources.files(package) / inside)) if path.startswith(IN_PACKAGE) else Path(path).expanduser()
     if not file.is_file():
@@ -238,6 +226,6 @@ def locate(path: str) -> Path:
 
 
 def corpus_name(file: Path) -> str:
-    """The file's name without suffixes; its folder's if that is one of ``GENERIC_STEMS`` or empty, as of ``.git``."""
+    """The file's name without suffixes, or its folder's name if that is empty (``.git``) or in ``GENERIC_STEMS``."""
     stem = file.name.split(".")[0]
     return file.absolute().parent.name if stem.lower() in {"", *GENERIC_STEMS} else stem

@@ -1,11 +1,10 @@
-"""SQLite files that report in one line why they cannot be used: stores, and caches of what can be computed again.
+"""SQLite files of stores and caches, with errors of one line.
 
 Errors of SQLite become ``StoreUnavailable``: the file is locked or damaged, its disk is full or read-only. A file that
 cannot be written is opened for reading.
 
-A file may also be opened so that nothing is written, neither to it nor beside it. SQLite makes ``-wal`` and ``-shm``
-even to read. Where no other process has made them, the file is read as one that never changes, and whether it has
-changed is checked after each statement.
+SQLite creates ``-wal`` and ``-shm`` even to read. A read-only file for which no other process has created them is
+opened as immutable, and is checked for changes after each statement.
 """
 
 import logging
@@ -21,15 +20,15 @@ from gedbd.io.files import connect_database
 
 LOCK_TIMEOUT_S = 5.0
 CACHE_TIMEOUT_S = 60.0
-MAX_CHECKED_BYTES = 1 << 26  # of a file whose structure is checked when it is opened; 40 ms
+MAX_CHECKED_BYTES = 1 << 26  # size up to which the structure of a file is checked on opening; 40 ms
 MAX_REASON = 120  # characters; SQLite quotes text that it cannot decode
 MAX_VALUES = 500  # SQLite bounds the number of values of a statement
 MARKS = "(?)"
-PRIMARY_CODE = 0xFF  # the bits above tell kinds of one error apart
+PRIMARY_CODE = 0xFF  # higher bits distinguish kinds of one error
 LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 NO_PERMISSION = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH)
 FAILING = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOLFS)
-# SQLite also reports these for a file that can be read: its folder takes no further files, or its disk is full.
+# SQLite also reports these for a readable file whose folder cannot be written or whose disk is full.
 STILL_READABLE = (*NO_PERMISSION, *FAILING, sqlite3.SQLITE_FULL)
 log = logging.getLogger("gedbd")
 
@@ -47,20 +46,19 @@ class StoreUnavailable(Exception):  # noqa: N818 (it names a state of the store,
 
 
 class DamagedFileError(StoreUnavailable):
-    """The content of the file is damaged, or it is of another kind."""
+    """The file is damaged or not a database of this package."""
 
 
 class SqliteFile:
-    """An open file, which several threads may share; they take turns.
+    """An open SQLite file that threads can share.
 
     Args:
         path: The file.
         cure: What to do about a damaged file, for error messages.
-        create: Create it if there is none; it must be writable then.
-        timeout_s: How long to wait for a lock that another process has.
-        must_stay: Whether statements are refused once the file or its log was replaced or deleted, so that no change
-            is lost.
-        read_only: Whether nothing is written, neither to the file nor beside it.
+        create: Whether to create it if absent; it must be writable then.
+        timeout_s: How long to wait for the lock of another process.
+        must_stay: Whether statements fail once the file or its log was replaced or deleted, so that no change is lost.
+        read_only: Whether to write nothing, neither the file nor ``-wal`` and ``-shm``.
 
     Attributes:
         refusal: Why it is open for reading only; empty if it can be written.
@@ -75,13 +73,13 @@ class SqliteFile:
     ) -> None:
         self.path = path
         self.refusal = ""
-        self._unchanging: tuple[object, ...] | None = None  # see ``_content_version``
+        self._immutable_version: tuple[object, ...] | None = None  # see ``_content_version``
         self._cure = cure
         self.create = create
         self.read_only = read_only
         self._must_stay = False
         self._damage_logged = False
-        self._turn = threading.RLock()
+        self._lock = threading.RLock()
         try:
             if read_only:
                 self._sqlite = self._connect_without_writing(timeout_s)
@@ -104,7 +102,7 @@ class SqliteFile:
         """Checks or creates the tables. Raises ValueError or StoreUnavailable."""
 
     def _connect(self, options: str, timeout_s: float) -> sqlite3.Connection:
-        """A connection that has read something: SQLite opens a file no earlier."""
+        """A connection on which a query has run, as SQLite opens the file with the first one."""
         connection = connect_database(
             self.path, options, timeout=timeout_s, check_same_thread=False, isolation_level=None
         )
@@ -127,11 +125,11 @@ class SqliteFile:
             return self._connect("mode=ro", timeout_s)  # another process has made both, and may change the file
         if wal.exists() and wal.stat().st_size:
             raise StoreUnavailable(f"{wal} holds changes that are not in {self.path.name} yet: run gedbd search once")
-        self._unchanging = self._content_version()
+        self._immutable_version = self._content_version()
         return self._connect("immutable=1", timeout_s)
 
     def _content_version(self) -> tuple[object, ...]:
-        """What differs once the file has another content: of which file it is, its size, time of change and log."""
+        """Identity, size and time of change of the file, and the size of its log; they change with the content."""
         try:
             status = os.stat(self.path)
         except OSError:
@@ -140,34 +138,31 @@ class SqliteFile:
         size = wal.stat().st_size if wal.exists() else 0
         return ((status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns, size)
 
-    def _connect_to_read(self, refused: sqlite3.DatabaseError, timeout_s: float) -> sqlite3.Connection:
-        """A connection to a file that cannot be changed."""
+    def _connect_to_read(self, refusal: sqlite3.DatabaseError, timeout_s: float) -> sqlite3.Connection:
+        """A connection to a file that cannot be written, or the error for ``refusal``."""
         try:
             return self._connect("mode=ro", timeout_s)
         except sqlite3.DatabaseError:
-            # SQLite cannot create its files in this folder. The file alone can be read all the same, unless its last
-            # changes are still in the write-ahead log.
+            # SQLite cannot create its files in this folder, but can read a file whose write-ahead log is empty.
             wal = wal_path(self.path)
             if wal.exists() and wal.stat().st_size:
-                raise self._unavailable(refused) from refused
+                raise self._unavailable(refusal) from refusal
             try:
                 return self._connect("immutable=1", timeout_s)
             except sqlite3.DatabaseError:
-                raise self._unavailable(refused) from refused
+                raise self._unavailable(refusal) from refusal
 
     def enable_wal(self) -> None:
-        """Writes changes to a write-ahead log, so that readers and a writer do not wait for each other."""
+        """Enables the write-ahead log, so that readers and a writer do not wait for each other."""
         self.query("PRAGMA journal_mode=WAL")
         self.query("PRAGMA synchronous=FULL")
-        self.query("SELECT count(*) FROM sqlite_master")  # SQLite creates the log no earlier, see ``_check_identity``
+        self.query("SELECT count(*) FROM sqlite_master")  # creates the log, which ``_check_identity`` compares
 
     def check_structure(self) -> None:
-        """Checks a file of up to ``MAX_CHECKED_BYTES``, which takes 40 ms; others show damage when they are read.
-
-        A file that was copied while it was being changed may hold pages of several states.
+        """Checks the integrity of a file of up to ``MAX_CHECKED_BYTES``, as it may be a copy of several states.
 
         Raises:
-            DamagedFileError: If its pages or its indexes contradict each other.
+            DamagedFileError: If its pages or indexes are inconsistent.
         """
         if self.path.stat().st_size <= MAX_CHECKED_BYTES:
             ((result,),) = self.query("PRAGMA integrity_check(1)")
@@ -176,48 +171,48 @@ class SqliteFile:
 
     def close(self) -> None:
         """Closes the file."""
-        with self._turn:
+        with self._lock:
             self._sqlite.close()
 
     def query(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """All rows of a statement; outside of ``transaction`` it is a transaction of its own.
+        """Runs a statement, outside ``transaction`` as a transaction of its own, and returns all rows.
 
         Raises:
             StoreUnavailable: If the file cannot be used at the moment.
         """
-        with self._used():
+        with self._locked():
             return self._sqlite.execute(statement, values).fetchall()
 
-    def select(self, query: str, values: Sequence[object], *others: object) -> list[tuple[Any, ...]]:
-        """The rows of a query for some values, which stand where it has ``MARKS``.
+    def select(self, query: str, values: Sequence[object], *first: object) -> list[tuple[Any, ...]]:
+        """The rows of a query in chunks of ``values``.
 
         Args:
-            query: The query.
+            query: The query, with ``MARKS`` in place of the values.
             values: The values.
-            others: Those of marks before.
+            first: Values of the marks before them.
 
         Raises:
             StoreUnavailable: If the file cannot be used at the moment.
         """
         rows = []
         for start in range(0, len(values), MAX_VALUES):
-            some = values[start : start + MAX_VALUES]
-            rows += self.query(query.replace(MARKS, f"({', '.join('?' * len(some))})"), *others, *some)
+            chunk = values[start : start + MAX_VALUES]
+            rows += self.query(query.replace(MARKS, f"({', '.join('?' * len(chunk))})"), *first, *chunk)
         return rows
 
     def write_all(self, statement: str, values: Iterable[Sequence[object]]) -> None:
-        """Runs a statement with each of several values. Raises StoreUnavailable."""
-        with self._used():
+        """Runs a statement for each row of values. Raises StoreUnavailable."""
+        with self._locked():
             self._sqlite.executemany(statement, values)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A transaction that writes: at its end all changes are on disk, or none; other threads wait.
+        """A writing transaction: all changes are on disk at its end, or none; other threads wait.
 
         Raises:
             StoreUnavailable: If the file cannot be used at the moment.
         """
-        with self._turn:
+        with self._lock:
             self.query("BEGIN IMMEDIATE")
             try:
                 yield
@@ -226,12 +221,12 @@ class SqliteFile:
                 if self._sqlite.in_transaction:  # SQLite rolls back by itself if the disk is full
                     self.query("ROLLBACK")
                 raise
-            self._check_identity()  # a file that was replaced meanwhile does not have the changes
+            self._check_identity()  # a file that replaced this one lacks the changes
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """A transaction that reads: all reads see the same state, whatever other processes write."""
-        with self._turn:
+        """A reading transaction: all reads see the same state."""
+        with self._lock:
             if self._sqlite.in_transaction:
                 yield
                 return
@@ -242,7 +237,7 @@ class SqliteFile:
                 self.query("ROLLBACK")
 
     def checkpoint(self) -> None:
-        """Moves all changes to the file, and empties the write-ahead log, where deleted text is until then.
+        """Moves all changes to the file and empties the write-ahead log, which may hold deleted text.
 
         Raises:
             StoreUnavailable: If the file cannot be used, or another process still reads an older state of it.
@@ -253,9 +248,9 @@ class SqliteFile:
             raise StoreUnavailable(f"{wal} still holds what was deleted, as it is being read: try again")
 
     @contextmanager
-    def _used(self) -> Iterator[None]:
-        """Lets one thread at a time use the file; errors become ``StoreUnavailable``, and damage is logged once."""
-        with self._turn:
+    def _locked(self) -> Iterator[None]:
+        """Holds the lock of the file, converts errors to ``StoreUnavailable``, and logs damage once."""
+        with self._lock:
             if not self._sqlite.in_transaction:
                 self._check_identity()
             try:
@@ -287,24 +282,24 @@ class SqliteFile:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether there is another file at the path now, or none; or another content, if it is read as unchanging."""
-        if self._unchanging is not None:
-            return self._content_version() != self._unchanging
+        """Whether the file at the path was replaced or deleted, or changed if it is read as immutable."""
+        if self._immutable_version is not None:
+            return self._content_version() != self._immutable_version
         return file_identity(self.path) != self._identity[0]
 
     @property
     def is_log_kept(self) -> bool:
         """Whether the write-ahead log at the path is still that of the open file."""
         wal = self._identity[1]
-        return self._unchanging is None and wal is not None and file_identity(wal_path(self.path)) == wal
+        return self._immutable_version is None and wal is not None and file_identity(wal_path(self.path)) == wal
 
     def _check_unchanged(self) -> None:
-        """Raises StoreUnavailable if a file that is read as unchanging has changed in its place."""
-        if self._unchanging is None:
+        """Raises StoreUnavailable if an immutable file has changed in place."""
+        if self._immutable_version is None:
             return
         version = self._content_version()
-        # The open file stays as it is if another one takes its place.
-        if version[0] == self._unchanging[0] and version != self._unchanging:
+        # The open file does not change if another one replaces it.
+        if version[0] == self._immutable_version[0] and version != self._immutable_version:
             raise StoreUnavailable(f"{self.path} has changed while it was read: try again", 1)
 
     def _check_identity(self) -> None:
@@ -323,10 +318,10 @@ class SqliteFile:
 
 
 class Database(SqliteFile):
-    """An open file beside an index. Damage is looked for when it is opened, see ``check_structure``.
+    """A database of an index folder, whose integrity is checked on opening.
 
     Args:
-        path: The file, which is created if there is none.
+        path: The file, created if absent.
         schema: Statements that change nothing if their tables exist.
         loss: What is lost with the file, for the error message.
 
@@ -343,18 +338,18 @@ class Database(SqliteFile):
             raise ValueError(str(error)) from error
 
     def prepare(self) -> None:
-        """See ``SqliteFile``."""
+        """Enables the write-ahead log, checks the integrity and creates the tables."""
         self.enable_wal()
         self.check_structure()
-        with self._used():
+        with self._locked():
             self._sqlite.executescript(self._schema)
 
 
 class CacheFile(SqliteFile):
-    """A table of values that can be computed again; several processes may share the file.
+    """A cache in one table, which several processes may share.
 
     Args:
-        path: The file, which is created if there is none.
+        path: The file, created if absent.
         table: The table in SQL, such as ``captions (image TEXT PRIMARY KEY, caption TEXT)``.
         page_bytes: Size of the pages of a new file.
 
@@ -370,12 +365,12 @@ class CacheFile(SqliteFile):
         super().__init__(path, cure, create=True, timeout_s=CACHE_TIMEOUT_S, must_stay=False)
 
     def prepare(self) -> None:
-        """See ``SqliteFile``."""
+        """Creates the table."""
         self.query(f"PRAGMA page_size = {self._page_bytes}")
         self.query(f"CREATE TABLE IF NOT EXISTS {self._table}")
 
     def store(self, rows: Iterable[Sequence[object]]) -> None:
-        """Adds rows to the table, or replaces those with their keys: all of them or none."""
+        """Adds rows, or replaces those with the same keys, in one transaction."""
         values = [tuple(row) for row in rows]
         if not values:
             return
@@ -404,6 +399,6 @@ def wal_path(path: Path) -> Path:
 
 
 def delete_database(path: Path) -> None:
-    """Deletes a file and its journals. A process that has it open keeps its own copy."""
+    """Deletes a file and its journals; a process that has it open can still read it."""
     for suffix in ("", "-journal", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)

@@ -1,11 +1,12 @@
 """Posts comments on GitHub, at most one on each issue.
 
-GitHub has no request that posts a comment unless there is one. So each comment holds a hidden marker, and every try
-looks for it in all comments of the issue before it posts. The result of a POST is unknown if its answer does not come,
-cannot be read, or has a status of 500 or above: GitHub may create the comment after all. What can be relied on: a try
-posts at most once. An issue can get a second comment only if a try comes before GitHub shows the comment of an earlier
-one, if somebody has removed the marker from that comment, or if another program posts with the same marker at the same
-time. A marker that somebody else has written only keeps this program from posting.
+GitHub cannot post a comment on condition that there is none yet. So each comment holds a hidden marker, which each
+attempt first searches for in all comments of the issue. The result of a POST is unknown if its answer is missing,
+unreadable, or has a status of 500 or above: GitHub may create the comment after all.
+
+Guarantee: an attempt posts at most once. An issue can get a second comment only if an attempt comes before GitHub shows
+the comment of the previous one, if the marker was removed from that comment, or if another program posts with the same
+marker at the same time.
 """
 
 import json
@@ -26,14 +27,14 @@ MARKER = "<!-- gedbd -->"
 MAX_PAGES = 10
 PER_PAGE = 100
 MAX_MESSAGE_BYTES = 1 << 16
-TEMPORARY = (401, 408, 425, 429)  # 401: GitHub answers it in outages too, and a token may be renewed
+TEMPORARY = (401, 408, 425, 429)  # 401 occurs in outages too, and a token may be renewed
 FIRST_WAIT_S = 10.0
 MAX_WAIT_S = 3600.0
-MAX_TRIES = 33  # waits double from 10 s up to an hour, so the last try is made after 24 hours
+MAX_TRIES = 33  # waits double from 10 s up to an hour, so the last attempt is made after 24 hours
 MAX_REQUESTED_WAIT_S = 6 * 3600.0
 JITTER = 0.2
-RESULT_WAIT_S = 60.0  # until GitHub shows a comment that it creates although its answer did not arrive
-MAX_PAUSE_S = 60.0  # then the clock is read again: it may have been set back
+RESULT_WAIT_S = 60.0  # until GitHub shows a comment whose answer did not arrive
+MAX_PAUSE_S = 60.0  # until the clock is read again, which may have been set back
 
 
 class CommentError(Exception):
@@ -41,12 +42,12 @@ class CommentError(Exception):
 
     Args:
         reason: One line.
-        is_temporary: Whether a later try may succeed.
+        is_temporary: Whether a later attempt may succeed.
         wait_s: How long GitHub asks to wait until then, in seconds; 0 if it does not ask.
         status: Status of GitHub's answer; 0 if none was read.
 
     Attributes:
-        is_unknown: Whether GitHub may have created the comment, or may still do so.
+        is_unknown: Whether GitHub may have created the comment or may still do so.
     """
 
     def __init__(self, reason: str, is_temporary: bool, wait_s: float = 0.0, status: int = 0) -> None:
@@ -64,7 +65,7 @@ class CommentClient:
         token: A token with permission to write issues.
         api_url: Address of the API.
         timeout_s: How long an answer may pause, in seconds.
-        deadline_s: How long one attempt to post a comment may take, with all its calls, in seconds.
+        deadline_s: How long an attempt to post a comment may take, with all its calls, in seconds.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class CommentClient:
         self._late = f"not done within {deadline_s:g} seconds"
         secrets = {"Authorization": f"Bearer {token}"}
         accept = {"Accept": "application/vnd.github+json"}
-        timeouts_s = (min(timeout_s, deadline_s), timeout_s)  # what is connected is ended at the deadline
+        timeouts_s = (min(timeout_s, deadline_s), timeout_s)  # an open connection is closed at the deadline
         self._session = HttpSession(self.api_url, "webhook.api_url", secrets, accept, timeouts_s)
 
     def comment_once(self, repository: str, issue_id: str, body: str, before_post: Callable[[], None]) -> bool:
@@ -89,7 +90,7 @@ class CommentClient:
             repository: "owner/name".
             issue_id: Number of the issue.
             body: Text of the comment, with the marker.
-            before_post: Called right before the comment is sent. If it fails, nothing is sent.
+            before_post: Called right before the comment is sent; if it raises, nothing is sent.
 
         Returns:
             Whether it was posted; False if the issue had one.
@@ -111,7 +112,7 @@ class CommentClient:
         except CommentError as error:
             error.is_unknown = is_sent and (not 300 <= error.status < 500 or error.status == 408)
             raise
-        except requests.Timeout as error:  # the time was over right after the last answer
+        except requests.Timeout as error:  # the deadline passed right after the last answer
             failure = CommentError(f"{path}: {self._late}", is_temporary=True)
             failure.is_unknown = is_sent
             raise failure from error
@@ -122,29 +123,27 @@ class CommentClient:
         self._session.end()
 
     def _has_marker(self, path: str) -> bool:
-        """Whether a comment has the marker. Raises CommentError if there are too many to read them all."""
+        """Whether a comment has the marker. Raises CommentError if there are too many comments to read."""
         for page in range(1, MAX_PAGES + 1):
             comments, has_next = self._call("GET", f"{path}?per_page={PER_PAGE}&page={page}")
             if not isinstance(comments, list):
                 raise CommentError(f"{path}: the answer is not a list", is_temporary=True)
             if any(isinstance(comment, dict) and MARKER in str(comment.get("body")) for comment in comments):
                 return True
-            # GitHub leaves comments of blocked accounts out, so a page that is not full need not be the last one.
+            # GitHub omits comments of blocked accounts, so that a short page need not be the last one.
             if not has_next and len(comments) < PER_PAGE:
                 return False
-        raise CommentError(
-            f"{path}: over {MAX_PAGES * PER_PAGE:,} comments, which are not all read", is_temporary=False
-        )
+        raise CommentError(f"{path}: more than {MAX_PAGES * PER_PAGE:,} comments", is_temporary=False)
 
     def _call(self, method: str, path: str, **content: Any) -> tuple[Any, bool]:
-        """The parsed JSON of an answer, and whether GitHub says that there is a next page."""
+        """The parsed JSON of an answer, and whether there is a next page."""
         name = f"{method} {path.partition('?')[0]}"
         try:
             answer, body = self._session.read(method, self.api_url + path, follow=False, **content)
         except (requests.RequestException, ValueError) as error:
             reason = self._late if self._session.is_over else type(error).__name__
             raise CommentError(f"{name}: {reason}", is_temporary=True) from error
-        if self._session.is_over:  # what was read may be cut off
+        if self._session.is_over:  # the body may be incomplete
             raise CommentError(f"{name}: {self._late}", is_temporary=True)
         if answer.status_code >= 300:
             raise _refusal(answer, body, name)
@@ -155,7 +154,7 @@ class CommentClient:
 
 
 def _refusal(answer: requests.Response, body: bytes, name: str) -> CommentError:
-    """The error for a status, with whether and when to try again."""
+    """The error for a status, with when to try again."""
     status = answer.status_code
     try:
         message = body[:MAX_MESSAGE_BYTES].decode(errors="replace")
@@ -167,7 +166,7 @@ def _refusal(answer: requests.Response, body: bytes, name: str) -> CommentError:
 
 
 class OutboxComment(NamedTuple):
-    """A comment that waits."""
+    """A comment to post."""
 
     repository: str
     issue_id: str
@@ -175,21 +174,21 @@ class OutboxComment(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name in the table: "owner/name#12"."""
+        """The key in the table, such as "owner/name#12"."""
         return f"{self.repository}#{self.issue_id}"
 
 
 class Outbox:
     """Keeps comments on disk until they are posted, at most one for each issue.
 
-    A comment whose POST was begun, and whose result is unknown, is not due for ``result_wait_s``: until then GitHub may
-    still create it. The beginning is on disk, so this also holds if the process is killed. The wait is measured by the
-    monotonic clock while the process runs, since the time of day may be set.
+    A comment with a POST of unknown result rests for ``result_wait_s``, as GitHub may still create it. The time of the
+    POST is on disk, so this also holds if the process is killed. While the process runs, the wait is measured by the
+    monotonic clock, since the time of day may be set.
 
     Args:
         table: The open table of events.
-        first_wait_s: Seconds until the second try; each further wait is twice as long.
-        result_wait_s: Seconds that a comment rests after a POST whose result is unknown.
+        first_wait_s: Seconds until the second attempt; each further wait is twice as long.
+        result_wait_s: Seconds that a comment rests after a POST of unknown result.
     """
 
     def __init__(
@@ -202,32 +201,28 @@ class Outbox:
         begun = "SELECT name, posted_at FROM events WHERE kind = 'comment' AND state = 'pending' AND posted_at > 0"
         self._rests_until: dict[str, float] = {}  # by the monotonic clock
         for name, posted_at in table.query(begun):
-            # No longer than after a POST of now: the clock may have been set back since.
+            # At most result_wait_s: the clock may have been set back.
             rest_s = min(posted_at + result_wait_s - now, result_wait_s)
             self._rests_until[name] = time.monotonic() + rest_s
 
     def put(self, comment: OutboxComment) -> bool:
-        """Adds a comment; returns False if there was ever one for this issue."""
+        """Adds a comment unless there ever was one for this issue; returns whether it was added."""
         columns = "kind, name, state, moment, content"
         added = f"INSERT OR IGNORE INTO events ({columns}) VALUES ('comment', ?, 'pending', ?, ?)"
         return bool(self.table.query(f"{added} RETURNING 1", comment.name, time.time(), comment.body))
 
     def waiting(self) -> list[OutboxComment]:
-        """All comments that wait, the oldest first."""
+        """All pending comments, the oldest first."""
         return self._pending("ORDER BY number")
 
     def due(self, now: float) -> list[OutboxComment]:
-        """Comments whose next try is due, the most urgent first.
-
-        Args:
-            now: Seconds since 1970.
-        """
-        # tried_at > now: the clock was set back since the last try, so next_try_at may be far in the future.
+        """Comments that are due at ``now``, in seconds since 1970, the most urgent first."""
+        # tried_at > now: the clock was set back after the last attempt, so next_try_at may be far in the future.
         pending = self._pending("AND (next_try_at <= ?1 OR tried_at > ?1) ORDER BY next_try_at, number", now)
         return [comment for comment in pending if self._rest_s(comment.name) <= 0]
 
     def next_due(self) -> float | None:
-        """When the next try is due, in seconds since 1970; None if no comment waits."""
+        """When the next attempt is due, in seconds since 1970; None if no comment is pending."""
         moments = []
         pending = "SELECT name, next_try_at FROM events WHERE kind = 'comment' AND state = 'pending'"
         for name, moment in self.table.query(pending):
@@ -236,12 +231,12 @@ class Outbox:
         return min(moments, default=None)
 
     def record_post(self, comment: OutboxComment, now: float) -> None:
-        """Records that a comment is being posted, or that the result of that is unknown: it rests from now on."""
+        """Records a POST that begins or has an unknown result; the comment rests from ``now`` on."""
         self._set(comment, "posted_at = ?", now)
         self._rests_until[comment.name] = time.monotonic() + self.result_wait_s
 
     def record_refusal(self, comment: OutboxComment) -> None:
-        """Records that GitHub has not created a comment, so that it need not rest."""
+        """Records that GitHub did not create a comment, which then does not rest."""
         self._set(comment, "posted_at = 0")
         self._rests_until.pop(comment.name, None)
 
@@ -257,15 +252,15 @@ class Outbox:
     def postpone(
         self, comments: Sequence[OutboxComment], now: float, requested_wait_s: float = 0.0
     ) -> list[OutboxComment]:
-        """Schedules the next try of comments after a failed one.
+        """Schedules the next attempt for comments that could not be posted.
 
         Args:
             comments: The comments that could not be posted.
             now: Seconds since 1970.
-            requested_wait_s: How long the server asks to wait; at most 6 hours are granted.
+            requested_wait_s: How long the server asks to wait, cut at 6 hours.
 
         Returns:
-            The comments that have failed too often and are given up.
+            The comments that have failed too often.
         """
         given_up = []
         with self.table.transaction():
@@ -291,7 +286,7 @@ class Outbox:
         self.table.query(f"UPDATE events SET {columns} WHERE kind = 'comment' AND name = ?", *values, comment.name)
 
     def _rest_s(self, name: str) -> float:
-        """Seconds until a comment has rested; 0 or below if it has."""
+        """Seconds that a comment still rests; 0 or below if it is ready."""
         return self._rests_until.get(name, 0.0) - time.monotonic()
 
     def _pending(self, condition: str, *values: object) -> list[OutboxComment]:
@@ -304,9 +299,8 @@ class Outbox:
 
 
 def wait_after(tries: int, first_wait_s: float = FIRST_WAIT_S) -> float:
-    """Seconds until the next try: doubled after each try up to an hour, then up to a fifth longer or shorter."""
+    """Seconds until the next attempt: doubled up to an hour, with 20 % jitter."""
     doubled = first_wait_s * 2.0 ** min(tries - 1, 30)
-    # Random, so that comments that failed together are not tried together again.
     return min(doubled, MAX_WAIT_S) * random.uniform(1 - JITTER, 1 + JITTER)
 
 
@@ -314,8 +308,8 @@ class CommentPoster:
     """Posts the comments of an outbox.
 
     Args:
-        github: Where they are posted.
-        outbox: The comments that wait.
+        github: The client.
+        outbox: The pending comments.
     """
 
     def __init__(self, github: CommentClient, outbox: Outbox) -> None:
@@ -324,7 +318,7 @@ class CommentPoster:
         self.count: Callable[[str], object] = lambda result: None
 
     def post_next(self) -> float:
-        """Tries the most urgent comment that is due; returns the seconds until the next one is due."""
+        """Tries to post the most urgent due comment, and returns the seconds until the next one is due."""
         now = time.time()
         due = self.outbox.due(now)
         if due:
@@ -334,7 +328,7 @@ class CommentPoster:
         return MAX_PAUSE_S if next_due is None else min(max(next_due - now, 0.0), MAX_PAUSE_S)
 
     def post_due(self) -> list[str]:
-        """Tries each comment that is due once, and stops after a temporary failure; returns the result of each."""
+        """Tries to post each due comment, until a temporary failure, and returns the results."""
         results = []
         for comment in self.outbox.due(time.time()):
             results.append(self.post(comment))
@@ -343,7 +337,7 @@ class CommentPoster:
         return results
 
     def post_all_due(self) -> list[str]:
-        """Likewise, for a process that ends afterwards: it waits for comments that rest, and tries them once more."""
+        """Does the same, then waits for resting comments and tries them again, for a process that ends afterwards."""
         results = self.post_due()
         rest_s = self.outbox.rest_s()
         if rest_s > 0 or "unknown" in results:
@@ -355,8 +349,8 @@ class CommentPoster:
         """Tries to post a comment.
 
         Returns:
-            "posted", "exists" if the issue had one already, "postponed" until a later try, "unknown" if GitHub may
-            have created the comment, so that a later try looks for it, or "failed" for good.
+            "posted", "exists" if the issue had a comment, "postponed" until a later attempt, "unknown" if GitHub may
+            have created the comment, which a later attempt checks, or "failed" permanently.
         """
         try:
             is_posted = self.github.comment_once(*comment, lambda: self.outbox.record_post(comment, time.time()))
@@ -380,7 +374,7 @@ class CommentPoster:
             return "failed"
         tried = [comment]
         if not error.is_unknown:
-            # GitHub cannot be reached, so the other comments that are due would fail too: this try counts for each.
+            # GitHub cannot be reached, so the attempt counts for all due comments.
             tried += [other for other in self.outbox.due(now) if other != comment]
         given_up = self.outbox.postpone(tried, now, error.wait_s)
         for failed in given_up:

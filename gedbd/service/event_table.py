@@ -1,4 +1,4 @@
-"""The webhook's table of events in SQLite: deliveries, what is known of issues, suggestions and comments."""
+"""The webhook's SQLite table of events: deliveries, states of issues, suggestions and comments."""
 
 import re
 import time
@@ -11,10 +11,10 @@ from gedbd.io.sqlite_file import Database
 
 MAX_WAITING = 5000
 WEBHOOK_FILE = "webhook.sqlite"
-# Each event is unique in its kind by its name; other columns hold what some kinds need.
+# Kind and name identify an event. Kinds, names and states:
 # received: a delivery, by its id, NULL if it has none: waiting, processed.
-# seen: an issue ("issue 12") or a comment ("comment 345"), and the two reports that the comment links: there, gone.
-# compared: a new report, by its id, with the suggestion; the state is the outcome, see ``suggestions``.
+# seen: an issue ("issue 12") or a comment ("comment 345") with the two reports that it links: there, gone.
+# compared: a new report, by its id, with the suggestion; the state is the outcome.
 # comment: "owner/name#12" and the text to post: pending, posted, failed.
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS events (
@@ -40,7 +40,7 @@ SELECT number, kind, name, state, moment, content, report, duplicate, tries, tri
 
 
 class Delivery(NamedTuple):
-    """An event that waits; ``event`` is JSON."""
+    """A waiting event, as JSON."""
 
     number: int
     delivery: str
@@ -48,13 +48,13 @@ class Delivery(NamedTuple):
 
 
 class EventTable(Database):
-    """The open file with the table: deliveries until they are processed, and what was seen of issues and comments.
+    """The file with the table of events.
 
     Args:
-        path: The file, which is created if there is none.
+        path: The file, created if absent.
 
     Attributes:
-        waiting: How many deliveries wait, for the metrics.
+        waiting: Number of waiting deliveries, for the metrics.
 
     Raises:
         ValueError: If the file is damaged, of an earlier version, or cannot be written.
@@ -75,10 +75,10 @@ class EventTable(Database):
         super().prepare()
 
     def forget(self, issue_id: str) -> None:
-        """Erases the deliveries of an issue that wait, and suggestions and comments that are on it or name it.
+        """Erases the waiting deliveries of an issue, and the suggestions and comments that name it.
 
-        What stays is its number: the time from which on its events count again, and that its comment was posted, if so,
-        since an issue never gets a second one.
+        Its number stays, with the time after which its events count again, and whether a comment was posted, since an
+        issue never gets a second one.
         """
         named = re.compile(rf"#{re.escape(issue_id)}(?!\d)")
         is_named = "EXISTS (SELECT 1 FROM json_each(content, '$.named') WHERE json_extract(value, '$.issue') = ?1)"
@@ -102,10 +102,10 @@ class EventTable(Database):
         Args:
             delivery: Its id, by which a repeated delivery is recognised; empty if it has none.
             event: The event as JSON.
-            max_waiting: Maximum number of deliveries that wait; more are refused.
+            max_waiting: Maximum number of waiting deliveries.
 
         Returns:
-            "accepted" once it is on disk, "repeated" if one with this id was accepted before, or "full".
+            "accepted" once it is on disk, "repeated" if its id is known, or "full".
         """
         with self.transaction():
             accepted_before = "SELECT 1 FROM events WHERE kind = 'received' AND name = ?"
@@ -120,7 +120,7 @@ class EventTable(Database):
         return "accepted"
 
     def first(self) -> Delivery | None:
-        """The delivery that has waited longest."""
+        """The oldest waiting delivery."""
         waiting = "FROM events WHERE kind = 'received' AND state = 'waiting' ORDER BY number LIMIT 1"
         rows = self.query(f"SELECT number, coalesce(name, ''), content {waiting}")
         return Delivery(*rows[0]) if rows else None
@@ -129,8 +129,8 @@ class EventTable(Database):
         """Removes a processed delivery.
 
         Args:
-            delivery: What was processed.
-            remember: Whether it is refused when it arrives again. One that failed may be delivered again by hand.
+            delivery: The delivery.
+            remember: Whether to refuse it when it arrives again; a failed one may be redelivered by hand.
         """
         if remember and delivery.delivery:
             self.query("UPDATE events SET state = 'processed', content = '' WHERE number = ?", delivery.number)
@@ -138,7 +138,7 @@ class EventTable(Database):
             self.query("DELETE FROM events WHERE number = ?", delivery.number)
 
     def recount(self) -> None:
-        """Updates ``waiting``. A removal does not: whoever sees it fall may rely on all effects of the delivery."""
+        """Updates ``waiting``, which a removal does not, so that it falls after all effects of the delivery."""
         self.waiting = self._count()
 
     def _count(self) -> int:
@@ -148,8 +148,8 @@ class EventTable(Database):
     def is_outdated(self, name: str, updated_at: datetime | None) -> bool:
         """Whether a later state is known.
 
-        GitHub's times are whole seconds: of several states with the same time, the last to arrive counts. A deleted
-        item returns only with a later time, since the last state before the deletion has the same time.
+        GitHub's times are whole seconds: of states with the same time, the last to arrive counts. A deleted item needs
+        a later time, since the last state before the deletion has the same time.
 
         Args:
             name: "issue 12" or "comment 345".
@@ -165,7 +165,7 @@ class EventTable(Database):
         return bool(moment <= known if gone else moment < known)
 
     def remember(self, name: str, updated_at: datetime | None, gone: bool = False) -> None:
-        """Records that a state of an issue or comment was processed; the recorded time never decreases."""
+        """Records a processed state of an issue or comment; the recorded time never decreases."""
         self.query(
             "INSERT INTO events (kind, name, moment, state) VALUES ('seen', ?, ?, ?) ON CONFLICT (kind, name)"
             " DO UPDATE SET moment = max(moment, excluded.moment), state = excluded.state",
@@ -191,7 +191,7 @@ class EventTable(Database):
         self.query("UPDATE events SET report = NULL, duplicate = NULL WHERE kind = 'seen' AND name = ?", comment)
 
     def called_duplicates(self, ids: Sequence[str]) -> set[str]:
-        """Those of some reports that a comment calls a duplicate of another one of them."""
+        """The reports among ``ids`` that a comment calls a duplicate of another report among them."""
         pairs = self.select("SELECT report, duplicate FROM events WHERE report IN (?)", ids)
         return {report for report, duplicate in pairs if duplicate in ids}
 

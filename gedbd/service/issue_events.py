@@ -37,14 +37,14 @@ COMMENT_ACTIONS = ("created", "edited", "deleted")
 MEMBERS = ("OWNER", "MEMBER", "COLLABORATOR")
 SOURCE = "webhook"
 UNREAD = f'"{PHRASE}" comes after its first {MAX_READ:,} characters, or no blank line comes before them'
-# Fields of a report that GitHub gives. The others, such as the component, come from elsewhere and stay.
+# Fields of a report that GitHub's events set. Others, such as the component, are kept.
 ISSUE_FIELDS = ("title", "description", "created_at", "status", "resolution", "url", "resolved_at")
 
 log = logging.getLogger("gedbd")
 
 
 class EventPart(BaseModel):
-    """A part of an event; the many fields that are not needed are ignored."""
+    """Base of the models of an event; other fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -62,7 +62,7 @@ class User(EventPart):
 
 
 class EventIssue(EventPart):
-    """An issue. GitHub allows titles of 256 and texts of 65,536 characters."""
+    """An issue. GitHub limits titles to 256 and texts to 65,536 characters."""
 
     number: int = Field(ge=1, lt=MAX_NUMBER)
     title: ShortText
@@ -88,7 +88,7 @@ class IssueComment(EventPart):
 
     @property
     def name(self) -> str:
-        """Such as "comment 345", under which its states are kept; empty without an id."""
+        """The key of its states, such as "comment 345"; empty without an id."""
         return "" if self.id is None else f"comment {self.id}"
 
 
@@ -99,7 +99,7 @@ class EventRepository(EventPart):
 
 
 class Event(EventPart):
-    """An event of an issue or, with ``comment``, of a comment."""
+    """An event of an issue, or of its ``comment``."""
 
     action: ShortText
     issue: EventIssue
@@ -108,10 +108,7 @@ class Event(EventPart):
 
 
 def web_host(address: str) -> str:
-    """Host and port of GitHub's pages, from the address of a page or of the API; empty if the address has none.
-
-    The pages of ``https://api.github.com`` are on ``github.com``; those of an Enterprise server are on the API's host.
-    """
+    """Host and port of GitHub's pages, by the address of a page or of the API; empty if the address has none."""
     try:
         host = urlsplit(address).netloc.lower()
     except ValueError:
@@ -120,18 +117,18 @@ def web_host(address: str) -> str:
 
 
 def named_duplicate(text: str, repository: str, host: str) -> str | None:
-    """The issue of this repository that a line "Duplicate of #12" names; of several lines the last one counts.
+    """The issue of this repository that the last line "Duplicate of #12" names.
 
-    Code, quotes, lists, HTML and struck-out text do not count, nor does what ``has_unread_phrase`` finds. An address
-    counts on the repository's own host only.
+    Code, quotes, lists, HTML and struck-out text are ignored, and so are addresses of other hosts and text after the
+    first ``MAX_READ`` characters.
 
     Args:
         text: A comment in Markdown.
         repository: "owner/name".
-        host: Host of the repository's pages, with the port if there is one, in lower case.
+        host: Host and port of the repository's pages, in lower case.
     """
     text = _read_part(text)
-    if PHRASE not in text.lower():  # most comments: parsing Markdown is slow
+    if PHRASE not in text.lower():  # saves the slow parsing of most comments
         return None
     duplicate = None
     for line in _paragraph_lines(text):
@@ -145,12 +142,12 @@ def named_duplicate(text: str, repository: str, host: str) -> str | None:
 
 
 def has_unread_phrase(text: str) -> bool:
-    """Whether a comment says "duplicate of" after the part of it that is read."""
+    """Whether the unread rest of a long comment contains "duplicate of"."""
     return PHRASE in text[len(_read_part(text)) :].lower()
 
 
 def _read_part(text: str) -> str:
-    """The whole paragraphs among the first characters of a long comment."""
+    """The complete paragraphs among the first ``MAX_READ`` characters of a comment."""
     if len(text) <= MAX_READ:
         return text
     blank_lines = [match.end() for match in BLANK_LINE.finditer(text, 0, MAX_READ)]
@@ -158,15 +155,15 @@ def _read_part(text: str) -> str:
 
 
 def _paragraph_lines(text: str) -> Iterator[str]:
-    """The lines of a comment's top-level paragraphs; code and struck-out text become an ellipsis."""
-    inside = False
+    """The lines of top-level paragraphs, with an ellipsis for code and struck-out text."""
+    is_paragraph = False
     for token in MARKDOWN.parse(text):
-        # In Markdown a line above "---", as mail programs put it before a signature, is a heading.
+        # A line above "---", which mail programs put before a signature, is a heading in Markdown.
         if token.level == 0 and token.type in ("paragraph_open", "heading_open"):
-            inside = not token.markup.startswith("#")
-        elif token.type == "inline" and token.level == 1 and inside:
+            is_paragraph = not token.markup.startswith("#")
+        elif token.type == "inline" and token.level == 1 and is_paragraph:
             line = ""
-            struck = 0  # how many ~~ are open
+            struck = 0  # number of open ~~
             for child in token.children or ():
                 struck += (child.type == "s_open") - (child.type == "s_close")
                 if child.type in ("softbreak", "hardbreak"):
@@ -186,8 +183,8 @@ class EventResult:
     Attributes:
         status: Status of the HTTP response.
         code: Label in the metrics, such as "added".
-        detail: The same in words.
-        no_comment: Why a new issue gets no comment; empty if it gets one, and for all other events.
+        detail: The result in words.
+        no_comment: Why a new issue gets no comment; empty if it gets one, and for other events.
     """
 
     status: int
@@ -197,7 +194,7 @@ class EventResult:
 
 
 def read_event(payload: object, kind: str) -> Event:
-    """An event of issues or comments from its payload. Raises ValueError if a field is missing or invalid."""
+    """Parses an event of issues or comments. Raises ValueError if a field is missing or invalid."""
     try:
         event = Event.model_validate(payload)
     except ValidationError as error:
@@ -210,13 +207,13 @@ def read_event(payload: object, kind: str) -> Event:
 
 
 class IndexUpdater:
-    """Keeps an index in the state that a repository's events describe.
+    """Updates an index by the events of a repository.
 
     Args:
         index: The stored reports.
-        feedback: Where duplicates that members name are recorded.
+        feedback: Records the duplicates that members name.
         table: The known states of issues and comments.
-        api_url: Address of GitHub's API; the host of events whose issue has no address follows from it.
+        api_url: Address of GitHub's API, which gives the host if an issue has no address.
     """
 
     def __init__(self, index: StoredIndex, feedback: FeedbackStore, table: EventTable, api_url: str) -> None:
@@ -226,11 +223,11 @@ class IndexUpdater:
         self.api_url = api_url
 
     def update_issue(self, event: Event) -> EventResult:
-        """Stores or deletes the issue of an event, unless a later state of it is known."""
+        """Stores or deletes the issue of an event, unless a later state is known."""
         issue_id = str(event.issue.number)
         updated_at = event.issue.updated_at
         name = f"issue {issue_id}"
-        # GitHub never restores a deleted issue, so a deletion counts however late it arrives.
+        # GitHub never restores a deleted issue, so a late deletion counts too.
         if event.action != "deleted" and self.table.is_outdated(name, updated_at):
             return outdated(name)
         if event.action in ("deleted", "transferred"):
@@ -242,20 +239,20 @@ class IndexUpdater:
         return EventResult(200, change, f"#{issue_id} {change}")
 
     def update_links(self, event: Event) -> EventResult:
-        """Links two issues if a member's comment calls them duplicates; unlinks them if the comment no longer does."""
+        """Links two issues while a member's comment calls them duplicates, and unlinks them afterwards."""
         comment = event.comment
         assert comment is not None
         number = str(event.issue.number)
         name = comment.name
         if name and event.action != "deleted" and self.table.is_outdated(name, comment.updated_at):
             return outdated(name)
-        named, reason = self._find_duplicate(event, comment)
+        duplicate, reason = self._find_duplicate(event, comment)
         linked = self.table.link_of(name) if name else None
-        # An edited comment may name another issue than before: its former link goes first.
-        if linked is not None and linked != (number, named):
+        # An edited comment may name another issue, so its previous link is deleted first.
+        if linked is not None and linked != (number, duplicate):
             self._unlink(name, *linked)
-        if named is not None:
-            result = self._link(event, comment, named)
+        if duplicate is not None:
+            result = self._link(event, comment, duplicate)
         elif linked is not None:
             result = EventResult(200, "unlinked", f"the comment no longer links #{linked[0]} and #{linked[1]}")
         else:
@@ -265,14 +262,14 @@ class IndexUpdater:
         return result
 
     def _find_duplicate(self, event: Event, comment: IssueComment) -> tuple[str | None, str]:
-        """The issue that a comment calls a duplicate of its own; or None, and the reason."""
+        """The issue that a comment calls a duplicate, or None and the reason."""
         text = comment.body or ""
         number = str(event.issue.number)
         if event.action == "deleted":
             return None, "the deleted comment had linked nothing"
         if event.action == "edited" and comment.id is None:
             return None, "the edited comment has no id"
-        # Before the text is parsed, which takes long for some texts: those of strangers are not.
+        # Checked before parsing, which is slow for some texts, so that only texts of members are parsed.
         if MARKER in text or (comment.user and comment.user.is_bot):
             return None, "the comment was written by a bot"
         if comment.author_association not in MEMBERS:
@@ -281,34 +278,34 @@ class IndexUpdater:
             log.warning("comment %s on issue %s is not read: %s", comment.id, number, UNREAD)
             return None, UNREAD
         host = web_host(event.issue.html_url or "") or web_host(self.api_url)
-        named = named_duplicate(text, event.repository.full_name, host)
-        if named is None:
+        duplicate = named_duplicate(text, event.repository.full_name, host)
+        if duplicate is None:
             return None, "the comment names no duplicate"
-        if named == number:
+        if duplicate == number:
             return None, f"#{number} cannot be a duplicate of itself"
-        if self.index.get(named) is None:
-            return None, f"#{named} is not in the index"
+        if self.index.get(duplicate) is None:
+            return None, f"#{duplicate} is not in the index"
         if self.index.get(number) is None and self.table.is_outdated(f"issue {number}", event.issue.updated_at):
             return None, f"#{number} was deleted"
-        return named, ""
+        return duplicate, ""
 
-    def _link(self, event: Event, comment: IssueComment, named: str) -> EventResult:
+    def _link(self, event: Event, comment: IssueComment, duplicate: str) -> EventResult:
         number = str(event.issue.number)
         author = comment.user.login if comment.user else ""
         if self.index.get(number) is None:
             self.index.add([as_report(event.issue)], ISSUE_FIELDS)
             self.table.remember(f"issue {number}", event.issue.updated_at)
-        if comment.name:  # recorded before the link: after a crash the link can still be deleted
-            self.table.remember_link(comment.name, number, named)
-        self.index.link(number, named, link_source(comment.name))
+        if comment.name:  # recorded before the link, so that it can be deleted after a crash
+            self.table.remember_link(comment.name, number, duplicate)
+        self.index.link(number, duplicate, link_source(comment.name))
         report = as_report(event.issue)
-        self.feedback.record(FeedbackEvent(report, named, "accept", SOURCE, author[:200]))
-        return EventResult(200, "linked", f"#{number} and #{named} are duplicates")
+        self.feedback.record(FeedbackEvent(report, duplicate, "accept", SOURCE, author[:200]))
+        return EventResult(200, "linked", f"#{number} and #{duplicate} are duplicates")
 
     def _unlink(self, comment: str, report: str, duplicate: str) -> None:
-        """Undoes what a comment has done. Links and feedback of others on the two reports stay."""
+        """Deletes the link of a comment, but not other links and feedback on the two reports."""
         self.index.unlink(report, duplicate, link_source(comment))
-        # The feedback is that of all comments on the pair: only the last of them takes it back.
+        # All comments on the pair share the feedback, which only the last of them withdraws.
         if self.table.comments_linking(report, duplicate) == 1:
             self.feedback.withdraw(report, duplicate, SOURCE, only_source=SOURCE)
         self.table.forget_link(comment)
@@ -325,12 +322,12 @@ def outdated(name: str) -> EventResult:
 
 
 def link_source(comment: str) -> str:
-    """The source of the links of a comment, by its name."""
+    """The source of the links of a comment."""
     return f"{SOURCE}: {comment}" if comment else SOURCE
 
 
 def as_report(issue: EventIssue) -> Report:
-    """An issue as a report, with the fields that GitHub gives."""
+    """Converts an issue to a report."""
     return Report(
         issue_id=str(issue.number),
         title=issue.title,

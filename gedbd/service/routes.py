@@ -54,9 +54,9 @@ NO_REPORT: Responses = {404: {"model": ErrorResponse, "description": "No such re
 NO_FEEDBACK: Responses = {404: {"model": ErrorResponse, "description": "No feedback on these reports"}}
 NO_LINK: Responses = {404: {"model": ErrorResponse, "description": "No such link"}}
 FORGET = (
-    "Erase all that came from the report, stored or not, from every file of the index: its words, links and vector,"
-    " all feedback that names it, and events and comments that wait. Only its id stays, so that no old event of GitHub"
-    " brings it back. This cannot be undone. A later export or event that still has the report adds it again."
+    "Erase everything about the report, stored or not, from all files of the index: its words, links and vector, all"
+    " feedback that names it, and waiting events and comments. Only its id stays, so that no old event of GitHub"
+    " restores it. This cannot be undone. A later export or event that contains the report adds it again."
 )
 router = APIRouter(responses=ERROR_RESPONSES)
 public_router = APIRouter(responses=ERROR_RESPONSES)  # needs no token
@@ -65,7 +65,7 @@ log = logging.getLogger("gedbd")
 
 @dataclass(frozen=True)
 class Service:
-    """What the routes share."""
+    """The state that the routes share."""
 
     index: StoredIndex
     feedback: FeedbackStore
@@ -74,16 +74,16 @@ class Service:
     metrics: Metrics
     webhook: Webhook | None
     suspects: SuspectFinder | None = None
-    closing: threading.Event = field(default_factory=threading.Event)  # set when the service begins to close
+    closing: threading.Event = field(default_factory=threading.Event)  # set at shutdown
 
     @property
     def statements(self) -> list[str]:
-        """How often suggestions, and suspect commits, were right on the tracker's history, in words."""
+        """Measured precision of suggestions and suspect commits, in words."""
         suspects = [] if self.suspects is None else [f"Suspect commits: {self.suspects.statement}"]
         return [self.index.target.statement, *suspects]
 
     def search(self, report: Report, top_k: int, filters: Filters) -> list[Match]:
-        """Searches, and records how long that takes; a report of an id alone is the one that is stored under it."""
+        """Searches and records the latency; a report with only an id stands for the stored report."""
         if report.issue_id and report == Report(issue_id=report.issue_id):
             report = stored_report(self.index, report.issue_id)
         check_report(report)
@@ -100,9 +100,9 @@ class Service:
         return recorded
 
     def suggestions(self, limit: int) -> SuggestionsResponse:
-        """What the webhook suggested, the newest first, with the outcomes as they are known now."""
+        """The suggestions of the webhook with their current outcomes, the newest first."""
         webhook = self.webhook
-        assert webhook is not None  # the route is there only with a webhook
+        assert webhook is not None  # the route exists only with a webhook
         judged = webhook.record.judge(self.index, webhook.feedback)
         counts = count_outcomes(judged)
         latest = [suggestion for suggestion in judged if suggestion.named][::-1][:limit]
@@ -123,7 +123,7 @@ class Service:
 
     def forget(self, issue_id: str) -> bool:
         """Erases a report from the index and the files beside it; returns whether it was stored."""
-        # No event may store it, or name it, in between.
+        # No event may store or name the report in the meantime.
         with self.webhook.turn if self.webhook else nullcontext():
             forget_beside(self.index.folder, issue_id, self.index.get(issue_id))
             is_stored = self.index.forget(issue_id)
@@ -134,7 +134,7 @@ class Service:
         return is_stored
 
     def start(self) -> None:
-        """Starts what there is of repository and webhook, and counts the webhook's results."""
+        """Starts the suspect finder and the webhook, and counts the webhook's results."""
         if self.suspects is not None:
             self.suspects.start()
         if self.webhook is None:
@@ -145,11 +145,11 @@ class Service:
         self.metrics.watch_backlog(self.webhook.table)
 
     def close(self) -> None:
-        """Stops the workers, waits a moment for work in flight, and closes all files."""
+        """Stops the workers, and closes all files unless work still runs."""
         self.closing.set()
         if self.suspects is not None:
             self.suspects.close()
-        # A list, not ``and``: each of them must be closed, even if the one before has not finished.
+        # A list, not ``and``, so that each is closed even if the previous one has not finished.
         finished = [self.webhook is None or self.webhook.close(), self.searches.close(), self.changes.close()]
         if not all(finished):
             log.warning("work still runs at shutdown: its files are left open")
@@ -213,10 +213,10 @@ async def get(issue_id: IssueId, service: ServiceDependency) -> Report:
 async def delete(
     issue_id: IssueId, service: ServiceDependency, forget: Annotated[bool, Query(description=FORGET)] = False
 ) -> DeleteResponse:
-    """Deletes a report. Feedback on it, its links and the words of its text are kept; `forget=true` erases them too."""
+    """Deletes a report but keeps its feedback, its links and the words of its text; `forget=true` erases them too."""
     if not await service.changes.run(service.forget if forget else service.index.delete, issue_id):
-        also = "; what else named it was erased" if forget else ""
-        raise HTTPException(404, f"report {issue_id} is not in the index{also}")
+        erased = "; other data that named it was erased" if forget else ""
+        raise HTTPException(404, f"report {issue_id} is not in the index{erased}")
     return DeleteResponse(deleted=issue_id)
 
 
@@ -266,13 +266,13 @@ async def metrics(service: ServiceDependency) -> PlainResponse:
 async def locate(query: LocateRequest, service: ServiceDependency) -> LocateResponse:
     """Finds the files that a report is about and the commits that may have introduced its bug, with matching lines."""
     finder = service.suspects
-    assert finder is not None  # the route is there only with a repository
+    assert finder is not None  # the route exists only with a repository
     return await service.searches.run(finder.find, query.to_report(), query.top_k, query.top_commits)
 
 
 @without_repository_router.post("/api/locate", include_in_schema=False)
 async def refuse_to_locate() -> None:
-    """Says why there is nothing here."""
+    """Answers that the service has no repository."""
     raise HTTPException(404, "the service knows no repository: start it with gedbd serve repo=FOLDER")
 
 
@@ -280,5 +280,5 @@ async def refuse_to_locate() -> None:
 async def suggestions(
     service: ServiceDependency, limit: Annotated[int, Query(ge=1, le=MAX_SUGGESTIONS)] = 50
 ) -> SuggestionsResponse:
-    """Returns what the webhook suggested, or would have in shadow mode, and how it turned out; the newest first."""
+    """Returns the suggestions of the webhook, also in shadow mode, with their outcomes; the newest first."""
     return await service.searches.run(service.suggestions, limit)

@@ -1,7 +1,6 @@
-"""What is said of a new report: a comment that names its likely duplicates, and how that turned out later.
+"""Suggestions for new reports: comments that name likely duplicates, and their outcomes.
 
-An outcome follows from what the index knows: a duplicate that a comment or a new index marks makes a suggestion right
-or wrong. So the record is a backtest that runs along with the tracker.
+An outcome follows from the duplicates in the index and from feedback, so that the record is a running backtest.
 """
 
 import json
@@ -20,9 +19,9 @@ from gedbd.service.event_table import EventTable
 from gedbd.triage.stored_index import StoredIndex
 
 MAX_SEARCHED = 10
-MAX_TERMS = 5  # shared words that are named where a match has no other reason
+MAX_TERMS = 5  # shared words given for a match without other reasons
 MAX_REASONS = 200  # characters
-MAX_ENTRIES = 5_000  # the oldest are dropped: all are judged after each event that changes something, in 0.1 s
+MAX_ENTRIES = 5_000  # later ones replace the oldest; judging all after each event takes 0.1 s
 MAX_SHOWN = 50  # rows of a summary
 RIGHT = "right"
 WRONG = "wrong"
@@ -51,16 +50,16 @@ class NamedReport:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What is said of one new report.
+    """The suggestion for one new report.
 
     Attributes:
         issue: Its id.
-        named: The reports that the comment names, the most likely first; empty if nothing is suggested.
+        named: The suggested reports, the most likely first; may be empty.
         comment: The text of the comment; empty if nothing is suggested.
         reason: Why nothing is suggested.
-        is_list: Whether the suggestion is right if any of the named reports is, instead of the first.
+        is_list: Whether the suggestion is right if any suggested report is, instead of the first.
         moment: When the report was compared, ISO 8601 in UTC.
-        mode: "shadow" if nothing is written, else "comment".
+        mode: "shadow" if no comment is posted, else "comment".
         outcome: With a suggestion "right", "wrong" or "not yet known"; without one "missed" if the report was marked as
             a duplicate later, else "no duplicate known".
     """
@@ -76,22 +75,22 @@ class Suggestion:
 
     @property
     def measured(self) -> tuple[NamedReport, ...]:
-        """Those named reports by which the outcome is decided: the first, or all of a list."""
+        """The suggested reports that decide the outcome: the first, or all of a list."""
         return self.named if self.is_list else self.named[:1]
 
     @property
     def ids(self) -> str:
-        """These reports in words."""
+        """Their numbers, such as "#12, #34"."""
         return ", ".join(f"#{report.issue}" for report in self.measured)
 
     @property
     def probability(self) -> float:
-        """That one of these reports is right."""
+        """The probability that one of them is right."""
         return min(sum(report.probability for report in self.measured), 1.0)
 
     @property
     def sentence(self) -> str:
-        """What is suggested, and with which probability."""
+        """The suggestion and its probability in one sentence."""
         if self.is_list:
             chance = f"; the probability that one of them is right is {self.probability:.0%}"
         else:
@@ -106,17 +105,17 @@ def suggest_duplicates(
     target: TargetResult,
     called_duplicates: FindCalledDuplicates = lambda ids: (),
 ) -> Suggestion:
-    """The comment on a new report, if the precision target was met and the best match reaches its threshold.
+    """Suggests duplicates if the precision target was met and the best match reaches its threshold.
 
-    For a target of lists, the best matches must reach it together. Of each group, the comment names the original, never
+    For a target of lists, the sum of the best matches must reach it. The comment names the original of each group, not
     a report that is closed as a duplicate.
 
     Args:
         index: The stored reports.
         report: The new report.
-        max_named: Maximum number of reports that the comment names, without a list.
+        max_named: Maximum number of suggested reports, without a list.
         target: What the backtest measured for the precision target.
-        called_duplicates: Which of some reports comments call duplicates of others.
+        called_duplicates: Finds which of some reports are called duplicates in comments.
     """
     threshold = target.suggest_from
     if threshold is None:
@@ -130,7 +129,7 @@ def suggest_duplicates(
     further = [] if is_list else [match for match in matches[1:] if match.probability >= threshold]
     originals = list(_named_reports(index, report, [*measured, *further], called_duplicates))
     for problem in originals[: len(measured)]:
-        if isinstance(problem, str):  # no other match replaces it, as none was measured in its place
+        if isinstance(problem, str):  # not replaced by another match, as the backtest did not measure that
             return Suggestion(report.issue_id, reason=problem)
     named = tuple(original for original in originals if isinstance(original, NamedReport))[
         : max(max_named, len(measured))
@@ -139,7 +138,7 @@ def suggest_duplicates(
 
 
 def comment_text(named: Sequence[NamedReport], evidence: str, is_list: bool = False) -> str:
-    """The text of a comment in Markdown, with the hidden marker."""
+    """The comment in Markdown, with the hidden marker."""
     best, *rest = map(_described, named)
     evidence = escape_markdown(evidence)
     if is_list:
@@ -163,28 +162,28 @@ def _described(named: NamedReport) -> str:
 def _named_reports(
     index: StoredIndex, report: Report, matches: Sequence[Match], called_duplicates: FindCalledDuplicates
 ) -> Iterator[NamedReport | str]:
-    """The report to name of each match, or the reason why there is none."""
+    """The report to suggest for each match, or the reason why there is none."""
     for position, match in enumerate(matches):
-        which = "best match" if position == 0 else f"match at place {position + 1}"
-        first = match.master.issue_id
+        name = "best match" if position == 0 else f"match at rank {position + 1}"
+        master = match.master.issue_id
         if report.issue_id in match.members:
-            yield f"the {which}, {first}, is already linked"
+            yield f"the {name}, {master}, is already linked"
             continue
         stored = index.get_many(match.members)
         group = [stored[member] for member in match.members if member in stored]
         original = original_of(group, called_duplicates(match.members))
         if original is None:
-            yield f"the {which}, {first}, is closed as a duplicate, and the index does not hold the original"
+            yield f"the {name}, {master}, is closed as a duplicate, and its original is not in the index"
         elif not (original.issue_id.isascii() and original.issue_id.isdecimal()):
-            yield f"the {which}, {first}, has no number"
+            yield f"the {name}, {master}, has no number"
         else:
-            why = match.explanation.reasons or match.explanation.terms[:MAX_TERMS]
-            reasons = printable_line(", ".join(why))[:MAX_REASONS]
-            yield NamedReport(original.issue_id, match.probability, state_phrase(original), reasons)
+            reasons = match.explanation.reasons or match.explanation.terms[:MAX_TERMS]
+            line = printable_line(", ".join(reasons))[:MAX_REASONS]
+            yield NamedReport(original.issue_id, match.probability, state_phrase(original), line)
 
 
 class SuggestionLog:
-    """Keeps the suggestions on disk, one for each new report. Threads and processes may share the file.
+    """Stores one suggestion for each new report in a file that threads and processes may share.
 
     Args:
         table: The open table of events.
@@ -194,7 +193,7 @@ class SuggestionLog:
         self.table = table
 
     def add(self, suggestion: Suggestion, mode: str) -> None:
-        """Adds a suggestion of now, unless there is one for this report."""
+        """Adds a suggestion with the current time, unless there is one for this report."""
         moment = datetime.now(UTC)
         content = asdict(replace(suggestion, moment=moment.isoformat(timespec="seconds"), mode=mode))
         with self.table.transaction():
@@ -211,7 +210,7 @@ class SuggestionLog:
         return [_suggestion(json.loads(content), outcome) for content, outcome in rows]
 
     def judge(self, index: StoredIndex, feedback: FeedbackStore) -> list[Suggestion]:
-        """Updates all outcomes by what is known now, and returns the suggestions, the oldest first."""
+        """Updates all outcomes, and returns the suggestions, the oldest first."""
         suggestions = self.read()
         judged = with_outcomes(suggestions, index, feedback)
         changed = [after for before, after in zip(suggestions, judged, strict=True) if after != before]
@@ -227,11 +226,11 @@ def _suggestion(content: dict[str, Any], outcome: str) -> Suggestion:
 
 
 def with_outcomes(suggestions: Sequence[Suggestion], index: StoredIndex, feedback: FeedbackStore) -> list[Suggestion]:
-    """The suggestions with the outcomes that follow from the index and from feedback.
+    """Derives the outcomes of suggestions from the index and from feedback.
 
-    A suggestion is right if the best of its reports is in the group of the new report, or somebody accepted the pair.
-    It is wrong if somebody rejected the pair, or if the new report is in another group or closed for another reason
-    than as a duplicate. A list is right if that holds for one of its reports, and wrong if somebody rejected all pairs.
+    A suggestion is right if its first report is in the group of the new report, or the pair was accepted. It is wrong
+    if the pair was rejected, or the new report is in another group or closed, but not as a duplicate. A list is right
+    if one of its reports is, and wrong by feedback only if all pairs were rejected.
     """
     duplicates = index.known_duplicates([suggestion.issue for suggestion in suggestions])
     stored = index.get_many([suggestion.issue for suggestion in suggestions if suggestion.named])
@@ -258,7 +257,7 @@ def with_outcomes(suggestions: Sequence[Suggestion], index: StoredIndex, feedbac
 
 @dataclass(frozen=True)
 class SuggestionCounts:
-    """How many reports were compared, how many got a suggestion, and how those turned out."""
+    """Numbers of compared reports, suggestions, and outcomes."""
 
     compared: int
     suggested: int
@@ -269,7 +268,7 @@ class SuggestionCounts:
 
     @property
     def sentence(self) -> str:
-        """The same in words."""
+        """The counts in words."""
         if not self.compared:
             return "No new report was compared yet."
         compared = f"{self.compared:,} new report{'s were' if self.compared > 1 else ' was'} compared"
@@ -282,7 +281,7 @@ class SuggestionCounts:
 
 
 def count_outcomes(suggestions: Sequence[Suggestion]) -> SuggestionCounts:
-    """Counts of suggestions by outcome."""
+    """Counts suggestions by outcome."""
     suggested = sum(bool(suggestion.named) for suggestion in suggestions)
     outcomes = Counter(suggestion.outcome for suggestion in suggestions)
     return SuggestionCounts(
@@ -294,9 +293,9 @@ def summary_text(suggestions: Sequence[Suggestion], result: str, how_to_write: s
     """A summary in Markdown, for the page of a job.
 
     Args:
-        suggestions: All of them, the oldest first.
-        result: What was done, in one line.
-        how_to_write: How to let gedbd write to GitHub, if it does not; empty if it does.
+        suggestions: All suggestions, the oldest first.
+        result: The result of the job, in one line.
+        how_to_write: How to enable comments on GitHub; empty if they are enabled.
     """
     lines = ["### Suggested duplicates", "", escape_markdown(result), ""]
     if how_to_write:

@@ -43,12 +43,12 @@ MODES = (SHADOW, COMMENT)
 log = logging.getLogger("gedbd")
 ACTIONS = {"issues": ISSUE_ACTIONS, "issue_comment": COMMENT_ACTIONS}
 DEFAULT_API_URL = "https://api.github.com"
-UNCHANGED = ("ignored", "outdated", "unchanged", "unread")  # results of events that change no outcome
-IDLE_S = 60.0  # pause of the worker while nothing waits; a new delivery wakes it
+UNCHANGED = ("ignored", "outdated", "unchanged", "unread")  # results that leave outcomes as they are
+IDLE_S = 60.0  # pause of the idle worker; a new delivery wakes it
 STOP_S = 2.0  # for work in flight at shutdown
 CANCEL_AFTER_S = 1.0
 STORING_TIMEOUT_S = 10.0  # GitHub gives up after this time
-MAX_STORING = 256  # deliveries that arrive at once and wait to be written
+MAX_STORING = 256  # deliveries that wait to be stored
 FULL_RETRY_S = 60
 IN_AN_ACTION = "set webhook.suggest=comment, or the input suggest of the GitHub Action"
 ANSWERS: Responses = {
@@ -66,17 +66,17 @@ class Webhook:
         repository: "owner/name"; events of other repositories are refused.
         github: Where comments are posted; None posts none.
         secret: The secret by which GitHub signs its events.
-        target_precision: The precision target whose threshold is used; None uses that of the index. Nothing is
-            suggested unless the backtest met it.
+        target_precision: The precision target; None for that of the index. Nothing is suggested unless the backtest met
+            it.
         suggestions: Maximum number of issues that one comment names.
         max_waiting: Maximum number of deliveries that wait to be processed; more are refused.
         suggest: "shadow" records suggestions and writes nothing to GitHub, "comment" posts them as comments.
         log_file: Another file that records suggestions; None for the one in the index folder.
-        lists: Whether the three best matches are suggested together, by the targets that were measured for lists.
+        lists: Whether to suggest the three best matches as a list, by the targets measured for lists.
 
     Attributes:
         turn: Held while an event is processed.
-        record: What was suggested, with the outcomes.
+        record: The suggestions and their outcomes.
 
     Raises:
         ValueError: If the repository is not "owner/name", a number or ``suggest`` is out of range, the backtest did not
@@ -101,7 +101,7 @@ class Webhook:
         if suggest not in MODES:
             raise ValueError(f"webhook.suggest={suggest} is unknown: choose {', '.join(MODES)}")
         if lists and suggestions != LIST_LENGTH:
-            raise ValueError(f"webhook.lists=true names {LIST_LENGTH} issues: leave webhook.suggestions at that")
+            raise ValueError(f"webhook.lists=true needs webhook.suggestions={LIST_LENGTH}")
         self.index = index
         self.repository = str(repository)
         self.suggest = suggest
@@ -112,7 +112,7 @@ class Webhook:
         self.max_waiting = max_waiting
         self.lists = lists
         if self.target.suggest_from is None:
-            # Not the statement of the target: the command prints it, or gives it as the reason for no comment.
+            # The command prints the statement of the target itself.
             reason = "the webhook posts no comments, since its precision target was not met"
             log.warning("%s: %s. %s", index.name, reason, met_targets(index.targets, index.list_targets))
         self.feedback = FeedbackStore(index.folder)
@@ -132,24 +132,23 @@ class Webhook:
     @property
     def target(self) -> TargetResult:
         """The target in use, read from the index each time. Raises ValueError if the backtest did not measure it."""
-        wanted = self.target_precision
-        if wanted is None:
+        if self.target_precision is None:
             return self.index.list_target if self.lists else self.index.target
         measured = self.index.list_targets if self.lists else self.index.targets
-        return find_target(measured, wanted, "webhook.target_precision")
+        return find_target(measured, self.target_precision, "webhook.target_precision")
 
     def how_to_write(self, how: str = "set webhook.suggest=comment") -> str:
-        """In shadow mode a line that says so and how to switch writing on, else nothing."""
+        """In shadow mode, a line that says so and how to post comments; else empty."""
         if self.suggest != SHADOW:
             return ""
         return f"Shadow mode: nothing is written to GitHub, suggestions are only recorded. To post them, {how}."
 
     def start(self, count_event: Callable[[str], object], count_comment: Callable[[str], object]) -> None:
-        """Starts to process deliveries and to post comments, in background threads.
+        """Starts the background threads that process deliveries and post comments.
 
         Args:
             count_event: Called with the code of the result of each delivery.
-            count_comment: Called with the result of each try to post a comment.
+            count_comment: Called with the result of each attempt to post a comment.
         """
         self.count = count_event
         if self.poster:
@@ -158,7 +157,7 @@ class Webhook:
             worker.start()
 
     def accept(self, kind: str, delivery: str, payload: object) -> EventResult:
-        """Stores an event to process it later; an event that changes nothing is answered at once.
+        """Stores an event to process it later; ignored events are answered at once.
 
         Args:
             kind: Name of the event.
@@ -181,7 +180,7 @@ class Webhook:
         return EventResult(202, "accepted", "accepted")
 
     def receive(self, kind: str, payload: object) -> EventResult:
-        """Processes an event now; a comment waits in the outbox until ``post_comments``.
+        """Processes an event at once; a comment stays in the outbox until ``post_comments``.
 
         Raises:
             ValueError: If an event of issues or comments is invalid.
@@ -190,9 +189,9 @@ class Webhook:
         return event if isinstance(event, EventResult) else self._process(event)
 
     def process_next(self) -> float:
-        """Processes the delivery that has waited longest; returns the seconds until the next call.
+        """Processes the oldest delivery, and returns the seconds until the next call.
 
-        A delivery that can never be processed is dropped with a line in the log.
+        A delivery that cannot be processed is logged and dropped.
 
         Raises:
             StoreUnavailable: If a file cannot be used at the moment; the delivery keeps waiting.
@@ -202,12 +201,12 @@ class Webhook:
             return IDLE_S
         try:
             result = self._process(Event.model_validate_json(delivery.event))
-        except Exception as error:  # of any kind: the deliveries behind it must not wait for ever
+        except Exception as error:  # of any kind, as later deliveries must not wait forever
             unavailable = as_unavailable(error)
             if unavailable is not None:
                 raise unavailable from error
             result = dropped(delivery, error)
-        # Removed after processing: a crash in between repeats the delivery, which changes nothing the second time.
+        # Removed after processing: after a crash the delivery is repeated, which is idempotent.
         self.table.remove(delivery, remember=result.code != "dropped")
         log.info("delivery %s: %s", delivery.delivery or "without id", result.detail)
         self.count(result.code)
@@ -215,14 +214,13 @@ class Webhook:
         return 0.0
 
     def post_comments(self) -> list[str]:
-        """Tries each comment that is due, and returns the results; see ``CommentPoster.post_all_due``."""
+        """Tries to post each comment that is due, and returns the results."""
         return self.poster.post_all_due() if self.poster else []
 
     def close(self) -> bool:
-        """Starts no further work, waits for what runs, and closes the files unless it still runs.
+        """Stops the threads, and closes the files once they have finished; returns whether they have.
 
-        Returns:
-            Whether all work has finished; the rest is done after the next start.
+        Unfinished work is repeated after the next start.
         """
         finished = self.storing.close()
         started = time.monotonic()
@@ -230,7 +228,7 @@ class Webhook:
             worker.stop()
         if self.github and not self.workers[-1].join(CANCEL_AFTER_S):
             self.github.cancel()
-        # A list, not a generator: each of them gets its time.
+        # A list, not a generator, so that all threads are joined.
         finished &= all([worker.join(started + STOP_S - time.monotonic()) for worker in self.workers])
         if finished:
             self.table.close()
@@ -241,7 +239,7 @@ class Webhook:
         return finished
 
     def _screen(self, kind: str, payload: object) -> Event | EventResult:
-        """The event, or the result of one that changes nothing."""
+        """Parses an event; returns the result at once if the event is ignored or refused."""
         if kind == "ping":
             return EventResult(200, "ping", "pong")
         if kind not in ACTIONS:
@@ -261,7 +259,7 @@ class Webhook:
                 result = self.updater.update_links(event)
             else:
                 result = self.updater.update_issue(event)
-                # Also if a later state of the issue arrived first: the comment depends on what is stored now.
+                # Also if a later state of the issue arrived first: the comment depends on the stored report.
                 report = self.index.get(str(event.issue.number)) if event.action == "opened" else None
                 if report is not None:
                     result = replace(result, no_comment=self._suggest(report))
@@ -270,14 +268,14 @@ class Webhook:
         return result
 
     def _suggest(self, report: Report) -> str:
-        """Records what is said of a new report and adds a comment to the outbox; returns why there is no comment."""
+        """Records the suggestion for a new report and adds its comment to the outbox; returns why there is none."""
         try:
             target = self.target
-        except ValueError as error:  # the index was built again from a backtest that did not measure this target
+        except ValueError as error:  # the index was rebuilt with a backtest that did not measure this target
             suggestion = Suggestion(report.issue_id, reason=str(error))
         else:
-            called = self.table.called_duplicates
-            suggestion = suggest_duplicates(self.index, report, self.suggestions, target, called)
+            find_duplicates = self.table.called_duplicates
+            suggestion = suggest_duplicates(self.index, report, self.suggestions, target, find_duplicates)
         reason = suggestion.reason
         if suggestion.named and self.poster is not None:
             self.outbox.put(OutboxComment(self.repository, report.issue_id, suggestion.comment))
@@ -293,18 +291,18 @@ class Webhook:
 
 
 def as_unavailable(error: Exception) -> StoreUnavailable | None:
-    """The error if it is temporary: a locked, replaced or damaged file, a full disk, too little memory; else None."""
+    """The error if it is temporary, such as a locked or damaged file, a full disk or too little memory; else None."""
     if isinstance(error, StoreUnavailable):
         return error
     is_temporary = isinstance(error, OSError | MemoryError)
-    # Their subclasses, such as IntegrityError, mean that the same would happen again.
+    # Not subclasses such as IntegrityError, which would occur again.
     if is_temporary or type(error) in (sqlite3.OperationalError, sqlite3.DatabaseError):
         return StoreUnavailable(f"{type(error).__name__}: {error}")
     return None
 
 
 def dropped(delivery: Delivery, error: Exception) -> EventResult:
-    """The result of a delivery that would fail again. It is logged, with a traceback unless the content is invalid."""
+    """Logs a delivery that would fail again, with a traceback unless its content is invalid; returns the result."""
     message = f"delivery {delivery.delivery or 'without id'} is dropped: {error}"
     if isinstance(error, ValueError):
         log.warning(message)
@@ -325,7 +323,7 @@ async def github_event(
     webhook: Webhook = service.webhook
     body = await request.body()
     count = service.metrics.webhook.labels
-    # Before the body is parsed: nothing that anybody else sends reaches the parser.
+    # Checked before parsing, so that unsigned bodies never reach the parser.
     if not is_signed(webhook.secret, body, x_hub_signature_256):
         count("refused").inc()
         raise HTTPException(401, "the signature is missing or wrong: X-Hub-Signature-256")
@@ -348,12 +346,12 @@ def is_signed(secret: str, body: bytes, signature: str) -> bool:
 
 
 def run_event(webhook: Webhook, file: Path, kind: str) -> str:
-    """Processes one event, without a server; returns a line that says what was done.
+    """Processes one event without a server, and returns the result in one line.
 
     Args:
-        webhook: What processes it.
+        webhook: The webhook.
         file: A JSON file with the event's payload.
-        kind: What GitHub calls the event, such as ``issues``.
+        kind: GitHub's name of the event, such as ``issues``.
 
     Raises:
         ValueError: If the file holds no event of this repository.
@@ -371,14 +369,14 @@ def run_event(webhook: Webhook, file: Path, kind: str) -> str:
 
 
 def append_summary(file: Path, webhook: Webhook, result: str) -> None:
-    """Appends to a Markdown file, such as the summary of a job, what was done and how suggestions turned out so far."""
+    """Appends the result and the outcomes of suggestions to a Markdown file, such as the summary of a job."""
     suggestions = webhook.record.judge(webhook.index, webhook.feedback)
     with file.open("a", encoding="utf-8") as stream:
         stream.write(summary_text(suggestions, result, webhook.how_to_write(IN_AN_ACTION)))
 
 
 def build_webhook(options: Any, index: StoredIndex, secret: str) -> Webhook:
-    """The webhook; it posts comments if the environment holds a token for them.
+    """Builds the webhook, which posts comments if the environment has a token.
 
     Args:
         options: The section ``webhook`` of ``conf/serve.yaml``.

@@ -11,7 +11,7 @@ import pandas as pd
 
 from gedbd.text.words import URL
 
-MAX_MATCHED_CHARACTERS = 600  # of a line, which bounds the time that the patterns take
+MAX_MATCHED_CHARACTERS = 600  # of a line; bounds the time of matching
 MIN_RUN_LINES = 4  # of a log, and of code outside fences
 # Lines that shortening keeps.
 KEPT_FRAMES = 3
@@ -76,7 +76,7 @@ CODE = re.compile(
 )
 KINDS = ("stack_traces", "logs", "code", "urls", "boilerplate")
 CHOICES = ("keep", "shorten", "mark")
-# A line is boilerplate if enough descriptions share it; a handful of descriptions does not tell.
+# A line is boilerplate if enough of at least MIN_DESCRIPTIONS descriptions share it.
 MIN_DESCRIPTIONS = 100
 MIN_COPIES = 20
 MIN_COPIES_FRACTION = 0.01
@@ -84,7 +84,7 @@ MIN_COPIES_FRACTION = 0.01
 
 @dataclass(frozen=True)
 class Cleaning:
-    """Keeps, shortens or marks each kind of noise.
+    """Keeps, shortens or marks each kind of noise in descriptions.
 
     ``keep`` leaves a kind as it is, ``mark`` replaces it with a marker such as ``[LOG]``, and ``shorten`` keeps
 
@@ -115,7 +115,7 @@ class Cleaning:
                 raise ValueError(f"text.cleaning.{kind}={choice} is unknown: choose {', '.join(CHOICES)}")
 
     def __call__(self, descriptions: pd.Series) -> list[str]:
-        """N cleaned texts; a description that would become empty is kept unchanged."""
+        """Cleans N descriptions; one that would become empty is kept unchanged."""
         texts = [str(text) for text in descriptions]
         if all(getattr(self, kind) == "keep" for kind in KINDS):
             return texts
@@ -123,15 +123,10 @@ class Cleaning:
         if self.boilerplate != "keep":
             shared = shared_lines(texts) if self.shared is None else self.shared
         cleaned = [self.clean(text, shared) for text in texts]
-        return [new if new.strip() else text for new, text in zip(cleaned, texts, strict=True)]
+        return [clean if clean.strip() else text for clean, text in zip(cleaned, texts, strict=True)]
 
     def clean(self, text: str, shared: Set[str]) -> str:
-        """One cleaned description, which may be empty.
-
-        Args:
-            text: The description.
-            shared: The boilerplate, see ``shared_lines``.
-        """
+        """Cleans one description, given the boilerplate of ``shared_lines``; the result may be empty."""
         lines = text.splitlines(keepends=True)
         parts: list[str] = []
         end = 0
@@ -147,25 +142,25 @@ class Cleaning:
 
 
 def shared_lines(texts: list[str]) -> set[str]:
-    """The boilerplate of N descriptions: lines that many share, stripped and case-folded, with at least one letter."""
+    """The boilerplate of N descriptions: frequent lines with a letter, stripped and case-folded."""
     if len(texts) < MIN_DESCRIPTIONS:
         return set()
     copies: Counter[str] = Counter()
     for text in texts:
-        # A set: a line that one description repeats counts once.
+        # A set, since a line that a description repeats counts once.
         copies.update({line.strip().casefold() for line in text.splitlines()})
     min_copies = max(MIN_COPIES, MIN_COPIES_FRACTION * len(texts))
     return {line for line, count in copies.items() if count >= min_copies and any(map(str.isalpha, line))}
 
 
 def is_code_line(line: str) -> bool:
-    """Whether a line is code, markup such as ``</Window>``, or the fence of a block of code."""
+    """Whether a line is code, markup such as ``</Window>``, or a code fence."""
     start = line[:MAX_MATCHED_CHARACTERS]
     return bool(CODE.match(start) or FENCE.match(start))
 
 
 def short_url(match: re.Match[str]) -> str:
-    """Host and last part of the path: ``https://me@b.org/a/show.cgi?id=3`` becomes ``b.org/show.cgi``."""
+    """Shortens ``https://me@b.org/a/show.cgi?id=3`` to host and last part of the path, ``b.org/show.cgi``."""
     address = re.split(r"[?#]", match[0], maxsplit=1)[0]
     host, *path = address.split("://", 1)[1].rstrip("/").split("/")
     return "/".join([host.rsplit("@", 1)[-1], *path[-1:]])
@@ -177,7 +172,7 @@ class Passage(NamedTuple):
     Attributes:
         start: First line.
         stop: Line after the last.
-        kind: One of ``gedbd.text.cleaning.KINDS``.
+        kind: One of ``KINDS``.
         shorten: The lines that shortening keeps.
         mark: The marker.
     """
@@ -190,7 +185,7 @@ class Passage(NamedTuple):
 
 
 def find_passages(lines: list[str], shared: Set[str]) -> list[Passage]:
-    """Passages of noise in order, without overlaps. The kind found first wins: traces, logs, code, boilerplate."""
+    """Finds passages of noise without overlaps; traces come before logs, code and boilerplate."""
     taken = bytearray(len(lines))  # 1 for each line that is in a passage
     passages: list[Passage] = []
     for find in (find_traces, find_logs, find_fences, find_code):
@@ -200,8 +195,8 @@ def find_passages(lines: list[str], shared: Set[str]) -> list[Passage]:
     if not shared:
         return sorted(passages)
     is_shared = [line.strip().casefold() in shared for line in lines]
-    free = [shared_line and not held for shared_line, held in zip(is_shared, taken, strict=True)]
-    for in_run, group in groupby(range(len(lines)), free.__getitem__):
+    is_boilerplate = [shared_line and not in_passage for shared_line, in_passage in zip(is_shared, taken, strict=True)]
+    for in_run, group in groupby(range(len(lines)), is_boilerplate.__getitem__):
         if in_run:
             run = list(group)
             passages.append(make_passage(lines, "boilerplate", "[TEMPLATE]", run[0], run[-1] + 1, []))
@@ -209,18 +204,18 @@ def find_passages(lines: list[str], shared: Set[str]) -> list[Passage]:
 
 
 def make_passage(lines: list[str], kind: str, marker: str, start: int, stop: int, kept: list[int]) -> Passage:
-    """A passage of whole lines, of which shortening keeps those in ``kept``; the marker gets the last line's ending."""
+    """Makes a passage of whole lines, of which shortening keeps ``kept``; the marker ends as the last line does."""
     last = lines[stop - 1]
     ending = last[len(last.rstrip("\r\n")) :]
     return Passage(start, stop, kind, "".join(lines[index] for index in kept), marker + ending)
 
 
 def find_traces(lines: list[str], taken: bytearray) -> Iterator[Passage]:
-    """Runs of frames, exceptions and the lines between them, with at least two frames, or a frame and an exception."""
+    """Finds stack traces: runs of lines with at least two frames, or a frame and an exception."""
     roles = trace_roles(lines)
     for in_trace, group in groupby(range(len(lines)), lambda index: roles[index] != ""):
         run = [index for index in group if in_trace and roles[index] != "link"]
-        # An exception behind the last frame begins the prose that follows, as in "I get a NullPointerException: ...".
+        # An exception after the last frame begins prose, as in "I get a NullPointerException: ...".
         while run and roles[run[-1]] in ("exception", "end"):
             run.pop()
         frames = sum(roles[index] in ("frame", "call") for index in run)
@@ -229,13 +224,13 @@ def find_traces(lines: list[str], taken: bytearray) -> Iterator[Passage]:
 
 
 def trace_roles(lines: list[str]) -> list[str]:
-    """The role of each line in a stack trace; empty if it has none.
+    """The role of each line in a stack trace, empty outside.
 
-    Roles are those of ``ROLES``, and for Python ``call`` (``File "x.py", line 3``), ``source`` (the indented line below
-    it) and ``raised`` (the line below that with the exception).
+    Roles are the keys of ``ROLES``, and for Python ``call`` (``File "x.py", line 3``), ``source`` (the indented lines
+    after it) and ``raised`` (the exception after these).
     """
     roles = [""]
-    depth = 0  # column of the last call, which source lines are indented from
+    depth = 0  # column of the last call; source lines are indented further
     for line in lines:
         if line.isspace():
             roles.append("link")
@@ -254,7 +249,7 @@ def trace_roles(lines: list[str]) -> list[str]:
 
 
 def innermost(run: list[int], roles: list[str]) -> list[int]:
-    """The exceptions and their innermost frames, which Python writes last and other languages first."""
+    """Selects exceptions and their innermost frames, which come last in Python and first in other languages."""
     kept: list[int] = []
     calls: list[list[int]] = []
     frames = 0
@@ -272,13 +267,13 @@ def innermost(run: list[int], roles: list[str]) -> list[int]:
             if role in ("exception", "raised"):
                 kept.append(index)
             calls = []
-            # "... 12 more" continues the frames before it; any other line begins a new exception.
+            # "... 12 more" continues the frames; any other line begins a new exception.
             frames = frames if role == "more" else 0
     return [*kept, *chain(*calls[-KEPT_FRAMES:])]
 
 
 def find_runs(lines: list[str], taken: bytearray, pattern: re.Pattern[str]) -> Iterator[list[int]]:
-    """Runs of lines that match a pattern and are in no passage yet; empty lines are ignored."""
+    """Finds runs of lines that match a pattern and are in no passage; empty lines are ignored."""
     run: list[int] = []
     for index, line in enumerate(lines):
         if line.isspace():
@@ -292,7 +287,7 @@ def find_runs(lines: list[str], taken: bytearray, pattern: re.Pattern[str]) -> I
 
 
 def find_logs(lines: list[str], taken: bytearray) -> Iterator[Passage]:
-    """Runs of lines that begin like those of a log: with a time, a level or the position in a compiler's message."""
+    """Finds runs of lines that begin with a time, a log level or the position of a compiler message."""
     for run in find_runs(lines, taken, LOG):
         if len(run) >= MIN_RUN_LINES:
             trouble = [index for index in run[1:-1] if TROUBLE.search(lines[index])]
@@ -300,8 +295,8 @@ def find_logs(lines: list[str], taken: bytearray) -> Iterator[Passage]:
 
 
 def find_fences(lines: list[str], taken: bytearray) -> Iterator[Passage]:
-    """Lines between code fences, if they contain no trace and no log."""
-    unclosed = set()  # fences without a closing one, so that each is searched for once
+    """Finds fenced code that contains no trace and no log."""
+    unclosed = set()  # closing fences that do not occur, each searched for once
     index = 0
     while index < len(lines):
         opening = FENCE.search(lines[index])
@@ -326,7 +321,7 @@ def find_fences(lines: list[str], taken: bytearray) -> Iterator[Passage]:
 
 
 def find_code(lines: list[str], taken: bytearray) -> Iterator[Passage]:
-    """Runs of lines of code outside fences."""
+    """Finds runs of lines of code outside fences."""
     for run in find_runs(lines, taken, CODE):
         if len(run) >= MIN_RUN_LINES:
             yield make_passage(lines, "code", "[CODE]", run[0], run[-1] + 1, run[:KEPT_CODE_LINES])

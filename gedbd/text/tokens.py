@@ -18,25 +18,24 @@ if TYPE_CHECKING:
     AnyTokenizer: TypeAlias = "PreTrainedTokenizerBase | StoredTokenizer"
     import torch
     from torch import Tensor
-CHUNK_TEXTS = 1000  # texts that are tokenized at a time, between two steps of the progress bar
+CHUNK_TEXTS = 1000  # texts tokenized between two updates of the progress bar
 COVERED_CHARACTERS = 1000  # of a text whose coverage is measured
 LAST_WORD = re.compile(r"\S+$")
-# Characters to read for each token that is wanted: more than a token has on average, so that the rest of a long text
-# seldom needs to be read.
+# Characters to read for each token, more than the average, so that the rest of a long text is seldom read.
 CHARACTERS_PER_TOKEN = 8
 CPU_TOKENS = 2048
 GPU_TOKENS = 65_536
 
 
 class StoredTokenizer:
-    """Gives the token ids and offsets that the tokenizer of transformers gives, whose file it reads.
+    """A tokenizer of transformers, read from its file without importing transformers.
 
-    Not for several threads at once: the length that texts are cut to is a state of the tokenizer.
+    It is not thread-safe, since the truncation is a state of the tokenizer.
 
     Args:
         file: ``tokenizer.json``, as transformers writes it.
         pad_token_id: Id of the padding token.
-        name: What messages call it.
+        name: Name in messages.
 
     Raises:
         ValueError: If the file is missing or damaged.
@@ -67,14 +66,14 @@ class StoredTokenizer:
 
         Args:
             texts: N texts.
-            max_length: Number of tokens that each is cut to, special tokens included.
-            truncation: Whether to cut them.
-            add_special_tokens: Whether to add them.
-            return_offsets_mapping: Whether to return the place of each token.
-            return_attention_mask: Unused; there is no padding.
+            max_length: Maximum number of tokens, including special tokens.
+            truncation: Whether to truncate.
+            add_special_tokens: Whether to add special tokens.
+            return_offsets_mapping: Whether to return the start and end of each token.
+            return_attention_mask: Ignored, as there is no padding.
 
         Returns:
-            ``input_ids`` and, if asked for, ``offset_mapping``: lists of N lists.
+            ``input_ids`` and optionally ``offset_mapping``, lists of N lists.
         """
         if truncation:
             self._tokenizer.enable_truncation(max_length)
@@ -87,13 +86,13 @@ class StoredTokenizer:
         return result
 
     def tokenize(self, text: str) -> list[str]:
-        """The tokens of one text, without special ones."""
+        """The tokens of a text, without special tokens."""
         self._tokenizer.no_truncation()
         tokens: list[str] = self._tokenizer.encode(text, add_special_tokens=False).tokens
         return tokens
 
     def num_special_tokens_to_add(self) -> int:
-        """Number of special tokens that a text gets."""
+        """The number of special tokens of a text."""
         return int(self._tokenizer.num_special_tokens_to_add(False))
 
 
@@ -102,7 +101,7 @@ class TokenTable:
     """The token ids of N texts in one array.
 
     Attributes:
-        ids: ``(T,)`` int32, all texts one after the other.
+        ids: ``(T,)`` int32, all texts concatenated.
         starts: ``(N + 1,)`` int64; text i is ``ids[starts[i]:starts[i + 1]]``.
         pad_id: Id of the padding token.
     """
@@ -117,17 +116,17 @@ class TokenTable:
         return np.diff(self.starts)
 
     def batch(self, rows: np.ndarray) -> "tuple[Tensor, Tensor]":
-        """Pads texts to the longest of them, see ``padded``: two tensors."""
+        """Pads texts as ``padded`` does, and returns tensors."""
         import torch
 
         input_ids, attention_mask = self.padded(rows)
         return torch.from_numpy(input_ids), torch.from_numpy(attention_mask)
 
     def padded(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Pads texts to the longest of them.
+        """Pads texts to the longest one.
 
         Args:
-            rows: ``(U,)`` numbers of the texts.
+            rows: ``(U,)`` rows of the texts.
 
         Returns:
             ``input_ids`` and ``attention_mask``, both ``(U, L)`` int64.
@@ -141,33 +140,33 @@ class TokenTable:
 
 
 def split_by_tokens(lengths: Sequence[int], budget: int) -> list[tuple[int, int]]:
-    """Cuts texts of ascending lengths into runs that, padded to their longest, have at most ``budget`` tokens.
+    """Splits texts of ascending lengths into batches that, padded, have at most ``budget`` tokens.
 
     Returns:
-        First and last (exclusive) of each run; a text longer than the budget is a run of its own.
+        Start and end (exclusive) of each batch; a text longer than the budget forms a batch.
     """
-    runs = []
+    batches = []
     first = 0
     for number, length in enumerate(lengths):
-        # Lengths ascend, so the run's longest text is the current one.
+        # Lengths ascend, so the current text is the longest of the batch.
         if number > first and (number - first + 1) * length > budget:
-            runs.append((first, number))
+            batches.append((first, number))
             first = number
-    return [*runs, (first, len(lengths))] if len(lengths) else []
+    return [*batches, (first, len(lengths))] if len(lengths) else []
 
 
 def token_budget(device: "torch.device") -> int:
-    """Tokens to compute at a time: on a CPU what fits into its cache (more is slower), on a GPU what fills it."""
+    """Tokens to compute at a time: as many as fit into the cache of a CPU, or fill a GPU."""
     return CPU_TOKENS if device.type == "cpu" else GPU_TOKENS
 
 
 def tokenize(texts: list[str], tokenizer: "AnyTokenizer", max_tokens: int) -> TokenTable:
-    """Tokenizes texts with the encoder's own tokenizer.
+    """Tokenizes texts.
 
     Args:
         texts: N texts.
         tokenizer: The encoder's tokenizer.
-        max_tokens: Length that texts are truncated to, special tokens included.
+        max_tokens: Maximum number of tokens, including special tokens; longer texts are truncated.
 
     Raises:
         ValueError: If the tokenizer has no padding token.
@@ -178,7 +177,7 @@ def tokenize(texts: list[str], tokenizer: "AnyTokenizer", max_tokens: int) -> To
         )
     rows: list[np.ndarray] = []
     chunks = range(0, len(texts), CHUNK_TEXTS)
-    # One chunk is done at once and needs no progress bar.
+    # A single chunk needs no progress bar.
     for start in track(chunks, "tokenize") if len(chunks) > 1 else chunks:
         rows += _tokenize(texts[start : start + CHUNK_TEXTS], tokenizer, max_tokens)
     starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
@@ -186,14 +185,11 @@ def tokenize(texts: list[str], tokenizer: "AnyTokenizer", max_tokens: int) -> To
 
 
 def cut_to_tokens(texts: list[str], tokenizer: "AnyTokenizer", budgets: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Cuts texts to their first words, so that each keeps within its number of tokens.
-
-    Texts are cut between words, unless the last word is so long that the words before it fill less than half of the
-    budget.
+    """Truncates texts to their numbers of tokens, between words unless that would leave less than half of the budget.
 
     Args:
         texts: N texts.
-        tokenizer: The encoder's tokenizer; a fast one, which gives offsets.
+        tokenizer: The encoder's tokenizer, which must be a fast one.
         budgets: ``(N,)`` maximum number of tokens of each text, without special tokens.
 
     Returns:
@@ -204,11 +200,11 @@ def cut_to_tokens(texts: list[str], tokenizer: "AnyTokenizer", budgets: np.ndarr
     budgets = np.maximum(budgets, 0)
     for start in range(0, len(texts), CHUNK_TEXTS):
         rows = range(start, min(start + CHUNK_TEXTS, len(texts)))
-        # One token more than the budget shows whether a text exceeds it.
+        # One more token than the budget tells whether a text exceeds it.
         heads = [_head(texts[row], (int(budgets[row]) + 1) * CHARACTERS_PER_TOKEN) for row in rows]
         max_tokens = int(budgets[start : start + CHUNK_TEXTS].max()) + 1
         for row, ends in zip(rows, _token_ends(heads, tokenizer, max_tokens), strict=True):
-            # The beginning of the text had too few tokens, so read all of it.
+            # The head had too few tokens, so read the whole text.
             if len(ends) <= budgets[row] and len(heads[row - start]) < len(texts[row]):
                 (ends,) = _token_ends([texts[row]], tokenizer, max_tokens)
             cut[row], counts[row] = _first_words(texts[row], ends, int(budgets[row]))
@@ -216,7 +212,7 @@ def cut_to_tokens(texts: list[str], tokenizer: "AnyTokenizer", budgets: np.ndarr
 
 
 def _token_ends(texts: list[str], tokenizer: "AnyTokenizer", max_tokens: int) -> list[list[int]]:
-    """For each text the ends of its first tokens, in characters."""
+    """The character positions at which the first tokens of each text end."""
     encoded = tokenizer(
         texts, add_special_tokens=False, truncation=True, max_length=max_tokens, return_offsets_mapping=True
     )
@@ -229,7 +225,7 @@ def _first_words(text: str, ends: list[int], budget: int) -> tuple[str, int]:
         return text, len(ends)
     last = ends[budget - 1] if budget else 0
     kept = text[:last]
-    # Inside a word, go back to its beginning.
+    # Within a word, go back to its start.
     if not text[last].isspace():
         kept = LAST_WORD.sub("", kept)
     kept = kept.rstrip()
@@ -238,13 +234,13 @@ def _first_words(text: str, ends: list[int], budget: int) -> tuple[str, int]:
 
 
 def poorly_covered(texts: list[str], tokenizer: "PreTrainedTokenizerBase") -> tuple[float, float]:
-    """How much of some texts a tokenizer has no words for: the shares of unknown tokens and of single letters.
+    """The fractions of unknown tokens and of single non-ASCII letters, which show a tokenizer unfit for the language.
 
-    Single letters are tokens of one letter beyond ASCII. Ideographs and Kana do not count: one is often a word.
+    Ideographs and Kana do not count, as a single one is often a word.
 
     Args:
         texts: The texts; the first ``COVERED_CHARACTERS`` of each are read.
-        tokenizer: A fast one, which gives offsets.
+        tokenizer: A fast tokenizer.
     """
     texts = [text[:COVERED_CHARACTERS] for text in texts]
     # Without a length, transformers warns of texts that are longer than the model reads.
@@ -269,7 +265,7 @@ def _is_letter(piece: str) -> bool:
 
 
 def _tokenize(texts: list[str], tokenizer: "AnyTokenizer", max_tokens: int) -> list[np.ndarray]:
-    """Tokenizes the beginning of each text, and all of it where that has too few tokens."""
+    """Tokenizes the head of each text, and the whole text where that has too few tokens."""
     heads = [_head(text, max_tokens * CHARACTERS_PER_TOKEN) for text in texts]
     ids = _token_ids(heads, tokenizer, max_tokens)
     for i, (head, text) in enumerate(zip(heads, texts, strict=True)):
@@ -282,7 +278,7 @@ def _head(text: str, characters: int) -> str:
     """The first words of a text."""
     if len(text) <= characters:
         return text
-    # Cut between words: a part of a word has other tokens than the whole word.
+    # Cut between words, since a part of a word has different tokens.
     return text[: max(text.rfind(" ", 0, characters), text.rfind("\n", 0, characters), 0)]
 
 

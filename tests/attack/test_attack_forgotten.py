@@ -118,7 +118,7 @@ def test_ids_that_are_not_stored_are_told_and_erased_elsewhere(folder, monkeypat
     feedback = FeedbackStore(folder)
     feedback.record(FeedbackEvent(Report("mislaidword", issue_id="999"), "3", "accept", "api"))
     feedback.close()
-    with pytest.raises(SystemExit, match=r"^error: forget=999: not in .*index; what else named it was erased$"):
+    with pytest.raises(SystemExit, match=r"^error: forget=999: not in .*index; other data that named it was erased$"):
         command(monkeypatch, f"out={folder}", f"forget=[999,{ID}]")
     assert found_in(folder, *WORDS, ID, "mislaidword") == {}
     for words, message in (

@@ -219,5 +219,5 @@ def test_damaged_files_are_told_in_one_line(tmp_path):
         tmp_path / name,
         model=json.loads(whole)["model"] | {"vocab": {word: 10**6 + vocabulary[word] for word in vocabulary}},
     )
-    with pytest.raises(ValueError, match="its tokenizer numbers tokens up to"):
+    with pytest.raises(ValueError, match="its tokenizer has token ids up to"):
         text_encoder(tmp_path)

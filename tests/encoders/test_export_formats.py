@@ -100,7 +100,7 @@ def test_a_damaged_projection_is_refused_and_another_layer_left_out(exported, tm
     with pytest.raises(ValueError, match=r"2_Dense/model.safetensors is damaged"):
         load_encoder("small", str(folder), "cls", 8, MAX_TOKENS, prefix="query: ")
     save_file({"linear.weight": torch.zeros(8, 5)}, weights)
-    with pytest.raises(ValueError, match="its projection reads 5 numbers, but its encoder gives 16"):
+    with pytest.raises(ValueError, match="its projection expects vectors of size 5, but its encoder has 16"):
         load_encoder("small", str(folder), "cls", 8, MAX_TOKENS, prefix="query: ")
     weights.unlink()
     with pytest.raises(ValueError, match=r"2_Dense/model.safetensors is missing"):

@@ -136,7 +136,7 @@ def test_answers_fit_the_schemas_of_their_tools(client):
         validate(result.structured_content, tool.output_schema)
         assert json.loads(text_of(result)) == result.structured_content
         assert result.structured_content["untrusted_text"] is True
-        assert "written by strangers" in tool.description
+        assert "untrusted" in tool.description
         assert tool.annotations.read_only_hint
         assert not tool.annotations.destructive_hint
         assert set(tool.input_schema["properties"]) >= set(arguments)

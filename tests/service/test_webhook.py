@@ -304,7 +304,7 @@ def test_no_list_without_one_of_the_measured_matches(index, hub, hook_of):
     hook = hook_of(lists=True)
     hook.receive("issues", issue(15, title=LIST_TITLE))
     assert hook.post_comments() == []
-    assert [one.reason for one in hook.record.read()] == ["the match at place 3, 12, is already linked"]
+    assert [one.reason for one in hook.record.read()] == ["the match at rank 3, 12, is already linked"]
 
 
 def test_nothing_is_suggested_unless_the_target_of_lists_was_met(index, hook_of, caplog):
@@ -336,5 +336,5 @@ def test_a_list_is_right_if_one_of_its_reports_is(index, hook_of, tmp_path, happ
 
 
 def test_a_list_of_another_length_is_refused(index):
-    with pytest.raises(ValueError, match=r"^webhook.lists=true.*leave webhook.suggestions"):
+    with pytest.raises(ValueError, match=r"^webhook.lists=true needs webhook.suggestions"):
         Webhook(index, REPOSITORY, lists=True, suggestions=2)

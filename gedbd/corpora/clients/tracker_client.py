@@ -1,4 +1,4 @@
-"""A tracker's REST API: JSON from its server only, with rate limits and retries, and lists page by page."""
+"""Client of a tracker's REST API, with rate limits, retries and pagination."""
 
 import json
 import math
@@ -15,7 +15,7 @@ from gedbd.corpora.dates import MAX_YEAR, parse_date, parse_mail_date
 from gedbd.io.addresses import naming, shown_url
 from gedbd.io.http import MAX_BYTES, AnswerTooLargeError, HttpSession, read_secret, server_message
 
-DEFAULT_WAIT_S = 60.0  # if a tracker states no time; GitHub asks for at least a minute
+DEFAULT_WAIT_S = 60.0  # GitHub asks for at least a minute if it gives no time
 LAST_RESET = datetime(MAX_YEAR, 12, 31, tzinfo=UTC).timestamp()
 MIN_EPOCH_S = 1e8  # a larger reset is a point in time, a smaller one a number of seconds
 REMAINING = ("X-RateLimit-Remaining", "RateLimit-Remaining")
@@ -23,7 +23,7 @@ RESETS = ("X-RateLimit-Reset", "RateLimit-Reset")
 ATTEMPTS = 6
 MAX_ANSWER_S = 600.0
 MAX_PAGES = 100_000  # a tracker of 10 million issues
-MAX_REPEATED_PAGES = 10  # pages in a row without a new record: a list that changes while it is read has a few
+MAX_REPEATED_PAGES = 10  # in a row without a new record; a list that changes while it is read has a few
 TEMPORARY_ERRORS = (
     requests.ConnectionError,
     requests.Timeout,
@@ -34,7 +34,7 @@ Record = dict[str, Any]
 
 
 class Answer(NamedTuple):
-    """The JSON of a response, with its URL, its headers and its links by name, such as ``next``."""
+    """A JSON response with its URL, headers and links by name, such as ``next``."""
 
     content: Any
     url: str
@@ -51,29 +51,29 @@ class Answer(NamedTuple):
         return value
 
     def text(self, record: Record, key: str) -> str:
-        """The text in a field. Raises ValueError if it holds something else."""
+        """The string in a field. Raises ValueError for other values."""
         value = record.get(key)
         if not isinstance(value, str):
             raise self.unexpected(f"text under {key!r}")
         return value
 
     def number(self, record: Record, key: str) -> int:
-        """The id in a field, from 0 to 2^63 - 1, as SQLite can store. Raises ValueError if it holds something else."""
+        """The id in a field, from 0 to 2^63 - 1 as in SQLite. Raises ValueError for other values."""
         value = record.get(key)
         if type(value) is not int or not 0 <= value < 1 << 63:
             raise self.unexpected(f"a whole number under {key!r}")
         return value
 
-    def unexpected(self, wanted: str) -> ValueError:
-        """The error for a JSON response of another shape than the expected one."""
+    def unexpected(self, expected: str) -> ValueError:
+        """The error for a response of an unexpected structure."""
         return ValueError(
-            f"{shown_url(self.url)}: unexpected response: expected {wanted}; is tracker= set to the right kind of"
+            f"{shown_url(self.url)}: unexpected response: expected {expected}; is tracker= set to the right kind of"
             " tracker?"
         )
 
 
 class Wait(NamedTuple):
-    """How long to wait before the next attempt, and why."""
+    """Time until the next attempt, with the reason."""
 
     seconds: float
     reason: str
@@ -90,19 +90,19 @@ class RefusedError(ValueError):
 class Client:
     """HTTP client of one tracker.
 
-    ``urllib3.Retry`` does not repeat a request whose answer breaks off, nor knows the limits of trackers.
+    ``urllib3.Retry`` does not repeat interrupted responses, and does not know the rate limits of trackers.
 
     Args:
-        base_url: Address of the tracker. Nothing is sent to another server.
-        secrets: Headers that hold a token, see ``HttpSession``.
-        token: The environment variable that the token comes from, for messages.
-        max_wait_s: The longest accepted wait for a rate limit, in seconds.
-        say: Shows a line to the user.
+        base_url: Address of the tracker; requests to other servers are refused.
+        secrets: Headers with a token, see ``HttpSession``.
+        token: The environment variable of the token, for messages.
+        max_wait_s: Maximum wait for a rate limit, in seconds.
+        say: Prints a line.
         sleep: Waits for a number of seconds.
         now: Returns the seconds since 1970.
 
     Raises:
-        ValueError: ``base_url`` is not an address, or holds a password.
+        ValueError: ``base_url`` is not an address, or contains a password.
     """
 
     def __init__(
@@ -120,19 +120,18 @@ class Client:
         self.max_wait_s = max_wait_s
         self.say = say
         self.started: float | None = None  # time of the first response by the server's clock
-        self.repeated = 0  # records that came more than once, see ``PageList``
+        self.repeated = 0  # number of repeated records, see ``PageList``
         self._sleep = sleep
         self._now = now
         accept = {"Accept": "application/json"}
         self._session = HttpSession(self.base_url, "tracker.base_url", secrets, accept)
 
     def get(self, address: str, params: Mapping[str, Any] | None = None) -> Answer:
-        """Request an address: a path below ``base_url``, or a complete one that the server or a saved fetch names.
+        """Request a path below ``base_url``, or a complete address.
 
         Raises:
             ValueError: The server refuses the request (``RefusedError``), fails repeatedly, requires a longer wait
-                than ``max_wait_s``, or sends too much or something other than JSON. The message names the address
-                without its secrets.
+                than ``max_wait_s``, or sends too much data or not JSON. The message names the address without secrets.
         """
         url = self._session.checked(self.base_url + address if address.startswith("/") else address, params)
         with naming(url):
@@ -147,15 +146,15 @@ class Client:
             raise ValueError(f"{reason}, {ATTEMPTS} times in a row; run the same command to continue from here")
 
     def _wait(self, wait: Wait) -> None:
-        """Wait, and say so. Raises ValueError if it would take longer than ``max_wait_s``."""
-        until = datetime.fromtimestamp(self._now() + wait.seconds, UTC)
-        when = f"{until:%Y-%m-%d %H:%M:%S} UTC"
+        """Print the reason and wait. Raises ValueError if it would take longer than ``max_wait_s``."""
+        end = datetime.fromtimestamp(self._now() + wait.seconds, UTC)
+        until = f"{end:%Y-%m-%d %H:%M:%S} UTC"
         if wait.seconds > self.max_wait_s:
             raise ValueError(
-                f"{wait.reason}; run the same command again after {when} (in {duration(wait.seconds)}), or allow a"
+                f"{wait.reason}; run the same command again after {until} (in {duration(wait.seconds)}), or allow a"
                 f" longer wait than max_wait_s={self.max_wait_s:g}"
             )
-        self.say(f"{wait.reason}; waiting {duration(wait.seconds)}, until {when}")
+        self.say(f"{wait.reason}; waiting {duration(wait.seconds)}, until {until}")
         self._sleep(wait.seconds)
 
     def _ask(self, url: str, attempt: int) -> Answer | Wait:
@@ -165,7 +164,7 @@ class Client:
             with self._session.within(MAX_ANSWER_S):
                 response, body = self._session.read("GET", url, max_bytes=MAX_BYTES)
         except TEMPORARY_ERRORS as error:
-            # The innermost cause comes last in the message of an error that wraps several others.
+            # The message of a nested error ends with the innermost cause.
             cause = str(error).rpartition(": ")[2].rstrip("\"')")
             return Wait(backoff_s, f"{shown_url(url)}: the connection failed ({cause})")
         except requests.RequestException as error:
@@ -173,14 +172,14 @@ class Client:
         except AnswerTooLargeError as error:
             raise ValueError(f"{error}; lower tracker.page_size") from error
         if self.started is None:
-            # A server whose clock is ahead would let the next fetch miss what changes until then.
+            # With a server clock ahead of time, the next fetch would miss changes.
             self.started = min(self._now(), server_time(response.headers, self._now()))
         status = response.status_code
         if status < 300:
             return parse_answer(url, response, body)
         has_token = bool(self._session.secrets)
         message = self._session.masked(server_message(body))
-        if has_token:  # a server may repeat the token as it was set, decoded
+        if has_token:  # the server may quote the token
             message = message.replace(read_secret(self.token) or "\0", "***")
         limit_s = limit_wait_s(status, response.headers, message, self._now())
         if limit_s is not None:
@@ -192,10 +191,10 @@ class Client:
 
 
 class PageList:
-    """One list of a tracker.
+    """A paginated list of a tracker.
 
     Args:
-        client: Requests the pages. Its ``repeated`` counts the records that came more than once.
+        client: Requests the pages and counts repeated records.
     """
 
     def __init__(self, client: Client) -> None:
@@ -204,7 +203,7 @@ class PageList:
         self.start_over()
 
     def start_over(self) -> None:
-        """Allow records of before: another list begins, or a part of this one is read again."""
+        """Forget the records: another list begins, or a part of this one is read again."""
         self._visited: set[str] = set()
         self._seen: set[Any] = set()
         self._repeated_pages = 0
@@ -218,8 +217,8 @@ class PageList:
         self._pages += 1
         if self._pages > MAX_PAGES:
             raise ValueError(
-                f"{shown_url(answer.url)}: the list did not end after {MAX_PAGES:,} pages; if the tracker really has so"
-                " much, run the same command to continue from here"
+                f"{shown_url(answer.url)}: the list did not end after {MAX_PAGES:,} pages; if the tracker really has"
+                " that many, run the same command to continue from here"
             )
         return answer
 
@@ -227,7 +226,7 @@ class PageList:
         """The records of a page.
 
         Raises:
-            ValueError: There are none, or ``MAX_REPEATED_PAGES`` pages in a row held nothing new.
+            ValueError: There is no such list, or ``MAX_REPEATED_PAGES`` pages in a row have no new records.
         """
         page = answer.records(*path, key=key)
         keys = {
@@ -248,21 +247,21 @@ class PageList:
 
 def check_base(base_url: str) -> str:
     """The address without a trailing slash. Raises ValueError if it is not an http or https address."""
-    wrong = f"tracker.base_url={shown_url(base_url)} must be an address such as https://bugs.example.org"
+    problem = f"tracker.base_url={shown_url(base_url)} must be an address such as https://bugs.example.org"
     try:
         parts = urlsplit(base_url)
         is_web = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError as error:
-        raise ValueError(wrong) from error
+        raise ValueError(problem) from error
     if not is_web or parts.query or parts.fragment:
-        raise ValueError(wrong)
+        raise ValueError(problem)
     if "@" in parts.netloc:
         raise ValueError("tracker.base_url holds a name or password: tokens are taken from the environment only")
     return base_url.rstrip("/")
 
 
 def parse_answer(url: str, response: requests.Response, body: bytes) -> Answer:
-    """The JSON of a response. Raises ValueError if it holds something else."""
+    """Parse a JSON response. Raises ValueError if it is not JSON."""
     links = {name: urljoin(response.url, link["url"]) for name, link in response.links.items()}
     try:
         return Answer(json.loads(body), url, response.headers, links)
@@ -273,7 +272,7 @@ def parse_answer(url: str, response: requests.Response, body: bytes) -> Answer:
 
 
 def duration(seconds: float) -> str:
-    """A time span in seconds, or in minutes if it is long."""
+    """A duration in seconds or minutes, as text."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
@@ -307,10 +306,10 @@ def server_time(headers: Mapping[str, str], now: float) -> float:
 
 
 def limit_wait_s(status: int, headers: Mapping[str, str], message: str, now: float) -> float | None:
-    """Seconds until a refused request may be sent again; ``None`` if it was not refused by a rate limit.
+    """Seconds until a request refused by a rate limit may be sent again; ``None`` for other responses.
 
-    ``Retry-After`` takes precedence over the time at which the quota is renewed: ``X-RateLimit-Reset`` of GitHub
-    (seconds since 1970) and Jira (ISO 8601), ``RateLimit-Reset`` of GitLab. All times are those of the server's clock.
+    ``Retry-After`` takes precedence over the reset of the quota: ``X-RateLimit-Reset`` of GitHub
+    (seconds since 1970) and Jira (ISO 8601), ``RateLimit-Reset`` of GitLab. All times are by the server's clock.
 
     Args:
         status: HTTP status.
@@ -327,7 +326,7 @@ def limit_wait_s(status: int, headers: Mapping[str, str], message: str, now: flo
         resets = [_reset(headers.get(name, ""), clock) for name in RESETS]
         until = next((reset for reset in resets if reset is not None), None)
     if until is not None:
-        # One second more, because servers round their times.
+        # Servers round their times, so add a second.
         return max(1.0, math.ceil(until - clock) + 1.0)
     return DEFAULT_WAIT_S if status == 429 or (status == 403 and "rate limit" in message.lower()) else None
 
@@ -350,12 +349,12 @@ def _reset(text: str, clock: float) -> float | None:
 
 
 def section(record: object, *path: str) -> Record:
-    """The object under ``path``, an empty one if there is none."""
+    """The object under ``path``, or an empty one."""
     for name in path:
         record = record.get(name) if isinstance(record, dict) else None
     return record if isinstance(record, dict) else {}
 
 
 def sized(text: str | None) -> int | None:
-    """The number in a header or an address, ``None`` if it holds none or one that SQLite cannot store."""
+    """Parse a number of at most 18 digits, else ``None``."""
     return int(text) if text and re.fullmatch("[0-9]{1,18}", text) else None

@@ -1,6 +1,6 @@
-"""Read a CSV file, plain or packed, into a table of text.
+"""Reading of plain or compressed CSV files as tables of text.
 
-Rows are records, not lines: the header is row 1 and the first record is row 2, even if a field spans several lines.
+Row numbers count records, not lines: the header is row 1 and the first record is row 2.
 """
 
 import codecs
@@ -37,56 +37,56 @@ MARKS = (  # byte order marks; UTF-32 comes before UTF-16, whose mark is a prefi
 DEFAULT_ENCODING = "utf-8-sig"
 WESTERN, CENTRAL = "cp1252", "cp1250"
 OLDER_ENCODINGS = (WESTERN, CENTRAL, "cp1251", "koi8_r", "cp932", "euc_jp", "gb18030", "big5", "cp949")
-SAMPLE_BYTES = 1 << 22  # of a file, by whose lines an encoding is recognised
+SAMPLE_BYTES = 1 << 22  # of a file, to detect its encoding
 MAX_SHOWN_CHARACTERS = 120
 DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
-UNDECODED = re.compile("[\udc80-\udcff]")  # the codec error handler "surrogateescape" turns bytes into these
+UNDECODED = re.compile("[\udc80-\udcff]")  # invalid bytes, decoded with "surrogateescape"
 NOT_UTF8 = "not UTF-8"
 SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "pipes"}
 MAX_FIELD_CHARACTERS = 2**31 - 1
 CHUNK_BYTES = 1 << 18
 NOT_UNPACKED = {".7z", ".br", ".bz2", ".lz4", ".lzma", ".rar", ".tar", ".tbz2", ".tgz", ".txz", ".z", ".zst"}
 FIRST_RECORD = 2
-PART_ROWS = 10_000
-SEPARATOR_LINE = re.compile(r"sep=(.)\s*", re.IGNORECASE)  # Excel's first line, which is no row
-# Fields that may have several values, each in a column of the same name, and what then separates them.
-SEVERAL_VALUES = {"component": ", ", "version": ", ", "attachments": ";", "labels": ";", "duplicate": ";"}
-RARELY_READ = ("labels", RESOLVED_AT)  # the tasks that read them say so where they are empty
-Place = tuple[int, str]  # row and column
+CHUNK_ROWS = 10_000
+SEPARATOR_LINE = re.compile(r"sep=(.)\s*", re.IGNORECASE)  # the first line of Excel's files
+# Fields with several values in columns of the same name, and the separator that joins them.
+MULTIVALUED = {"component": ", ", "version": ", ", "attachments": ";", "labels": ";", "duplicate": ";"}
+RARELY_READ = ("labels", RESOLVED_AT)  # tasks that need them report that they are empty
+Cell = tuple[int, str]  # row and column
 
 
 def read_table(
     path: Path,
     separator: str | None = ",",
     encoding: str | None = None,
-    wanted: Collection[str] = (),
+    expected: Collection[str] = (),
     may_repeat: bool = False,
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Read a CSV file with a header; all values are text, and an empty field is an empty text.
+    """Read a CSV file with a header; all values are strings, empty ones too.
 
     Args:
-        path: ``.csv``, or one packed as ``.zip``, ``.xz`` or ``.gz``. A byte order mark is dropped.
+        path: A ``.csv``, plain or compressed as ``.zip``, ``.xz`` or ``.gz``. A byte order mark is dropped.
         separator: See ``find_dialect``.
         encoding: See ``find_dialect``.
-        wanted: See ``find_dialect``.
-        may_repeat: Whether several columns may have the same name, as they then have in the table.
+        expected: See ``find_dialect``.
+        may_repeat: Whether column names may repeat.
 
     Returns:
         The table, indexed by row, and warnings about the detected format and about replaced bytes.
 
     Raises:
-        ValueError: The file is missing, damaged, empty, has no record, or has a row that does not fit the header.
+        ValueError: The file is missing, damaged or empty, or a row does not fit the header.
     """
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
     with open_packed(path, path.suffix) as stream:
-        dialect = find_dialect(stream.read(HEAD_BYTES), path, separator, encoding, wanted)
+        dialect = find_dialect(stream.read(HEAD_BYTES), path, separator, encoding, expected)
         stream.seek(0)
         table, replaced = read_rows(stream, path, dialect, may_repeat)
-    recognised = recognise_encoding(path) if replaced and encoding is None else ""
-    if recognised:
-        notice = f"{path.name} is not UTF-8 and is read as {recognised}: if letters are wrong, set dataset.encoding="
-        dialect = dialect._replace(encoding=recognised, warnings=(*dialect.warnings, notice))
+    detected = detect_encoding(path) if replaced and encoding is None else ""
+    if detected:
+        warning = f"{path.name} is not UTF-8 and is read as {detected}: if letters are wrong, set dataset.encoding="
+        dialect = dialect._replace(encoding=detected, warnings=(*dialect.warnings, warning))
         with open_packed(path, path.suffix) as stream:
             table, replaced = read_rows(stream, path, dialect, may_repeat)
     if not replaced:
@@ -102,7 +102,7 @@ def read_table(
 
 
 def read_header(path: Path) -> list[str]:
-    """The names of a file's columns; see ``read_table``. Raises ValueError if the file is empty."""
+    """Read the column names of a CSV file. Raises ValueError if it is empty."""
     with open_packed(path, path.suffix) as stream:
         head = stream.read(HEAD_BYTES)
     dialect = find_dialect(head, path, None, None, ())
@@ -110,7 +110,7 @@ def read_header(path: Path) -> list[str]:
 
 
 def header_of(records: Iterator[list[str]], path: Path) -> list[str]:
-    """The names in the first record. Raises ValueError if there is none."""
+    """The column names in the first record. Raises ValueError if there is none."""
     header = [column.strip() for column in next(records, [])]
     if not header:
         raise ValueError(f"{path}: the file is empty; it needs a header and one row per report")
@@ -121,17 +121,16 @@ def header_of(records: Iterator[list[str]], path: Path) -> list[str]:
 def open_packed(
     path: Path, suffix: str, kinds: tuple[str, ...] = ("csv",), limit: UnpackLimit | None = None
 ) -> Iterator[IO[bytes]]:
-    """Open a plain or packed file; the number of unpacked bytes is limited.
+    """Open a plain or compressed file, with a limit on the unpacked bytes.
 
     Args:
         path: The file.
-        suffix: How it is packed: ``.zip``, ``.xz`` or ``.gz``. All others are read as plain files.
-        kinds: Endings of the file inside a zip archive; files of other kinds are ignored.
-        limit: A limit that several files share; ``None`` gives this file its own.
+        suffix: The compression: ``.zip``, ``.xz`` or ``.gz``; other files are plain.
+        kinds: Suffixes of the file inside a zip archive; other files are ignored.
+        limit: A limit that several files share; ``None`` for this file alone.
 
     Raises:
-        ValueError: The archive is damaged, unpacks to too much (possibly only while it is read), or is of a kind that
-            is not supported.
+        ValueError: The archive is damaged, unsupported, or too large, possibly only while it is read.
     """
     openers: dict[str, Any] = {".zip": partial(open_zip, kinds=kinds), ".xz": lzma.open, ".gz": gzip.open}
     opener = openers.get(suffix.lower())
@@ -147,19 +146,19 @@ def open_packed(
             limit.open(path)
             yield BufferedReader(LimitedStream(stream, path, limit), CHUNK_BYTES)
     except DAMAGED as error:
-        # zipfile quotes all bytes that it finds in place of a name.
+        # zipfile quotes all bytes in place of a name.
         raise ValueError(f"{path}: the archive is damaged ({str(error)[:120]}); download or pack it again") from error
 
 
 def open_zip(path: Path, mode: str, kinds: tuple[str, ...]) -> IO[bytes]:
-    """Open the single file of these kinds in a zip archive."""
+    """Open the only file of these kinds in a zip archive."""
     endings = tuple(f".{kind}" for kind in kinds)
     with zipfile.ZipFile(path) as archive:
         # macOS adds a folder __MACOSX with a file of the same ending.
         files = [name for name in archive.namelist() if name.lower().endswith(endings) and "__MACOSX" not in name]
         if len(files) != 1:
-            what = " or ".join(kind.upper() for kind in kinds)
-            raise ValueError(f"{path}: the archive holds {len(files)} {what} files; it must hold exactly one")
+            names = " or ".join(kind.upper() for kind in kinds)
+            raise ValueError(f"{path}: the archive holds {len(files)} {names} files; it must hold exactly one")
         try:
             return archive.open(files[0])
         except RuntimeError as error:
@@ -172,8 +171,8 @@ class Dialect(NamedTuple):
     Attributes:
         separator: The character between two columns.
         encoding: A codec of Python.
-        warnings: What was detected, unless it is a comma or UTF-8.
-        names_separator: Whether the first line is ``sep=;``.
+        warnings: The detected format, unless it is a comma or UTF-8.
+        names_separator: Whether the first line is such as ``sep=;``.
     """
 
     separator: str = ","
@@ -183,54 +182,54 @@ class Dialect(NamedTuple):
 
 
 def is_of_jira(header: Iterable[str]) -> bool:
-    """Whether the columns are those of Jira's CSV export, some of which occur several times."""
+    """Whether the columns are those of Jira's CSV export."""
     return {column.lower() for column in header} >= JIRA_COLUMNS
 
 
 def check_not_jira(header: Iterable[str], path: Path) -> None:
-    """Raises ValueError if the columns of a file that cannot be read otherwise are those of Jira's CSV export."""
+    """Raises ValueError if the columns are those of Jira's CSV export."""
     if is_of_jira(header):
         raise ValueError(f"{path}: this looks like a jira export: set dataset=jira")
 
 
 def read_rows(
     stream: IO[bytes], path: Path, dialect: Dialect, may_repeat: bool = False
-) -> tuple[pd.DataFrame, list[Place]]:
-    """The table of the records below the header, indexed by row, and the places of replaced bytes."""
+) -> tuple[pd.DataFrame, list[Cell]]:
+    """The table of the records, indexed by row, and the cells with replaced bytes."""
     records = read_records(stream, path, dialect)
     header = header_of(records, path)
     replaced = replace_bytes([header], header, 1)
     if header[0].startswith(("{", "[")):
         raise ValueError(f"{path}: looks like JSON, not CSV: set dataset= to github, gitlab, jira or bugzilla")
-    doubled = [column for column, count in Counter(header).items() if count > 1]
-    if doubled and not may_repeat:
-        raise _repeated(path, doubled[0])
+    repeated = [column for column, count in Counter(header).items() if count > 1]
+    if repeated and not may_repeat:
+        raise _repeated(path, repeated[0])
     tables: list[pd.DataFrame] = []
     row = FIRST_RECORD
-    # Parts become tables one by one: the lists of all records would take many times the memory of the file.
-    while part := list(islice(records, PART_ROWS)):
-        for number, record in enumerate(part, start=row):
+    # In chunks, as lists of all records would take many times the memory of the file.
+    while chunk := list(islice(records, CHUNK_ROWS)):
+        for number, record in enumerate(chunk, start=row):
             if len(record) != len(header):
                 raise ValueError(
                     f"{path}, row {number}: {len(record)} fields under a header of {len(header)}; quote fields that"
                     f" contain {SIGNS.get(dialect.separator, repr(dialect.separator))}, quotes or line breaks"
                 )
-        replaced += replace_bytes(part, header, row)
-        index = pd.RangeIndex(row, row + len(part))
-        tables.append(pd.DataFrame(part, columns=header, index=index, dtype=str))
-        row += len(part)
+        replaced += replace_bytes(chunk, header, row)
+        index = pd.RangeIndex(row, row + len(chunk))
+        tables.append(pd.DataFrame(chunk, columns=header, index=index, dtype=str))
+        row += len(chunk)
     if not tables:
         raise ValueError(f"{path}: there are no rows below the header; add one row per report")
     return pd.concat(tables), replaced
 
 
 def read_records(stream: IO[bytes], path: Path, dialect: Dialect) -> Iterator[list[str]]:
-    """Yield the records one by one, header first, without empty lines.
+    """Yield the records, header first, without empty lines.
 
     Raises:
         ValueError: The file is not in its encoding, or a quoted field does not end.
     """
-    # Single invalid bytes are replaced later; in UTF-16 one of them shifts all that follows.
+    # Invalid bytes are replaced later; in UTF-16 they would shift the rest of the text.
     errors = "surrogateescape" if is_bytewise(dialect.encoding) else "strict"
     csv.field_size_limit(MAX_FIELD_CHARACTERS)
     row = 0
@@ -252,8 +251,8 @@ def read_records(stream: IO[bytes], path: Path, dialect: Dialect) -> Iterator[li
         ) from error
 
 
-def recognise_encoding(path: Path) -> str:
-    """The older encoding of a file that is not UTF-8; empty if most of it is, or if none is recognised."""
+def detect_encoding(path: Path) -> str:
+    """Detect the legacy encoding of a file; empty for damaged UTF-8 or if none is detected."""
     from charset_normalizer import from_bytes
 
     with open_packed(path, path.suffix) as stream:
@@ -265,7 +264,7 @@ def recognise_encoding(path: Path) -> str:
     match = from_bytes(sample, cp_isolation=list(OLDER_ENCODINGS)).best()
     if match is None:
         return ""
-    # Words of western Europe read as well in the encoding of central Europe, but not the other way round.
+    # Western European words are also valid in the Central European encoding, but not vice versa.
     is_western = match.encoding == CENTRAL and from_bytes(sample, cp_isolation=[WESTERN]).best() is not None
     return WESTERN if is_western else match.encoding
 
@@ -279,22 +278,22 @@ def is_utf8(line: bytes) -> bool:
     return True
 
 
-def replace_bytes(records: list[list[str]], header: list[str], first_row: int) -> list[Place]:
-    """Replace each invalid byte by U+FFFD, in place; return row and column of each such field."""
-    places = []
+def replace_bytes(records: list[list[str]], header: list[str], first_row: int) -> list[Cell]:
+    """Replace each invalid byte by U+FFFD, in place; return the affected cells."""
+    cells = []
     for row, record in enumerate(records, start=first_row):
         for position, field in enumerate(record):
-            # isascii() is fast and true for almost all fields.
+            # isascii() is a fast check that almost all fields pass.
             if not field.isascii() and UNDECODED.search(field):
                 record[position] = UNDECODED.sub("\ufffd", field)
-                places.append((row, header[position]))
-    return places
+                cells.append((row, header[position]))
+    return cells
 
 
 def take_columns(
     table: pd.DataFrame, columns: Mapping[str, str | None], path: Path
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Pick the columns of ``DOCUMENT_FIELDS``, ``resolved_at``, ``duplicate`` and ``group``, under these names.
+    """Select and rename the columns of ``DOCUMENT_FIELDS``, ``resolved_at``, ``duplicate`` and ``group``.
 
     Args:
         table: Text, indexed by row.
@@ -302,11 +301,11 @@ def take_columns(
         path: The file, for messages.
 
     Returns:
-        The columns, and a warning about optional ones that the file does not have.
+        The columns, and a warning about missing optional ones.
 
     Raises:
-        ValueError: A field is unknown; ``id``, ``title`` or a named ``duplicate`` column is not in the file; the column
-            of a field with a single value occurs twice.
+        ValueError: A field is unknown; ``id``, ``title`` or a given ``duplicate`` column is missing; the column of a
+            field with a single value occurs twice.
     """
     fields = (*DOCUMENT_FIELDS, RESOLVED_AT, "duplicate", "group")
     unknown = [field for field in columns if field not in fields]
@@ -317,32 +316,34 @@ def take_columns(
     has_group = columns.get("group") in table.columns
     needed += [field for field in ("duplicate", "group") if field in absent and not has_group]
     if needed:
-        named = [f"no column {columns[field]!r}" if columns.get(field) else "no column is named" for field in needed]
-        lacking = ", ".join(f"{what} for {field}" for what, field in zip(named, needed, strict=True))
+        problems = [f"no column {columns[field]!r}" if columns.get(field) else "no column is named" for field in needed]
+        lacking = ", ".join(f"{problem} for {field}" for problem, field in zip(problems, needed, strict=True))
         options = ", ".join(f"dataset.columns.{field}" for field in needed)
-        to = "to one of them" if len(needed) == 1 else "to one of them each"
+        choice = "to one of them" if len(needed) == 1 else "to one of them each"
         if {"duplicate", "group"} & set(needed):
-            to += ", or null if the tracker records no duplicates"
-        raise ValueError(f"{path}, row 1: {lacking}; the columns are {', '.join(table.columns)}. Set {options} {to}")
+            choice += ", or null if the tracker records no duplicates"
+        raise ValueError(
+            f"{path}, row 1: {lacking}; the columns are {', '.join(table.columns)}. Set {options} {choice}"
+        )
     present = [field for field in fields if columns.get(field) and field not in absent]
-    taken = dict.fromkeys(fields, "") | {field: _values(table, str(columns[field]), field, path) for field in present}
+    values = dict.fromkeys(fields, "") | {field: _values(table, str(columns[field]), field, path) for field in present}
     missing = [field for field in absent if field not in RARELY_READ and not (field == "duplicate" and has_group)]
     warning = f"columns not in {path.name}, left empty: {', '.join(str(columns[field]) for field in missing)}"
     unread = [str(column) for column in table.columns if column not in columns.values()]
     if unread:
         warning += f"; its columns that are not read: {', '.join(unread)[:MAX_SHOWN_CHARACTERS]}"
-    return pd.DataFrame(taken, index=table.index, dtype=str), (warning,) if missing else ()
+    return pd.DataFrame(values, index=table.index, dtype=str), (warning,) if missing else ()
 
 
 def _values(table: pd.DataFrame, column: str, field: str, path: Path) -> pd.Series:
-    """``(N,)`` values of a field: those of its column, or of all columns of that name where it may have several."""
+    """The values of a field ``(N,)``, joined if several columns have its name."""
     matching = table.loc[:, table.columns == column]
     if matching.shape[1] == 1:
         return matching[column]
-    if field not in SEVERAL_VALUES:
+    if field not in MULTIVALUED:
         raise _repeated(path, column)
-    between = SEVERAL_VALUES[field]
-    return pd.Series([between.join(filter(None, row)) for row in matching.to_numpy()], index=table.index, dtype=str)
+    joiner = MULTIVALUED[field]
+    return pd.Series([joiner.join(filter(None, row)) for row in matching.to_numpy()], index=table.index, dtype=str)
 
 
 def _repeated(path: Path, column: str) -> ValueError:
@@ -350,19 +351,19 @@ def _repeated(path: Path, column: str) -> ValueError:
 
 
 def find_dialect(
-    head: bytes, path: Path, separator: str | None, encoding: str | None, wanted: Collection[str]
+    head: bytes, path: Path, separator: str | None, encoding: str | None, expected: Collection[str]
 ) -> Dialect:
     """Detect the separator and the encoding if they are not given.
 
-    The encoding is that of the byte order mark, or else UTF-8. The separator is the one among comma, semicolon, tab
-    and pipe that yields most of the wanted columns. If none yields any, it is the only one that occurs in the header.
+    The encoding is that of the byte order mark, or else UTF-8. The separator is the one of comma, semicolon, tab and
+    pipe that yields most of the expected columns, or else the only one in the header.
 
     Args:
         head: The first ``HEAD_BYTES`` of the file.
         path: The file, for messages.
         separator: One character, or its name in ``SEPARATORS``; ``None`` to detect it.
         encoding: A codec of Python, such as ``cp1252``; ``None`` to detect it.
-        wanted: Names of the columns that the file should have.
+        expected: Names of the columns that the file should have.
 
     Raises:
         ValueError: The separator or the encoding is unknown, or cannot be detected.
@@ -373,25 +374,25 @@ def find_dialect(
         if encoding != DEFAULT_ENCODING:
             warnings.append(f"{path.name} is read as {encoding}, according to its byte order mark")
     header, below = _first_lines(head, path, encoding)
-    named = SEPARATOR_LINE.fullmatch(header)
-    if named:
+    separator_line = SEPARATOR_LINE.fullmatch(header)
+    if separator_line:
         header = below
-        separator = separator or named[1]
+        separator = separator or separator_line[1]
     if separator is None:
-        name = _detect_separator(header, path, wanted)
+        name = _detect_separator(header, path, expected)
         if name != "comma":
             warnings.append(f"columns of {path.name} are separated by {name}")
         separator = name
     character = SEPARATORS.get(separator, separator)
     if len(character) != 1 or character in '"\r\n':
         raise ValueError(f"dataset.separator={separator} must be one character or {', '.join(SEPARATORS)}")
-    return Dialect(character, encoding, tuple(warnings), named is not None)
+    return Dialect(character, encoding, tuple(warnings), separator_line is not None)
 
 
 def _first_lines(head: bytes, path: Path, encoding: str) -> tuple[str, str]:
-    """The first two lines that are not empty, empty where there are none."""
+    """The first two nonempty lines, padded with empty ones."""
     try:
-        # An incremental decoder accepts a head that ends in the middle of a character.
+        # An incremental decoder accepts a head that ends within a character.
         decoder = codecs.getincrementaldecoder(encoding)("surrogateescape" if is_bytewise(encoding) else "strict")
         text = decoder.decode(head)
     except LookupError as error:
@@ -405,26 +406,26 @@ def _first_lines(head: bytes, path: Path, encoding: str) -> tuple[str, str]:
 
 
 def is_bytewise(encoding: str) -> bool:
-    """Whether text around an invalid byte is decoded correctly, as in all encodings but UTF-16 and UTF-32."""
+    """Whether text around an invalid byte is decoded correctly, unlike in UTF-16 and UTF-32."""
     return not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
 
 
-def _detect_separator(header: str, path: Path, wanted: Collection[str]) -> str:
-    """Name of the separator of a header. Raises ValueError if it cannot be detected."""
-    if not header or header.strip() in wanted:
+def _detect_separator(header: str, path: Path, expected: Collection[str]) -> str:
+    """Detect the name of the separator of a header. Raises ValueError if that fails."""
+    if not header or header.strip() in expected:
         return "comma"  # a single column has no separator
     columns: dict[str, list[str]] = {}
     for name, separator in SEPARATORS.items():
         with suppress(csv.Error):
             columns[name] = next(csv.reader([header], delimiter=separator))
-    matches = {name: len({column.strip() for column in some} & set(wanted)) for name, some in columns.items()}
-    # The first of several equal ones: comma before semicolon.
+    matches = {name: len({column.strip() for column in names} & set(expected)) for name, names in columns.items()}
+    # max returns the first of equal ones: comma before semicolon.
     best = max(matches, key=lambda name: matches[name], default="comma")
     if matches.get(best):
         return best
-    several = [name for name, some in columns.items() if len(some) > 1]
-    if "comma" in several or len(several) == 1:
-        return several[0]
+    separators = [name for name, names in columns.items() if len(names) > 1]
+    if "comma" in separators or len(separators) == 1:
+        return separators[0]
     raise ValueError(
         f"{path}, row 1: no comma, semicolon, tab or pipe separates the columns of the header"
         f" {header[:MAX_SHOWN_CHARACTERS]!r}: set dataset.separator=, or dataset.encoding= if it is not readable"

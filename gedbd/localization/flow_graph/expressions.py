@@ -1,4 +1,4 @@
-"""Events of expressions. Each visitor returns the value variables: those that the expression's value comes from."""
+"""Flow graph events of expressions. Each visitor returns the variables from which the expression's value flows."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,7 +35,7 @@ def _annotation(b: Builder, node: "Node", role: Role) -> list[int]:
 
 
 def _array_creation(b: Builder, node: "Node", role: Role) -> list[int]:
-    """``new int[n] {x, y}``; sizes count as arguments of ``new``, so that the value comes from n, x and y."""
+    """``new int[n] {x, y}``; as arguments of ``new``, sizes contribute to the value: n, x and y."""
     values: list[int] = []
     for child in node.named_children:
         if child.type == "dimensions_expr":
@@ -68,7 +68,7 @@ def _assignment(b: Builder, node: "Node", role: Role) -> list[int]:
 
 
 def _binary(b: Builder, node: "Node", role: Role) -> list[int]:
-    """A chain of operators that is nested to the left, as ``((a + b) + c) + d``, in one loop."""
+    """Adds left-nested operators such as ``((a + b) + c) + d`` iteratively."""
     parents = []
     while node.type == "binary_expression":
         parents.append(node)
@@ -85,9 +85,9 @@ def _binary(b: Builder, node: "Node", role: Role) -> list[int]:
 def _conditional(b: Builder, node: "Node", role: Role) -> list[int]:
     condition = node.child_by_field_name("condition")
     then = node.child_by_field_name("consequence")
-    other = node.child_by_field_name("alternative")
+    alternative = node.child_by_field_name("alternative")
     b.expression(condition, Role.CONDITIONAL_CONDITION)
-    if then is None or other is None:
+    if then is None or alternative is None:
         return []
     marks = {child.type: child for child in node.children if child.type in ("?", ":")}
     question = marks["?"].start_byte
@@ -98,14 +98,14 @@ def _conditional(b: Builder, node: "Node", role: Role) -> list[int]:
     end = b.events.frontier
     b.events.frontier = [choice]
     b.events.add(NodeType.CONDITIONAL_ELSE, colon, colon + 1)
-    values += b.expression(other, Role.CONDITIONAL_ELSE)
+    values += b.expression(alternative, Role.CONDITIONAL_ELSE)
     b.events.frontier = end + b.events.frontier
     b.events.convergence(NodeType.CONDITIONAL_CONVERGENCE, node.end_byte)
     return values
 
 
 def _creation(b: Builder, node: "Node", role: Role) -> list[int]:
-    """``new T(a) { ... }`` or ``o.new T(a)``, of which o is a target as that of a call."""
+    """``new T(a) { ... }`` or ``o.new T(a)``, where o is an invocation target."""
     values: list[int] = []
     for child in node.named_children:
         if child.type == "argument_list":
@@ -139,7 +139,7 @@ def _instanceof(b: Builder, node: "Node", role: Role) -> list[int]:
 
 
 def _invocation(b: Builder, node: "Node", role: Role) -> list[int]:
-    """A chain of calls, as ``a.b(x).c(y)``, in one loop."""
+    """Adds a chain of calls such as ``a.b(x).c(y)`` iteratively."""
     calls = []
     target: Node | None = node
     while target is not None and target.type == "method_invocation":
@@ -198,7 +198,7 @@ def _operand_roles(node: "Node") -> tuple[Role, Role]:
 
 
 class Reference(NamedTuple):
-    """A variable that an expression names, before its event: its name's node, and what it is a field of."""
+    """A named variable before its event: the node of its name, and the events of its owner."""
 
     node: "Node"
     variable: Variable
@@ -206,7 +206,7 @@ class Reference(NamedTuple):
 
 
 def unwrap(node: "Node") -> "Node":
-    """An expression without parentheses and casts around it."""
+    """Remove parentheses and casts around an expression."""
     while node.type in ("parenthesized_expression", "cast_expression"):
         inner = node.child_by_field_name("value") if node.type == "cast_expression" else first_part(node)
         if inner is None:
@@ -216,7 +216,7 @@ def unwrap(node: "Node") -> "Node":
 
 
 def first_part(node: "Node") -> "Node | None":
-    """The first child of a tree node that is neither a comment nor a token."""
+    """The first named child that is not a comment."""
     return next((child for child in node.named_children if not child.type.endswith("comment")), None)
 
 
@@ -258,7 +258,7 @@ def _chain(node: "Node") -> "tuple[Node, list[Node]]":
 
 
 def _num_type_names(b: Builder, base: "Node", names: "list[Node]") -> int:
-    """How many names of a chain, from its beginning, name a package or type: 3 of ``java.util.Locale.ROOT``."""
+    """Number of leading names of a package or type: 3 of ``java.util.Locale.ROOT``."""
     if b.scopes.find(b.text(base)) is not None:
         return 0
     chain = [b.text(name) for name in (base, *names)]
@@ -268,11 +268,10 @@ def _num_type_names(b: Builder, base: "Node", names: "list[Node]") -> int:
 def _fields(b: Builder, names: "list[Node]", owner: Variable | str | None, owners: list[int]) -> Reference:
     """Add the fields of a chain except the last one.
 
-    The first is a field of ``owner``: a variable, a type by its name, or the present object (None), whose value comes
-    from the events ``owners``.
+    The first is a field of ``owner``: a variable, a type name, or ``this`` (None), with the events ``owners``.
     """
-    *firsts, last = names
-    for name in firsts:
+    *outer, last = names
+    for name in outer:
         owner = _field(b, name, owner)
         event = b.occur(name, owner, Role.FIELD_READ_TARGET)
         b.events.flow(owners, event)
@@ -296,9 +295,9 @@ def occur_at(b: Builder, reference: Reference, role: Role, reads: bool = True, d
 
 
 def visit_array(b: Builder, node: "Node", definition: int = NO_DEFINITION) -> tuple[int, list[int]]:
-    """Add the events of ``a[i][j]``; returns the event of a, or -1 if it is none, and the value variables.
+    """Add the events of ``a[i][j]``; return the event of a, or -1, and the value variables.
 
-    The array is read even if only an element is assigned.
+    An assignment to an element also reads the array.
     """
     indices: list[Node | None] = []
     while node.type == "array_access":

@@ -1,4 +1,4 @@
-"""Events of statements, switches and patterns."""
+"""Flow graph events of statements, switches and patterns."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -49,8 +49,7 @@ def _for_each(b: Builder, node: "Node") -> None:
     values = b.expression(node.child_by_field_name("value"), Role.FOREACH_EXPRESSION)
     choice = b.keyword(NodeType.FOREACH_CONDITION, node, "for")
     b.scopes.push()
-    name, written = node.child_by_field_name("name"), node.child_by_field_name("type")
-    b.define(name, written, Role.ASSIGNED, values, node)
+    b.define(node.child_by_field_name("name"), node.child_by_field_name("type"), Role.ASSIGNED, values, node)
     b.statement(node.child_by_field_name("body"))
     b.scopes.pop()
     b.events.frontier = b.events.frontier + target.continues
@@ -59,7 +58,7 @@ def _for_each(b: Builder, node: "Node") -> None:
 
 
 def _if(b: Builder, node: "Node") -> None:
-    """A chain of ``else if`` in one loop."""
+    """Adds a chain of ``else if`` iteratively."""
     ends = []
     role = Role.IF_EXPRESSION
     while True:
@@ -71,14 +70,14 @@ def _if(b: Builder, node: "Node") -> None:
             b.statement(then)
         ends.append((node.end_byte, b.events.frontier))
         b.events.frontier = [choice]
-        other = node.child_by_field_name("alternative")
-        if other is None:
+        alternative = node.child_by_field_name("alternative")
+        if alternative is None:
             break
         b.keyword(NodeType.IF_ELSE, node, "else")
-        if other.type != "if_statement":
-            b.statement(other)
+        if alternative.type != "if_statement":
+            b.statement(alternative)
             break
-        node = other
+        node = alternative
         role = Role.ELSE_EXPRESSION if b.rules.else_expressions == "conditions" else Role.IF_EXPRESSION
     for end, frontier in reversed(ends):
         b.events.frontier = frontier + b.events.frontier
@@ -88,7 +87,7 @@ def _if(b: Builder, node: "Node") -> None:
 def _try(b: Builder, node: "Node") -> None:
     begin = b.keyword(NodeType.TRY, node, "try")
     catches = [child for child in node.named_children if child.type == "catch_clause"]
-    last = next((child for child in node.named_children if child.type == "finally_clause"), None)
+    finally_ = next((child for child in node.named_children if child.type == "finally_clause"), None)
     throws: list[int] = []
     b.scopes.push()
     _resources(b, node.child_by_field_name("resources"))
@@ -106,10 +105,10 @@ def _try(b: Builder, node: "Node") -> None:
         b.events.frontier = [begin, *throws]
         _catch(b, clause)
         ends = ends + b.events.frontier
-    if last is not None:
+    if finally_ is not None:
         b.events.frontier = ends if catches else [*ends, begin]
-        b.keyword(NodeType.FINALLY, last, "finally")
-        b.statements(last)
+        b.keyword(NodeType.FINALLY, finally_, "finally")
+        b.statements(finally_)
         ends = b.events.frontier
     b.events.frontier = ends
     b.events.convergence(NodeType.TRY_CONVERGENCE, node.end_byte)
@@ -159,7 +158,7 @@ def _continue(b: Builder, node: "Node") -> None:
 
 
 def _error(b: Builder, node: "Node") -> None:
-    """Code that does not parse: its statements and expressions that do, and its other names."""
+    """Adds the valid statements, expressions and names of invalid code."""
     for child in node.named_children:
         if child.type == "identifier":
             b.identifier(child, Role.UNKNOWN)
@@ -188,10 +187,10 @@ def _labelled(b: Builder, node: "Node") -> None:
 
 def _local(b: Builder, node: "Node") -> None:
     annotations(b, node)
-    written = node.child_by_field_name("type")
-    if written is None:
+    type_ = node.child_by_field_name("type")
+    if type_ is None:
         return
-    kind, is_array = declared_type(written)
+    kind, is_array = declared_type(type_)
     role = b.role_alone(node, Role.ASSIGNMENT)
     for declarator in node.children_by_field_name("declarator"):
         name = declarator.child_by_field_name("name")
@@ -199,7 +198,7 @@ def _local(b: Builder, node: "Node") -> None:
         if name is not None and value is None:
             b.declare(name, kind, is_array or has_dimensions(declarator), Role.LOCAL)
         elif name is not None:
-            b.define(name, written, Role.ASSIGNED, b.expression(value, role), declarator)
+            b.define(name, type_, Role.ASSIGNED, b.expression(value, role), declarator)
 
 
 def _return(b: Builder, node: "Node") -> None:
@@ -251,13 +250,13 @@ def _end_loop(b: Builder, frontier: list[int], kind: NodeType, end: int) -> None
 def _resources(b: Builder, node: "Node | None") -> None:
     for resource in node.named_children if node else ():
         name = resource.child_by_field_name("name")
-        written = resource.child_by_field_name("type")
-        if name is None or written is None:
+        type_ = resource.child_by_field_name("type")
+        if name is None or type_ is None:
             b.expressions(resource, Role.RESOURCE)
             continue
         annotations(b, resource)
         values = b.expression(resource.child_by_field_name("value"), Role.ASSIGNMENT)
-        b.define(name, written, Role.RESOURCE, values, resource)
+        b.define(name, type_, Role.RESOURCE, values, resource)
 
 
 def _catch(b: Builder, clause: "Node") -> None:
@@ -266,19 +265,19 @@ def _catch(b: Builder, clause: "Node") -> None:
     for parameter in clause.named_children:
         if parameter.type == "catch_formal_parameter":
             annotations(b, parameter)
-            written = next((child for child in parameter.named_children if child.type == "catch_type"), None)
-            b.define(parameter.child_by_field_name("name"), written, Role.CATCH)
+            type_ = next((child for child in parameter.named_children if child.type == "catch_type"), None)
+            b.define(parameter.child_by_field_name("name"), type_, Role.CATCH)
     b.statement(clause.child_by_field_name("body"))
     b.scopes.pop()
 
 
 def switch_statement(b: Builder, node: "Node") -> None:
-    """Add a switch that is a statement."""
+    """Add a switch statement."""
     _switch(b, node, Role.BLOCK_DEFAULT)
 
 
 def switch_value(b: Builder, node: "Node", role: Role) -> list[int]:
-    """Add a switch expression; its value variables are those of its results."""
+    """Add a switch expression; return the value variables of its results."""
     b.body.yields.append(([], []))
     _switch(b, node, Role.YIELD_EXPRESSION)
     return b.body.yields.pop()[1]
@@ -295,7 +294,7 @@ def yield_statement(b: Builder, node: "Node") -> None:
 
 
 def pattern(b: Builder, node: "Node", values: list[int], role: Role) -> None:
-    """Declare the variables of a pattern, into which the values of what it is compared with flow."""
+    """Declare the variables of a pattern, with data flow from ``values``."""
     stack = [node]
     while stack:
         part = stack.pop()
@@ -342,7 +341,7 @@ def _switch(b: Builder, node: "Node", result_role: Role) -> None:
 
 
 def _case_labels(b: Builder, group: "Node", choice: int, selector: list[int]) -> bool:
-    """Add the labels of a group; returns whether one is ``default``."""
+    """Add the labels of a group; return whether one is ``default``."""
     ends: list[int] = []
     has_default = False
     for label in group.named_children:
@@ -362,7 +361,7 @@ def _case_label(b: Builder, label: "Node", selector: list[int]) -> bool:
         if value.type == "pattern":
             pattern(b, value, selector, Role.CASE_VALUE)
         elif value.type == "guard":
-            # A guard is a condition, no value of its case, and has no role of its own.
+            # A guard is a condition without a role, not a case value.
             b.expressions(value, Role.BLOCK_DEFAULT)
         elif value.type == "identifier" and b.text(value) == "default":
             is_default = True

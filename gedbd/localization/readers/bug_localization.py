@@ -127,7 +127,7 @@ def _published(file: Path) -> tuple[list[PublishedReport], tuple[str, ...]]:
         return _of_xml(file)
     if COLUMNS[0] not in beginning.partition("\n")[0]:
         raise ValueError(f"{file}: not a known data set of bug localization; {EXPECTED_FILE}")
-    table, warnings = read_table(file, None, None, wanted=(*COLUMNS, *TIMES))
+    table, warnings = read_table(file, None, None, expected=(*COLUMNS, *TIMES))
     rows = table.itertuples(index=True, name=None)
     return [_of_columns(file, row, dict(zip(table.columns, values, strict=True))) for row, *values in rows], warnings
 

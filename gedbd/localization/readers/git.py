@@ -130,7 +130,7 @@ def _fix_table(
         if not isinstance(reports, FixedReports) or patterns is not None:
             return None, ()
         return reports.fixes[(reports.fixes[["fix_commit", "path"]] != "").any(axis=1)], ()
-    table, warnings = read_table(Path(fixes).expanduser(), None, wanted=FIX_COLUMNS)
+    table, warnings = read_table(Path(fixes).expanduser(), None, expected=FIX_COLUMNS)
     if "bug_id" not in table:
         raise ValueError(f"dataset.fixes={fixes}, row 1: there is no column 'bug_id'")
     if not {"fix_commit", "path"} & set(table):

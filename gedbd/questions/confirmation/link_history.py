@@ -1,4 +1,4 @@
-"""What had happened before a question was asked: links made, questions asked, similar questions."""
+"""Features from the history before a question: links, arrivals, resolutions and similar questions."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -23,7 +23,7 @@ NEIGHBOURS = 10
 
 
 class LinkHistory:
-    """Confirmations in the order in which they were made; each method reads only those before a moment.
+    """Confirmations in order of time; each method reads only those before a moment.
 
     Args:
         anchors: The table of ``find_anchors``.
@@ -46,7 +46,7 @@ class LinkHistory:
         return int(np.searchsorted(self.made_at, moment, side="left"))
 
     def recent(self, moment: np.datetime64) -> dict[str, float]:
-        """Number of recent links, and medians of the log10 hours of the last ones; NaN without any."""
+        """Numbers of recent links, and medians of the log10 hours of the last ones; NaN without links."""
         before = self.count(moment)
         features = {f"median_of_last_{n}_links": median(self.target[max(before - n, 0) : before]) for n in RECENT_LINKS}
         for days in WINDOW_DAYS[1:]:
@@ -73,7 +73,7 @@ class LinkHistory:
 
 
 class TagIndex:
-    """Which documents have a tag.
+    """Inverted index of tags.
 
     Args:
         tags: Tags of all N documents.
@@ -87,16 +87,16 @@ class TagIndex:
 
     def before(self, tags: tuple[str, ...], row: int) -> list[int]:
         """Documents before a row that have one of the tags, ascending."""
-        with_tags = {other for tag in tags for other in self.rows[tag][: bisect_left(self.rows[tag], row)]}
-        return sorted(with_tags)
+        earlier = {match for tag in tags for match in self.rows[tag][: bisect_left(self.rows[tag], row)]}
+        return sorted(earlier)
 
 
 def arrivals(created_at: np.ndarray, rows: Sequence[int], moment: np.datetime64) -> dict[str, float]:
-    """How many of some documents, in chronological order, were created within some days before a moment.
+    """Counts documents that were created within windows of days before a moment.
 
     Args:
         created_at: ``(N,)`` datetime64 of all documents.
-        rows: The documents to count, none of them later than the moment.
+        rows: The documents to count in chronological order, none later than the moment.
         moment: The moment.
     """
     features = {}
@@ -110,7 +110,7 @@ class Titles:
     """Cosines of titles with those of earlier documents.
 
     Args:
-        vectors: ``(N, H)`` vectors of the titles of all documents; none depends on another document.
+        vectors: ``(N, H)`` title vectors of all documents, each independent of the others.
         history: The confirmations.
     """
 
@@ -130,15 +130,15 @@ class Titles:
         best = int(cosines.argmax())
         return best, float(cosines[best])
 
-    def rank(self, row: int, other: int) -> int:
-        """Number of documents before a row that are more similar to it than an earlier one is."""
+    def rank(self, row: int, master: int) -> int:
+        """Number of earlier documents that are more similar to a row than its master."""
         cosines = self.cosines(row)
-        return int((cosines > cosines[other]).sum())
+        return int((cosines > cosines[master]).sum())
 
     def neighbours(self, row: int, moment: np.datetime64) -> dict[str, float]:
-        """Mean log10 hours of the most similar questions that had been confirmed, weighted by cosine."""
+        """Mean log10 hours of the most similar confirmed questions, weighted by cosine."""
         anchors = self.history.anchor[: self.history.count(moment)]
-        # A link may have been made after the moment for a later document only; those before it are all earlier rows.
+        # Anchors with a link before the moment are earlier rows.
         cosines = self.vectors[anchors] @ self.vectors[row]
         if not len(cosines):
             return {"neighbours_hours": float("nan"), "neighbours_cosine": float("nan")}
@@ -149,35 +149,35 @@ class Titles:
 
 
 def naive(dates: pd.Series) -> np.ndarray:
-    """UTC dates as ``(N,) datetime64``."""
+    """Converts dates to UTC ``(N,) datetime64`` without time zone."""
     return np.asarray(dates.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
 
 
 def median(values: np.ndarray) -> float:
-    """The median; NaN of no value."""
+    """The median; NaN without values."""
     return float(np.median(values)) if len(values) else float("nan")
 
 
 class Resolutions:
-    """When documents were resolved; each method reads only what had happened before a moment.
+    """Resolutions of documents; each method reads only those before a moment.
 
     Args:
-        table: N documents in chronological order with ``created_at`` and, where the tracker tells, ``resolved_at``
-            (UTC, ``NaT`` if open or unknown); without this column every document counts as open.
+        table: N documents in chronological order with ``created_at`` and optionally ``resolved_at`` (UTC, ``NaT`` if
+            open or unknown), without which all documents count as open.
     """
 
     def __init__(self, table: pd.DataFrame) -> None:
         self.created_at = naive(table["created_at"])
         unknown = np.full(len(table), np.datetime64("NaT"), dtype=self.created_at.dtype)
-        # A comparison with NaT is false: such a document is open at every moment.
+        # A comparison with NaT is false, so that the document is always open.
         self.resolved_at = naive(table["resolved_at"]) if "resolved_at" in table else unknown
         self.hours = log_hours(self.resolved_at - self.created_at)
 
     def of_tags(self, rows: np.ndarray, moment: np.datetime64) -> dict[str, float]:
-        """How many of some documents were still open, and how soon the recent ones were resolved; NaN without any.
+        """Fractions of documents that were open or resolved; NaN without documents.
 
         Args:
-            rows: Documents created before the moment, ascending: those with a tag in common.
+            rows: Earlier documents with a shared tag, ascending.
             moment: The moment.
         """
         done = self.resolved_at[rows] < moment
@@ -192,10 +192,10 @@ class Resolutions:
         }
 
     def of_similar(self, cosines: np.ndarray, moment: np.datetime64) -> dict[str, float]:
-        """What had become of the most similar documents, and how many are very similar; NaN without any.
+        """Resolutions of the most similar documents, and numbers of similar ones; NaN without documents.
 
         Args:
-            cosines: ``(R,)`` of the first R documents, all those before the moment.
+            cosines: ``(R,)`` cosines of the R documents before the moment.
             moment: The moment.
         """
         top = np.argsort(-cosines, kind="stable")[:SIMILAR]
@@ -218,7 +218,7 @@ class Resolutions:
         }
 
     def of_document(self, row: int, moment: np.datetime64) -> dict[str, float]:
-        """Whether a document was resolved, log10 of the hours since then, and of those that it took; NaN if open."""
+        """Whether a document was resolved, log10 of the hours since then and until then; NaN if open."""
         if not self.resolved_at[row] < moment:
             return {"resolved": 0.0, "hours_since_resolved": float("nan"), "hours_to_resolve": float("nan")}
         since = log_hours(moment - self.resolved_at[row : row + 1])
@@ -226,10 +226,10 @@ class Resolutions:
 
 
 def log_hours(gaps: np.ndarray) -> np.ndarray:
-    """log10 of times in hours, at least a minute; NaN of ``NaT``."""
+    """log10 of durations in hours, at least a minute; NaN for ``NaT``."""
     return np.asarray(np.log10(np.maximum(gaps / np.timedelta64(1, "h"), MIN_HOURS)))
 
 
 def _mean(values: np.ndarray) -> float:
-    """The mean; NaN of no value."""
+    """The mean; NaN without values."""
     return float(np.mean(values)) if len(values) else float("nan")

@@ -1,4 +1,4 @@
-"""Regressors of log10 hours: the median, and trees on vectors or features."""
+"""Regressors of log10 hours: median, trees, ridge regression and blends."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
@@ -19,31 +19,31 @@ class Regressor(Protocol):
     """A model that predicts log10 of the hours."""
 
     def fit(self, train: Examples, val: Examples) -> None:
-        """Learns from ``train``; ``val`` only decides when to stop, in models that stop early."""
+        """Fits on ``train``; ``val`` is only for early stopping."""
         ...
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """``(A, F) -> (A,)`` log10 of the hours."""
+        """Predicts log10 hours, ``(A, F) -> (A,)``."""
         ...
 
 
 class Median:
-    """Predicts the median of the training targets, whatever the inputs."""
+    """Predicts the median of the training targets."""
 
     def fit(self, train: Examples, val: Examples) -> None:
         """Fits on training examples."""
         self.median_ = float(np.median(train.y))
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Predicted log10 hours, ``(N,)``."""
+        """Predicts log10 hours, ``(A, F) -> (A,)``."""
         return np.full(len(x), self.median_)
 
 
 class LibraryModel:
-    """A model of scikit-learn or with its interface."""
+    """Base of models with the interface of scikit-learn."""
 
     def make(self, num_examples: int) -> Any:
-        """The model before it is fitted to so many examples."""
+        """Creates the model for a number of training examples."""
         raise NotImplementedError
 
     def fit(self, train: Examples, val: Examples) -> None:
@@ -52,7 +52,7 @@ class LibraryModel:
         self.model_.fit(train.x, train.y)
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Predicted log10 hours, ``(N,)``."""
+        """Predicts log10 hours, ``(A, F) -> (A,)``."""
         return np.asarray(self.model_.predict(x), dtype=np.float64)
 
 
@@ -60,16 +60,16 @@ class DecisionTree(LibraryModel):
     """scikit-learn's regression tree with squared error.
 
     Args:
-        max_depth: The paper: 7.
-        min_samples_split: The paper: 2.
-        seed: Breaks ties between equally good splits.
+        max_depth: Maximum depth; 7 in the paper.
+        min_samples_split: Minimum number of rows to split; 2 in the paper.
+        seed: Seed for ties of splits.
     """
 
     def __init__(self, max_depth: int = 7, min_samples_split: int = 2, seed: int = 0) -> None:
         self.options = {"max_depth": max_depth, "min_samples_split": min_samples_split, "random_state": seed}
 
     def make(self, num_examples: int) -> Any:
-        """The model, not yet fitted."""
+        """Creates the model."""
         from sklearn.tree import DecisionTreeRegressor
 
         return DecisionTreeRegressor(**self.options)
@@ -79,12 +79,12 @@ class XGBoost(LibraryModel):
     """XGBoost (Chen and Guestrin, 2016) with squared error.
 
     Args:
-        trees: The paper: 1000.
-        max_depth: The paper: 7.
-        eta: The paper: 0.1.
-        subsample: Share of the rows of each tree; the paper: 0.7.
-        colsample: Share of the columns of each tree; the paper: 0.8.
-        seed: Draws rows and columns.
+        trees: Number of trees; 1000 in the paper.
+        max_depth: Maximum depth; 7 in the paper.
+        eta: Learning rate; 0.1 in the paper.
+        subsample: Fraction of the rows of each tree; 0.7 in the paper.
+        colsample: Fraction of the columns of each tree; 0.8 in the paper.
+        seed: Seed of the samples of rows and columns.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class XGBoost(LibraryModel):
         }
 
     def make(self, num_examples: int) -> Any:
-        """The model, not yet fitted. Raises ValueError if XGBoost is not installed."""
+        """Creates the model. Raises ValueError if XGBoost is not installed."""
         try:
             from xgboost import XGBRegressor
         except ImportError as error:
@@ -115,17 +115,17 @@ class XGBoost(LibraryModel):
 
 
 class GradientBoosting:
-    """The mean of several of scikit-learn's histogram gradient boostings with small trees, one a seed.
+    """The mean of histogram gradient boostings of scikit-learn with different seeds.
 
     Args:
-        trees: Trees of each.
+        trees: Number of trees of each boosting.
         lr: Learning rate.
-        max_leaves: Leaves of a tree.
-        min_samples_leaf: Training rows of a leaf at least.
-        max_features: Share of the features that a split may choose from.
-        l2: Regularisation of the leaves' values.
-        repeats: Number of boostings, which differ in the features drawn.
-        seed: Seed of the first.
+        max_leaves: Maximum number of leaves of a tree.
+        min_samples_leaf: Minimum number of rows of a leaf.
+        max_features: Fraction of the features to sample for a split.
+        l2: L2 regularisation.
+        repeats: Number of boostings.
+        seed: Seed of the first boosting.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class GradientBoosting:
         """Fits on training examples."""
         from sklearn.ensemble import HistGradientBoostingRegressor
 
-        # scikit-learn finds no bins for a feature that no training anchor has, such as tags where there are none.
+        # scikit-learn cannot bin features that are always missing, such as tags.
         self.has_values_ = ~np.isnan(train.x).all(axis=0)
         known = train.x[:, self.has_values_]
         seeds = range(self.seed, self.seed + self.repeats)
@@ -164,26 +164,23 @@ class GradientBoosting:
         ]
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Predicted log10 hours, ``(N,)``."""
+        """Predicts log10 hours, ``(A, F) -> (A,)``."""
         known = x[:, self.has_values_]
         return np.asarray(np.mean([boosting.predict(known) for boosting in self.boostings_], axis=0))
 
 
 class RankRidge(LibraryModel):
-    """Ridge regression on the quantile of each feature among the training anchors.
-
-    Quantiles keep long tails, and values beyond those of training, from dominating. A missing value counts as the
-    median.
+    """Ridge regression on feature quantiles, which bound long tails; missing values become the median.
 
     Args:
-        l2: Regularisation of the weights.
+        l2: L2 regularisation.
     """
 
     def __init__(self, l2: float = 100.0) -> None:
         self.l2 = l2
 
     def make(self, num_examples: int) -> Any:
-        """The model, not yet fitted."""
+        """Creates the model."""
         from sklearn.impute import SimpleImputer
         from sklearn.linear_model import Ridge
         from sklearn.pipeline import make_pipeline
@@ -191,7 +188,7 @@ class RankRidge(LibraryModel):
 
         return make_pipeline(
             SimpleImputer(strategy="median", keep_empty_features=True),
-            # Without ``subsample=None`` the quantiles would be those of a random part.
+            # By default, quantiles are computed on a random subsample.
             QuantileTransformer(n_quantiles=min(QUANTILES, num_examples), subsample=None),
             StandardScaler(),
             Ridge(self.l2),
@@ -199,13 +196,13 @@ class RankRidge(LibraryModel):
 
 
 class ExtraTrees(LibraryModel):
-    """Extremely randomised trees (Geurts, Ernst and Wehenkel, 2006). A missing value counts as the median.
+    """Extremely randomised trees (Geurts, Ernst and Wehenkel, 2006); missing values become the median.
 
     Args:
         trees: Number of trees.
-        min_samples_leaf: Training rows of a leaf at least.
-        max_features: Share of the features that a split may choose from.
-        seed: Draws features and thresholds.
+        min_samples_leaf: Minimum number of rows of a leaf.
+        max_features: Fraction of the features to sample for a split.
+        seed: Seed of features and thresholds.
     """
 
     def __init__(self, trees: int = 300, min_samples_leaf: int = 10, max_features: float = 0.4, seed: int = 0) -> None:
@@ -217,7 +214,7 @@ class ExtraTrees(LibraryModel):
         }
 
     def make(self, num_examples: int) -> Any:
-        """The model, not yet fitted."""
+        """Creates the model."""
         from sklearn.ensemble import ExtraTreesRegressor
         from sklearn.impute import SimpleImputer
         from sklearn.pipeline import make_pipeline
@@ -227,7 +224,7 @@ class ExtraTrees(LibraryModel):
 
 
 class Blend:
-    """The mean of what several models predict.
+    """The mean prediction of several models.
 
     Args:
         models: Models by name.
@@ -247,5 +244,5 @@ class Blend:
             model.fit(train, val)
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Predicted log10 hours, ``(N,)``."""
+        """Predicts log10 hours, ``(A, F) -> (A,)``."""
         return np.asarray(np.mean([model.predict(x) for model in self.models.values()], axis=0))
