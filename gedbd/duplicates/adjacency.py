@@ -1,4 +1,4 @@
-"""Graphs with normalised weights, sparse or dense, and two graph convolutions over them."""
+"""Sparse and dense graphs with normalised weights, and two graph convolutions on them."""
 
 from collections.abc import Callable
 from itertools import combinations_with_replacement
@@ -14,19 +14,17 @@ from torch_geometric.nn import GCNConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import sort_edge_index, to_undirected
 
-BLOCK_ROWS = 2048  # memory that stays in the cache of a processor
-GPU_BLOCK_ROWS = 65_536  # few launches of kernels
+BLOCK_ROWS = 2048  # fits into the cache of a CPU
+GPU_BLOCK_ROWS = 65_536  # few kernel launches
 
 
 class SparseAdjacency(nn.Module):
-    """Edges with weights, normalised once: D^-1/2 (A + I) D^-1/2.
-
-    The authors' code drops the weights of A and normalises twice.
+    """A sparse graph D^-1/2 (A + I) D^-1/2. The authors' code drops the weights of A and normalises twice.
 
     Args:
         edge_index: ``(2, E)`` source and target of each edge.
         weight: ``(E,)`` above 0.
-        num_nodes: Reports N.
+        num_nodes: Number of reports N.
     """
 
     raw_index: Tensor
@@ -38,7 +36,7 @@ class SparseAdjacency(nn.Module):
     def __init__(self, edge_index: Tensor, weight: Tensor, num_nodes: int) -> None:
         super().__init__()
         index, normalised = gcn_norm(edge_index, weight, num_nodes, add_self_loops=True, flow="source_to_target")
-        # Edges are sorted by target: those into node i end at ends[i] and begin at ends[i - 1].
+        # Edges are sorted by target: those into node i are ends[i - 1] to ends[i].
         index, normalised = sort_edge_index(index, normalised, num_nodes, sort_by_row=False)
         self.register_buffer("raw_index", edge_index, persistent=False)
         self.register_buffer("raw_weight", weight, persistent=False)
@@ -51,19 +49,18 @@ class SparseAdjacency(nn.Module):
     ) -> Tensor:
         """The rows ``n_id`` of two convolutions: ``(U, D)``; for the arguments see ``DenseAdjacency.convolve``.
 
-        Exact, on the two-hop neighbourhood of the rows. PyG's ``k_hop_subgraph`` finds the same neighbourhood, but
-        reads all E edges for each batch. Its ``GCNConv`` multiplies all rows by the weights before it propagates them,
-        which costs more here and rounds differently.
+        Exact, on the two-hop neighbourhood of the rows. PyG's ``k_hop_subgraph`` reads all E edges for each batch, and
+        ``GCNConv`` applies the linear layer before it propagates, which is slower here and rounds differently.
         """
-        near, propagate2 = self._hop(n_id)
-        far, propagate1 = self._hop(near)
-        inputs = drop(x[far].index_put((torch.searchsorted(far, n_id),), z), dropout)
+        one_hop, propagate2 = self._hop(n_id)
+        two_hop, propagate1 = self._hop(one_hop)
+        inputs = drop(x[two_hop].index_put((torch.searchsorted(two_hop, n_id),), z), dropout)
         hidden = drop((conv1.lin(propagate1(inputs)) + layer_bias(conv1)).relu(), dropout)
         out: Tensor = conv2.lin(propagate2(hidden)) + layer_bias(conv2)
         return out
 
     def _hop(self, rows: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        """The sorted sources of the edges into some rows, and a function that propagates along these edges."""
+        """The sorted sources of the edges into ``rows``, and a function that propagates along these edges."""
         ends = self.ends[rows]
         count = ends - torch.where(rows > 0, self.ends[rows - 1], 0)
         # Of two rows with 2 and 3 edges that end at 7 and 20: target is 0, 0, 1, 1, 1 and edge is 5, 6, 17, 18, 19.
@@ -78,7 +75,7 @@ class SparseAdjacency(nn.Module):
         return sources, propagate
 
     def neighbours(self, rows: Tensor, top_k: int) -> tuple[Tensor, Tensor]:
-        """The strongest neighbours of some reports and the edge weights, ``(R, top_k)``; -1 where there are fewer."""
+        """The nearest neighbours of reports and their edge weights, both ``(R, top_k)``, padded with -1 and 0."""
         index = torch.full((len(rows), top_k), -1)
         weight = torch.zeros(len(rows), top_k)
         for position, row in enumerate(rows):
@@ -90,13 +87,13 @@ class SparseAdjacency(nn.Module):
 
 
 def knn(vectors: Tensor, inside: Tensor, k: int = 10, power: int = 1) -> SparseAdjacency:
-    """Connects every report with its ``k`` most similar ones, which faiss finds exactly.
+    """Connects each report with its ``k`` exact nearest neighbours.
 
     Args:
         vectors: ``(N, d)`` unit title vectors.
-        inside: ``(N,)`` bool, the reports that send messages; the others only receive (see ``DenseAdjacency``). Edges
-            between inside reports go both ways.
-        k: Neighbours of a report, fewer than the reports inside.
+        inside: ``(N,)`` bool, the reports that send messages; others only receive. Edges between inside reports are
+            undirected.
+        k: Number of neighbours, less than the number of inside reports.
         power: Kernel power p of the edge weight.
     """
     senders = inside.nonzero().squeeze(1).numpy()
@@ -106,30 +103,30 @@ def knn(vectors: Tensor, inside: Tensor, k: int = 10, power: int = 1) -> SparseA
         )
     index = faiss.IndexFlatIP(vectors.shape[1])
     index.add(vectors[inside].numpy())
-    # A report is its own nearest neighbour, so one more is searched. Among duplicates of its title it may be missing:
-    # then the last one is dropped instead, as it is for outside reports.
+    # A report is its own nearest neighbour, so k + 1 are searched. If it is missing among equal titles, or outside, the
+    # last one is dropped instead.
     cosine, neighbours = index.search(vectors.numpy(), k + 1)
     source = senders[neighbours]
     target = np.arange(len(vectors))[:, None].repeat(k + 1, axis=1)
-    itself = source == target
-    itself[~itself.any(axis=1), -1] = True
-    edges = torch.from_numpy(np.stack([source[~itself], target[~itself]]))
-    return connect(edges, kernel(torch.from_numpy(cosine[~itself]), power), inside)
+    is_self = source == target
+    is_self[~is_self.any(axis=1), -1] = True
+    edges = torch.from_numpy(np.stack([source[~is_self], target[~is_self]]))
+    return connect(edges, kernel(torch.from_numpy(cosine[~is_self]), power), inside)
 
 
 def threshold(
     vectors: Tensor, inside: Tensor, cosine: float = 0.9, power: int = 1, max_edges: int = 20_000_000
 ) -> SparseAdjacency:
-    """Connects every two reports whose titles have at least this cosine, computed in blocks of rows.
+    """Connects reports whose titles have at least this cosine, computed in blocks of rows.
 
-    The ``range_search`` of faiss has no limit on the number of results, and its inner products round differently.
+    ``range_search`` of faiss cannot limit the number of results, and rounds differently.
 
     Args:
         vectors: ``(N, d)`` unit title vectors.
-        inside: ``(N,)`` bool, the reports that send messages; the others only receive.
-        cosine: Smallest cosine of an edge.
+        inside: ``(N,)`` bool, the reports that send messages; others only receive.
+        cosine: Minimum cosine of an edge.
         power: Kernel power p of the edge weight.
-        max_edges: Largest number of edges; more could fill the memory.
+        max_edges: Maximum number of edges, which bounds memory.
 
     Raises:
         ValueError: If more than ``max_edges`` edges reach the threshold.
@@ -153,23 +150,23 @@ def threshold(
 
 
 def connect(edges: Tensor, weight: Tensor, inside: Tensor) -> SparseAdjacency:
-    """Makes edges between inside reports go both ways; edges to outside reports stay one-way.
+    """Makes edges between inside reports undirected; edges to outside reports stay directed.
 
     Args:
         edges: ``(2, E)`` source, an inside report, and target of each edge.
-        weight: ``(E,)``; edges of weight 0 are left out.
+        weight: ``(E,)``; edges of weight 0 are dropped.
         inside: ``(N,)`` bool, the reports that send messages.
     """
-    mutual = inside[edges[1]]
-    both, both_weight = to_undirected(edges[:, mutual], weight[mutual], num_nodes=len(inside), reduce="max")
-    edge_index = torch.cat([both, edges[:, ~mutual]], dim=1)
-    edge_weight = torch.cat([both_weight, weight[~mutual]])
+    is_inner = inside[edges[1]]
+    inner, inner_weight = to_undirected(edges[:, is_inner], weight[is_inner], num_nodes=len(inside), reduce="max")
+    edge_index = torch.cat([inner, edges[:, ~is_inner]], dim=1)
+    edge_weight = torch.cat([inner_weight, weight[~is_inner]])
     kept = edge_weight > 0
     return SparseAdjacency(edge_index[:, kept], edge_weight[kept], len(inside))
 
 
 def kernel(cosine: Tensor, power: int) -> Tensor:
-    """Edge weight ((1 + cos) / 2)^p of two reports, elementwise, between 0 and 1."""
+    """Edge weight ((1 + cos) / 2)^p, elementwise, from 0 to 1."""
     return ((1 + cosine) / 2).clamp(0, 1) ** power
 
 
@@ -178,15 +175,15 @@ def kernel_factor(vectors: Tensor, power: int) -> Tensor:
 
     Args:
         vectors: ``(N, d)`` unit rows T.
-        power: p, 0 or more; 0 gives every two reports the weight 1, regardless of their titles.
+        power: p, 0 or more; 0 gives every pair the weight 1.
 
     Returns:
         ``(N, C(d + p, p))``.
     """
     columns = torch.cat([torch.ones_like(vectors[:, :1]), vectors], dim=1)
     factors = []
-    # Each term is a multiset of columns: for d = 1 and p = 2 they are (0, 0), (0, 1), (1, 1), that is 1, t and t^2
-    # with the weights 1, 2, 1 of the square of a sum.
+    # Each term is a multiset of columns: for d = 1 and p = 2, these are (0, 0), (0, 1), (1, 1), that is 1, t and t^2
+    # with the binomial weights 1, 2, 1.
     for term in combinations_with_replacement(range(columns.shape[1]), power):
         repeats = [factorial(term.count(index)) for index in set(term)]
         weight = factorial(power) / prod(repeats)
@@ -195,10 +192,10 @@ def kernel_factor(vectors: Tensor, power: int) -> Tensor:
 
 
 class DenseAdjacency(nn.Module):
-    """D^-1/2 K D^-1/2 over all reports, as an operator. The diagonal of K is 1: every report is its own neighbour.
+    """The complete graph D^-1/2 K D^-1/2 as an operator. The diagonal of K is 1.
 
-    With ``graph.scope=train``, training reports (inside) form the graph among themselves. A later report (outside)
-    receives messages from them and from itself, normalised by its own degree, and sends none.
+    With ``graph.scope=train``, training reports (inside) form the graph. A later report (outside) receives messages
+    from them and from itself, normalised by its degree, and sends none.
 
     Args:
         vectors: ``(N, d)`` unit title vectors.
@@ -215,7 +212,7 @@ class DenseAdjacency(nn.Module):
     def __init__(self, vectors: Tensor, inside: Tensor, power: int = 1) -> None:
         super().__init__()
         factor = kernel_factor(vectors.double(), power)
-        # Row sums of F F^T without the matrix; an outside report adds its own weight, which is 1.
+        # Row sums of F F^T without the matrix; an outside report adds its self-loop of weight 1.
         degree = factor @ factor[inside].sum(dim=0) + (~inside).double()
         scale = degree.rsqrt()
         receive = (factor * scale[:, None]).float()
@@ -235,8 +232,8 @@ class DenseAdjacency(nn.Module):
     ) -> Tensor:
         """The rows ``n_id`` of two convolutions: ``(U, D)``.
 
-        The messages of all reports are summed in the r columns of the factor before any product with a D x D matrix,
-        and the hidden rows of all reports are never in memory at once. GCNConv needs a list of edges, here N^2.
+        Messages are summed in the r columns of the factor before any product with a D x D matrix, and the hidden rows
+        of all reports are never in memory at once. GCNConv would need N^2 edges.
 
         Args:
             x: ``(N, D)`` feature rows.
@@ -244,7 +241,7 @@ class DenseAdjacency(nn.Module):
             z: ``(U, D)`` rows that replace ``x[n_id]``.
             conv1: The first layer; a ReLU follows.
             conv2: The second layer.
-            dropout: Probability of dropping an entry before each layer. With dropout all hidden rows are in memory.
+            dropout: Dropout probability before each layer; above 0, all hidden rows are in memory.
         """
         if dropout:
             return self._convolve_dropped(x.index_put((n_id,), z), n_id, conv1, conv2, dropout)
@@ -261,7 +258,7 @@ class DenseAdjacency(nn.Module):
         return out
 
     def _convolve_dropped(self, x: Tensor, n_id: Tensor, conv1: GCNConv, conv2: GCNConv, dropout: float) -> Tensor:
-        """``convolve`` of all rows ``(N, D)``, with dropout before each layer."""
+        """Convolves with dropout before each layer."""
         hidden = (conv1.lin(self(drop(x, dropout))) + layer_bias(conv1)).relu()
         hidden = drop(hidden, dropout)
         mixed = self.receive[n_id] @ (self.send.T @ hidden) + self.itself[n_id] * hidden[n_id]
@@ -269,7 +266,7 @@ class DenseAdjacency(nn.Module):
         return out
 
     def neighbours(self, rows: Tensor, top_k: int) -> tuple[Tensor, Tensor]:
-        """The strongest neighbours of some reports and the edge weights, both ``(R, top_k)``, for inspection."""
+        """The nearest neighbours of reports and their edge weights, both ``(R, top_k)``."""
         weight = kernel(self.vectors[rows] @ self.vectors.T, self.power)
         weight[:, ~self.inside] = 0
         weight[torch.arange(len(rows)), rows] = 0
@@ -306,7 +303,7 @@ class _HiddenSum(torch.autograd.Function):
         for block in torch.split(send, _block_rows(send)):
             before_relu = torch.addmm(bias, block, mixed, out=buffer[: len(block)])
             grad_hidden = torch.mm(block, grads[0], out=grad_buffer[: len(block)])
-            # The gradient of relu, in place: the incoming gradient where its input is above 0.
+            # The gradient of relu, in place.
             torch.ops.aten.threshold_backward(grad_hidden, before_relu, 0, grad_input=grad_hidden)
             grad_mixed.addmm_(block.T, grad_hidden)
             grad_bias += grad_hidden.sum(0)
@@ -314,7 +311,7 @@ class _HiddenSum(torch.autograd.Function):
 
 
 def _block_rows(send: Tensor) -> int:
-    """How many rows of a factor to process at a time."""
+    """The number of rows of a factor to process at a time."""
     return BLOCK_ROWS if send.device.type == "cpu" else GPU_BLOCK_ROWS
 
 

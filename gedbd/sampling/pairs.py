@@ -21,7 +21,7 @@ class SampledPairs(NamedTuple):
     Attributes:
         table: One row a pair: ``earlier`` and ``later`` (rows of the corpus), ``label`` (1 duplicate, 0 not), ``kind``
             (positive, anchor, random, feedback) and ``part`` (train, val, test).
-        warnings: What was left out or could not be drawn, one sentence each.
+        warnings: Pairs that were left out or could not be sampled, one sentence each.
     """
 
     table: pd.DataFrame
@@ -51,17 +51,17 @@ def positive_pairs(group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class NegativeSampler:
-    """Draws pairs of reports of two groups inside one part, by rejection sampling, each at most once.
+    """Samples distinct pairs of different groups in a part, by rejection sampling.
 
-    A pair of rows i < j of N is coded as one number, i * N + j: with N = 10, (2, 7) is 27.
+    A pair of rows i < j of N has the code i * N + j: with N = 10, (2, 7) is 27.
 
     Args:
-        group: ``(N,)`` groups; a negative joins two of them.
+        group: ``(N,)`` group of each report.
         parts: ``(N,)`` part of each report.
         part: The part.
         split: Determines the part of a pair.
         rng: Random numbers.
-        rejected: Pairs ``earlier``, ``later`` that are not drawn.
+        rejected: Pairs ``earlier``, ``later`` to exclude.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class NegativeSampler:
             self.seen = rejected["earlier"].to_numpy() * len(group) + rejected["later"].to_numpy()
 
     def draw(self, count: int, positives: pd.DataFrame | None = None) -> pd.DataFrame:
-        """Draws ``count`` negatives; with ``positives``, each contains a report of one of them in turn."""
+        """Samples ``count`` negatives; with ``positives``, each contains a report of a positive, in turn."""
         drawn = np.empty(0, dtype=np.int64)
         ends = None if positives is None else positives[["earlier", "later"]].to_numpy()
         missing = np.resize(np.arange(count if ends is None else len(ends)), count)
@@ -103,7 +103,7 @@ class NegativeSampler:
             good = self.group[earlier] != self.group[later]
             good &= self.split.of_pairs(self.parts, earlier, later) == self.part
             good &= ~np.isin(code, self.seen)
-            # A pair drawn twice in one round counts once: all but its first occurrence are drawn again.
+            # Repeated pairs of a round are sampled again.
             first = np.unique(code, return_index=True)[1]
             good[np.setdiff1d(np.arange(len(code)), first)] = False
             self.seen = np.concatenate([self.seen, code[good]])
@@ -118,29 +118,27 @@ class PairSampler:
     """Positives, anchor negatives and random negatives, as in the graph-enhanced transformer paper.
 
     Positives are all pairs inside groups. For each positive, ``negatives_per_positive`` anchor negatives pair one of
-    its two reports, drawn at random, with a report of another group. Random negatives are drawn across all groups.
-    Every pair belongs to one part of the split and occurs once.
+    its reports, at random, with a report of another group. Random negatives are sampled across all groups. Each pair
+    belongs to one part of the split and occurs once.
 
-    The paper's text gives each *report* anchor negatives in proportion to its positives; here, as many. Its sets hold a
-    duplicate pair in both directions, so that is ``negatives_per_positive=1`` here, where a pair occurs once. Its
-    authors' code reads 50,000 pairs: by Figure 2, most likely all positives, and random negatives.
+    The paper's text gives each *report* anchor negatives in proportion to its positives, in sets that contain a pair in
+    both directions; this equals ``negatives_per_positive=1`` here. Its authors' code reads 50,000 pairs: by Figure 2,
+    most likely all positives, and random negatives.
 
     Args:
-        negatives_per_positive: Anchor negatives for each positive pair.
-        negatives_in_evaluation: The same for validation and test pairs, if it differs: more negatives make the metrics
-            steadier at little cost. ``PairSplit`` assigns all pairs to parts at random and ignores it with a warning.
-        random_negatives: Total number of negatives drawn at random, shared by the parts in proportion to their
-            positives.
-        fill_to: If given, more random negatives until there are this many pairs in all.
-        seed: Determines all draws.
-        feedback: A ``feedback.sqlite``, or the index folder that holds one: accepted pairs are further positives,
-            rejected ones further negatives of the training part. Warnings count what may not be used.
-        positives: ``all`` pairs inside groups train; or the ``marked`` ones alone, between which there is a duplicate
-            link. Validation and test pairs are all pairs inside groups either way; ``PairSplit``, which cuts parts out
-            of all pairs, has marked pairs in every part.
+        negatives_per_positive: Number of anchor negatives for each positive pair.
+        negatives_in_evaluation: The same for validation and test pairs, if it differs: more negatives reduce the
+            variance of the metrics. ``PairSplit`` ignores it with a warning.
+        random_negatives: Total number of random negatives, divided among the parts in proportion to their positives.
+        fill_to: If given, random negatives are added until there are this many pairs.
+        seed: Seed of the random numbers.
+        feedback: A ``feedback.sqlite``, or the index folder that contains it: accepted pairs are added to the
+            positives of the training part, rejected ones to its negatives. Warnings count unusable pairs.
+        positives: ``all`` training pairs inside groups, or only ``marked`` ones with a duplicate link. Validation and
+            test use all pairs, except with ``PairSplit``, where all parts use marked pairs.
 
     Raises:
-        ValueError: ``positives`` is unknown.
+        ValueError: If ``positives`` is unknown.
     """
 
     negatives_per_positive: float = 1.0
@@ -156,21 +154,20 @@ class PairSampler:
             raise ValueError(f"pairs.positives={self.positives} is unknown: choose {', '.join(POSITIVES)}")
 
     def join_accepted(self, corpus: Corpus, split: Split, observed: np.ndarray) -> np.ndarray:
-        """The groups that training may see, ``(N,)``, with those merged whose reports people have accepted."""
+        """The groups that training observes, ``(N,)``, merged by accepted pairs."""
         labels = self._feedback_labels(corpus, split, split_corpus(split, corpus))
         return labels.join_accepted(observed) if labels else observed
 
     def sample(self, corpus: Corpus, split: Split, observed: np.ndarray | None = None) -> SampledPairs:
-        """Draws the pairs; the anchor pairs of a part do not depend on the other parts.
+        """Samples the pairs; the anchor pairs of a part do not depend on the other parts.
 
         Args:
             corpus: The reports.
             split: Determines the part of each report and pair.
-            observed: ``(N,)`` groups that training may see, if not all: see ``gedbd.corpora.splits``.
+            observed: ``(N,)`` groups that training observes; None for all.
 
         Raises:
-            ValueError: If the corpus has no duplicates, a part gets no positive pair, there is no such feedback, or
-                links are wanted and unknown.
+            ValueError: If a part has no positive pair, the feedback file is missing, or required links are unknown.
         """
         parts = split_corpus(split, corpus)
         observed = corpus.group if observed is None else observed
@@ -188,7 +185,7 @@ class PairSampler:
             warnings.append("split=pair assigns all pairs at random: pairs.negatives_in_evaluation has no effect")
         frames = [positives.assign(label=1, kind="positive")]
         for number in np.unique(positives["part"]).tolist():
-            # In training, the reports of a hidden group count as singletons, so two of them may be a negative.
+            # In training, the reports of a hidden group are singletons, so that two of them may be a negative.
             group = observed if number == TRAIN else corpus.group
             rng = np.random.default_rng([self.seed, number])
             negatives, missing = self._negatives(NegativeSampler(group, parts, number, split, rng, rejected), positives)
@@ -209,24 +206,24 @@ class PairSampler:
         return None if self.feedback is None else read_feedback_labels(Path(self.feedback), corpus, split, parts)
 
     def _negatives(self, sampler: NegativeSampler, positives: pd.DataFrame) -> tuple[list[pd.DataFrame], int]:
-        """Anchor and random negatives of a part, and how many could not be drawn."""
-        own = positives[positives["part"] == sampler.part]
+        """Anchor and random negatives of a part, and the number of missing ones."""
+        part_positives = positives[positives["part"] == sampler.part]
         before = int((positives["part"] < sampler.part).sum())
 
         def share(total: int) -> int:
-            """The part's share of a number of pairs, by its share of the positives."""
-            # Of total=10 over parts with 1, 1 and 1 positives: round(3.3) = 3, round(6.7) - 3 = 4, 10 - 7 = 3.
-            # Rounding the ends of the shares instead of the shares makes the parts add up to the total.
-            return round(total * (before + len(own)) / len(positives)) - round(total * before / len(positives))
+            """The part's share of a number of pairs, in proportion to its positives."""
+            # Rounding cumulative shares keeps the sum: 10 over three equal parts gives 3, 7 - 3 = 4, 10 - 7 = 3.
+            end = before + len(part_positives)
+            return round(total * end / len(positives)) - round(total * before / len(positives))
 
         ratio = self.negatives_in_evaluation
         if sampler.part == TRAIN or ratio is None:
             ratio = self.negatives_per_positive
-        num_anchor = round(ratio * len(own))
+        num_anchor = round(ratio * len(part_positives))
         num_random = share(self.random_negatives)
         if self.fill_to is not None:
-            num_random = max(num_random, share(self.fill_to) - len(own) - num_anchor)
-        anchor = sampler.draw(num_anchor, own).assign(kind="anchor")
+            num_random = max(num_random, share(self.fill_to) - len(part_positives) - num_anchor)
+        anchor = sampler.draw(num_anchor, part_positives).assign(kind="anchor")
         random = sampler.draw(num_random).assign(kind="random")
         return [anchor, random], num_anchor + num_random - len(anchor) - len(random)
 
@@ -234,7 +231,7 @@ class PairSampler:
 def _positives(
     group: np.ndarray, observed: np.ndarray, parts: np.ndarray, split: Split
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Duplicate pairs inside a part, of the training part those that are observed, and a warning about the others."""
+    """Duplicate pairs inside a part, only observed ones in training, and a warning about crossing pairs."""
     earlier, later = positive_pairs(group)
     pairs = pd.DataFrame({"earlier": earlier, "later": later, "part": split.of_pairs(parts, earlier, later)})
     pairs = pairs[(pairs["part"] != TRAIN) | (observed[earlier] == observed[later])]
@@ -244,7 +241,7 @@ def _positives(
 
 
 def _are_marked(pairs: pd.DataFrame, corpus: Corpus) -> np.ndarray:
-    """``(P,)`` bool: pairs between which there is a duplicate link, in either direction."""
+    """``(P,)`` bool: pairs with a duplicate link in either direction."""
     if corpus.links is None:
         raise ValueError(
             f"pairs.positives=marked: the duplicate links of {corpus.name} are unknown, only its groups; use all"
@@ -255,9 +252,9 @@ def _are_marked(pairs: pd.DataFrame, corpus: Corpus) -> np.ndarray:
 
 
 def _add_feedback(pairs: pd.DataFrame, labels: FeedbackLabels) -> tuple[pd.DataFrame, list[str]]:
-    """Adds the pairs of feedback that were not drawn already to the training part."""
-    drawn = pd.MultiIndex.from_frame(pairs[["earlier", "later"]])
-    repeated = pd.MultiIndex.from_frame(labels.pairs[["earlier", "later"]]).isin(drawn)
+    """Adds new pairs of feedback to the training part."""
+    sampled = pd.MultiIndex.from_frame(pairs[["earlier", "later"]])
+    repeated = pd.MultiIndex.from_frame(labels.pairs[["earlier", "later"]]).isin(sampled)
     new = labels.pairs[~repeated].assign(kind="feedback", part=PARTS[TRAIN])
     warnings = [f"feedback: {repeated.sum():,} pairs are drawn already"] if repeated.any() else []
     accepted = int(new["label"].sum())
@@ -271,13 +268,13 @@ def _require_positives(pairs: pd.DataFrame, corpus: Corpus, split: Split) -> Non
     if not len(pairs):
         raise ValueError(
             f"{corpus.name} has no duplicate pairs in {len(corpus)} reports: there is nothing to learn from; to"
-            " search it all the same, run gedbd index without run="
+            " search it anyway, run gedbd index without run="
         )
-    found = pairs[pairs["label"] == 1]["part"]
+    parts = pairs[pairs["label"] == 1]["part"]
     for number, name in enumerate(PARTS):
-        if not (found == number).any():
+        if not (parts == number).any():
             bounds = ", ".join(f"split.{option}={value}" for option, value in vars(split).items())
             raise ValueError(
-                f"part {name} of {corpus.name} has none of its {len(found):,} duplicate pairs: move the boundaries of"
-                f" the parts ({bounds}); to search it all the same, run gedbd index without run="
+                f"part {name} of {corpus.name} has none of its {len(parts):,} duplicate pairs: move the boundaries of"
+                f" the parts ({bounds}); to search it anyway, run gedbd index without run="
             )

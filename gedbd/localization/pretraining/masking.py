@@ -1,7 +1,7 @@
-"""What is hidden of a method and has to be predicted: tokens, and edges of its flow graph.
+"""Masking of tokens and of flow graph edges for pre-training, with non-edges as negatives.
 
-Samples non-edges with the same types, roles and distances as the edges, so that frequency alone does not reveal which
-is which. The talk leaves open how non-edges are drawn.
+Non-edges are sampled with the types, roles and distances of edges, so that frequency alone does not distinguish them.
+The talk does not specify how.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -33,25 +33,24 @@ ROLE = "role"
 # The field of ``CodeEdges`` that an objective predicts: E1 to E4 of the talk.
 EDGES_OF = {ALIGNMENT: "code_node", EDGE: "node_node", TYPE: "node_type", ROLE: "node_role"}
 OBJECTIVES = (MLM, *EDGES_OF)
-MASKED = 0.8  # of the tokens to predict: replaced by [MASK]
-RANDOM = 0.1  # replaced by a random token; the others stay
+MASKED = 0.8  # fraction of the tokens to predict that [MASK] replaces
+RANDOM = 0.1  # fraction that random tokens replace; the rest is unchanged
 
 
 class Priors(NamedTuple):
-    """What is frequent in the training methods."""
+    """Frequencies in the training methods."""
 
-    types: np.ndarray  # ``(55,)`` share of each type among nodes
-    roles: np.ndarray  # ``(43,)`` share of each role among variables
-    # ``(D,)`` a sample of distances of flow edges in the order of nodes, never 0: an edge from node 2 to node 5 has
-    # the distance 3
+    types: np.ndarray  # ``(55,)`` fraction of each type among nodes
+    roles: np.ndarray  # ``(43,)`` fraction of each role among variables
+    # ``(D,)`` a sample of nonzero distances of flow edges: an edge from node 2 to node 5 has the distance 3
     distances: np.ndarray
 
 
 def find_priors(inputs: Iterable[CodeInput]) -> Priors:
-    """Counts types, roles and distances of training methods; the sample of distances is the same in every run."""
+    """Counts types, roles and distances of training methods; the sample of distances is deterministic."""
     types = np.zeros(len(NodeType))
     roles = np.zeros(len(Role))
-    distances = [np.array([1])]  # so that there is one
+    distances = [np.array([1])]  # never empty
     for method in inputs:
         types += np.bincount(method.edges.node_type[1] - method.blocks[TYPE_BLOCK, 0], minlength=len(types))
         roles += np.bincount(method.edges.node_role[1] - method.blocks[ROLE_BLOCK, 0], minlength=len(roles))
@@ -60,35 +59,34 @@ def find_priors(inputs: Iterable[CodeInput]) -> Priors:
     sample = sample[sample != 0]
     if len(sample) > MAX_DISTANCES:
         sample = np.random.default_rng(0).choice(sample, MAX_DISTANCES, replace=False)
-    return Priors(_shares(types), _shares(roles), sample)
+    return Priors(_frequencies(types), _frequencies(roles), sample)
 
 
 def other_tokens(edges: np.ndarray, chosen: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """For hidden edges (code token, node), the code token of another hidden edge that does not belong to this node.
+    """Samples for each hidden edge (code token, node) a token of another hidden edge that has no edge to the node.
 
-    The attention of a token with visible edges would reveal that it belongs to another node. All tokens of hidden edges
-    are equally likely.
+    Tokens with visible edges are excluded, since their attention would reveal that they belong to another node.
 
     Args:
-        edges: ``(2, E)`` positions of code tokens and nodes: all edges of a method.
-        chosen: ``(P,)`` the hidden edges, for each of which a non-edge is drawn.
-        rng: Draws.
+        edges: ``(2, E)`` code tokens and nodes of all edges of a method.
+        chosen: ``(P,)`` the hidden edges.
+        rng: Random numbers.
 
     Returns:
-        ``(P,)`` positions of code tokens; ``NONE`` where the node has all of them.
+        ``(P,)`` code tokens; ``NONE`` where the node has edges to all of them.
     """
     tokens, token = np.unique(edges[0], return_inverse=True)
     nodes, node = np.unique(edges[1], return_inverse=True)
     is_edge = np.zeros((len(nodes), len(tokens)), dtype=bool)
     is_edge[node, token] = True
     is_hidden = np.isin(np.arange(len(tokens)), token[chosen])
-    return _drawn(tokens, ~is_edge[node[chosen]] & is_hidden, rng)
+    return _sample_allowed(tokens, ~is_edge[node[chosen]] & is_hidden, rng)
 
 
-def others_by_share(true: np.ndarray, shares: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Types or roles ``(P,)`` other than the true ones ``(P,)``, drawn by the share ``(T,)`` of each."""
-    # The largest of log(share) + Gumbel noise is a draw by shares; the true one is left out.
-    scores = np.log(shares) + rng.gumbel(size=(len(true), len(shares)))
+def sample_other_classes(true: np.ndarray, frequencies: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Samples types or roles ``(P,)`` other than the true ones ``(P,)``, by their frequencies ``(T,)``."""
+    # The maximum of log(frequency) + Gumbel noise is a sample by frequency; the true class is excluded.
+    scores = np.log(frequencies) + rng.gumbel(size=(len(true), len(frequencies)))
     scores[np.arange(len(true)), true] = -np.inf
     return np.asarray(scores.argmax(axis=1))
 
@@ -96,26 +94,26 @@ def others_by_share(true: np.ndarray, shares: np.ndarray, rng: np.random.Generat
 def other_nodes(
     kept: np.ndarray, outgoing: np.ndarray, is_edge: np.ndarray, distances: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """For edges between nodes, another end that makes no edge, at a distance drawn from those of true edges.
+    """Samples for each edge another end without an edge, at a distance sampled from those of true edges.
 
-    Where no such node is found after 8 draws, any other node that makes no edge is taken.
+    If ``TRIED_DISTANCES`` samples fail, any other node without an edge is taken.
 
     Args:
-        kept: ``(P,)`` the node that stays.
-        outgoing: ``(P,)`` bool, whether the edge leads from this node.
-        is_edge: ``(N, N)`` bool, symmetric: whether there is an edge between two nodes.
-        distances: Distances to draw from, see ``Priors``.
-        rng: Draws.
+        kept: ``(P,)`` the end that stays.
+        outgoing: ``(P,)`` bool, whether the edge starts at this node.
+        is_edge: ``(N, N)`` bool, symmetric adjacency.
+        distances: Distances to sample from, see ``Priors``.
+        rng: Random numbers.
 
     Returns:
-        ``(P,)`` nodes; ``NONE`` where every other node makes an edge.
+        ``(P,)`` nodes; ``NONE`` where every other node has an edge.
     """
     count = len(is_edge)
     allowed = ~is_edge[kept]
     allowed[np.arange(len(kept)), kept] = False
-    any_other = _drawn(np.arange(count), allowed, rng)
+    any_other = _sample_allowed(np.arange(count), allowed, rng)
     drawn = rng.choice(distances, (len(kept), TRIED_DISTANCES))
-    # At distance 3, the edge from node 2 leads to node 5, and the edge to node 5 comes from node 2.
+    # At distance 3, an edge from node 2 leads to node 5, and an edge to node 5 starts at node 2.
     tried = kept[:, None] + np.where(outgoing[:, None], drawn, -drawn)
     inside = (tried >= 0) & (tried < count)
     fits = inside & np.take_along_axis(allowed, tried.clip(0, count - 1), axis=1)
@@ -123,14 +121,14 @@ def other_nodes(
     return np.where(fits.any(axis=1), first, any_other)
 
 
-def _shares(counts: np.ndarray) -> np.ndarray:
-    """Shares of counts; what never occurs gets a share so small that it is drawn only if nothing else is left."""
-    shares: np.ndarray = (counts + 1e-9) / (counts + 1e-9).sum()
-    return shares
+def _frequencies(counts: np.ndarray) -> np.ndarray:
+    """Relative frequencies, smoothed so that none is 0."""
+    frequencies: np.ndarray = (counts + 1e-9) / (counts + 1e-9).sum()
+    return frequencies
 
 
-def _drawn(values: np.ndarray, allowed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """For each row of ``allowed (P, V)`` one of the allowed values, ``NONE`` where there is none."""
+def _sample_allowed(values: np.ndarray, allowed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Samples an allowed value for each row of ``allowed (P, V)``, or ``NONE``."""
     if not len(values):
         return np.full(len(allowed), NONE)
     scores = np.where(allowed, rng.random(allowed.shape), -1.0)
@@ -139,11 +137,11 @@ def _drawn(values: np.ndarray, allowed: np.ndarray, rng: np.random.Generator) ->
 
 @dataclass(frozen=True)
 class Shares:
-    """How much of a method is predicted.
+    """Fractions of a method to predict.
 
     Args:
-        tokens: Share of the tokens of comment and code; BERT's 0.15 (Devlin et al., 2019).
-        nodes: Share of the nodes whose edges of one kind are predicted; 0.2 as in GraphCodeBERT (Guo et al., 2021).
+        tokens: Fraction of the tokens of comment and code; BERT's 0.15 (Devlin et al., 2019).
+        nodes: Fraction of the nodes whose edges of a kind are predicted; 0.2 as in GraphCodeBERT (Guo et al., 2021).
     """
 
     tokens: float = 0.15
@@ -151,48 +149,47 @@ class Shares:
 
 
 class EdgePairs(NamedTuple):
-    """Pairs of tokens to predict an edge for: ``ends (2, P)`` positions, ``label (P,)`` 1 for an edge and else 0."""
+    """Pairs of positions ``ends (2, P)`` and whether they are edges, ``label (P,)`` 0 or 1."""
 
     ends: np.ndarray
     label: np.ndarray
 
 
 class Sample(NamedTuple):
-    """A method with what is to be predicted."""
+    """A masked method and its targets."""
 
-    visible: CodeInput  # the method with replaced tokens and without the hidden edges
-    positions: np.ndarray  # ``(M,)`` of the tokens to predict
-    targets: np.ndarray  # ``(M,)`` their true numbers
+    visible: CodeInput  # the method with replaced tokens, without the hidden edges
+    positions: np.ndarray  # ``(M,)`` positions of the tokens to predict
+    targets: np.ndarray  # ``(M,)`` their true ids
     pairs: dict[str, EdgePairs]  # edges and non-edges, by objective
 
 
 class TokenVocabulary(NamedTuple):
-    """Token numbers: ``mask_id`` of [MASK], ``ordinary (V,)`` of all tokens that are not special."""
+    """Token ids: ``mask_id`` of [MASK], ``ordinary (V,)`` of all tokens that are not special."""
 
     mask_id: int
     ordinary: np.ndarray
 
 
 class Sampler:
-    """Draws what is hidden of a method.
+    """Masks tokens and edges of a method.
 
-    Masked language model: ``shares.tokens`` of the tokens of comment and code, at least one; 80% of them become
-    [MASK], 10% a random token, 10% stay.
+    Masked language model: ``shares.tokens`` of the tokens of comment and code, at least one, are predicted; 80% of them
+    become [MASK], 10% a random token, 10% stay.
 
-    Edges: for each kind of edge its own sample of ``shares.nodes`` of the nodes that have such edges, at least one.
-    Their edges of this kind are hidden, so that the attention mask lacks them in both directions. To be predicted
-    are these edges, and a non-edge of the same node for each. The talk leaves open how a non-edge is drawn; here such
-    that neither a frequency nor the mask answers: another type or role by its share in training; a code token of
-    another drawn node, which has lost its edges as well (two nodes are drawn where there are any); another node at a
-    distance drawn from those of true edges. An edge whose node has no non-edge is hidden, but not predicted.
+    Edges: for each kind of edge, ``shares.nodes`` of the nodes that have such edges, at least one, are sampled
+    independently. Their edges of this kind are removed from the attention mask in both directions, and predicted
+    together with a non-edge of the same node for each. Neither frequency nor mask distinguishes a non-edge: it has
+    another type or role by frequency; a code token of another sampled node (at least two are sampled if possible); or
+    another node at a distance of true edges. An edge of a node without a non-edge is hidden, but not predicted.
 
-    What is drawn for one objective does not depend on which others there are.
+    The samples of an objective do not depend on the other objectives.
 
     Args:
-        objectives: Which objectives there are; of the others nothing is hidden.
-        shares: How much is predicted.
-        priors: What is frequent in training.
-        vocabulary: Token numbers.
+        objectives: The objectives of the training.
+        shares: Fractions to predict.
+        priors: Frequencies in the training methods.
+        vocabulary: Token ids.
     """
 
     def __init__(
@@ -204,11 +201,11 @@ class Sampler:
         self.vocabulary = vocabulary
 
     def sample(self, method: CodeInput, rng: np.random.Generator) -> Sample:
-        """Draws from one method, which stays as it is."""
+        """Returns a masked copy of a method."""
         positions = self._positions(method, rng)
         targets = method.input_ids[positions]
         input_ids = method.input_ids.copy()
-        input_ids[positions] = self._replaced(targets, rng)
+        input_ids[positions] = self._mask_tokens(targets, rng)
         edges = method.edges._asdict()
         pairs = {}
         for (name, field), edge_rng in zip(EDGES_OF.items(), rng.spawn(len(EDGES_OF)), strict=True):
@@ -228,20 +225,20 @@ class Sampler:
         count = max(1, round(self.shares.tokens * len(positions)))
         return np.sort(rng.choice(positions, count, replace=False))
 
-    def _replaced(self, targets: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """What replaces the tokens to predict: [MASK], a random token, or the token itself."""
+    def _mask_tokens(self, targets: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Replaces the tokens to predict by [MASK], a random token, or the token itself."""
         draw = rng.random(len(targets))
         other = rng.choice(self.vocabulary.ordinary, len(targets))
         kept_or_random = np.where(draw < MASKED + RANDOM, other, targets)
         return np.where(draw < MASKED, self.vocabulary.mask_id, kept_or_random)
 
     def _hidden(self, edges: np.ndarray, name: str, rng: np.random.Generator) -> np.ndarray:
-        """``(E,)`` bool: the edges of the drawn nodes."""
+        """``(E,)`` bool: the edges of a sample of nodes."""
         if not edges.shape[1]:
             return np.zeros(0, dtype=bool)
         ends = _node_ends(edges, name)
         nodes = np.unique(ends)
-        lowest = 2 if name == ALIGNMENT else 1  # a token of one drawn node makes a non-edge of another
+        lowest = 2 if name == ALIGNMENT else 1  # a non-edge needs a token of another sampled node
         count = min(max(lowest, round(self.shares.nodes * len(nodes))), len(nodes))
         drawn = rng.choice(nodes, count, replace=False)
         return np.asarray(np.isin(ends, drawn).any(axis=0))
@@ -257,9 +254,9 @@ class Sampler:
         elif name == EDGE:
             non_edges = self._non_edges(method, edges, hidden, rng)
         else:
-            block, shares = {TYPE: (TYPE_BLOCK, self.priors.types), ROLE: (ROLE_BLOCK, self.priors.roles)}[name]
+            block, frequencies = {TYPE: (TYPE_BLOCK, self.priors.types), ROLE: (ROLE_BLOCK, self.priors.roles)}[name]
             first = method.blocks[block, 0]
-            non_edges[1] = first + others_by_share(non_edges[1] - first, shares, rng)
+            non_edges[1] = first + sample_other_classes(non_edges[1] - first, frequencies, rng)
         exists = (non_edges != NONE).all(axis=0)
         ends = np.hstack([edges[:, chosen][:, exists], non_edges[:, exists]])
         label = np.repeat(np.array([1, 0], dtype=np.int8), exists.sum())
@@ -268,14 +265,14 @@ class Sampler:
     def _non_edges(
         self, method: CodeInput, edges: np.ndarray, hidden: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        """Non-edges between nodes for the hidden edges; ``NONE`` at the end for which there is no node."""
+        """Non-edges between nodes for the hidden edges, with the end ``NONE`` where there is no node."""
         first, count = method.blocks[NODE_BLOCK]
         start, end = edges - first
         is_edge = np.zeros((count, count), dtype=bool)
-        # The probability of an edge is the same in both directions, so that neither may be a non-edge.
+        # The predicted probability is symmetric, so that neither direction of an edge may be a non-edge.
         is_edge[start, end] = True
         is_edge[end, start] = True
-        # All edges of a drawn node are hidden; if both ends are such nodes, the first one stays.
+        # All edges of a sampled node are hidden; if both ends are sampled, the first one stays.
         num_edges = np.bincount(start, minlength=count) + np.bincount(end, minlength=count)
         num_hidden = np.bincount(start[hidden], minlength=count) + np.bincount(end[hidden], minlength=count)
         is_whole = num_edges == num_hidden
@@ -288,7 +285,7 @@ class Sampler:
 
 
 def _node_ends(edges: np.ndarray, name: str) -> np.ndarray:
-    """``(1 or 2, E)`` the ends of edges that are nodes."""
+    """The ends of edges that are nodes, ``(1 or 2, E)``."""
     if name == EDGE:
         return edges
     return edges[1:] if name == ALIGNMENT else edges[:1]

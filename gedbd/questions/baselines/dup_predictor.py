@@ -18,7 +18,7 @@ BATCH_SIZE = 1024
 MIN_PROGRESS_BATCHES = 3
 RECALL_AT = (5, 10, 20)
 SIMILARITIES = ("title", "description", "tag", "topic")
-HIGHEST = 200  # documents by each similarity that the weights are learned on
+MAX_CANDIDATES = 200  # highest documents of each similarity, on which the weights are learned
 
 
 class CandidateLists(NamedTuple):
@@ -34,36 +34,36 @@ class CandidateLists(NamedTuple):
 
     @classmethod
     def padded(cls, scores: list[np.ndarray], relevant: list[np.ndarray]) -> "CandidateLists":
-        """Joins lists of different lengths: Q of ``(F, n)`` similarities and of ``(n,)`` bool."""
-        longest = max(len(masters) for masters in relevant)
+        """Pads Q lists of ``(F, n)`` similarities and ``(n,)`` bool to the same length."""
+        longest = max(map(len, relevant))
         all_scores = np.full((len(scores[0]), len(scores), longest), np.nan, dtype=np.float32)
         all_relevant = np.zeros((len(scores), longest), dtype=bool)
-        for query, (some, right) in enumerate(zip(scores, relevant, strict=True)):
-            all_scores[:, query, : len(right)] = some
-            all_relevant[query, : len(right)] = right
+        for query, (query_scores, is_relevant) in enumerate(zip(scores, relevant, strict=True)):
+            all_scores[:, query, : len(is_relevant)] = query_scores
+            all_relevant[query, : len(is_relevant)] = is_relevant
         return cls(all_scores, all_relevant)
 
 
 class DupPredictor(Scorer):
     """DupPredictor (Zhang et al., "Multi-Factor Duplicate Question Detection in Stack Overflow", JCST 2015).
 
-    The sum weights four similarities in [0, 1]: cosines of the TF-IDF vectors of titles and of descriptions, the cosine
-    of distributions over topics (LDA), and the tags that two documents share over the root of the product of their
-    numbers of tags. The weights are found on training pairs, see ``WeightSearch``. Words are not stemmed.
+    A weighted sum of four similarities in [0, 1]: cosines of TF-IDF vectors of titles and of descriptions, of topic
+    distributions (LDA), and of sets of tags. The weights are learned on training pairs, see ``WeightSearch``. Words are
+    not stemmed.
 
     Args:
         num_topics: Number of topics.
-        topic_epochs: Passes over the documents to learn topics.
-        topic_min_count: Documents that have a word of the topic model, at least.
-        topic_max_words: Number of words of the topic model.
-        starts: Random starts of the search for weights.
-        steps: Steps of a weight between 0 and 1.
-        max_queries: Training queries that the weights are learned on, the latest ones.
-        max_characters: Length that descriptions are cut to.
+        topic_epochs: Number of epochs of the topic model.
+        topic_min_count: Minimum document frequency of a word of the topic model.
+        topic_max_words: Maximum number of words of the topic model.
+        starts: Number of random starts of the search for weights.
+        steps: Number of steps of a weight between 0 and 1.
+        max_queries: Maximum number of training queries for the weights, the latest ones.
+        max_characters: Maximum length of descriptions.
         seed: Seed of the topic model and of the search.
 
     Attributes:
-        weights_: Learned weight of each similarity, by name.
+        weights_: Learned weights by the name of the similarity.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class DupPredictor(Scorer):
         return np.asarray(weighted(self.similarities(rows), weights), dtype=np.float32)
 
     def _encode(self, inputs: ScorerInputs) -> None:
-        """Vectors of documents and queries: sparse ones of title, description and tags, dense ones of topics."""
+        """Computes sparse vectors of title, description and tags, and dense topic vectors."""
         terms = TermVectors(self.max_characters)
         terms.fit(inputs.documents)
         self.topics.fit(inputs.documents)
@@ -127,7 +127,7 @@ class DupPredictor(Scorer):
         self.documents_: list[csr_array] = [column.T.tocsr() for column in columns]
 
     def _candidates(self, rows: np.ndarray, inputs: ScorerInputs) -> CandidateLists:
-        """Earlier documents that rank highest by one of the similarities, and all relevant ones, of each query.
+        """The highest earlier documents by each similarity, and all relevant ones, for each query.
 
         Raises:
             ValueError: If no query has a relevant earlier document.
@@ -141,13 +141,13 @@ class DupPredictor(Scorer):
         for start in track(blocks, "compare training queries", transient=True, disable=few):
             block = rows[start : start + BLOCK]
             for row, similarities in zip(block, self.similarities(block).swapaxes(0, 1), strict=True):
-                right = relevance.relevant(int(row))
-                right = right[right < num_earlier[row]]
-                if not len(right):
+                positives = relevance.relevant(int(row))
+                positives = positives[positives < num_earlier[row]]
+                if not len(positives):
                     continue
-                chosen = np.union1d(_highest(similarities[:, : num_earlier[row]]), right)
-                scores.append(similarities[:, chosen])
-                relevant.append(np.isin(chosen, right))
+                candidates = np.union1d(_highest(similarities[:, : num_earlier[row]]), positives)
+                scores.append(similarities[:, candidates])
+                relevant.append(np.isin(candidates, positives))
         if not scores:
             raise ValueError("dup_predictor needs a training query with an earlier duplicate to learn from")
         return CandidateLists.padded(scores, relevant)
@@ -157,28 +157,25 @@ class DupPredictor(Scorer):
         without = [name for name, column in zip(SIMILARITIES, self.documents_, strict=False) if column.nnz == 0]
         if not self.topics_.any():
             without.append("topic")
-        return tuple(f"dup_predictor: no document has what {name} similarity reads: it is 0" for name in without)
+        return tuple(f"dup_predictor: no document has input for the {name} similarity: it is 0" for name in without)
 
 
 def _highest(similarities: np.ndarray) -> np.ndarray:
-    """Columns with the highest values of each row, ``(F, n) -> (C,)`` with C up to F * ``HIGHEST``, ascending."""
+    """Columns of the ``MAX_CANDIDATES`` highest values of each row, ``(F, n) -> (C,)``, ascending."""
     order = np.argsort(-similarities, axis=1, kind="stable")
-    return np.unique(order[:, :HIGHEST])
+    return np.unique(order[:, :MAX_CANDIDATES])
 
 
 class Topics:
-    """Distributions over topics (Blei et al., 2003), found by online variational inference (scikit-learn).
-
-    Title and description are one text, without English stop words. scikit-learn's model is as fast as gensim's, and the
-    same for the same seed.
+    """Topics of titles and descriptions without stop words, by latent Dirichlet allocation (Blei et al., 2003).
 
     Args:
         num_topics: Number of topics.
-        epochs: Passes over the documents.
-        min_count: Documents that have a word, at least.
-        max_words: Number of words, the most frequent ones.
-        max_characters: Length that descriptions are cut to.
-        seed: Seed of the inference.
+        epochs: Number of epochs.
+        min_count: Minimum document frequency of a word.
+        max_words: Maximum number of words, the most frequent ones.
+        max_characters: Maximum length of descriptions.
+        seed: Seed of the model.
     """
 
     def __init__(
@@ -216,31 +213,30 @@ class Topics:
             self.model_.partial_fit(batch)
 
     def __call__(self, table: pd.DataFrame) -> np.ndarray:
-        """Distributions over topics of N documents as unit rows, ``(N, T)`` float32; zeros without a known word."""
+        """Topic distributions of N documents as unit rows, ``(N, T)`` float32; zeros without a known word."""
         if self.model_ is None:
             return np.zeros((len(table), self.num_topics), dtype=np.float32)
         counts = csr_array(self.counter_.transform(short_texts(table, self.max_characters)))[:, self.columns_]
         batches = batches_of(counts)
         tracked = track(batches, "find topics", transient=True, disable=len(batches) < MIN_PROGRESS_BATCHES)
         topics = np.concatenate([self.model_.transform(batch) for batch in tracked])
-        # Without a word all topics are equally likely, which would make empty texts alike.
+        # Empty texts have uniform distributions, which would make them similar.
         topics[np.diff(counts.indptr) == 0] = 0
         return unit_rows(topics).astype(np.float32)
 
 
 def batches_of(counts: csr_array) -> list[csr_array]:
-    """Rows in batches, ``(N, V)`` to several ``(B, V)``."""
+    """Splits rows into batches, ``(N, V)`` to several ``(B, V)``."""
     return [counts[start : start + BATCH_SIZE] for start in range(0, counts.shape[0], BATCH_SIZE)]
 
 
 @dataclass(frozen=True)
 class WeightSearch:
-    """Searches one weight after the other.
+    """Coordinate search for the weights, as in DupPredictor.
 
-    As in DupPredictor: from random weights, each weight in turn takes the value of 0, 0.01, ..., 1 with which the
-    recall rates at 5, 10 and 20 of the training queries have the highest sum, the others unchanged; the best of several
-    starts wins. Decided here, as the public description leaves it open: of equal sums the first counts, and the
-    candidates of a query are the documents that rank highest by one of the similarities alone.
+    From random weights, each weight in turn takes the value of 0, 0.01, ..., 1 that maximises the sum of the recall
+    rates at 5, 10 and 20 of the training queries; the best of several starts wins. Not in the public description: the
+    first of equal sums wins, and the candidates of a query are the highest documents by a single similarity.
 
     Args:
         starts: Number of random starts.
@@ -253,7 +249,7 @@ class WeightSearch:
     seed: int = 0
 
     def __call__(self, lists: CandidateLists) -> np.ndarray:
-        """The weights ``(F,)`` of the similarities, in [0, 1]."""
+        """Learns the weights ``(F,)`` of the similarities, in [0, 1]."""
         rng = np.random.default_rng(self.seed)
         best = np.ones(len(lists.scores))
         best_recall = -1.0
@@ -265,7 +261,7 @@ class WeightSearch:
         return best
 
     def _climb(self, lists: CandidateLists, weights: np.ndarray) -> tuple[np.ndarray, float]:
-        """Improves each weight once; returns them and their recall."""
+        """Improves each weight once; returns the weights and their recall."""
         weights = weights.copy()
         best = recall_sum(weighted(lists.scores, weights), lists.relevant)
         for feature in range(len(weights)):
@@ -286,13 +282,8 @@ def weighted(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def recall_sum(scores: np.ndarray, relevant: np.ndarray) -> float:
-    """Sum of the recall rates at 5, 10 and 20.
-
-    Args:
-        scores: ``(Q, C)``; NaN is no candidate.
-        relevant: ``(Q, C)`` bool.
-    """
+    """Sum of the recall rates at 5, 10 and 20 of scores ``(Q, C)``, NaN for padding, and ``(Q, C)`` bool."""
     highest = np.where(relevant, scores, -np.inf).max(axis=1, keepdims=True)
-    # An irrelevant candidate with the same score may come first: it counts as if it did.
+    # Of equal scores, irrelevant candidates count as higher.
     ahead = ((scores >= highest) & ~relevant).sum(axis=1)
     return float(sum((ahead < k).mean() for k in RECALL_AT))

@@ -1,4 +1,4 @@
-"""Anchors, their splits and features. Features ``question`` are known when it is asked, ``pair`` with its master."""
+"""Anchors, their splits and features; ``question`` features are known at creation, ``pair`` features later."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -26,11 +26,11 @@ from gedbd.retrieval.scorers.table_vectors import TagVectors
 
 WORD = re.compile(r"\w+")
 TRACE = re.compile(r"^\s*at [\w.$<>]+\(|Exception|Traceback", re.MULTILINE)
-MIN_ANCHORS = 5  # of each part
+MIN_ANCHORS = 5  # in each part
 
 
 class PairDocuments(NamedTuple):
-    """What the features read of all N documents, in chronological order.
+    """Input of the features: N documents in chronological order.
 
     Attributes:
         table: The documents.
@@ -44,45 +44,45 @@ class PairDocuments(NamedTuple):
 
 
 def question_features(documents: PairDocuments, anchors: pd.DataFrame, fields: Sequence[str] = ()) -> pd.DataFrame:
-    """Features that are known when a question is asked, ``(A, F)`` float64; NaN where there is nothing yet.
+    """Features that are known when a question is created, ``(A, F)`` float64 with NaN for missing values.
 
     Args:
         documents: All documents.
-        anchors: The table of ``find_anchors``. Only the links made before an anchor enter its features.
-        fields: Columns of categories that the asker filled in.
+        anchors: The table of ``find_anchors``; features use only links made before the anchor.
+        fields: Columns of categories that the author filled in.
     """
     created_at = naive(documents.table["created_at"])
     history = LinkHistory(anchors, documents.tags)
     resolutions = Resolutions(documents.table)
     titles = Titles(documents.titles, history)
     tagged = TagIndex(documents.tags)
-    # Numbered by first appearance: a document's code depends on no later document.
+    # Codes in order of appearance do not depend on later documents.
     codes = {name: pd.factorize(documents.table[name])[0] for name in fields}
     rows = []
     for row in track(anchors["anchor"].tolist(), "features", transient=True):
         moment = created_at[row]
-        of_question = {name: float(values[row]) for name, values in codes.items()}
-        of_question |= _calendar(moment) | _texts(documents.table, row) | arrivals(created_at, range(row), moment)
-        of_question |= history.recent(moment) | history.of_tags(documents.tags[row], moment)
-        alike = tagged.before(documents.tags[row], row)
-        of_question |= {f"same_tag_{name}": count for name, count in arrivals(created_at, alike, moment).items()}
-        of_question |= resolutions.of_tags(np.array(alike, dtype=np.int64), moment)
-        of_question |= resolutions.of_similar(titles.cosines(row), moment)
-        of_question |= titles.neighbours(row, moment) | {"tags": float(len(documents.tags[row]))}
-        rows.append(of_question | _nearest(titles, history, created_at, row))
+        features = {name: float(values[row]) for name, values in codes.items()}
+        features |= _calendar(moment) | _texts(documents.table, row) | arrivals(created_at, range(row), moment)
+        features |= history.recent(moment) | history.of_tags(documents.tags[row], moment)
+        same_tag = tagged.before(documents.tags[row], row)
+        features |= {f"same_tag_{name}": count for name, count in arrivals(created_at, same_tag, moment).items()}
+        features |= resolutions.of_tags(np.array(same_tag, dtype=np.int64), moment)
+        features |= resolutions.of_similar(titles.cosines(row), moment)
+        features |= titles.neighbours(row, moment) | {"tags": float(len(documents.tags[row]))}
+        rows.append(features | _nearest(titles, history, created_at, row))
     return pd.DataFrame(rows, dtype=np.float64)
 
 
 def pair_features(
     documents: PairDocuments, anchors: pd.DataFrame, text: np.ndarray, master: np.ndarray
 ) -> pd.DataFrame:
-    """Features of anchor and master, ``(A, F)`` float64: nobody knows them before the pair is proposed.
+    """Features of anchor and master, ``(A, F)`` float64, known once the pair is proposed.
 
     Args:
         documents: All documents.
         anchors: The table of ``find_anchors``.
         text: ``(A, 2H)`` vectors of the anchors' titles and bodies.
-        master: ``(A, 2H)`` likewise of their masters.
+        master: ``(A, 2H)`` vectors of their masters.
     """
     created_at = naive(documents.table["created_at"])
     history = LinkHistory(anchors, documents.tags)
@@ -91,21 +91,21 @@ def pair_features(
     half = text.shape[1] // 2
     rows = []
     ends = anchors[["anchor", "master"]].to_numpy()
-    for pair, (row, other) in enumerate(ends):
-        shared = set(documents.tags[row]) & set(documents.tags[other])
-        either = set(documents.tags[row]) | set(documents.tags[other])
+    for pair, (row, master_row) in enumerate(ends):
+        shared = set(documents.tags[row]) & set(documents.tags[master_row])
+        union = set(documents.tags[row]) | set(documents.tags[master_row])
         rows.append(
             {
-                "age_of_master": _log_hours(created_at[row] - created_at[other]),
-                "links_of_master": float(history.of_document(other, created_at[row])),
-                "tag_overlap": len(shared) / len(either) if either else float("nan"),
+                "age_of_master": _log_hours(created_at[row] - created_at[master_row]),
+                "links_of_master": float(history.of_document(master_row, created_at[row])),
+                "tag_overlap": len(shared) / len(union) if union else float("nan"),
                 "title_cosine": float(_unit(text[pair, :half]) @ _unit(master[pair, :half])),
                 "body_cosine": float(_unit(text[pair, half:]) @ _unit(master[pair, half:])),
-                "documents_since_master": float(row - other),
-                "rank_of_master": float(titles.rank(row, other)),
+                "documents_since_master": float(row - master_row),
+                "rank_of_master": float(titles.rank(row, master_row)),
             }
-            | _of_master(_texts(documents.table, other))
-            | _of_master(resolutions.of_document(other, created_at[row]))
+            | _of_master(_texts(documents.table, master_row))
+            | _of_master(resolutions.of_document(master_row, created_at[row]))
         )
     return pd.DataFrame(rows, dtype=np.float64)
 
@@ -113,8 +113,8 @@ def pair_features(
 def _calendar(moment: np.datetime64) -> dict[str, float]:
     """Hour and weekday (0 is Monday) in UTC, and day of the year.
 
-    The date itself is left out: no training question is as new as a test question, and of the newest training questions
-    only those that were confirmed soon are known.
+    The date itself is omitted, since all test questions are later than the training questions, of which the latest are
+    included only if they were confirmed soon.
     """
     stamp = pd.Timestamp(moment)
     return {
@@ -125,7 +125,7 @@ def _calendar(moment: np.datetime64) -> dict[str, float]:
 
 
 def _texts(table: pd.DataFrame, row: int) -> dict[str, float]:
-    """Lengths of title, description and code, and what the description holds."""
+    """Lengths of title, description and code, and counts of links and stack frames."""
     title = str(table["title"].iat[row])
     description = str(table["description"].iat[row])
     code = str(table["code"].iat[row]) if "code" in table else ""
@@ -141,7 +141,7 @@ def _texts(table: pd.DataFrame, row: int) -> dict[str, float]:
 
 
 def _nearest(titles: Titles, history: LinkHistory, created_at: np.ndarray, row: int) -> dict[str, float]:
-    """The earlier document with the most similar title: cosine, log10 of its age in hours, and its links until then."""
+    """Cosine, log10 age in hours and number of links of the earlier document with the most similar title."""
     best, cosine = titles.nearest(row)
     if best < 0:
         return {"nearest_cosine": np.nan, "nearest_age": np.nan, "nearest_links": np.nan}
@@ -181,9 +181,9 @@ def assemble(
         parts: ``(N,)`` part of each document; an anchor belongs to the part of its document.
         wanted: Feature sets to compute.
         encoder: The frozen encoder.
-        tag_encoder: Learns vectors of tags on the training documents; None for none.
-        only_known: Leave out training anchors whose link was made after the first document of the next part: their
-            times were not known then.
+        tag_encoder: Learns vectors of tags on the training documents; None for no such features.
+        only_known: Leave out training anchors whose link was made after the start of the next part, when their target
+            was unknown.
         min_minutes: See ``find_anchors``.
         fields: See ``question_features``.
 
@@ -196,11 +196,11 @@ def assemble(
         raise ValueError(f"task.fields={list(fields)}: {corpus.name} has no column {unknown[0]}: leave it out")
     anchors, warnings = find_anchors(corpus, min_minutes)
     train, val, refit, test, dropped = _parts(corpus, parts, anchors, only_known)
-    for name, chosen in (("train", train), ("val", val), ("test", test)):
-        if chosen.sum() < MIN_ANCHORS:
-            why = f" ({dropped[0]})" if dropped and name == "train" else ""
+    for name, mask in (("train", train), ("val", val), ("test", test)):
+        if mask.sum() < MIN_ANCHORS:
+            reason = f" ({dropped[0]})" if dropped and name == "train" else ""
             raise ValueError(
-                f"{corpus.name}: part {name} has {chosen.sum()} anchors with a dated link{why}, at least {MIN_ANCHORS}"
+                f"{corpus.name}: part {name} has {mask.sum()} anchors with a dated link{reason}, at least {MIN_ANCHORS}"
                 " are needed: change split=time split.val_from= or split.test_from="
             )
     features, more = _features(corpus, parts, anchors, set(wanted), encoder, tag_encoder, fields)
@@ -211,7 +211,7 @@ def assemble(
 def _parts(
     corpus: Corpus, parts: np.ndarray, anchors: pd.DataFrame, only_known: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[str]]:
-    """Masks of the anchors to train, validate, refit and test on, and warnings."""
+    """Masks of the anchors for training, validation, refitting and test, and warnings."""
     part = parts[anchors["anchor"]]
     train = part == TRAIN
     refit = train | (part == VAL)
@@ -237,14 +237,14 @@ def _features(
     tag_encoder: TagVectors | None,
     fields: Sequence[str],
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """The wanted feature sets, and warnings. Without tags there is no ``network``."""
+    """The wanted feature sets, and warnings; without tags, ``network`` is missing."""
     table = corpus.reports
     tags = tags_of(table)
     ends = [anchors["anchor"].to_numpy(), anchors["master"].to_numpy()]
     features: dict[str, pd.DataFrame] = {}
     warnings: list[str] = []
     if "network" in wanted and tag_encoder is not None and any(tags):
-        # Before the texts, which take long.
+        # Before the slow encoding of texts, as it may fail.
         tag_encoder.fit([tags[row] for row in np.flatnonzero(parts == TRAIN)])
         vectors = [tag_encoder.encode([tags[row] for row in rows]) for rows in ends]
         features["network"] = pd.DataFrame(np.hstack(vectors))
@@ -263,7 +263,7 @@ def _features(
 
 
 def _title_body(encoder: LoadedEncoder, table: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
-    """``(A, 2H)`` vectors of the titles and bodies of some documents; a document of several pairs is encoded once."""
+    """``(A, 2H)`` vectors of the titles and bodies of documents, each of which is encoded once."""
     from gedbd.encoders.title_body import TitleBody
 
     distinct, position = np.unique(rows, return_inverse=True)
@@ -275,7 +275,7 @@ def find_anchors(corpus: Corpus, min_minutes: float) -> tuple[pd.DataFrame, tupl
 
     Args:
         corpus: N dated documents and their links.
-        min_minutes: Shorter times count as this long, so that the logarithm of a second does not dominate.
+        min_minutes: Shorter times are raised to this, so that the logarithm of a second does not dominate.
 
     Returns:
         One row an anchor, in the order of their rows: ``anchor`` and ``master`` (rows of the corpus), ``made_at``
@@ -287,7 +287,7 @@ def find_anchors(corpus: Corpus, min_minutes: float) -> tuple[pd.DataFrame, tupl
     if not corpus.documents.has_dates:
         raise ValueError(f"{corpus.name} has no dates of creation: name their column with dataset.columns.created_at=")
     if corpus.links is None or corpus.links.table.empty:
-        raise ValueError(f"{corpus.name} has no duplicate links: there is no time of a confirmation to learn from")
+        raise ValueError(f"{corpus.name} has no duplicate links, and so no confirmation times to learn from")
     if corpus.links.table["made_at"].isna().all():
         raise ValueError(
             f"{corpus.name}: none of its {len(corpus.links):,} duplicate links says when it was made: with dataset=csv"
@@ -296,7 +296,7 @@ def find_anchors(corpus: Corpus, min_minutes: float) -> tuple[pd.DataFrame, tupl
     dated = corpus.links.table[corpus.links.table["made_at"].notna()]
     table = _with_hours(corpus, dated)
     after = table[table["hours"] > 0].sort_values(["made_at", "master"], kind="stable")
-    # Of several links of an anchor, the first one made confirms it.
+    # The first link of an anchor confirms it.
     first = after.drop_duplicates("anchor").sort_values("anchor", ignore_index=True)
     if first.empty:
         raise ValueError(f"{corpus.name}: no duplicate link was made after its later document: check the dates")
@@ -307,14 +307,14 @@ def find_anchors(corpus: Corpus, min_minutes: float) -> tuple[pd.DataFrame, tupl
         "duplicate links made before their later document": len(table) - len(after),
         "further links of the same anchor": len(after) - len(first),
     }
-    warnings = [f"{what}: {count:,}, left out" for what, count in counts.items() if count]
+    warnings = [f"{kind}: {count:,}, left out" for kind, count in counts.items() if count]
     if short.any():
         warnings.append(f"links made within {min_minutes:g} min: {short.sum():,}, counted as {min_minutes:g} min")
     return first.assign(target=np.log10(first["hours"]), group=corpus.group[first["anchor"]]), tuple(warnings)
 
 
 def _with_hours(corpus: Corpus, links: pd.DataFrame) -> pd.DataFrame:
-    """Links as anchors, the later document of each, and masters, with the hours between anchor and link."""
+    """Anchor, the later document, and master of each link, with the hours from the anchor to the link."""
     ends = links[["query", "document"]].to_numpy()
     anchor = ends.max(axis=1)
     made_at = links["made_at"].reset_index(drop=True)
@@ -324,5 +324,5 @@ def _with_hours(corpus: Corpus, links: pd.DataFrame) -> pd.DataFrame:
 
 
 def known_before(anchors: pd.DataFrame, moment: pd.Timestamp) -> np.ndarray:
-    """``(A,)`` bool: anchors whose link had been made before a moment; the others could not be learnt from then."""
+    """``(A,)`` bool: anchors whose link was made before a moment."""
     return np.asarray(anchors["made_at"] < moment)

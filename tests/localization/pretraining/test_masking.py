@@ -34,7 +34,7 @@ from gedbd.localization.pretraining.masking import (
     Shares,
     other_nodes,
     other_tokens,
-    others_by_share,
+    sample_other_classes,
 )
 from gedbd.localization.pretraining.pretraining_data import (
     BatchRows,
@@ -147,7 +147,7 @@ def test_a_method_without_nodes_gives_no_pairs(inputs, sampler):
 
 def test_types_are_drawn_by_their_shares_without_the_true_one():
     shares = np.array([0.5, 0.3, 0.2])
-    drawn = others_by_share(np.zeros(20_000, dtype=int), shares, np.random.default_rng(0))
+    drawn = sample_other_classes(np.zeros(20_000, dtype=int), shares, np.random.default_rng(0))
     assert np.bincount(drawn, minlength=3)[0] == 0
     assert (drawn == 1).mean() == pytest.approx(0.6, abs=0.02)
 

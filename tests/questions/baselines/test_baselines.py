@@ -214,5 +214,5 @@ def test_lists_of_different_lengths_are_padded():
 
 
 def test_a_corpus_without_tags_says_so():
-    warning = "dup_predictor: no document has what tag similarity reads: it is 0"
+    warning = "dup_predictor: no document has input for the tag similarity: it is 0"
     assert fitted(DupPredictor(**FEW_TOPICS), TABLE.assign(labels="")).warnings_ == (warning,)
