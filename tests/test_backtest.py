@@ -108,18 +108,13 @@ def test_a_backtest_learns_from_the_verdicts_on_an_earlier_one(run_command, tmp_
     assert reports.loc["1012", "group"] == reports.loc["1001", "group"] != reports.loc["2688", "group"]
 
 
-def test_a_file_without_a_place_for_the_table_is_refused(run, tmp_path):
-    (tmp_path / "numbers.md").write_text("no place")
-    with pytest.raises(SystemExit, match=r"^error: the file to fill has no <!-- backtest: demo -->"):
-        run("dataset=demo", "encoder=tiny", "fill=numbers.md")
-
-
-@pytest.mark.quick_cases(2)
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ([], r"no reports given: set dataset.path=bugs.csv, or dataset=demo"),
         (["dataset=demo", "split=group"], "a backtest replays reports in chronological order: set split=time"),
+        (["dataset=demo", "fill=numbers.md"], "^error: the file to fill has no <!-- backtest: demo -->"),
         (["dataset=demo", "target_precision=1"], "target_precision=1 must be above 0 and below 1"),
         (["dataset=demo", "target_precision=high"], "target_precision=high must be a number"),
         (["dataset=demo", "fill=nowhere.md"], "fill=nowhere.md: no such file"),
@@ -129,6 +124,7 @@ def test_a_file_without_a_place_for_the_table_is_refused(run, tmp_path):
         (["dataset=demo", "split.test_from=0.999"], "part test of demo has none of its"),
     ],
 )
-def test_mistakes_are_told_in_one_line(run, options, message):
+def test_mistakes_are_told_in_one_line(run, tmp_path, options, message):
+    (tmp_path / "numbers.md").write_text("no place")
     with pytest.raises(SystemExit, match=message):
         run(*options, "encoder=tiny")
