@@ -34,7 +34,7 @@ def test_demo_is_described_from_any_folder_and_nothing_is_written(tmp_path, run_
 
 
 @pytest.mark.parametrize(
-    ("count", "repeated", "said"),
+    ("count", "repeated", "line"),
     [
         (10, [], "0 of 10 reports repeat an earlier one (0.0%). Nothing can be measured"),
         (10, [7, 9], "2 of 10 reports repeat an earlier one (20.0%). The newest fifth of the reports holds 1"),
@@ -42,10 +42,10 @@ def test_demo_is_described_from_any_folder_and_nothing_is_written(tmp_path, run_
         (100, range(60, 69), "holds 0 of them, the fifth before it 9: too few"),
     ],
 )
-def test_the_last_line_says_what_can_be_measured(make_corpus, count, repeated, said):
+def test_the_last_line_says_what_can_be_measured(make_corpus, count, repeated, line):
     group = np.arange(count)
     group[list(repeated)] = 0
-    assert said in enough_duplicates(make_corpus(group))
+    assert line in enough_duplicates(make_corpus(group))
 
 
 def test_labels_alone_are_described_and_said_to_be_alone(tmp_path, run_command):

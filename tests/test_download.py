@@ -138,8 +138,8 @@ def test_what_is_wrong_is_not_kept(server, tmp_path, rows, message, left):
 def test_no_server_at_all_names_the_address(server, tmp_path):
     server.shutdown()
     server.server_close()
-    told = rf"{server.url}/bugs.csv: the connection failed \(ConnectionError\); .*meanwhile, dataset=demo needs no"
-    with pytest.raises(ValueError, match=told):
+    message = rf"{server.url}/bugs.csv: the connection failed \(ConnectionError\); .*meanwhile, dataset=demo needs no"
+    with pytest.raises(ValueError, match=message):
         fetch_tables(server.url, tmp_path, {"bugs.csv": 20_000})
 
 

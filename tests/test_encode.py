@@ -23,7 +23,7 @@ def cosines(file, pairs: pd.DataFrame) -> np.ndarray:
 @pytest.mark.slow
 def test_the_vectors_of_a_run_score_pairs_as_its_text_branch_does(run_command, tmp_path):
     run_command("train", "encoder=tiny", "trainer=smoke", "optimizer.lr=1e-2", PREFIX, "hydra.run.dir=trained")
-    told = run_command("encode", "run=trained", "out=vectors.npz")
+    printed = run_command("encode", "run=trained", "out=vectors.npz")
     with np.load(tmp_path / "vectors.npz") as found:
         assert set(found) == {"id", "vectors"}
         assert sorted(found["id"]) == sorted(pd.read_csv(DEMO, dtype=str)["Issue_id"])
@@ -32,8 +32,8 @@ def test_the_vectors_of_a_run_score_pairs_as_its_text_branch_does(run_command, t
         np.testing.assert_allclose(np.linalg.norm(found["vectors"], axis=1), 1, atol=1e-5)
     pairs = pd.read_parquet(tmp_path / "trained" / "predictions.parquet")
     assert cosines(tmp_path / "vectors.npz", pairs) == pytest.approx(pairs["score_text"].to_numpy(), abs=1e-5)
-    assert "vectors.npz: 425 reports, 16 dimensions" in told
-    assert "reports/s" in told
+    assert "vectors.npz: 425 reports, 16 dimensions" in printed
+    assert "reports/s" in printed
     other = pd.read_csv(DEMO).head(40).rename(columns={"Title": "Summary"})
     other.to_csv(tmp_path / "other.csv", index=False)
     more = ["dataset.path=other.csv", "dataset.columns.title=Summary", "backend=openvino"]

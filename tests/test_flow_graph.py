@@ -40,11 +40,11 @@ def test_graphs_and_tables(run, tmp_path):
 
 
 def test_tables_as_json(run):
-    told = json.loads(run("Sorter.java", "method=least", "json=true"))
-    assert list(told) == ["method", "line", "files", "nodes", "edges"]
-    assert (told["method"], told["files"]) == ("least", ["least.mmd", "least.dot"])
-    assert told["nodes"][0] == {"node": 1, "line": 4, "name": "a", "type": "INTEGER", "role": "PARAMETER"}
-    assert told["edges"][0] == {"kind": "DATA", "edges": 4, "from>to": "1>5 1>9 2>6 2>11"}
+    document = json.loads(run("Sorter.java", "method=least", "json=true"))
+    assert list(document) == ["method", "line", "files", "nodes", "edges"]
+    assert (document["method"], document["files"]) == ("least", ["least.mmd", "least.dot"])
+    assert document["nodes"][0] == {"node": 1, "line": 4, "name": "a", "type": "INTEGER", "role": "PARAMETER"}
+    assert document["edges"][0] == {"kind": "DATA", "edges": 4, "from>to": "1>5 1>9 2>6 2>11"}
 
 
 def test_overloaded_methods_write_their_lines(run, tmp_path):

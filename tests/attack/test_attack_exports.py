@@ -284,5 +284,5 @@ def test_the_memory_that_a_bomb_takes_is_bounded(tmp_path: Path):
     piece = lzma.compress(b"1,x\n" * (1 << 22))
     path.write_bytes(lzma.compress(b"id,title\n") + 100 * piece)
     command = [sys.executable, "-c", MEMORY, str(path)]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
-    assert int(told.stdout) < 1_000_000  # KB
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    assert int(done.stdout) < 1_000_000  # KB

@@ -44,10 +44,10 @@ def refused(server: FixedServer, path: str = f"/page?page=2&private_token={SECRE
 )
 def test_an_answer_that_is_wrong_is_told_with_its_address(server, status, headers, body):
     server.status, server.headers, server.body = status, headers, body
-    said = refused(server)
-    assert server.host in said
-    assert SECRET not in said
-    assert len(said.splitlines()) == 1
+    message = refused(server)
+    assert server.host in message
+    assert SECRET not in message
+    assert len(message.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ def test_a_download_that_goes_wrong_is_told_with_its_address(server, tmp_path: P
     server.status, server.headers, server.body = status, headers, b"id\n1\n2\n"
     with pytest.raises(ValueError, match=r"\w") as error:
         fetch_tables(f"http://user:{SECRET}@{server.host}/data?token={SECRET}", tmp_path, {"bugs.csv": 1})
-    said = str(error.value)
-    assert server.host in said
-    assert SECRET not in said
-    assert len(said.splitlines()) == 1
+    message = str(error.value)
+    assert server.host in message
+    assert SECRET not in message
+    assert len(message.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -16,16 +16,9 @@ from gedbd.configuration.help import option_words
 
 NAMES = option_words("search")
 PARSER = OverridesParser.create()
-HOSTILE = [
-    "+hydra.callbacks.a={_target_:os.system,command:touch /tmp/taken}",
-    "~backend",
-    "crash\nfile=/etc/passwd",
-    "query=${oc.env:HOME}",
-    "${oc.env:HOME}",
-    "--config-dir=/tmp and -m",
-    "it's \\${oc.env:HOME}\\",
-    "x = 3, [a], {b}: 'c",
-]
+HOSTILE = ["+hydra.callbacks.a={_target_:os.system,command:touch /tmp/taken}", "~backend", "crash\nfile=/etc/passwd"]
+HOSTILE += ["query=${oc.env:HOME}", "${oc.env:HOME}", "--config-dir=/tmp and -m", "it's \\${oc.env:HOME}\\"]
+HOSTILE += ["x = 3, [a], {b}: 'c"]
 PIECES = ["'", '"', "\\", "${oc.env:HOME}", "\n", "=", ",", "[", "{", "+", "~", "-", "--", "--cfg", " ", "file", "@"]
 
 

@@ -36,49 +36,16 @@ from gedbd.io.table_files import read_csv, safe_cells, write_csv
 from gedbd.service.suggestions import suggest_duplicates
 from gedbd.triage.answer import print_matches
 
-REFERENCES = [
-    "http://evil.example/x",
-    "see (https://evil.example), please",
-    "www.evil.example",
-    "mail ann@evil.example now",
-    "[a](//evil.example)",
-    "hello @ann, @org/team!",
-    "\u00e9@ann",
-    "fixes #12",
-    "0123456789abcdef0123456789abcdef01234567",
-    "ann/mail@abc1234",
-    "@|ann #`12 a|@ann|b",
-    "&#64;ann &commat;ann",
-    "<!-- @ann -->@ann",
-    "costs $5 or $\\text{x}$",
-    "[click](javascript:alert(1))",
-    "![pixel](http://evil.example/x.png)",
-    "&lt;script&gt;",
-    "**bold** _slanted_ `code` ~~gone~~",
-    "<!-- end -->",
-    "a | b | c",
-    "a \\",
-    "snake_case_name [0.1, 0.2] (kept)",
-]
-BLOCKS = [
-    "# heading",
-    "> quoted",
-    "1. item",
-    "+ @ann",
-    "---",
-    "```",
-    "    code",
-    "a\n# heading\n\n<b>bold</b>",
-    "a\r\n\r\n- item",
-]
-CONTROLS = [
-    "\x1b[31mred\x1b]8;;http://evil.example\x07link",
-    "\x9b31m \x90 \x85 \x00",
-    "safe\u202egpj.exe\u202c \u2066x\u2069 \u200e\u200f\u061c",
-    "a\u2028b\u2029c",
-    "ad\u200dmin \u200bx\ufeff \u00ad",
-    "\r\n::error::forged\rline",
-]
+REFERENCES = ["http://evil.example/x", "see (https://evil.example), please", "www.evil.example"]
+REFERENCES += ["mail ann@evil.example now", "[a](//evil.example)", "hello @ann, @org/team!", "\u00e9@ann", "fixes #12"]
+REFERENCES += ["0123456789abcdef0123456789abcdef01234567", "ann/mail@abc1234", "@|ann #`12 a|@ann|b"]
+REFERENCES += ["&#64;ann &commat;ann", "<!-- @ann -->@ann", "costs $5 or $\\text{x}$", "[click](javascript:alert(1))"]
+REFERENCES += ["![pixel](http://evil.example/x.png)", "&lt;script&gt;", "**bold** _slanted_ `code` ~~gone~~"]
+REFERENCES += ["<!-- end -->", "a | b | c", "a \\", "snake_case_name [0.1, 0.2] (kept)"]
+BLOCKS = ["# heading", "> quoted", "1. item", "+ @ann", "---", "```", "    code", "a\n# heading\n\n<b>bold</b>"]
+CONTROLS = ["\x1b[31mred\x1b]8;;http://evil.example\x07link", "\x9b31m \x90 \x85 \x00"]
+CONTROLS += ["safe\u202egpj.exe\u202c \u2066x\u2069 \u200e\u200f\u061c", "a\u2028b\u2029c"]
+CONTROLS += ["ad\u200dmin \u200bx\ufeff \u00ad", "\r\n::error::forged\rline"]
 MARKUP = ["[red]x[/red] [link=http://evil.example]y[/link] [/]", "{0} %s %(x)d {task.total}"]
 HTML = ["<script>alert(1)</script>\"'><img src=x onerror=alert(1)>", "javascript:alert(1)", "</td></table></textarea>"]
 PERSIAN = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \U0001f469\u200d\U0001f4bb \u05e9\u05dc\u05d5\u05dd"
@@ -86,16 +53,9 @@ TEXTS = [*REFERENCES, *BLOCKS, *CONTROLS, *MARKUP, *HTML, PERSIAN]
 # Those that are plain words in HTML are tried in Markdown only.
 IN_HTML = [REFERENCES[0], *(text for text in TEXTS if re.search(r"[<>&\"']|[^ -~]", text))]
 SHOWN_AS_WRITTEN = [*REFERENCES, *MARKUP, *HTML, PERSIAN]
-FORMULAS = [
-    '=HYPERLINK("http://evil.example")',
-    "+1+1",
-    "-1+cmd|' /C calc'!A0",
-    "\t=1+1",
-    "\r=1+1",
-    "\n=1",
-    "\uff1d1+1",
-]
-FORMULAS += ["\uff20x", " =1+1", "\u200b\u00a0@SUM(1)", '"=1+1', "'=1+1", "''=1", '\ufeff "\uff0b1', "\x07 -1+1", "\ty"]
+FORMULAS = ['=HYPERLINK("http://evil.example")', "+1+1", "-1+cmd|' /C calc'!A0", "\t=1+1", "\r=1+1", "\n=1"]
+FORMULAS += ["\uff1d1+1", "\uff20x", " =1+1", "\u200b\u00a0@SUM(1)", '"=1+1', "'=1+1", "''=1", '\ufeff "\uff0b1']
+FORMULAS += ["\x07 -1+1", "\ty"]
 NO_FORMULAS = ["it's", "a\r=1+1", 'b",=1+1', "c\n=1+1", "d\r\n=1+1"]
 
 # What GitHub makes a link of, in the text between the elements of a page: written independently of gedbd.

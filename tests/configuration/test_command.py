@@ -94,9 +94,9 @@ def test_a_full_disk_is_told_with_the_folders_that_may_lie_on_it(tmp_path, write
     cfg = OmegaConf.create({"out": str(tmp_path / "table"), "cache_dir": "~/cache"})
     with pytest.raises(SystemExit) as raised, small_files(100_000):
         command("describe")(lambda cfg: write(numbers, cfg.out))(cfg)
-    told = raised.value.code
-    assert told.startswith(f"error: out={tmp_path}/table or cache_dir={Path.home()}/cache or TMPDIR=")
-    assert told.endswith(": file too large; free some space there, or set out= to another place")
+    message = raised.value.code
+    assert message.startswith(f"error: out={tmp_path}/table or cache_dir={Path.home()}/cache or TMPDIR=")
+    assert message.endswith(": file too large; free some space there, or set out= to another place")
 
 
 def test_a_full_database_is_told_in_one_line(tmp_path):

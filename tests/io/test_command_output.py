@@ -26,11 +26,11 @@ def test_values_have_all_digits_and_no_type_of_their_own(capsys):
         print("progress")
         record(table=TABLE, folder=Path("out"), at=datetime(2024, 1, 31, tzinfo=UTC), shares=np.array([1 / 3, np.inf]))
         record(counts={"a": np.int64(1)}, nothing=None, pair=(1, "ä"))
-    told = capsys.readouterr()
-    assert told.err == "progress\n"
-    assert told.out.isascii()
-    assert told.out.count("\n") == 1
-    assert json.loads(told.out) == {
+    output = capsys.readouterr()
+    assert output.err == "progress\n"
+    assert output.out.isascii()
+    assert output.out.count("\n") == 1
+    assert json.loads(output.out) == {
         "table": [
             {"method": "bm25", "f1": 0.1, "queries": 3, "first": "2024-01-31T00:00:00+00:00", "met": True},
             {"method": "rep", "f1": None, "queries": 4, "first": None, "met": False},

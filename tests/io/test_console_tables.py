@@ -61,8 +61,8 @@ def test_records_where_a_table_fits_in_no_way():
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 200])
 def test_no_word_is_cut(width):
-    told = " ".join(printed(print_table, TITLES, "", width=width))
-    assert set(TITLES["title"][0].split()) <= set(told.split())
+    output = " ".join(printed(print_table, TITLES, "", width=width))
+    assert set(TITLES["title"][0].split()) <= set(output.split())
 
 
 def test_control_characters_are_not_printed():

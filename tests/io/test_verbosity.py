@@ -58,9 +58,9 @@ def test_stages_and_logs_of_libraries_are_printed_on_request(monkeypatch, capsys
             assert is_verbose() == (level == "verbose")
             logging.getLogger("library").info("of a library")
             logging.getLogger("library").debug("of its makers")
-    told = capsys.readouterr()
-    assert told.out == ""
-    lines = [line.partition(" ")[2].partition(" ")[2] for line in told.err.splitlines()]
+    output = capsys.readouterr()
+    assert output.out == ""
+    lines = [line.partition(" ")[2].partition(" ")[2] for line in output.err.splitlines()]
     assert lines[:2] == ["DEBUG gedbd.stages: count ...", "INFO library: of a library"]
     assert lines[2].startswith("DEBUG gedbd.stages: count: 0.0")
     assert len(lines) == 3
@@ -85,9 +85,9 @@ def work() -> None:
 def test_outside_a_terminal_long_work_is_announced_on_standard_error(monkeypatch, capsys):
     monkeypatch.delenv(VARIABLE, raising=False)
     work()
-    told = capsys.readouterr()
-    assert told.out.strip() == ""
-    assert told.err.splitlines() == ["replay: 1,500 reports ...", "unknown size ...", "pairs ...", "measure ..."]
+    output = capsys.readouterr()
+    assert output.out.strip() == ""
+    assert output.err.splitlines() == ["replay: 1,500 reports ...", "unknown size ...", "pairs ...", "measure ..."]
 
 
 @pytest.mark.parametrize("name", [VARIABLE, "RANK", "terminal"])
@@ -105,10 +105,10 @@ def test_a_command_takes_the_flags(tmp_path):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     environment.pop(VARIABLE, None)
     command = [sys.executable, "-m", "gedbd.commands.describe"]
-    told = [
+    output = [
         subprocess.run([*command, *flags], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
         for flags in (["dataset=demo", "-q"], ["dataset=demo", "-v"])
     ]
-    assert told[0].stdout == told[1].stdout
-    assert told[0].stderr == ""
-    assert "DEBUG gedbd.stages: check the options: " in told[1].stderr
+    assert output[0].stdout == output[1].stdout
+    assert output[0].stderr == ""
+    assert "DEBUG gedbd.stages: check the options: " in output[1].stderr

@@ -213,19 +213,19 @@ def test_the_bot_says_what_its_backtest_measured(hub, tmp_path, monkeypatch, cap
     ):
         monkeypatch.setattr(sys, "argv", ["gedbd", *options.split()])
         command.main()
-    told = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(capsys.readouterr().out.split())
     (row,) = pd.read_csv("backtest/targets.csv").query("target == 0.6").to_dict("records")
     days = "2020-12-14 to 2021-03-09"  # issues 321 to 400
     assert row["status"] == "met"
     (text,) = hub.posted[f"{ISSUES}/999/comments"]
     assert f"This may be a duplicate of #{repeated} (probability " in text
     assert f"Of {row['suggestions']} such suggestions on this tracker's reports from {days}, {row['right']} (" in text
-    assert told.endswith("#999 added; comments: posted")
+    assert printed.endswith("#999 added; comments: posted")
     (usual,) = pd.read_csv("backtest/targets.csv").query("target == 0.7").to_dict("records")
     of_index = f"Of {usual['suggestions']} such suggestions on this tracker's reports from {days}"
     if usual["status"] != "met":
         of_index = f"Nothing is suggested automatically: {REASONS[usual['status']].format(target=0.7)}"
-    assert of_index in told
+    assert of_index in printed
 
 
 @pytest.mark.slow

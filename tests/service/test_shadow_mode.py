@@ -116,9 +116,9 @@ def test_shadow_mode_is_the_default_of_the_command(hub, tmp_path, monkeypatch, c
     for number in (70, 71):
         (tmp_path / "event.json").write_text(json.dumps(issue(number)))
         gedbd.commands.serve.main()
-    told = " ".join(capsys.readouterr().out.split())
-    assert "comments: none (shadow mode: #12 would be suggested, with a probability of 100%)" in told
-    assert told.count(SWITCH) == 2
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "comments: none (shadow mode: #12 would be suggested, with a probability of 100%)" in printed
+    assert printed.count(SWITCH) == 2
     summaries = (tmp_path / "summary.md").read_text().split("### Suggested duplicates")
     assert "1 new report was compared, 1 got a suggestion" in summaries[1]
     assert "2 new reports were compared, 2 got a suggestion" in summaries[2]

@@ -176,19 +176,6 @@ def test_events_of_deleted_issues_do_no_harm(github, tmp_path):
     assert len(github.by_key(github.whole(folder=tmp_path))[3]["events"]) == 2
 
 
-def test_lists_with_cursors_are_as_long_as_the_newest_number(github, tmp_path, reply):
-    def answer(path, query):
-        if query.get("direction") == ["desc"]:
-            return reply(github.issues[-1:])
-        plain = github.answer(path, query)
-        return plain._replace(headers={name: links.split(", ")[0] for name, links in plain.headers.items()})
-
-    github.server.answer = answer
-    pages = github.whole(folder=tmp_path)
-    assert [page.total for page in pages if page.label == "issues"] == [7, 7, 7, None]
-    assert sum("direction=desc" in address for address in github.server.asked) == 1
-
-
 @pytest.mark.parametrize("status", [None, 422])
 @pytest.mark.parametrize("kind", ["comments", "events"])
 def test_long_lists_go_on_where_github_ends_them(github, tmp_path, monkeypatch, kind, status):

@@ -47,8 +47,8 @@ def stored():
 
 
 def test_new_changed_and_duplicate_reports_are_counted(call, first, github):
-    told = call(*first, "quiet=true", "replace=true")
-    assert told == "mine: 7 new, 0 changed, 0 removed, 0 marked as duplicates; 7 reports\n"
+    printed = call(*first, "quiet=true", "replace=true")
+    assert printed == "mine: 7 new, 0 changed, 0 removed, 0 marked as duplicates; 7 reports\n"
     assert call(*first, "-q") == "mine: 0 new, 0 changed, 0 removed, 0 marked as duplicates; 7 reports\n"
     late = "2099-01-01T00:00:00Z"
     github.issues[1] |= {"body": "It flickers when resized.", "updated_at": late}
@@ -70,16 +70,16 @@ def test_an_index_of_another_tracker_is_replaced_only_if_asked(call, first, gith
         CommandError, match=r"7 of its 7 reports are not .* another index=; to go on, set replace=true$"
     ):
         call(*first)
-    told = call(*first, "replace=true", "-q")
-    assert told == "mine: 7 new, 0 changed, 7 removed, 0 marked as duplicates; 7 reports\n"
+    printed = call(*first, "replace=true", "-q")
+    assert printed == "mine: 7 new, 0 changed, 7 removed, 0 marked as duplicates; 7 reports\n"
 
 
 def test_new_reports_are_located(call, first, github, tmp_path):
     commits = make_repository(tmp_path / "repo", 2)
     for issue in github.issues[:2]:
         issue |= {"state": "closed", "state_reason": "completed", "closed_at": issue["updated_at"]}
-    told = call(*first, "repo=repo", "max_located=3")
-    assert "mine/located.jsonl: 3 located, 0 kept, 4 older ones left out by max_located=3\n" in told
+    printed = call(*first, "repo=repo", "max_located=3")
+    assert "mine/located.jsonl: 3 located, 0 kept, 4 older ones left out by max_located=3\n" in printed
     name = f"{NAMES[1]}Reader"
     late = {"created_at": "2099-01-01T00:00:00Z", "updated_at": "2099-01-01T00:00:00Z"}
     github.issues.append(github.issues[6] | late | {"number": 8, "title": f"{name} loses a line"})
@@ -151,14 +151,11 @@ def test_an_expired_token_leaves_the_index_and_the_next_call_goes_on(call, first
     assert call(*first, "-q").startswith("mine: 1 new, ")
 
 
-def test_a_call_without_a_project_reads_none_from_the_index(call):
+def test_a_call_needs_a_project_and_no_other_call_beside_it(call):
     with pytest.raises(CommandError, match=r"^error: project= is required, for example: gedbd sync index=my-index tra"):
         call("index=mine")
     assert not Path("mine").exists()
     Path("mine").mkdir()
-    (Path("mine") / "sync.json").write_text('{"options": ["project=a/b", "tracker.base_url=http://127.0.0.1:9"]}')
-    with pytest.raises(CommandError, match="project= is required"):
-        call("index=mine")
     with FileLock(Path("mine") / SYNC_LOCK), pytest.raises(CommandError, match="by another process"):
         call("index=mine", "project=a/b")
 
