@@ -35,6 +35,7 @@ def test_columns_are_read_as_single_dates_are():
     expected = [one_by_one(text) for text in texts]
     assert str(dates.dtype) == "datetime64[us, UTC]"
     assert dates.notna().sum() > 50
+    assert one_by_one("2200-12-31T23:59:59") == (pd.Timestamp("2200-12-31T23:59:59", tz="UTC"), False)
     pd.testing.assert_series_equal(dates, pd.Series([date for date, _ in expected], dtype=dates.dtype))
     assert outside.tolist() == [is_outside for _, is_outside in expected]
 

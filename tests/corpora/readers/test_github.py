@@ -112,11 +112,12 @@ def test_a_folder_of_pages_that_overlap(tmp_path):
     with gzip.open(tmp_path / "page-1.json.gz", "wt") as page:
         json.dump([github(1), new], page)
     (tmp_path / "page-2.jsonl").write_text(f"{json.dumps(old)}\n{json.dumps(github(3))}\n")
-    (tmp_path / "page-3.json").write_text("[]")
+    (tmp_path / "page-3.json").write_text(json.dumps([github(3, title="of the last page")]))
+    (tmp_path / "page-4.json").write_text("[]")
     (tmp_path / "README.txt").write_text("pages")
     corpus = read_github("mine", str(tmp_path))
-    assert corpus.reports["title"].tolist() == ["title 1", "new", "title 3"]
-    assert "issues that occur on several pages: 1, only the most recently updated record is used" in corpus.warnings
+    assert corpus.reports["title"].tolist() == ["title 1", "new", "of the last page"]
+    assert "issues that occur on several pages: 2, only the most recently updated record is used" in corpus.warnings
     assert f"other files in {tmp_path.name}: 1, ignored (first: README.txt)" in corpus.warnings
     assert corpus.image_dir == tmp_path
 
