@@ -1,4 +1,4 @@
-"""HTTP requests to one server, with bounds on the size and the time of answers, and tokens that no message shows."""
+"""HTTP sessions with a single server, with limits on size and time, and with secrets masked in messages."""
 
 import json
 import os
@@ -33,21 +33,21 @@ class AnswerTooLargeError(ValueError):
 
 
 class HttpSession:
-    """Sends requests to one server, and to no other one.
+    """Sends requests to one server only.
 
-    Redirects are not left to requests, which follows them to any host. Nor are deadlines: a timeout of requests bounds
-    each read, but not their number, so that an answer of one byte a second would never end.
+    requests follows redirects to any host, and its timeout bounds each read, but not the whole answer. So the session
+    handles redirects and deadlines itself.
 
     Args:
         base_url: An address on the server.
         option: The option that sets it, for messages.
-        secrets: Headers that hold a token, sent only to addresses with the scheme, host and port of ``base_url``.
+        secrets: Headers with a token, sent only to the scheme, host and port of ``base_url``.
         headers: Further headers of each request.
-        timeout_s: How long connecting, and a pause in an answer, may take.
-        retries: Further attempts after a status that may pass, a failure or a time-out; they wait as long as
-            ``Retry-After`` says, up to two minutes, or else longer each time.
-        subdomains: Whether redirects to https addresses of hosts below the server are followed, too.
-        use_netrc: Whether a password in the address or in ~/.netrc is sent.
+        timeout_s: Timeouts to connect and between packets.
+        retries: Number of retries after a temporary status, a failure or a timeout, with exponential backoff or after
+            ``Retry-After`` of up to two minutes.
+        subdomains: Whether to follow redirects to https addresses of subdomains too.
+        use_netrc: Whether to send a password of the address or of ~/.netrc.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class HttpSession:
         self._session = requests.Session()
         self._session.headers.update({"User-Agent": "gedbd"} | dict(headers or {}))
         if not use_netrc:
-            # Without an authentication of its own, requests replaces the token by what ~/.netrc holds.
+            # Without this, requests replaces the token by the password of ~/.netrc.
             self._session.auth = lambda request: request
         adapter = _TrackedAdapter(
             self._add,
@@ -91,7 +91,7 @@ class HttpSession:
             self._session.mount(scheme, adapter)
 
     def checked(self, address: str, params: Mapping[str, Any] | None = None) -> str:
-        """The address in the form in which it is requested. Raises ValueError if it is none of this server."""
+        """Normalises an address. Raises ValueError unless it is on this server."""
         try:
             url = str(requests.Request("GET", address, params=dict(params or {})).prepare().url)
             origin(url)
@@ -104,18 +104,18 @@ class HttpSession:
     def open(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, follow: bool = True, **content: Any
     ) -> Iterator[requests.Response]:
-        """A response whose body is not read yet.
+        """Opens a response without reading its body.
 
         Args:
-            method: Such as GET.
+            method: The HTTP method.
             url: An address on the server.
             headers: Further headers.
-            follow: Whether redirects on the server are followed.
-            content: The body of the request, as in ``requests``.
+            follow: Whether to follow redirects on the server.
+            content: The body, as in ``requests``.
 
         Raises:
             requests.RequestException: If the request fails.
-            ValueError: If it is redirected to another server, or without end.
+            ValueError: If it is redirected to another server, or too often.
         """
         target = self.checked(url)
         for _ in range(MAX_REDIRECTS + 1):
@@ -133,8 +133,8 @@ class HttpSession:
     def read(
         self, method: str, url: str, follow: bool = True, max_bytes: int = MAX_BYTES, **content: Any
     ) -> tuple[requests.Response, bytes]:
-        """A response and its unpacked body, see ``open``. Raises AnswerTooLargeError if it exceeds ``max_bytes``."""
-        # A small packed response can unpack to any size, so the bytes are counted while they arrive.
+        """Reads a response and its unpacked body. Raises AnswerTooLargeError above ``max_bytes``."""
+        # A small response can unpack to any size, so the bytes are counted while they arrive.
         body = bytearray()
         with self.open(method, url, follow=follow, **content) as response:
             for chunk in response.iter_content(CHUNK_BYTES):
@@ -145,7 +145,7 @@ class HttpSession:
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Ends all connections when the time is over. Raises requests.Timeout then."""
+        """Closes all connections after the time and raises requests.Timeout."""
         self._is_over = threading.Event()
         timer = threading.Timer(seconds, self.end)
         timer.daemon = True
@@ -161,20 +161,20 @@ class HttpSession:
             raise requests.Timeout(f"no complete answer within {seconds:g} s")
 
     def end(self) -> None:
-        """Ends all connections, and those that begin until ``within`` ends."""
+        """Closes all connections, and new ones until ``within`` ends."""
         self._is_over.set()
         for connection in list(self._connections):
-            with suppress(OSError):  # it is closed already
+            with suppress(OSError):  # already closed
                 # ssl.SSLSocket.shutdown would detach the connection from the thread that reads it.
                 socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     @property
     def is_over(self) -> bool:
-        """Whether the connections were ended."""
+        """Whether the connections were closed."""
         return self._is_over.is_set()
 
     def masked(self, text: str) -> str:
-        """A text with ``***`` in place of the secrets; a server may repeat "abc" of "Bearer abc"."""
+        """Replaces secrets, such as "abc" of "Bearer abc", by ``***``."""
         for secret in self.secrets.values():
             text = text.replace(secret.rpartition(" ")[2] or "\0", "***")
         return text
@@ -186,7 +186,7 @@ class HttpSession:
 
 
 class _TrackedAdapter(HTTPAdapter):
-    """Hands each new connection to a function, so that another thread can end what waits for it."""
+    """Passes each new connection to a function, so that another thread can close it."""
 
     def __init__(self, connected: Callable[[socket.socket], None], max_retries: urllib3.Retry) -> None:
         self.connected = connected
@@ -207,7 +207,7 @@ class _TrackedAdapter(HTTPAdapter):
 
 
 def is_timeout(error: requests.RequestException) -> bool:
-    """Whether a request failed because no answer came in time; requests wraps some of these errors as others."""
+    """Whether a request timed out; requests wraps some timeouts in other errors."""
     cause = error.args[0] if error.args else None
     return isinstance(error, requests.Timeout) or isinstance(
         getattr(cause, "reason", cause), urllib3.exceptions.TimeoutError
@@ -218,10 +218,10 @@ def read_secret(variable: str) -> str:
     """The value of an environment variable, empty if it is not set.
 
     Raises:
-        ValueError: The value cannot be sent in a header. The message does not show it.
+        ValueError: The value is not valid in a header; the message does not contain it.
     """
     value = os.environ.get(variable, "").strip()
-    # Headers hold printable ASCII; a line break inside a token would start another header.
+    # Headers contain printable ASCII; a line break in a token would start another header.
     if not all("!" <= character <= "~" for character in value):
         raise ValueError(f"{variable} holds spaces or characters that are not allowed in a token; set it again")
     return value
@@ -239,5 +239,5 @@ def server_message(body: bytes) -> str:
     if isinstance(message, dict):  # {"error": {"message": ...}}
         message = message.get("message", message)
     text = "; ".join(map(str, message)) if isinstance(message, list) else str(message)
-    clean = printable_line(text)  # a terminal would obey control characters
+    clean = printable_line(text)
     return clean if len(clean) <= MAX_MESSAGE_CHARACTERS else clean[:MAX_MESSAGE_CHARACTERS] + "..."

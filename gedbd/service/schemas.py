@@ -19,7 +19,7 @@ NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and unpaired surrogates
 EXCERPT_LENGTH = 400
 MAX_REPORTS = 100
 MAX_SUGGESTIONS = 1_000
-# The two bodies of POST /api/reports; the blanks keep them apart from names of fields.
+# Names of the two bodies of POST /api/reports, with blanks, as no field has.
 ONE_REPORT = "one report"
 REPORT_LIST = "list of reports"
 ERRORS = {
@@ -34,7 +34,7 @@ ERRORS = {
 
 
 def storable(value: object) -> object:
-    """A text with U+FFFD in place of NUL and unpaired surrogates, which no file takes; other values do not change."""
+    """Replaces NUL and unpaired surrogates of a text, which cannot be stored, by U+FFFD."""
     return NOT_STORABLE.sub("\ufffd", value) if isinstance(value, str) else value
 
 
@@ -48,7 +48,7 @@ PersonName = Annotated[str, StringConstraints(max_length=200), CLEANED]
 
 
 def web_address(url: str) -> str:
-    """An http or https address, or an empty text; the page links no other scheme, such as ``javascript:``."""
+    """Checks that an address is http, https or empty, and not of a scheme such as ``javascript:``."""
     if url.strip() and not web_url(url):
         raise ValueError("it must be an http or https address, or empty")
     return url.strip()
@@ -58,7 +58,7 @@ Url = Annotated[str, StringConstraints(max_length=MAX_URL_LENGTH), AfterValidato
 
 
 def utc_date(moment: object) -> datetime:
-    """A date as in ``gedbd.corpora.dates``. A number is refused: pydantic alone would read it as seconds since 1970."""
+    """Parses a date, but no number, which pydantic would read as seconds since 1970."""
     if isinstance(moment, datetime):
         return check_range(moment)
     if not isinstance(moment, str):
@@ -72,13 +72,13 @@ OptionalId = Annotated[str, StringConstraints(strip_whitespace=True, max_length=
 
 
 class RequestBody(BaseModel):
-    """A request body. Unknown fields are rejected, so that a misspelt one is noticed."""
+    """A request body; unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class ReportDraft(RequestBody):
-    """A report that may not be in the tracker yet: ``issue_id`` may be empty."""
+    """A report with or without ``issue_id``."""
 
     issue_id: OptionalId = ""
     title: Title = ""
@@ -107,7 +107,7 @@ class ReportCreate(ReportDraft):
 
 
 class SearchFilters(RequestBody):
-    """Restricts a search to some of the stored reports."""
+    """Filters of a search."""
 
     created_from: Date | None = None
     created_before: Date | None = None
@@ -119,14 +119,14 @@ class SearchFilters(RequestBody):
 
 
 class SearchRequest(ReportDraft):
-    """A report whose duplicates are searched for."""
+    """A report to search duplicates of."""
 
     top_k: int = Field(10, ge=1, le=MAX_TOP_K)
     filters: SearchFilters = SearchFilters()
 
 
 class FeedbackRequest(RequestBody):
-    """Feedback on one match: ``accept``, ``reject``, or ``withdraw`` to take earlier feedback back."""
+    """Feedback on a match: ``accept``, ``reject``, or ``withdraw`` to cancel earlier feedback."""
 
     report: ReportDraft
     candidate: IssueId
@@ -136,7 +136,7 @@ class FeedbackRequest(RequestBody):
 
 
 class ReportSummary(BaseModel):
-    """A stored report with the beginning of its description; ``url`` is empty if it is unknown."""
+    """A stored report with an excerpt of its description; ``url`` is empty if unknown."""
 
     issue_id: str
     title: str
@@ -150,7 +150,7 @@ class ReportSummary(BaseModel):
 
 
 class SentencePair(BaseModel):
-    """Two similar sentences; ``shared`` is the share of their words that both have, 0 to 1."""
+    """Two similar sentences; ``shared`` is the fraction of shared words, 0 to 1."""
 
     new: str
     stored: str
@@ -158,12 +158,12 @@ class SentencePair(BaseModel):
 
 
 def name_pairs(sentences: Sequence[tuple[str, str, float]]) -> list[dict[str, object]]:
-    """Pairs of sentences as ``SentencePair`` reads them."""
+    """Converts pairs of sentences for ``SentencePair``."""
     return [{"new": new, "stored": stored, "shared": shared} for new, stored, shared in sentences]
 
 
 class ExplanationResponse(BaseModel):
-    """Why a report matches: what added most to its score, rare words in both, equal fields, similar sentences."""
+    """Why a report matches: reasons of the score, shared rare words, equal fields and similar sentences."""
 
     reasons: list[str] = Field(description="Short phrases, most important first")
     terms: list[str]
@@ -181,16 +181,16 @@ class MatchResponse(BaseModel):
     probability: float
     suggested: bool
     explanation: ExplanationResponse
-    urls: dict[str, str] = Field(description="URLs of the members that have one, by id")
+    urls: dict[str, str] = Field(description="Known URLs of the members, by id")
     similarity: float = Field(description="Cosine of the encoder's vectors of the report and best")
 
 
 class TargetResponse(BaseModel):
-    """What the backtest measured for the precision target of the index; ``statement`` says the same in words.
+    """The backtest of the precision target; ``statement`` is a summary in words.
 
     ``status`` is ``met``, ``missed``, ``inconclusive``, ``no threshold``, ``too few duplicates`` or, without a
     backtest, ``not measured``. Of ``suggestions`` on reports created from ``first`` to ``last``, ``right`` were
-    right; ``precision_low`` and ``precision_high`` end a 95% interval.
+    right; ``precision_low`` and ``precision_high`` bound a 95% confidence interval.
     """
 
     target_precision: float
@@ -213,12 +213,14 @@ class SearchResponse(BaseModel):
     reports: int
     threshold: float | None
     target: TargetResponse
-    list_statement: str = Field(description="What was measured of lists such as the first three; empty if too unlikely")
+    list_statement: str = Field(
+        description="Measured precision of lists such as the first three; empty if too unlikely"
+    )
     matches: list[MatchResponse]
 
 
 class NamedReportResponse(BaseModel):
-    """A report that a suggestion names: its id, the probability, its state then, and why it matches."""
+    """A suggested report: id, probability, state at that time, and reasons."""
 
     issue: CleanText
     probability: float
@@ -227,21 +229,21 @@ class NamedReportResponse(BaseModel):
 
 
 class SuggestionResponse(BaseModel):
-    """What was suggested for one new report; ``outcome`` is ``right``, ``wrong`` or ``not yet known``."""
+    """The suggestion for a new report; ``outcome`` is ``right``, ``wrong`` or ``not yet known``."""
 
     issue: CleanText
     moment: CleanText = Field(description="When the report was compared, UTC")
-    mode: CleanText = Field(description="shadow: nothing was written; comment: it was posted")
+    mode: CleanText = Field(description="shadow: only recorded; comment: posted")
     named: list[NamedReportResponse] = Field(description="The most likely first")
-    is_list: bool = Field(description="Whether one of all that are named is to be right, instead of the first")
+    is_list: bool = Field(description="Whether the suggestion is right if any named report is, instead of the first")
     outcome: CleanText
 
 
 class SuggestionsResponse(BaseModel):
-    """What the webhook suggested so far, counted over all new reports; ``statement`` says the counts in words."""
+    """The suggestions of the webhook, with counts over all new reports; ``statement`` gives the counts in words."""
 
     mode: str
-    how_to_write: str = Field(description="In shadow mode, how to switch writing on")
+    how_to_write: str = Field(description="In shadow mode, how to post comments")
     statement: str
     compared: int
     suggested: int
@@ -253,7 +255,7 @@ class SuggestionsResponse(BaseModel):
 
 
 class HealthResponse(BaseModel):
-    """Whether the service answers, how many reports it searches, and whether it finds commits or gets events."""
+    """Whether the service is ready, its number of reports, and whether it locates commits and receives events."""
 
     ready: bool
     reports: int
@@ -262,7 +264,7 @@ class HealthResponse(BaseModel):
 
 
 class AddResponse(BaseModel):
-    """For each id ``added``, ``updated`` or ``unchanged``."""
+    """``added``, ``updated`` or ``unchanged`` for each id."""
 
     reports: dict[str, str]
 
@@ -292,7 +294,7 @@ class UnlinkResponse(BaseModel):
 
 
 class ErrorResponse(BaseModel):
-    """What went wrong, in words."""
+    """The error in words."""
 
     detail: str
 
@@ -304,30 +306,29 @@ ERROR_RESPONSES: Responses = {
 
 
 def match_response(match: Match, threshold: float | None) -> MatchResponse:
-    """A match as the API returns it."""
+    """Converts a match to a response."""
     suggested = threshold is not None and match.probability >= threshold
     return MatchResponse.model_validate({**vars(match), "suggested": suggested}, from_attributes=True)
 
 
 class LocateRequest(ReportDraft):
-    """A report whose files and inducing commits are searched for; if it has a date, among those before it."""
+    """A report to locate files and bug-inducing commits of, before its date if it has one."""
 
     top_k: int = Field(5, ge=1, le=MAX_TOP_K, description="Files")
     top_commits: int = Field(5, ge=0, le=MAX_TOP_K, description="Commits; 0 for none")
 
 
 def within_line(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The spans that lie in the part of a line that is kept."""
+    """Clips spans to ``MAX_LINE_LENGTH``."""
     return [(start, min(end, MAX_LINE_LENGTH)) for start, end in spans if start < MAX_LINE_LENGTH]
 
 
-# Texts that every JSON parser takes; the storable form has the same length.
 CutLine = Annotated[str, AfterValidator(lambda text: text[:MAX_LINE_LENGTH]), CLEANED]
 CutMessage = Annotated[str, AfterValidator(lambda text: text[:MAX_MESSAGE_LENGTH]), CLEANED]
 
 
 class LineResponse(BaseModel):
-    """A line of a hunk or place: ``sign`` is ``+``, ``-`` or a blank; ``spans`` are where the report's words are."""
+    """A line of a hunk or place: ``sign`` is ``+``, ``-`` or a blank; ``spans`` mark words of the report."""
 
     sign: str
     number: int
@@ -336,7 +337,7 @@ class LineResponse(BaseModel):
 
 
 class HunkResponse(BaseModel):
-    """A hunk that shares words with the report: ``count`` lines from ``start`` of the file after the change."""
+    """A hunk with words of the report: ``count`` lines from ``start`` of the changed file."""
 
     path: CleanText
     start: int = Field(validation_alias="new_start")
@@ -347,7 +348,7 @@ class HunkResponse(BaseModel):
 
 
 class PlaceCommitResponse(BaseModel):
-    """A commit that last touched lines of a place. Authors are left out."""
+    """The last commit of lines of a place, without its author."""
 
     id: str
     created_at: datetime
@@ -356,7 +357,7 @@ class PlaceCommitResponse(BaseModel):
 
 
 class PlaceResponse(BaseModel):
-    """Lines of a file that match: a function, whose name is in line ``header``, or others, where that is 0."""
+    """Matching lines of a file: a function, with its name in line ``header``, or other lines with ``header`` 0."""
 
     path: CleanText
     start: int
@@ -366,13 +367,13 @@ class PlaceResponse(BaseModel):
     score: float = Field(description="Comparable only within one file")
     terms: list[CleanText]
     lines: list[LineResponse]
-    num_left_out: int = Field(description="How many other lines a stack trace names")
+    num_left_out: int = Field(description="Number of other lines that a stack trace names")
     is_named: bool = Field(description="Whether a stack trace names it")
     commits: list[PlaceCommitResponse]
 
 
 class FileResponse(BaseModel):
-    """A file that the report may be about, and why; the first three have places."""
+    """A file that the report may be about, with reasons; the first three have places."""
 
     path: CleanText
     rank: int
@@ -384,7 +385,7 @@ class FileResponse(BaseModel):
 
 
 class SuspectResponse(BaseModel):
-    """A commit that may have introduced the bug, and why. Authors are left out."""
+    """A commit that may have introduced the bug, with reasons, without its author."""
 
     id: str
     rank: int
@@ -397,12 +398,11 @@ class SuspectResponse(BaseModel):
 
 
 class LocateResponse(BaseModel):
-    """The files that the report is most likely about and the most suspect commits, each the first one first.
+    """The most likely files and the most suspect commits, in descending order.
 
-    ``files_commit`` is the commit whose ``num_files`` source files were ranked; ``skipped_files`` counts others by
-    reason.
-    ``statement`` says how often an inducing commit was among the first on the tracker's own history. ``problem`` says
-    why the index of the repository may be out of date, and is empty if it is not.
+    ``files_commit`` is the commit whose ``num_files`` source files were ranked; ``skipped_files`` counts other files by
+    reason. ``statement`` says how often an inducing commit was among the first on the tracker's history. ``problem``
+    says why the index of the repository may be outdated, or is empty.
     """
 
     repository: CleanText

@@ -1,4 +1,4 @@
-"""Data of pre-training: methods in batches of similar length, with what is to be predicted of each."""
+"""Data of pre-training: masked methods in batches of similar length."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
@@ -30,11 +30,11 @@ from gedbd.sampling.batches import LengthBatchSampler
 
 MIN_PROGRESS_METHODS = 200
 NO_ROWS = np.zeros(0, dtype=np.int64)
-EVALUATION_SEED = 0  # of what is predicted on validation and test: the same in every epoch and every run
+EVALUATION_SEED = 0  # of the masks of validation and test, the same in every epoch and run
 
 
 def check_methods(corpus: Corpus) -> None:
-    """Raises ValueError if a corpus holds no methods with comments."""
+    """Raises ValueError if a corpus has no methods with comments."""
     if "comment" not in corpus.reports or "path" not in corpus.reports:
         raise ValueError(
             f"{corpus.name} holds no methods: choose dataset=java_sources dataset.path=<folder of sources>"
@@ -44,13 +44,13 @@ def check_methods(corpus: Corpus) -> None:
 def read_inputs(
     table: pd.DataFrame, tokenizer: PreTrainedTokenizerBase, limits: InputLimits, parts: InputParts
 ) -> tuple[list[CodeInput], tuple[str, ...]]:
-    """Parses and tokenizes N methods with ``description``, their code, and ``comment``; returns inputs and warnings."""
+    """Parses and tokenizes N methods with the columns ``description`` (code) and ``comment``; also returns warnings."""
     inputs = []
     num_without_graph = 0
     num_approximate = 0
     pairs = zip(table["description"], table["comment"], strict=True)
-    quiet = len(table) < MIN_PROGRESS_METHODS
-    for code, comment in track(pairs, "parse methods", total=len(table), transient=True, disable=quiet):
+    is_short = len(table) < MIN_PROGRESS_METHODS
+    for code, comment in track(pairs, "parse methods", total=len(table), transient=True, disable=is_short):
         graph = None
         if parts.nodes:
             try:
@@ -61,32 +61,30 @@ def read_inputs(
         inputs.append(make_input(tokenizer, code, comment, graph, limits, parts))
     warnings = []
     if num_without_graph:
-        warnings.append(
-            f"{num_without_graph:,} of {len(inputs):,} texts hold no method, so that they have no flow graph"
-        )
+        warnings.append(f"{num_without_graph:,} of {len(inputs):,} texts have no method and so no flow graph")
     cut = np.array([method.num_cut for method in inputs]).reshape(-1, 3)
     for name, numbers in zip(("comment_tokens", "code_tokens", "nodes"), cut.T, strict=True):
         if numbers.any():
             limit = f"task.limits.{name}={getattr(limits, name)}"
-            share = np.mean(numbers > 0)
-            warnings.append(f"{share:.1%} of the methods are longer than {limit}: {numbers.sum():,} are cut off")
+            fraction = np.mean(numbers > 0)
+            warnings.append(f"{fraction:.1%} of the methods are longer than {limit}: {numbers.sum():,} are cut off")
     if num_approximate:
         warnings.append(f"{num_approximate:,} of {len(inputs):,} methods are so large that edges are left out")
     return inputs, tuple(warnings)
 
 
 def find_vocabulary(tokenizer: PreTrainedTokenizerBase) -> TokenVocabulary:
-    """Token numbers for sampling. Raises ValueError if the tokenizer has no [MASK]."""
+    """Token ids for sampling. Raises ValueError if the tokenizer has no [MASK]."""
     if tokenizer.mask_token_id is None:
         raise ValueError("the encoder's tokenizer has no mask token, which a masked language model needs")
-    numbers = tokenizer.get_vocab()
-    special = {*tokenizer.all_special_ids, *(numbers[token] for token in CODE_TOKENS)}
+    ids = tokenizer.get_vocab()
+    special = {*tokenizer.all_special_ids, *(ids[token] for token in CODE_TOKENS)}
     ordinary = [number for number in range(len(tokenizer)) if number not in special]
     return TokenVocabulary(int(tokenizer.mask_token_id), np.array(ordinary))
 
 
 class BatchRows(NamedTuple):
-    """The rows ``(B,)`` of a batch, its epoch (None for evaluation), and the rows it is accumulated with."""
+    """The rows ``(B,)`` of a batch, its epoch (None for evaluation), and other rows of the same gradient step."""
 
     rows: np.ndarray
     epoch: int | None
@@ -94,10 +92,10 @@ class BatchRows(NamedTuple):
 
 
 class TrainingKeys(KeySampler[BatchRows]):
-    """The keys of a data set of methods for an epoch of training.
+    """Keys of the training set for an epoch.
 
     Args:
-        batches: Draw the rows; the gradients of one batch of each are accumulated.
+        batches: Samplers; the gradients of a batch of each are accumulated.
     """
 
     def __init__(self, batches: Sequence[LengthBatchSampler]) -> None:
@@ -120,13 +118,13 @@ class TrainingKeys(KeySampler[BatchRows]):
 
 
 class PretrainingBatch(NamedTuple):
-    """B methods."""
+    """A batch of B methods."""
 
     code: CodeBatch  # the visible tokens and edges
-    tokens: Tensor  # ``(3, M)`` row of the batch, position and true number of the tokens to predict
+    tokens: Tensor  # ``(3, M)`` row of the batch, position and true id of the tokens to predict
     # ``(4, P)`` row of the batch, two positions and label of the edges to predict, by objective
     pairs: dict[str, Tensor]
-    # ``()`` number of predictions of each objective in all batches whose gradients are accumulated
+    # ``()`` number of predictions of each objective in all accumulated batches
     totals: dict[str, Tensor]
 
     @property
@@ -141,11 +139,11 @@ class PretrainingDataModule(WholeBatchData):
     Args:
         inputs: N methods.
         parts: ``(N,)`` split of each: 0 train, 1 val, 2 test.
-        objectives: Which objectives there are.
-        shares: How much of a method is predicted.
-        vocabulary: Token numbers.
-        batch_size: Methods of a batch of one process.
-        seed: Of order and draws.
+        objectives: The objectives of the training.
+        shares: Fractions of a method to predict.
+        vocabulary: Token ids.
+        batch_size: Number of methods of a batch of a process.
+        seed: Seed of order and masks.
 
     Raises:
         ValueError: If a split has no method.
@@ -175,8 +173,8 @@ class PretrainingDataModule(WholeBatchData):
     def train_dataloader(self) -> DataLoader[PretrainingBatch]:
         """Batches of the training methods.
 
-        Batches whose gradients are accumulated are shared out like those of processes: 2 processes that accumulate 3
-        batches each draw as 6 processes.
+        Accumulated batches are distributed as over processes: 2 processes that accumulate 3 batches sample as 6
+        processes.
         """
         rows = self.rows["train"]
         count = self.trainer.accumulate_grad_batches if self.trainer else 1
@@ -195,7 +193,7 @@ class PretrainingDataModule(WholeBatchData):
         return self.load(self.dataset, self._keys_of("test"))
 
     def _keys_of(self, split: str) -> list[BatchRows]:
-        """This process's share of a split, sorted by length; each method is in one process."""
+        """The batches of this process, sorted by length."""
         rows = self.rows[split]
         rows = rows[np.argsort(self.lengths[rows], kind="stable")][self.rank :: self.world_size]
         return [
@@ -204,10 +202,7 @@ class PretrainingDataModule(WholeBatchData):
 
 
 class MethodDataset(Dataset[PretrainingBatch]):
-    """A data set whose keys are whole batches.
-
-    What is drawn from a method depends on the seed, the epoch and its row alone, in whatever batch it is.
-    """
+    """A dataset with batches as keys; the masks of a method depend only on seed, epoch and row."""
 
     def __init__(self, inputs: list[CodeInput], sampler: Sampler, seed: int) -> None:
         self.inputs = inputs
@@ -215,31 +210,31 @@ class MethodDataset(Dataset[PretrainingBatch]):
         self.seed = seed
 
     def __getitem__(self, key: BatchRows) -> PretrainingBatch:
-        """The batch of some rows."""
+        """Samples the batch of a key."""
         samples = [self.sample(int(row), key.epoch) for row in key.rows]
         accumulated = [self.sample(int(row), key.epoch) for row in key.accumulated]
         return batch_of(samples, key.rows, accumulated)
 
     def sample(self, row: int, epoch: int | None = None) -> Sample:
-        """What is drawn from one method in an epoch, or for evaluation."""
-        numbers = [EVALUATION_SEED, row] if epoch is None else [self.seed, epoch, row]
-        return self.sampler.sample(self.inputs[row], np.random.default_rng(numbers))
+        """Masks a method in an epoch, or for evaluation."""
+        seed = [EVALUATION_SEED, row] if epoch is None else [self.seed, epoch, row]
+        return self.sampler.sample(self.inputs[row], np.random.default_rng(seed))
 
 
 def batch_of(samples: list[Sample], rows: np.ndarray, accumulated: list[Sample]) -> PretrainingBatch:
-    """One batch of the samples of some rows; ``accumulated`` are those of the batches it is accumulated with."""
+    """Collates samples of rows; ``accumulated`` are the samples of the other accumulated batches."""
     tokens = [np.stack([sample.positions, sample.targets]) for sample in samples]
     pairs = {
         name: _numbered([np.vstack([sample.pairs[name].ends, sample.pairs[name].label]) for sample in samples])
         for name in samples[0].pairs
     }
-    together = [*samples, *accumulated]
-    totals = {MLM: torch.tensor(sum(len(sample.positions) for sample in together))}
-    totals |= {name: torch.tensor(sum(len(sample.pairs[name].label) for sample in together)) for name in pairs}
+    all_samples = [*samples, *accumulated]
+    totals = {MLM: torch.tensor(sum(len(sample.positions) for sample in all_samples))}
+    totals |= {name: torch.tensor(sum(len(sample.pairs[name].label) for sample in all_samples)) for name in pairs}
     return PretrainingBatch(collate([sample.visible for sample in samples], rows), _numbered(tokens), pairs, totals)
 
 
 def _numbered(tables: list[np.ndarray]) -> Tensor:
-    """Tables of B methods side by side, with the row of the batch above: of 2 and 1 columns, the rows are 0 0 1."""
+    """Concatenates tables of B methods below their batch rows: tables of 2 and 1 columns have the rows 0 0 1."""
     row = np.repeat(np.arange(len(tables)), [table.shape[1] for table in tables])
     return torch.from_numpy(np.vstack([row, np.concatenate(tables, axis=1)]).astype(np.int64))

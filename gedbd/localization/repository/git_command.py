@@ -1,11 +1,11 @@
-"""Run the installed ``git`` on a repository that may come from a stranger, and read its objects.
+"""Reading of untrusted repositories by the installed ``git``.
 
-The program instead of a binding (pygit2): libgit2's blame cannot ignore white space (``-w``) or follow moved lines
-(``-M``), and the program's output is read line by line, so that memory stays bounded.
+Unlike ``git``, pygit2 cannot ignore white space (``-w``) or follow moved lines (``-M``) in blame, nor stream output
+line by line to bound memory.
 
-Configuration and attributes of a repository may name programs. None is run: only commands that read objects are used,
-with textual conversions, external diffs, hooks, file monitors, signatures and all transports off. Objects that are
-missing from a partial clone are not fetched.
+Programs that the configuration or attributes of a repository name are never run: only commands that read objects are
+used, without textual conversions, external diffs, hooks, file monitors, signatures and transports. Objects missing from
+a partial clone are not fetched.
 """
 
 import codecs
@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
-# Decoders that take quadratic time or read escapes; none is an encoding of messages.
+# Codecs that take quadratic time or read escapes, and are not encodings of messages.
 REFUSED = {"idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape"}
 ESCAPE = re.compile(r'\\([0-7]{3}|[abtnvfr"\\])')
 LETTERS = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
@@ -29,9 +29,9 @@ SETTINGS = (
     *("core.sshCommand=false", "core.askPass=false", "log.showSignature=false", "gpg.program=false"),
     *("log.mailmap=false", "safe.bareRepository=all", "core.splitIndex=false"),
     *("diff.algorithm=myers", "diff.indentHeuristic=true"),  # blame has no options for all of them
-    "core.bigFileThreshold=16m",  # larger files count as binary, so that Git does not hold them in memory either
+    "core.bigFileThreshold=16m",  # larger files count as binary, which bounds Git's memory
 )
-# Programs of a repository can also be named by variables, and an outer Git process sets some that name its own files.
+# Variables can also name programs, and an outer Git process sets some for its own files.
 VARIABLES = {
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_GRAFT_FILE": os.devnull,
@@ -43,7 +43,7 @@ VARIABLES = {
 }
 DAMAGED = re.compile("unable to read|could not|corrupt|missing|bad object|inflate|loose object|not allowed")
 MISSING = re.compile("could not fetch|unable to read|cannot read|bad file|not a tree object|bad object", re.IGNORECASE)
-BROKEN = re.compile("corrupt|inflate|unpack")  # of objects that are there
+BROKEN = re.compile("corrupt|inflate|unpack")  # objects that exist
 VERSION = re.compile(r"git version (\d+)\.(\d+)")
 FILE_MODES = {"100644", "100755", "100664"}  # the last one is in old histories
 LINK_MODE = "120000"
@@ -58,15 +58,14 @@ class Git:
     """A repository.
 
     Args:
-        path: A work tree, a folder in one, or a bare repository.
+        path: A work tree, a folder in it, or a bare repository.
 
     Attributes:
-        path: As given.
         folder: The folder of the objects, such as ``.git``.
 
     Raises:
-        ValueError: Git is missing or too old; the path is no repository, belongs to another user, or is a shallow
-            clone, whose oldest commits seem to add every file.
+        ValueError: Git is missing or too old; the path is not a repository, belongs to another user, or is a shallow
+            clone.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -80,10 +79,10 @@ class Git:
             )
 
     def resolve(self, revision: str) -> str:
-        """The id of the commit that a branch, a tag or an expression such as ``HEAD~3`` names.
+        """The id of the commit of a branch, a tag or an expression such as ``HEAD~3``.
 
         Raises:
-            ValueError: It names none, or there are no commits.
+            ValueError: There is no such commit, or no commits at all.
         """
         done = self._process("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         if done.returncode == 0:
@@ -92,11 +91,11 @@ class Git:
         if not has_references and not self._process("rev-parse", "-q", "--verify", "HEAD").stdout:
             raise ValueError(f"{self.path}: the repository has no commits")
         branches = self.run("for-each-ref", "--count=5", "--format=%(refname:short)", "--sort=-creatordate")
-        named = ", ".join(branches.decode("utf-8", "replace").split("\n")[:-1])
-        raise ValueError(f"{self.path}: revision {revision} is not a commit; the newest references are {named}")
+        names = ", ".join(branches.decode("utf-8", "replace").split("\n")[:-1])
+        raise ValueError(f"{self.path}: revision {revision} is not a commit; the newest references are {names}")
 
     def run(self, *arguments: str | bytes) -> bytes:
-        """The output of a command. Raises ValueError if it fails, ``MissingObjectError`` if an object is missing."""
+        """Run a command. Raises ValueError if it fails, ``MissingObjectError`` if an object is missing."""
         done = self._process(*arguments)
         if done.returncode != 0:
             raise self._failure(arguments, done.stderr)
@@ -111,20 +110,20 @@ class Git:
         index: str | None = None,
         seconds: float | None = None,
     ) -> Iterator[IO[bytes]]:
-        """The output of a command while it runs; the process ends with the context.
+        """Stream the output of a command, which ends with the context.
 
         Args:
             *arguments: The command and its options.
-            lines: Lines for its standard input.
-            end: What ends each of them.
-            index: A file that serves as the index; None for that of the repository.
-            seconds: After this time the command is ended, and so is its output; None for no limit.
+            lines: Lines of the standard input.
+            end: The line ending of the input.
+            index: An index file; None for that of the repository.
+            seconds: Time after which the command is stopped; None for no limit.
 
         Raises:
-            ValueError: The command failed; raised at the end of the context, where the output must have been read, or
-                closed if the rest does not matter. ``MissingObjectError`` if an object is missing.
+            ValueError: The command failed; raised at the end of the context, where the output must have been read or
+                closed. ``MissingObjectError`` if an object is missing.
         """
-        # In files, neither the input nor the messages can fill a pipe that nobody reads.
+        # Files, as a full pipe of input or messages would block.
         with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as messages:
             source.writelines((line.encode() if isinstance(line, str) else line) + end for line in lines)
             source.seek(0)
@@ -167,7 +166,7 @@ class Git:
         )
 
     def _variables(self) -> dict[str, str]:
-        # The folder of the objects as the work tree: no .gitattributes of a checkout changes a diff.
+        # With the folder of the objects as the work tree, no .gitattributes of a checkout changes a diff.
         folders = {"GIT_DIR": str(self.folder), "GIT_WORK_TREE": str(self.folder)}
         return _variables() | folders | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 
@@ -186,21 +185,21 @@ def _command(arguments: tuple[str | bytes, ...]) -> list[str | bytes]:
 
 
 def _variables() -> dict[str, str]:
-    """The variables of the process without those of Git, and the ones that keep it from running programs."""
+    """The variables of the process without those of Git, plus ``VARIABLES``."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return kept | VARIABLES
 
 
 def _check_version() -> None:
     try:
-        printed = subprocess.run(
+        output = subprocess.run(
             ["git", "--version"], capture_output=True, text=True, check=True, env=_variables()
         ).stdout
     except FileNotFoundError as error:
         raise ValueError("git is not installed: install git 2.31 or later to read a history") from error
-    version = VERSION.match(printed)
+    version = VERSION.match(output)
     if version is not None and (int(version[1]), int(version[2])) < MIN_VERSION:
-        raise ValueError(f"{printed.strip()} is too old: install git {'.'.join(map(str, MIN_VERSION))} or later")
+        raise ValueError(f"{output.strip()} is too old: install git {'.'.join(map(str, MIN_VERSION))} or later")
 
 
 def _find(path: Path) -> Path:
@@ -224,7 +223,7 @@ def _find(path: Path) -> Path:
 
 
 def decode(content: bytes) -> tuple[str, bool]:
-    """A text and whether it is valid UTF-8; otherwise it is read as Windows-1252, or Latin-1 if that is not valid."""
+    """Decode UTF-8, or else Windows-1252 or Latin-1; also return whether it is valid UTF-8."""
     try:
         return content.decode("utf-8"), True
     except UnicodeDecodeError:
@@ -236,20 +235,20 @@ def decode(content: bytes) -> tuple[str, bool]:
 
 
 def decode_message(content: bytes, encoding: str) -> tuple[str, bool]:
-    """A message and whether it is valid in the encoding of its commit (empty: UTF-8); otherwise see ``decode``."""
+    """Decode a message by the encoding of its commit (empty for UTF-8), or else by ``decode``; return whether valid."""
     try:
         name = codecs.lookup(encoding or "utf-8").name
         if name.replace("-", "_") not in REFUSED:
             text = content.decode(name)
-            # UTF-7 can encode halves of surrogate pairs, which no other text of the project may contain.
+            # UTF-7 can encode unpaired surrogates, which are replaced.
             return text.encode("utf-8", "replace").decode("utf-8"), True
     except (LookupError, ValueError):
-        pass  # unknown, or no encoding of texts; a UnicodeError is a ValueError
+        pass  # unknown or not a text encoding; UnicodeError is a ValueError
     return decode(content)[0], False
 
 
 def encoded_paths(path: str) -> list[bytes]:
-    """The bytes that may have been decoded to this path, most likely first."""
+    """The possible encodings of a path, the most likely first."""
     names = [path.encode("utf-8")]
     for encoding in ("cp1252", "latin-1"):
         try:
@@ -260,16 +259,16 @@ def encoded_paths(path: str) -> list[bytes]:
 
 
 def cut_line(line: bytes) -> bytes:
-    """The start of a UTF-8 text that was cut between any two bytes, without a last character that may be incomplete."""
+    """Remove the last character, which may be incomplete, of a UTF-8 text that was cut between bytes."""
     for length in range(1, min(4, len(line)) + 1):
         byte = line[-length]
-        if byte & 0xC0 != 0x80:  # no continuation byte
+        if byte & 0xC0 != 0x80:  # not a continuation byte
             return line[:-length] if byte >= 0xC0 else line
     return line
 
 
 def unquote(path: str) -> str:
-    r"""A path as Git shows it, such as ``"a\tb"`` in quotes, or ``a b`` without, as it is."""
+    r"""Unquote a path of Git's output, such as ``"a\tb"``; a path without quotes does not change."""
     if not (len(path) > 1 and path.startswith('"') and path.endswith('"')):
         return path
     content = bytearray()
@@ -284,7 +283,7 @@ def unquote(path: str) -> str:
 
 
 class TreeEntry(NamedTuple):
-    """A file, symbolic link or submodule of a commit's tree; ``name`` is the path in the repository's own bytes."""
+    """A file, symbolic link or submodule of a tree; ``name`` is the undecoded path."""
 
     path: str
     name: bytes
@@ -293,23 +292,23 @@ class TreeEntry(NamedTuple):
 
     @property
     def is_file(self) -> bool:
-        """Whether it is neither a symbolic link nor a submodule."""
+        """Whether the entry is a regular file."""
         return self.mode in FILE_MODES
 
 
 def list_tree(git: Git, commit: str) -> list[TreeEntry]:
-    """All entries of a commit's tree, by path. Raises ValueError, or ``MissingObjectError`` if a tree is missing."""
+    """List all entries of a commit's tree. Raises ``MissingObjectError`` if a tree is missing."""
     return list(_entries(git.run("ls-tree", "-r", "-z", "--full-tree", git.resolve(commit))))
 
 
 def find_entries(git: Git, commit: str, paths: Sequence[str]) -> list[TreeEntry]:
-    """The entries of some paths; folders, and paths that the tree lacks, are left out."""
+    """The entries of ``paths``, without folders and missing paths."""
     if not paths:
         return []
     names = [name for path in paths for name in encoded_paths(path)]
-    wanted = set(paths)
+    selected = set(paths)
     entries = _entries(git.run("ls-tree", "-z", "--full-tree", git.resolve(commit), "--", *names))
-    return [entry for entry in entries if entry.path in wanted]
+    return [entry for entry in entries if entry.path in selected]
 
 
 def _entries(listing: bytes) -> Iterator[TreeEntry]:
@@ -321,14 +320,14 @@ def _entries(listing: bytes) -> Iterator[TreeEntry]:
 
 
 def object_sizes(git: Git, ids: Iterable[str]) -> dict[str, int]:
-    """The sizes in bytes of objects by id; those that are missing, as in a partial clone, are left out."""
-    wanted = sorted(set(ids))
+    """The sizes in bytes of objects by id, without missing objects."""
+    distinct = sorted(set(ids))
     try:
-        return _sizes(git, wanted)
+        return _sizes(git, distinct)
     except MissingObjectError:
-        # Git would fetch a missing object of a partial clone, and ends where it may not.
-        present = present_objects(git, wanted)
-        return _sizes(git, [id_ for id_ in wanted if id_ in present])
+        # Git fails on missing objects of a partial clone that it may not fetch.
+        present = present_objects(git, distinct)
+        return _sizes(git, [id_ for id_ in distinct if id_ in present])
 
 
 def _sizes(git: Git, ids: Sequence[str]) -> dict[str, int]:
@@ -342,20 +341,20 @@ def _sizes(git: Git, ids: Sequence[str]) -> dict[str, int]:
 
 
 def present_objects(git: Git, ids: Iterable[str]) -> set[str]:
-    """Those of some objects that are in the repository, damaged ones too."""
-    wanted = set(ids)
+    """The objects among ``ids`` that are in the repository, including damaged ones."""
+    candidates = set(ids)
     present = set()
     check = "--batch-check=%(objectname)"
     with git.stream("cat-file", "--batch-all-objects", "--unordered", "--buffer", check) as lines:
         for line in lines:
             id_ = line.decode("ascii").strip()
-            if id_ in wanted:
+            if id_ in candidates:
                 present.add(id_)
     return present
 
 
 def read_blobs(git: Git, ids: Sequence[str]) -> Generator[bytes, None, None]:
-    """The contents of blobs in the given order. Raises ``MissingObjectError`` if one is missing."""
+    """Yield the contents of blobs in order. Raises ``MissingObjectError`` if one is missing."""
     with git.stream("cat-file", "--batch", "--buffer", lines=ids) as objects:
         for id_ in ids:
             head = objects.readline().split()

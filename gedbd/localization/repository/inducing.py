@@ -1,10 +1,9 @@
-"""Which changes induced the bugs that later changes fixed.
+"""Bug-inducing changes by SZZ (Sliwerski, Zimmermann and Zeller, "When Do Changes Induce Fixes?", MSR 2005).
 
-The method is of the SZZ family (Sliwerski, Zimmermann and Zeller, "When Do Changes Induce Fixes?", MSR 2005). It has
-the filters of AG-SZZ (Kim, Zimmermann, Pan and Whitehead, "Automatic Identification of Bug-Introducing Changes", ASE
-2006): comments, blank lines and formatting do not count. In the place of the annotation graph, ``git blame -w -M`` in
-the first parent of the fix names the origin of each line that the fix removed or changed. As in the original, only
-commits made before the report count. A fix that only adds lines names no inducing change.
+As in AG-SZZ (Kim, Zimmermann, Pan and Whitehead, "Automatic Identification of Bug-Introducing Changes", ASE 2006),
+comments, blank lines and formatting are ignored. Instead of an annotation graph, ``git blame -w -M`` in the first
+parent of the fix gives the origin of each line that the fix removed or changed. Only commits before the report count. A
+fix that only adds lines has no inducing change.
 """
 
 import re
@@ -29,10 +28,10 @@ from gedbd.localization.repository.row_cache import RowCache
 from gedbd.text.diffs import changed_lines
 
 HUNK_SOURCE = "equal lines"
-MIN_WORD_CHARACTERS = 8  # of a line: brackets and keywords such as "} finally {" are in every file
+MIN_WORD_CHARACTERS = 8  # of a line, to ignore common ones such as "} finally {"
 WORD_CHARACTER = re.compile(r"\w")
 COMMENT = re.compile(r"//|/\*|\*|#|<!--|--")
-# The removed lines of a fix by the path of the file.
+# The removed lines of a fix by path.
 RemovedLines = Mapping[str, set[str]]
 SOURCE = "blame"
 MISSING = "older versions of its files missing"
@@ -40,7 +39,7 @@ AFTER_REPORT = "all of the removed code newer than the report, or part of anothe
 
 
 class Inducing(NamedTuple):
-    """Links from reports to inducing changes by granularity, and warnings with counts."""
+    """Links from reports to inducing changes by granularity, and warnings."""
 
     links: dict[str, Links]
     warnings: tuple[str, ...]
@@ -60,12 +59,11 @@ def find_inducing(
     Args:
         git: The repository.
         fixes: The fixes.
-        created_at: ``(N,)`` UTC dates of the reports. A report without a date (``NaT``) is taken to be made just
-            before its fix.
+        created_at: ``(N,)`` UTC dates of the reports; a missing date (``NaT``) counts as right before the fix.
         tables: The history.
-        suffixes: Of source files, such as ``.java``; None for all text files.
-        cache_dir: Folder of the cache; None for none.
-        options: What else the hunks of the fixes depend on, such as limits: part of the cache's key.
+        suffixes: Suffixes of source files, such as ``.java``; None for all text files.
+        cache_dir: Folder of the cache; None for no cache.
+        options: Other options that the hunks depend on, for the key of the cache.
     """
     collector = _Collector(tables, created_at, fixes)
     endings = None if suffixes is None else sorted(suffix.lower() for suffix in suffixes)
@@ -78,7 +76,7 @@ def find_inducing(
                 else:
                     trace = cached_trace(cache, git, fix.commit, endings)
             except MissingObjectError:
-                trace = Trace([], MISSING)  # not stored in the cache, as it may be fetched
+                trace = Trace([], MISSING)  # not cached, as the object may be fetched later
             collector.add(fix, trace)
     warnings = collector.warnings
     if cache is not None and cache.was_damaged:
@@ -114,7 +112,7 @@ class _Collector:
             self._reasons[trace.reason or AFTER_REPORT] += 1
 
     def _add_origin(self, report: int, fixed_at: pd.Timestamp, line: BlamedLine) -> bool:
-        """Links a report to the commit, the file and the hunk that a line comes from, if that commit counts."""
+        """Links a report to the commit, file and hunk of a line; returns whether the commit counts."""
         commit = self._commits.get(line.commit_id)
         if commit is None:
             self._lines["commits outside of the history"] += 1
@@ -135,9 +133,8 @@ class _Collector:
         return True
 
     def _hunk(self, file: int, line: int) -> int | None:
-        """The row of the hunk that introduced a line of a file; None where it was cut off."""
-        # The last hunk that begins at the line or before it: of (file, start) (4, 3) and (4, 20), line 25 is in the
-        # second.
+        """The row of the hunk that introduced a line of a file; None if it was cut off."""
+        # The last hunk that starts at or before the line: of (file, start) (4, 3) and (4, 20), the second for line 25.
         row = bisect_right(self._hunk_starts, (file, line)) - 1
         if row < 0 or self._hunk_starts[row][0] != file or line >= self._hunk_ends[row]:
             return None
@@ -149,14 +146,14 @@ class _Collector:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """How many fixes have no inducing change, by reason."""
+        """Counts of fixes without inducing changes, by reason."""
         reasons = [f"fixes without inducing commits, {reason}: {count:,}" for reason, count in self._reasons.items()]
-        lines = [f"lines blamed on {what}: {count:,}" for what, count in self._lines.items()]
+        lines = [f"lines blamed on {origin}: {count:,}" for origin, count in self._lines.items()]
         return (*reasons, *lines)
 
 
 def link_hunks(fixing: Links, inducing_files: Links, tables: ChangeTables) -> tuple[Links, tuple[str, ...]]:
-    """Links from reports to the hunks that induced their bugs: those that added a line which the fix removes.
+    """Links reports to the hunks that induced their bugs by adding a line that the fix removes.
 
     Args:
         fixing: Links from reports to the commits that fixed them.
@@ -164,8 +161,7 @@ def link_hunks(fixing: Links, inducing_files: Links, tables: ChangeTables) -> tu
         tables: The history.
 
     Returns:
-        The links, made at the date of the link to the file, and a warning that counts reports with such links and
-        reports without one.
+        The links, dated as the links to files, and a warning with counts of reports with and without such links.
     """
     hunks = _rows_of_each(tables.hunks.table["file"].to_numpy(), len(tables.files))
     hunks_of_commit = _rows_of_each(tables.hunks.table["commit"].to_numpy(), len(tables.commits))
@@ -191,13 +187,13 @@ def link_hunks(fixing: Links, inducing_files: Links, tables: ChangeTables) -> tu
 
 
 def _rows_of_each(owner: np.ndarray, count: int) -> list[list[int]]:
-    """The rows that belong to each owner: ``[0, 0, 2]`` of 3 owners gives rows 0 and 1, none, and 2."""
+    """The rows of each owner: ``[0, 0, 2]`` of 3 owners gives rows 0 and 1, none, and 2."""
     ends = np.cumsum(np.bincount(owner, minlength=count))
     return [rows.tolist() for rows in np.split(np.argsort(owner, kind="stable"), ends[:-1])]
 
 
 def _removed_lines(paths: Sequence[str], diffs: Sequence[str]) -> RemovedLines:
-    """The lines of code that the hunks of a fix remove and do not add again, by path."""
+    """The lines of code that a fix removes and does not add again, by path."""
     removed: dict[str, set[str]] = defaultdict(set)
     added: dict[str, set[str]] = defaultdict(set)
     for path, diff in zip(paths, diffs, strict=True):
@@ -207,7 +203,7 @@ def _removed_lines(paths: Sequence[str], diffs: Sequence[str]) -> RemovedLines:
 
 
 def _of_same_file(removed: RemovedLines, path: str) -> set[str]:
-    """The removed lines of a path; of all files with its name if the fix changes no such path, as after a move."""
+    """The removed lines of a path, or of all files with its name if the path has moved."""
     if path in removed:
         return removed[path]
     name = PurePosixPath(path).name
@@ -215,7 +211,7 @@ def _of_same_file(removed: RemovedLines, path: str) -> set[str]:
 
 
 def _code_lines(hunk: str, sign: str) -> set[str]:
-    """The lines of one sign that may hold code, stripped."""
+    """The stripped lines of a sign that may contain code."""
     stripped = (line.strip() for line_sign, line in changed_lines(hunk) if line_sign == sign)
     texts = (text for text in stripped if not COMMENT.match(text))
     return {text for text in texts if len(WORD_CHARACTER.findall(text)) >= MIN_WORD_CHARACTERS}

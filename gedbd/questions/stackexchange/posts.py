@@ -1,4 +1,4 @@
-"""Reads the questions and answers of ``Posts.xml``, and streams the rows of the XML files of a dump."""
+"""Reading of ``Posts.xml``, and streaming of the XML files of a dump."""
 
 import re
 from collections import Counter
@@ -21,7 +21,7 @@ from gedbd.io.console import byte_progress
 from gedbd.io.unpacking import UnpackLimit
 
 CHUNK_BYTES = 1 << 20
-MAX_ROW_BYTES = 1 << 24  # a body has at most 30,000 characters before it becomes HTML
+MAX_ROW_BYTES = 1 << 24  # a body has at most 30,000 characters of Markdown
 PACKED = (".xz", ".gz")
 FETCH_AGAIN = "fetch the dump again"
 
@@ -34,10 +34,10 @@ BLOCK = re.compile(
 )
 TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
 MARK = r"\s?(?:<strong>)?\s?possible\sduplicates?(?:\sof)?\s?:?\s?(?:</strong>)?\s?:?\s?(?:<br\s?/?>)?"
-# A quote with the link, which the site itself put in front of a body until 2013.
+# A quote with the link, which the site prepended to a body until 2013.
 QUOTED = re.compile(rf"<blockquote>\s?(?:<p>)?{MARK}", re.IGNORECASE)
 QUOTE_END = "</blockquote>"
-# A paragraph with nothing but the mark and links.
+# A paragraph of the mark and links only.
 LINK = r"<a\s[^<>]*>[^<>]*(?:</?(?:b|code|em|i|strong|su[bp])>[^<>]*)*</a>"
 PARAGRAPH = re.compile(rf"<p>{MARK}\s?(?:{LINK}(?:[\s,;.]|<br\s?/?>)*)+</p>", re.IGNORECASE)
 QUESTION = "1"
@@ -48,19 +48,18 @@ FIELDS = {"Body": "descriptions are empty", "Tags": "they have no labels", "Crea
 
 
 def read_rows(path: Path, root: str, limit: UnpackLimit) -> Generator[Attributes]:
-    """Yield the attributes of each row, while a bar shows the progress.
+    """Yield the attributes of each row, with a progress bar.
 
     Args:
-        path: The file, plain or packed as ``.xz`` or ``.gz``.
-        root: The element that holds the rows: ``posts``, ``postlinks``, ``tags`` or ``posthistory``.
-        limit: Limits the unpacked bytes, see ``gedbd.io.unpacking``.
+        path: The file, plain or compressed as ``.xz`` or ``.gz``.
+        root: The root element: ``posts``, ``postlinks``, ``tags`` or ``posthistory``.
+        limit: Limits the unpacked bytes.
 
     Raises:
-        ValueError: The file is not such a list of rows, is cut off or damaged, or unpacks to too much. The message
-            names the file and the line or row.
+        ValueError: The file has another structure, is cut off, damaged or too large.
     """
     rows = _Rows(path, root)
-    # How many bytes a packed file unpacks to is not known, so its bar has no end.
+    # The unpacked size of a compressed file is unknown.
     total = None if path.suffix.lower() in PACKED else path.stat().st_size
     with byte_progress(transient=True) as progress, open_packed(path, path.suffix, limit=limit) as stream:
         task = progress.add_task(path.name, total=total)
@@ -71,7 +70,7 @@ def read_rows(path: Path, root: str, limit: UnpackLimit) -> Generator[Attributes
 
 
 class _Rows:
-    """Parses a file chunk by chunk; ``root`` is the name of its outermost element."""
+    """Parses a file in chunks."""
 
     def __init__(self, path: Path, root: str) -> None:
         self._path = path
@@ -79,27 +78,27 @@ class _Rows:
         self._depth = 0
         self._count = 0
         self._bytes_since_row = 0
-        self._found: list[Attributes] = []
+        self._new_rows: list[Attributes] = []
         self._parser = safe_parser(path)
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
 
     def of_chunk(self, chunk: bytes) -> list[Attributes]:
-        """The rows that begin before the end of a chunk and after that of the chunk before."""
-        self._found = []
+        """The rows that start in a chunk."""
+        self._new_rows = []
         self._parse(chunk, is_last=False)
-        self._count += len(self._found)
-        self._bytes_since_row = len(chunk) if self._found else self._bytes_since_row + len(chunk)
-        # The parser reads an unfinished tag again with every chunk.
+        self._count += len(self._new_rows)
+        self._bytes_since_row = len(chunk) if self._new_rows else self._bytes_since_row + len(chunk)
+        # The parser reads an unfinished tag again with each chunk.
         if self._bytes_since_row > MAX_ROW_BYTES:
             raise ValueError(
-                f"{self._path}, row {self._count + 1}: more than {MAX_ROW_BYTES:,} bytes, which no post has"
+                f"{self._path}, row {self._count + 1}: more than {MAX_ROW_BYTES:,} bytes, the maximum of a post"
             )
-        return self._found
+        return self._new_rows
 
     def check_end(self) -> None:
-        """Raises ValueError if the file ends before its last element does."""
-        self._found = []  # those of the last chunk are counted
+        """Raises ValueError if the file is cut off."""
+        self._new_rows = []  # rows of the last chunk are counted already
         self._parse(b"", is_last=True)
 
     def _parse(self, chunk: bytes, is_last: bool) -> None:
@@ -109,19 +108,19 @@ class _Rows:
             position = f"{self._path}, line {error.lineno}, column {error.offset + 1}"
             message = f"{position}: not readable as XML ({expat.errors.messages[error.code]})"
             if is_cut_off(error):
-                row = self._count + len(self._found)
+                row = self._count + len(self._new_rows)
                 message = f"{self._path}: the file ends after {row:,} rows, without </{self._root}>"
             raise ValueError(f"{message}; {FETCH_AGAIN}") from error
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
         if self._depth == 2 and name == "row":
-            self._found.append(attributes)
+            self._new_rows.append(attributes)
         elif self._depth > 1 or name != self._root:
             expected = self._root if self._depth == 1 else "row"
-            where = f"{self._path}, line {self._parser.CurrentLineNumber}"
+            position = f"{self._path}, line {self._parser.CurrentLineNumber}"
             problem = f"unexpected <{name[:40]}>, expected <{expected}>; this is not the {self._root} file of a dump"
-            raise ValueError(f"{where}: {problem}")
+            raise ValueError(f"{position}: {problem}")
 
     def _end(self, name: str) -> None:
         self._depth -= 1
@@ -136,7 +135,7 @@ class Posts:
             (tags separated by ``;``) and ``closed_at``; ``answered`` (bool) and ``answered_at`` (of the first answer,
             UTC, ``NaT`` if unknown). Indexed by row of the file, counted from 1.
         fields: Which of ``FIELDS`` any question has.
-        warnings: What was dropped or is missing, with counts.
+        warnings: Dropped and missing content, with counts.
     """
 
     questions: pd.DataFrame
@@ -146,15 +145,15 @@ class Posts:
 
 @dataclass
 class _Collected:
-    """What the rows have given so far.
+    """Content of the rows read so far.
 
     Attributes:
-        texts: One list for each of ``TEXTS``.
+        texts: A list for each of ``TEXTS``.
         rows: Row of each question.
         counted: Whether the dump counts or accepts an answer to each question.
-        num_answers: Id of a question to its number of answer rows.
-        first_answers: Id of a question to the date of its first answer.
-        counts: Numbers of things to be told, and of questions with each of ``FIELDS``.
+        num_answers: Number of answer rows by id of the question.
+        first_answers: Date of the first answer by id of the question.
+        counts: Counts for warnings, and of questions with each of ``FIELDS``.
     """
 
     texts: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in TEXTS})
@@ -174,7 +173,7 @@ def read_posts(rows: Iterable[Attributes], path: Path, code_blocks: bool = False
         code_blocks: See ``body_text``.
 
     Raises:
-        ValueError: There is no question, or one without an id of its own.
+        ValueError: There is no question, or an id is missing or repeated.
     """
     collected = _Collected()
     for number, attributes in enumerate(rows, start=1):
@@ -191,7 +190,7 @@ def read_posts(rows: Iterable[Attributes], path: Path, code_blocks: bool = False
     fields = frozenset(name for name in FIELDS if collected.counts[name])
     questions = pd.DataFrame(collected.texts, index=collected.rows, dtype=str)
     check_ids(questions["id"], str(path), "Id")
-    collected.texts.clear()  # the table has copied the texts, which fill gigabytes
+    collected.texts.clear()  # frees gigabytes, which the table has copied
     answers, answer_warnings = _answers(questions["id"], collected)
     warnings = (*_post_warnings(collected, fields), *answer_warnings)
     return Posts(questions.assign(**answers), fields, warnings)
@@ -262,9 +261,9 @@ class BodyText(NamedTuple):
     """The text of a body.
 
     Attributes:
-        text: One line a paragraph, list item or other block, code blocks only if asked for; code within a line stays.
-        code: The code blocks, one after the other.
-        had_mark: Whether a mark "Possible Duplicate" with its links was removed.
+        text: A line for each paragraph, list item or other block, with inline code, and optionally code blocks.
+        code: The code blocks.
+        had_mark: Whether a mark "Possible Duplicate" was removed.
     """
 
     text: str
@@ -277,22 +276,22 @@ def body_text(html: str, code_blocks: bool = False) -> BodyText:
 
     Args:
         html: The body.
-        code_blocks: Keep code blocks in the text, each as one line; they are in ``code`` either way.
+        code_blocks: Whether the text includes code blocks, each as a line.
     """
     code: list[str] = []
     if "<pre" in html or "<PRE" in html:
         prose, code = split_code(html)
         html = html if code_blocks else prose
     had_mark = False
-    if "ossible" in html or "OSSIBLE" in html:  # few bodies get as far as the patterns
+    if "ossible" in html or "OSSIBLE" in html:  # a fast check before the patterns
         html, had_mark = without_mark(html)
     return BodyText(plain_text(html), "\n".join(code), had_mark)
 
 
 def split_code(html: str) -> tuple[str, list[str]]:
-    """The body with a line break in place of each code block, and the text of the blocks.
+    """Replace each code block by a line break, and return the text of the blocks.
 
-    A block without an end extends to the end of the body.
+    An unclosed block extends to the end of the body.
     """
     prose: list[str] = []
     code: list[str] = []
@@ -307,9 +306,9 @@ def split_code(html: str) -> tuple[str, list[str]]:
 
 
 def without_mark(html: str) -> tuple[str, bool]:
-    """The body without the marks "Possible Duplicate: <link>", and whether it had any."""
-    whole = " ".join(html.split())
-    html = PARAGRAPH.sub("", whole)
+    """Remove the marks "Possible Duplicate: <link>", and return whether there were any."""
+    original = " ".join(html.split())
+    html = PARAGRAPH.sub("", original)
     parts: list[str] = []
     position = 0
     while mark := QUOTED.search(html, position):
@@ -317,16 +316,16 @@ def without_mark(html: str) -> tuple[str, bool]:
         if end < 0:
             break
         stop = end + len(QUOTE_END)
-        # A quote without a link is somebody's words.
+        # A quote without a link is text of the author.
         kept_to = mark.start() if "href=" in html[mark.start() : end] else stop
         parts.append(html[position:kept_to])
         position = stop
     html = "".join([*parts, html[position:]])
-    return html, html != whole
+    return html, html != original
 
 
 def plain_text(html: str) -> str:
-    """The text of HTML: a line for each block, without empty lines."""
+    """Convert HTML to text, with a line for each nonempty block."""
     # A line break in HTML is a blank.
     text = TAG.sub("", BLOCK.sub("\n", html.replace("\n", " ")))
     if "&" in text:
