@@ -90,6 +90,12 @@ def test_the_lines_are_those_of_a_whole_blame(made, max_commits):
         assert [(one.id, one.num_lines) for one in found] == expected[:max_commits]
 
 
+def test_versions_missing_from_a_partial_clone(made, tmp_path):
+    made.git("config", "uploadpack.allowFilter", "true")
+    made.git("clone", "-q", "--filter=blob:none", f"file://{made.folder}", str(tmp_path / "clone"))
+    assert last_commits(Git(tmp_path / "clone"), made.made_ids[-1], [place(1, 12)], seconds=None) == [()]
+
+
 def paths_of(located):
     return [file.path for file in located.files]
 

@@ -263,6 +263,11 @@ def test_a_partial_clone_is_ranked_as_far_as_it_goes(repository, clone_partly, o
     assert open_index(clone).update() == (0, 0, ())
 
 
+def test_a_partial_clone_without_any_file(clone_partly, open_index):
+    with pytest.raises(ValueError, match="no commit can be read: their objects are missing"):
+        open_index(clone_partly("--bare")).update()
+
+
 KILLED = 20
 COMMITS = 600
 UPDATE = """

@@ -258,6 +258,8 @@ BOMB = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>'
         (bugs_xml(bug("7"))[:-30], "demo.xml", r"demo\.xml, line \d+.*was truncated"),
         (BOMB + "<bugrepository/>", "demo.xml", "a document type declaration .* is not allowed"),
         ("<html><body/></html>", "demo.xml", "there is neither <bugrepository> nor <table> with columns"),
+        ("<bugrepository/>", "demo.xml", "the file has no reports"),
+        ("[7]", "demo.json", "row 1: '7' is not an object"),
         ('<bugrepository><bug id="7"/></bugrepository>', "demo.xml", "row 1: <bug> has no <buginformation>"),
         (bugs_xml(bug("7"), bug("")), "demo.xml", "row 2: the report has no id"),
         (bugs_xml(bug("7", opened="soon")), "demo.xml", "row 1: unreadable opendate 'soon'; expected: 2024-01-31"),

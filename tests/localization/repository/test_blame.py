@@ -81,6 +81,7 @@ def test_more_ranges_than_a_command_takes(repository, monkeypatch):
     [
         ("HEAD", "missing", [1], "no such path"),
         ("HEAD", "zero", [2], "has only 1 line"),
+        ("HEAD", "zero", [0], "lines are numbered from 1"),
         ("--output=x", "zero", [1], "is not a commit"),
         ("HEAD", ":(glob)z*", [1], "no such path"),
     ],
