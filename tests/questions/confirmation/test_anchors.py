@@ -227,6 +227,11 @@ def test_similar_reports(resolutions):
     assert (found["very_similar"], found["similar_in_30_days"]) == (2, 3)
 
 
+def test_a_report_that_is_resolved_at_the_moment_is_open(resolutions):
+    found = resolutions.of_similar(np.array([0.9]), np.datetime64("2024-01-02"))
+    assert (found["similar_open"], found["nearest_resolved"]) == (1, 0)
+
+
 def test_no_earlier_report(resolutions):
     found = resolutions.of_similar(np.array([]), NOW)
     assert (found.pop("very_similar"), found.pop("similar_in_30_days")) == (0, 0)
