@@ -200,8 +200,8 @@ def test_another_backend_reads_queries_like_the_stored_reports(update, backend, 
 
 def test_without_a_backtest_the_default_model_searches_and_suggests_nothing(run):
     told = " ".join(run("index", "dataset=demo", "encoder=tiny", "out=default").split())
-    assert "Nothing is suggested automatically: the probabilities were learnt from other trackers," in told
-    assert "but gedbd backtest has not measured them here." in told
+    assert "Nothing is suggested automatically: the probabilities were learned from other trackers;" in told
+    assert "run gedbd backtest to measure them on this one." in told
     assert "default: 425 added, 0 updated, 0 unchanged, 0 deleted" in told
     index = opened("default")
     found = index.search(index.get("2395"))

@@ -71,7 +71,7 @@ def test_words_on_the_command_line(search):
     told = search("UIDPLUS", "missing", "on", "the", "server")
     assert told.startswith("UIDPLUS missing on the server")
     assert "uidplus" in told
-    assert "Nothing is suggested automatically: the probabilities were learnt from other trackers" in told
+    assert "Nothing is suggested automatically: the probabilities were learned from other trackers" in told
     assert "Check each match yourself." in told
 
 
@@ -219,7 +219,7 @@ def test_markup_and_smileys_in_reports_are_shown_as_they_are(search):
         (["index=stored", "crash", "created_from=yesterday"], "created_from=yesterday is not a date: write 2024-01-31"),
         (["index=stored", "crash", "created_before=2024-02-30"], "created_before=2024-02-30 is not a date"),
         (["index=stored", "id=99999"], "report '99999' is not in the index: check the id, or search by a text"),
-        (["index=stored", "id=2395", "crash"], "id= searches for the report that is stored under it: leave the text"),
+        (["index=stored", "id=2395", "crash"], "id= searches for a stored report: leave the text"),
         (["index=stored", "  "], "the report has neither a title nor a description"),
         (["index=stored", "query="], "the report has neither a title nor a description"),
         (["index=stored", "file=nowhere.txt"], "file=nowhere.txt: no such file"),

@@ -25,7 +25,7 @@ class BacktestResult:
 
     Attributes:
         corpus: The reports.
-        encoder: What encoded them.
+        encoder: The encoder.
         warnings: Warnings about the data, in sentences.
     """
 
@@ -40,7 +40,7 @@ class BacktestResult:
 
     @property
     def targets(self) -> pd.DataFrame:
-        """One row a precision target, with its threshold, chosen on validation, and the results of this on test.
+        """One row a precision target: its threshold, chosen on validation, and the results on test.
 
         The columns are ``target``, ``threshold`` (NaN if there is none), ``suggestions``, ``right``, ``precision``,
         ``coverage`` (the share of all duplicates), ``suggestion_rate``, ``status`` and more; the ends of intervals are
@@ -57,7 +57,7 @@ class BacktestResult:
     def tables(self) -> dict[str, pd.DataFrame]:
         """All tables of the page, by name.
 
-        They are ``targets``, ``search`` (for how many duplicates the right match is among the first), ``thresholds``,
+        ``targets``, ``search`` (share of duplicates whose right match is among the first), ``thresholds``,
         ``reliability``, ``hubs``, ``unknown``, ``right`` and ``wrong``.
         """
         return self._measured.tables
@@ -73,10 +73,10 @@ class BacktestResult:
         return self._measured.matching.target.statement
 
     def save(self, folder: str | Path) -> Path:
-        """Writes the folder that ``gedbd backtest`` leaves; ``gedbd index run=`` and ``Index.build`` read it.
+        """Writes the folder of ``gedbd backtest``, for ``gedbd index run=`` and ``Index.build``.
 
         Args:
-            folder: The folder, made if absent.
+            folder: The folder, created if absent.
 
         Returns:
             The page in it, ``report.html``.
@@ -101,22 +101,22 @@ def backtest(
     seed: int = 0,
     options: Options = (),
 ) -> BacktestResult:
-    """Replays a tracker's history: how often the best match of a new report was suggested, and how often it was right.
+    """Measures suggestions on a replay of a tracker's history.
 
-    The same as ``gedbd backtest``: a ranker and probabilities learn on the oldest 80% of the reports, the latest
-    quarter of these chooses a threshold for each precision target, and the newest 20% show what comes of it.
+    The same as ``gedbd backtest``: a ranker and probabilities are trained on the oldest 80% of the reports; the latest
+    quarter of these is used to choose a threshold for each precision target, which is tested on the newest 20%.
 
     Args:
         corpus: The reports, see ``load_corpus``.
-        encoder: An ``Encoder`` or what it takes; None for ``minilm``.
-        target_precision: The share of suggestions that must be right; .5, .6, .7, .8 and .9 are measured too.
-        confidence_level: Of the lower bound of the precision on validation, which must reach the target.
+        encoder: An ``Encoder`` or an argument of it; None for ``minilm``.
+        target_precision: Desired share of right suggestions; .5, .6, .7, .8 and .9 are measured too.
+        confidence_level: Confidence level of the lower bound of the precision on validation.
         seed: Seed of all random choices.
         options: Further options as on the command line, ``["ranker.base=null", "max_replayed=1000"]``, or as a
             dictionary: ``{"ranker.base": None, "max_replayed": 1000}``.
 
     Returns:
-        Tables, thresholds and what an index needs.
+        Tables, thresholds, and the model of an index.
 
     Raises:
         ValueError: If an option is unknown, or there is no duplicate to learn from.
@@ -136,32 +136,32 @@ def backtest(
         from gedbd.triage.backtesting.judgements import with_accepted
 
         cfg = command_options("backtest", [*words, f"seed={seed}", *option_words(options)])
-        chosen = as_encoder(encoder or "minilm")
+        encoder = as_encoder(encoder or "minilm")
         weights = None
-        if chosen._run is not None:
-            cfg.run = str(chosen._run)
-            cfg.weights = chosen._checkpoint
+        if encoder._run is not None:
+            cfg.run = str(encoder._run)
+            cfg.weights = encoder._checkpoint
             weights = run_weights(cfg)
-        chosen._put_into(cfg)
+        encoder._put_into(cfg)
         check_backtest(cfg)
         cfg.dataset = dataset_options(corpus)
         silence_library_logs()
         with own_random_numbers(cfg.seed):
             prepared = prepare_corpus(cfg, corpus)
-            if chosen._run is not None:
-                check_corpus(chosen._run, prepared.corpus)
+            if encoder._run is not None:
+                check_corpus(encoder._run, prepared.corpus)
             warnings = list(prepared.warnings)
             corpus = prepared.corpus
             if cfg.verdicts:
                 corpus, text = with_accepted(corpus, prepared.parts, Path(cfg.verdicts))
                 warnings.append(text)
-            encode = partial(_encode, cfg, corpus, chosen)
+            encode = partial(_encode, cfg, corpus, encoder)
             measured = measure_history(cfg, corpus, prepared.parts, weights, encode, warnings.append)
-        return BacktestResult(corpus, chosen, tuple(warnings), measured, cfg)
+        return BacktestResult(corpus, encoder, tuple(warnings), measured, cfg)
 
 
 def _encode(cfg: DictConfig, corpus: Corpus, encoder: Encoder, weights: Path | None) -> "EncodedCorpus":
-    """Encodes all reports, by an object in Python or as the command does."""
+    """Encodes all reports, with a Python object or as the command does."""
     from gedbd.experiments.prepare import EncodedCorpus, encode_corpus
 
     given = encoder._given

@@ -1,4 +1,4 @@
-"""What all functions of the API share: a command's options, errors of one line, and random numbers of their own."""
+"""Helpers of the API: options of commands, errors of one line, and isolated random numbers."""
 
 import os
 import re
@@ -25,15 +25,15 @@ SEED_VARIABLE = "PL_GLOBAL_SEED"  # Lightning's seed_everything sets it
 
 
 def command_options(command: str, words: Sequence[str], cache_dir: str | Path | None = None) -> DictConfig:
-    """The options of a command, as its command line would compose and check them.
+    """Composes and checks the options of a command.
 
     Args:
         command: Name of its file in ``conf/``.
         words: Options, such as ``encoder=tiny``.
-        cache_dir: Replaces the command's folder of known vectors; None keeps it.
+        cache_dir: Folder of cached vectors; None for the default.
 
     Raises:
-        ValueError: If an option is unknown, or its value does not fit.
+        ValueError: If an option is unknown, or its value is invalid.
     """
     cfg = compose_options(command, words)
     if cache_dir is not None:
@@ -42,7 +42,7 @@ def command_options(command: str, words: Sequence[str], cache_dir: str | Path | 
 
 
 def option_words(options: Options) -> list[str]:
-    """Options as on the command line, from such words or from a dictionary.
+    """Options as words of a command line, from such words or from a dictionary.
 
     ``{"split.test_from": 0.7, "ranking": {"top_k": [1, 5]}}`` gives ``split.test_from=0.7`` and
     ``ranking.top_k=[1,5]``.
@@ -61,7 +61,7 @@ def option_words(options: Options) -> list[str]:
 
 
 def _written(value: Any) -> str:
-    """A value as Hydra reads it: text stays text, also if it looks like a number."""
+    """A value in Hydra's syntax; text stays text, even if it looks like a number."""
     if value is None or isinstance(value, bool | int | float):
         return written_value(value)
     if isinstance(value, list | tuple):
@@ -71,18 +71,18 @@ def _written(value: Any) -> str:
 
 
 def default_cache_dir() -> str:
-    """The folder in which commands keep known vectors."""
+    """The commands' folder of cached vectors."""
     return str(command_options("search", ["index=."]).cache_dir)
 
 
 def choices(group: str) -> list[str]:
-    """The names of a group's files in ``conf/``, in alphabetical order."""
+    """The sorted names of a group's files in ``conf/``."""
     return sorted(file.stem for file in (Path(CONF_DIR) / group).glob("*.yaml"))
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Turns the errors that a command reports in one line into a ValueError with that line; an OSError stays."""
+    """Turns errors that commands report in one line into a ValueError with that line, except OSError."""
     from gedbd.io.sqlite_file import StoreUnavailable
 
     try:
@@ -95,17 +95,17 @@ def plain_errors() -> Iterator[None]:
 
 
 class _StandardError:
-    """Sends what is printed to standard error, until the last of the calls that asked for it has ended."""
+    """Redirects standard output to standard error, until the last of several concurrent calls ends."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._calls = 0
-        self._usual = sys.stdout
+        self._stdout = sys.stdout
 
     def __enter__(self) -> None:
         with self._lock:
             if self._calls == 0:
-                self._usual = sys.stdout
+                self._stdout = sys.stdout
                 sys.stdout = sys.stderr
             self._calls += 1
 
@@ -113,7 +113,7 @@ class _StandardError:
         with self._lock:
             self._calls -= 1
             if self._calls == 0:
-                sys.stdout = self._usual
+                sys.stdout = self._stdout
 
 
 STANDARD_ERROR = _StandardError()
@@ -121,15 +121,15 @@ STANDARD_ERROR = _StandardError()
 
 @contextmanager
 def long_call() -> Iterator[None]:
-    """``plain_errors`` for a call that shows progress: bars and messages go to standard error."""
-    # Not contextlib.redirect_stdout: of two threads, the one that ends later would restore what the other had set.
+    """``plain_errors``, with progress bars and messages on standard error."""
+    # Not contextlib.redirect_stdout, which does not restore standard output after overlapping calls in threads.
     with STANDARD_ERROR, plain_errors():
         yield
 
 
 @contextmanager
 def own_random_numbers(seed: int) -> Iterator[None]:
-    """Seeds all random numbers as commands do; afterwards, the caller's are as they were."""
+    """Seeds all random numbers as commands do, and restores the caller's state afterwards."""
     from pytorch_lightning import seed_everything
     from pytorch_lightning.utilities.seed import isolate_rng
 

@@ -29,14 +29,14 @@ def load_corpus(
     """Reads the reports of a tracker, and the duplicate groups among them.
 
     Args:
-        source: A file, a folder of pages, or a table. ``"demo"`` is the corpus that comes with gedbd, and the name of
-            another file in ``conf/dataset/`` that needs no path, such as ``"eclipse"``, reads a downloaded one.
+        source: A file, a folder of pages, or a table; ``"demo"`` for the bundled corpus, or the name of another file in
+            ``conf/dataset/`` without a path, such as ``"eclipse"``, for a downloaded corpus.
         format: ``csv``, ``github``, ``gitlab``, ``jira``, ``bugzilla`` or another file in ``conf/dataset/``; None
-            recognizes it by the file as ``dataset=auto`` does, also the names of a CSV file's columns.
-        columns: Of a CSV file or table: the column of each field that is called otherwise than in
-            ``conf/dataset/csv.yaml``, such as ``{"title": "Summary"}``; None as the column if there is none. In a
-            table, a column may also bear the field's own name, such as ``title``.
-        last_n: Keep only this many reports, the latest ones; None keeps all.
+            detects format and columns as ``dataset=auto`` does.
+        columns: Columns of fields in a CSV file or table that differ from ``conf/dataset/csv.yaml``, such as
+            ``{"title": "Summary"}``; None for a field without a column. Columns of a table may also have the names of
+            the fields, such as ``title``.
+        last_n: Number of reports to keep, the latest ones; None for all.
         options: Further options of the format, as ``dataset.*`` on the command line: ``encoding="cp1252"``.
 
     Returns:
@@ -44,8 +44,7 @@ def load_corpus(
         numbers ``corpus.group`` and ``corpus.warnings``, the reader's warnings.
 
     Raises:
-        ValueError: If the source is missing or malformed, or an option is unknown. The message names file, row and
-            column.
+        ValueError: If the source is missing or malformed (with file, row and column), or an option is unknown.
 
     Example:
         >>> import gedbd
@@ -55,8 +54,8 @@ def load_corpus(
         >>> corpus.reports.loc[0, "title"]
         "New Year's Eve messages are archived under the wrong year"
     """
-    chosen = {"columns": columns, "last_n": last_n} | options
-    chosen = {name: value for name, value in chosen.items() if value is not None}
+    all_options = {"columns": columns, "last_n": last_n} | options
+    chosen = {name: value for name, value in all_options.items() if value is not None}
     if not isinstance(last_n, int | None):
         raise ValueError(f"last_n={last_n!r} must be a whole number, or None for all reports")
     if not isinstance(source, str | Path):
@@ -83,7 +82,7 @@ def load_corpus(
 
 
 def _read(dataset: Any) -> Corpus:
-    """Reads by the section ``dataset``, as commands do, and keeps the section with the corpus."""
+    """Reads by the section ``dataset``, as commands do, and stores the section with the corpus."""
     from gedbd.experiments.corpus_reading import read_corpus
 
     return replace(read_corpus(OmegaConf.create(dataset)), source=dataset)
@@ -97,7 +96,7 @@ def _has_path(name: str) -> bool:
 
 
 def _path_word(name: str, source: str) -> list[str]:
-    """The option that names the export; none for a corpus of its own, such as ``demo``."""
+    """The option with the path of the export; empty for a named corpus, such as ``demo``."""
     if not _has_path(name):
         if source != name:
             raise ValueError(f"format={name!r} is the name of a corpus: use load_corpus({name!r})")
@@ -108,11 +107,11 @@ def _path_word(name: str, source: str) -> list[str]:
 
 
 def _format_of(source: str, columns: Mapping[str, str | None]) -> tuple[str, dict[str, str | None]]:
-    """The format of a file or folder, and the columns of a CSV file, as ``dataset=auto`` recognises them.
+    """The format of a file or folder and the columns of a CSV file, as detected by ``dataset=auto``.
 
     Args:
         source: The file or folder, or the name of a corpus.
-        columns: Columns that are known already.
+        columns: Known columns.
     """
     if source in choices("dataset") and not _has_path(source):
         return source, {}
@@ -127,7 +126,7 @@ def _format_of(source: str, columns: Mapping[str, str | None]) -> tuple[str, dic
 
 
 def _set_options(dataset: Any, name: str, chosen: Mapping[str, Any]) -> None:
-    """Puts options into the section ``dataset``; raises ValueError for an unknown one."""
+    """Sets options of the section ``dataset``; raises ValueError for an unknown one."""
     for option, value in chosen.items():
         if option not in dataset:
             known = [str(key) for key in dataset if key not in ("_target_", "path")]
@@ -136,12 +135,12 @@ def _set_options(dataset: Any, name: str, chosen: Mapping[str, Any]) -> None:
 
 
 def _of_table(table: "pd.DataFrame", chosen: dict[str, Any]) -> Corpus:
-    """A corpus of a table in memory, by the columns of ``conf/dataset/csv.yaml`` or the fields' own names."""
+    """A corpus of a table in memory, by the columns of ``conf/dataset/csv.yaml`` or the names of the fields."""
     from gedbd.corpora.readers.auto import dataset_file
     from gedbd.corpora.readers.csv_export import read_frame
 
-    usual: Any = OmegaConf.to_container(dataset_file("csv").columns)
-    columns: dict[str, str | None] = {field: field if field in table else column for field, column in usual.items()}
+    defaults: Any = OmegaConf.to_container(dataset_file("csv").columns)
+    columns: dict[str, str | None] = {field: field if field in table else column for field, column in defaults.items()}
     columns = {field: column if column in table else None for field, column in columns.items()}
     columns |= chosen.pop("columns", {})
     unknown = [name for name in chosen if name not in TABLE_OPTIONS]
@@ -151,6 +150,6 @@ def _of_table(table: "pd.DataFrame", chosen: dict[str, Any]) -> Corpus:
 
 
 def dataset_options(corpus: Corpus) -> DictConfig:
-    """How the corpus was read, for the saved options; of a table in memory, an export that is not named yet."""
+    """The section ``dataset`` of a corpus for the saved options, without a path for a table in memory."""
     unknown = {"_target_": "gedbd.corpora.readers.csv_export.read_csv", "name": corpus.name, "path": "???"}
     return OmegaConf.create(dict(corpus.source or unknown))

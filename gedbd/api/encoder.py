@@ -1,4 +1,4 @@
-"""Texts to vectors: ``gedbd.Encoder``."""
+"""Encodes texts as vectors: ``gedbd.Encoder``."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -19,30 +19,30 @@ AnyEncoder = Union["Encoder", str, Path, TextEncoding]
 
 
 class Encoder:
-    """Turns texts into unit vectors, whose inner products are their cosines.
+    """Encodes texts as unit vectors.
 
-    The model is loaded on first use. Vectors of documents are kept in the folder that the commands use,
-    ``$GEDBD_CACHE`` or ``~/.cache/gedbd``, so that a text is encoded once; those of queries and of objects are not.
+    The model is loaded at first use. Vectors of documents are cached in the commands' folder, ``$GEDBD_CACHE`` or
+    ``~/.cache/gedbd``; those of queries and of Python objects are not.
 
     Args:
         model: One of
 
-            - the name of a file in ``conf/encoder/``, such as ``minilm``, which comes with the installation, or
+            - the name of a file in ``conf/encoder/``, such as ``minilm``, which is part of the installation, or
               ``tiny``, a small random one for tests;
             - a folder with a model of transformers or sentence-transformers, or its name on the Hugging Face hub, such
               as ``BAAI/bge-small-en-v1.5``;
             - the folder of a training run of gedbd;
-            - an object with ``encode(texts) -> (N, D)``, such as a ``SentenceTransformer``. It is used unchanged.
-        backend: What runs the model: a file in ``conf/backend/``. ``auto`` chooses the fastest on this machine.
-        max_tokens: Length that texts are cut to; None for the model's own.
-        cache_dir: Folder of known vectors; None for that of the commands.
-        checkpoint: Of a run: ``best``, ``last``, or ``refit``.
+            - an object with ``encode(texts) -> (N, D)``, such as a ``SentenceTransformer``, which is not modified.
+        backend: Name of a file in ``conf/backend/``; ``auto`` chooses the fastest on this machine.
+        max_tokens: Maximum number of tokens of a text; None for that of the model.
+        cache_dir: Folder of cached vectors; None for that of the commands.
+        checkpoint: Checkpoint of a run: ``best``, ``last``, or ``refit``.
 
     Attributes:
         name: Short name of the model.
 
     Raises:
-        ValueError: If there is no such model, or an option does not fit it.
+        ValueError: If the model is unknown, or an option does not apply to it.
 
     Example:
         >>> import gedbd
@@ -96,8 +96,8 @@ class Encoder:
 
         Args:
             texts: N texts.
-            kind: ``document`` reads and fills the folder of known vectors and sorts texts by length, which suits many;
-                ``query`` suits a few. The vectors are the same within rounding.
+            kind: ``document``, for many texts, uses the cache and sorts texts by length; ``query`` is for a few. The
+                vectors are equal up to rounding.
 
         Returns:
             ``(N, D)`` float32 unit rows.
@@ -132,7 +132,7 @@ class Encoder:
         return encoder
 
     def _find(self, model: AnyEncoder, max_tokens: int | None, checkpoint: str) -> None:
-        """Finds what is not a file of ``conf/encoder``: an object, a run or a model."""
+        """Finds a model that is not a file of ``conf/encoder``: an object, a run or a folder."""
         if not isinstance(model, str | Path):
             if isinstance(model, Encoder) or not isinstance(model, TextEncoding):
                 raise ValueError(
@@ -157,7 +157,7 @@ class Encoder:
             )
 
     def _put_into(self, cfg: DictConfig) -> None:
-        """Sets the sections encoder, text and backend of a command's options, and the folder of known vectors."""
+        """Sets the sections encoder, text and backend, and the cache folder, of a command's options."""
         for name, value in self._options.items():
             cfg[name] = value
         if self._given is not None:
@@ -165,5 +165,5 @@ class Encoder:
 
 
 def as_encoder(encoder: AnyEncoder) -> Encoder:
-    """An encoder, as it is or from what its constructor takes."""
+    """Returns an encoder, which is constructed from other arguments."""
     return encoder if isinstance(encoder, Encoder) else Encoder(encoder)

@@ -18,7 +18,7 @@ from gedbd.retrieval.ranking_metrics import Ranking, per_query
 from gedbd.retrieval.ranking_tasks import TOP_K, RankingTask
 from gedbd.retrieval.scorers.scorer_contract import Scorer
 
-PROTOCOLS = {"earlier": "earlier", "test_pool": "test_pool_alone"}  # by name: the file in conf/protocol
+PROTOCOLS = {"earlier": "earlier", "test_pool": "test_pool_alone"}  # name: file in conf/protocol
 
 
 class Metric(NamedTuple):
@@ -27,7 +27,7 @@ class Metric(NamedTuple):
     Attributes:
         value: The mean.
         low: Lower end of its 95% interval, by a bootstrap over duplicate groups.
-        high: Upper end.
+        high: Upper end of the interval.
     """
 
     value: float
@@ -37,11 +37,11 @@ class Metric(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class RankingResult:
-    """The ranks that a scorer gives to the duplicates of a part.
+    """The ranks of the duplicates of a split by a scorer.
 
     Attributes:
-        name: What the scorer is called.
-        corpus: The reports that were ranked.
+        name: Name of the scorer.
+        corpus: The ranked reports.
         part: ``val`` or ``test``.
         protocol: ``earlier`` or ``test_pool``.
         scorer: The fitted scorer.
@@ -95,13 +95,13 @@ class RankingResult:
         return self.corpus.reports["id"].to_numpy(dtype=object)
 
     def save_trec(self, folder: str | Path) -> tuple[Path, Path]:
-        """Writes the ranking and the relevant reports as TREC files, which other retrieval tools read.
+        """Writes the ranking and the relevant reports as TREC files.
 
         Args:
-            folder: Where they go, made if absent.
+            folder: The folder, created if absent.
 
         Returns:
-            ``PART.NAME.run`` and ``PART.qrels``. A file ``README.txt`` beside them says which figures they give.
+            ``PART.NAME.run`` and ``PART.qrels``; ``README.txt`` beside them explains their use.
 
         Raises:
             OSError: If they cannot be written.
@@ -130,19 +130,19 @@ def rank(
     seed: int = 0,
     options: Options = (),
 ) -> RankingResult:
-    """Fits a scorer to the older reports of a corpus, and ranks the candidates of each duplicate of a part.
+    """Fits a scorer on the older reports of a corpus, and ranks the candidates of each duplicate of a split.
 
-    The same as ``gedbd baseline``, without the pairs: the parts are the oldest 60% of the reports (train), the next 20%
-    (val) and the newest 20% (test). A query is a report of the part with an earlier duplicate.
+    The same as ``gedbd baseline``, without pairs: the splits are the oldest 60% of the reports (train), the next 20%
+    (val) and the newest 20% (test). Queries are the reports of the split with an earlier duplicate.
 
     Args:
         corpus: The reports, see ``load_corpus``.
         scorer: A name of ``gedbd baseline``, such as ``bm25``, ``tfidf``, ``frozen`` (cosine of vectors), ``fusion`` (a
             learned sum) or ``boosted``; or an object with ``fit(inputs)`` and ``scores(rows)``, see ``Scorer``.
         part: ``val`` or ``test``.
-        encoder: What scorers with vectors encode by: an ``Encoder`` or what it takes; None for ``minilm``.
-        protocol: ``earlier`` ranks against all earlier reports, and ranks count groups; ``test_pool`` ranks the
-            reports of the part among themselves, as many papers do, which gives higher figures.
+        encoder: The encoder of scorers with vectors: an ``Encoder`` or an argument of it; None for ``minilm``.
+        protocol: ``earlier`` ranks groups of all earlier reports; ``test_pool`` ranks the reports of the split among
+            themselves, as many papers do, which gives higher metrics.
         top_k: The k of ``rr@k`` and ``map@k``, ascending.
         seed: Seed of all random choices.
         options: Further options as on the command line, such as ``["split.test_from=2015-01-31"]``, or as a dictionary:
@@ -152,7 +152,7 @@ def rank(
         The ranks, their metrics with intervals, and the fitted scorer.
 
     Raises:
-        ValueError: If a name or an option is unknown, or the part has no query.
+        ValueError: If a name or an option is unknown, or the split has no query.
 
     Example:
         >>> import gedbd
@@ -195,23 +195,23 @@ def rank(
 
 
 def _set_encoder(cfg: DictConfig, encoder: AnyEncoder | None) -> Path | None:
-    """Puts an encoder into the options of ``gedbd baseline``; returns the folder of its run, if it is of one."""
+    """Sets the encoder in the options of ``gedbd baseline``; returns the folder of its run, or None."""
     if encoder is None:
         return None
-    chosen = as_encoder(encoder)
-    if chosen._run is not None:
+    encoder = as_encoder(encoder)
+    if encoder._run is not None:
         from gedbd.experiments.run_folder import use_run
 
-        cfg.baselines.frozen.checkpoint = str(use_run(cfg, chosen._run, chosen._checkpoint))
-    chosen._put_into(cfg)
-    if chosen._given is not None:
+        cfg.baselines.frozen.checkpoint = str(use_run(cfg, encoder._run, encoder._checkpoint))
+    encoder._put_into(cfg)
+    if encoder._given is not None:
         cfg._set_flag("allow_objects", True)
-        cfg.encoder = chosen._given
-    return chosen._run
+        cfg.encoder = encoder._given
+    return encoder._run
 
 
 def _check_scorer(cfg: DictConfig, scorer: str | Scorer, protocol: str) -> None:
-    """Raises ValueError if a scorer is unknown, or no scorer, or cannot rank by the protocol."""
+    """Raises ValueError if a scorer is unknown, not a scorer, or cannot rank by the protocol."""
     from gedbd.experiments.baseline_run import check_baseline
 
     if isinstance(scorer, str):
@@ -223,19 +223,18 @@ def _check_scorer(cfg: DictConfig, scorer: str | Scorer, protocol: str) -> None:
 
 
 def compare(first: RankingResult, second: RankingResult) -> pd.DataFrame:
-    """The differences of the metrics of two scorers on the same queries, with intervals and p values.
+    """Differences of the metrics of two scorers on the same queries, with intervals and p values.
 
     The same as ``gedbd compare`` for two runs of one seed.
 
     Args:
         first: A result of ``rank``.
-        second: Another one, of the same reports, part and protocol.
+        second: Another result for the same reports, split and protocol.
 
     Returns:
-        One row a metric: ``metric``, ``first`` and ``second`` (its values), ``difference`` (first less second) with
+        One row a metric: ``metric``, ``first`` and ``second`` (values), ``difference`` (first less second) with
         ``difference_low`` and ``difference_high`` (95%, a paired bootstrap over duplicate groups), ``p_value``
-        (Wilcoxon's signed-rank test over queries) and ``p_mann_whitney`` (which takes the two rankings for
-        independent samples).
+        (Wilcoxon's signed-rank test over queries) and ``p_mann_whitney`` (which assumes independent samples).
 
     Raises:
         ValueError: If the queries or the protocols differ.

@@ -30,17 +30,16 @@ Query = str | Mapping[str, Any] | Report
 
 
 class Index:
-    """The reports of one tracker, stored in a folder and ready to be searched; ``build`` and ``open`` make one.
+    """A searchable index of the reports of one tracker, created by ``build`` or ``open``.
 
-    The same index as that of ``gedbd index``, ``gedbd search`` and ``gedbd serve``, which may use it at the same time.
-    Methods may be called from any thread. A change is on disk before its method returns. While an index is open, the
-    linear algebra of NumPy runs on one thread in this process, as encoders have threads of their own; ``close`` ends
-    that. An index is a context manager, which closes it.
+    It is the index of ``gedbd index``, ``gedbd search`` and ``gedbd serve``, which may use it at the same time. All
+    methods are thread-safe, and changes are on disk when they return. While an index is open, NumPy's linear algebra
+    runs on one thread, because encoders use several. An index is a context manager.
 
     Attributes:
         path: The folder, or the address of the server without the password.
-        changes: What ``build`` has ``added``, ``updated``, left ``unchanged``, ``deleted`` and ``kept``, numbers of
-            reports; None after ``open``.
+        changes: Numbers of reports that ``build`` has ``added``, ``updated``, left ``unchanged``, ``deleted`` and
+            ``kept``; None after ``open``.
 
     Example:
         >>> import gedbd
@@ -59,12 +58,12 @@ class Index:
         self.path: Path | str = server_of(path) if is_server(path) else Path(path)
         self.changes: Changes | None = None
         with plain_errors():
-            known = default_cache_dir() if cache_dir is None else str(cache_dir)
+            cache_dir = default_cache_dir() if cache_dir is None else str(cache_dir)
             given = None if encoder is None else as_encoder(encoder)._given
             if encoder is not None and given is None:
                 raise ValueError(f"{self.path} stores its own encoder: set encoder= only for an encoder object")
             folder, url = (".", path) if is_server(path) else (path, None)
-            self._stored: StoredIndex = open_index(folder, known, given=given, url=url)
+            self._stored: StoredIndex = open_index(folder, cache_dir, given=given, url=url)
 
     @classmethod
     def open(
@@ -74,7 +73,7 @@ class Index:
 
         Args:
             path: The folder, or the address of a PostgreSQL database, ``postgresql://user@host/database``.
-            encoder: The encoder, if the index was built with an object in Python; an index holds all others itself.
+            encoder: The encoder of an index that was built with a Python object; other encoders are in the index.
             cache_dir: Folder of 8-bit models; None for that of the commands.
 
         Raises:
@@ -92,22 +91,20 @@ class Index:
         backtest: "BacktestResult | str | Path | None" = None,
         replace: bool = False,
     ) -> "Index":
-        """Brings the index in a folder to the state of a corpus, and opens it; it is created if absent.
+        """Creates an index, or updates it to a corpus, and opens it.
 
-        A second time, only reports that are new or have changed are encoded; with another encoder or backtest, all.
+        An update encodes new and changed reports only, or all reports with another encoder or backtest.
 
         Args:
-            corpus: All reports of the tracker, see ``load_corpus``; stored ones that it lacks are deleted.
+            corpus: All reports of the tracker, see ``load_corpus``; other stored reports are deleted.
             path: The folder, or the address of a PostgreSQL database, ``postgresql://user@host/database``.
-            encoder: An ``Encoder`` or what it takes; None for that of the backtest, or ``minilm``.
-            backtest: A result of ``backtest``, or the folder that it or ``gedbd backtest`` left: its encoder, ranker,
-                probabilities and threshold. Without one, the ranker that comes with gedbd is used, and
-                ``suggest_from`` is None.
-            replace: Whether stored reports that the corpus lacks are deleted also if they are most of the index, as
-                when it is the index of another tracker.
+            encoder: An ``Encoder`` or an argument of it; None for that of the backtest, or ``minilm``.
+            backtest: A result of ``backtest``, or the folder of a backtest, whose encoder, ranker, probabilities and
+                threshold are used; None for the default ranker, with ``suggest_from=None``.
+            replace: Whether most stored reports may be deleted, such as those of another tracker.
 
         Raises:
-            ValueError: If the folder or an option does not fit, or most stored reports would be deleted without
+            ValueError: If the folder or an option is invalid, or most stored reports would be deleted without
                 ``replace``.
             OSError: If it cannot be written.
         """
@@ -153,7 +150,7 @@ class Index:
 
     @property
     def suggest_from(self) -> float | None:
-        """The probability from which a match may be shown automatically; None if no backtest found one."""
+        """The lowest probability of automatic suggestions; None if no backtest found one."""
         return self._stored.target.suggest_from
 
     def search(
@@ -165,19 +162,19 @@ class Index:
         created_from: str | datetime | None = None,
         created_before: str | datetime | None = None,
     ) -> list[Match]:
-        """Finds the duplicate groups that a report may belong to, the best first.
+        """Finds the duplicate groups that a report may belong to, best first.
 
         Args:
             query: A text, whose first line is the title; a ``Report``; or a dictionary of its fields, such as
                 ``{"title": "Crash", "description": "...", "component": "Editor"}``.
             top_k: Number of groups, at most 50.
             component: Only reports of this component, alone or among others.
-            created_from: Only reports created at this moment or later, such as ``2024-01-31``.
-            created_before: Only reports created before this moment.
+            created_from: Only reports created at this time or later, such as ``2024-01-31``.
+            created_before: Only reports created before this time.
 
         Returns:
-            Matches, each with ``probability``, ``master`` (the oldest report of the group), ``best`` (the most similar
-            one), ``members`` (ids) and ``explanation`` (``reasons``, ``terms``, ``fields``, ``sentences``).
+            Matches with ``probability``, ``master`` (the oldest report of the group), ``best`` (the most similar one),
+            ``members`` (ids) and ``explanation`` (``reasons``, ``terms``, ``fields``, ``sentences``).
 
         Raises:
             ValueError: If the query has no text or an unknown field, or an argument is out of range.
@@ -187,11 +184,11 @@ class Index:
             return self._stored.search(_report(query), top_k, filters)
 
     def add(self, reports: Iterable[Mapping[str, Any] | Report]) -> dict[str, str]:
-        """Adds reports, or updates those whose id is stored: all of them or none.
+        """Adds or updates reports, all of them or none.
 
         Args:
-            reports: Reports with ``issue_id``, or dictionaries of their fields. One without a date keeps the stored
-                one, or gets the current time.
+            reports: Reports with ``issue_id``, or dictionaries of their fields. Without a date, a report keeps the
+                stored date or gets the current time.
 
         Returns:
             For each id ``added``, ``updated`` or ``unchanged``.
@@ -203,20 +200,19 @@ class Index:
             return self._stored.add([_report(report) for report in reports])
 
     def remove(self, ids: Iterable[str]) -> int:
-        """Deletes reports; ids that are not stored are left out. Returns how many were deleted."""
-        wanted = [ids] if isinstance(ids, str) else ids
+        """Deletes reports, ignores unknown ids, and returns the number of deleted reports."""
+        ids = [ids] if isinstance(ids, str) else ids
         with plain_errors():
-            return sum(self._stored.delete(issue_id) for issue_id in wanted)
+            return sum(self._stored.delete(issue_id) for issue_id in ids)
 
     def export_faiss(self, path: str | Path) -> tuple[Path, Path]:
         """Writes the vectors of all reports as an index of faiss, and their ids.
 
         Args:
-            path: The file, such as ``my.faiss``: an ``IndexFlatIP``, whose inner products are cosines. Its row i is
-                line i of the file of ids, counted from 0.
+            path: The file of an ``IndexFlatIP``, such as ``my.faiss``, whose inner products are cosines.
 
         Returns:
-            The file, and that of the ids: ``my.faiss.ids.txt``, one id a line.
+            The file, and ``my.faiss.ids.txt`` with the id of each row, one a line.
 
         Raises:
             OSError: If they cannot be written.
@@ -250,20 +246,20 @@ def _moment(value: str | datetime | None, name: str) -> datetime | None:
 
 
 def index_model(encoder: AnyEncoder | None, backtest: "BacktestResult | str | Path | None") -> "IndexModel":
-    """What an index is built with: encoder, text and backend, and the model of the backtest or the default one."""
+    """The encoder, text and backend of a new index, and the model of the backtest or the default one."""
     from gedbd.triage.index_building import IndexModel
     from gedbd.triage.triage_model import default_model
 
     if backtest is not None:
         return _tested_model(encoder, backtest)
-    chosen = as_encoder(encoder or "minilm")
+    encoder = as_encoder(encoder or "minilm")
     cfg = OmegaConf.create()
-    chosen._put_into(cfg)
-    return IndexModel(_sections(cfg), default_model(), chosen._weights, cfg.cache_dir, chosen._given)
+    encoder._put_into(cfg)
+    return IndexModel(_sections(cfg), default_model(), encoder._weights, cfg.cache_dir, encoder._given)
 
 
 def _tested_model(encoder: AnyEncoder | None, backtest: "BacktestResult | str | Path") -> "IndexModel":
-    """What an index is built with after a backtest, which brings its encoder unless that is an object in Python."""
+    """The model of a backtest for a new index, with its encoder unless that is a Python object."""
     from gedbd.triage.index_building import IndexModel, find_backtest
 
     given = None if encoder is None else as_encoder(encoder)._given
@@ -276,7 +272,7 @@ def _tested_model(encoder: AnyEncoder | None, backtest: "BacktestResult | str | 
         given = given or (backtest.encoder._given if encoder is None else None)
     if is_given(cfg.encoder):
         if given is None:
-            raise ValueError(f"the backtest used {cfg.encoder.name}, an object in Python: give it as encoder=")
+            raise ValueError(f"the backtest used {cfg.encoder.name}, a Python object: give it as encoder=")
         given.check(cfg.encoder, "the backtest")
     elif encoder is not None:
         raise ValueError("the backtest sets the encoder: leave out encoder= or backtest=")

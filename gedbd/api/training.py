@@ -24,11 +24,11 @@ class TrainingRun:
     """A finished training.
 
     Attributes:
-        folder: The run folder, which the commands take as ``run=``.
+        folder: The run folder, for the commands' option ``run=``.
         results: One row a method, the trained model first: precision, recall, F1 and more on test pairs.
-        ranking: One row a method: RR@k, MRR and MAP of test queries; empty if none were ranked.
+        ranking: One row a method: RR@k, MRR and MAP of test queries; empty without ranking.
         epochs: One row an epoch: losses and metrics of training and validation.
-        encoder: The trained encoder, that of the best epoch on validation.
+        encoder: The trained encoder of the best epoch on validation.
     """
 
     folder: Path
@@ -39,7 +39,7 @@ class TrainingRun:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Metrics of the trained model on the test part, such as ``f1``, ``rr@10`` and ``mrr``, by name."""
+        """Metrics of the trained model on the test split by name, such as ``f1``, ``rr@10`` and ``mrr``."""
         values: dict[str, float] = {}
         for table in (self.results, self.ranking):
             if len(table):
@@ -70,7 +70,7 @@ def fit(
         more: Further options as a dictionary: ``{"trainer.max_epochs": 2}``.
 
     Raises:
-        ValueError: If an option is unknown or does not fit, or the corpus has too few duplicates.
+        ValueError: If an option is unknown or invalid, or the corpus has too few duplicates.
 
     Example:
         >>> import gedbd
@@ -114,7 +114,7 @@ def fit(
 
 
 def _new_folder(folder: str | Path | None, corpus: Corpus, encoder: str) -> Path:
-    """A folder for the run, which does not exist yet unless it was made for it."""
+    """The new folder of the run."""
     from gedbd.configuration.resolvers import own_folders, run_dir
 
     if folder is None:
@@ -127,7 +127,7 @@ def _new_folder(folder: str | Path | None, corpus: Corpus, encoder: str) -> Path
 
 
 def _finished(folder: Path) -> TrainingRun:
-    """What a training has left in its folder."""
+    """Reads the results of a training from its folder."""
     tables = {name: pd.DataFrame() for name in ("results", "ranking", "metrics")}
     for name in tables:
         file = folder / f"{name}.csv"

@@ -1,4 +1,4 @@
-"""Export a trained encoder to a folder or the Hugging Face hub, or the pairs and queries that a run was measured on."""
+"""Export a trained encoder to a folder or the Hugging Face hub, or the test pairs and queries of a run."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +14,7 @@ DESTINATIONS = ("folder", "hub", "pairs", "beir")
 
 @command("export")
 def main(cfg: DictConfig) -> None:
-    """Writes or uploads a run's text branch if its vectors equal gedbd's, or writes the run's pairs and queries."""
+    """Writes or uploads a run's text branch after checking its vectors, or writes the run's pairs and queries."""
     if cfg.to not in DESTINATIONS:
         raise ValueError(f"to={cfg.to} is unknown: choose {', '.join(DESTINATIONS)}")
     if cfg.to != "hub" and cfg.out is None:
@@ -43,14 +43,14 @@ def write_queries(cfg: DictConfig) -> None:
     console = open_console()
     if cfg.to == "beir":
         export_beir(Path(cfg.run), out, cfg.queries, console)
-        print_path(console, "reports, queries, qrels and candidates; README.md says how to use the candidates:", out)
+        print_path(console, "reports, queries, qrels and candidates, described in README.md:", out)
     else:
         export_pairs(Path(cfg.run), out, console)
-        print_path(console, "reports, pairs, queries and what the run scored; README.md says what is what:", out)
+        print_path(console, "reports, pairs, queries and the run's scores, described in README.md:", out)
 
 
 def write_model(cfg: DictConfig) -> None:
-    """Writes a run's text branch, and keeps or uploads the folder only if its vectors equal gedbd's."""
+    """Writes a run's text branch, and keeps or uploads the folder only if its vectors are equal to gedbd's."""
     with gc_paused():
         from gedbd.encoders.export_formats import check_free, find_format
         from gedbd.encoders.hub_repository import HubRepository

@@ -1,4 +1,4 @@
-"""Write the semantic flow graph of a Java method as text that GitHub, mkdocs and Graphviz draw."""
+"""Write the semantic flow graph of a Java method as Mermaid and DOT, for GitHub, mkdocs and Graphviz."""
 
 from functools import partial
 from pathlib import Path

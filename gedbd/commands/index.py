@@ -22,7 +22,7 @@ MAX_SHOWN_TITLE = 80  # characters
 
 @command("index")
 def main(cfg: DictConfig) -> None:
-    """Adds, updates and deletes reports until the index holds those of the tracker, and prints how many."""
+    """Updates the index to the reports of the tracker, and prints their numbers."""
     if cfg.store and not OmegaConf.is_missing(cfg, "out") and cfg.out is not None:
         raise ValueError("out=, store=: an index is in a folder or on a server; leave one of the two out")
     if cfg.forget is not None:
@@ -38,20 +38,20 @@ def main(cfg: DictConfig) -> None:
     except ReplacesIndexError as error:
         option = "store" if cfg.store else "out"
         raise ValueError(f"{error}; for another tracker, give another {option}=; to go on, set replace=true") from error
-    where, option = (server_of(cfg.store), "store=...") if cfg.store else (cfg.out, f"index={cfg.out}")
+    location, option = (server_of(cfg.store), "store=...") if cfg.store else (cfg.out, f"index={cfg.out}")
     counts = changes._asdict()
     kept = counts.pop("kept")
     summary = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     if kept:
-        summary += f", {kept:,} kept because they were changed elsewhere in the meantime"
-    print_line(console, f"{where}: {summary}, in {time.perf_counter() - started:.1f} s")
+        summary += f", {kept:,} kept because other processes changed them"
+    print_line(console, f"{location}: {summary}, in {time.perf_counter() - started:.1f} s")
     if repository is not None:
         locate_new(Path(cfg.out), repository, cfg.max_located, console)
     print_path(console, "search the index:", f'gedbd search {option} "..."')
 
 
 def check_run_options(cfg: DictConfig) -> None:
-    """Raises ValueError if the command line gives ``run=`` and also the encoder or text, which its backtest sets."""
+    """Raises ValueError if the command line sets ``run=`` and also the encoder or text."""
     options = [word for word in HydraConfig.get().overrides.task if word.lstrip("+").startswith(("encoder", "text"))]
     if cfg.run and options:
         raise ValueError(
@@ -60,14 +60,14 @@ def check_run_options(cfg: DictConfig) -> None:
 
 
 def opened_repository(cfg: DictConfig) -> "RepositoryIndex | None":
-    """The index of the repository whose files new reports are about; None without ``repo=``.
+    """The index of the repository ``repo=``, or None.
 
     Raises:
-        ValueError: If it cannot be used, or the reports are on a server, which has no folder for the answers.
+        ValueError: If it cannot be used, or the reports are on a server.
     """
     if cfg.repo is None and cfg.locate_run is None:
         return None
-    from gedbd.localization.locating.repository_index import open_if_given  # it imports what reads histories
+    from gedbd.localization.locating.repository_index import open_if_given  # slow import
 
     if cfg.repo is not None and cfg.get("store"):
         raise ValueError("repo=, store=: files are located for an index in a folder: give out= instead of store=")
@@ -75,21 +75,18 @@ def opened_repository(cfg: DictConfig) -> "RepositoryIndex | None":
         raise ValueError(f"max_located={cfg.max_located} must be a whole number of at least 1")
     repository = open_if_given(cfg.repo, cfg.locate_run, cfg.cache_dir, str(cfg.revision))
     if repository is not None:
-        repository.git.resolve(repository.revision)  # a wrong one is refused before reports are encoded
+        repository.git.resolve(repository.revision)  # fails before reports are encoded
     return repository
 
 
 def locate_new(folder: Path, repository: "RepositoryIndex", max_located: int, console: Console) -> int:
-    """Locates the newest open reports of an index that were not located yet, and prints their first files.
+    """Locates new open reports of an index, prints their first files, and returns their number.
 
     Args:
         folder: The folder of the index.
         repository: The index of the repository.
-        max_located: How many of the newest open reports have their files kept.
-        console: Where to print.
-
-    Returns:
-        How many were located.
+        max_located: Number of newest open reports whose files are stored.
+        console: Console for the files.
     """
     from gedbd.localization.locating.answering import print_notices
     from gedbd.triage.located_reports import locate_reports
@@ -109,7 +106,7 @@ def locate_new(folder: Path, repository: "RepositoryIndex", max_located: int, co
 
 
 def _forget(cfg: DictConfig) -> None:
-    """Erases reports from an index. Raises ValueError, after erasing the others, if it does not hold some of them."""
+    """Erases reports from an index; raises ValueError, after erasing the others, for unknown reports."""
     from gedbd.service.forgetting import forget_reports, forget_shared_reports
     from gedbd.triage.storage.index_folder import FILE
 
@@ -121,16 +118,16 @@ def _forget(cfg: DictConfig) -> None:
     names = list(cfg.forget) if OmegaConf.is_list(cfg.forget) else [cfg.forget]
     ids = [str(word) for word in names]
     if cfg.store:
-        where = server_of(cfg.store)
+        location = server_of(cfg.store)
         missing = forget_shared_reports(cfg.store, ids)
     else:
-        where = cfg.out
-        if not (Path(where) / FILE).is_file():
-            raise ValueError(f"out={where}: no {FILE} there, so there is nothing to forget")
-        missing = forget_reports(Path(where), ids)
+        location = cfg.out
+        if not (Path(location) / FILE).is_file():
+            raise ValueError(f"out={location}: no {FILE} there, so there is nothing to forget")
+        missing = forget_reports(Path(location), ids)
     if missing:
-        raise ValueError(f"forget={','.join(missing)}: not in {where}; other data that named it was erased")
-    print_line(open_console(), f"{where}: {len(ids):,} forgotten")
+        raise ValueError(f"forget={','.join(missing)}: not in {location}; other data that named it was erased")
+    print_line(open_console(), f"{location}: {len(ids):,} forgotten")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ def main(cfg: DictConfig) -> None:
     if cfg.store and not OmegaConf.is_missing(cfg, "index"):
         raise ValueError("index=, store=: an index is in a folder or on a server; leave one of the two out")
     if cfg.id is not None and (cfg.query, cfg.file) != (None, None):
-        raise ValueError("id= searches for the report that is stored under it: leave the text and file= out")
+        raise ValueError("id= searches for a stored report: leave the text and file= out")
     with gc_paused():
         from gedbd.corpora.bug_report import Filters
         from gedbd.triage.answer import MAX_COMPONENTS, as_json, print_matches, read_queries, unknown_component

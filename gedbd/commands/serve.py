@@ -32,13 +32,13 @@ def main(cfg: DictConfig) -> None:
         check_address(cfg.host, cfg.port)
     secret = None if cfg.event is not None else read_secret(cfg.webhook.secret_env)
     folder = Path(service_folder(cfg))
-    # Two processes would both post the comments of one file, and an older event could overwrite a later one.
+    # Two processes would post comments twice, and an older event could overwrite a later one.
     with sole_process(folder / LOCK_FILE, f"index={folder} is served") if folder.is_dir() else nullcontext():
         serve(cfg, limits, token, secret)
 
 
 def service_folder(cfg: DictConfig) -> str:
-    """The folder of the index, or beside one on a server that of feedback and deliveries."""
+    """The folder of the index, or of feedback and deliveries for an index on a server."""
     return "." if cfg.store and OmegaConf.is_missing(cfg, "index") else str(cfg.index)
 
 
@@ -65,10 +65,10 @@ def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret
 
     webhook = build_webhook(cfg.webhook, index, secret) if secret else None
     app = create_app(index, instantiate(cfg.settings, token=token), webhook, instantiate(cfg.suspects))
-    hooked = f"with a webhook for {cfg.webhook.repository}" if webhook else "without a webhook"
+    webhook_text = f"with a webhook for {cfg.webhook.repository}" if webhook else "without a webhook"
     if cfg.webhook.repository and not webhook:
-        hooked += f" for {cfg.webhook.repository}, as {cfg.webhook.secret_env} is not set"
-    print_line(console, f"{index.name}: {len(index):,} reports; http://{cfg.host}:{cfg.port}, {hooked}")
+        webhook_text += f" for {cfg.webhook.repository}, as {cfg.webhook.secret_env} is not set"
+    print_line(console, f"{index.name}: {len(index):,} reports; http://{cfg.host}:{cfg.port}, {webhook_text}")
     for statement in app.state.service.statements:
         print_line(console, statement)
     if webhook and webhook.how_to_write():

@@ -1,4 +1,4 @@
-"""Fetch what changed in a tracker, and update an index with it."""
+"""Fetch the changes of a tracker, and update an index with them."""
 
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +18,7 @@ INDEX_OPTIONS = ("dataset", "encoder", "text", "backend", "run", "cache_dir", "r
 
 @command("sync")
 def main(cfg: DictConfig) -> None:
-    """Brings an index to the state of its tracker, and prints what changed."""
+    """Updates an index to its tracker, and prints the changes."""
     check_run_options(cfg)
     folder = Path(cfg.index).expanduser()
     folder.mkdir(0o700, parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ def main(cfg: DictConfig) -> None:
 
 
 def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
-    """Fetches, then updates the index; returns numbers of reports."""
+    """Fetches changes and updates the index; returns numbers of reports."""
     from gedbd.corpora.clients.tracker_fetch import fetch_tracker
     from gedbd.triage.index_building import ReplacesIndexError, update_index
 
@@ -62,14 +62,14 @@ def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
 
 
 def _marked(folder: Path) -> set[tuple[str, str]]:
-    """The pairs of reports in an index that the tracker marks as duplicates; none if there is no index yet."""
+    """The pairs of reports in an index that the tracker marks as duplicates; empty without an index."""
     from gedbd.triage.index_building import EXPORT
     from gedbd.triage.storage.index_store import IndexStore
 
     if not (folder / FILE).is_file():
         return set()
     with closing(IndexStore(folder / FILE)) as store:
-        if store.is_empty:  # its first building was interrupted
+        if store.is_empty:  # its creation was interrupted
             return set()
         return {(first, second) for first, second, source in store.links() if source.startswith(EXPORT)}
 

@@ -1,4 +1,4 @@
-"""Names for readers: of methods, metrics and columns. Data and files hold ids."""
+"""Display names of methods, metrics and columns; data and files have ids."""
 
 import math
 import re
@@ -20,12 +20,12 @@ DISPLAY_NAMES = {
     "te_modern": "TE modern",
     "te_network_modern": "TE + network modern",
 }
-MIN_SHOWN_P = 0.001  # a smaller p value would be shown as 0.000
+MIN_SHOWN_P = 0.001  # smaller p values would be rounded to 0.000
 ABBREVIATIONS = re.compile(r"\b(f1|rr|mrr|map)\b")
 
 
 def display_name(method_id: str) -> str:
-    """``text_graph -> text + graph``; of an id without an entry in ``DISPLAY_NAMES`` the underscores become spaces."""
+    """``text_graph -> text + graph``; ids that are not in ``DISPLAY_NAMES`` get spaces for underscores."""
     return DISPLAY_NAMES.get(method_id, method_id.replace("_", " "))
 
 
@@ -35,7 +35,7 @@ def with_trained_encoder(baseline: str) -> str:
 
 
 def with_display_names(table: pd.DataFrame) -> pd.DataFrame:
-    """A copy of a table to show: its column ``method``, if it has one, holds display names."""
+    """A copy of a table with display names in its column ``method``, if it has one."""
     if "method" not in table:
         return table.copy()
     return table.assign(method=table["method"].map(display_name))
@@ -52,7 +52,7 @@ def column_name(name: str) -> str:
 
 
 def format_p_value(value: float | None) -> str:
-    """``0.0312 -> 0.031``, ``0.0002 -> <0.001``; empty for None and NaN, where nothing was tested."""
+    """``0.0312 -> 0.031``, ``0.0002 -> <0.001``; empty for None and NaN."""
     if value is None or math.isnan(value):
         return ""
     return f"<{MIN_SHOWN_P}" if value < MIN_SHOWN_P else f"{value:.3f}"

@@ -1,4 +1,4 @@
-"""Figures: each function takes tables or arrays and returns a matplotlib figure. Also their files and colours."""
+"""Figures from tables or arrays with matplotlib, and their files and colours."""
 
 import logging
 import types
@@ -28,7 +28,7 @@ GREY = "#8a8a8a"
 DARK_GREY = "#4d4d4d"
 SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY_BLUE, DARK_GREY)  # in the order in which they are used
 MARKERS = "os^DvP"
-LINES = ("-", "--", ":", "-.")  # of the first seven lines, of the next seven, ...
+LINES = ("-", "--", ":", "-.")  # style of the first seven lines, of the next seven, ...
 DUPLICATE = BLUE
 OTHER = VERMILION
 DPI = 120
@@ -43,14 +43,14 @@ MIN_DISTINCT = 10  # vectors; fewer show nothing
 SIZE = (6.4, 4.4)
 WIDE = (8.0, 4.6)
 LONGEST_IN_TWO_COLUMNS = 45  # characters of a legend's entry
-LONGEST_ENTRY = 100  # characters that fit beside the colour in a single column
-LEGEND: dict[str, Any] = {"loc": "best", "framealpha": 0.85, "edgecolor": "none"}  # pale where it must cover a line
+LONGEST_ENTRY = 100  # characters of an entry in a single column
+LEGEND: dict[str, Any] = {"loc": "best", "framealpha": 0.85, "edgecolor": "none"}
 # Fixed margins, with space for the subject: matplotlib's layout algorithms draw every figure twice to find them.
 MARGINS = {"left": 0.11, "right": 0.97, "bottom": 0.12, "top": 0.875}
 
 
 def save_figure(figure: Figure, stem: Path, dpi: float = DPI) -> list[Path]:
-    """Writes a figure as SVG and PNG, replaces files that exist as a whole, and returns their paths.
+    """Writes a figure as SVG and PNG and returns their paths; existing files are replaced.
 
     Args:
         figure: The figure.
@@ -65,27 +65,27 @@ def save_figure(figure: Figure, stem: Path, dpi: float = DPI) -> list[Path]:
 
 
 def write_figure(figure: Figure, file: Path | IO[bytes], kind: str, salt: str, dpi: float = DPI) -> None:
-    """Writes a figure as ``png``, ``svg`` or ``pdf``, without a date; texts with ``$`` are no formulas.
+    """Writes a figure as ``png``, ``svg`` or ``pdf``, without a date and without interpreting ``$`` in texts.
 
     Args:
         figure: The figure.
-        file: Where to.
+        file: Path or stream.
         kind: The format.
-        salt: From it the parts of an SVG get their names, the same ones each time.
+        salt: Salt of the ids in an SVG, which makes them reproducible.
         dpi: Pixels per inch of a PNG file.
     """
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     _show_texts_as_they_are(figure)
-    # Type 42: publishers refuse the fonts of type 3 that matplotlib embeds otherwise.
+    # Type 42, as publishers refuse matplotlib's default, type 3.
     with rc_context({"svg.hashsalt": salt, "pdf.fonttype": 42}):
         figure.savefig(file, format=kind, dpi=dpi, metadata=metadata)
 
 
 def name_subject(figure: Figure, subject: str) -> Figure:
-    """Writes above a figure what it is about, such as corpus and model, unless it says so already.
+    """Writes the subject of a figure, such as corpus and model, above it, unless it has one.
 
     Args:
-        figure: The figure; one with fixed margins has some space at its top, see ``gedbd.evaluation.figures.MARGINS``.
+        figure: The figure; ``MARGINS`` leave space for the subject.
         subject: One line.
     """
     if figure.get_label():
@@ -99,13 +99,13 @@ def name_subject(figure: Figure, subject: str) -> Figure:
 
 
 def _show_texts_as_they_are(figure: Figure) -> None:
-    """Switches formulas off, except in the numbers of axes: tags, names and options may hold ``$`` or control signs."""
+    """Turns off formulas, except in the numbers of axes, as names may contain ``$``, and removes control characters."""
     numbers: set[Text] = set()
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
         names = axis.get_major_formatter().format_ticks(list(axis.get_majorticklocs()))
         if not all(name.isprintable() for name in names):
             axis.set_ticks(axis.get_majorticklocs(), labels=[printable(name) for name in names])
-        # Asking for the ticks makes those that are missing.
+        # get_major_ticks() creates missing ticks.
         for formatter, ticks in (
             (axis.get_major_formatter(), axis.get_major_ticks()),
             (axis.get_minor_formatter(), axis.get_minor_ticks()),
@@ -118,14 +118,14 @@ def _show_texts_as_they_are(figure: Figure) -> None:
         text.set_text(printable(text.get_text(), keep="\n"))
 
 
-def colour(place: int) -> str:
-    """The colour of a line or bar by its place; after seven they come again."""
-    return SERIES[place % len(SERIES)]
+def colour(index: int) -> str:
+    """The colour of a line or bar by its index, repeated after seven."""
+    return SERIES[index % len(SERIES)]
 
 
-def line_style(place: int) -> str:
-    """The kind of a line by its place, by which lines of one colour differ."""
-    return LINES[place // len(SERIES) % len(LINES)]
+def line_style(index: int) -> str:
+    """The style of a line by its index, which differs between lines of one colour."""
+    return LINES[index // len(SERIES) % len(LINES)]
 
 
 def training_curves(runs: Sequence[pd.DataFrame]) -> Figure:
@@ -140,18 +140,18 @@ def training_curves(runs: Sequence[pd.DataFrame]) -> Figure:
 
 
 def epoch_curves(runs: Sequence[pd.DataFrame], panels: Mapping[str, Mapping[str, str]]) -> Figure:
-    """Columns of the tables of epochs, side by side; the runs have one colour.
+    """Draws columns of tables of epochs in panels; all runs have the same colours.
 
     Args:
         runs: One row an epoch; ``epoch`` counts from 0.
-        panels: By title, the column of each line by its label.
+        panels: For each title, the column of each line by its label.
     """
     figure = Figure(figsize=(4.8 * len(panels), 4.0))
     margins = {**MARGINS, "left": 0.15 / len(panels), "right": 0.985, "bottom": 0.14, "wspace": 0.2}
     axes = figure.subplots(1, len(panels), squeeze=False, gridspec_kw=margins)[0]
     for axis, (title, columns) in zip(axes, panels.items(), strict=True):
-        for place, (label, column) in enumerate(columns.items()):
-            options = {"marker": MARKERS[place % len(MARKERS)], "markersize": 4, "color": colour(place)}
+        for index, (label, column) in enumerate(columns.items()):
+            options = {"marker": MARKERS[index % len(MARKERS)], "markersize": 4, "color": colour(index)}
             for number, epochs in enumerate(runs):
                 axis.plot(epochs["epoch"] + 1, epochs[column], label=label if number == 0 else None, **options)
         finish_epochs(axis, title)
@@ -160,7 +160,7 @@ def epoch_curves(runs: Sequence[pd.DataFrame], panels: Mapping[str, Mapping[str,
 
 
 def finish_epochs(axis: Axes, title: str) -> None:
-    """Titles of curves by epoch, whose numbers are whole."""
+    """Sets title and integer ticks of curves by epoch."""
     axis.set(title=title, xlabel="epoch")
     axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axis.grid(alpha=0.25)
@@ -219,10 +219,10 @@ def similarity_histogram(scores: np.ndarray, labels: np.ndarray, threshold: floa
     axis = figure.subplots(gridspec_kw=MARGINS)
     bins = list(np.linspace(min(-0.2, float(scores.min())), 1, 41))
     for label, name, tone in ((0, "not duplicate", OTHER), (1, "duplicate", DUPLICATE)):
-        chosen = scores[labels == label].clip(max=1)  # in float32 the cosine of equal texts may exceed 1, the last edge
-        if len(chosen):
-            share = np.full(len(chosen), 1 / len(chosen))
-            axis.hist(chosen, bins=bins, weights=share, alpha=0.6, color=tone, label=f"{name} ({len(chosen):,})")
+        values = scores[labels == label].clip(max=1)  # in float32 the cosine of equal texts may exceed 1, the last edge
+        if len(values):
+            share = np.full(len(values), 1 / len(values))
+            axis.hist(values, bins=bins, weights=share, alpha=0.6, color=tone, label=f"{name} ({len(values):,})")
     axis.axvline(threshold, color="black", linestyle="--", linewidth=1, label=f"threshold {threshold:.2f}")
     axis.set(title="Similarity of test pairs", xlabel="cosine", ylabel="share of pairs")
     axis.legend(frameon=False)
@@ -261,18 +261,18 @@ def precision_recall(scored: Mapping[str, tuple[np.ndarray, np.ndarray]], wide: 
     from sklearn.metrics import precision_recall_curve
 
     figure, axis = start_figure(wide)
-    for place, (name, (scores, labels)) in enumerate(scored.items()):
+    for index, (name, (scores, labels)) in enumerate(scored.items()):
         precision, recall, _ = precision_recall_curve(labels, scores)
-        axis.step(recall, precision, where="post", label=name, **line_options(place))
+        axis.step(recall, precision, where="post", label=name, **line_options(index))
     share = float(np.mean(np.concatenate([labels for _, labels in scored.values()])))
-    always = display_name(ALWAYS_DUPLICATE)  # its precision is the share of duplicates, whatever the recall
+    always = display_name(ALWAYS_DUPLICATE)  # its precision is the share of duplicates at any recall
     axis.axhline(share, color="black", linestyle=":", linewidth=1, label=always)
     axis.set(title="Precision and recall on pairs", xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1.02))
     return finish_figure(figure, wide)
 
 
 def rank_curves(queries: Mapping[str, pd.DataFrame], counted: str = "groups", wide: bool = False) -> Figure:
-    """RR@k over k; the ceiling is the share of queries whose group can be found at all.
+    """RR@k over k; the ceiling is the share of queries with a relevant candidate.
 
     Args:
         queries: Ranks of queries, by the name of their method.
@@ -280,8 +280,8 @@ def rank_curves(queries: Mapping[str, pd.DataFrame], counted: str = "groups", wi
         wide: See ``start_figure``.
     """
     figure, axis = start_figure(wide)
-    for place, (name, table) in enumerate(queries.items()):
-        draw_hits(axis, table["rank"].to_numpy(), label=name, **line_options(place))
+    for index, (name, table) in enumerate(queries.items()):
+        draw_hits(axis, table["rank"].to_numpy(), label=name, **line_options(index))
     ceiling = float(np.mean([table["reachable"].mean() for table in queries.values()]))
     axis.axhline(ceiling, color="black", linestyle=":", linewidth=1, label=f"ceiling {ceiling:.3f}")
     finish_ranks(axis, f"Duplicates found among the first k {counted}", "RR@k")
@@ -296,8 +296,8 @@ def hit_curves(ranks: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
     """
     figure, axes = side_by_side(len(ranks), 3.8)
     for axis, (title, methods) in zip(axes, ranks.items(), strict=True):
-        for place, (name, rank) in enumerate(methods.items()):
-            draw_hits(axis, rank, label=name, **line_options(place))
+        for index, (name, rank) in enumerate(methods.items()):
+            draw_hits(axis, rank, label=name, **line_options(index))
         finish_ranks(axis, title, "RR@k (hit@k)")
         axis.grid(alpha=0.25)
         axis.legend(frameon=False, fontsize=7, loc="upper left")
@@ -336,12 +336,12 @@ def bars(
     """Horizontal bars with intervals, the first row at the top, a panel for each table.
 
     Args:
-        tables: By the panel's title, one row a bar: ``name``, ``value`` and, for intervals, its two ends.
-        value: The column that is drawn.
-        xlabel: What it is.
+        tables: For each panel's title, one row a bar: ``name``, ``value`` and, for intervals, its two ends.
+        value: The column with the lengths of the bars.
+        xlabel: Label of the axis.
         name: The column with the names of the bars.
         first: Names in the first colour; by default all.
-        lines: By the panel's title, where a dashed line is drawn.
+        lines: Position of a dashed line by the panel's title.
     """
     longest = max(map(len, tables.values()))
     figure, axes = side_by_side(len(tables), max(2.0, 1.4 + 0.24 * longest))
@@ -362,19 +362,19 @@ def bars(
 
 
 def over_option(table: pd.DataFrame, option: str, metric: str) -> Figure:
-    """A metric over the values of an option, at equal distances: on a true scale 1, 3, 10 and 100 would overlap.
+    """A metric over the values of an option, at equal distances, as values such as 1, 3, 10 and 100 would overlap.
 
     Args:
-        table: ``model``, of which each has a line, the option, and the metric with the ends of its intervals.
+        table: ``model`` (one line each), the option, and the metric with the ends of its intervals.
         option: Name of the option; its values are in the order of the table.
         metric: Name of the metric.
     """
     figure, axis = start_figure(wide=True)
     values = sorted(table[option].unique(), key=list(table[option]).index)
-    for place, (model, rows) in enumerate(table.groupby("model", sort=False)):
-        # Each line is shifted a little, or the error bars would cover each other.
-        x = rows[option].map(values.index) + 0.02 * place
-        draw_intervals(axis, x, rows, metric, label=str(model), **line_options(place))
+    for index, (model, rows) in enumerate(table.groupby("model", sort=False)):
+        # Lines are shifted, so that error bars do not overlap.
+        x = rows[option].map(values.index) + 0.02 * index
+        draw_intervals(axis, x, rows, metric, label=str(model), **line_options(index))
     axis.set(title=f"{metric_name(metric)} over {option}", xlabel=option, ylabel=metric_name(metric))
     axis.set_xticks(range(len(values)), labels=[str(value) for value in values])
     return finish_figure(figure, wide=True)
@@ -393,9 +393,9 @@ def tsne_projection(table: pd.DataFrame) -> Figure:
     axis = figure.subplots()
     singletons = table[table["group"] < 0]
     axis.scatter(singletons["x"], singletons["y"], s=8, color="#c8c8c8")
-    for place, (_, rows) in enumerate(table[table["group"] >= 0].groupby("group")):
-        marker = MARKERS[place // len(SERIES) % len(MARKERS)]  # the next marker after all colours
-        tone = colour(place)
+    for index, (_, rows) in enumerate(table[table["group"] >= 0].groupby("group")):
+        marker = MARKERS[index // len(SERIES) % len(MARKERS)]  # the next marker after all colours
+        tone = colour(index)
         axis.scatter(rows["x"], rows["y"], s=26, color=tone, marker=marker, edgecolors="white", linewidths=0.4)
         axis.plot(rows["x"], rows["y"], color=tone, alpha=0.25, linewidth=0.8)
     axis.set(xticks=[], yticks=[], title="Reports by their vectors (t-SNE)")
@@ -403,7 +403,7 @@ def tsne_projection(table: pd.DataFrame) -> Figure:
 
 
 def side_by_side(count: int, height: float) -> tuple[Figure, list[Axes]]:
-    """A figure with some panels in a row."""
+    """A figure with ``count`` panels in a row."""
     figure = Figure(figsize=(4.4 * count + 1, height), layout="constrained")
     return figure, list(figure.subplots(1, count, squeeze=False)[0])
 
@@ -429,9 +429,9 @@ def finish_figure(figure: Figure, wide: bool = False) -> Figure:
     return figure
 
 
-def line_options(place: int) -> dict[str, Any]:
-    """Colour and kind of a line by its place."""
-    return {"color": colour(place), "linestyle": line_style(place)}
+def line_options(index: int) -> dict[str, Any]:
+    """Colour and style of a line by its index."""
+    return {"color": colour(index), "linestyle": line_style(index)}
 
 
 def cut_labels(labels: list[str], max_length: int = LONGEST_ENTRY) -> list[str]:
@@ -444,33 +444,33 @@ def cut_labels(labels: list[str], max_length: int = LONGEST_ENTRY) -> list[str]:
 def project_reports(
     rows: np.ndarray, vectors: np.ndarray, group: np.ndarray, tested: np.ndarray, seed: int
 ) -> pd.DataFrame:
-    """Projects some reports by t-SNE of their cosines: the largest groups with a test report, and test singletons.
+    """t-SNE projection, by cosine, of the largest groups with a test report and of test singletons.
 
     Args:
-        rows: ``(U,)`` rows of the reports that have a vector.
+        rows: ``(U,)`` rows of the reports with a vector.
         vectors: ``(U, D)`` unit vectors.
-        group: ``(N,)`` group of every report.
-        tested: ``(N,)`` bool, the reports of the part that is shown.
-        seed: Fixes the sample of singletons and the projection.
+        group: ``(N,)`` group of each report.
+        tested: ``(N,)`` bool, the test reports.
+        seed: Seed of the sample of singletons and of the projection.
 
     Returns:
         ``row``, ``group`` (-1 for singletons), ``x``, ``y``; empty if fewer than ``MIN_DISTINCT`` vectors differ.
     """
     from sklearn.manifold import TSNE
 
-    mine = pd.DataFrame({"row": rows, "place": np.arange(len(rows)), "group": group[rows], "tested": tested[rows]})
-    size = mine.groupby("group")["row"].transform("size")
-    touched = mine[(size > 1) & mine.groupby("group")["tested"].transform("any")]
-    largest = touched["group"].value_counts(sort=True).head(MAX_GROUPS).index
-    chosen = touched[touched["group"].isin(largest)].groupby("group").tail(MAX_MEMBERS)
-    singletons = mine[(size == 1) & mine["tested"]].assign(group=-1)
+    table = pd.DataFrame({"row": rows, "position": np.arange(len(rows)), "group": group[rows], "tested": tested[rows]})
+    size = table.groupby("group")["row"].transform("size")
+    grouped = table[(size > 1) & table.groupby("group")["tested"].transform("any")]
+    largest = grouped["group"].value_counts(sort=True).head(MAX_GROUPS).index
+    members = grouped[grouped["group"].isin(largest)].groupby("group").tail(MAX_MEMBERS)
+    singletons = table[(size == 1) & table["tested"]].assign(group=-1)
     sampled = singletons.sample(min(MAX_SINGLETONS, len(singletons)), random_state=seed)
-    shown = pd.concat([chosen, sampled], ignore_index=True)
-    # Equal vectors would break the tree of points that t-SNE builds: each is projected once.
-    distinct, place = np.unique(vectors[shown["place"].to_numpy()].round(5), axis=0, return_inverse=True)
+    projected = pd.concat([members, sampled], ignore_index=True)
+    # Equal vectors would break t-SNE's tree of points: each is projected once.
+    distinct, index = np.unique(vectors[projected["position"].to_numpy()].round(5), axis=0, return_inverse=True)
     if len(distinct) < MIN_DISTINCT:
         return pd.DataFrame({"row": np.empty(0, int), "group": [], "x": [], "y": []})
     perplexity = min(15.0, (len(distinct) - 1) / 3)
     tsne = TSNE(metric="cosine", init="pca", perplexity=perplexity, max_iter=400, random_state=seed)
-    shown[["x", "y"]] = tsne.fit_transform(distinct)[place]
-    return shown[["row", "group", "x", "y"]]
+    projected[["x", "y"]] = tsne.fit_transform(distinct)[index]
+    return projected[["row", "group", "x", "y"]]

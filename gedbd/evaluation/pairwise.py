@@ -19,7 +19,7 @@ from gedbd.retrieval.scorers.scorer_contract import linked_groups
 GRID = np.round(np.arange(0, 1.025, 0.05), 2)
 METRICS = ("precision", "recall", "f1", "accuracy", "average_precision")
 NOTE = (
-    "warning: this split leaks. A baseline that reads no text and only follows training pairs, finds {found} of"
+    "warning: this split leaks. A baseline that reads no text and only follows training pairs finds {found} of"
     " {positives} test duplicates (F1 {f1:.3f}): scores on these pairs say little about new reports"
 )
 
@@ -30,13 +30,13 @@ def pairwise_metrics(scores: np.ndarray, labels: np.ndarray, threshold: float) -
     Args:
         scores: ``(P,)``, higher is more similar.
         labels: ``(P,)`` 1 for duplicates, 0 for others.
-        threshold: Score from which a pair is predicted as a duplicate.
+        threshold: Lowest score of a predicted duplicate.
 
     Returns:
         A value between 0 and 1 for each name in ``METRICS``. Precision is 0 if no pair is predicted as a duplicate.
     """
     target = torch.from_numpy(np.array(labels, dtype=np.int64))
-    # In the type of the scores: in float64, a float32 score would be below the threshold that was taken from it.
+    # In the type of the scores, as a float32 score may be below its own value in float64.
     predicted = torch.from_numpy((scores >= np.asarray(threshold, dtype=scores.dtype)).astype(np.int64))
     values = (
         binary_precision(predicted, target),
@@ -49,7 +49,7 @@ def pairwise_metrics(scores: np.ndarray, labels: np.ndarray, threshold: float) -
 
 
 def best_threshold(scores: np.ndarray, labels: np.ndarray, grid: np.ndarray = GRID) -> float:
-    """The threshold of a grid with the best F1; the lowest one if several are equal.
+    """The threshold of a grid with the best F1; the lowest one among ties.
 
     Args:
         scores: ``(P,)`` cosines.
@@ -63,28 +63,28 @@ def best_threshold(scores: np.ndarray, labels: np.ndarray, grid: np.ndarray = GR
 
 
 def score_grid(scores: np.ndarray, max_thresholds: int = 400) -> np.ndarray:
-    """Thresholds to try for scores of any range: quantiles of the scores themselves, ascending."""
+    """A grid of thresholds for scores of any range: their quantiles, ascending."""
     return np.unique(np.quantile(scores, np.linspace(0, 1, max_thresholds), method="higher"))
 
 
 def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dict[str, float]:
     """Measures the reports, groups and chains of pairs that test shares with training.
 
-    *Test reports* are the reports in test pairs that are in the part test; if a split assigns no reports to parts
-    (``split=pair``), all reports in test pairs. Without a leak ``closure_found`` is zero: no chain of training pairs
-    connects the two reports of a test pair.
+    *Test reports* are the reports of the test split in test pairs; with ``split=pair``, which does not split reports,
+    all reports in test pairs. Without a leak ``closure_found`` is zero: no chain of training pairs connects the two
+    reports of a test pair.
 
     Args:
-        pairs: The table that ``PairSampler.sample`` makes.
-        parts: ``(N,)`` part of each report.
+        pairs: The table of ``PairSampler.sample``.
+        parts: ``(N,)`` split of each report.
         group: ``(N,)`` group of each report.
 
     Returns:
         ``test_reports`` and ``test_reports_in_training``, the share of them in training pairs;
-        ``pair_reports_in_training``, the share of all reports in test pairs that are in training pairs: with
-        ``split=time`` older candidates may have been seen; ``test_groups`` with a positive test pair and
+        ``pair_reports_in_training``, the share of all reports in test pairs that are in training pairs, as older
+        candidates may be with ``split=time``; ``test_groups`` with a positive test pair and
         ``test_groups_in_training``, the share of them with a positive training pair; ``test_positives`` and
-        ``closure_found``, the number of them that transitive closure of the positive training pairs finds;
+        ``closure_found``, the number of them in the transitive closure of the positive training pairs;
         ``closure_precision``, ``closure_recall``, ``closure_f1``; ``always_duplicate_f1``.
     """
     train = pairs[pairs["part"] == "train"]
@@ -94,11 +94,11 @@ def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dic
     paired = _reports(test)
     tested = paired[parts[paired] == TEST] if (parts == TEST).any() else paired
     groups = _positive_groups(test, group)
-    # A baseline that reads no text: two reports are duplicates if a chain of training pairs connects them.
+    # The baseline predicts duplicates if a chain of training pairs connects two reports.
     links = train.rename(columns={"later": "query", "earlier": "document"})
     closure = linked_groups(links, len(group))
-    tied = (closure[test["earlier"]] == closure[test["later"]]).astype(np.float32)
-    metrics = pairwise_metrics(tied, label, 0.5)
+    connected = (closure[test["earlier"]] == closure[test["later"]]).astype(np.float32)
+    metrics = pairwise_metrics(connected, label, 0.5)
     return {
         "test_reports": len(tested),
         "test_reports_in_training": _share(tested, trained),
@@ -106,14 +106,14 @@ def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dic
         "test_groups": len(groups),
         "test_groups_in_training": _share(groups, _positive_groups(train, group)),
         "test_positives": int(label.sum()),
-        "closure_found": int(((tied == 1) & (label == 1)).sum()),
+        "closure_found": int(((connected == 1) & (label == 1)).sum()),
         **{f"closure_{name}": metrics[name] for name in ("precision", "recall", "f1")},
         "always_duplicate_f1": pairwise_metrics(np.ones(len(label)), label, 0.5)["f1"],
     }
 
 
 def leak_warning(audit: Mapping[str, float]) -> str | None:
-    """A sentence if the split leaks, None otherwise."""
+    """A warning if the split leaks, else None."""
     if audit["closure_found"] == 0 and audit["test_reports_in_training"] == 0:
         return None
     return NOTE.format(found=audit["closure_found"], positives=audit["test_positives"], f1=audit["closure_f1"])

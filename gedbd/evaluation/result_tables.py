@@ -1,4 +1,4 @@
-"""The results of a run: tables of methods on pairs and on queries, example pairs, figures, and a verdict in a line."""
+"""The results of a run: tables of methods on pairs and on queries, example pairs, figures, and a summary."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from gedbd.evaluation.pairwise import best_threshold, pairwise_metrics
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means, f1_interval, interval_columns
 from gedbd.retrieval.ranking_metrics import Ranking, per_query, ranking_metrics
 
-# The column of ``predictions`` that holds each method's scores.
+# The column of ``predictions`` with each method's scores.
 WITH_GRAPH = {TEXT_GRAPH: "score", TEXT: "score_text", FROZEN: "score_frozen"}
 WITHOUT_GRAPH = {TEXT: "score", FROZEN: "score_frozen"}
 VERDICT_METRIC = "rr@10"
@@ -22,26 +22,26 @@ VERDICT_METRIC = "rr@10"
 def compare_methods(
     predictions: pd.DataFrame, part: str, methods: Mapping[str, str], threshold: float | None = None
 ) -> pd.DataFrame:
-    """The first method and the methods it is compared with, on the same pairs.
+    """Compares methods on the same pairs.
 
     Args:
-        predictions: Pairs of the parts ``val`` and ``part`` with ``label``, ``part``, ``group`` and columns of scores.
-        part: The part to report.
+        predictions: Pairs of the splits ``val`` and ``part`` with ``label``, ``part``, ``group`` and columns of scores.
+        part: The reported split.
         methods: The column of each method's scores, by method id.
-        threshold: The first method's threshold, if it has one. The others get the best one on the validation pairs.
+        threshold: The first method's threshold, or None; the others get the best one on the validation pairs.
 
     Returns:
         One row a method: its id, the threshold, the metrics of ``pairwise_metrics``, and the interval of F1.
     """
-    chosen = predictions[predictions["part"] == part]
+    pairs = predictions[predictions["part"] == part]
     val = predictions[predictions["part"] == "val"]
-    labels = chosen["label"].to_numpy()
-    group = chosen["group"].to_numpy()
+    labels = pairs["label"].to_numpy()
+    group = pairs["group"].to_numpy()
     rows: list[dict[str, object]] = []
     for name, column in methods.items():
         if rows or threshold is None:
             threshold = best_threshold(val[column].to_numpy(), val["label"].to_numpy())
-        rows.append(_pair_row(name, chosen[column].to_numpy(), labels, threshold, group))
+        rows.append(_pair_row(name, pairs[column].to_numpy(), labels, threshold, group))
     rows.append(_pair_row(ALWAYS_DUPLICATE, np.ones(len(labels)), labels, 0.0, group))
     return pd.DataFrame(rows)
 
@@ -60,11 +60,11 @@ def _pair_row(
 
 
 def compare_rankings(rankings: Mapping[str, Ranking], group: np.ndarray) -> pd.DataFrame:
-    """Several methods on the same queries.
+    """Compares methods on the same queries.
 
     Args:
-        rankings: By method id.
-        group: ``(N,)`` group of every report.
+        rankings: Rankings by method id.
+        group: ``(N,)`` group of each report.
 
     Returns:
         One row a method: ``queries``, ``reachable`` (share of queries with a relevant candidate, an upper bound of
@@ -82,14 +82,14 @@ def compare_rankings(rankings: Mapping[str, Ranking], group: np.ndarray) -> pd.D
 
 
 def example_pairs(predictions: pd.DataFrame, part: str, count: int = 3) -> pd.DataFrame:
-    """Pairs to look at, with the columns of the paper's Table 3: ids, titles, similarity, prediction.
+    """Example pairs with the columns of the paper's Table 3: ids, titles, similarity, prediction.
 
-    For each class these are the pairs nearest to its median score, and those with the worst scores.
+    For each class, the pairs nearest to its median score, and those with the worst scores.
     """
-    chosen = predictions[predictions["part"] == part]
+    split = predictions[predictions["part"] == part]
     frames = []
     for label, worst in ((1, "nsmallest"), (0, "nlargest")):
-        pairs = chosen[chosen["label"] == label]
+        pairs = split[split["label"] == label]
         typical = (pairs["score"] - pairs["score"].median()).abs().nsmallest(count).index
         frames.append(pairs.loc[typical].assign(example="typical"))
         frames.append(getattr(pairs.drop(typical), worst)(count, "score").assign(example="hardest"))
@@ -100,11 +100,11 @@ def example_pairs(predictions: pd.DataFrame, part: str, count: int = 3) -> pd.Da
 def draw_figures(
     predictions: pd.DataFrame, part: str, methods: Mapping[str, str], threshold: float
 ) -> dict[str, Figure]:
-    """The figures of one part's pairs, by name."""
-    chosen = predictions[predictions["part"] == part]
-    scores = chosen["score"].to_numpy()
-    labels = chosen["label"].to_numpy()
-    curves = {display_name(name): (chosen[column].to_numpy(), labels) for name, column in methods.items()}
+    """The figures of a split's pairs, by name."""
+    pairs = predictions[predictions["part"] == part]
+    scores = pairs["score"].to_numpy()
+    labels = pairs["label"].to_numpy()
+    curves = {display_name(name): (pairs[column].to_numpy(), labels) for name, column in methods.items()}
     return {
         "confusion_matrix": figures.confusion_matrix(scores, labels, threshold),
         "similarity_histogram": figures.similarity_histogram(scores, labels, threshold),
@@ -113,24 +113,24 @@ def draw_figures(
 
 
 def right_and_wrong(right: pd.DataFrame, wrong: pd.DataFrame, name: str, by: str) -> pd.DataFrame:
-    """Two tables of examples as one with a first column ``name``, ``right`` or ``wrong``; the highest ``by`` first."""
-    marked = [right.assign(**{name: "right"}), wrong.assign(**{name: "wrong"})]
+    """Joins two tables of examples, with ``right`` or ``wrong`` in a first column ``name``, highest ``by`` first."""
+    tables = [right.assign(**{name: "right"}), wrong.assign(**{name: "wrong"})]
     # Without empty tables, whose columns have no types.
-    both = pd.concat([table for table in marked if len(table)] or marked[:1])
-    both = both.sort_values(by, ascending=False, kind="stable").reset_index(drop=True)
-    both.insert(0, name, both.pop(name))
-    return both
+    joined = pd.concat([table for table in tables if len(table)] or tables[:1])
+    joined = joined.sort_values(by, ascending=False, kind="stable").reset_index(drop=True)
+    joined.insert(0, name, joined.pop(name))
+    return joined
 
 
 def verdict_on_pairs(predictions: pd.DataFrame, part: str, columns: Mapping[str, str], results: pd.DataFrame) -> str:
-    """F1 of the first method against "always duplicate" and, if it was scored, the frozen encoder, in one line.
+    """F1 of the first method against "always duplicate" and the frozen encoder, if it was scored, in one line.
 
-    A difference counts as shown if its 95% interval (paired bootstrap over duplicate groups) excludes 0.
+    A difference is significant if its 95% interval (paired bootstrap over duplicate groups) excludes 0.
 
     Args:
         predictions: See ``compare_methods``.
-        part: The part to report.
-        columns: The column of each method's scores, by method id; the first method is the run's own.
+        part: The reported split.
+        columns: The column of each method's scores, by method id; the first method is that of the run.
         results: The table of ``compare_methods``.
     """
     pairs = predictions[predictions["part"] == part]
@@ -143,7 +143,7 @@ def verdict_on_pairs(predictions: pd.DataFrame, part: str, columns: Mapping[str,
         if method == ALWAYS_DUPLICATE:
             return np.ones(len(pairs), dtype=bool)
         scores = pairs[columns[method]].to_numpy()
-        # compared in the type of the scores, as when the threshold was chosen
+        # compared in the type of the scores, like in the choice of the threshold
         return np.asarray(scores >= np.asarray(table["threshold"][method], dtype=scores.dtype))
 
     line = f"{part} F1 {_with_interval(table.loc[first], 'f1')}"
@@ -157,9 +157,9 @@ def verdict_on_queries(part: str, rankings: Mapping[str, Ranking], group: np.nda
     """RR@10 of the first method against the frozen encoder, in one line; empty if that was not measured.
 
     Args:
-        part: The part to report.
-        rankings: By method id; the first method is the run's own.
-        group: ``(N,)`` group of every report.
+        part: The reported split.
+        rankings: Rankings by method id; the first method is that of the run.
+        group: ``(N,)`` group of each report.
         ranking: The table of ``compare_rankings``.
     """
     first = next(iter(rankings))
@@ -180,10 +180,10 @@ def _against(reference: str, compared: Comparison) -> str:
 
 
 def conclude(compared: Comparison) -> str:
-    """``better`` or ``worse`` if the interval of the difference is above or below 0, else ``no difference shown``."""
+    """``better`` or ``worse`` if the interval of the difference is above or below 0, else ``not significant``."""
     if compared.low > 0:
         return "better"
-    return "worse" if compared.high < 0 else "no difference shown"
+    return "worse" if compared.high < 0 else "not significant"
 
 
 def _with_interval(row: Any, metric: str) -> str:

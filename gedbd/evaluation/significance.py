@@ -1,6 +1,6 @@
 """Confidence intervals and significance tests of rankings, shares and metrics over pairs.
 
-Queries and pairs of one duplicate group are not independent, so whole groups are resampled (a cluster bootstrap).
+As queries and pairs of a duplicate group are not independent, groups are resampled (a cluster bootstrap).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,14 +17,14 @@ MIN_BOOTSTRAP_CLUSTERS = 30
 
 @dataclass(frozen=True)
 class Comparison:
-    """One metric of two runs on the same queries or pairs.
+    """A metric of two runs on the same queries or pairs.
 
     Attributes:
         first: Value of the first run.
         second: Value of the second run.
         difference: First less second.
-        low: Lower end of the difference's bootstrap interval; ``high`` is the upper one.
-        p_value: P value of Wilcoxon's signed-rank test on the values of the queries; 1 if all are equal. None for F1.
+        low: Lower end of the difference's bootstrap interval; ``high`` is the upper end.
+        p_value: P value of Wilcoxon's signed-rank test over queries, 1 if all values are equal; None for F1.
     """
 
     first: float
@@ -35,19 +35,19 @@ class Comparison:
     p_value: float | None
 
     def columns(self, name: str) -> dict[str, float]:
-        """The difference and the ends of its interval as ``<name>``, ``<name>_low`` and ``<name>_high``."""
+        """The difference and its interval as ``<name>``, ``<name>_low`` and ``<name>_high``."""
         return {name: self.difference, f"{name}_low": self.low, f"{name}_high": self.high}
 
 
 def mean_interval(values: np.ndarray, cluster: np.ndarray) -> tuple[float, float]:
-    """Percentile interval of a mean, ``(Q,), (Q,) -> (low, high)``; groups are resampled, with their sizes."""
+    """Percentile interval of a mean, ``(Q,), (Q,) -> (low, high)``."""
     total = _sums(values, cluster)
     size = _sums(np.ones(len(values)), cluster)
     return _interval((total, size), lambda t, n, axis=-1: t.sum(axis=axis) / n.sum(axis=axis))
 
 
 def interval_columns(values: pd.DataFrame, cluster: np.ndarray, names: Iterable[str]) -> dict[str, float]:
-    """Intervals of the means of columns with a row a query, as ``mrr_low`` and ``mrr_high`` for each name."""
+    """Intervals of the means of columns, such as ``mrr_low`` and ``mrr_high``, over rows of queries."""
     columns = {}
     for name in names:
         columns[f"{name}_low"], columns[f"{name}_high"] = mean_interval(values[name].to_numpy(), cluster)
@@ -59,7 +59,7 @@ def f1_interval(
 ) -> tuple[float, float]:
     """Percentile interval of F1, ``(P,) bool, (P,), (P,) -> (low, high)``; with ``run``, of its mean over the runs.
 
-    A group is resampled in all runs at once: the interval is over test reports, not over runs.
+    Groups are resampled in all runs at once: the interval is over test reports, not over runs.
     """
     return _interval(_pair_counts(predicted, labels, cluster, run), lambda *counts, axis=-1: _mean_f1(counts))
 
@@ -69,11 +69,11 @@ def ratio_intervals(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Intervals of T ratios of sums over the same units, ``(Q, T), (Q, T), (Q,) -> (T,), (T,)``.
 
-    If at least ``MIN_BOOTSTRAP_CLUSTERS`` groups have a hit and as many have a miss, the interval is the percentile
-    interval of the cluster bootstrap. With fewer of either, that interval is too short: for 39 hits among 40 units in
-    groups of one it begins at .925 and the exact one at .868, and for a ratio of 1 it is a point. Then the interval is
-    the exact one of a share among ``effective_size`` units (see ``lower_bound``), both ends at a level of
-    ``(1 + CONFIDENCE) / 2``. Without any unit its ends are NaN.
+    The percentile interval of the cluster bootstrap if at least ``MIN_BOOTSTRAP_CLUSTERS`` groups have a hit and as
+    many have a miss. With fewer of either, that interval is too short: for 39 hits among 40 units in groups of one it
+    begins at .925 instead of .868, and for a ratio of 1 it is a point. Then the interval is the exact one of a share
+    among ``effective_size`` units (see ``lower_bound``), both ends at a level of ``(1 + CONFIDENCE) / 2``. NaN without
+    units.
 
     Args:
         numerator: Number of hits of each unit, between 0 and its denominator.
@@ -111,7 +111,7 @@ def share_columns(name: str, hits: np.ndarray, counted: np.ndarray, cluster: np.
         cluster: ``(Q,)`` group of each unit.
 
     Returns:
-        T rows: ``<name>``, ``<name>_low``, ``<name>_high``; NaN where nothing is counted.
+        T rows: ``<name>``, ``<name>_low``, ``<name>_high``; NaN without units.
     """
     units = np.where(counted.any(axis=0), counted.sum(axis=0), np.nan)
     low, high = ratio_intervals(hits, counted, cluster)
@@ -121,8 +121,8 @@ def share_columns(name: str, hits: np.ndarray, counted: np.ndarray, cluster: np.
 def effective_size(sizes: np.ndarray) -> float:
     """Effective number of independent units in clusters of sizes m: (sum of m)^2 / sum of m^2, ``(G,) -> float``.
 
-    This is Kish's (1965) effective sample size if the units of a cluster are all right or all wrong together, the
-    strongest possible dependence: clusters of one unit count 1 each, one cluster of any size counts 1.
+    This is Kish's (1965) effective sample size under the strongest dependence, where the units of a cluster are all
+    right or all wrong: clusters of one unit count 1 each, and a single cluster of any size counts 1.
     """
     return float(sizes.sum() ** 2 / (sizes**2).sum())
 
@@ -159,8 +159,7 @@ def compare_f1(
 ) -> Comparison:
     """Paired comparison of F1 of two predictions of the same pairs, ``(P,)`` bool; of its means over several runs.
 
-    There is no p value: F1 is not a mean over pairs. A test of whether each pair is predicted right would test
-    accuracy, which may rise while F1 falls.
+    There is no p value, as F1 is not a mean over pairs, and a test over correct predictions would test accuracy.
     """
     both = [_pair_counts(predicted, labels, cluster, run) for predicted in (first, second)]
     size = len(both[0])
@@ -172,15 +171,14 @@ def compare_f1(
 
 
 def metric_interval(metric: Callable[[np.ndarray], np.ndarray], cluster: np.ndarray) -> tuple[float, float]:
-    """Percentile interval of any metric of rows, such as a rank correlation; groups are resampled whole.
+    """Percentile interval of any metric of rows, such as a rank correlation.
 
     Args:
-        metric: ``(R, Q) -> (R,)``: its value in each of R samples, given how often each row is in the sample. Samples
-            in which it is NaN do not count.
+        metric: ``(R, Q) -> (R,)``: value in each of R samples from the counts of the rows; NaN values are ignored.
         cluster: ``(Q,)`` group of each row.
 
     Returns:
-        The ends; NaN if there is one group only, or if the metric is NaN in all samples.
+        The ends; NaN with a single group, or if the metric is NaN in all samples.
     """
     _, number = np.unique(cluster, return_inverse=True)
     groups = int(number.max()) + 1

@@ -14,11 +14,11 @@ from gedbd.evaluation.figures import DARK_GREY, DUPLICATE, GREY, SERIES
 
 CAPTION = "Tags of the training documents: areas by documents, lines between tags that share many, colours by community"
 EDGES_PER_TAG = 3
-NEAR = 2  # edges between the tags of a community, on average
+NEAR = 2  # average number of edges between tags of a community
 LARGEST_NODE = 900  # square points
 MAX_BARS = 30
-MAX_ISOLATED = 8  # that are named
-# Of the largest communities; tags of the others are grey.
+MAX_ISOLATED = 8  # named in the figure
+# Colours of the largest communities; other tags are grey.
 COLOURS = SERIES[:-1]
 RARE_LABEL = DARK_GREY
 
@@ -26,15 +26,14 @@ Positions = dict[int, tuple[float, float]]
 
 
 def tag_network(network: TagNetwork, max_tags: int = 150) -> Figure:
-    """Draws the most frequent tags of a network; without any edge, bars of their counts.
+    """Draws the most frequent tags of a network; without edges, bars of their counts.
 
-    A node's area follows the number of its documents. Colours are communities of tags that few edges part. Layout and
-    lines use each tag's strongest edges only: with all of them, every tag is near every other. Labels that would
-    overlap are left out, those of rare tags first.
+    The area of a node is its number of documents, and its colour is its community. Layout and lines use only the
+    strongest edges of each tag, as otherwise all tags would be close. Overlapping labels of rarer tags are left out.
 
     Args:
         network: The tag network.
-        max_tags: The number of tags that are drawn.
+        max_tags: Maximum number of tags.
     """
     frequent = np.argsort(-network.counts, kind="stable")[:max_tags]
     tags = np.sort(frequent)
@@ -48,8 +47,8 @@ def tag_network(network: TagNetwork, max_tags: int = 150) -> Figure:
     distances = edge_distances(weights)
     figure = Figure(figsize=(11, 8.5))
     axis = figure.subplots(gridspec_kw={"left": 0.01, "right": 0.99, "bottom": 0.035, "top": 0.935})
-    placed, _ = smacof(distances, n_components=2, n_init=1, random_state=0, normalized_stress=False)
-    positions = {int(tag): (float(x), float(y)) for tag, (x, y) in zip(tags, placed, strict=True)}
+    points, _ = smacof(distances, n_components=2, n_init=1, random_state=0, normalized_stress=False)
+    positions = {int(tag): (float(x), float(y)) for tag, (x, y) in zip(tags, points, strict=True)}
     colours = community_colours(tags, distances)
     _draw_edges(axis, tags, weights, positions, colours)
     _draw_nodes(axis, network, positions, colours)
@@ -65,14 +64,14 @@ def tag_network(network: TagNetwork, max_tags: int = 150) -> Figure:
 
 
 def strongest_edges(network: TagNetwork, tags: np.ndarray) -> np.ndarray:
-    """The weights ``(n, n)`` between some tags, of which each keeps its strongest edges; others are 0.
+    """The weights ``(n, n)`` of the strongest edges of each tag; others are 0.
 
     Args:
         network: The tag network.
         tags: ``(n,)`` tags in ascending order.
     """
     weights = network.weights[tags][:, tags].toarray()
-    # The places of the strongest edges of each tag; of equal weights the first count.
+    # Columns of the strongest edges of each tag, the first ones among ties.
     order = np.argsort(-weights, axis=1, kind="stable")[:, :EDGES_PER_TAG]
     kept = np.zeros_like(weights)
     np.put_along_axis(kept, order, np.take_along_axis(weights, order, axis=1), axis=1)
@@ -81,13 +80,13 @@ def strongest_edges(network: TagNetwork, tags: np.ndarray) -> np.ndarray:
 
 
 def edge_distances(weights: np.ndarray) -> np.ndarray:
-    """The numbers of edges between tags, ``(n, n)``; tags that no path connects are as far apart as the farthest."""
+    """Path lengths between tags, ``(n, n)``; the maximum for tags that are not connected."""
     distances: np.ndarray = shortest_path(weights > 0, unweighted=True)
     return np.where(np.isinf(distances), distances[np.isfinite(distances)].max(), distances)
 
 
 def community_colours(tags: np.ndarray, distances: np.ndarray) -> dict[int, str]:
-    """The colour of each tag whose community is among the largest; of equal ones, the first tag's comes first."""
+    """The colours of the tags of the largest communities; ties by the first tag."""
     clustering = AgglomerativeClustering(
         n_clusters=None, distance_threshold=NEAR, metric="precomputed", linkage="average"
     )
@@ -111,13 +110,13 @@ def _draw_edges(
 def _draw_nodes(axis: Axes, network: TagNetwork, positions: Positions, colours: dict[int, str]) -> None:
     nodes = list(positions)
     area = LARGEST_NODE * network.counts[nodes] / network.counts[nodes].max()
-    shown = [colours.get(node, GREY) for node in nodes]
+    node_colours = [colours.get(node, GREY) for node in nodes]
     x, y = np.array(list(positions.values())).T
-    axis.scatter(x, y, s=area.clip(14), c=shown, edgecolors="white", zorder=2)
+    axis.scatter(x, y, s=area.clip(14), c=node_colours, edgecolors="white", zorder=2)
 
 
 def _draw_labels(axis: Axes, network: TagNetwork, positions: Positions, colours: dict[int, str]) -> None:
-    """Labels in the order of frequency, each centred at its tag, above or below it, where it overlaps no other."""
+    """Draws labels by frequency, at, above or below their tags, unless they overlap."""
     halo = [withStroke(linewidth=2.5, foreground="white")]
     axis.autoscale_view()
     highest = max(network.counts[list(positions)])
@@ -144,11 +143,11 @@ def _draw_labels(axis: Axes, network: TagNetwork, positions: Positions, colours:
             label.remove()
 
 
-def _bars(network: TagNetwork, places: np.ndarray) -> Figure:
-    """The numbers of documents of some tags."""
-    figure = Figure(figsize=(9, 1.4 + 0.2 * len(places)), layout="constrained")
+def _bars(network: TagNetwork, tags: np.ndarray) -> Figure:
+    """Bars of the numbers of documents of tags."""
+    figure = Figure(figsize=(9, 1.4 + 0.2 * len(tags)), layout="constrained")
     axis = figure.subplots()
-    axis.barh([network.tags[place] for place in places], network.counts[places], color=DUPLICATE)
+    axis.barh([network.tags[tag] for tag in tags], network.counts[tags], color=DUPLICATE)
     axis.invert_yaxis()
     axis.tick_params(axis="y", labelsize=8)
     axis.set(title=f"No edge among {len(network.tags):,} tags; the most frequent", xlabel="documents")

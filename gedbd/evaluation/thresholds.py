@@ -1,4 +1,4 @@
-"""Precision targets: how a threshold is chosen for each, and the result of a backtest in numbers and in words."""
+"""Precision targets: the choice of thresholds, and the results of a backtest in numbers and in words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from gedbd.evaluation.significance import lower_bound
 LIST_LENGTH = 3
 MIN_SUGGESTIONS = 10
 GROWTH = 1.1
-# The precision above the target with which the first threshold is to pass. On the validation parts of Xamarin's and
-# Hadoop's reports 70% of the best suggestions are right, not nearly all of them.
+# Margin of the precision over the target with which the first threshold is to pass. On the validation splits of
+# Xamarin's and Hadoop's reports 70% of the best suggestions are right.
 MARGIN = 0.1
-LARGEST_SHARE = 0.2  # of all reports: where there are few of them, no more have a duplicate to be suggested
-# The default parts of a history and the lowest target that a backtest measures.
+LARGEST_SHARE = 0.2  # of all reports: in small trackers, no more have a duplicate
+# The default splits of a history and the lowest target that a backtest measures.
 VALIDATION_FROM = 0.6
 TEST_FROM = 0.8
 LOWEST_TARGET = 0.5
@@ -33,7 +33,7 @@ REASONS = {
     INCONCLUSIVE: "the backtest could not show whether {target:.0%} of the suggestions are right",
     NO_THRESHOLD: "the backtest found no threshold at which {target:.0%} of the suggestions are right",
     TOO_FEW: "the backtest had too few duplicates to find a threshold for a target of {target:.0%} right suggestions",
-    NOT_MEASURED: "the probabilities were learnt from other trackers, but gedbd backtest has not measured them here",
+    NOT_MEASURED: "the probabilities were learned from other trackers; run gedbd backtest to measure them on this one",
 }
 
 
@@ -43,20 +43,19 @@ class TargetResult:
 
     Attributes:
         target_precision: Desired share of right suggestions.
-        threshold: Probability from which the best match is a suggestion, chosen on the validation part; None if there
-            is no such threshold.
+        threshold: Lowest probability of a suggestion, chosen on the validation split; None if there is none.
         status: ``met``, ``missed``, ``inconclusive`` (see ``target_status``), ``no threshold``, ``too few duplicates``
             to find one (see ``duplicates_needed``), or ``not measured`` without a backtest.
-        suggestions: Number of suggestions on test reports, without those of which nobody knows whether they are wrong.
+        suggestions: Number of suggestions on test reports, without unknown ones.
         right: Number of right suggestions.
         precision: Right suggestions divided by all; None without suggestions.
         precision_low: Lower end of its 95% interval.
-        precision_high: Upper end.
+        precision_high: Upper end of its 95% interval.
         first: Day of the first test report, as 2024-01-31; None for a corpus without dates.
         last: Day of the last test report.
-        unknown: Number of suggestions of which nobody knows whether they are wrong.
-        list_length: Number of best matches that a suggestion names: it is right if one of them is, and its probability
-            is the sum of theirs.
+        unknown: Number of suggestions that are not known to be right or wrong.
+        list_length: Number of matches of a suggestion: it is right if one of them is, and its probability is the sum of
+            theirs.
     """
 
     target_precision: float
@@ -74,16 +73,16 @@ class TargetResult:
 
     @property
     def suggest_from(self) -> float | None:
-        """The probability from which something may be suggested automatically; None unless the target was met."""
+        """The lowest probability of automatic suggestions; None unless the target was met."""
         return self.threshold if self.status == MET else None
 
     def is_reached(self, probabilities: Sequence[float]) -> bool:
-        """Whether the best matches may be suggested automatically; the probabilities are those of all, in order."""
+        """Whether matches, by their probabilities in descending order, may be suggested automatically."""
         best = probabilities[: self.list_length]
         return self.suggest_from is not None and len(best) == self.list_length and sum(best) >= self.suggest_from
 
     def list_statement(self, probabilities: Sequence[float]) -> str:
-        """The probability of a list of the best matches and the measured precision; empty unless it is reached."""
+        """The probability of a list of best matches and its measured precision; empty if it may not be suggested."""
         if not self.is_reached(probabilities):
             return ""
         together = min(sum(probabilities[: self.list_length]), 1)
@@ -112,7 +111,7 @@ class TargetResult:
 
     @property
     def statement(self) -> str:
-        """The measured precision; unless the target was met, preceded by the reason why nothing is suggested."""
+        """The measured precision, preceded by the reason if nothing is suggested."""
         if self.status == MET:
             return self.evidence
         reason = REASONS[self.status].format(target=self.target_precision)
@@ -120,10 +119,7 @@ class TargetResult:
 
 
 def target_status(target_precision: float, low: float, high: float) -> str:
-    """``met`` if the whole interval of the measured precision is at or above the target, ``missed`` if it is below.
-
-    Otherwise, and if nothing was measured (both ends are NaN), ``inconclusive``.
-    """
+    """``met`` if the whole interval reaches the target, ``missed`` if it is below, else (or NaN) ``inconclusive``."""
     if low >= target_precision:  # false for NaN, as below
         return MET
     return MISSED if high < target_precision else INCONCLUSIVE
@@ -133,12 +129,12 @@ def find_target(targets: Sequence[TargetResult], wanted: float, option: str) -> 
     """The result for a target.
 
     Args:
-        targets: The results that an index has.
+        targets: The results of an index.
         wanted: The target.
         option: Name of the option that sets the target, for the error message.
 
     Raises:
-        ValueError: If the backtest did not measure this target; names those that it measured.
+        ValueError: If the backtest did not measure this target.
     """
     if not targets:
         raise ValueError(
@@ -156,7 +152,7 @@ def find_target(targets: Sequence[TargetResult], wanted: float, option: str) -> 
 
 
 def met_targets(targets: Sequence[TargetResult], of_lists: Sequence[TargetResult] = ()) -> str:
-    """Which targets were met, by best matches and by lists, in a sentence."""
+    """A sentence with the targets that were met, by best matches and by lists."""
     by_best, by_lists = (
         ", ".join(f"{target.target_precision:g}" for target in results if target.status == MET)
         for results in (targets, of_lists)
@@ -170,39 +166,38 @@ def choose_threshold(
 ) -> float | None:
     """The lowest threshold that passes a test; None if the first one fails or there is none.
 
-    Thresholds are tested from the highest to the lowest, and the first one that fails ends the search. The lower bound
-    of the precision of the reports at or above a threshold must reach the target. Each further threshold has at least
-    ``GROWTH`` times as many reports as the one before.
+    Thresholds are tested in descending order until one fails. A threshold passes if the lower bound of the precision of
+    the reports at or above it reaches the target. Each further threshold has at least ``GROWTH`` times as many reports
+    as the one before.
 
     Args:
-        probability: ``(B,)`` of the best match of each report.
-        right: ``(B,)`` bool, whether it is right.
+        probability: ``(B,)`` probability of the best match of each report.
+        right: ``(B,)`` bool, whether the match is right.
         cluster: ``(B,)`` duplicate group of each report.
         target_precision: Desired share of right suggestions, above 0 and below 1.
         confidence: Confidence level of the lower bound, above 0 and below 1.
     """
     thresholds = _thresholds(probability, right, cluster)
-    chosen = None
+    lowest = None
     needed = first_size(thresholds["size"].to_numpy(), target_precision, confidence)
     for threshold, share, size in thresholds.to_numpy(dtype=float):
         if size < needed:
             continue
         if lower_bound(share, size, confidence) < target_precision:
             break
-        chosen = float(threshold)
+        lowest = float(threshold)
         needed = size * GROWTH
-    return chosen
+    return lowest
 
 
 def first_size(sizes: np.ndarray, target_precision: float, confidence: float) -> float:
     """Minimum number of suggestions of the first threshold.
 
-    It is the smallest number, ``MIN_SUGGESTIONS`` or more, with which a share of right ones ``MARGIN`` above the target
-    would pass: with fewer, some wrong suggestions at the top would end the search. At a confidence of 0.9 it is 51 for
-    a target of 0.5 and 44 for 0.7. It is less in a small tracker, ``LARGEST_SHARE`` of the reports, but enough for a
-    share halfway between the target and 1 to pass: 11 for 0.5, 21 for 0.7 and 75 for 0.9. If equal probabilities leave
-    no threshold with this number, it is the next lower one if that could pass with all suggestions right, the next
-    higher one otherwise.
+    The smallest number, at least ``MIN_SUGGESTIONS``, with which a precision of ``MARGIN`` above the target passes, so
+    that a few wrong suggestions at the top do not end the search: 51 for a target of 0.5 and 44 for 0.7 at a confidence
+    of 0.9. In small trackers it is ``LARGEST_SHARE`` of the reports, but enough for a precision halfway between the
+    target and 1 to pass: 11 for 0.5, 21 for 0.7 and 75 for 0.9. If no threshold has this number, due to equal
+    probabilities, it is the next lower one if that could pass with all suggestions right, else the next higher one.
 
     Args:
         sizes: ``(T,)`` effective numbers of suggestions of the thresholds.
@@ -238,13 +233,13 @@ def duplicates_needed(target_precision: float, confidence: float) -> int:
 
 
 def enough_duplicates(corpus: Corpus) -> str:
-    """How many reports repeat an earlier one, and whether a backtest can measure on them, in two sentences."""
+    """Two sentences: the number of duplicates, and whether a backtest can measure on them."""
     size = len(corpus)
     rows = np.flatnonzero(corpus.group < np.arange(size))
     count = f"{corpus.name}: {len(rows):,} of {size:,} reports repeat an earlier one ({len(rows) / size:.1%})."
     if not len(rows):
         return (
-            f"{count} Nothing can be measured or learnt without a known duplicate: gedbd index searches with the"
+            f"{count} Nothing can be measured or learned without a known duplicate: gedbd index searches with the"
             " default ranker, and suggests nothing."
         )
     validation = int(((rows >= int(VALIDATION_FROM * size)) & (rows < int(TEST_FROM * size))).sum())
@@ -260,12 +255,12 @@ def enough_duplicates(corpus: Corpus) -> str:
 
 
 def _thresholds(probability: np.ndarray, right: np.ndarray, cluster: np.ndarray) -> pd.DataFrame:
-    """Every threshold from the highest down: ``threshold``, ``share`` of right suggestions, effective ``size``."""
+    """All thresholds in descending order: ``threshold``, ``share`` of right suggestions, effective ``size``."""
     table = pd.DataFrame({"threshold": probability, "right": right, "cluster": cluster})
     table = table.sort_values("threshold", ascending=False, kind="stable")
     count = np.arange(1, len(table) + 1)
     # a cluster that grows from m to m + 1 suggestions adds (m + 1)^2 - m^2 = 2m + 1 to the sum of squares
     squares = (2 * table.groupby("cluster").cumcount() + 1).cumsum()
     table = table.assign(share=table["right"].cumsum() / count, size=count**2 / squares)
-    # Of equal probabilities the last row counts all of them.
+    # The last row of equal probabilities counts all of them.
     return table.loc[~table["threshold"].duplicated(keep="last"), ["threshold", "share", "size"]]

@@ -1,11 +1,11 @@
-"""Writes rankings as TREC files, which every retrieval tool reads.
+"""Writes rankings as TREC files.
 
-A run line is ``query Q0 report place score tag``: the best report of each group, one line a group, the best group
-first. The score is 1 / place, because tools order equal scores differently. So a tool's success@k and reciprocal rank
-equal RR@k and MRR here (down to rank 100). A qrels line is ``query 0 report 1`` for each earlier report of the query's
-group, in the window or not. In a test pool each line is a report, and the query's positives in the pool are relevant.
+A run line is ``query Q0 report rank score tag``: the best report of each group, best group first. The score is
+1 / rank, because tools order equal scores differently, so that their success@k and reciprocal rank equal RR@k and MRR
+(down to rank 100). A qrels line is ``query 0 report 1`` for each earlier report of the query's group, in the window or
+not. In a test pool each line is a report, and the query's positives in the pool are relevant.
 
-MAP is over single reports at any rank, which such a run does not have: ``GUIDE``, beside the files, says so.
+MAP, which is over single reports at any rank, cannot be computed from such a run, see ``GUIDE``.
 """
 
 from pathlib import Path
@@ -40,21 +40,21 @@ def write_run(path: Path, ranking: Ranking, ids: pd.Series, tag: str, document_i
     Args:
         path: The file.
         ranking: The ranking.
-        ids: ``(N,)`` id of every report; blanks in ids become ``_``.
+        ids: ``(N,)`` id of each report; blanks become ``_``.
         tag: Name of the run; blanks become ``_``.
-        document_ids: Ids of the documents where these are another table than the queries.
+        document_ids: Ids of the documents if these are not reports.
     """
     words = _words(ids)
     document_words = words if document_ids is None else _words(document_ids)
     name = "_".join(tag.split())
     top = ranking.top
-    places = zip(words[top["query"]], document_words[top["candidate"]], top["place"], strict=True)
-    lines = [f"{query} Q0 {report} {place} {1 / place:.9g} {name}\n" for query, report, place in places]
+    rows = zip(words[top["query"]], document_words[top["candidate"]], top["place"], strict=True)
+    lines = [f"{query} Q0 {report} {rank} {1 / rank:.9g} {name}\n" for query, report, rank in rows]
     write_text(path, "".join(lines))
 
 
 def write_qrels(path: Path, queries: RankingTask, ids: pd.Series, document_ids: pd.Series | None = None) -> None:
-    """Writes the relevant documents of every query; see ``write_run``."""
+    """Writes the relevant documents of each query; see ``write_run``."""
     words = _words(ids)
     document_words = words if document_ids is None else _words(document_ids)
     lines = []

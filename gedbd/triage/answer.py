@@ -32,7 +32,7 @@ from gedbd.evaluation.thresholds import NOT_MEASURED, TargetResult
 from gedbd.io.console import cut_cells, print_line, printable
 
 FIELDS = ("title", "description", "product", "component", "version", "os", "priority")
-MAX_KEYS = 8  # that a message names
+MAX_KEYS = 8  # named in a message
 JSON_LINES = (".jsonl", ".ndjson")
 ISSUES = ".json"
 TABLES = (".csv", ".tsv", ".xlsx")
@@ -41,18 +41,18 @@ PROBABLE = 0.5  # from this probability the best match is named in a sentence
 EXPECTED = 'give a text, or a line such as {"title": "Crash", "description": "..."} for each report'
 NOTHING_SHARED = "found nothing that the two reports share"
 MAX_NAMED = 5  # further members of a group
-MAX_COMPONENTS = 5  # that are named where a filter matches none
+MAX_COMPONENTS = 5  # named if a filter matches none
 
 
 def read_issues(file: str) -> list[Report]:
     """The reports of an issue, or of a list of them, as in the exports of GitHub, GitLab, Jira and Bugzilla.
 
     Args:
-        file: A file of JSON, such as ``gh issue view 7 --json number,title,body,createdAt`` prints. Objects with the
-            fields of ``Report`` are read too.
+        file: A JSON file, such as ``gh issue view 7 --json number,title,body,createdAt`` prints, or objects with the
+            fields of ``Report``.
 
     Raises:
-        ValueError: If the file is missing or has no issue, or a record is invalid.
+        ValueError: If the file is missing or empty, or a record is invalid.
     """
     path = Path(file).expanduser()
     if not path.is_file():
@@ -65,7 +65,7 @@ def read_issues(file: str) -> list[Report]:
 
 
 def report_of_issue(issue: Record) -> Report:
-    """The report of a tracker's issue, as it was created where the export holds its history.
+    """The report of a tracker's issue, as it was created if the export has its history.
 
     Raises:
         ValueError: If it is not an issue, or is invalid.
@@ -80,9 +80,9 @@ def report_of_issue(issue: Record) -> Report:
 def _records(page: ExportPage) -> Iterable[ExportRecord]:
     """The issues and reports of a page."""
     values = list(read_values(page))
-    # A report alone is no response of a tracker, in which a list of issues is looked for.
+    # A report is not a response of a tracker with a list of issues.
     if all(map(_is_report, values)):
-        return [ExportRecord(f"{page.path}, record {number}", one) for number, one in enumerate(values, start=1)]
+        return [ExportRecord(f"{page.path}, record {number}", value) for number, value in enumerate(values, start=1)]
     return read_records(page)
 
 
@@ -92,7 +92,7 @@ def _is_report(value: Any) -> bool:
 
 
 def _report(record: ExportRecord) -> Report:
-    """The report of an issue or of the fields of a report. Raises ValueError with its place if it is invalid."""
+    """The report of a record; raises ValueError with its position if it is invalid."""
     try:
         return report_from_json(record.record) if _is_report(record.record) else report_of_issue(record.record)
     except ValueError as error:
@@ -121,21 +121,20 @@ def _parse(values: Record) -> Issue:
 
 
 def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
-    """Reports from a text, a file, or JSON lines; lines are read one at a time, as the iterator advances.
+    """Reports from a text, a file, or JSON lines, which are read lazily.
 
     Args:
         text: The report; its first line is the title.
-        file: A file with such a text. ``.json``: reports, or issues as their tracker gives them, see ``read_issues``.
-            ``.jsonl`` or ``-`` (standard input): one of them, or a list, a line.
+        file: A file with such a text. ``.json``: reports, or issues in their tracker's format, see ``read_issues``.
+            ``.jsonl`` or ``-`` (standard input): a report, an issue or a list of these on each line.
 
     Raises:
-        ValueError: If neither or both are given, the file is missing or has no report, or a line is invalid; names
-            the line.
+        ValueError: If neither or both are given, the file is missing or empty, or a line is invalid.
     """
     if (text is None) == (file is None):
         raise ValueError("give exactly one of: a text in quotes, file=report.txt, file=issue.json, or file=- for lines")
     if file == "-":
-        # Bytes: standard input may not be UTF-8, and then one character fails instead of the whole line.
+        # Bytes, as invalid UTF-8 would otherwise fail the whole line.
         return _read_lines((line.decode("utf-8", "replace") for line in sys.stdin.buffer), "standard input")
     if file is None:
         return iter([report_from_text(str(text))])
@@ -157,31 +156,31 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
     return iter([report_from_text(content)])
 
 
-def as_json(report: Report, matches: Sequence[Match], target: TargetResult, of_lists: TargetResult) -> str:
+def as_json(report: Report, matches: Sequence[Match], target: TargetResult, list_target: TargetResult) -> str:
     """One line of ASCII for programs: ``query``, ``threshold``, ``target``, ``list_statement`` and ``matches``.
 
-    ``threshold`` is the probability from which a match may be suggested automatically, null if none may be; ``target``
-    holds the results of the backtest, with ``statement`` in words; ``list_statement`` those of lists.
+    ``threshold`` is the lowest probability of automatic suggestions, or null; ``target`` is the result of the backtest,
+    with ``statement`` in words; ``list_statement`` is that of lists.
     """
     answer = {
         "query": asdict(report),
         "threshold": target.suggest_from,
         "target": asdict(target) | {"statement": target.statement},
-        "list_statement": of_lists.list_statement([match.probability for match in matches]),
+        "list_statement": list_target.list_statement([match.probability for match in matches]),
         "matches": [asdict(match) for match in matches],
     }
     return json.dumps(answer, default=datetime.isoformat)
 
 
 def print_matches(
-    console: Console, report: Report, matches: Sequence[Match], target: TargetResult, of_lists: TargetResult
+    console: Console, report: Report, matches: Sequence[Match], target: TargetResult, list_target: TargetResult
 ) -> None:
-    """Prints a table, and below it the measured precision, if something is suggested or nothing ever is.
+    """Prints a table of matches and the measured precision of suggestions.
 
-    Ids are links in a terminal with styles; elsewhere the addresses follow below the table.
+    Ids are links in a terminal with styles; elsewhere the addresses follow the table.
     """
     console.print(_printable(cut_cells(report.title, 100) or report.issue_id), style="italic", highlight=False)
-    # The explanation stands below its report: beside it, neither would have the width for long words.
+    # The explanation is below its report: side by side, both would be too narrow for long words.
     table = Table(box=SIMPLE_HEAD, leading=1, show_edge=False, pad_edge=False)
     is_any_likely = any(match.probability >= LIKELY for match in matches)
     if matches and matches[0].probability >= PROBABLE and target.status != NOT_MEASURED:
@@ -199,9 +198,9 @@ def print_matches(
     if console.color_system is None:  # no styles, so no links
         print_urls(console, matches)
     is_suggested = any(target.is_reached([match.probability]) for match in matches)
-    of_list = of_lists.list_statement([match.probability for match in matches])
-    if of_list and not is_suggested:  # it says nothing new where one match alone is suggested
-        print_line(console, of_list)
+    list_statement = list_target.list_statement([match.probability for match in matches])
+    if list_statement and not is_suggested:  # nothing new if a single match is suggested
+        print_line(console, list_statement)
     if target.suggest_from is None:
         print_line(console, f"{target.statement} Check each match yourself.")
     elif is_suggested:
@@ -209,10 +208,7 @@ def print_matches(
 
 
 def unknown_component(component: str, known: Sequence[str]) -> str:
-    """The line for a filter that no report passes, if no component has this name; empty if one has.
-
-    ``known`` are stored components, the most similar first.
-    """
+    """The message for a filter by an unknown component; empty if it is among ``known``, the most similar components."""
     if any(has_component(name, component) for name in known):
         return ""
     cure = f"it must be the whole name, such as {', '.join(map(repr, known))}" if known else "no report has one"
@@ -220,7 +216,7 @@ def unknown_component(component: str, known: Sequence[str]) -> str:
 
 
 def print_urls(console: Console, matches: Sequence[Match]) -> None:
-    """Prints the address of each group's oldest report, one a line, never wrapped."""
+    """Prints the address of each group's oldest report, one a line, without wrapping."""
     for match in matches:
         url = web_url(match.master.url)
         if url:
@@ -229,12 +225,12 @@ def print_urls(console: Console, matches: Sequence[Match]) -> None:
 
 
 def _printable(text: str) -> Text:
-    """A text, also of several lines, that is safe for the terminal and not read as rich's markup."""
+    """A text of one or more lines, safe for the terminal, without rich markup."""
     return Text(printable(text, keep="\n"))
 
 
 def _linked(issue_id: str, url: str) -> Text:
-    """An id, in a terminal a link to the report's page."""
+    """An id as a link to the report's page."""
     text = _printable(issue_id)
     address = web_url(url)
     if address:
@@ -243,7 +239,7 @@ def _linked(issue_id: str, url: str) -> Text:
 
 
 def _describe(match: Match) -> Text:
-    """The oldest report of the group, the other members, and the most similar of them."""
+    """The oldest report of the group, the other members, and the most similar member."""
     master = match.master
     best = match.best
     created = f", {master.created_at:%Y-%m-%d}" if master.created_at else ""
@@ -259,22 +255,22 @@ def _describe(match: Match) -> Text:
 
 
 def _nothing_likely(report: Report, target: TargetResult) -> str:
-    """The meaning of low probabilities: none if they were learned from other trackers, little for a title alone."""
+    """The meaning of low probabilities, which depends on the model and on the length of the report."""
     if target.status == NOT_MEASURED:
-        return "Ordered by all that the reports share, of which the similarity of their texts is a part."
+        return "Ordered by all features of the reports, of which the similarity of their texts is one."
     if report.description.strip():
         return f"Nothing is likely to be a duplicate: every probability is below {LIKELY:.0%}."
     return f"Every probability is below {LIKELY:.0%}, but a title alone says little: add a description."
 
 
 def _verdict(match: Match) -> str:
-    """The best match and why, in one sentence."""
+    """The best match and its reasons, in one sentence."""
     reasons = f": {', '.join(match.explanation.reasons)}" if match.explanation.reasons else ""
     return f"Probably the same as {match.master.issue_id}{reasons}."
 
 
 def _explain(match: Match) -> str:
-    """Reasons, shared words, equal fields, and the most similar sentence that is not the title, which stands above."""
+    """Reasons, shared words, equal fields, and the most similar sentence other than the title."""
     explanation = match.explanation
     lines = [f"because: {', '.join(explanation.reasons)}"] if explanation.reasons else []
     if explanation.terms:
@@ -288,7 +284,7 @@ def _explain(match: Match) -> str:
 
 
 def report_from_text(text: str) -> Report:
-    """A report whose title is the first line of a text. Raises ValueError if there is no text, or too much."""
+    """A report whose title is the first line of a text; raises ValueError if the text is empty or too long."""
     title, _, description = text.strip().partition("\n")
     report = Report(title=title.strip(), description=description.strip())
     check_report(report)
@@ -296,7 +292,7 @@ def report_from_text(text: str) -> Report:
 
 
 def _report_of(value: Any) -> Report:
-    """The report of an object with the fields of a report, or of an issue as its tracker gives it."""
+    """A report from an object with its fields, or from an issue in its tracker's format."""
     if isinstance(value, dict) and not value.keys() <= set(FIELD_NAMES):
         from gedbd.corpora.readers.export_pages import recognise
 

@@ -1,4 +1,4 @@
-"""Clusters of open reports of an index that are probably the same, from its file and the verdicts of people."""
+"""Clusters of open reports of an index that are probable duplicates, with the verdicts of people."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -23,9 +23,9 @@ from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.triage_model import TriageModel
 
-READ_AT_ONCE = 5_000  # reports, whose texts are in memory meanwhile
+READ_AT_ONCE = 5_000  # reports with their texts
 MAX_CANDIDATES = 10  # of a report
-NUM_CLOSEST = 3  # pairs that are named where there is no cluster
+NUM_CLOSEST = 3  # pairs that are listed if there is no cluster
 OPEN_STATES = ("open", "unknown")
 
 Pair = tuple[int, int]
@@ -33,16 +33,16 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Backlog:
-    """The reports of an index in the order of time, as they are compared.
+    """The reports of an index in chronological order.
 
     Attributes:
         name: The tracker's name.
-        model: Ranks candidates.
+        model: The ranker and its probabilities.
         reports: N rows: ``id``, ``title``, ``url``, ``created_at`` (as 2024-01-31, empty if unknown), ``is_open``.
-        history: The same reports.
-        group: ``(N,)`` the lowest row of the reports that are marked as duplicates, or that people have accepted.
+        history: The features of the reports.
+        group: ``(N,)`` the lowest row of each group of marked or accepted duplicates.
         rejected: Pairs of groups, the lower first, that people have rejected as duplicates.
-        num_unknown: Number of reports whose state the tracker does not say; they count as open.
+        num_unknown: Number of reports of unknown state; they count as open.
     """
 
     name: str
@@ -64,7 +64,7 @@ class LikelyPairs(NamedTuple):
 
     Attributes:
         later: ``(P,)`` rows of the later reports.
-        earlier: ``(P,)`` rows of the earlier reports; of a group of known duplicates, the most similar one.
+        earlier: ``(P,)`` rows of the earlier reports: the most similar one of each group of known duplicates.
         probability: ``(P,)`` that the later report belongs to the group of the earlier one.
     """
 
@@ -72,19 +72,19 @@ class LikelyPairs(NamedTuple):
     earlier: np.ndarray
     probability: np.ndarray
 
-    def take(self, chosen: np.ndarray) -> "LikelyPairs":
-        """Some of the pairs, by their numbers or a mask."""
-        return LikelyPairs(*(values[chosen] for values in self))
+    def take(self, index: np.ndarray) -> "LikelyPairs":
+        """The pairs at some positions, or of a mask."""
+        return LikelyPairs(*(values[index] for values in self))
 
 
 class Cluster(NamedTuple):
-    """Open reports that are probably the same.
+    """Open reports that are probably duplicates.
 
     Attributes:
-        rows: The reports, of each group of known duplicates the oldest open one; the oldest first.
+        rows: The oldest open report of each group of known duplicates, oldest first.
         marked: Number of further open reports that are marked as duplicates of each.
-        probability: For each report but the oldest, that it belongs together with the oldest.
-        lowest: The lowest probability of all pairs of these reports.
+        probability: Probability that each report but the oldest is a duplicate of the oldest.
+        lowest: The lowest probability of all pairs.
     """
 
     rows: tuple[int, ...]
@@ -99,16 +99,14 @@ class Cluster(NamedTuple):
 
 
 class Clusters(NamedTuple):
-    """The clusters of a backlog, and counts of the pairs that are in none.
+    """The clusters of a backlog, and counts of the pairs at or above the threshold that are in no cluster.
 
     Attributes:
-        clusters: The largest first, of equal ones that with the higher lowest probability.
-        num_closed: Number of pairs at or above the threshold whose earlier report, and all its known duplicates, are
-            closed.
-        num_rejected: Number of pairs at or above the threshold that people have rejected.
-        num_apart: Number of pairs at or above the threshold that are in no cluster, because a third report is similar
-            to one of the two only.
-        closest: Where there is no cluster, the most probable pairs below the threshold.
+        clusters: Largest first; ties by the higher lowest probability.
+        num_closed: Number of pairs whose earlier report and all its known duplicates are closed.
+        num_rejected: Number of pairs that people have rejected.
+        num_apart: Number of pairs that are apart because a third report is similar to only one of them.
+        closest: The most probable pairs below the threshold, if there is no cluster.
     """
 
     clusters: list[Cluster]
@@ -120,7 +118,7 @@ class Clusters(NamedTuple):
 
 @stage("read the index")
 def read_backlog(folder: Path) -> Backlog:
-    """Reads the reports of an index, their links and the feedback beside it; no encoder is loaded.
+    """Reads the reports of an index, their links and the feedback, without loading an encoder.
 
     Raises:
         ValueError: If there is no index, or a file is damaged.
@@ -142,7 +140,7 @@ def read_backlog(folder: Path) -> Backlog:
     accepted, rejected = _verdicts(folder)
     links += [(report, candidate, "feedback") for report, candidate in accepted]
     row_of = {issue_id: row for row, issue_id in enumerate(ids)}
-    # Reports that are deleted from the index still connect others.
+    # Deleted reports still connect others.
     group = find_known_groups(links, row_of).group
     known = [[row_of[issue_id] for issue_id in pair] for pair in rejected if row_of.keys() >= set(pair)]
     apart = {(int(min(group[pair])), int(max(group[pair]))) for pair in known}
@@ -154,7 +152,7 @@ def read_backlog(folder: Path) -> Backlog:
 
 
 def _facts_of(store: IndexStore, ids: Sequence[str]) -> pd.DataFrame:
-    """The columns of ``Backlog.reports``, with ``state`` in place of ``is_open``."""
+    """The columns of ``Backlog.reports``, with ``state`` instead of ``is_open``."""
     facts = []
     for start in range(0, len(ids), READ_AT_ONCE):
         batch = ids[start : start + READ_AT_ONCE]
@@ -166,27 +164,25 @@ def _facts_of(store: IndexStore, ids: Sequence[str]) -> pd.DataFrame:
 
 
 def _verdicts(folder: Path) -> list[list[tuple[str, str]]]:
-    """The pairs of ids that people have accepted, and those that they have rejected."""
+    """The pairs of ids that people have accepted, and that they have rejected."""
     if not (folder / FEEDBACK_FILE).is_file():
         return [[], []]
     table = feedback_table(folder / FEEDBACK_FILE)
     named = table[table["issue_id"] != ""]
-    chosen = [named[named["verdict"] == verdict] for verdict in (ACCEPT, REJECT)]
-    return [list(zip(pairs["issue_id"], pairs["candidate"], strict=True)) for pairs in chosen]
+    tables = [named[named["verdict"] == verdict] for verdict in (ACCEPT, REJECT)]
+    return [list(zip(pairs["issue_id"], pairs["candidate"], strict=True)) for pairs in tables]
 
 
 def find_likely_pairs(history: ReportHistory, rows: Sequence[int], model: TriageModel, least: float) -> LikelyPairs:
-    """Pairs of reports and their best candidates, the groups of duplicates that are known before them.
+    """Pairs of reports and their best earlier candidates.
 
-    The probability of a pair is calibrated for a report that has just come in. So a report is compared with those
-    before it only: later reports, which a search of today also returns, were no candidates in the backtest that the
-    probability was learned on.
+    Later reports are no candidates, as in the backtest that the probabilities were calibrated on.
 
     Args:
-        history: All reports in the order of time.
+        history: All reports in chronological order.
         rows: The reports, ascending.
-        model: Ranks candidates.
-        least: Pairs of a lower probability are left out.
+        model: The ranker and its probabilities.
+        least: The lowest probability of a pair.
     """
     blocks = [np.empty((0, 3)), *history.replay_with(partial(_best_pairs, model, least), rows, "compare reports")]
     table = np.concatenate(blocks)
@@ -196,7 +192,7 @@ def find_likely_pairs(history: ReportHistory, rows: Sequence[int], model: Triage
 def _best_pairs(model: TriageModel, least: float, query: Replayed) -> np.ndarray:
     """The pairs of a report as rows: later report, earlier report, probability."""
     best = model.best(query.features, MAX_CANDIDATES)
-    table = np.column_stack([np.full(len(best.place), query.row), query.best[best.place], best.probability])
+    table = np.column_stack([np.full(len(best.position), query.row), query.best[best.position], best.probability])
     return table[best.probability >= least]
 
 
@@ -219,7 +215,7 @@ def find_clusters(backlog: Backlog, threshold: float) -> Clusters:
 
 
 def cluster_pairs(backlog: Backlog, pairs: LikelyPairs) -> Clusters:
-    """The clusters of some pairs of open reports and earlier ones."""
+    """The clusters of pairs of open reports and earlier reports."""
     probability, num_closed, num_rejected = _open_pairs(backlog, pairs)
     linked = complete_link(list(probability), list(probability.values()))
     members = _open_members(backlog)
@@ -256,7 +252,7 @@ def _open_members(backlog: Backlog) -> dict[int, list[int]]:
 
 
 def _cluster(members: Mapping[int, list[int]], groups: Sequence[int], probability: Mapping[Pair, float]) -> Cluster:
-    """The cluster of some groups, of which ``members`` are the open reports."""
+    """The cluster of ``groups``, whose open reports are ``members``."""
     first, *rest = sorted(groups, key=members.__getitem__)  # the oldest open report first
     with_first = tuple(probability[min(first, group), max(first, group)] for group in rest)
     lowest = min(probability[pair] for pair in combinations(sorted(groups), 2))
@@ -265,46 +261,46 @@ def _cluster(members: Mapping[int, list[int]], groups: Sequence[int], probabilit
 
 
 def complete_link(pairs: Sequence[Pair], probability: Sequence[float]) -> list[list[int]]:
-    """Complete-link clustering of pairs, where most pairs have no probability: every two members are a given pair.
+    """Complete-link clustering of sparse pairs.
 
-    Agglomerative clustering: the two clusters with the highest probability become one, until none are left. The
-    probability of two clusters is the lowest of all pairs between them, so that two similar pairs with a common member
-    do not make a cluster of three: the other two must be similar as well. Of equal probabilities, the clusters with the
-    lowest members come first. It takes time and memory in proportion to the pairs, not to the square of the items.
+    Agglomerative clustering: merges the two clusters with the highest probability until no pair is left. The
+    probability of two clusters is the lowest of all pairs between them, and 0 if one of these is missing. Of equal
+    probabilities, the clusters with the lowest members come first. Time and memory are proportional to the number of
+    pairs, not to the square of the items.
 
     Args:
         pairs: P pairs of different items, each pair once in any order.
-        probability: P numbers, one a pair.
+        probability: The probability of each pair.
 
     Returns:
-        The clusters of two and more, each ascending, the one with the lowest member first.
+        The clusters of two or more items, each ascending, in the order of their lowest members.
     """
-    # By the lowest member of a cluster: the clusters that may join it, with the probability.
-    near: dict[int, dict[int, float]] = {}
+    # For the lowest member of each cluster, the probability of the clusters that may be merged with it.
+    neighbours: dict[int, dict[int, float]] = {}
     heap: list[tuple[float, int, int]] = []
     for (first, second), value in zip(pairs, probability, strict=True):
-        near.setdefault(first, {})[second] = value
-        near.setdefault(second, {})[first] = value
+        neighbours.setdefault(first, {})[second] = value
+        neighbours.setdefault(second, {})[first] = value
         heap.append((-value, min(first, second), max(first, second)))
     heapify(heap)
-    members = {item: [item] for item in near}
+    members = {item: [item] for item in neighbours}
     while heap:
         negative, first, second = heappop(heap)
-        # An entry is outdated if one of the clusters has changed since.
-        if near.get(first, {}).get(second) != -negative:
+        # An entry is outdated if one of the clusters has changed.
+        if neighbours.get(first, {}).get(second) != -negative:
             continue
         members[first] += members.pop(second)
-        of_second = near.pop(second)
-        of_first = near[first]
-        del of_first[second]
-        for third in of_second:
+        second_neighbours = neighbours.pop(second)
+        first_neighbours = neighbours[first]
+        del first_neighbours[second]
+        for third in second_neighbours:
             if third != first:
-                del near[third][second]
-        for third in list(of_first):
-            if third not in of_second:
-                del of_first[third], near[third][first]
+                del neighbours[third][second]
+        for third in list(first_neighbours):
+            if third not in second_neighbours:
+                del first_neighbours[third], neighbours[third][first]
             else:
-                value = min(of_first[third], of_second[third])
-                of_first[third] = near[third][first] = value
+                value = min(first_neighbours[third], second_neighbours[third])
+                first_neighbours[third] = neighbours[third][first] = value
                 heappush(heap, (-value, min(first, third), max(first, third)))
     return sorted(sorted(cluster) for cluster in members.values() if len(cluster) > 1)

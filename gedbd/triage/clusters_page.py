@@ -1,4 +1,4 @@
-"""The clusters of an index: records verdicts, finds the clusters, and shows them on a page and in the terminal."""
+"""Records verdicts, finds the clusters of an index, and writes their page and table."""
 
 import math
 import os
@@ -47,8 +47,8 @@ def run_clusters(folder: Path, threshold: float, top_k: int, file: Path | None, 
         folder: The folder of the index.
         threshold: Lowest probability of a pair.
         top_k: Number of clusters that are listed.
-        file: Verdicts to record before; None for none.
-        console: Where the table goes.
+        file: File of verdicts to record first, or None.
+        console: Console for the table.
 
     Raises:
         ValueError: If there is no index, a file is damaged, or no verdict is on two reports of the index.
@@ -90,7 +90,7 @@ def record_verdicts(folder: Path, file: Path) -> list[str]:
     """Adds the verdicts of a file to the feedback of an index; returns counts in sentences.
 
     Raises:
-        ValueError: If the file is wrong, or none of its pairs are two reports of the index.
+        ValueError: If the file is invalid, or has no pair of two reports of the index.
     """
     verdicts = {pair: verdict.verdict for pair, verdict in read_judgements(file).verdicts.items()}
     clear = {pair: verdict for pair, verdict in verdicts.items() if verdict != UNCLEAR}
@@ -113,7 +113,7 @@ def record_verdicts(folder: Path, file: Path) -> list[str]:
 
 
 def pairs_table(backlog: Backlog, clusters: Sequence[Cluster]) -> pd.DataFrame:
-    """A row for each report of a cluster but the oldest, with the oldest: ``COLUMNS`` and addresses."""
+    """Pairs of each report of a cluster and the oldest: ``COLUMNS`` and addresses."""
     rows = []
     ids = backlog.reports["id"].tolist()
     titles = backlog.reports["title"].tolist()
@@ -152,7 +152,7 @@ def summary_of(backlog: Backlog, result: Clusters, threshold: float) -> list[str
 
 
 def closest_line(closest: Sequence[Cluster], is_unmeasured: bool) -> str:
-    """The threshold that includes the most probable pairs, two digits of it, rounded down."""
+    """A sentence with the threshold that includes the most probable pairs, rounded down to two digits."""
     lowest = min(cluster.lowest for cluster in closest)
     unit = 10.0 ** (math.floor(math.log10(lowest)) - 1)
     default = " The default, 0.3, was chosen on two large trackers." if is_unmeasured else ""

@@ -1,8 +1,8 @@
 """The probability that the best candidate of a report is right, learned on a replayed history.
 
-Boosted trees read the features of a candidate, its score and how far it is ahead of the others. They learn on the first
-candidates of each report. Isotonic regression turns their output for the best one into a probability. It is fitted on
-outputs for reports that the trees were not trained on.
+Boosted trees read the features of a candidate, its score and its margins over other candidates. They are trained on the
+first candidates of each report. Isotonic regression, fitted on held-out outputs, turns the output for the best
+candidate into a probability.
 """
 
 import json
@@ -19,7 +19,7 @@ from gedbd.retrieval.reports.candidate_features import FEATURES
 NUM_BINS = 10
 SHIFT_DEVIATION = 1.0  # standard deviation of the prior of a shift
 DEFAULT_CONFIDENCE = "default_confidence.json"
-NUM_COMPARED = 5  # candidates of a query that these features depend on
+NUM_COMPARED = 5  # candidates of a query that the margins depend on
 MARGINS = (
     *("score", "ahead of the next", "ahead of the third", "ahead of the last", "score of the first", "candidates near"),
     *("candidates with duplicates", "mean group size", "place"),
@@ -27,7 +27,7 @@ MARGINS = (
 CONFIDENCE_FEATURES = (*MARGINS, *FEATURES)
 GROUP_SIZE = FEATURES.index("group size")  # its logarithm
 PLACE = CONFIDENCE_FEATURES.index("place")  # 1 for the best candidate
-# Chosen on the validation parts of Xamarin's, Hadoop's and Titanium's reports. There, trees that learn on five
+# Chosen on the validation splits of Xamarin's, Hadoop's and Titanium's reports. There, trees that learn on five
 # candidates of a report have an average precision that is 2 to 5% higher than with the best candidate alone.
 ROUNDS = 150
 NUM_LEAVES = 16
@@ -38,12 +38,11 @@ NUM_FOLDS = 4
 
 @dataclass(frozen=True)
 class MatchProbability:
-    """From the features of a candidate to the probability that it is right.
+    """Maps the features of a candidate to the probability that it is right.
 
     Attributes:
-        trees: Read ``CONFIDENCE_FEATURES``.
-        knots: ``(T,)`` outputs of the trees at which the probability is known, ascending; between them it is
-            interpolated.
+        trees: Trees on ``CONFIDENCE_FEATURES``.
+        knots: ``(T,)`` outputs of the trees, ascending; the probability is interpolated between them.
         probabilities: ``(T,)`` probabilities at the knots, ascending.
     """
 
@@ -56,7 +55,7 @@ class MatchProbability:
         return np.asarray(np.interp(self.trees.predict(features), self.knots, self.probabilities))
 
     def shifted(self, shift: float) -> "MatchProbability":
-        """With a number added to the log odds of the probability at each knot, see ``fit_shift``."""
+        """A copy with ``shift`` added to the log odds at each knot, see ``fit_shift``."""
         from scipy.special import expit, logit
 
         return replace(self, probabilities=expit(logit(self.probabilities) + shift))
@@ -82,12 +81,12 @@ def default_confidence() -> MatchProbability:
 
 
 class Matches(NamedTuple):
-    """The first matches of some reports, B in all.
+    """The first matches of several reports, B in all.
 
     Attributes:
         features: ``(B, F)``, see ``confidence_features``.
-        right: ``(B,)`` bool, whether it is right.
-        weight: ``(B,)`` how many reports the report of each stands for.
+        right: ``(B,)`` bool, whether each match is right.
+        weight: ``(B,)`` sample weight of each match's report.
         fold: ``(B,)`` from 0 to ``NUM_FOLDS - 1``; reports of one duplicate group are in one fold.
     """
 
@@ -98,56 +97,55 @@ class Matches(NamedTuple):
 
     @property
     def is_best(self) -> np.ndarray:
-        """``(B,)`` bool, whether it is the best match of its report."""
+        """``(B,)`` bool, whether each match is the best of its report."""
         return np.asarray(self.features[:, PLACE] == 1)
 
-    def take(self, chosen: np.ndarray) -> "Matches":
-        """Some of them; ``chosen`` are rows, or ``(B,)`` bool."""
-        return Matches(*(column[chosen] for column in self))
+    def take(self, index: np.ndarray) -> "Matches":
+        """The matches of ``index``, rows or ``(B,)`` bool."""
+        return Matches(*(column[index] for column in self))
 
 
 def confidence_features(features: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """The features of candidates of one query in the order of their scores, ``(C, F), (C,) -> (C, M + F)``.
+    """``CONFIDENCE_FEATURES`` of a query's candidates in the order of their scores, ``(C, F), (C,) -> (C, M + F)``.
 
-    How many candidates there are beyond ``NUM_COMPARED`` changes nothing.
+    They do not depend on candidates beyond ``NUM_COMPARED``.
     """
     if not len(scores):
         return np.empty((0, len(CONFIDENCE_FEATURES)))
-    # The best other score is the first one for all candidates but the first, whose best other is the second.
+    # The best other score is the first one; for the first candidate, the second one.
     best_other = np.full(len(scores), scores[0])
     best_other[:1] = scores[1] if len(scores) > 1 else scores[0]
     compared = scores[:NUM_COMPARED]
     sizes = features[:NUM_COMPARED, GROUP_SIZE]
-    of_query = [scores[0], (compared > scores[0] - 0.5).sum(), (sizes > 0).mean(), sizes.mean()]
+    query_values = [scores[0], (compared > scores[0] - 0.5).sum(), (sizes > 0).mean(), sizes.mean()]
     margins = [scores, scores - best_other, scores - compared[:3][-1], scores - compared[-1]]
-    margins += [np.full(len(scores), value) for value in of_query]
+    margins += [np.full(len(scores), value) for value in query_values]
     return np.column_stack([*margins, np.arange(1, len(scores) + 1), features])
 
 
 def learn_confidence(matches: Matches, seed: int) -> tuple[MatchProbability, np.ndarray]:
-    """Learns and calibrates on the same reports by cross-fitting.
+    """Trains and calibrates on the same reports by cross-fitting.
 
-    Each fold gets the outputs of trees that are trained on the other folds. Isotonic regression is fitted on these for
-    the best match of each report; the trees that are kept are trained on all folds. The outputs of trees that are
-    trained on more reports are taken to be calibrated likewise.
+    Each fold is scored by trees that are trained on the other folds. Isotonic regression is fitted on these outputs for
+    the best match of each report. The final trees are trained on all folds and share this calibration.
 
     Args:
-        matches: First matches of reports of one tracker, or of several.
+        matches: First matches of reports of one or several trackers.
         seed: Seed of the trees.
 
     Returns:
         The confidence, and the probability of each match by the trees that were not trained on its fold, ``(B,)``.
 
     Raises:
-        ValueError: If there is no right match or no wrong one, or all of a kind are in one fold.
+        ValueError: If the best matches outside a fold are all right or all wrong.
     """
     best = matches.is_best
     for fold in range(NUM_FOLDS):
         right = matches.right[best & (matches.fold != fold)]
         if not right.any() or right.all():
-            which = "right" if not right.any() else "wrong"
+            label = "right" if not right.any() else "wrong"
             raise ValueError(
-                f"too few best matches of the training and validation parts are {which} to learn probabilities"
+                f"too few best matches of the training and validation parts are {label} to learn probabilities"
                 " from: change split.test_from, or provide more duplicates"
             )
     outputs = np.empty(len(best))
@@ -177,13 +175,11 @@ def _fit(matches: Matches, seed: int) -> BoostedTrees:
 def fit_isotonic(
     outputs: np.ndarray, right: np.ndarray, weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Knots and probabilities by isotonic regression, ``(B,), (B,) bool -> (T,), (T,)``.
-
-    ``weight (B,)`` says how many candidates each stands for; None for 1.
+    """Knots and probabilities by isotonic regression, ``(B,), (B,) bool -> (T,), (T,)``, with sample weights ``(B,)``.
 
     Each level of the regression is a knot at the mean of its outputs (centred isotonic regression: Oron and Flournoy,
-    2017), so that of two outputs the higher one has the higher probability. A level is drawn towards the overall share
-    of right candidates, as if it had one candidate more, so that a few right ones do not make a certainty.
+    2017), so that probabilities increase strictly between levels. Each level is shrunk towards the overall share of
+    right candidates, with the weight of one candidate.
     """
     from sklearn.isotonic import IsotonicRegression
 
@@ -197,15 +193,15 @@ def fit_isotonic(
 
 
 def fit_shift(probability: np.ndarray, right: np.ndarray, weight: np.ndarray) -> float:
-    """Fits the shift of the log odds of probabilities that were learned on other trackers to a tracker's reports.
+    """Fits a shift of the log odds of other trackers' probabilities to a tracker's reports.
 
-    The maximum a posteriori estimate with a normal prior around 0. One parameter moves all probabilities up or down,
-    and keeps their order: from a few duplicates one learns how frequent they are, and little else.
+    The maximum a posteriori estimate with a normal prior around 0. The shift adapts probabilities to the frequency of
+    duplicates and keeps their order.
 
     Args:
-        probability: ``(B,)`` of the best match of each report, above 0 and below 1.
-        right: ``(B,)`` bool, whether it is right.
-        weight: ``(B,)`` how many reports each stands for.
+        probability: ``(B,)`` probability of the best match of each report, above 0 and below 1.
+        right: ``(B,)`` bool, whether the match is right.
+        weight: ``(B,)`` sample weights.
     """
     from scipy.optimize import brentq
     from scipy.special import expit, logit
@@ -213,10 +209,10 @@ def fit_shift(probability: np.ndarray, right: np.ndarray, weight: np.ndarray) ->
     odds = logit(probability)
 
     def slope(shift: float) -> float:
-        """Of the logarithm of the posterior; it falls everywhere."""
+        """Slope of the log posterior, strictly decreasing."""
         return float((weight * (right - expit(odds + shift))).sum() - shift / SHIFT_DEVIATION**2)
 
-    # At the ends the prior outweighs all reports, each of which adds less than its weight.
+    # At the ends the prior outweighs all reports, as each adds less than its weight.
     end = SHIFT_DEVIATION**2 * weight.sum() + 1.0
     return float(brentq(slope, -end, end))
 
@@ -224,8 +220,8 @@ def fit_shift(probability: np.ndarray, right: np.ndarray, weight: np.ndarray) ->
 def calibration_error(probability: np.ndarray, right: np.ndarray) -> float:
     """Expected calibration error over ten bins of equal width (Guo et al., 2017), ``(B,), (B,) -> float``.
 
-    torchmetrics' ``BinaryCalibrationError`` has bin edges in single precision, so that 0.3 falls into the bin below,
-    gives a probability of 1 a bin of its own, and returns NaN for no reports.
+    torchmetrics' ``BinaryCalibrationError`` has bin edges in single precision, so that 0.3 falls into the bin below, a
+    separate bin for a probability of 1, and NaN as the result without reports.
     """
     bins = np.minimum((probability * NUM_BINS).astype(int), NUM_BINS - 1)
     expected = np.bincount(bins, probability, NUM_BINS)

@@ -1,4 +1,4 @@
-"""Explains a match in terms that a triager can check: shared rare words, equal fields, similar sentences."""
+"""Explains a match by shared rare words, equal fields, similar sentences and the ranker's features."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -17,13 +17,13 @@ from gedbd.text.words import find_words, normalise, shared_phrases, stop_words
 
 MAX_REASONS = 5
 MAX_NAMED = 3  # identifiers
-MOST_FREQUENT = 5  # reports that have a rare line about an error, at most, in a small tracker
+MOST_FREQUENT = 5  # maximum reports with a rare line about an error, in a small tracker
 MOST_FREQUENT_SHARE = 0.001  # of all reports, likewise in a large one
 MAX_LINE_CELLS = 70
-MIN_SHARE = 0.05  # of all that was added to a score
+MIN_SHARE = 0.05  # of all positive contributions to a score
 SAME_FIELDS = ("same product", "same component", "same version", "same priority")
 NOT_SIMILARITY = {"days", "group size"}
-MAX_DAYS = 7  # reports that are further apart are not more similar for it
+MAX_DAYS = 7  # for closeness in time to be a reason
 FAMILIES = {
     "title": ("title", "same title", "report title"),
     "text": ("text", "report text", "dense", "sum"),
@@ -37,13 +37,13 @@ MAX_CHARACTERS = 1_500  # of a description
 MAX_SENTENCES = 20  # of a report
 MAX_TERMS = 8
 MAX_PAIRS = 3
-# Columns of a terminal, of which an ideograph takes two; shorter ones are headings or list marks.
+# Columns of a terminal (two for an ideograph); shorter sentences are headings or list marks.
 MIN_SENTENCE_LENGTH = 8
 MIN_SIMILARITY = 0.2
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 STOPS = "\u3002\uff01\uff1f\uff61"  # ideographic, wide ! and ?, narrow
 CLOSING = "\u300d\u300f\uff09\u2019\u201d"  # brackets and quotation marks
-# No blank follows a full stop of Chinese or Japanese; a quotation that ends with it keeps its closing mark.
+# In Chinese and Japanese, no blank follows a full stop, but a closing mark may.
 ANY_SENTENCE_END = re.compile(
     rf"{SENTENCE_END.pattern}|(?<=[{STOPS}])(?![{STOPS}{CLOSING}])\s*|(?<=[{STOPS}][{CLOSING}])\s*"
 )
@@ -52,23 +52,23 @@ ANY_SENTENCE_END = re.compile(
 def explain(
     query: Report, candidates: Sequence[Report], rarity: Callable[[Sequence[str]], np.ndarray]
 ) -> list[Explanation]:
-    """Explains why a report matches each of some stored reports.
+    """Explains the matches of a report.
 
     Args:
         query: The new report.
         candidates: The stored reports.
         rarity: Weights of words: high for rare ones, 0 for uninformative ones such as stop words.
     """
-    of_query = _split_sentences(query)
-    asked = set().union(*of_query.values()) - stop_words()
-    # Sentences that share no word with the query are left out, so that their words need not be looked up.
+    query_sentences = _split_sentences(query)
+    query_words = set().union(*query_sentences.values()) - stop_words()
+    # Sentences that share no word with the query are skipped, so that their words need not be looked up.
     texts = []
     for report in candidates:
         sentences = _split_sentences(report)
-        texts.append({sentence: words for sentence, words in sentences.items() if not words.isdisjoint(asked)})
-    words = sorted(asked.union(*(sentence for text in texts for sentence in text.values())) - stop_words())
+        texts.append({sentence: words for sentence, words in sentences.items() if not words.isdisjoint(query_words)})
+    words = sorted(query_words.union(*(sentence for text in texts for sentence in text.values())) - stop_words())
     weights = {word: weight for word, weight in zip(words, rarity(words).tolist(), strict=True) if weight > 0}
-    first = _WeightedSentences(of_query, weights, weights.keys())
+    first = _WeightedSentences(query_sentences, weights, weights.keys())
     explanations = []
     for candidate, text in zip(candidates, texts, strict=True):
         second = _WeightedSentences(text, weights, first.words)
@@ -78,7 +78,7 @@ def explain(
 
 
 def equal_fields(first: Report, second: Report) -> dict[str, str]:
-    """Fields that are not empty and equal in both reports, in upper or lower case."""
+    """Non-empty fields that are equal in both reports, ignoring case."""
     equal = {}
     for name in FIELDS:
         value = getattr(second, name).strip()
@@ -88,7 +88,7 @@ def equal_fields(first: Report, second: Report) -> dict[str, str]:
 
 
 class _WeightedSentences:
-    """The sentences of a report and the weighted words that are compared.
+    """The sentences of a report and the weights of their words.
 
     Args:
         text: The words of each sentence.
@@ -96,8 +96,8 @@ class _WeightedSentences:
         compared: The words to compare.
 
     Attributes:
-        words: The compared words that the report has.
-        sentences_of: The numbers of the sentences in which each of them occurs, without headings and list marks.
+        words: The compared words in the report.
+        sentences_of: Numbers of the sentences with each of these words, without headings and list marks.
     """
 
     def __init__(self, text: Mapping[str, set[str]], weights: Mapping[str, float], compared: Set[str]) -> None:
@@ -124,11 +124,11 @@ class _WeightedSentences:
 
     @cached_property
     def _foreign(self) -> str:
-        """The sentences that are not ASCII, normalised."""
+        """The non-ASCII sentences, normalised."""
         return "\n".join(normalise(sentence) for sentence in self.text if not sentence.isascii())
 
     def shared_terms(self, other: "_WeightedSentences") -> tuple[str, ...]:
-        """The rarest words of both; pairs of Chinese, Japanese and Korean characters as the phrases that they form."""
+        """The rarest shared words, with pairs of Chinese, Japanese and Korean characters joined to phrases."""
         weight_of = {word: self.weights[word] for word in self.words & other.words}
         if not all(map(str.isascii, weight_of)):
             weight_of = shared_phrases(weight_of, self._foreign, other._foreign)
@@ -136,7 +136,7 @@ class _WeightedSentences:
 
     def similar_sentences(self, other: "_WeightedSentences") -> tuple[tuple[str, str, float], ...]:
         """Pairs of sentences with the highest weighted Dice coefficient, each sentence once."""
-        # By words, not by pairs of sentences: most pairs share no word at all.
+        # By words, as most pairs of sentences share none.
         overlap: dict[tuple[int, int], float] = {}
         for word in sorted(self.sentences_of.keys() & other.sentences_of.keys()):
             for pair in product(self.sentences_of[word], other.sentences_of[word]):
@@ -166,7 +166,7 @@ def _is_quotable(sentence: str) -> bool:
 
 
 def _split_sentences(report: Report) -> dict[str, set[str]]:
-    """The words of each sentence: of the title, and of the sentences and lines at the beginning of the description."""
+    """The words of the title and of each sentence or line at the beginning of the description."""
     # Lines first: a pattern with both ends of a sentence takes twice as long.
     lines = report.description[:MAX_CHARACTERS].split("\n")
     body = [part for line in lines for part in (SENTENCE_END if line.isascii() else ANY_SENTENCE_END).split(line)]
@@ -190,7 +190,7 @@ class SharedLine(NamedTuple):
 
     @property
     def is_rare(self) -> bool:
-        """Whether few reports have it: many have a message such as "an error occurred"."""
+        """Whether few reports have it, unlike a message such as "an error occurred"."""
         return self.frequency <= max(MOST_FREQUENT, MOST_FREQUENT_SHARE * self.num_reports)
 
     def __str__(self) -> str:
@@ -199,21 +199,24 @@ class SharedLine(NamedTuple):
 
 
 def reasons(
-    added: Mapping[str, float], values: Mapping[str, float], identifiers: Sequence[str], error: SharedLine | None
+    contributions: Mapping[str, float],
+    values: Mapping[str, float],
+    identifiers: Sequence[str],
+    error: SharedLine | None,
 ) -> tuple[str, ...]:
-    """Short phrases: a rare line about an error that both reports have, then the family that added most, and so on.
+    """Short phrases: a rare shared line about an error, then the families of features by their contributions.
 
-    A family that added nothing, or about which there is no fact to state, such as another component, is left out.
-    Features that do not indicate similarity, such as group size, are never the only reason.
+    Families without a contribution or without a fact to state (such as different components) are left out. Features
+    that do not indicate similarity, such as group size, are never the only reason.
 
     Args:
-        added: The part of a candidate's score that each feature added, see ``ReportRanker.contributions``.
+        contributions: Contribution of each feature to a candidate's score, see ``ReportRanker.contributions``.
         values: The candidate's features by name.
-        identifiers: The identifiers that both reports have, the rarest first.
-        error: The rarest line about an error that both reports have; None if there is none.
+        identifiers: Shared identifiers, rarest first.
+        error: The rarest shared line about an error, or None.
     """
     totals = dict.fromkeys(FAMILIES, 0.0)
-    for name, value in added.items():
+    for name, value in contributions.items():
         family = _family(name)
         if family is not None:
             totals[family] += value
@@ -228,7 +231,7 @@ def reasons(
 
 @cache
 def _family(name: str) -> str | None:
-    """The family of a feature, None for one that is never a reason."""
+    """The family of a feature; None if it is never a reason."""
     for family, prefixes in FAMILIES.items():
         if any(name == prefix or name.startswith(f"{prefix} ") for prefix in prefixes):
             return family
@@ -236,7 +239,7 @@ def _family(name: str) -> str | None:
 
 
 def _phrase(family: str, values: Mapping[str, float], identifiers: Sequence[str]) -> str:
-    """The fact about a family; empty if there is none."""
+    """A phrase that states the fact of a family, or empty."""
     if family in SAME_FIELDS:
         return family if values[family] == 1 else ""
     if family == "title":
@@ -254,7 +257,7 @@ def _phrase(family: str, values: Mapping[str, float], identifiers: Sequence[str]
 
 
 def _days(logarithm: float) -> str:
-    """How far two reports are apart, from log(1 + days)."""
+    """The distance of two reports in time, from log(1 + days)."""
     days = float(np.expm1(logarithm))
     if np.isnan(days) or round(days) > MAX_DAYS:
         return ""

@@ -50,36 +50,36 @@ if TYPE_CHECKING:
     from gedbd.encoders.loaded_encoder import LoadedEncoder
 
 QUICKEST = "gedbd.encoders.quickest_backend.Quickest"
-MIN_SAMPLED = 20  # reports: of fewer, a single one in another language would count as most
+MIN_SAMPLED = 20  # reports, so that a few in another language do not dominate
 MAX_SAMPLED = 200
-MAX_UNKNOWN = 0.1  # share of the tokens: MiniLM has 0 for English, .19 for Japanese and .66 for Chinese
-MAX_LETTERS = 0.5  # likewise of those that are unknown or single letters: MiniLM has .94 for Russian
+MAX_UNKNOWN = 0.1  # share of tokens: MiniLM has 0 for English, .19 for Japanese and .66 for Chinese
+MAX_LETTERS = 0.5  # share of unknown tokens and single letters: MiniLM has .94 for Russian
 UNREADABLE = (
     "%s: the encoder does not know the script of many reports: of the tokens of a sample of %d, %s are unknown and %s"
     " single letters: choose a multilingual encoder, such as encoder=multilingual_e5_small"
 )
-MIN_MISSING = 10  # stored reports that a corpus lacks, or has as others: fewer are not asked about
+MIN_MISSING = 10  # missing or different reports that an update replaces without confirmation
 MAX_MISSING = 0.5  # share of the stored reports
-UPDATE_TIMEOUT_S = 60.0  # a command may wait longer for a lock than a service
-EXPORT = "export: "  # source of the tracker's links begins so
+UPDATE_TIMEOUT_S = 60.0  # longer than a service waits for a lock
+EXPORT = "export: "  # prefix of the source of the tracker's links
 PLACEHOLDER = Report("any text")
-MAX_ROUNDS = 3  # how often new changes of other processes are encoded before the store is locked
+MAX_ROUNDS = 3  # of encoding new changes of other processes before the store is locked
 log = logging.getLogger("gedbd")
 
 
 class ReplacesIndexError(ValueError):
-    """An update would delete most of an index, or what a backtest has measured for it; nothing was changed."""
+    """An update would delete most reports or the backtest of an index; nothing is changed."""
 
 
 class IndexModel(NamedTuple):
-    """What an index is built with.
+    """The settings of a new index.
 
     Attributes:
         settings: The sections encoder, text and backend, the last one resolved.
-        matching: A ranker, probabilities, and what a backtest measured.
-        weights: The checkpoint of a trained encoder; None for the encoder as it was downloaded.
-        cache_dir: Folder of the vectors of known texts.
-        given: The encoder, where it is an object in Python; then the settings only describe it.
+        matching: Ranker, probabilities, and results of a backtest.
+        weights: Checkpoint of a trained encoder; None for the downloaded encoder.
+        cache_dir: Folder of cached vectors.
+        given: A Python object as the encoder, which the settings then only describe.
     """
 
     settings: DictConfig
@@ -94,7 +94,7 @@ class Model(NamedTuple):
 
     Attributes:
         about: Facts about the index, see ``ReportStore.about``; ``model`` identifies the model.
-        weights: The encoder's weights as ``torch.save`` writes them, empty for an untrained encoder.
+        weights: Weights of the encoder in the format of ``torch.save``; empty for an untrained encoder.
     """
 
     about: dict[str, str]
@@ -105,12 +105,11 @@ class Changes(NamedTuple):
     """Numbers of reports.
 
     Attributes:
-        added: New reports, and all that were encoded with another model before.
-        updated: Reports of which anything has changed.
-        unchanged: Reports of which all is the same.
-        deleted: Reports that the corpus does not have.
-        kept: Reports that other processes have added, changed or deleted meanwhile: those changes are later than the
-            corpus, and stay.
+        added: New reports, or all reports if the model is new.
+        updated: Reports with any change.
+        unchanged: Reports without changes.
+        deleted: Reports that are not in the corpus.
+        kept: Reports that other processes have changed during the update; these changes are newer and stay.
     """
 
     added: int
@@ -124,7 +123,7 @@ class Contents(NamedTuple):
     """The contents of an index at one time.
 
     Attributes:
-        model: Identifies the model of the vectors and the version of the terms, each None in an empty index.
+        model: Identifiers of the model and of the version of the terms; None in an empty index.
         reports: The version of each report by id.
     """
 
@@ -143,17 +142,17 @@ class Contents(NamedTuple):
 def store_corpus(
     out: Path, corpus: Corpus, index_model: IndexModel, tell: Callable[[str], None], replace: bool
 ) -> Changes:
-    """Brings an index to the state of a corpus; with another model than before, every report is encoded again.
+    """Updates an index to a corpus; with a new model, all reports are encoded again.
 
     Args:
-        out: The folder of the index, made if absent.
+        out: The folder of the index, created if absent.
         corpus: All reports.
         index_model: See ``IndexModel``.
-        tell: Receives warnings.
+        tell: Called with each warning.
         replace: Whether the corpus may be of another tracker, see ``check_same_tracker``.
 
     Raises:
-        ReplacesIndexError: If the corpus seems to be another tracker's.
+        ReplacesIndexError: If the corpus seems to be of another tracker.
         ValueError: If another process is storing a corpus in this index.
     """
     out.mkdir(0o700, parents=True, exist_ok=True)
@@ -170,7 +169,7 @@ def store_corpus(
 
 
 def store_shared_corpus(url: str, corpus: Corpus, index_model: IndexModel, replace: bool) -> Changes:
-    """Does so with an index on a server.
+    """Updates an index on a server, see ``store_corpus``.
 
     Args:
         url: The address, ``postgresql://user@host:port/database``.
@@ -189,7 +188,7 @@ def store_shared_corpus(url: str, corpus: Corpus, index_model: IndexModel, repla
 
 
 def check_same_tracker(store: ReportStore, corpus: Corpus) -> None:
-    """Raises ReplacesIndexError if a corpus lacks most stored reports, or has others by their ids."""
+    """Raises ReplacesIndexError if a corpus lacks most stored reports, or has different reports with their ids."""
     stored = Contents.of(store).reports.keys()
     shared = sorted(stored & set(corpus.reports["id"]))
     missing = len(stored) - len(shared)
@@ -197,31 +196,31 @@ def check_same_tracker(store: ReportStore, corpus: Corpus) -> None:
         raise ReplacesIndexError(
             f"{store.path}: {missing:,} of its {len(stored):,} reports are not in {corpus.name} and would be deleted"
         )
-    # Trackers number their reports from 1, so a larger one has all ids of a smaller one.
+    # Trackers number their reports from 1, so different trackers share ids.
     sample = shared[:: -(-len(shared) // MAX_SAMPLED)] if shared else []
     rows = corpus.reports[corpus.reports["id"].isin(set(sample))]
-    now = {report.issue_id: report for report in map(report_from_row, rows.itertuples(index=False))}
-    before = store.reports(sample)
-    changed = [issue_id for issue_id in before if _are_different(before[issue_id], now[issue_id])]
-    if len(changed) >= MIN_MISSING and len(changed) > MAX_MISSING * len(before):
+    new = {report.issue_id: report for report in map(report_from_row, rows.itertuples(index=False))}
+    old = store.reports(sample)
+    changed = [issue_id for issue_id in old if _are_different(old[issue_id], new[issue_id])]
+    if len(changed) >= MIN_MISSING and len(changed) > MAX_MISSING * len(old):
         raise ReplacesIndexError(
-            f"{store.path}: {len(changed):,} of {len(before):,} reports that were compared have another title and date"
+            f"{store.path}: {len(changed):,} of {len(old):,} reports that were compared have another title and date"
             f" in {corpus.name}, for example {changed[0]}, and would be replaced"
         )
 
 
 def check_same_measurement(store: ReportStore, matching: TriageModel) -> None:
-    """Raises ReplacesIndexError if the index has what a backtest measured, and a model without one would replace it."""
+    """Raises ReplacesIndexError if a model without a backtest would replace one with a backtest."""
     stored = "{}" if store.is_empty else store.about().get("matching", "{}")
     if not matching.targets and json.loads(stored).get("targets"):
         raise ReplacesIndexError(
-            f"{store.path} has the ranker and the probabilities of a backtest, which this update would replace by"
-            " others that were not measured; to keep them, give that backtest again"
+            f"{store.path} has the ranker and the probabilities of a backtest, which this update would replace by the"
+            " default ones; to keep them, give that backtest again"
         )
 
 
 def with_stored_template(corpus: Corpus, store: ReportStore) -> Corpus:
-    """A corpus without a template of addresses with that of the index, if it has one."""
+    """The corpus with the index's template of addresses, if it has none."""
     template = "" if store.is_empty else store.fact("url_template")
     if corpus.url_template or not template:
         return corpus
@@ -230,9 +229,9 @@ def with_stored_template(corpus: Corpus, store: ReportStore) -> Corpus:
     return replace(corpus, documents=documents, url_template=template)
 
 
-def _are_different(stored: Report, given: Report) -> bool:
-    """Whether two reports of the same id have neither the title nor the date in common: a tracker changes one."""
-    return stored.title != given.title and (stored.created_at is None or stored.created_at != given.created_at)
+def _are_different(old: Report, new: Report) -> bool:
+    """Whether both title and date of two reports with equal id differ; a tracker changes only one of them."""
+    return old.title != new.title and (old.created_at is None or old.created_at != new.created_at)
 
 
 def _update_store(store: ReportStore, corpus: Corpus, index_model: IndexModel, replace: bool) -> Changes:
@@ -241,7 +240,7 @@ def _update_store(store: ReportStore, corpus: Corpus, index_model: IndexModel, r
         check_same_measurement(store, index_model.matching)
         corpus = with_stored_template(corpus, store)
     settings = index_model.settings.copy()
-    # The index stores a reference instead of this machine's folder, and can be opened on another one.
+    # A reference instead of a folder, so that the index can be opened on another machine.
     if "cache_dir" in settings.backend:
         settings.backend.cache_dir = "${cache_dir}"
     plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
@@ -252,7 +251,7 @@ def _update_store(store: ReportStore, corpus: Corpus, index_model: IndexModel, r
     load = cache(partial(load_encoder, settings, model.weights, cache_dir=settings.cache_dir))
     encode = _corpus_encoder(load if given is None else lambda: given, settings.text, model, store.path)
     changes = synchronise(store, corpus, model, encode)
-    if given is None:  # searches find it converted
+    if given is None:  # converts the encoder for searches
         query_encoder(settings.backend, encoder_folder(store, index_model.cache_dir), model.about["model"], load)
     return changes
 
@@ -260,7 +259,7 @@ def _update_store(store: ReportStore, corpus: Corpus, index_model: IndexModel, r
 def _build_model(
     settings: str, matching: TriageModel, weights: Path | None, corpus: Corpus, store: ReportStore
 ) -> Model:
-    """The model for an index: the stored one if it is the same, which keeps what was fitted to its corpus."""
+    """The model of an index: the stored one, with what was fitted to its corpus, if it is equal."""
     state = b""
     if weights is not None:
         import torch
@@ -288,7 +287,7 @@ def _build_model(
 def _corpus_encoder(
     load: Callable[[], "LoadedEncoder | GivenEncoder"], text_settings: DictConfig, model: Model, path: Path | str
 ) -> Callable[[pd.DataFrame], np.ndarray]:
-    """Encodes many reports through the embedding cache; the encoder is loaded when the first ones are given."""
+    """Encodes reports through the embedding cache; the encoder is loaded at first use."""
     from gedbd.encoders.loaded_encoder import calibration_texts
 
     def encode(reports: pd.DataFrame) -> np.ndarray:
@@ -306,12 +305,12 @@ def _corpus_encoder(
 
 
 def warn_of_script(texts: list[str], encoder: "LoadedEncoder | GivenEncoder", path: Path | str) -> None:
-    """Warns if the encoder's tokenizer knows few words of the script that most of some texts are written in.
+    """Warns if the encoder's tokenizer does not cover the script of most texts.
 
     Args:
-        texts: The texts that are encoded; of many, a sample is read.
-        encoder: The encoder; one without a fast tokenizer is not checked.
-        path: What the message names.
+        texts: The texts, of which a sample is read.
+        encoder: The encoder; only fast tokenizers are checked.
+        path: The index, for the message.
     """
     if len(texts) < MIN_SAMPLED or not encoder.tokenizer.is_fast:
         return
@@ -322,15 +321,15 @@ def warn_of_script(texts: list[str], encoder: "LoadedEncoder | GivenEncoder", pa
 
 
 def update_index(cfg: DictConfig, console: Console) -> Changes:
-    """Brings an index to the state of a corpus; with another model than before, every report is encoded again.
+    """Updates an index to a corpus; with a new model, all reports are encoded again.
 
     Args:
         cfg: The composed configuration of ``conf/index.yaml``.
-        console: Where warnings are printed.
+        console: Console for warnings.
 
     Raises:
-        ReplacesIndexError: If the corpus seems to be another tracker's.
-        ValueError: If an option does not fit, or another process is storing a corpus in this index.
+        ReplacesIndexError: If the corpus seems to be of another tracker.
+        ValueError: If an option is invalid, or another process is storing a corpus in this index.
     """
     tested, matching, weights = chosen_model(cfg)
     out = Path("" if cfg.store else cfg.out)
@@ -344,7 +343,7 @@ def update_index(cfg: DictConfig, console: Console) -> Changes:
     for warning in corpus.warnings:
         print_line(console, f"{corpus.name}: {warning}")
     print_line(console, matching.target.statement)
-    # Resolved, so that the index keeps the precision of backend=auto whatever machine it is opened on.
+    # Resolved, so that the index keeps the precision of backend=auto on every machine.
     backend = OmegaConf.to_container(backend, resolve=True)
     settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "backend": backend})
     model = IndexModel(settings, matching, weights, cfg.cache_dir)
@@ -354,7 +353,7 @@ def update_index(cfg: DictConfig, console: Console) -> Changes:
 
 
 def chosen_model(cfg: DictConfig) -> tuple[DictConfig, TriageModel, Path | None]:
-    """What ``find_backtest`` returns for ``run=``; without it, the command's own options and the default model.
+    """The result of ``find_backtest`` for ``run=``, or else the options of the command and the default model.
 
     Raises:
         ValueError: If neither a backtest nor a corpus is given, or ``run=`` is no finished backtest.
@@ -372,10 +371,10 @@ def chosen_model(cfg: DictConfig) -> tuple[DictConfig, TriageModel, Path | None]
 
 
 def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
-    """A backtest's configuration, its model, and the checkpoint of its encoder, None for an untrained one.
+    """A backtest's configuration, model, and checkpoint of its encoder, or None.
 
     Raises:
-        ValueError: If the folder is not a finished backtest, or the run it used is missing.
+        ValueError: If the folder is not a finished backtest, or its run is missing.
     """
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder; give a folder written by gedbd backtest")
@@ -392,7 +391,7 @@ def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
 
 
 def _cure(folder: Path) -> str:
-    """What to do with a folder that is not a finished backtest."""
+    """The advice for a folder that is not a finished backtest."""
     below = sorted(folder.rglob(MATCHING), key=lambda file: file.stat().st_mtime)
     if below:
         return f"give a backtest below it; the newest of {len(below):,} is run={below[-1].parent}"
@@ -402,30 +401,29 @@ def _cure(folder: Path) -> str:
 
 @stage("bring the index up to date")
 def synchronise(store: ReportStore, corpus: Corpus, model: Model, encode: EncodeReports) -> Changes:
-    """Adds, updates and deletes reports until the index equals the corpus; links that did not come from it stay.
+    """Adds, updates and deletes reports until the index equals the corpus; links from other sources stay.
 
-    All changes are one transaction: a process that opens the index meanwhile, or after this one was killed, finds the
-    old state. Changes that other processes make meanwhile are later than the corpus, and stay.
+    All changes are one transaction. Changes that other processes make during the update are newer, and stay.
 
     Args:
         store: The index.
         corpus: All reports.
-        model: The model; if the index has another one, or terms of another version, all reports are written again.
-        encode: Gives ``(B, D)`` unit rows of B reports.
+        model: The model; if it or the version of the terms is new, all reports are written again.
+        encode: Returns ``(B, D)`` unit rows of B reports.
 
     Raises:
-        ValueError: If another process has replaced the model meanwhile.
+        ValueError: If another process has replaced the model during the update.
         StoreUnavailable: If the store cannot be used.
     """
     before = Contents.of(store)
     is_new_model = before.model != _identity(model.about)
-    reports = {one.issue_id: one for one in map(report_from_row, corpus.reports.itertuples(index=False))}
+    reports = {report.issue_id: report for report in map(report_from_row, corpus.reports.itertuples(index=False))}
     known = {} if is_new_model else before.reports
-    hashes = {one: version.content for one, version in known.items()}
-    fresh = [one for one, report in reports.items() if hashes.get(one) != report.content_hash]
+    hashes = {issue_id: version.content for issue_id, version in known.items()}
+    fresh = [issue_id for issue_id, report in reports.items() if hashes.get(issue_id) != report.content_hash]
     vectors = EncodedReports(encode)
-    # Takes long: before the store is locked.
-    vectors.add([reports[one] for one in fresh], corpus.reports[corpus.reports["id"].isin(set(fresh))])
+    # Before the store is locked, as it takes long.
+    vectors.add([reports[issue_id] for issue_id in fresh], corpus.reports[corpus.reports["id"].isin(set(fresh))])
     if is_new_model:
         _encode_later(store, before, vectors, MAX_ROUNDS)
     with store.transaction():
@@ -436,23 +434,23 @@ def synchronise(store: ReportStore, corpus: Corpus, model: Model, encode: Encode
             )
         kept = _changed(before, now)
         later = _encode_later(store, before, vectors, 1) if is_new_model else {}
-        own = [one for one in fresh if one not in kept or one in later]  # in the order of the corpus
-        written = {one: later.get(one, reports[one]) for one in own} | later
-        gone = before.reports.keys() - reports.keys() - kept
-        rewritten = [] if is_new_model else _changed_besides(reports, before, written.keys() | kept)
+        order = [issue_id for issue_id in fresh if issue_id not in kept or issue_id in later]  # that of the corpus
+        written = {issue_id: later.get(issue_id, reports[issue_id]) for issue_id in order} | later
+        deleted = before.reports.keys() - reports.keys() - kept
+        rewritten = [] if is_new_model else _changed_facts(reports, before, written.keys() | kept)
         if is_new_model:
             store.write_model(model.about | {"dim": str(vectors.dim)}, model.weights)
-        store.delete(gone)
+        store.delete(deleted)
         store.write_reports(list(written.values()), [vectors[report] for report in written.values()])
         store.write_not_encoded(rewritten)
         template = json.dumps(corpus.documents.template)
         store.write_about({"url_template": corpus.url_template or "", "template": template})
         store.clear_links(EXPORT)
         store.write_links(_links(corpus))
-    own_ids = written.keys() - later.keys()
-    added = len(own_ids - known.keys())
-    updated = len(own_ids & known.keys()) + len(rewritten)
-    return Changes(added, updated, len(reports.keys() - kept) - added - updated, len(gone), len(kept))
+    from_corpus = written.keys() - later.keys()
+    added = len(from_corpus - known.keys())
+    updated = len(from_corpus & known.keys()) + len(rewritten)
+    return Changes(added, updated, len(reports.keys() - kept) - added - updated, len(deleted), len(kept))
 
 
 def _identity(about: dict[str, str]) -> tuple[str | None, ...]:
@@ -473,13 +471,13 @@ class EncodedReports:
 
     @property
     def dim(self) -> int:
-        """Size of the vectors, which reports that are added later need even if there is none yet."""
+        """Size of the vectors, also of an empty index."""
         if not self._dim:
             self.add([PLACEHOLDER], as_table([PLACEHOLDER]))
         return self._dim
 
     def add(self, reports: Sequence[Report], table: pd.DataFrame) -> None:
-        """Encodes reports, which are also the rows of a table."""
+        """Encodes reports; ``table`` has the same reports as rows."""
         if not reports:
             return
         vectors = self._encode(table.reset_index(drop=True))
@@ -500,7 +498,7 @@ def _changed(before: Contents, now: Contents) -> set[str]:
 
 
 def _encode_later(store: ReportStore, before: Contents, vectors: EncodedReports, max_rounds: int) -> dict[str, Report]:
-    """Encodes reports that other processes have written meanwhile, until there are no more; returns them by id."""
+    """Encodes reports that other processes have written during the update; returns them by id."""
     for _ in range(max_rounds):
         now = Contents.of(store)
         changed = _changed(before, now)
@@ -513,14 +511,14 @@ def _encode_later(store: ReportStore, before: Contents, vectors: EncodedReports,
     return later
 
 
-def _changed_besides(reports: dict[str, Report], before: Contents, handled: Set[str]) -> list[Report]:
-    """Stored reports that have another address or date of resolution now; these are not encoded, so vectors stay."""
-    stored = before.reports.keys() & reports.keys() - handled
+def _changed_facts(reports: dict[str, Report], before: Contents, excluded: Set[str]) -> list[Report]:
+    """Stored reports with a new address or date of resolution, which are not encoded."""
+    stored = before.reports.keys() & reports.keys() - excluded
     return [reports[issue_id] for issue_id in stored if not before.reports[issue_id].has_rest_of(reports[issue_id])]
 
 
 def _links(corpus: Corpus) -> list[tuple[str, str, str]]:
-    """The tracker's links with their sources; if it gives none, a link from each report of a group to its master."""
+    """The tracker's links with their sources; without any, a link from each report of a group to its master."""
     rows = np.arange(len(corpus))
     masters = pd.DataFrame({"query": rows, "document": corpus.group, "source": "group"})
     links = masters[corpus.group != rows] if corpus.links is None else corpus.links.table

@@ -1,4 +1,4 @@
-"""One search of an index: candidates, their order, their probabilities, and the reasons for each."""
+"""Search in an index: candidates, their ranks, probabilities and reasons."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -23,11 +23,11 @@ SIMILARITY = FEATURES.index("dense")
 
 
 class IndexState(Protocol):
-    """One state of an index, which no change alters while it is used."""
+    """An immutable state of an index."""
 
     @property
     def reports(self) -> ReportStore:
-        """The stored reports; in a change, what writes them."""
+        """The stored reports."""
 
     @property
     def model(self) -> LoadedModel:
@@ -35,35 +35,35 @@ class IndexState(Protocol):
 
     @property
     def template(self) -> frozenset[str]:
-        """The lines of the tracker's issue template, which the stored reports do not have."""
+        """The lines of the tracker's issue template, which are removed from stored reports."""
 
     def candidates(self, report: Report, filters: Filters, vector: Callable[[], np.ndarray]) -> InMemoryIndex:
-        """The reports that may be duplicates of a report: all, or those that a server has found.
+        """The candidates for duplicates of a report: all reports, or those that a server returns.
 
         Args:
             report: The report.
-            filters: What the duplicates must be.
-            vector: Waits for the vector of the report, ``(D,)``.
+            filters: Filters of the duplicates.
+            vector: Returns the vector of the report, ``(D,)``, when it is computed.
         """
 
     def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
-        """The ids of each report and its known duplicates, the oldest first, by its id; none if it is not stored."""
+        """Ids of each report and its known duplicates, oldest first, by its id; empty if it is not stored."""
 
     def vectors(self, ids: Sequence[str] | None = None) -> tuple[list[str], np.ndarray]:
-        """The ids of all reports, or of those of some that are stored, and their vectors, ``(N, D)``."""
+        """Ids and vectors, ``(N, D)``, of the stored reports, or of those among ``ids``."""
 
     def newest_day(self) -> float:
-        """When the newest report was created, in days since 1970; NaN if none has a date."""
+        """Date of the newest report in days since 1970; NaN without dates."""
 
 
 class Ranked(NamedTuple):
-    """The best candidates, K or fewer, the best first.
+    """The best K candidates, best first.
 
     Attributes:
-        row: ``(K,)`` the report of each group that speaks most for it.
-        score: ``(K,)`` the ranker's score.
-        features: ``(K, F)`` what the ranker has read.
-        probability: ``(K,)`` that it is right.
+        row: ``(K,)`` row of the most similar report of each group.
+        score: ``(K,)`` scores.
+        features: ``(K, F)`` features.
+        probability: ``(K,)`` probability that each is right.
     """
 
     row: np.ndarray
@@ -73,13 +73,13 @@ class Ranked(NamedTuple):
 
 
 def find_matches(state: IndexState, report: Report, top_k: int, filters: Filters) -> list[Match]:
-    """See ``StoredIndex.search``.
+    """Implements ``StoredIndex.search`` on one state.
 
     Raises:
-        StoreUnavailable: If the texts of the reports that were found cannot be read.
+        StoreUnavailable: If the texts of the matches cannot be read.
     """
     table = as_table([report])
-    vector = state.model.encode_one(table)  # encoded in another thread, while this one compares words
+    vector = state.model.encode_one(table)  # in another thread, while this one compares words
     index = state.candidates(report, filters, vector.result)
     query = _without_vector(table, report, index)
     scores = QueryScores(index.store, query, index.groups, vector=vector.result)
@@ -92,7 +92,7 @@ def find_matches(state: IndexState, report: Report, top_k: int, filters: Filters
 
 
 def _without_vector(table: pd.DataFrame, report: Report, index: InMemoryIndex) -> ReportFeatures:
-    """The other features of a query; one without a date comes after all that is stored, also what was resolved."""
+    """Features of a query without its vector; without a date, it comes after all stored dates."""
     query = index.encoder.encode(table, np.empty((1, 0), dtype=np.float32), learn=False)
     if report.created_at:
         return query
@@ -103,29 +103,29 @@ def _without_vector(table: pd.DataFrame, report: Report, index: InMemoryIndex) -
 def _matches(
     report: Report, reports: ReportStore, index: InMemoryIndex, ranked: Ranked, why: list[tuple[str, ...]]
 ) -> list[Match]:
-    """The first candidates, as many as there are reasons, with their texts, groups and explanations."""
+    """The first candidates, as many as ``why`` has, with their texts, groups and explanations."""
     rows = ranked.row[: len(why)].tolist()
     members = [tuple(index.ids[row] for row in index.members(row)) for row in rows]
     best = [index.ids[row] for row in rows]
     stored = reports.reports(sorted({*best, *(ids[0] for ids in members)}))
     urls = reports.urls([issue_id for ids in members for issue_id in ids])
-    # Others may have been deleted since the search began.
-    places = [place for place, ids in enumerate(members) if best[place] in stored and ids[0] in stored]
+    # A report may have been deleted during the search.
+    positions = [position for position, ids in enumerate(members) if best[position] in stored and ids[0] in stored]
     num_reports = len(index.store.terms["text"])
-    candidates = [stored[best[place]] for place in places]
+    candidates = [stored[best[position]] for position in positions]
     explanations = explain(report, candidates, lambda words: index.rarity(words, num_reports))
     matches = []
-    for place, explanation in zip(places, explanations, strict=True):
-        ids = members[place]
+    for position, explanation in zip(positions, explanations, strict=True):
+        ids = members[position]
         match = Match(
             stored[ids[0]],
-            stored[best[place]],
+            stored[best[position]],
             ids,
-            float(ranked.score[place]),
-            float(ranked.probability[place]),
-            replace(explanation, reasons=why[place]),
+            float(ranked.score[position]),
+            float(ranked.probability[position]),
+            replace(explanation, reasons=why[position]),
             {issue_id: urls[issue_id] for issue_id in ids if issue_id in urls},
-            round(float(ranked.features[place, SIMILARITY]), 4),
+            round(float(ranked.features[position, SIMILARITY]), 4),
         )
         matches.append(match)
     return matches
@@ -134,12 +134,12 @@ def _matches(
 def _reasons(
     index: InMemoryIndex, ranker: ReportRanker, scores: QueryScores, ranked: Ranked, top_k: int, is_dated: bool
 ) -> list[tuple[str, ...]]:
-    """Why each of the first ``top_k`` candidates is among them; ``is_dated`` if the report has a date of its own."""
+    """The reasons for the first ``top_k`` candidates; ``is_dated``: whether the report has a date."""
     features = ranked.features[:top_k]
     contributions = ranker.contributions(features)
     identifiers, errors = (scores.words[kind].compare(ranked.row[:top_k]) for kind in ("identifiers", "errors"))
     why = []
-    for values, added, named, lines in zip(
+    for values, feature_contributions, names, lines in zip(
         features.tolist(),
         contributions,
         _shared_names(identifiers, index.encoder.vocabulary, IDENTIFIER_MARK),
@@ -148,17 +148,17 @@ def _reasons(
     ):
         facts = dict(zip(FEATURES, values, strict=True)) | ({} if is_dated else {"days": np.nan})
         error = SharedLine(lines[0][1], lines[0][0], scores.count) if lines else None
-        why.append(reasons(added, facts, [name for _, name in named], error))
+        why.append(reasons(feature_contributions, facts, [name for _, name in names], error))
     return why
 
 
 def _shared_names(shared: SharedTerms, vocabulary: Vocabulary, mark: str) -> Iterator[list[tuple[int, str]]]:
-    """The terms that each report shares with the query, the rarest first: how many reports have it, and its name."""
-    own = shared.query.own
+    """The terms that each report shares with the query, rarest first, as (number of reports with it, name)."""
+    terms = shared.query.own
     frequency = shared.query.frequency
-    for places in shared.by_report():
-        names = [vocabulary[number].removeprefix(mark) for number in own[places].tolist()]
-        yield sorted(zip(frequency[places].tolist(), names, strict=True))
+    for positions in shared.by_report():
+        names = [vocabulary[number].removeprefix(mark) for number in terms[positions].tolist()]
+        yield sorted(zip(frequency[positions].tolist(), names, strict=True))
 
 
 def _allowed(index: InMemoryIndex, report: Report, filters: Filters) -> np.ndarray | None:
@@ -176,6 +176,6 @@ def _allowed(index: InMemoryIndex, report: Report, filters: Filters) -> np.ndarr
     if filters.component is not None:
         encode = index.encoder.categories["component"]
         components = [component for component in encode.values if has_component(component, filters.component)]
-        # The filter itself too: an empty one is that of reports without a component.
+        # Includes the filter: an empty one matches reports without a component.
         allowed &= np.isin(index.store["component"], encode([filters.component, *components], learn=False))
     return None if allowed.all() else allowed

@@ -1,4 +1,4 @@
-"""The files of a tracker's newest open reports, in a file beside its index."""
+"""Locates the newest open reports of an index, and stores the answers in a file beside it."""
 
 import hashlib
 import json
@@ -17,17 +17,17 @@ from gedbd.triage.storage.index_folder import FILE, LOCATED, LOCK
 from gedbd.triage.storage.index_store import IndexStore
 
 MAX_READ = 500  # reports at once
-MADE_FROM = "made_from"  # the field that tells whether a line is up to date
+MADE_FROM = "made_from"  # a hash of the inputs of a line
 
 
 class LocatedReports(NamedTuple):
-    """What an update of the file did.
+    """The result of an update.
 
     Attributes:
-        new: The reports that were located now, the newest first, with the answers.
-        num_kept: How many others the file holds, which were located before.
-        num_older: How many reports of the index come before those; they were not looked at.
-        warnings: What the user should know, one sentence each.
+        new: Newly located reports, newest first, with the answers.
+        num_kept: Number of reports that had been located before.
+        num_older: Number of older reports of the index, which are ignored.
+        warnings: Warnings for the user.
     """
 
     new: tuple[tuple[Report, Located], ...]
@@ -37,16 +37,16 @@ class LocatedReports(NamedTuple):
 
 
 def locate_reports(folder: Path, index: RepositoryIndex, max_located: int) -> LocatedReports:
-    """Brings the file of located reports to the state of an index.
+    """Updates the file of located reports.
 
-    It has one line for each of the newest reports that are not closed, the newest first: what ``gedbd locate
-    json=true`` prints. A report is located once, as of its date, and again if its text, the repository or the ranker
-    is another one. Lines of reports that were closed, deleted, or are no longer among the newest are removed.
+    It has a line of ``gedbd locate json=true`` for each of the newest reports that are not closed, newest first. A
+    report is located as of its date, and again if its text, the repository or the ranker changes. Lines of other
+    reports are removed.
 
     Args:
         folder: The folder of the index of reports.
         index: The index of the repository.
-        max_located: How many reports at most.
+        max_located: Maximum number of reports.
 
     Raises:
         ValueError: The repository cannot be read, or another process updates the index of reports.
@@ -55,14 +55,14 @@ def locate_reports(folder: Path, index: RepositoryIndex, max_located: int) -> Lo
     with sole_process(folder / LOCK, f"{folder}: the index is updated"):
         reports, num_older = _newest_open(folder, max_located)
         known = {line[MADE_FROM]: text for text, line in _lines(folder)}
-        maker = hashlib.blake2b(f"{index.git.path.resolve()}\n{index.revision}".encode("utf-8", "surrogateescape"))
-        maker.update(index.ranker.ranker.to_text().encode())
-        maker.update(repr(index.ranker.fixes).encode())
+        index_hash = hashlib.blake2b(f"{index.git.path.resolve()}\n{index.revision}".encode("utf-8", "surrogateescape"))
+        index_hash.update(index.ranker.ranker.to_text().encode())
+        index_hash.update(repr(index.ranker.fixes).encode())
         new = []
         lines = []
         for report in reports:
             texts = (report.issue_id, report.title, report.description, report.created_at)
-            made_from = hashlib.blake2b(maker.digest() + repr(texts).encode()).hexdigest()
+            made_from = hashlib.blake2b(index_hash.digest() + repr(texts).encode()).hexdigest()
             line = known.get(made_from)
             if line is None:
                 query = query_of(report)
@@ -76,7 +76,7 @@ def locate_reports(folder: Path, index: RepositoryIndex, max_located: int) -> Lo
 
 
 def forget_located(folder: Path, issue_id: str) -> None:
-    """Erases a report from the file, if there is one.
+    """Erases a report from the file.
 
     Args:
         folder: The folder of the index of reports.
@@ -92,7 +92,7 @@ def forget_located(folder: Path, issue_id: str) -> None:
 
 
 def _newest_open(folder: Path, max_located: int) -> tuple[list[Report], int]:
-    """The newest reports of an index that are not closed, and how many others come before them."""
+    """The newest reports of an index that are not closed, and the number of older reports."""
     with closing(IndexStore(folder / FILE, create=False)) as store:
         ids = [*store.contents()][::-1]
         reports = list(islice(_open_reports(store, ids), max_located))
@@ -101,7 +101,7 @@ def _newest_open(folder: Path, max_located: int) -> tuple[list[Report], int]:
 
 
 def _open_reports(store: IndexStore, ids: Sequence[str]) -> Iterator[Report]:
-    """Those of some reports that are not known to be closed, and that have a text."""
+    """The reports among ``ids`` that have a text and are not known to be closed."""
     for start in range(0, len(ids), MAX_READ):
         chunk = ids[start : start + MAX_READ]
         reports = store.reports(chunk)
@@ -111,7 +111,7 @@ def _open_reports(store: IndexStore, ids: Sequence[str]) -> Iterator[Report]:
 
 
 def _lines(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The lines of the file with what they hold; damaged ones are left out, as what they held is located again."""
+    """The lines of the file and their content, without damaged lines."""
     file = folder / LOCATED
     if not file.is_file():
         return

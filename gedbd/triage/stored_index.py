@@ -43,9 +43,9 @@ NO_FILTERS = Filters()
 
 
 class OpenStore(Protocol):
-    """Where an open index keeps its reports: a folder, or a database on a server.
+    """The store of an open index: a folder, or a database on a server.
 
-    Every method raises ``StoreUnavailable`` if it cannot be used.
+    All methods raise ``StoreUnavailable`` if it cannot be used.
     """
 
     def __len__(self) -> int:
@@ -53,16 +53,16 @@ class OpenStore(Protocol):
 
     @property
     def model(self) -> LoadedModel:
-        """The model that was last loaded."""
+        """The last loaded model."""
 
     def read(self) -> AbstractContextManager[IndexState]:
         """The latest state."""
 
     def change(self) -> AbstractContextManager[IndexState]:
-        """The latest state, and a transaction that changes it: all of it is stored, or nothing."""
+        """The latest state in a transaction that changes it."""
 
     def forget(self, issue_id: str) -> bool:
-        """Erases all that came from a report; returns whether it was stored."""
+        """Erases a report and everything derived from it; returns whether it was stored."""
 
     def close(self) -> None:
         """Closes it."""
@@ -71,15 +71,15 @@ class OpenStore(Protocol):
 class StoredIndex:
     """The reports of one tracker, ready to be searched.
 
-    Every method may be called from any thread. Searches run in parallel and never wait; changes take turns. A change is
-    stored before the method returns. What another process changes, the next call sees, with its new model. Answers
-    depend only on what is stored now: they equal those of an index that has just been opened.
+    All methods are thread-safe. Searches run in parallel without waiting; changes run one at a time, and are stored
+    before the method returns. The next call sees the changes of other processes, including a new model. Answers equal
+    those of a newly opened index.
 
-    Every method raises ``StoreUnavailable`` if the store cannot be used at the moment.
+    All methods raise ``StoreUnavailable`` if the store cannot be used.
 
     Args:
-        store: The reports, which this object closes.
-        folder: The folder of an index, or where feedback and deliveries of a service are kept.
+        store: The store, closed by this object.
+        folder: The folder of the index, or of a service's feedback and deliveries.
     """
 
     def __init__(self, store: OpenStore, folder: Path) -> None:
@@ -98,7 +98,7 @@ class StoredIndex:
 
     @property
     def matching(self) -> TriageModel:
-        """What was learned from the tracker's history."""
+        """Ranker and probabilities, learned from the tracker's history."""
         return self.store.model.matching
 
     @property
@@ -128,46 +128,46 @@ class StoredIndex:
             self._limits.restore_original_limits()
 
     def get(self, issue_id: str) -> Report | None:
-        """A stored report, None if there is none."""
+        """A stored report, or None."""
         return next(iter(self.get_many([issue_id]).values()), None)
 
     def get_many(self, ids: Sequence[str]) -> dict[str, Report]:
-        """Stored reports by id; unknown ids are left out."""
+        """Stored reports by id, without unknown ids."""
         with self.store.read() as state:
             return state.reports.reports([without_surrogates(issue_id) for issue_id in ids])
 
     def components_like(self, name: str, limit: int) -> list[str]:
-        """Components of stored reports: first those whose name contains a text, then the others, the most common first.
+        """Components of stored reports: those whose name contains a text, then the others, most common first.
 
         Args:
-            name: The text, in upper or lower case.
-            limit: How many there are at most.
+            name: The text; case is ignored.
+            limit: Maximum number of components.
         """
         with self.store.read() as state:
             return state.reports.components_like(name, limit)
 
     def known_duplicates(self, ids: Sequence[str]) -> dict[str, set[str]]:
-        """The ids of the other stored reports in the group of each report, by its id; none if it is not stored."""
+        """Ids of the other stored reports in the group of each report, by id; empty if it is not stored."""
         with self.store.read() as state:
             return {issue_id: set(members) - {issue_id} for issue_id, members in state.groups(ids).items()}
 
     def group(self, issue_id: str) -> list[str]:
-        """The ids of a report and its known duplicates, the oldest first; none if it is not stored."""
+        """Ids of a report and its known duplicates, oldest first; empty if it is not stored."""
         with self.store.read() as state:
             return state.groups([issue_id])[issue_id]
 
     def vectors(self, ids: Sequence[str] | None = None) -> tuple[list[str], np.ndarray]:
-        """Ids of all N stored reports, or of those of some that are stored; and vectors ``(N, D)``, unit rows."""
+        """Ids and vectors, ``(N, D)`` unit rows, of all stored reports, or of those among ``ids``."""
         with self.store.read() as state:
             return state.vectors(ids)
 
     def newest_day(self) -> float:
-        """When the newest report was created, in days since 1970; NaN if none has a date."""
+        """Date of the newest report in days since 1970; NaN without dates."""
         with self.store.read() as state:
             return state.newest_day()
 
     def explain(self, query: Report, candidate: Report) -> Explanation:
-        """What two reports share, whatever a search for one of them finds."""
+        """Explains the similarity of two reports, regardless of their rank in a search."""
         with self.store.read() as state:
             candidates = state.candidates(query, NO_FILTERS, lambda: state.model.encode_one(as_table([query])).result())
             count = len(candidates.store.terms["text"])
@@ -175,14 +175,14 @@ class StoredIndex:
         return explanation
 
     def search(self, report: Report, top_k: int = 10, filters: Filters = NO_FILTERS) -> list[Match]:
-        """Finds the duplicate groups that a report may belong to, the best first.
+        """Finds the duplicate groups that a report may belong to, best first.
 
-        A report stored under the same id is not a candidate. Scores are standardised over the candidates that pass the
-        filters. A report without a date counts as created with the newest stored one: with today's date, all reports of
-        an index that is out of date would look old.
+        The stored report of the same id is not a candidate. Scores are standardised over the candidates that pass the
+        filters. A report without a date gets that of the newest stored report, so that an outdated index does not make
+        all reports look old.
 
         Raises:
-            ValueError: If the report has no text or too much, or ``top_k`` is not between 1 and 50.
+            ValueError: If the text of the report is empty or too long, or ``top_k`` is not between 1 and 50.
         """
         check_report(report)
         check_top_k(top_k)
@@ -193,19 +193,18 @@ class StoredIndex:
     def add(self, reports: Sequence[Report], fields: Sequence[str] | None = None) -> dict[str, str]:
         """Adds or updates reports, all of them or none.
 
-        A report without a date keeps its stored date, or else gets the current time. A report without an address keeps
-        its stored address, or else gets that of the tracker's template, if there is one.
+        A report without a date keeps its stored date, or gets the current time. A report without an address keeps its
+        stored address, or gets that of the tracker's template, if there is one.
 
         Args:
-            reports: The reports.
-            fields: Names of the fields that they give; the other fields of a stored report stay, whoever else changes
-                them at the same time. None for all.
+            reports: The reports; of several with equal id the last one counts.
+            fields: Names of the fields to update; other fields of stored reports stay. None for all.
 
         Returns:
-            For each id ``added``, ``updated`` or ``unchanged``. Of several reports with one id the last one counts.
+            ``added``, ``updated`` or ``unchanged`` for each id.
 
         Raises:
-            ValueError: If a report has no id, no text or too much.
+            ValueError: If a report has no id, or its text is empty or too long.
         """
         check_stored(reports)
         now = datetime.now(UTC)
@@ -213,7 +212,7 @@ class StoredIndex:
             changed = changed_reports(state, reports, fields, now)
             model = state.model
         if changed.reports:
-            # Before the transaction, in which no other process can change the index: encoding may take seconds.
+            # Before the transaction, which blocks other processes: encoding may take seconds.
             vectors = model.vectors(list(changed.reports.values()))
             with self.store.change() as latest:
                 later = changed_reports(latest, reports, fields, now)
@@ -223,13 +222,13 @@ class StoredIndex:
                 if changed.reports:
                     latest.reports.write_reports(list(changed.reports.values()), list(vectors))
         statuses = {report.issue_id: "unchanged" for report in reports}
-        return statuses | {one: "updated" if one in changed.stored else "added" for one in changed.reports}
+        return statuses | {id_: "updated" if id_ in changed.stored else "added" for id_ in changed.reports}
 
     def link(self, report_id: str, duplicate_id: str, source: str) -> None:
         """Marks two stored reports as duplicates, which merges their groups.
 
         Raises:
-            ValueError: If they are the same report, or one is not stored.
+            ValueError: If the ids are equal, or one is not stored.
         """
         if report_id == duplicate_id:
             raise ValueError(f"report {report_id} cannot be a duplicate of itself")
@@ -241,12 +240,12 @@ class StoredIndex:
             state.reports.write_links([(report_id, duplicate_id, source)])
 
     def unlink(self, report_id: str, duplicate_id: str, source: str | None = None) -> bool:
-        """Deletes the links between two reports in both directions, and splits their group if nothing else ties it.
+        """Deletes the links between two reports in both directions; their group splits if no other link connects them.
 
         Args:
             report_id: Id of a report, stored or deleted.
             duplicate_id: Id of the other report.
-            source: The source whose links are deleted; None for all sources.
+            source: Source of the links; None for all sources.
 
         Returns:
             Whether there was a link.
@@ -263,11 +262,11 @@ class StoredIndex:
         return is_stored
 
     def forget(self, issue_id: str) -> bool:
-        """Deletes a report and erases all that came from it; returns whether it was stored.
+        """Deletes a report and erases everything derived from it; returns whether it was stored.
 
-        Its text, vector, words and links are gone from the bytes of the index file, its write-ahead log and the files
-        beside it; a server keeps bytes until it has written over them, and in its log and backups. Reports that were
-        duplicates of it stay duplicates of each other.
+        Text, vector, words and links are overwritten in the index file, its write-ahead log and the files beside it; a
+        server keeps bytes until they are overwritten, and in its log and backups. Its duplicates stay duplicates of
+        each other.
 
         Raises:
             OSError: If a file cannot be deleted.
@@ -284,15 +283,15 @@ def open_index(
     read_only: bool = False,
     url: str | None = None,
 ) -> StoredIndex:
-    """Opens an index. Until one in a folder is closed, the linear algebra of NumPy runs on one thread.
+    """Opens an index. While one in a folder is open, NumPy's linear algebra runs on one thread.
 
     Args:
-        folder: The folder of the index, or of feedback and deliveries of a service.
-        cache_dir: Where 8-bit models, and encoders of queries for an index on a server, are kept.
-        backend: Encodes queries instead of the backend that has encoded the stored reports.
-        given: The encoder, where the index was built with an object in Python.
+        folder: The folder of the index, or of a service's feedback and deliveries.
+        cache_dir: Folder of 8-bit models, and of query encoders for an index on a server.
+        backend: Backend of queries; None for that of the stored reports.
+        given: The encoder of an index that was built with a Python object.
         read_only: Whether nothing is written to the folder.
-        url: The address of an index on a server, ``postgresql://user@host:port/database``; None for one in the folder.
+        url: Address of an index on a server, ``postgresql://user@host:port/database``; None for one in the folder.
 
     Raises:
         ValueError: If there is no index, it is damaged or of another version, or the server cannot be used.
@@ -310,7 +309,7 @@ def open_index(
     check_index(folder)
     from threadpoolctl import threadpool_limits
 
-    # Encoders have threads of their own; those of BLAS would compete with them for the same cores.
+    # BLAS threads would compete with those of encoders for the same cores.
     limits = threadpool_limits(1, user_api="blas")
     try:
         index = StoredIndex(FolderStore(folder, load, read_only), folder)
@@ -324,11 +323,11 @@ def open_index(
 
 
 class Changed(NamedTuple):
-    """What adding reports changes.
+    """The changes of an addition.
 
     Attributes:
-        stored: The stored versions of all reports that are added, by id.
-        reports: The reports that differ from these, by id.
+        stored: Stored versions of the added reports, by id.
+        reports: Reports that differ from these, by id.
     """
 
     stored: dict[str, Report]
@@ -336,7 +335,7 @@ class Changed(NamedTuple):
 
 
 def stored_report(index: StoredIndex, issue_id: str) -> Report:
-    """A stored report. Raises ValueError if there is none."""
+    """A stored report; raises ValueError if there is none."""
     report = index.get(issue_id.strip())
     if report is None:
         quoted = printable_line(issue_id)[:MAX_QUOTED_LENGTH]
@@ -356,22 +355,22 @@ def changed_reports(
     state: IndexState, reports: Sequence[Report], fields: Sequence[str] | None, now: datetime
 ) -> Changed:
     """Compares reports with the stored ones; see ``StoredIndex.add``."""
-    given = [state.reports.storable(as_stored(report, state.template)) for report in reports]
-    stored = state.reports.reports([report.issue_id for report in given])
-    url_template = state.reports.fact("url_template")
-    wanted = {one.issue_id: _filled(one, stored.get(one.issue_id), url_template, fields, now) for one in given}
-    return Changed(stored, {one: report for one, report in wanted.items() if stored.get(one) != report})
+    new = [state.reports.storable(as_stored(report, state.template)) for report in reports]
+    stored = state.reports.reports([report.issue_id for report in new])
+    template = state.reports.fact("url_template")
+    filled = [_filled(report, stored.get(report.issue_id), template, fields, now) for report in new]
+    return Changed(stored, {report.issue_id: report for report in filled if stored.get(report.issue_id) != report})
 
 
 def as_stored(report: Report, template: Set[str]) -> Report:
-    """A report without the lines of the tracker's template, which stored reports do not have either."""
+    """A report without the lines of the tracker's template, as it is stored."""
     return replace(report, description=without_template(report.description, template)) if template else report
 
 
 def _filled(
     report: Report, stored: Report | None, template: str, fields: Sequence[str] | None, now: datetime
 ) -> Report:
-    """A report with a date and an address: its own, those of the stored version, or now and the template's."""
+    """A report with a date and an address: those of the report, of the stored version, or now and the template's."""
     if stored is not None and fields is not None:
         report = replace(stored, **{name: getattr(report, name) for name in fields})
     created_at = report.created_at

@@ -1,4 +1,4 @@
-"""What triage needs beside an encoder: a ranker of candidates, and the probability that a match is right."""
+"""The model of triage beside an encoder: a ranker of candidates, and the probability that a match is right."""
 
 import json
 from dataclasses import asdict, dataclass, fields
@@ -16,30 +16,29 @@ DEFAULT_TARGET = 0.7
 
 
 class BestCandidates(NamedTuple):
-    """The best K candidates of a query, the best first.
+    """The best K candidates of a query, best first.
 
     Attributes:
-        place: ``(K,)`` where each is among all candidates.
-        score: ``(K,)`` the ranker's score.
-        probability: ``(K,)`` that it is right.
+        position: ``(K,)`` position among all candidates.
+        score: ``(K,)`` score.
+        probability: ``(K,)`` probability that each is right.
     """
 
-    place: np.ndarray
+    position: np.ndarray
     score: np.ndarray
     probability: np.ndarray
 
 
 @dataclass(frozen=True)
 class TriageModel:
-    """What was learned from a tracker's history, and what the backtest measured.
+    """Ranker and probabilities, learned from a tracker's history, with the results of the backtest.
 
     Attributes:
-        ranker: Orders the candidates of a report.
-        confidence: From the features of a candidate to a probability.
-        targets: The results for all precision targets that the backtest measured, the lowest target first;
-            empty without a backtest.
-        target_precision: The precision target that applies unless another is asked for.
-        list_targets: As ``targets``, for lists of the best matches; empty also if an older backtest measured none.
+        ranker: Ranker of the candidates of a report.
+        confidence: Maps the features of a candidate to a probability.
+        targets: Results for all measured precision targets, lowest first; empty without a backtest.
+        target_precision: The default precision target.
+        list_targets: As ``targets``, for lists of the best matches; also empty if an older backtest has none.
     """
 
     ranker: ReportRanker
@@ -50,14 +49,14 @@ class TriageModel:
 
     @property
     def target(self) -> TargetResult:
-        """The result for ``target_precision``; one of status ``not measured`` without a backtest."""
+        """The result for ``target_precision``; its status is ``not measured`` without a backtest."""
         if not self.targets:
             return TargetResult(self.target_precision, None, NOT_MEASURED)
         return find_target(self.targets, self.target_precision, "target_precision")
 
     @property
     def list_target(self) -> TargetResult:
-        """The same for lists."""
+        """The result of lists for ``target_precision``."""
         if not self.list_targets:
             return TargetResult(self.target_precision, None, NOT_MEASURED)
         return find_target(self.list_targets, self.target_precision, "target_precision")
@@ -65,13 +64,13 @@ class TriageModel:
     def best(self, features: np.ndarray, top_k: int) -> BestCandidates:
         """The best ``max(top_k, NUM_COMPARED)`` candidates of a query, or all of them; ``features`` are ``(C, F)``."""
         scores = self.ranker.scores(features)
-        place = np.argsort(-scores, kind="stable")[: max(top_k, NUM_COMPARED)]
-        probability = self.confidence(confidence_features(features[place], scores[place]))
-        return BestCandidates(place, scores[place], probability)
+        position = np.argsort(-scores, kind="stable")[: max(top_k, NUM_COMPARED)]
+        probability = self.confidence(confidence_features(features[position], scores[position]))
+        return BestCandidates(position, scores[position], probability)
 
     @property
     def has_default_confidence(self) -> bool:
-        """Whether the probabilities are those that come with the default ranker, learnt on other trackers."""
+        """Whether the probabilities are the default ones, learned on other trackers."""
         return np.array_equal(self.confidence.knots, default_confidence().knots)
 
     def as_json(self) -> str:
@@ -90,7 +89,7 @@ class TriageModel:
         """Reads what ``as_json`` returned.
 
         Raises:
-            ValueError: If it is damaged, or another version of gedbd wrote it; names the source.
+            ValueError: If it is damaged, or of another version of gedbd; names the source.
         """
         try:
             plain = {"list_targets": []} | json.loads(text)
@@ -111,5 +110,5 @@ class TriageModel:
 
 
 def default_model() -> TriageModel:
-    """The model of a tracker without a backtest: learnt from other trackers, so without automatic suggestions."""
+    """The model of a tracker without a backtest, learned from other trackers, without automatic suggestions."""
     return TriageModel(default_ranker(), default_confidence(), (), DEFAULT_TARGET)

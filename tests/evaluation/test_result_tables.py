@@ -143,14 +143,14 @@ def test_differences_that_are_shown_and_that_are_not():
     assert always == "always duplicate 0.667: better, +0.333 [+0.333, +0.333]"  # precision 1/2, recall 1
     assert frozen.startswith("frozen encoder 0.333: better, +0.667 [")  # precision 1, recall 2/10
     assert verdict(right=2, frozen_right=10)[2].startswith("frozen encoder 1.000: worse, -0.667 [")
-    equal = "frozen encoder 0.889: no difference shown, +0.000 [+0.000, +0.000]"
+    equal = "frozen encoder 0.889: not significant, +0.000 [+0.000, +0.000]"
     assert verdict(right=8, frozen_right=8)[2] == equal
     assert len(verdict(10, 10, {"bm25": "score"})) == 2  # a baseline is compared with always duplicate alone
 
 
 @pytest.mark.parametrize(
     ("low", "high", "said"),
-    [(0.01, 0.2, "better"), (-0.2, -0.01, "worse")] + [(low, 0.1, "no difference shown") for low in (-0.1, 0.0)],
+    [(0.01, 0.2, "better"), (-0.2, -0.01, "worse")] + [(low, 0.1, "not significant") for low in (-0.1, 0.0)],
 )
 def test_the_interval_decides(low, high, said):
     assert conclude(Comparison(0.5, 0.4, 0.1, low, high, 0.01)) == said

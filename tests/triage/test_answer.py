@@ -80,7 +80,7 @@ def test_probabilities_of_other_trackers_do_not_say_that_nothing_is_likely():
     told = shown(replace(MATCH, probability=0.01), target=NOT_MEASURED, width=100)
     assert "very probability" not in told
     assert "Nothing is likely" not in told
-    assert "Ordered by all that the reports share" in told
+    assert "Ordered by all features of the reports" in told
 
 
 def test_a_probable_match_is_named_in_a_sentence():

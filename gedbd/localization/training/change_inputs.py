@@ -34,23 +34,21 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 4_000  # several times what encoders read
 TEXT_ALONE = InputParts(nodes=False, types=False, roles=False)
-CHARACTERS_PER_TOKEN = 16  # far more than a token has on average: the rest of a very long text need not be read
+CHARACTERS_PER_TOKEN = 16  # far more than on average; longer texts are cut before tokenization
 NEW_SIDE = frozenset("+ ")
 OLD_SIDE = frozenset("- ")
 
 
 class Side(NamedTuple):
-    """An encoder of one side.
+    """The encoder of reports or of changes, without ``truncate_dim``.
 
     Attributes:
-        backbone: Its weights.
-        tokenizer: Its tokenizer.
-        limits: What comes after so many tokens of comment, tokens of code or nodes is cut off. A report is a comment.
-        parts: Which parts an input of an encoder of code has; None for an encoder of plain texts, which reads comment
-            and code one after the other and knows no graph.
-        prefix: What an encoder of plain texts reads before a comment; its tokens count as those of the comment.
-
-    What is trained on top of it reads whole pooled vectors, whatever ``truncate_dim`` of the encoder says.
+        backbone: Weights.
+        tokenizer: Tokenizer.
+        limits: Maximum numbers of tokens of comment and code, and of nodes. A report is a comment.
+        parts: Parts of an input of an encoder of code; None for an encoder of plain texts, which reads comment and code
+            one after the other, without a graph.
+        prefix: Prefix of comments for an encoder of plain texts; its tokens count as those of the comment.
     """
 
     backbone: PreTrainedModel
@@ -60,17 +58,17 @@ class Side(NamedTuple):
     prefix: str = ""
 
     def input(self, comment: str, code: str, graph: FlowGraph | None = None) -> CodeInput:
-        """The tokens of a comment and of code with its flow graph; any of them may be empty."""
+        """The input of a comment and of code with its flow graph, each of which may be empty."""
         comment = comment[: CHARACTERS_PER_TOKEN * self.limits.comment_tokens]
         if self.parts is None:
             return plain_input(self.tokenizer, self.prefix + comment, code, self.limits)
-        # Without a graph, the types and roles would be the same tokens in every input: they are left out.
+        # Without a graph, types and roles would be the same tokens in every input.
         parts = TEXT_ALONE if graph is None else self.parts
         return make_input(self.tokenizer, code, comment, graph, self.limits, parts)
 
     @property
     def graph_rules(self) -> GraphRules | None:
-        """How the flow graphs that it reads are made; None if it reads none."""
+        """Rules of its flow graphs, or None."""
         return self.parts.rules if self.parts is not None and self.parts.nodes else None
 
 
@@ -79,11 +77,11 @@ def code_side(folder: str | Path, limits: InputLimits, graph: bool = True) -> Si
 
     Args:
         folder: The ``encoder`` folder of the run.
-        limits: Of the inputs, in place of those of the run.
-        graph: Whether it reads flow graphs, if it was trained on them.
+        limits: Limits of the inputs instead of those of the run.
+        graph: Whether to read flow graphs, if the encoder was trained on them.
 
     Raises:
-        ValueError: If the folder is none, or inputs would be longer than the encoder reads.
+        ValueError: If the folder has no encoder, or the limits exceed its positions.
     """
     saved = load_code_encoder(folder)
     parts = saved.parts if graph else TEXT_ALONE
@@ -92,10 +90,10 @@ def code_side(folder: str | Path, limits: InputLimits, graph: bool = True) -> Si
 
 
 def untrained_side(encoder: UntrainedEncoder, texts: Iterable[str], limits: InputLimits, graph: bool = True) -> Side:
-    """An encoder of code without pre-trained weights; its tokenizer is made from texts.
+    """An encoder of code without pre-trained weights, with a tokenizer trained on texts.
 
     Raises:
-        ValueError: If inputs would be longer than the encoder reads.
+        ValueError: If the limits exceed the positions of the encoder.
     """
     backbone, tokenizer = encoder.fit(texts)
     add_code_tokens(tokenizer, backbone)
@@ -108,7 +106,7 @@ def text_side(encoder: LoadedEncoder, limits: InputLimits) -> Side:
     """An encoder of plain texts.
 
     Raises:
-        ValueError: If inputs would be longer than the encoder reads.
+        ValueError: If the limits exceed the positions of the encoder.
     """
     backbone = encoder.model.backbone
     assert isinstance(backbone, PreTrainedModel)
@@ -144,7 +142,7 @@ def report_or_change(
 
     Args:
         table: N reports, or a table of ``ChangeCorpus``.
-        tokenizer: Unused: the encoder truncates texts that are too long.
+        tokenizer: Unused: the encoder truncates long texts.
         max_tokens: Unused.
     """
     if "diff" not in table:
@@ -157,20 +155,20 @@ def report_or_change(
 
 
 class Inputs(ABC):
-    """Inputs by row, kept once they are made."""
+    """Inputs by row, computed at first use."""
 
     def __init__(self, side: Side, count: int) -> None:
         self.side = side
-        self._made: list[CodeInput | None] = [None] * count
+        self._inputs: list[CodeInput | None] = [None] * count
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._inputs)
 
     def __getitem__(self, row: int) -> CodeInput:
-        input_ = self._made[row]
+        input_ = self._inputs[row]
         if input_ is None:
             input_ = self.make(row)
-            self._made[row] = input_
+            self._inputs[row] = input_
         return input_
 
     @abstractmethod
@@ -202,7 +200,7 @@ class ChangeInputs(Inputs):
         side: The encoder of changes.
         changes: N commits, files or hunks, a table of ``ChangeCorpus``.
         form: How the diff is written, see ``change_text``.
-        message: Whether the comment holds the message; without it, the paths alone.
+        message: Whether the comment includes the message.
     """
 
     def __init__(self, side: Side, changes: pd.DataFrame, form: Form = "ARCL", message: bool = True) -> None:
@@ -219,7 +217,7 @@ class ChangeInputs(Inputs):
         paths = self.paths[row]
         comment = f"{paths}\n{self.titles[row]}" if self.message else paths
         if self.message and "\n" in paths:
-            # The many paths of a commit would leave no place for its message.
+            # The many paths of a commit would leave no room for its message.
             comment = f"{self.titles[row]}\n{paths}"
         max_characters = CHARACTERS_PER_TOKEN * limits.code_tokens
         change = read_change(self.diffs[row], self.form, max_characters, paths.endswith(".java"), self.side.graph_rules)
@@ -231,9 +229,9 @@ class Line(NamedTuple):
 
     Attributes:
         sign: ``+``, ``-`` or blank.
-        text: What follows the sign.
+        text: Text after the sign.
         hunk: Number of the hunk.
-        in_diff: Where its text begins in the diff.
+        in_diff: Start of the text in the diff.
     """
 
     sign: str
@@ -243,21 +241,21 @@ class Line(NamedTuple):
 
 
 class ChangeText(NamedTuple):
-    """What an encoder reads of a change; the graph is None where it holds no Java code that parses."""
+    """The text of a change for an encoder, and its graph; None without Java code that can be parsed."""
 
     text: str
     graph: FlowGraph | None
 
 
 def read_change(diff: str, form: Form, max_characters: int, is_java: bool, rules: GraphRules | None) -> ChangeText:
-    """The beginning of a change in one of the forms of ``change_text``.
+    """Reads the beginning of a change in one of the forms of ``change_text``.
 
     Args:
         diff: A unified diff of a commit, a file or a hunk.
         form: See ``change_text``.
-        max_characters: How much of the diff and of the text is read.
-        is_java: Whether hunks without the header of a file are of a Java file.
-        rules: How the graph is made; None if it is not wanted.
+        max_characters: Maximum length of the diff and of the text.
+        is_java: Whether hunks without a file header are of a Java file.
+        rules: Rules of the graph; None for no graph.
     """
     diff = diff[:max_characters]
     text = change_text(diff, form)[:max_characters]
@@ -265,21 +263,21 @@ def read_change(diff: str, form: Form, max_characters: int, is_java: bool, rules
         return ChangeText(text, None)
     java_hunks: set[int] = set()
     lines = list(lines_of(diff, is_java, java_hunks))
-    begins = line_begins(lines, form)
+    starts = line_starts(lines, form)
     graphs = []
     for hunk in sorted(java_hunks):
-        chosen = [number for number, line in enumerate(lines) if line.hunk == hunk]
-        graph = _hunk_graph([lines[number] for number in chosen], [begins[number] for number in chosen], rules)
+        numbers = [number for number, line in enumerate(lines) if line.hunk == hunk]
+        graph = _hunk_graph([lines[number] for number in numbers], [starts[number] for number in numbers], rules)
         if graph is not None:
             graphs.append(graph)
     return ChangeText(text, joined(graphs) if graphs else None)
 
 
 def lines_of(diff: str, is_java: bool, java_hunks: set[int]) -> Iterator[Line]:
-    """The lines inside the hunks of a diff; numbers of hunks of Java files are put into ``java_hunks``."""
+    """The lines of the hunks of a diff; adds the numbers of hunks of Java files to ``java_hunks``."""
     reader = DiffReader()
     hunk = -1
-    begin = 0
+    start = 0
     for line in diff.removesuffix("\n").split("\n"):
         kind = reader.kind(line)
         if kind == NEW_FILE:
@@ -289,52 +287,52 @@ def lines_of(diff: str, is_java: bool, java_hunks: set[int]) -> Iterator[Line]:
             if is_java:
                 java_hunks.add(hunk)
         elif kind in MARKS:
-            yield Line(kind, line[1:], hunk, begin + len(line[:1]))
-        begin += len(line) + 1
+            yield Line(kind, line[1:], hunk, start + len(line[:1]))
+        start += len(line) + 1
 
 
-def line_begins(lines: list[Line], form: Form) -> list[int]:
-    """Where the text of each line begins in the text of a form."""
+def line_starts(lines: list[Line], form: Form) -> list[int]:
+    """The start of each line's text in the text of a form."""
     if form == "D":
         return [line.in_diff for line in lines]
-    begins = [0] * len(lines)
-    begin = 0
+    starts = [0] * len(lines)
+    start = 0
     if form == "ARCL":
         for number, line in enumerate(lines):
-            begins[number] = begin + len(MARKS[line.sign]) + 1
-            begin = begins[number] + len(line.text) + 1
-        return begins
+            starts[number] = start + len(MARKS[line.sign]) + 1
+            start = starts[number] + len(line.text) + 1
+        return starts
     for sign, mark in MARKS.items():
         group = [number for number, line in enumerate(lines) if line.sign == sign]
-        begin += len(mark) + 1 if group else 0
+        start += len(mark) + 1 if group else 0
         for number in group:
-            begins[number] = begin
-            begin += len(lines[number].text) + 1
-    return begins
+            starts[number] = start
+            start += len(lines[number].text) + 1
+    return starts
 
 
-def _hunk_graph(lines: list[Line], begins: list[int], rules: GraphRules) -> FlowGraph | None:
-    """The graph of one side of a hunk, with places in the text."""
+def _hunk_graph(lines: list[Line], starts: list[int], rules: GraphRules) -> FlowGraph | None:
+    """The graph of one side of a hunk, with spans in the text."""
     side = NEW_SIDE if any(line.sign == "+" for line in lines) else OLD_SIDE
-    of_side = [number for number, line in enumerate(lines) if line.sign in side]
-    texts = [lines[number].text for number in of_side]
+    numbers = [number for number, line in enumerate(lines) if line.sign in side]
+    texts = [lines[number].text for number in numbers]
     graph = fragment_graph("\n".join(texts), rules)
     if graph is None or not len(graph):
         return None
-    # Lines of 3 and 5 characters begin at 0 and 4 in the code of the side.
+    # Lines of 3 and 5 characters start at 0 and 4 in the code of the side.
     lengths = np.array([len(text) for text in texts])
     in_code = np.cumsum(lengths + 1) - lengths - 1
-    in_text = np.array([begins[number] for number in of_side])
+    in_text = np.array([starts[number] for number in numbers])
     line = np.searchsorted(in_code, graph.spans[:, 0], side="right") - 1
     start = in_text[line] + graph.spans[:, 0] - in_code[line]
-    # A node that goes on in the next line ends with its first one.
+    # A node of several lines ends with its first line.
     end = np.minimum(start + graph.spans[:, 1] - graph.spans[:, 0], in_text[line] + lengths[line])
     spans = np.stack([start, np.maximum(end, start)], axis=1).astype(np.int32)
     return FlowGraph(graph.names, spans, graph.types, graph.roles, graph.edges, graph.kinds, graph.is_approximate)
 
 
 def joined(graphs: list[FlowGraph]) -> FlowGraph:
-    """Several graphs as one without edges from one to the next; nodes in the order of their places."""
+    """The disjoint union of graphs, with nodes in the order of their spans."""
     spans = np.concatenate([graph.spans for graph in graphs])
     firsts = np.cumsum([0, *(len(graph) for graph in graphs[:-1])])
     edges = np.concatenate([graph.edges + first for graph, first in zip(graphs, firsts, strict=True)], axis=1)

@@ -1,4 +1,4 @@
-"""The methods that a run compares: scorers alone, by their best parts, summed, and learned rankers."""
+"""The methods that a run compares: scorers, by best parts and in sums, and learned rankers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,18 +16,18 @@ from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.retrieval.scorers.simple_scorers import Recency
 
 EARLIER_BUGS = "earlier_bugs"
-# The scorer of a granularity, not fitted yet, by a seed.
+# Returns an unfitted scorer of a granularity for a seed.
 ScorerMaker = Callable[[Level, int], Scorer]
 LINEAR = "linear"
-RANDOM_CANDIDATES = 2_000  # of a training report: most inducing hunks are below any shortlist
+RANDOM_CANDIDATES = 2_000  # of a training report, as most inducing hunks are below any shortlist
 MakeScorer = Callable[[], Scorer]
 
 
 class RankingMethod(NamedTuple):
-    """A way to rank changes.
+    """A method to rank changes.
 
     Attributes:
-        make: Makes its scorer.
+        make: Returns its scorer.
         is_random: Whether its result depends on the seed.
     """
 
@@ -36,7 +36,7 @@ class RankingMethod(NamedTuple):
 
 
 class Age(Recency):
-    """log(1 + days between change and report): the oldest change first, which is often the import of a project."""
+    """log(1 + days between change and report): ranks the oldest change, often the import of a project, first."""
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``, 0 or above."""
@@ -44,11 +44,11 @@ class Age(Recency):
 
 
 class EarlierBugs(Scorer):
-    """How many earlier bugs a change is known to have induced when the report is made; reads no content.
+    """Number of bugs known, at the time of the report, to come from a change; reads no content.
 
     Args:
-        links: Inducing changes of reports; a link is known from ``made_at`` on, one without a date never.
-        inputs: The reports and changes that the links are of.
+        links: Inducing changes of reports; a link is known from ``made_at`` on, and never without a date.
+        inputs: Reports and changes of the links.
     """
 
     def __init__(self, links: Links, inputs: ScorerInputs) -> None:
@@ -72,10 +72,10 @@ class EarlierBugs(Scorer):
 
 
 class NewestFirst(Scorer):
-    """The places of documents by a fitted scorer: of equal scores, the newer document comes first.
+    """Ranks documents by a fitted scorer, newer documents first among ties.
 
-    Many reports name no file and have no stack trace, so that a scorer of these gives all changes the same score. With
-    the oldest first, such a scorer would be as good as the age of a change, which finds the import of a project.
+    A scorer of file names or stack traces gives all changes the same score if a report has none. With the oldest first,
+    it would then be as good as ``Age``.
 
     Args:
         scorer: A fitted scorer.
@@ -88,20 +88,20 @@ class NewestFirst(Scorer):
         """Does nothing."""
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
-        """``(B,) -> (B, N)`` places from 0, the highest for the highest score: scores 5 5 1 give 1 2 0."""
+        """``(B,) -> (B, N)`` ranks in ascending order of score, from 0: scores 5 5 1 give 1 2 0."""
         scores = np.asarray(self.scorer.scores(rows), dtype=np.float32)
         order = np.argsort(scores, axis=1, kind="stable")
         positions = np.empty_like(scores)
         np.put_along_axis(positions, order, np.arange(scores.shape[1], dtype=np.float32)[None], axis=1)
-        # NaN is sorted to the end: it would be the best score.
+        # NaN, sorted to the end, would be the best score.
         return np.where(np.isnan(scores), np.nan, positions)
 
 
 class Shared(Scorer):
-    """A scorer that several methods use, fitted once to the same inputs.
+    """A scorer shared by several methods, fitted once to the same inputs.
 
     Args:
-        make: Makes the scorer, again for other inputs.
+        make: Returns a new scorer, for other inputs.
     """
 
     def __init__(self, make: MakeScorer) -> None:
@@ -109,7 +109,7 @@ class Shared(Scorer):
         self.inputs_: ScorerInputs | None = None
 
     def fit(self, inputs: ScorerInputs) -> None:
-        """Fits a scorer unless the last one was fitted to these very inputs."""
+        """Fits a scorer unless the last one was fitted to the same inputs."""
         if self.inputs_ is inputs:
             return
         self.scorer_ = self.make()
@@ -124,16 +124,15 @@ class Shared(Scorer):
 
 @dataclass(frozen=True)
 class MethodOptions:
-    """What is compared.
+    """Options of the compared methods.
 
     Attributes:
         baseline: The scorer that the others are compared with.
-        sums: By id, the scorers of a sum of equal weights, standardised over the candidates of a report.
-        linear: The scorers of the sum with learned weights; none leaves it out.
-        parts: The scorers by which commits are ranked by their best file and by their best hunk too, and files by their
-            best hunk.
-        only: By scorer, the granularities that it ranks, none to leave it out; of others all. Sums and ``linear`` do
-            without it elsewhere.
+        sums: Scorers of each sum with equal weights by id, standardised over the candidates of a report.
+        linear: Scorers of the sum with learned weights; empty for none.
+        parts: Scorers that also rank commits by their best file and best hunk, and files by their best hunk.
+        only: Granularities that a scorer ranks, by id; all by default, and none if empty. Sums and ``linear`` omit the
+            scorer at other granularities.
     """
 
     baseline: str
@@ -143,7 +142,7 @@ class MethodOptions:
     only: Mapping[str, Sequence[Granularity]] = field(default_factory=dict)
 
     def check(self, scorers: Mapping[str, object]) -> None:
-        """Raises ValueError if an option names a scorer or a granularity that does not exist."""
+        """Raises ValueError for unknown scorers or granularities."""
         named = {"baseline": [self.baseline], "linear": self.linear, "parts": self.parts, "only": list(self.only)}
         named |= {f"sums.{name}": names for name, names in self.sums.items()}
         for option, names in named.items():
@@ -160,7 +159,7 @@ class MethodOptions:
                 raise ValueError(f"task.compared.only.{name}={list(granularities)}: choose from {choices}")
 
     def ranked(self, name: str) -> tuple[Granularity, ...]:
-        """The granularities that a scorer ranks, the finest one last."""
+        """The granularities that a scorer ranks, finest last."""
         return tuple(granularity for granularity in GRANULARITIES if granularity in self.only.get(name, GRANULARITIES))
 
 
@@ -170,10 +169,10 @@ def make_methods(
     """The methods that rank the changes of a granularity, by id.
 
     Args:
-        scorers: By id, what makes a scorer that is not fitted yet.
-        options: What is made of them.
+        scorers: Functions that return an unfitted scorer, by id.
+        options: The compared methods.
         corpus: The history.
-        granularity: What is ranked.
+        granularity: Granularity of the ranked changes.
     """
     usable = {name: Shared(make) for name, make in scorers.items() if granularity in options.ranked(name)}
     methods = {name: fixed_method(scorer) for name, scorer in usable.items()}
@@ -183,17 +182,17 @@ def make_methods(
                 scorer = by_best_part(scorers[name](), corpus, granularity, part)
                 methods[best_part_id(name, part)] = fixed_method(scorer)
     for name, names in options.sums.items():
-        chosen = {scorer_id: usable[scorer_id] for scorer_id in names if scorer_id in usable}
-        if chosen:
-            methods[name] = fixed_method(LinearRanker(chosen, rounds=0))
-    chosen = {scorer_id: usable[scorer_id] for scorer_id in options.linear if scorer_id in usable}
-    if chosen:
-        methods[LINEAR] = fixed_method(LinearRanker(chosen, random_candidates=RANDOM_CANDIDATES))
+        terms = {scorer_id: usable[scorer_id] for scorer_id in names if scorer_id in usable}
+        if terms:
+            methods[name] = fixed_method(LinearRanker(terms, rounds=0))
+    terms = {scorer_id: usable[scorer_id] for scorer_id in options.linear if scorer_id in usable}
+    if terms:
+        methods[LINEAR] = fixed_method(LinearRanker(terms, random_candidates=RANDOM_CANDIDATES))
     return methods
 
 
 def parts_of(granularity: Granularity) -> tuple[Granularity, ...]:
-    """The granularities of the parts of a change: of a commit its files and hunks."""
+    """The finer granularities: file and hunk for commits."""
     return GRANULARITIES[GRANULARITIES.index(granularity) + 1 :]
 
 
@@ -203,19 +202,19 @@ def best_part_id(name: str, part: Granularity) -> str:
 
 
 def encoded_unit(method: str) -> Granularity:
-    """What a method that ranks commits reads one by one, by its id: ``bm25_diff_best_hunk`` reads hunks."""
+    """The granularity of the texts that a method of commits reads, by its id: ``bm25_diff_best_hunk`` reads hunks."""
     parts = [part for part in parts_of("commit") if method.endswith(best_part_id("", part))]
     return parts[0] if parts else "commit"
 
 
 def by_best_part(scorer: Scorer, corpus: ChangeCorpus, granularity: Granularity, part: Granularity) -> Scorer:
-    """A scorer of hunks as one of files or commits, or one of files as one of commits.
+    """Turns a scorer of hunks into one of files or commits, or a scorer of files into one of commits.
 
     Args:
-        scorer: Scores changes of the granularity ``part``.
+        scorer: A scorer of changes of the granularity ``part``.
         corpus: The history.
-        granularity: What is to be scored, coarser than ``part``.
-        part: See ``scorer``.
+        granularity: Granularity of the result, coarser than ``part``.
+        part: Granularity of ``scorer``.
     """
     by_part = scorer
     if part == "hunk":
@@ -239,9 +238,9 @@ class BestPart(Scorer):
     without a part scores 1 below the lowest part of all.
 
     Args:
-        scorer: Scores the parts; it is fitted to them. A part of a relevant document counts as relevant.
+        scorer: Scorer of the parts, fitted to them. Parts of relevant documents count as relevant.
         parts: The table of the parts, such as ``ChangeCorpus.hunks.table``.
-        parent: Its column with the row of the document that each part belongs to.
+        parent: The column with the row of each part's document.
     """
 
     def __init__(self, scorer: Scorer, parts: pd.DataFrame, parent: Literal["file", "commit"]) -> None:
@@ -254,7 +253,7 @@ class BestPart(Scorer):
         """Fits the scorer of the parts.
 
         Raises:
-            ValueError: If a part belongs to none of the documents.
+            ValueError: If a part belongs to no document.
         """
         self.parents_ = self.parts[self.parent].to_numpy(dtype=np.int64)
         self.num_documents_ = len(inputs.documents)
@@ -279,12 +278,12 @@ def best_part_scores(scores: np.ndarray, parents: np.ndarray, num_documents: int
     Args:
         scores: Scores of M parts.
         parents: ``(M,)`` the document of each part.
-        num_documents: Number N of documents; one without a part gets the lowest score of its row less 1.
+        num_documents: Number N of documents; a document without parts gets the lowest score of its row less 1.
     """
     lowest = scores.min(axis=1, initial=0.0, keepdims=True) - 1
     best = np.repeat(lowest.astype(scores.dtype), num_documents, axis=1)
     order = np.argsort(parents, kind="stable")
-    # Parents [0, 0, 2] begin at places 0 and 2 of the sorted parts.
+    # Parents [0, 0, 2] start at positions 0 and 2 of the sorted parts.
     documents, starts = np.unique(parents[order], return_index=True)
     if len(documents):
         best[:, documents] = np.maximum.reduceat(scores[:, order], starts, axis=1)
@@ -293,14 +292,13 @@ def best_part_scores(scores: np.ndarray, parents: np.ndarray, num_documents: int
 
 @dataclass(frozen=True)
 class LearntOptions(ChangeTrainingOptions):
-    """A learned ranker, see ``ChangeRankerScorer``.
+    """Options of a learned ranker, see ``ChangeRankerScorer``.
 
     Attributes:
-        seed: Of the first training, to which the seeds of the task are added.
-        shuffled: Each report has the text of another one. What such a ranker finds does not depend on the text: it is
-            the control of all others.
+        seed: Seed of the first training; the seeds of the task are added to it.
+        shuffled: Whether each report has the text of another one, as a control that cannot use the text.
         tracker: Whether it reads earlier fixes.
-        hmcbl: Whether it reads the scores of the trained encoders; left out where none are trained.
+        hmcbl: Whether it reads the scores of the trained encoders; omitted if none are trained.
     """
 
     shuffled: bool = False
@@ -315,10 +313,10 @@ class LearntOptions(ChangeTrainingOptions):
 
 
 class UnseenScores(Scorer):
-    """Scores of a fitted scorer, missing (NaN) for the queries that it was trained on, where they are too good.
+    """Scores of a fitted scorer; NaN for the queries that it was trained on, whose scores are biased.
 
     Args:
-        scorer: A scorer that is fitted.
+        scorer: A fitted scorer.
         trained_on: ``(T,)`` rows of these queries.
     """
 
@@ -341,7 +339,7 @@ class OtherTexts(Scorer):
 
     Args:
         scorer: A scorer.
-        corpus: Its reports are queries, row by row.
+        corpus: Corpus whose reports replace the queries, row by row.
     """
 
     def __init__(self, scorer: Scorer, corpus: ChangeCorpus) -> None:
@@ -358,17 +356,17 @@ class OtherTexts(Scorer):
 
 
 def with_other_texts(corpus: ChangeCorpus, seed: int = 0) -> ChangeCorpus:
-    """A corpus whose reports have each title and description of another one; dates and links stay.
+    """A corpus in which each report has title and description of another one; dates and links stay.
 
     Args:
-        corpus: Two reports or more.
-        seed: Of the order in which texts are handed on.
+        corpus: A corpus with at least two reports.
+        seed: Seed of the permutation of texts.
     """
     reports = reports_of(corpus)
     order = np.random.default_rng(seed).permutation(len(reports))
-    giver = np.empty_like(order)
-    giver[order] = np.roll(order, 1)  # each takes the text of the one before it in this order, so none its own
-    texts = reports.reports[["title", "description"]].iloc[giver].reset_index(drop=True)
+    source = np.empty_like(order)
+    source[order] = np.roll(order, 1)  # each gets the text of the previous report in this order
+    texts = reports.reports[["title", "description"]].iloc[source].reset_index(drop=True)
     documents = replace(reports.documents, table=reports.reports.assign(**texts))
     return replace(corpus, reports=replace(reports, documents=documents))
 
@@ -383,19 +381,19 @@ def learnt_methods(
     """The learned rankers as methods, by id; they share the features of the reports.
 
     Args:
-        rankers: By id.
+        rankers: Options by id.
         corpus: Reports and changes.
-        training: ``(T,)`` rows of the reports whose inducing commits are learned, whatever is ranked.
-        hunks: Scores hunks, where these are ranked.
-        encoders: Scorers of commits by trained encoders, fitted; none without training.
+        training: ``(T,)`` rows of the training reports, at every granularity.
+        hunks: Scorer of hunks, for the ranking of hunks.
+        encoders: Fitted scorers of commits by trained encoders; empty without training.
     """
-    chosen = {name: ranker for name, ranker in rankers.items() if encoders or not ranker.hmcbl}
+    usable = {name: ranker for name, ranker in rankers.items() if encoders or not ranker.hmcbl}
     texts = {False: corpus}
-    if any(ranker.shuffled for ranker in chosen.values()):
+    if any(ranker.shuffled for ranker in usable.values()):
         texts[True] = with_other_texts(corpus)
     replays = {(shuffled, tracker): Replay(texts[shuffled], tracker) for shuffled in texts for tracker in (True, False)}
     methods = {}
-    for name, ranker in chosen.items():
+    for name, ranker in usable.items():
         extra = encoders if ranker.hmcbl else {}
         methods[name] = _method(ranker, replays[ranker.shuffled, ranker.tracker], training, hunks, extra)
     return methods
@@ -405,7 +403,7 @@ def _method(
     ranker: LearntOptions, replay: Replay, training: np.ndarray, hunks: Scorer, extra: Mapping[str, Scorer]
 ) -> RankingMethod:
     def make(level: Level, seed: int) -> Scorer:
-        # No two seeds share a training.
+        # Seeds of different trainings do not overlap.
         options = replace(ranker, seed=ranker.seed + seed * ranker.num_seeds)
         parts = hunks if level.granularity == "hunk" else None
         scorer = ChangeRankerScorer(replay, level.granularity, options, extra, parts, training)

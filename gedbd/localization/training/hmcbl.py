@@ -1,4 +1,4 @@
-"""Hierarchical momentum contrast (HMCBL) in a run: options, training, and the scorers of its trained encoders."""
+"""Training of hierarchical momentum contrast (HMCBL): options, system, and scorers of the trained encoders."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -42,20 +42,20 @@ MAX_SIM = "hmcbl_max_sim"
 
 
 class HmcblSystem(TrainingSystem):
-    """Trains the encoders of reports and changes by the weighted sum of the losses of its levels.
+    """Trains the encoders of reports and changes by the weighted sum of the losses of all levels.
 
-    Logs ``train/loss`` and ``val/loss``, the loss of each level as ``train/bank_loss``, and ``val/mrr``: validation
-    reports rank commits before them by the cosine of projected vectors, see ``LocalizationDataModule``.
+    Logs ``train/loss`` and ``val/loss``, the loss of each level, such as ``train/bank_loss``, and ``val/mrr``: the
+    ranking of earlier commits by the cosine of projected vectors, see ``LocalizationDataModule``.
 
     Args:
         report_side: The encoder of reports.
         change_side: The encoder of changes.
         settings: See ``HmcblSettings``.
-        links: Tells the negatives among the keys of the banks.
+        links: Links that exclude positives from the keys of the banks.
         make_optimizer: See ``TrainingSystem``, as for the next two.
-        make_scheduler: Makes the scheduler.
-        seed: Fixes dropout. The projectors' first weights are drawn from PyTorch's generator.
-        bf16: Whether encoders compute in bfloat16 when many texts are encoded.
+        make_scheduler: Returns the scheduler.
+        seed: Seed of dropout. The projectors are initialised from PyTorch's generator.
+        bf16: Whether ``encode`` computes in bfloat16.
 
     Attributes:
         tested: ``mrr`` and ``loss`` of the validation reports in Lightning's last test.
@@ -86,22 +86,22 @@ class HmcblSystem(TrainingSystem):
         return self.network.reports.tower, self.network.changes.tower
 
     def encode_reports(self, inputs: Inputs, rows: np.ndarray, tokens: bool = False) -> Encoded:
-        """Vectors of some reports, see ``encode``."""
+        """Vectors of reports, see ``encode``."""
         return encode(self.towers[0], inputs, rows, self.bf16, tokens, "reports")
 
     def encode_changes(self, inputs: Inputs, rows: np.ndarray, tokens: bool = False) -> Encoded:
-        """Vectors of some changes, see ``encode``."""
+        """Vectors of changes, see ``encode``."""
         return encode(self.towers[1], inputs, rows, self.bf16, tokens, "changes")
 
     def pooled(self, encoded: Encoded) -> np.ndarray:
-        """The vectors to compare by their cosine: projected, unless no loss trains the projectors."""
+        """The vectors to compare by cosine: projected ones, unless no loss trains the projectors."""
         return encoded.projected if self.settings.projects else encoded.features
 
     def setup(self, stage: str) -> None:
-        """Lets the towers take the statistics of batch normalization over all processes.
+        """Computes the statistics of batch normalization over all processes.
 
         Raises:
-            ValueError: If texts are compared by their tokens, of which processes have different numbers.
+            ValueError: If texts are compared by their tokens, whose number differs between processes.
         """
         if self.trainer.world_size > 1:
             if self.settings.by_tokens:
@@ -112,7 +112,7 @@ class HmcblSystem(TrainingSystem):
                     norm.exchange = self._exchange
 
     def on_train_epoch_start(self) -> None:
-        """Clears what was collected."""
+        """Clears the losses."""
         self._batches = []
 
     def training_step(self, batch: PairBatch, batch_idx: int) -> Tensor:
@@ -125,35 +125,35 @@ class HmcblSystem(TrainingSystem):
         return loss
 
     def optimizer_step(self, *arguments: Any, **options: Any) -> None:
-        """Takes the step, after which the momentum twins follow."""
+        """Updates the weights, then the momentum twins."""
         super().optimizer_step(*arguments, **options)
         self.network.follow()
 
     def on_train_epoch_end(self) -> None:
-        """Logs the losses of the epoch, as each batch had them before its step."""
-        self._log_part("train")
+        """Logs the mean losses of the epoch."""
+        self._log_means("train")
 
     def on_validation_epoch_start(self) -> None:
-        """Clears what was collected; the losses of training are kept until its epoch ends."""
+        """Clears the losses; those of training are kept until the end of its epoch."""
         self._trained = self._batches
         self._batches = []
 
     def validation_step(self, batch: PairBatch, batch_idx: int) -> None:
-        """Takes the losses of a batch."""
+        """Stores the losses of a batch."""
         self._batches.append(_numbers(self.network.losses(batch, self._gather, fill_banks=False), batch))
 
     def on_validation_epoch_end(self) -> None:
         """Logs the losses and the mean reciprocal rank."""
-        self._log_part("val")
+        self._log_means("val")
         self.log("val/mrr", self._mean_reciprocal_rank(), prog_bar=True)
         self._batches = self._trained
 
     def on_test_epoch_end(self) -> None:
-        """Keeps loss and mean reciprocal rank of the validation reports by the weights that are tested."""
-        self.tested = {"loss": self._log_part("best"), "mrr": self._mean_reciprocal_rank()}
+        """Stores loss and mean reciprocal rank of the validation reports."""
+        self.tested = {"loss": self._log_means("best"), "mrr": self._mean_reciprocal_rank()}
 
     def trained_weights(self) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-        """The weights of the encoders, and those of the projectors, as far as they are trained."""
+        """The trained weights of encoders and projectors."""
         encoders = [weight for tower in self.towers for weight in tower.backbone.parameters()]
         projectors = [weight for tower in self.towers for weight in tower.projector.parameters()]
         return encoders if self.settings.train_encoders else [], projectors if self.settings.projects else []
@@ -167,11 +167,11 @@ class HmcblSystem(TrainingSystem):
         return gather(self, rows)
 
     def _exchange(self, rows: Tensor) -> GatheredRows:
-        """The rows of all processes, each of which has equally many."""
+        """The rows of all processes, which have equally many."""
         return GatheredRows(gather(self, rows), self.global_rank * len(rows))
 
     def _mean_reciprocal_rank(self) -> float:
-        """That of the validation reports; each process encodes a share."""
+        """The mean reciprocal rank of the validation reports; each process encodes a share."""
         data = self.trainer.datamodule  # type: ignore[attr-defined]
         assert isinstance(data, LocalizationDataModule)
         ranked = data.ranked
@@ -180,7 +180,7 @@ class HmcblSystem(TrainingSystem):
         return mean_reciprocal_rank(ranked, reports, changes)
 
     def _shared(self, inputs: Inputs, rows: np.ndarray, side: str) -> np.ndarray:
-        """Pooled vectors of some inputs, of which each process encodes a share."""
+        """Pooled vectors of inputs; each process encodes a share."""
         tower = self.towers[0] if side == "reports" else self.towers[1]
         share = slice(self.trainer.global_rank, None, self.trainer.world_size)
         pooled = self.pooled(encode(tower, inputs, rows[share], self.bf16, False, side))
@@ -189,47 +189,47 @@ class HmcblSystem(TrainingSystem):
         summed: np.ndarray = self.summed(torch.from_numpy(whole).to(self.device)).cpu().numpy()
         return summed
 
-    def _log_part(self, part: str) -> float:
-        """Logs the mean loss of each level over all pairs, and logs and returns the total."""
+    def _log_means(self, prefix: str) -> float:
+        """Logs the mean loss of each level and the total, and returns the total."""
         sums = self.summed(torch.stack(self._batches).sum(dim=0))
         weights = self.settings.weights
         means = dict(zip(weights, (sums[:-1] / sums[-1]).tolist(), strict=True))
         total = float(sum(weights[level] * mean for level, mean in means.items()))
         for level, mean in means.items():
-            self.log(f"{part}/{level}_loss", mean)
-        self.log(f"{part}/loss", total)
+            self.log(f"{prefix}/{level}_loss", mean)
+        self.log(f"{prefix}/loss", total)
         return total
 
 
 def _numbers(losses: dict[str, Tensor], batch: PairBatch) -> Tensor:
-    """``(levels + 1,)`` the summed losses of a batch's pairs and their number, without gradients."""
+    """``(levels + 1,)`` sums of the losses of a batch's pairs, and the number of pairs, without gradients."""
     count = torch.tensor(len(batch.n_id) / 2, dtype=torch.float64, device=batch.n_id.device)
     return torch.stack([*(count * loss.detach().double() for loss in losses.values()), count])
 
 
 @dataclass(frozen=True)
 class HmcblOptions:
-    """What is trained.
+    """Options of HMCBL.
 
     Attributes:
-        granularity: Of the changes that it reads and ranks. Coarser ones are ranked by their best part, finer ones not.
+        granularity: Granularity of the changes that it reads and ranks; coarser changes are ranked by their best part.
         report_encoder: The ``encoder`` folder of a run of ``task=pretraining``, which reads reports as comments; None
             for the section ``encoder``.
-        change_encoder: Likewise of changes.
+        change_encoder: Likewise for changes.
         graph: Whether an encoder of code reads flow graphs.
         form: How a diff is written, see ``change_text``.
         message: Whether the first line of the message is read with the paths.
-        report_tokens: The longest report.
-        comment_tokens: The longest message with paths.
-        code_tokens: The longest diff.
-        nodes: The most nodes of a graph.
-        hard: Share of the negative changes that change a file of the positive one.
-        val_candidates: Commits, besides the inducing ones, that validation ranks.
-        max_sim: Rank by late interaction too; the vectors of all tokens are in memory.
+        report_tokens: Maximum tokens of a report.
+        comment_tokens: Maximum tokens of message and paths.
+        code_tokens: Maximum tokens of a diff.
+        nodes: Maximum nodes of a graph.
+        hard: Share of negatives that change a file of the positive change.
+        val_candidates: Number of non-inducing commits that validation ranks.
+        max_sim: Whether to rank by late interaction too, which keeps the vectors of all tokens in memory.
         settings: The model and the loss.
 
     Raises:
-        ValueError: If the granularity is invalid, or what is compared by tokens is not ranked by them.
+        ValueError: If the granularity is invalid, or ``similarity=max_sim`` comes without ``max_sim``.
     """
 
     granularity: Granularity = "hunk"
@@ -257,11 +257,11 @@ class HmcblOptions:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The scorers of the trained encoders."""
+        """Ids of the scorers of the trained encoders."""
         return (COSINE, MAX_SIM) if self.max_sim else (COSINE,)
 
     def add_to(self, compared: MethodOptions) -> MethodOptions:
-        """What is compared, with the scorers of the trained encoders."""
+        """Adds the scorers of the trained encoders to the compared methods."""
         only = dict.fromkeys(self.ids, (self.granularity,))
         return replace(compared, parts=(*compared.parts, *self.ids), only={**compared.only, **only})
 
@@ -269,24 +269,24 @@ class HmcblOptions:
 def build_hmcbl(
     options: HmcblOptions, cfg: DictConfig, corpus: ChangeCorpus, halves: Halves, val_share: float
 ) -> tuple[HmcblSystem, LocalizationDataModule]:
-    """System and data.
+    """Builds system and data module.
 
     Args:
-        options: What is trained.
+        options: Options of HMCBL.
         cfg: The composed configuration of ``conf/train.yaml``.
         corpus: Reports and changes.
-        halves: The first half trains, and its latest reports validate.
-        val_share: Their share.
+        halves: Training and test reports; the latest training reports are for validation.
+        val_share: Share of the validation reports.
 
     Raises:
-        ValueError: If an option is out of range, or an encoder is too short for the inputs.
+        ValueError: If an option is out of range, or the inputs exceed the positions of an encoder.
     """
     sides = _sides(options, cfg.encoder, corpus, halves)
     reports = ReportInputs(sides[0], reports_of(corpus).reports)
     changes = ChangeInputs(sides[1], corpus.changes(options.granularity).table, options.form, options.message)
     sampling = (val_share, cfg.batch_size, cfg.seed, options.val_candidates, options.hard)
     data = LocalizationDataModule(corpus, reports, changes, options.granularity, halves.train, *sampling)
-    # Other modules have drawn random numbers: the weights of the projectors depend on the seed alone.
+    # The weights of the projectors must depend on the seed alone.
     torch.manual_seed(cfg.seed)
     schedule = instantiate(cfg.optimizer), instantiate(cfg.scheduler)
     links = CandidateLinks.of_corpus(corpus)
@@ -295,12 +295,12 @@ def build_hmcbl(
 
 
 def hmcbl_scorers(system: HmcblSystem, data: LocalizationDataModule, max_sim: bool) -> dict[str, MakeScorer]:
-    """Scorers of the granularity that was trained, by the weights as they stand.
+    """Scorers of changes by the trained encoders, by id.
 
     Args:
-        system: After its training.
-        data: Its inputs.
-        max_sim: Whether late interaction is wanted.
+        system: The trained system.
+        data: Its data.
+        max_sim: Whether to include late interaction.
     """
     reports = system.encode_reports(data.reports, np.arange(len(data.reports)), tokens=max_sim)
     changes = system.encode_changes(data.changes, np.arange(len(data.changes)), tokens=max_sim)
@@ -317,14 +317,14 @@ def encoders_of_commits(
     level: Level,
     trained_on: np.ndarray,
 ) -> dict[str, Scorer]:
-    """What learned rankers read of the trained encoders: scores of commits by their best part, by id.
+    """Scorers of commits, by their best part, for learned rankers, by id.
 
     Args:
         scorers: See ``hmcbl_scorers``.
-        options: What was trained.
+        options: Options of HMCBL.
         corpus: Reports and changes.
-        level: The commits.
-        trained_on: Rows of the reports that trained the encoders, whose scores are missing.
+        level: The ranking of commits.
+        trained_on: Rows of the reports that the encoders were trained on; their scores are missing.
     """
     encoders: dict[str, Scorer] = {}
     for name, make in scorers.items():
@@ -337,13 +337,13 @@ def encoders_of_commits(
 
 
 class EncodedTokens:
-    """The vectors of tokens that are there already, see ``TokenVectors``."""
+    """Computed token vectors, see ``TokenVectors``."""
 
     def __init__(self, documents: Encoded, queries: Encoded) -> None:
         self.encoded = {"document": documents, "query": queries}
 
     def __call__(self, table: pd.DataFrame, kind: Literal["document", "query"]) -> Iterable[np.ndarray]:
-        """The vectors of each row of the table that was encoded."""
+        """The token vectors of each row of the encoded table."""
         encoded = self.encoded[kind]
         assert encoded.tokens is not None
         assert encoded.starts is not None
@@ -351,15 +351,15 @@ class EncodedTokens:
 
 
 def _sides(options: HmcblOptions, encoder: DictConfig, corpus: ChangeCorpus, halves: Halves) -> tuple[Side, Side]:
-    """The encoders of reports and of changes; each has weights of its own."""
+    """The encoders of reports and of changes, with separate weights."""
     report_limits = InputLimits(options.report_tokens, 1, 0)
     change_limits = InputLimits(options.comment_tokens, options.code_tokens, options.nodes)
-    chosen = (
+    side_options = (
         (options.report_encoder, report_limits, False),
         (options.change_encoder, change_limits, options.graph),
     )
     sides = []
-    for folder, limits, graph in chosen:
+    for folder, limits, graph in side_options:
         if folder is not None:
             sides.append(code_side(folder, limits, graph))
             continue
@@ -372,9 +372,9 @@ def _sides(options: HmcblOptions, encoder: DictConfig, corpus: ChangeCorpus, hal
 
 
 def _training_texts(corpus: ChangeCorpus, halves: Halves) -> list[str]:
-    """What a tokenizer is made from: the reports of the first half, and the commits before the second."""
+    """Training texts of a tokenizer: the training reports, and the commits before the test reports."""
     reports = reports_of(corpus).reports
     commits = corpus.commits.table
     earlier = commits[commits["created_at"] < reports["created_at"].iloc[halves.test[0]]]
-    chosen = reports.iloc[halves.train]
-    return [*(chosen["title"] + "\n" + chosen["description"]), *(earlier["title"] + "\n" + earlier["diff"])]
+    train = reports.iloc[halves.train]
+    return [*(train["title"] + "\n" + train["description"]), *(earlier["title"] + "\n" + earlier["diff"])]

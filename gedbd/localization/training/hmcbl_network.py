@@ -18,18 +18,18 @@ from gedbd.losses import info_nce, info_nce_of_scores, max_sim
 
 EMPTY = -1
 Gather = Callable[[Tensor], Tensor]
-"""Gives the rows of all processes, in the order of the processes."""
+"""Returns the rows of all processes, in their order."""
 
 
 class MomentumTwin(nn.Module):
-    """A copy of a module whose weights follow it slowly: new = m * old + (1 - m) * followed.
+    """A copy of a module with an exponential moving average of its weights: new = m * old + (1 - m) * followed.
 
-    He et al., "Momentum Contrast", 2020. The twin has no gradients. It stays in evaluation mode: a key depends on its
-    own text alone, not on dropout or on the other texts of its batch. Buffers, such as the statistics of batch
-    normalization, are copied: they are running means already, and counters have no mean.
+    He et al., "Momentum Contrast", 2020. The twin has no gradients, and stays in evaluation mode, so that a key depends
+    on its text alone. Buffers, such as the statistics of batch normalization, are copied: they are running means
+    already.
 
     Args:
-        followed: The module at the beginning.
+        followed: The initial module.
         momentum: m, at least 0 and below 1.
     """
 
@@ -53,18 +53,16 @@ class MomentumTwin(nn.Module):
 
 
 class MemoryBank(nn.Module):
-    """The last keys of a momentum twin, first in, first out. He et al., "Momentum Contrast", 2020.
-
-    Everything is in buffers, so that a checkpoint holds it.
+    """A queue of the last keys of a momentum twin. He et al., "Momentum Contrast", 2020.
 
     Args:
-        size: K, the number of keys.
-        dim: D, their size.
+        size: Number K of keys.
+        dim: Size D of a key.
 
     Attributes:
         keys: ``(K, D)`` unit rows.
-        rows: ``(K,)`` the rows of the corpus that the keys came from; ``EMPTY`` where there is no key yet.
-        place: ``()`` where the next key goes.
+        rows: ``(K,)`` rows of the keys in the corpus; ``EMPTY`` without a key.
+        place: ``()`` position of the next key.
     """
 
     keys: Tensor
@@ -79,15 +77,15 @@ class MemoryBank(nn.Module):
 
     @torch.no_grad()
     def add(self, keys: Tensor, rows: Tensor) -> None:
-        """Puts keys in the place of the oldest ones.
+        """Replaces the oldest keys.
 
         Args:
             keys: ``(M, D)``; of more than K the last K are kept.
-            rows: ``(M,)`` what they came from.
+            rows: ``(M,)`` rows of the keys in the corpus.
         """
         size = len(self.keys)
         keys = keys[-size:]
-        # A bank of 5 with 3 as the next place takes 4 keys to 3 4 0 1.
+        # A bank of size 5 with place 3 takes 4 keys at 3 4 0 1.
         positions = (self.place + torch.arange(len(keys), device=keys.device)) % size
         self.keys[positions] = keys.to(self.keys.dtype)
         self.rows[positions] = rows[-size:]
@@ -95,15 +93,15 @@ class MemoryBank(nn.Module):
 
 
 class CandidateLinks(nn.Module):
-    """Tells negatives: commits before a report that did not induce its bug.
+    """Determines negatives: commits before a report that did not introduce its bug.
 
-    All inducing commits of a report count, whatever the granularity of training. A commit after the report is neither
-    a positive nor a negative: the fix of the bug is one of them, and it resembles what induced it.
+    All inducing commits of a report are positives, at any granularity of training. Commits after the report are neither
+    positives nor negatives: the fix, which resembles the inducing commit, is among them.
 
     Args:
         num_before: ``(R,)`` number of commits before each report; commits are in chronological order.
-        pairs: ``(2, L)`` rows of reports and of the commits that induced their bugs.
-        num_commits: C.
+        pairs: ``(2, L)`` rows of reports and of their inducing commits.
+        num_commits: Number C of commits.
     """
 
     num_before: Tensor
@@ -123,7 +121,7 @@ class CandidateLinks(nn.Module):
         return cls(num_before(corpus, "commit"), corpus.inducing["commit"].pairs, len(corpus.commits))
 
     def are_linked(self, reports: Tensor, commits: Tensor) -> Tensor:
-        """Whether commits induced the bugs of reports; two int64 tensors that broadcast."""
+        """Whether commits introduced the bugs of reports; two int64 tensors that broadcast."""
         codes = reports * self.num_commits + commits
         if not len(self.codes):
             return torch.zeros_like(codes, dtype=torch.bool)
@@ -131,7 +129,7 @@ class CandidateLinks(nn.Module):
         return self.codes[positions] == codes
 
     def are_negatives(self, reports: Tensor, commits: Tensor) -> Tensor:
-        """Whether they are negatives of each other; ``EMPTY`` is none of any."""
+        """Whether reports and commits are negatives of each other; never for ``EMPTY``."""
         present = (reports != EMPTY) & (commits != EMPTY)
         before = commits < self.num_before[reports.clamp(min=0)]
         return present & before & ~self.are_linked(reports, commits)
@@ -141,9 +139,9 @@ class BankKeys(NamedTuple):
     """Keys of one side.
 
     Attributes:
-        positives: ``(B, D)`` the momentum keys of the positives.
-        bank: ``(K, D)`` the keys of a memory bank.
-        masked: ``(B, K)`` bool, keys of the bank that are no negatives of an anchor.
+        positives: ``(B, D)`` momentum keys of the positives.
+        bank: ``(K, D)`` keys of a memory bank.
+        masked: ``(B, K)`` bool, keys of the bank that are not negatives of an anchor.
     """
 
     positives: Tensor
@@ -154,14 +152,13 @@ class BankKeys(NamedTuple):
 def pair_loss(reports: Tensor, changes: Tensor, temperature: float, both_directions: bool = True) -> Tensor:
     """The loss of the feature level or of the model level, a scalar.
 
-    InfoNCE with one negative, from reports to changes and, unless only this is wanted, from changes to reports; the
-    mean of both.
+    InfoNCE with one negative, from reports to changes and optionally from changes to reports; the mean of both.
 
     Args:
-        reports: ``(2B, D)`` vectors of the reports of B pairs, then of the negative ones.
+        reports: ``(2B, D)`` vectors of the reports of B pairs, then of the negatives.
         changes: ``(2B, D)`` likewise.
         temperature: Divisor of the cosines.
-        both_directions: Whether changes look for reports too.
+        both_directions: Whether to include the direction from changes to reports.
     """
     report, other_report = reports.chunk(2)
     change, other_change = changes.chunk(2)
@@ -175,13 +172,13 @@ def pair_loss(reports: Tensor, changes: Tensor, temperature: float, both_directi
 def token_pair_loss(
     reports: TokenFeatures, changes: TokenFeatures, temperature: float, both_directions: bool = True
 ) -> Tensor:
-    """``pair_loss`` by late interaction: each token of the text that looks for another finds its nearest one there.
+    """``pair_loss`` by late interaction, see ``max_sim``.
 
     Args:
-        reports: Tokens of B reports, then of B others.
-        changes: Those of B changes, then of B others.
+        reports: Tokens of the reports of B pairs, then of the negatives.
+        changes: Likewise for changes.
         temperature: Divisor of the sums of cosines.
-        both_directions: Whether changes look for reports too.
+        both_directions: Whether to include the direction from changes to reports.
     """
     report, other_report = halves(reports)
     change, other_change = halves(changes)
@@ -209,9 +206,9 @@ def _token_losses(
 def bank_loss(report: Tensor, change: Tensor, changes: BankKeys, reports: BankKeys, temperature: float) -> Tensor:
     """The loss of the bank level, a scalar.
 
-    InfoNCE of a query and the momentum key of its positive; the negatives are the keys of the memory bank. The talk
-    prints exp(s_b+ / t) + exp(s_m- / t) as the numerator. With a negative there, the loss would fall as the negative
-    comes nearer, and could fall below 0: we take it for a misprint of exp(s_b+ / t), as in MoCo.
+    InfoNCE with the momentum key of the positive; the negatives are the keys of the memory bank. The talk prints the
+    numerator exp(s_b+ / t) + exp(s_m- / t), by which the loss would decrease with nearer negatives and could become
+    negative: we assume a misprint of exp(s_b+ / t), as in MoCo.
 
     Args:
         report: ``(B, D)`` projected reports.
@@ -226,7 +223,7 @@ def bank_loss(report: Tensor, change: Tensor, changes: BankKeys, reports: BankKe
 
 
 class Contrast(nn.Module):
-    """One side: its tower and, for the bank level, its momentum twin and the bank of its keys.
+    """One side: its tower and, for the bank level, momentum twin and memory bank.
 
     Args:
         side: The encoder.
@@ -244,7 +241,7 @@ class Contrast(nn.Module):
             self.bank = MemoryBank(settings.bank_size, settings.dim)
 
     def follow(self) -> None:
-        """Moves the twin after a step of the optimizer."""
+        """Updates the twin after a step of the optimizer."""
         if self.has_bank:
             self.twin.follow(self.tower)
 
@@ -253,7 +250,7 @@ class Contrast(nn.Module):
         """The momentum keys of a batch, ``(2B, dim)`` unit rows."""
         twin = self.twin.module
         assert isinstance(twin, Tower)
-        # The twin of an encoder that is not trained is the encoder itself, which need not read the texts again.
+        # A frozen encoder is its own twin; its features are cached.
         keys = twin.embed(batch) if self.tower.is_trained else twin.projector(self.tower(batch))
         return nn.functional.normalize(keys, dim=1)
 
@@ -267,7 +264,7 @@ class HmcblNetwork(nn.Module):
         report_side: The encoder of reports.
         change_side: The encoder of changes.
         settings: See ``HmcblSettings``.
-        links: Tells the negatives among the keys of the banks.
+        links: Links that exclude positives from the keys of the banks.
 
     Raises:
         ValueError: If the settings do not fit the encoders.
@@ -290,13 +287,13 @@ class HmcblNetwork(nn.Module):
     def losses(self, batch: PairBatch, gather: Gather, fill_banks: bool) -> dict[str, Tensor]:
         """The loss of each level, a scalar.
 
-        The banks are read before this batch's keys enter them. All processes put the keys of all into their banks, in
-        the same order, so that the banks stay equal.
+        The banks are read before the keys of the batch are added. All processes add the keys of all, in the same order,
+        so that the banks stay equal.
 
         Args:
             batch: B pairs.
             gather: See ``Gather``.
-            fill_banks: Whether the keys of the batch enter the banks.
+            fill_banks: Whether to add the keys of the batch to the banks.
         """
         settings = self.settings
         by_tokens = settings.by_tokens
@@ -331,7 +328,7 @@ class HmcblNetwork(nn.Module):
         change_keys = self.changes.keys(batch.changes)
         report_rows = batch.report_rows[:count, None]
         commit_rows = batch.commit_rows[:count, None]
-        # The banks are filled in place, and the gradient needs the keys as they were.
+        # The banks are filled in place, but the gradient needs the old keys.
         to_changes = BankKeys(
             change_keys[:count],
             self.changes.bank.keys.clone(),
@@ -348,13 +345,13 @@ class HmcblNetwork(nn.Module):
         return bank_loss(reports[:count], changes[:count], to_changes, to_reports, self.settings.temperature)
 
     def _fill(self, bank: MemoryBank, keys: Tensor, rows: Tensor, gather: Gather) -> None:
-        """Puts the keys of positives, if they are wanted, then those of negatives, of all processes into a bank."""
+        """Adds the keys of positives (if ``bank_positives``), then of negatives, of all processes to a bank."""
         count = len(keys) // 2
         positives, negatives = slice(count), slice(count, None)
         for half in (positives, negatives) if self.settings.bank_positives else (negatives,):
             bank.add(gather(keys[half]), gather(rows[half]))
 
     def follow(self) -> None:
-        """Moves both momentum twins."""
+        """Updates both momentum twins."""
         self.reports.follow()
         self.changes.follow()

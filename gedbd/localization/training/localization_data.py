@@ -16,9 +16,9 @@ from gedbd.localization.code_encoder.code_inputs import CodeBatch, collate
 from gedbd.localization.training.change_inputs import ChangeInputs, ReportInputs
 from gedbd.localization.training.localization_protocol import num_before
 
-MAX_CHANGES = 30  # of a commit: an import has thousands of hunks
+MAX_CHANGES = 30  # of a commit, as an import has thousands of hunks
 MAX_DRAWS = 50
-EVALUATION_EPOCH = 2**31  # of what is drawn for validation: the same in every epoch
+EVALUATION_EPOCH = 2**31  # seed of the draws of validation, equal in every epoch
 
 
 class Draw(NamedTuple):
@@ -26,9 +26,9 @@ class Draw(NamedTuple):
 
     Attributes:
         report: Row of the report.
-        change: Row of a change that induced its bug.
-        other_report: Row of a report whose bug the commit of ``change`` did not induce.
-        other_change: Row of a change before the report that did not induce its bug.
+        change: Row of an inducing change of the report.
+        other_report: Row of a report whose bug does not come from the commit of ``change``.
+        other_change: Row of a change before the report that did not introduce its bug.
     """
 
     report: int
@@ -38,21 +38,20 @@ class Draw(NamedTuple):
 
 
 class InducingPairs:
-    """The pairs of some reports and the commits before them that induced their bugs.
+    """Pairs of reports and their earlier inducing commits.
 
-    A pair is of a report and a commit. At the granularities of files and hunks one of the inducing files or hunks of
-    the commit is drawn each time; where the data names none, one of all.
+    At the granularities of files and hunks, one of the inducing files or hunks of the commit is drawn each time; one of
+    all if the data names none.
 
     Args:
         corpus: Reports, changes and links.
-        granularity: Of the changes that are drawn.
+        granularity: Granularity of the drawn changes.
         reports: ``(R,)`` rows of the reports.
-        seed: With epoch and pair, determines what is drawn.
-        hard: Share of the negative changes that are taken from the commits that change a file of the positive one.
+        seed: Seed of the draws, with epoch and pair.
+        hard: Share of negative changes from commits that change a file of the positive commit.
 
     Raises:
-        ValueError: If no report has an inducing commit before it, or a commit induced the
-            bugs of all reports, so that none is its negative.
+        ValueError: If no report has an earlier inducing commit, or a pair has no negative.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class InducingPairs:
         return len(self.pairs)
 
     def draw(self, number: int, epoch: int | None = None) -> Draw:
-        """What is drawn for a pair in an epoch; None for validation."""
+        """Draws the change and the negatives of a pair in an epoch; None for validation."""
         report, commit = self.pairs[number].tolist()
         rng = np.random.default_rng([self.seed, EVALUATION_EPOCH if epoch is None else epoch, number])
         change = int(rng.choice(self.positives[number]))
@@ -85,28 +84,27 @@ class InducingPairs:
         return Draw(report, change, self._other_report(commit, rng), other_change)
 
     def _other_commit(self, report: int, commit: int, rng: np.random.Generator) -> int:
-        """A commit before the report that did not induce its bug."""
+        """A commit before the report that did not introduce its bug."""
         if rng.random() < self.hard:
             path = rng.choice(self.paths_of.get(commit, [""]))
-            near = [row for row in self.commits_of_path.get(str(path), ()) if self._is_negative(report, row)]
-            if near:
-                return int(rng.choice(near))
+            same_file = [row for row in self.commits_of_path.get(str(path), ()) if self._is_negative(report, row)]
+            if same_file:
+                return int(rng.choice(same_file))
         for _ in range(MAX_DRAWS):
             other = int(rng.integers(self.before[report]))
             if self._is_negative(report, other):
                 return other
-        left = [row for row in range(self.before[report]) if self._is_negative(report, row)]
-        return int(rng.choice(left))
+        return int(rng.choice([row for row in range(self.before[report]) if self._is_negative(report, row)]))
 
     def _is_negative(self, report: int, commit: int) -> bool:
         is_candidate = commit < self.before[report] and len(self.rows_of[commit]) > 0
         return is_candidate and commit not in self.inducing[report]
 
     def _other_report(self, commit: int, rng: np.random.Generator) -> int:
-        """A report after the commit whose bug it did not induce; of any date if there is none."""
-        strangers = [row for row in self.reports.tolist() if row not in self.induced[commit]]
-        later = [row for row in strangers if self.before[row] > commit]
-        return int(rng.choice(later or strangers))
+        """A report whose bug does not come from the commit, after the commit if possible."""
+        negatives = [row for row in self.reports.tolist() if row not in self.induced[commit]]
+        later = [row for row in negatives if self.before[row] > commit]
+        return int(rng.choice(later or negatives))
 
     def _find_pairs(self) -> np.ndarray:
         """``(P, 2)`` reports and commits."""
@@ -117,20 +115,20 @@ class InducingPairs:
                     pairs.append((report, commit))
                     self._check_negatives(report, commit)
         if not pairs:
-            raise ValueError("no report of a part has an inducing commit before it: give more reports")
+            raise ValueError("no report of a split has an inducing commit before it: give more reports")
         return np.array(pairs, dtype=np.int64)
 
     def _check_negatives(self, report: int, commit: int) -> None:
         if not set(self.reports.tolist()) - self.induced[commit]:
-            raise ValueError("a commit induced the bugs of all reports of a part: give more reports")
+            raise ValueError("a commit induced the bugs of all reports of a split: give more reports")
         if not any(self._is_negative(report, row) for row in range(self.before[report])):
             raise ValueError("all commits before a report induced its bug: give more commits")
 
     def _find_positives(self, corpus: ChangeCorpus, granularity: Granularity) -> list[np.ndarray]:
-        """The rows that may be drawn for each pair: inducing ones, else those of inducing files, else all."""
+        """Rows to draw from for each pair: inducing ones, else those of inducing files, else all of the commit."""
         inducing = _links_of(corpus, granularity)
         files = _links_of(corpus, "file")
-        # The file of a hunk; of files and commits, nothing that is named in its place.
+        # Hunks fall back to inducing files; files and commits have no fallback.
         file_of = corpus.hunks.table["file"].to_numpy() if granularity == "hunk" else None
         positives = []
         for report, commit in self.pairs.tolist():
@@ -143,13 +141,13 @@ class InducingPairs:
 
 
 def _links_of(corpus: ChangeCorpus, granularity: Granularity) -> dict[int, set[int]]:
-    """The inducing rows of each report, none where the data does not name them."""
+    """The inducing rows of each report, as far as the data names them."""
     links = corpus.inducing.get(granularity)
     return defaultdict(set) if links is None else _sets(*links.pairs)
 
 
 def _sets(owners: np.ndarray, members: np.ndarray) -> dict[int, set[int]]:
-    """The members of each owner; of one without any, an empty set."""
+    """The members of each owner; empty by default."""
     sets: dict[int, set[int]] = defaultdict(set)
     for owner, member in zip(owners.tolist(), members.tolist(), strict=True):
         sets[owner].add(member)
@@ -157,7 +155,7 @@ def _sets(owners: np.ndarray, members: np.ndarray) -> dict[int, set[int]]:
 
 
 def _rows_by_commit(commit_of: np.ndarray, num_commits: int) -> list[np.ndarray]:
-    """The rows of each commit: of ``[0, 0, 2]`` and 3 commits, rows 0 and 1, none, and 2."""
+    """The rows of each commit: ``[0, 0, 2]`` and 3 commits give rows 0 and 1, none, and 2."""
     ends = np.cumsum(np.bincount(commit_of, minlength=num_commits))
     return np.split(np.argsort(commit_of, kind="stable"), ends[:-1])
 
@@ -169,9 +167,9 @@ class RankedReports(NamedTuple):
         reports: ``(Q,)`` rows of the reports.
         changes: ``(N,)`` rows of the changes, by commit.
         commits: ``(C,)`` rows of the commits, ascending.
-        first: ``(C,)`` where the changes of each commit begin among ``changes``.
+        first: ``(C,)`` start of each commit in ``changes``.
         is_candidate: ``(Q, C)`` bool, commits before each report.
-        is_relevant: ``(Q, C)`` bool, commits that induced its bug.
+        is_relevant: ``(Q, C)`` bool, inducing commits of each report.
     """
 
     reports: np.ndarray
@@ -183,29 +181,27 @@ class RankedReports(NamedTuple):
 
 
 def choose_candidates(pairs: InducingPairs, count: int) -> RankedReports:
-    """The inducing commits of the pairs and ``count`` others, drawn from those before the last report."""
+    """The inducing commits of the pairs and ``count`` random commits before the last report."""
     reports = np.unique(pairs.pairs[:, 0])
     inducing = np.unique(pairs.pairs[:, 1])
     present = [row for row in range(pairs.before[reports].max()) if len(pairs.rows_of[row])]
     rest = np.setdiff1d(present, inducing)
     rng = np.random.default_rng(pairs.seed)
     commits = np.union1d(inducing, rng.choice(rest, min(count, len(rest)), replace=False)).astype(np.int64)
-    changes = [_some(pairs.rows_of[commit], rng) for commit in commits.tolist()]
+    changes = [_sample(pairs.rows_of[commit], rng) for commit in commits.tolist()]
     first = np.cumsum([0, *(len(rows) for rows in changes[:-1])])
     is_candidate = commits < pairs.before[reports][:, None]
     is_relevant = np.array([[commit in pairs.inducing[report] for commit in commits] for report in reports.tolist()])
     return RankedReports(reports, np.concatenate(changes), commits, first, is_candidate, is_relevant & is_candidate)
 
 
-def _some(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """All rows, or as many as are ranked of a commit."""
+def _sample(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """At most ``MAX_CHANGES`` random rows."""
     return rows if len(rows) <= MAX_CHANGES else np.sort(rng.choice(rows, MAX_CHANGES, replace=False))
 
 
 def mean_reciprocal_rank(ranked: RankedReports, reports: np.ndarray, changes: np.ndarray) -> float:
-    """The mean of 1 / rank of the first relevant commit; a commit's score is the highest cosine of its changes.
-
-    A commit of the same score as a relevant one counts as ranked before it.
+    """The mean of 1 / rank of the first relevant commit, by the highest cosine of its changes; ties rank before it.
 
     Args:
         ranked: Q reports and N changes.
@@ -222,7 +218,7 @@ class PairBatch(NamedTuple):
     """B pairs, each with a negative report and a negative change.
 
     Attributes:
-        reports: 2B reports: those of the pairs, then the negative ones.
+        reports: 2B reports: those of the pairs, then the negatives.
         changes: 2B changes likewise.
         report_rows: ``(2B,)`` rows of the reports.
         commit_rows: ``(2B,)`` rows of the commits of the changes.
@@ -240,14 +236,14 @@ class PairBatch(NamedTuple):
 
 
 class PairKey(NamedTuple):
-    """Numbers of pairs, and the epoch, None for validation."""
+    """Numbers of pairs and the epoch, None for validation."""
 
     numbers: np.ndarray
     epoch: int | None
 
 
 class PairDataset(Dataset[PairBatch]):
-    """A data set whose keys are whole batches."""
+    """A data set of whole batches."""
 
     def __init__(self, pairs: InducingPairs, reports: ReportInputs, changes: ChangeInputs) -> None:
         self.pairs = pairs
@@ -255,7 +251,7 @@ class PairDataset(Dataset[PairBatch]):
         self.changes = changes
 
     def __getitem__(self, key: PairKey) -> PairBatch:
-        """The batch of some pairs."""
+        """The batch of the pairs."""
         draws = [self.pairs.draw(number, key.epoch) for number in key.numbers.tolist()]
         reports = np.array([draw.report for draw in draws] + [draw.other_report for draw in draws])
         changes = np.array([draw.change for draw in draws] + [draw.other_change for draw in draws])
@@ -268,16 +264,15 @@ class PairDataset(Dataset[PairBatch]):
 
 
 class PairKeys(KeySampler[PairKey]):
-    """The steps of an epoch, of about equally many pairs each.
+    """The batches of an epoch, of about equal size.
 
-    The processes share the pairs of a step: of 2 processes, the first has its first half. Where the pairs divide evenly
-    into steps, those of one process with twice the batch size are the same. If the pairs cannot be shared evenly, some
-    of the epoch are repeated.
+    The processes share the pairs of a batch: the first of 2 processes has the first half. If the pairs divide evenly,
+    the batches are those of one process with twice the batch size; otherwise pairs are repeated to share them evenly.
 
     Args:
         count: Number of pairs.
-        batch_size: Largest number of pairs of a process in a step.
-        seed: With the epoch, determines the order; None keeps it, for validation.
+        batch_size: Largest number of pairs of a process in a batch.
+        seed: Seed of the order, with the epoch; None keeps the order, for validation.
         rank: Number of this process.
         world_size: Number of processes.
     """
@@ -301,33 +296,33 @@ class PairKeys(KeySampler[PairKey]):
         order = np.arange(self.count)
         if self.seed is not None:
             order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count)
-        # np.resize repeats from the start: 5 pairs for 2 processes become 0 1 2 3 4 0, in rows 01 23 40.
+        # np.resize repeats from the start: 5 pairs for 2 processes give 0 1 2 3 4 0, in rows 01 23 40.
         shares = np.resize(order, -(-self.count // self.world_size) * self.world_size).reshape(-1, self.world_size)
-        for step in np.array_split(shares, len(self)):
-            numbers = step.reshape(self.world_size, -1)[self.rank]
+        for batch in np.array_split(shares, len(self)):
+            numbers = batch.reshape(self.world_size, -1)[self.rank]
             yield PairKey(numbers, None if self.seed is None else self.epoch)
 
 
 class LocalizationDataModule(WholeBatchData):
     """Pairs for training and validation.
 
-    The last reports of the training half are for validation: they are later than all that the model is trained on.
-    Lightning's test ranks the validation reports again, by the best weights.
+    The last reports of the first half are for validation, later than all training reports. Lightning's test ranks them
+    again by the best weights.
 
     Args:
         corpus: Reports, changes and links.
         reports: Inputs of all reports.
         changes: Inputs of all changes of the granularity.
-        granularity: Of the changes.
-        training: Rows of the reports of the training half that have inducing commits before them.
-        val_share: Share of them that is for validation.
-        batch_size: Pairs of a step of one process.
-        seed: Of order and draws.
-        val_candidates: Commits, besides the inducing ones, that validation ranks; all commits take long.
+        granularity: Granularity of the changes.
+        training: Rows of the reports of the first half with earlier inducing commits.
+        val_share: Share of these for validation.
+        batch_size: Number of pairs of a batch in one process.
+        seed: Seed of order and draws.
+        val_candidates: Number of non-inducing commits that validation ranks.
         hard: See ``InducingPairs``.
 
     Raises:
-        ValueError: If an option is out of range, or a part has too few reports.
+        ValueError: If an option is out of range, or a split has too few reports.
     """
 
     def __init__(
@@ -371,16 +366,16 @@ class LocalizationDataModule(WholeBatchData):
 
 
 def split_by_time(rows: np.ndarray, val_share: float) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of reports, in chronological order, for training and, the last ones, for validation.
+    """Splits rows of reports, in chronological order, into training and validation, the last ones.
 
     Raises:
-        ValueError: If one of the two has fewer than two reports.
+        ValueError: If a split has fewer than two reports.
     """
     rows = np.unique(rows)
     count = round(len(rows) * val_share)
     if min(count, len(rows) - count) < 2:
         raise ValueError(
-            f"{len(rows)} reports with inducing commits before them are too few to train on and to validate by:"
-            " both take two or more; give more reports, or change task.val_share"
+            f"{len(rows)} reports with inducing commits before them are too few for training and validation, which"
+            " need two each: give more reports, or change task.val_share"
         )
     return rows[: len(rows) - count], rows[len(rows) - count :]

@@ -1,4 +1,4 @@
-"""Writes a run: tables, rankings, figures and page in the run folder, tables on the console, metrics to loggers."""
+"""Writes the tables, rankings, figures and page of a run, prints its tables, and logs its metrics."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -43,7 +43,7 @@ KNOWN_TEXT = (
     "A few changes, such as the import of a project, induced very many bugs, and a ranker may remember them. known: the"
     " reports one of whose inducing changes is known to have induced an earlier bug, whose fix was made before the"
     " report. new: all others, where only the content can tell. earlier bugs ranks changes by the number of bugs that"
-    " they are known to have induced, and reads no content."
+    " they are known to have induced; it reads no content."
 )
 COLUMNS = (
     *("method", "queries", "mrr", "mrr_low", "mrr_high", "map", "p@1", "p@3", "p@5"),
@@ -72,14 +72,14 @@ SHOWN = ("method", "mrr", "mrr_low", "mrr_high", "map", "p@1", "rr@10", "rr@10_l
 def write_result(
     folder: Path, result: LocalizationResult, published: bool, loggers: list[Logger], console: Console
 ) -> None:
-    """Writes, shows and logs a run.
+    """Writes, prints and logs a run.
 
     Args:
         folder: The run folder.
-        result: What the run has measured.
-        published: Write the paper's numbers beside the measured ones, ``tables24.csv`` and ``tables24.md``.
+        result: The result of the run.
+        published: Whether to write the paper's numbers beside the measured ones, ``tables24.csv`` and ``tables24.md``.
         loggers: Loggers of the run.
-        console: Where tables are shown.
+        console: Console for tables.
     """
     name = result.corpus.name
     ranking = result.ranking
@@ -104,7 +104,7 @@ def write_result(
 
 
 def write_queries(folder: Path, result: LocalizationResult) -> None:
-    """Writes ``queries.parquet``, every query's metrics by method and granularity, and TREC files in ``trec/``."""
+    """Writes ``queries.parquet``, the metrics of each query by method and granularity, and TREC files in ``trec/``."""
     (folder / "trec").mkdir(exist_ok=True)
     frames = []
     tasks = {level.granularity: level for level in result.levels}
@@ -125,7 +125,7 @@ def sections(result: LocalizationResult, tables: Mapping[str, pd.DataFrame]) -> 
     """The sections of the page.
 
     Args:
-        result: What the run has measured.
+        result: The result of the run.
         tables: Tables by name, see ``write_result``.
     """
     ranking = result.ranking
@@ -170,7 +170,7 @@ def mrr_bars(table: pd.DataFrame, trained: Sequence[str], baseline: str) -> Figu
     Args:
         table: See ``ranking_table``.
         trained: Methods in the first colour.
-        baseline: A line shows its MRR.
+        baseline: Method whose MRR is drawn as a line.
     """
     tables = {f"{name}s": rows for name, rows in table.groupby("granularity", sort=False)}
     ordered = {name: rows.sort_values("mrr", kind="stable").iloc[::-1] for name, rows in tables.items()}
@@ -179,7 +179,7 @@ def mrr_bars(table: pd.DataFrame, trained: Sequence[str], baseline: str) -> Figu
 
 
 def _ranks(measured: Sequence[MeasuredMethod], methods: Sequence[str]) -> dict[str, dict[str, np.ndarray]]:
-    """Ranks of the first ``MAX_CURVES`` of some methods by granularity and method, see ``hit_curves``."""
+    """Ranks of the first ``MAX_CURVES`` methods by granularity and method, see ``hit_curves``."""
     ranks: dict[str, dict[str, np.ndarray]] = {f"{method.granularity}s": {} for method in measured}
     by_name = {(method.granularity, method.method): method for method in measured}
     for granularity in dict.fromkeys(method.granularity for method in measured):
@@ -191,15 +191,15 @@ def _ranks(measured: Sequence[MeasuredMethod], methods: Sequence[str]) -> dict[s
 
 
 def beside_published(table: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The paper's rows of a project, then the measured ones: all rank commits, by what an encoder reads of them.
+    """The paper's rows of a project and the measured ones that rank commits, by ``PUBLISHED_UNITS``.
 
     Args:
-        table: See ``ranking_table``; of it, the rows that rank commits.
-        name: Name of the corpus, such as ``tomcat``; one that the paper does not have gets no published rows.
+        table: See ``ranking_table``.
+        name: Name of the corpus, such as ``tomcat``; without published rows if the paper does not have it.
 
     Returns:
-        ``ranked`` (see ``PUBLISHED_UNITS``; rows of the same follow each other), ``method``, ``source`` (``Table 2``,
-        ``Table 4`` or ``here``), the metrics by their published names, and ``remark`` on published numbers.
+        ``ranked`` (see ``PUBLISHED_UNITS``), ``method``, ``source`` (``Table 2``, ``Table 4`` or ``here``), the metrics
+        by their published names, and ``remark`` on published numbers.
     """
     published = read_published("localization", "table2", "table4").rename(columns={"condition": "unit"})
     published = published[published["corpus"].str.lower() == name.lower()]
@@ -214,7 +214,7 @@ def beside_published(table: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def published_remarks(published: pd.DataFrame) -> np.ndarray:
-    """What is wrong with each published row, ``(N,)``; empty for most."""
+    """Remarks on errors of published rows, ``(N,)``; empty for most."""
     incomplete = published[list(PUBLISHED_METRICS)].isna().any(axis=1)
     remarks = np.where(published["p@1"] > published["mrr"], IMPOSSIBLE, "")
     return np.where(incomplete, INCOMPLETE, remarks)

@@ -1,9 +1,9 @@
-"""Which reports train and which test, and which changes are their candidates.
+"""Training and test reports of localization, and their candidates.
 
-Of a project's reports in the order of their dates, the first half trains and the second half tests. Candidates are the
-changes that were made strictly before the report. The talk on "Pre-training Code Representation with Semantic Flow
-Graph for Effective Bug Localization" (2023) says nothing about either. Its authors' code divides pairs of a report and
-an inducing change instead (README), and leaves out changes later than the report when it ranks (results/accuracy.py).
+In chronological order, the first half of the reports trains and the second half tests. Candidates are the changes made
+strictly before the report. The talk on "Pre-training Code Representation with Semantic Flow Graph for Effective Bug
+Localization" (2023) specifies neither. Its authors' code splits pairs of a report and an inducing change instead
+(README), and leaves out changes later than the report when it ranks (results/accuracy.py).
 """
 
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ TOP_K = (1, 3, 5, 10, 20, 100)
 
 
 class Halves(NamedTuple):
-    """The reports that have an inducing commit before them, in chronological order.
+    """The reports with an earlier inducing commit, in chronological order.
 
     Attributes:
-        train: ``(T,)`` rows of the first half; of an odd number the smaller one.
+        train: ``(T,)`` rows of the first half, the smaller one of an odd number.
         test: ``(Q,)`` rows of the second half.
-        warnings: What was left out, with counts.
+        warnings: Counts of what is left out.
     """
 
     train: np.ndarray
@@ -40,11 +40,10 @@ class Level:
     """The ranking of changes of one granularity.
 
     Attributes:
-        granularity: Its name.
-        inputs: All reports and all changes; the training pairs are the inducing changes of the reports of the first
-            half.
-        task: The reports of the second half with their candidates; its name is that of the granularity.
-        training: ``(T,)`` rows of the reports of the first half that have such a change before them.
+        granularity: Name of the granularity.
+        inputs: All reports and changes; the training pairs are the inducing changes of the first half.
+        task: The reports of the second half with their candidates, named by the granularity.
+        training: ``(T,)`` rows of the reports of the first half with an earlier inducing change.
     """
 
     granularity: Granularity
@@ -53,7 +52,7 @@ class Level:
     training: np.ndarray
 
     def among(self, reports: np.ndarray, queries: np.ndarray) -> "Level":
-        """The level with the training pairs of some reports, and others of the first half as queries."""
+        """The level with the training pairs of ``reports``, and ``queries`` of the first half as test reports."""
         train = self.inputs.train[self.inputs.train["query"].isin(reports)]
         table = self.inputs.train
         links = Links(table, len(self.inputs.queries), len(self.inputs.documents))
@@ -64,7 +63,7 @@ class Level:
 
 
 def find_halves(corpus: ChangeCorpus) -> Halves:
-    """The reports that train and those that test.
+    """Splits the reports into training and test reports.
 
     Raises:
         ValueError: There are no reports, dates or links, or fewer than ``MIN_REPORTS`` reports can be used.
@@ -81,16 +80,16 @@ def find_halves(corpus: ChangeCorpus) -> Halves:
             f"{corpus.name}: reports with an inducing commit before them: {len(usable)}; at least {MIN_REPORTS} are"
             " needed to train and test"
         )
-    # The number of reports, 731, and its half, 365: the test half has one report more.
+    # Of 731 reports, 365 are for training and 366 for testing.
     half = len(usable) // 2
-    left_out = links.table["query"].nunique() - len(usable)
-    warnings = [f"reports whose inducing commits are all made after them, left out: {left_out:,}"] if left_out else []
+    num_later = links.table["query"].nunique() - len(usable)
+    warnings = [f"reports with later inducing commits only, left out: {num_later:,}"] if num_later else []
     warnings += _late_labels(links, usable[:half], reports.reports["created_at"].iloc[usable[half]])
     return Halves(usable[:half], usable[half:], tuple(warnings))
 
 
 def reports_of(corpus: ChangeCorpus) -> Corpus:
-    """The reports. Raises ValueError if there are none."""
+    """The reports of a corpus; raises ValueError if there are none."""
     if corpus.reports is None:
         raise ValueError(f"{corpus.name}: a history without reports: name them, such as dataset@dataset.reports=csv")
     return corpus.reports
@@ -103,7 +102,7 @@ def num_before(corpus: ChangeCorpus, granularity: Granularity) -> np.ndarray:
 
 
 def make_level(corpus: ChangeCorpus, halves: Halves, granularity: Granularity) -> tuple[Level, tuple[str, ...]]:
-    """The ranking of changes of a granularity, and what was left out.
+    """The ranking of changes of a granularity, and warnings.
 
     Raises:
         ValueError: The corpus has no links of the granularity, or none of either half.
@@ -115,11 +114,10 @@ def make_level(corpus: ChangeCorpus, halves: Halves, granularity: Granularity) -
         )
     earlier = num_before(corpus, granularity)
     usable = _with_earlier(links, earlier)
-    parts = [rows[np.isin(rows, usable)] for rows in (halves.train, halves.test)]
-    for rows, name in zip(parts, ("first", "second"), strict=True):
+    training, test = (rows[np.isin(rows, usable)] for rows in (halves.train, halves.test))
+    for rows, name in ((training, "first"), (test, "second")):
         if not len(rows):
             raise ValueError(f"{corpus.name}: no report of the {name} half has an inducing {granularity} before it")
-    training, test = parts
     train = links.table[links.table["query"].isin(training)]
     train = train[train["document"] < earlier[train["query"]]].assign(label=1)
     inputs = ScorerInputs(corpus.changes(granularity).table, reports_of(corpus).reports, train)
@@ -135,12 +133,10 @@ def _with_earlier(links: Links, num_earlier: np.ndarray) -> np.ndarray:
     return np.unique(table.loc[table["document"] < num_earlier[table["query"]], "query"].to_numpy(dtype=np.int64))
 
 
-def _late_labels(links: Links, training: np.ndarray, moment: pd.Timestamp) -> list[str]:
+def _late_labels(links: Links, training: np.ndarray, test_start: pd.Timestamp) -> list[str]:
     """A warning if links of the first half became known after the second half begins."""
-    of_training = links.table[links.table["query"].isin(training)]
-    late = int((of_training["made_at"] >= moment).sum())
-    if not late:
+    table = links.table[links.table["query"].isin(training)]
+    num_late = int((table["made_at"] >= test_start).sum())
+    if not num_late:
         return []
-    return [
-        f"links of the first half that were known only after the second half begins: {late:,} of {len(of_training):,}"
-    ]
+    return [f"links of the first half that became known during the second half: {num_late:,} of {len(table):,}"]

@@ -1,4 +1,4 @@
-"""What a run has measured."""
+"""The metrics of the compared methods."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ COMPARED = ("mrr", "rr@10")
 
 
 class MeasuredMethod(NamedTuple):
-    """What a method has reached at a granularity.
+    """The metrics of a method at a granularity.
 
     Attributes:
-        method: Its id.
-        granularity: What it ranks.
-        by_seed: For each seed one row a query: ``mrr``, ``map``, ``rr@k``, ``p@k``.
+        method: Id of the method.
+        granularity: Granularity of the ranked changes.
+        by_seed: For each seed a table with a row a query: ``mrr``, ``map``, ``rr@k``, ``p@k``.
         ranking: The ranking of the first seed.
     """
 
@@ -50,13 +50,13 @@ class MeasuredMethod(NamedTuple):
 def rank_level(
     level: Level, methods: Mapping[str, RankingMethod], seeds: Sequence[int], console: Console
 ) -> list[MeasuredMethod]:
-    """Fits all methods of a granularity and ranks by them.
+    """Fits and measures all methods of a granularity.
 
     Args:
         level: The granularity.
-        methods: By id.
-        seeds: Of methods that depend on one.
-        console: Where warnings of the scorers go.
+        methods: Methods by id.
+        seeds: Seeds of random methods.
+        console: Console for warnings of the scorers.
     """
     measured = []
     label = f"rank {level.granularity}s"
@@ -71,7 +71,7 @@ def rank_level(
 
 
 def measure(level: Level, scorer: Scorer, console: Console, name: str) -> tuple[pd.DataFrame, Ranking]:
-    """Fits a scorer and ranks the queries of a level: the metrics of each query, and the ranking."""
+    """Fits a scorer and ranks the queries of a level; returns the metrics of each query, and the ranking."""
     scorer.fit(level.inputs)
     for warning in scorer.warnings_:
         print_line(console, f"{name}, {level.granularity}s: {warning}")
@@ -80,15 +80,15 @@ def measure(level: Level, scorer: Scorer, console: Console, name: str) -> tuple[
 
 
 def query_metrics(task: RankingTask, ranking: Ranking) -> pd.DataFrame:
-    """MRR, MAP, RR@k, P@k and R_cap@k of every query.
+    """MRR, MAP, RR@k, P@k and R_cap@k of each query.
 
-    RR@k is 1 if an inducing change is among the first k, which papers on localization call hit@k or top@k. P@k is the
-    share of the first k that are inducing. R_cap@k is the number of inducing changes among the first k, divided by
-    the smaller one of k and the number of all inducing candidates; the code of SemanticCodeBERT's authors calls it P@k.
+    RR@k is 1 if an inducing change is among the first k (hit@k or top@k in papers on localization). P@k is the share of
+    inducing changes among the first k. R_cap@k is the number of inducing changes among the first k, divided by the
+    minimum of k and the number of inducing candidates; the code of SemanticCodeBERT's authors calls it P@k.
 
     MAP is the mean of the average precisions. The talk on SemanticCodeBERT prints the mean of 1 / AvgP, which would
-    exceed 1: we take it for a misprint. Its AvgP divides by the number of relevant changes; in the authors' code
-    (results/accuracy.py) those made after the report are among them, here they are not.
+    exceed 1: we assume a misprint. Unlike in the authors' code (results/accuracy.py), changes made after the report are
+    not counted as relevant.
     """
     values = per_query(ranking.queries)
     names = [name for name in values if not str(name).startswith("map@")]
@@ -107,21 +107,21 @@ def precision_at(task: RankingTask, ranking: Ranking, k: int) -> np.ndarray:
 
 
 def capped_recall_at(task: RankingTask, ranking: Ranking, k: int) -> np.ndarray:
-    """Relevant candidates among the first k over the most that could be there, ``(Q,)``: with 2 relevant ones, 2."""
-    most = [max(1, min(k, len(task.relevant(index)))) for index in range(len(task.queries))]
-    return np.asarray(precision_at(task, ranking, k) * k / np.array(most))
+    """Relevant candidates among the first k, divided by the maximum possible number, ``(Q,)``."""
+    maximum = [max(1, min(k, len(task.relevant(index)))) for index in range(len(task.queries))]
+    return np.asarray(precision_at(task, ranking, k) * k / np.array(maximum))
 
 
 @dataclass(frozen=True)
 class LocalizationResult:
-    """What a run has measured.
+    """The result of a run.
 
     Attributes:
         corpus: Reports and changes.
-        levels: What was ranked; the first one is that of ``results``.
-        measured: What the methods have reached, those of the first level first.
+        levels: The ranked granularities; the first one is that of ``results``.
+        measured: The measured methods, those of the first level first.
         baseline: The method that the others are compared with.
-        first: Ids of the methods that were trained here, which tables show first.
+        first: Ids of the trained methods, first in tables.
         epochs: One row an epoch of HMCBL's training; empty without it.
     """
 
@@ -147,7 +147,7 @@ class LocalizationResult:
 
     @cached_property
     def known(self) -> pd.DataFrame:
-        """Results by whether the inducing change is known, see ``known_table``; of the first granularity."""
+        """Results of the first granularity by whether the inducing change is known, see ``known_table``."""
         level = self.levels[0]
         scorer = EarlierBugs(self.corpus.inducing[level.granularity], level.inputs)
         best = []
@@ -159,7 +159,7 @@ class LocalizationResult:
 
     @property
     def summary(self) -> str:
-        """What was ranked, and whether the trained methods are above BM25, in a few sentences."""
+        """The size of the data, and whether the trained methods are better than the baseline, in words."""
         level = self.levels[0]
         table = self.ranking
         rows = {row["method"]: row for row in table[table["granularity"] == level.granularity].to_dict("records")}
@@ -174,7 +174,7 @@ class LocalizationResult:
 
 
 def _against(method: str, row: Mapping[Any, Any], baseline: str) -> str:
-    """A sentence: a method's MRR, and what its interval says of the difference."""
+    """A sentence with a method's MRR and its difference from the baseline."""
     low = row["mrr_difference_low"]
     high = row["mrr_difference_high"]
     if low > 0:
@@ -182,7 +182,7 @@ def _against(method: str, row: Mapping[Any, Any], baseline: str) -> str:
     elif high < 0:
         verdict = f"worse than {baseline}"
     else:
-        verdict = f"not told from {baseline}"
+        verdict = f"not significantly different from {baseline}"
     return f"{method}: {row['mrr']:.3f}, {verdict} (difference {row['mrr_difference']:+.3f} [{low:+.3f}, {high:+.3f}])."
 
 
@@ -190,7 +190,7 @@ def ranking_table(measured: Sequence[MeasuredMethod], baseline: str) -> pd.DataF
     """One row a granularity and method.
 
     Args:
-        measured: What methods have reached.
+        measured: The measured methods.
         baseline: The method that the others are compared with.
 
     Returns:
@@ -205,7 +205,7 @@ def ranking_table(measured: Sequence[MeasuredMethod], baseline: str) -> pd.DataF
 
 def _row(measured: MeasuredMethod, baseline: MeasuredMethod | None) -> dict[str, object]:
     values = measured.values
-    cluster = np.arange(len(values))  # each report is a cluster of its own
+    cluster = np.arange(len(values))  # each report is a cluster
     row: dict[str, object] = {"granularity": measured.granularity, "method": measured.method, "queries": len(values)}
     row |= {name: float(values[name].mean()) for name in METRICS} | interval_columns(values, cluster, COMPARED)
     if baseline is not None and baseline.method != measured.method:
@@ -237,14 +237,13 @@ def results_table(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def known_table(measured: Sequence[MeasuredMethod], counts: np.ndarray, baseline: str) -> pd.DataFrame:
-    """What methods reach on reports whose inducing change is known from an earlier bug, and on all others.
+    """Metrics on reports whose inducing change is known from an earlier bug, and on all other reports.
 
-    A ranker can remember the changes that induced many bugs, such as the import of a project; on the other reports
-    that is no help.
+    A ranker can memorise changes that introduced many bugs, such as the import of a project, but only for the former.
 
     Args:
-        measured: What methods have reached at one granularity.
-        counts: ``(Q,)`` the most earlier bugs that an inducing change of each query is known to have induced.
+        measured: The methods of one granularity.
+        counts: ``(Q,)`` maximum number of known earlier bugs of an inducing change of each query.
         baseline: The method that the others are compared with.
 
     Returns:
@@ -253,15 +252,15 @@ def known_table(measured: Sequence[MeasuredMethod], counts: np.ndarray, baseline
     """
     reference = next(method for method in measured if method.method == baseline).values
     rows = []
-    for name, chosen in (("known", counts > 0), ("new", counts == 0)):
-        cluster = np.arange(int(chosen.sum()))
+    for name, mask in (("known", counts > 0), ("new", counts == 0)):
+        cluster = np.arange(int(mask.sum()))
         for method in measured if len(cluster) else []:
             row: dict[str, object] = {"inducing_change": name, "queries": len(cluster), "method": method.method}
-            values = method.values[chosen]
+            values = method.values[mask]
             for metric in COMPARED:
                 row |= {metric: float(values[metric].mean()), **interval_columns(values, cluster, [metric])}
                 if method.method != baseline:
-                    first, second = values[metric].to_numpy(), reference.loc[chosen, metric].to_numpy()
+                    first, second = values[metric].to_numpy(), reference.loc[mask, metric].to_numpy()
                     row |= compare_means(first, second, cluster).columns(f"{metric}_difference")
             rows.append(row)
     return pd.DataFrame(rows)

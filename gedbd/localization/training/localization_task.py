@@ -1,4 +1,4 @@
-"""Bug localization: trains HMCBL if asked, and ranks the changes before each report by all methods."""
+"""The task of bug localization: trains HMCBL, and ranks the changes before each report by all methods."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -51,19 +51,19 @@ VALIDATION = "val/mrr"
 
 
 class LocalizationTask:
-    """Ranking of the changes that induced the bug of a report, see ``gedbd.experiments.training_task.Task``.
+    """Ranking of the changes that introduced the bug of a report, see ``gedbd.experiments.training_task.Task``.
 
     Args:
-        scorers: By id, what makes a scorer that is not fitted yet.
+        scorers: Functions that return an unfitted scorer, by id.
         compared: See ``MethodOptions``.
-        model: What HMCBL trains; None ranks without training an encoder.
-        pretraining: Pre-trains the encoder of changes first; None takes that of ``model``.
+        model: Options of HMCBL; None trains no encoder.
+        pretraining: Pre-training of the encoder of changes; None for the encoder of ``model``.
         learnt: Learned rankers, by id.
-        granularities: What is ranked; the first one is that of ``results.csv``.
-        seeds: Number of seeds of the rankers whose training is random.
-        val_share: Share of the first half, its latest reports, on which the value of ``train`` is measured.
-        published: Write the paper's numbers beside the measured ones.
-        epochs: Unused here. The configuration takes the default of ``trainer.max_epochs`` from it.
+        granularities: Granularities of the ranked changes; the first one is that of ``results.csv``.
+        seeds: Number of seeds of random methods.
+        val_share: Share of the first half, its latest reports, that is for validation.
+        published: Whether to write the paper's numbers beside the measured ones.
+        epochs: Unused; the configuration reads the default of ``trainer.max_epochs`` from it.
 
     Raises:
         ValueError: If an option is invalid.
@@ -101,7 +101,7 @@ class LocalizationTask:
         self.scorers = dict(scorers)
         self.compared = compared
         if pretraining is not None and (model is None or model.change_encoder is not None):
-            raise ValueError("task.pretraining: it makes the encoder of task.model, which must name no change_encoder")
+            raise ValueError("task.pretraining: it trains the encoder of task.model, which must name no change_encoder")
         self.model = model
         self.pretraining = pretraining
         self.learnt = dict(learnt or {})
@@ -111,7 +111,7 @@ class LocalizationTask:
         self.published = published
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
-        """Trains, ranks and writes; returns the MRR of HMCBL, or else of the learned sum, on validation reports."""
+        """Trains, ranks and writes; returns the validation MRR of HMCBL, or else of the learned sum."""
         silence_library_logs()
         seed_everything(cfg.seed, verbose=False)
         if self.model is not None:
@@ -147,9 +147,9 @@ class LocalizationTask:
         return value_of_best(folder, cfg.monitor, VALIDATION)
 
     def _levels(self, corpus: ChangeCorpus, halves: Halves, console: Console) -> tuple[Level, ...]:
-        """What is ranked; prints the warnings."""
+        """The ranked granularities; prints the warnings."""
         levels = [make_level(corpus, halves, granularity) for granularity in self.granularities]
-        warnings = [warning for _, of_level in levels for warning in of_level]
+        warnings = [warning for _, level_warnings in levels for warning in level_warnings]
         for warning in (*corpus.warnings, *halves.warnings, *warnings):
             print_line(console, f"{corpus.name}: {warning}")
         return tuple(level for level, _ in levels)
@@ -165,17 +165,17 @@ class LocalizationTask:
         seed: int,
         console: Console,
     ) -> LocalizationResult:
-        """Ranks by all methods at all granularities; those that were trained here come first.
+        """Ranks by all methods at all granularities.
 
         Args:
             corpus: Reports and changes.
-            halves: The reports that train and test.
-            levels: What is ranked.
-            trained_scorers: Scorers of the trained encoders, none without training.
-            encoders: See ``encoders_of_commits``; none without training.
+            halves: Training and test reports.
+            levels: The ranked granularities.
+            trained_scorers: Scorers of the trained encoders; empty without training.
+            encoders: See ``encoders_of_commits``; empty without training.
             epochs: See ``LocalizationResult``.
             seed: The first seed of random methods.
-            console: Where warnings go.
+            console: Console for warnings.
         """
         compared = self.compared if self.model is None else self.model.add_to(self.compared)
         hunks = self.scorers[self.compared.baseline]()
@@ -192,7 +192,7 @@ class LocalizationTask:
         return LocalizationResult(corpus, levels, tuple(measured), self.compared.baseline, first, epochs)
 
     def _validate(self, corpus: ChangeCorpus, level: Level, seed: int, console: Console) -> float:
-        """MRR on the latest reports of the first half of a method that learns from the older ones."""
+        """MRR of the linear method, or the baseline, on the latest reports of the first half."""
         count = min(max(round(len(level.training) * self.val_share), 1), len(level.training) - 1)
         held_out = level.among(level.training[:-count], level.training[-count:])
         methods = make_methods(self.scorers, self.compared, corpus, level.granularity)

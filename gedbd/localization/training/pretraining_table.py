@@ -38,16 +38,14 @@ PAPER = (
 
 @dataclass(frozen=True)
 class FirstPretraining:
-    """A training in the folder ``pretraining`` of the run, which leaves an encoder there.
-
-    It starts from the section ``encoder`` of the run, which also reads the reports.
+    """Pre-training in the folder ``pretraining`` of the run, starting from the section ``encoder`` of the run.
 
     Attributes:
-        methods: Java sources that it reads, see ``dataset=java_sources``.
+        methods: Java sources, see ``dataset=java_sources``.
         row: One of ``rows``.
-        rows: By the name of each row of the table, the options of ``gedbd train`` that it sets, by section.
-        options: Likewise the options of all rows.
-        groups: The options of groups, such as ``task=pretraining``.
+        rows: Options of ``gedbd train`` by section, for each row of the table.
+        options: Options of all rows, likewise.
+        groups: Options of groups, such as ``task=pretraining``.
 
     Raises:
         ValueError: If the row is unknown.
@@ -64,12 +62,12 @@ class FirstPretraining:
             raise ValueError(f"task.pretraining.row={self.row} is unknown: choose from {', '.join(self.rows)}")
 
     def encoder(self, cfg: DictConfig, folder: Path, console: Console) -> Path:
-        """The folder of the encoder; a training that has finished is not repeated, an interrupted one goes on.
+        """Trains the encoder, unless it is finished, and returns its folder; an interrupted training is resumed.
 
         Args:
-            cfg: The options of the run, of which the seed, the device and the cache are those of this training too.
+            cfg: Options of the run, whose seed, device and cache are used.
             folder: The run folder.
-            console: Where results and warnings go.
+            console: Console for results and warnings.
         """
         subfolder = folder / FOLDER
         if not (subfolder / OWN_PAGE).is_file():
@@ -94,7 +92,7 @@ def write_table3(sweep_dir: Path, options: Sequence[str] = ()) -> None:
 
     Args:
         sweep_dir: The sweep's folder.
-        options: Unused: the options that the sweep varied.
+        options: Unused.
     """
     console = open_console()
     finished = [folder for folder, status in read_jobs(sweep_dir).items() if status.state == FINISHED]
@@ -109,7 +107,7 @@ def write_table3(sweep_dir: Path, options: Sequence[str] = ()) -> None:
 
 
 def table3(runs: Sequence[Path]) -> pd.DataFrame:
-    """The measured rows, one for each run, then the eighteen published ones.
+    """The measured rows, one for each run, then the published ones.
 
     Args:
         runs: Run folders of ``experiment=locate_table3``.

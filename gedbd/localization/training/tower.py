@@ -1,4 +1,4 @@
-"""One side of the model: its settings, an encoder with a projector, and the vectors of many texts."""
+"""Encoder and projector of one side of HMCBL, its settings, and the encoding of many texts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,32 +26,30 @@ class HmcblSettings:
     """The model and the loss.
 
     Source: a talk on "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization" (2023).
-    It names no number; ``num_layers``, ``dim``, ``temperature``, ``momentum`` and ``bank_size`` are those of its
-    authors' code.
+    ``num_layers``, ``dim``, ``temperature``, ``momentum`` and ``bank_size`` are from its authors' code.
 
     Args:
-        num_layers: Last layers of an encoder whose token vectors are concatenated.
-        pooling: ``mean`` of the tokens of the text, or ``cls``, the first token. The talk does not say which.
+        num_layers: Number of last layers of an encoder whose token vectors are concatenated.
+        pooling: ``mean`` of the tokens of the text, or ``cls``, the first token; the talk does not specify it.
         dim: Size of projected vectors.
-        projector_hidden: Units of the projector's hidden layer.
+        projector_hidden: Size of the projector's hidden layer.
         temperature: Divisor of the cosines.
-        momentum: Share of its old weights that a momentum twin keeps in a step. With 0 it is the encoder itself, so
-            that keys come from the encoders.
-        bank_size: Keys of a memory bank.
-        feature_level: Weight of the loss of concatenated features; 0 leaves it out.
-        model_level: Weight of the loss of projected vectors; 0 leaves it out.
-        bank_level: Weight of the loss against the memory banks; 0 leaves out banks and momentum twins.
-        similarity: Of a report and a change at the feature and model levels: ``cosine`` of their pooled vectors, or
-            ``max_sim`` of their tokens, as in the authors' code. With it the projector reads each token; the vector of
-            a text is the mean of its projected tokens, of length 1 each, at the bank level and in rankings.
-        both_directions: Whether changes look for their reports too at the feature and model levels; the bank level
-            always has both directions.
-        bank_positives: Whether the keys of positives enter the memory banks too, or those of negatives alone.
-        train_encoders: Whether the encoders are trained. If not, only the projectors are, which takes little time: each
-            text is read once. The feature level is left out then, as there is nothing that it could train.
+        momentum: Share of the old weights that a momentum twin keeps in a step; with 0 it equals the encoder.
+        bank_size: Number of keys of a memory bank.
+        feature_level: Weight of the loss of concatenated features; 0 turns it off.
+        model_level: Weight of the loss of projected vectors; 0 turns it off.
+        bank_level: Weight of the loss against the memory banks; 0 turns off banks and momentum twins.
+        similarity: Similarity of a report and a change at the feature and model levels: ``cosine`` of their pooled
+            vectors, or ``max_sim`` of their tokens, as in the authors' code. ``max_sim`` projects each token; the
+            vector of a text, at the bank level and in rankings, is the mean of its normalized projected tokens.
+        both_directions: Whether the feature and model levels include the direction from changes to reports; the bank
+            level always does.
+        bank_positives: Whether keys of positives are added to the memory banks too; otherwise only those of negatives.
+        train_encoders: Whether the encoders are trained; otherwise only the projectors are, without the feature level,
+            and each text is encoded once.
 
     Raises:
-        ValueError: If a choice is unknown, does not go with another one, or leaves nothing to train.
+        ValueError: If a choice is unknown or incompatible with another one, or nothing would be trained.
     """
 
     num_layers: int = 4
@@ -89,7 +87,7 @@ class HmcblSettings:
 
     @property
     def weights(self) -> dict[str, float]:
-        """The levels that are not left out, and their weights."""
+        """The active levels and their weights."""
         levels = LEVELS if self.train_encoders else LEVELS[1:]
         weights = {level: float(getattr(self, f"{level}_level")) for level in levels}
         return {level: weight for level, weight in weights.items() if weight > 0}
@@ -109,8 +107,8 @@ class GatheredRows(NamedTuple):
     """Rows of all processes.
 
     Attributes:
-        rows: ``(M, D)`` those of the first process, of the second and so on.
-        start: Where this process's rows begin.
+        rows: ``(M, D)`` rows in the order of the processes.
+        start: Start of this process's rows.
     """
 
     rows: Tensor
@@ -123,7 +121,7 @@ class GatheredBatchNorm(nn.BatchNorm1d):
     PyTorch's SyncBatchNorm needs a GPU.
 
     Attributes:
-        exchange: Gives the rows of all processes, with gradients; None takes those of this process.
+        exchange: Returns the rows of all processes, with gradients; None for those of this process alone.
     """
 
     exchange: Callable[[Tensor], GatheredRows] | None = None
@@ -141,9 +139,9 @@ class Projector(nn.Module):
     """W2 norm(phi(W1 x)): linear, LeakyReLU, batch normalization, linear.
 
     Args:
-        width: Size of x.
-        hidden: Units between.
-        dim: Size of the result.
+        width: Input size.
+        hidden: Size of the hidden layer.
+        dim: Output size.
     """
 
     def __init__(self, width: int, hidden: int, dim: int) -> None:
@@ -154,18 +152,18 @@ class Projector(nn.Module):
         self.second = nn.Linear(hidden, dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        """``(M, width) -> (M, dim)``, float32 whatever autocast says: the layers are small."""
+        """``(M, width) -> (M, dim)``, float32 regardless of autocast."""
         with torch.autocast(x.device.type, enabled=False):
             projected: Tensor = self.second(self.norm(self.activation(self.first(x.float()))))
         return projected
 
 
 class TokenFeatures(NamedTuple):
-    """What an encoder makes of B texts.
+    """Token features of B texts.
 
     Attributes:
-        tokens: ``(B, L, F)`` the vectors of the last layers of each token, side by side.
-        is_text: ``(B, L)`` bool, which tokens are of the comment or the code; of an empty text, the first token.
+        tokens: ``(B, L, F)`` concatenated vectors of the last layers of each token.
+        is_text: ``(B, L)`` bool, tokens of the comment or the code; the first token of an empty text.
     """
 
     tokens: Tensor
@@ -180,7 +178,7 @@ class Tower(nn.Module):
         settings: See ``HmcblSettings``.
 
     Raises:
-        ValueError: If the encoder has fewer layers than are to be concatenated.
+        ValueError: If the encoder has fewer than ``num_layers`` layers.
     """
 
     def __init__(self, side: Side, settings: HmcblSettings) -> None:
@@ -190,7 +188,7 @@ class Tower(nn.Module):
             raise ValueError(
                 f"task.model.settings.num_layers={settings.num_layers}, but an encoder has only {layers} layers"
             )
-        # PyTorch's attention takes a bool mask as it is; the "eager" one of transformers would add it as numbers.
+        # PyTorch's attention supports a bool mask; the "eager" one of transformers would add it as numbers.
         side.backbone.set_attn_implementation("sdpa")
         self.backbone = side.backbone
         self.reads_code = side.parts is not None
@@ -200,7 +198,7 @@ class Tower(nn.Module):
         self.is_trained = settings.train_encoders
         if not self.is_trained:
             side.backbone.requires_grad_(False)
-        self._kept: dict[bytes, Tensor] = {}  # features of texts by their tokens, while the encoder is not trained
+        self._cache: dict[bytes, Tensor] = {}  # features of texts by their tokens, for a frozen encoder
         self.width = settings.num_layers * int(side.backbone.config.hidden_size)
         self.projector = Projector(self.width, settings.projector_hidden, settings.dim)
 
@@ -216,8 +214,7 @@ class Tower(nn.Module):
     def pool(self, features: TokenFeatures) -> Tensor:
         """One vector for each text, ``(B, F)``.
 
-        Types and roles are the same tokens in every input with a graph, so that the mean leaves them, the nodes and
-        the markers out. Tokens of code have read their nodes.
+        The mean is over tokens of comment and code, which attend to the nodes of the graph.
         """
         if self.pooling == "cls":
             return features.tokens[:, 0]
@@ -225,14 +222,14 @@ class Tower(nn.Module):
         return (features.tokens * weight).sum(1) / weight.sum(1)
 
     def project_tokens(self, features: TokenFeatures) -> TokenFeatures:
-        """The projected tokens of the texts, of length 1, ``(B, L, dim)``; others are zeros."""
+        """The normalized projected tokens of the texts, ``(B, L, dim)``; other tokens are zeros."""
         projected = normalize(self.projector(features.tokens[features.is_text]), dim=1)
         tokens = projected.new_zeros(*features.is_text.shape, projected.shape[1])
         tokens[features.is_text] = projected
         return TokenFeatures(tokens, features.is_text)
 
     def embed(self, batch: CodeBatch) -> Tensor:
-        """The projected vectors of a batch, ``(B, dim)`` float32, of any length."""
+        """The projected vectors of a batch, ``(B, dim)`` float32, not normalized."""
         if self.by_tokens:
             return self.pool(self.project_tokens(self.read(batch)))
         projected: Tensor = self.projector(self(batch))
@@ -240,21 +237,18 @@ class Tower(nn.Module):
 
     def forward(self, batch: CodeBatch) -> Tensor:
         """The pooled features of a batch, ``(B, F)`` float32."""
-        return self.pool(self.read(batch)) if self.is_trained else self._recall(batch)
+        return self.pool(self.read(batch)) if self.is_trained else self._cached(batch)
 
     @torch.no_grad()
-    def _recall(self, batch: CodeBatch) -> Tensor:
-        """The features by an encoder that is not trained, which reads each text once, alone and without dropout.
-
-        Alone, so that the features do not depend on the batch, not even by rounding.
-        """
+    def _cached(self, batch: CodeBatch) -> Tensor:
+        """Cached features of a frozen encoder; texts are encoded one by one, so that batches do not affect rounding."""
         self.backbone.train(False)
         features = []
         for row, length in enumerate(batch.lengths.tolist()):
             key = batch.input_ids[row, :length].cpu().numpy().tobytes()
-            if key not in self._kept:
-                self._kept[key] = self.pool(self.read(only_row(batch, row)))[0]
-            features.append(self._kept[key])
+            if key not in self._cache:
+                self._cache[key] = self.pool(self.read(only_row(batch, row)))[0]
+            features.append(self._cache[key])
         return torch.stack(features)
 
 
@@ -274,10 +268,10 @@ class Encoded(NamedTuple):
     Attributes:
         projected: ``(N, dim)`` float32 unit rows.
         features: ``(N, F)`` float32 unit rows: pooled features before the projector.
-        tokens: ``(T, dim)`` float16 unit rows of the tokens of comment and code, text by text; None unless wanted. A
-            token's features pass through the projector; without ``similarity=max_sim`` it was trained on the means of
+        tokens: ``(T, dim)`` float16 unit rows of the tokens of comment and code, text by text, or None. A
+            token's features pass through the projector, which without ``similarity=max_sim`` was trained on means of
             such features.
-        starts: ``(N + 1,)`` where the tokens of each text begin: those of text i are starts[i] to starts[i + 1].
+        starts: ``(N + 1,)`` the tokens of text i are starts[i] to starts[i + 1].
     """
 
     projected: np.ndarray
@@ -286,17 +280,17 @@ class Encoded(NamedTuple):
     starts: np.ndarray | None = None
 
 
-@torch.no_grad()  # not inference_mode: features that are kept are read by training later
+@torch.no_grad()  # not inference_mode: training reads cached features later
 def encode(tower: Tower, inputs: Inputs, rows: np.ndarray, bf16: bool, with_tokens: bool, label: str) -> Encoded:
-    """Encodes some inputs in batches of similar length, and leaves the mode of the tower as it was.
+    """Encodes inputs in batches of similar length; the mode of the tower does not change.
 
     Args:
         tower: Encoder and projector.
-        inputs: Of the side of the tower.
-        rows: ``(N,)`` which inputs.
+        inputs: Inputs of the tower's side.
+        rows: ``(N,)`` rows of the inputs.
         bf16: Whether the encoder computes in bfloat16, by autocast.
-        with_tokens: Whether the vectors of tokens are wanted; they take N times about 100 times dim times 2 bytes.
-        label: What the progress bar says.
+        with_tokens: Whether to return the vectors of tokens, about 200 * N * dim bytes.
+        label: Label of the progress bar.
     """
     quiet = len(rows) < MIN_PROGRESS_INPUTS
     device = tower.projector.first.weight.device
@@ -311,8 +305,8 @@ def encode(tower: Tower, inputs: Inputs, rows: np.ndarray, bf16: bool, with_toke
     tokens = [empty] * len(rows)
     runs = split_by_tokens(lengths[order].tolist(), token_budget(device))
     for first, last in track(runs, f"encode {label}", transient=True, disable=quiet):
-        chosen = order[first:last]
-        batch = on_device(collate([inputs[row] for row in rows[chosen].tolist()]), device)
+        positions = order[first:last]
+        batch = on_device(collate([inputs[row] for row in rows[positions].tolist()]), device)
         with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
             read = tower.read(batch) if with_tokens or tower.by_tokens else None
             pooled = tower(batch) if read is None else tower.pool(read)
@@ -320,11 +314,11 @@ def encode(tower: Tower, inputs: Inputs, rows: np.ndarray, bf16: bool, with_toke
             vectors = tower.pool(tower.project_tokens(read))
         else:
             vectors = tower.projector(pooled)
-        features[chosen] = normalize(pooled, dim=1).cpu().numpy()
-        projected[chosen] = normalize(vectors, dim=1).cpu().numpy()
+        features[positions] = normalize(pooled, dim=1).cpu().numpy()
+        projected[positions] = normalize(vectors, dim=1).cpu().numpy()
         if read is not None and with_tokens:
-            for number, of_text in zip(chosen.tolist(), _token_vectors(tower, read), strict=True):
-                tokens[number] = of_text
+            for position, text_tokens in zip(positions.tolist(), _token_vectors(tower, read), strict=True):
+                tokens[position] = text_tokens
     tower.train(was_training)
     if not with_tokens:
         return Encoded(projected, features)

@@ -1,4 +1,4 @@
-"""Measures a finished backtest again with the verdicts of people, and writes its tables and its page again."""
+"""Measures a finished backtest with the verdicts of people, and updates its tables and page."""
 
 from pathlib import Path
 
@@ -32,18 +32,18 @@ NUMBERS = (
     *("suggestion_rate", "validation_suggestions", "validation_precision", "unknown", "precision_as_marked"),
 )
 MEASURED = ["threshold", "suggestions", "right", "precision", "precision_low", "precision_high"]
-# Columns that an earlier run of this command has added.
+# Columns of an earlier run of this command.
 VERDICT_COLUMNS = "judgements|precision_with_judgements|suggestions_with_judgements"
 
 
 def run_judge(folder: Path, file: Path | None, second: Path | None, console: Console) -> None:
-    """Reads verdicts, measures with them, writes the tables and the page again, and prints the results.
+    """Measures a backtest with verdicts, updates its tables and page, and prints the results.
 
     Args:
         folder: The folder of a finished backtest.
         file: See ``find_judgements``.
         second: The file of another person, see ``joined``.
-        console: Where results and warnings go.
+        console: Console for results and warnings.
     """
     check_folder(folder)
     judgements = find_judgements(folder, file)
@@ -84,7 +84,7 @@ def check_folder(folder: Path) -> None:
 
 
 def read_backtest(folder: Path, facts: PageFacts) -> tuple[Backtest, Corpus]:
-    """A backtest from its run folder without verdicts, and its reports. Raises ValueError if a file is damaged."""
+    """A backtest without verdicts from its run folder, and its reports; raises ValueError if a file is damaged."""
     matching = TriageModel.from_json((folder / MATCHING).read_text(encoding="utf-8", errors="replace"), str(folder))
     val, test, corpus = read_suggestions(folder, facts.name)
     targets = read_csv(folder / "targets.csv", *NUMBERS)
@@ -129,11 +129,10 @@ def verdicts_of(judgements: Judgements, suggestions: Suggestions, corpus: Corpus
     """The verdict on each best match.
 
     Returns:
-        ``(B,)`` 1 for accept, 0 for reject, NaN if unclear or without a verdict; and warnings about verdicts that do
-        not count.
+        ``(B,)`` 1 for accept, 0 for reject, NaN if unclear or without a verdict; and warnings about ignored verdicts.
 
     Raises:
-        ValueError: If no verdict is on one of these matches.
+        ValueError: If these matches have no verdict.
     """
     ids = corpus.reports["id"].to_numpy()
     pairs = list(zip(ids[suggestions.best["query"]], ids[suggestions.best["candidate"]], strict=True))
@@ -141,8 +140,7 @@ def verdicts_of(judgements: Judgements, suggestions: Suggestions, corpus: Corpus
     unknown = [pair for pair in judgements.verdicts if pair not in known]
     if len(unknown) == len(judgements.verdicts):
         raise ValueError(
-            f"{judgements.file}: none of its pairs is a suggestion of this backtest; does the file belong to another"
-            " one?"
+            f"{judgements.file}: none of its pairs is a suggestion of this backtest; is the file of another backtest?"
         )
     warnings = judgements.warnings
     if unknown:
@@ -159,20 +157,20 @@ def verdicts_of(judgements: Judgements, suggestions: Suggestions, corpus: Corpus
 
 
 def with_judgements(targets: pd.DataFrame, suggestions: Suggestions, verdict: np.ndarray) -> pd.DataFrame:
-    """Adds to the table of targets the precision with verdicts: a suggestion with one is right if it was accepted.
+    """Adds the precision with verdicts to the table of targets.
 
-    Suggestions without a verdict count as marked, unknown ones not at all. Intervals are over duplicate groups, as for
-    the precision as marked; an accepted pair joins two groups.
+    A suggestion with a verdict is right if it was accepted. Without a verdict, suggestions count as marked, and unknown
+    ones are ignored. Intervals are over duplicate groups, which accepted pairs join.
 
     Args:
-        targets: See ``targets_table``; its columns do not change.
-        suggestions: The best matches that it was measured on.
+        targets: See ``targets_table``.
+        suggestions: The best matches of the table.
         verdict: ``(B,)``, see ``verdicts_of``.
 
     Returns:
-        The table with ``judgements`` (number of suggestions with a verdict), ``judgements_marked`` (of them marked as
-        duplicates), ``suggestions_with_judgements`` (number of those that count), and ``precision_with_judgements``,
-        with ``_low`` and ``_high``.
+        The table with ``judgements`` (suggestions with a verdict), ``judgements_marked`` (those marked as duplicates),
+        ``suggestions_with_judgements`` (suggestions that count), and ``precision_with_judgements`` with ``_low`` and
+        ``_high``.
     """
     suggested = suggestions.at(targets["threshold"].to_numpy())
     marked = suggestions.best["right"].to_numpy()
@@ -190,7 +188,7 @@ def with_judgements(targets: pd.DataFrame, suggestions: Suggestions, verdict: np
 
 
 def joined_groups(suggestions: Suggestions, verdict: np.ndarray) -> np.ndarray:
-    """``(N,)`` groups of all reports if accepted pairs are duplicates too."""
+    """``(N,)`` groups of all reports, with accepted pairs as duplicates."""
     group = suggestions.group.copy()
     accepted = suggestions.best[verdict == 1]
     for query, candidate in zip(accepted["query"], accepted["candidate"], strict=True):

@@ -1,4 +1,4 @@
-"""The results of a backtest in words: summary, next step, and tables on the page, on the console and in Markdown."""
+"""The results of a backtest in words, and as tables on the page, on the console and in Markdown."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -106,7 +106,7 @@ def summary(backtest: Backtest) -> str:
 
 
 def search_sentence(search: pd.DataFrame) -> str:
-    """The shares of ``search_table`` for the first match and the first ten, in a sentence; empty without duplicates."""
+    """The shares of ``search_table`` for one and ten matches, in a sentence; empty without duplicates."""
     rows = {row["first"]: row for row in search.to_dict("records") if row["duplicates"]}
     if not rows:
         return ""
@@ -115,7 +115,7 @@ def search_sentence(search: pd.DataFrame) -> str:
 
 
 def readable_search(search: pd.DataFrame) -> pd.DataFrame:
-    """``search_table`` in columns of text."""
+    """``search_table`` as text."""
     rows = [
         {
             "matches looked at": f"first {row['first']}" if row["first"] > 1 else "the first",
@@ -128,7 +128,7 @@ def readable_search(search: pd.DataFrame) -> pd.DataFrame:
 
 
 def readable(targets: pd.DataFrame) -> pd.DataFrame:
-    """``targets_table`` in few columns of text."""
+    """``targets_table`` as text."""
     rows = []
     for row in targets.to_dict("records"):
         cells = {"target": f"{row['target']:.0%}", "threshold": "none"}
@@ -171,7 +171,7 @@ def interval_text(row: Mapping[Hashable, Any], name: str) -> str:
 
 
 def readable_verdicts(table: pd.DataFrame) -> pd.DataFrame:
-    """The precision without and with verdicts, from ``with_judgements`` at some thresholds, in columns of text."""
+    """The precision without and with verdicts, from ``with_judgements``, as text."""
     rows = [
         {
             "from probability": f"{row['threshold']:.3f}",
@@ -216,9 +216,9 @@ def fill_targets(text: str, name: str, table: str) -> str:
 
 
 def precision_and_coverage(thresholds: pd.DataFrame, chosen: float | None) -> Figure:
-    """Both curves of ``at_thresholds`` with their intervals; the chosen threshold is marked."""
+    """Draws precision and coverage of ``at_thresholds`` with their intervals, and marks the chosen threshold."""
     figure, axis = start_figure()
-    table = thresholds[thresholds["threshold"].isin(GRID)]  # without the chosen one, which is between two of them
+    table = thresholds[thresholds["threshold"].isin(GRID)]  # without the chosen threshold
     for name, tone in (("precision", DUPLICATE), ("coverage", OTHER)):
         draw_band(axis, table["threshold"], table, name, color=tone, label=name)
     axis.plot(table["threshold"], table["suggestion_rate"], color=GREY, linestyle=":", label="suggestion rate")
@@ -229,7 +229,7 @@ def precision_and_coverage(thresholds: pd.DataFrame, chosen: float | None) -> Fi
 
 
 def reliability_diagram(table: pd.DataFrame) -> Figure:
-    """Predicted against observed probability; the size of a point is the logarithm of its number of reports.
+    """Draws observed against predicted probability; points grow with the logarithm of their number of reports.
 
     scikit-learn's ``CalibrationDisplay`` draws points of one size, without the numbers of reports.
     """
@@ -252,11 +252,11 @@ def sections(
     """The sections of the page.
 
     Args:
-        backtest: What was measured.
-        max_examples: Number of unknown pairs that are listed at most.
+        backtest: The result.
+        max_examples: Maximum number of listed unknown pairs.
         command: The command that reads verdicts.
         verdicts: Verdicts of people on suggestions.
-        texts: Sentences about these.
+        texts: Sentences about the verdicts.
     """
     tables = backtest.tables
     chosen = backtest.matching.target.threshold
@@ -266,15 +266,15 @@ def sections(
     unknown = with_verdicts(tables["unknown"].head(max_examples), verdicts)
     listed = with_verdicts(right_and_wrong(tables["right"], tables["wrong"], "suggestion", by="probability"), verdicts)
     examples_text = EXAMPLES_TEXT.format(command=command)
-    with_people = []
+    verdict_sections = []
     if verdicts:
         verdicts_text = " ".join(
             [VERDICTS_TEXT, *(f"{text[0].upper()}{text[1:].removesuffix('.')}." for text in texts)]
         )
-        with_people = [Section("With verdicts", verdicts_text, [readable_verdicts(tables["verdicts"])])]
+        verdict_sections = [Section("With verdicts", verdicts_text, [readable_verdicts(tables["verdicts"])])]
     return [
         Section("Which precision targets are met?", TARGETS_TEXT, [readable(tables["targets"])]),
-        *with_people,
+        *verdict_sections,
         Section("What would lists of three gain?", LISTS_TEXT, [readable(tables["lists"])]),
         Section("Does a search find the duplicate?", SEARCH_TEXT, [readable_search(tables["search"])]),
         Section("Precision and coverage", COVERAGE_TEXT, [some_thresholds(tables["thresholds"], chosen)], figures),
@@ -286,13 +286,13 @@ def sections(
 
 
 def calibration_section(backtest: Backtest) -> Section:
-    """Predicted and observed probabilities."""
+    """The section on predicted and observed probabilities."""
     table = backtest.tables["reliability"]
     text = (
         f"The expected calibration error on test is {backtest.calibration_error:.3f}: the average difference between"
-        " the predicted probability and the share of right matches. The average precision says how well probabilities"
-        " tell right best matches from wrong ones: 1 if all right ones come first. The second table and the figure"
-        " leave unknown matches out."
+        " the predicted probability and the share of right matches. The average precision measures how well"
+        " probabilities separate right from wrong best matches: 1 if all right ones come first. The second table and"
+        " the figure exclude unknown matches."
     )
     figures = [("reliability", "Predicted and observed probability", reliability_diagram(table))]
     return Section("Are the probabilities calibrated?", text, [backtest.tables["probabilities"], table], figures)
@@ -305,7 +305,7 @@ def some_thresholds(thresholds: pd.DataFrame, chosen: float | None) -> pd.DataFr
 
 
 def unknown_sentence(backtest: Backtest) -> str:
-    """How many best matches and suggestions these are; empty if there are none."""
+    """The numbers of unknown best matches and suggestions, in a sentence; empty if there are none."""
     table = backtest.tables["unknown"]
     if table.empty:
         return ""
@@ -324,7 +324,7 @@ def unknown_sentence(backtest: Backtest) -> str:
 
 
 def with_verdicts(table: pd.DataFrame, verdicts: Sequence[Verdict]) -> pd.DataFrame:
-    """A table of pairs with the verdict on each in its first column, empty without one."""
+    """A table of pairs with the verdicts in its first column."""
     texts = {(verdict.report, verdict.suggested): VERDICT_TEXTS[verdict.verdict] for verdict in verdicts}
     pairs = zip(*(table[name] for name in PAIR), strict=True)
     judged = table.copy()

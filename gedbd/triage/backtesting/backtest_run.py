@@ -1,4 +1,4 @@
-"""One backtest: learn, replay, measure, and write the run folder."""
+"""Runs a backtest: trains, replays, measures, and writes the run folder."""
 
 import json
 import os
@@ -43,7 +43,7 @@ PAGE = "page.json"
 
 
 def check_backtest(cfg: DictConfig) -> None:
-    """Raises ValueError if the options of a backtest are invalid, before any long work."""
+    """Raises ValueError for invalid options of a backtest."""
     if OmegaConf.is_missing(cfg.dataset, "path"):
         raise ValueError("no reports given: set dataset.path=bugs.csv, or dataset=demo for the bundled reports")
     if not cfg.split._target_.endswith("TimeSplit"):
@@ -64,22 +64,22 @@ def run_backtest(
     command: Sequence[str],
     console: Console,
 ) -> float:
-    """Learns on the parts before test, replays all, writes the run folder, and prints the results.
+    """Runs a backtest, writes the run folder, and prints the results.
 
     Args:
         cfg: The composed configuration of ``conf/backtest.yaml``.
-        prepared: The reports and their parts.
-        weights: Those of a trained encoder; None for the encoder as it was downloaded.
+        prepared: The reports and their splits.
+        weights: Weights of a trained encoder; None for the downloaded encoder.
         folder: The run folder.
-        command: The command's name and its options, for the page.
-        console: Where results and warnings go.
+        command: The command and its options, for the page.
+        console: Console for results and warnings.
 
     Returns:
-        The precision of the suggestions on the test part at the target; 0 without a threshold.
+        The precision of the suggestions on the test split at the target; 0 without a threshold.
     """
     corpus = prepared.corpus
     if cfg.fill:
-        fill_targets(Path(cfg.fill).read_text(), corpus.name, "")  # a missing mark fails before the long work
+        fill_targets(Path(cfg.fill).read_text(), corpus.name, "")  # fails early if the comment is missing
 
     def tell(warning: str) -> None:
         print_line(console, f"{corpus.name}: {warning}")
@@ -139,15 +139,15 @@ def measure_history(
     encode: Callable[[Path | None], EncodedCorpus],
     tell: Callable[[str], None],
 ) -> Backtest:
-    """Learns on the parts before test, replays all, and measures suggestions.
+    """Trains on the splits before test, replays all, and measures suggestions.
 
     Args:
         cfg: See ``run_backtest``.
         corpus: N reports.
-        parts: ``(N,)`` the part of each report.
+        parts: ``(N,)`` the split of each report.
         weights: See ``run_backtest``.
-        encode: Encodes the reports with some weights; None for the encoder as it was downloaded.
-        tell: Receives each warning as soon as it is known.
+        encode: Encodes the reports with given weights; None for the downloaded encoder.
+        tell: Called with each warning.
     """
     encoded = encode(weights.test if weights else None)
     for warning in encoded.warnings:
@@ -157,7 +157,7 @@ def measure_history(
         tell(f"{SEEN}: trained without it")
     vectors = {TEST: encoded.vectors}
     if weights is not None:
-        # A trained encoder scores the duplicates that it has learned from too high.
+        # A trained encoder scores the duplicates of its training too high.
         vectors[TRAIN] = encode(None).vectors
     if weights is not None and weights.val != weights.test:
         vectors[VAL] = encode(weights.val).vectors
@@ -167,7 +167,7 @@ def measure_history(
 
 
 def keep_backtest(folder: Path, cfg: DictConfig, corpus: Corpus, backtest: Backtest, command: str) -> tuple[Path, str]:
-    """Writes the run folder; ``command`` is shown on its page. For the result see ``write_backtest``."""
+    """Writes the run folder, with ``command`` on its page; returns the result of ``write_backtest``."""
     save_run(folder, cfg, corpus)
     write_parquet(folder / "matches.parquet", backtest.replayed)
     facts = PageFacts(corpus.name, command, f"{datetime.now().astimezone()}", cfg.judge)
@@ -176,13 +176,13 @@ def keep_backtest(folder: Path, cfg: DictConfig, corpus: Corpus, backtest: Backt
 
 @dataclass(frozen=True)
 class PageFacts:
-    """What the page shows besides results.
+    """Facts on the page beside results.
 
     Attributes:
         name: Name of the corpus.
-        command: The command that measured, as it is typed.
-        date: When, with a time zone, in ISO 8601.
-        max_examples: Maximum number of suggestions of a kind that are listed.
+        command: The command line of the backtest.
+        date: Date with a time zone, in ISO 8601.
+        max_examples: Maximum number of listed suggestions of each kind.
     """
 
     name: str
@@ -192,7 +192,7 @@ class PageFacts:
 
     @classmethod
     def read(cls, folder: Path) -> "PageFacts":
-        """The facts in a run folder. Raises ValueError, naming the file, if they are damaged."""
+        """Reads the facts of a run folder; raises ValueError if they are damaged."""
         names = [field.name for field in fields(cls)]
         stored = read_object(folder / PAGE, *names)
         facts = cls(*(stored[name] for name in names))
@@ -207,42 +207,39 @@ class PageFacts:
 
 
 def write_backtest(folder: Path, corpus: Corpus, backtest: Backtest, facts: PageFacts) -> tuple[Path, str]:
-    """Writes the ranker and calibrator, the tables and the page into the run folder.
+    """Writes model, tables and page into the run folder.
 
     Returns:
-        The page's path, and a warning if a file stays as it is.
+        The page's path, and the warning of ``write_to_judge``.
     """
     write_tables(folder, corpus.name, backtest)
     keep_suggestions(folder, backtest.val, backtest.test, corpus)
     write_text(folder / PAGE, json.dumps(asdict(facts), indent=1) + "\n")
     warning = write_to_judge(folder, backtest, facts.max_examples)
-    write_text(folder / MATCHING, backtest.matching.as_json())  # last: with it the backtest counts as finished
+    write_text(folder / MATCHING, backtest.matching.as_json())  # last: it marks the backtest as finished
     return write_page(folder, backtest, facts), warning
 
 
 def record_backtest(folder: Path, name: str, page: Path, backtest: Backtest) -> None:
-    """Adds a backtest to the JSON document of the command: the tables of the CSV files, and the target of an index."""
+    """Adds the tables and the target of a backtest to the JSON document of the command."""
     target = asdict(backtest.matching.target) | {"statement": backtest.matching.target.statement}
     about = {"folder": folder, "corpus": name, "page": page, "target": target}
     record(**about, calibration_error=backtest.calibration_error, **backtest.tables)
 
 
 def write_tables(folder: Path, name: str, backtest: Backtest) -> None:
-    """Writes the tables as CSV files, and that of the targets in Markdown; ``name`` is that of the corpus."""
+    """Writes the tables as CSV files, and the targets in Markdown; ``name`` is that of the corpus."""
     for table_name, table in backtest.tables.items():
         write_csv(folder / f"{table_name}.csv", table)
     write_text(folder / "targets.md", targets_markdown(name, backtest) + "\n")
 
 
 def write_to_judge(folder: Path, backtest: Backtest, max_examples: int) -> str:
-    """Writes the listed suggestions with an empty column for verdicts, unless somebody has filled such a file.
-
-    Returns a warning if the file stays as it is; empty otherwise.
-    """
+    """Writes the listed suggestions with an empty column for verdicts; returns a warning if the file has verdicts."""
     file = folder / TO_JUDGE
     try:
         is_changed = file.is_file() and bool(read_judgements(file).verdicts)
-    except ValueError:  # a verdict is written wrongly
+    except ValueError:  # an invalid verdict
         is_changed = True
     if is_changed:
         return f"{file} holds verdicts and is kept: move it elsewhere to get a new list"

@@ -1,4 +1,4 @@
-"""Files with verdicts of people on suggestions: reads and joins them, and marks accepted pairs in a corpus."""
+"""Reads and joins files with verdicts of people on suggestions, and marks accepted pairs in a corpus."""
 
 import csv
 import re
@@ -15,7 +15,7 @@ from gedbd.experiments.report.judging import ACCEPT, PAIR, REJECT, UNCLEAR, VERD
 from gedbd.io.table_files import plain_cell
 
 JUDGEMENTS = "judgements.csv"  # downloaded from the page
-TO_JUDGE = "to_judge.csv"  # written by the backtest, its column verdict is empty
+TO_JUDGE = "to_judge.csv"  # written by the backtest with an empty column verdict
 COLUMNS = (*PAIR, VERDICT)
 ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z", re.ASCII)
 
@@ -26,9 +26,9 @@ class Judgements:
 
     Attributes:
         file: The file.
-        verdicts: One a pair.
-        lines: The line of each.
-        warnings: Verdicts that do not count, in sentences for the user.
+        verdicts: The verdict on each pair.
+        lines: The line of each pair.
+        warnings: Warnings about ignored verdicts.
     """
 
     file: Path
@@ -41,7 +41,7 @@ def find_judgements(folder: Path, file: Path | None) -> Judgements:
     """Reads a file or, for None, ``judgements.csv`` of a run folder, or else ``to_judge.csv`` if it was filled in.
 
     Raises:
-        ValueError: If there is no such file, it holds no verdict, or it is wrong; see ``read_judgements``.
+        ValueError: If the file is missing, has no verdict, or is invalid, see ``read_judgements``.
     """
     if file is not None:
         if not file.is_file():
@@ -62,11 +62,7 @@ def find_judgements(folder: Path, file: Path | None) -> Judgements:
 
 
 def joined(first: Judgements, second: Judgements) -> Judgements:
-    """The verdicts of two people. A pair on which they disagree has none.
-
-    A warning says how often they agree, and how much more often than by chance: Cohen's kappa (1960), 1 for always, 0
-    for as often as two people would who give each verdict as often as these, but at random.
-    """
+    """The verdicts of two people, without disputed pairs; a warning states their agreement and Cohen's kappa."""
     both = [pair for pair in first.verdicts if pair in second.verdicts]
     words = np.array([(first.verdicts[pair].verdict, second.verdicts[pair].verdict) for pair in both])
     disputed = {pair for pair, (word, other) in zip(both, words, strict=True) if word != other}
@@ -83,13 +79,13 @@ def joined(first: Judgements, second: Judgements) -> Judgements:
 
 
 def _kappa(words: np.ndarray, agreed: float) -> str:
-    """Cohen's kappa of verdicts ``(P, 2)`` as text; empty if all are the same, so that chance alone agrees always."""
+    """Cohen's kappa (1960) of verdicts ``(P, 2)`` as text; empty if all are equal, where it is undefined."""
     by_chance = float(sum((words == verdict).mean(axis=0).prod() for verdict in VERDICT_TEXTS))
     return "" if by_chance == 1 else f", kappa {(agreed - by_chance) / (1 - by_chance):.2f}"
 
 
 def _with_any(judgements: Judgements) -> Judgements:
-    """The same; raises ValueError if there is no verdict."""
+    """Returns the argument; raises ValueError if it has no verdict."""
     if not judgements.verdicts:
         raise ValueError(
             f"{judgements.file} holds no verdict: give verdicts on the page and put the downloaded {JUDGEMENTS} into"
@@ -101,12 +97,11 @@ def _with_any(judgements: Judgements) -> Judgements:
 def read_judgements(file: Path) -> Judgements:
     """Reads verdicts from a CSV file.
 
-    Its columns are ``report``, ``suggested``, ``verdict`` (see ``Verdict``; empty: no verdict) and, not needed,
-    ``date``; others are not read. Separator and encoding are detected, as spreadsheet programs change them. Only ids
-    are compared: damaged characters in titles do no harm.
+    The columns are ``report``, ``suggested``, ``verdict`` (see ``Verdict``, or empty) and optionally ``date``; others
+    are ignored. Separator and encoding are detected, as spreadsheet programs change them.
 
     Raises:
-        ValueError: If a column is missing, a verdict is another word, or a pair has two verdicts; names the line.
+        ValueError: If a column is missing, a verdict is unknown, or a pair has two verdicts; names the line.
     """
     with file.open("rb") as stream:
         head = stream.read(HEAD_BYTES)
@@ -156,21 +151,21 @@ def _add_row(
 
 
 def with_accepted(corpus: Corpus, parts: np.ndarray, file: Path) -> tuple[Corpus, str]:
-    """Joins the groups of reports that people have accepted as duplicates, for a backtest to learn from them.
+    """Joins the groups of accepted pairs before the test split, for training.
 
-    The test part stays as it is marked: people mostly judge suggestions that count as wrong, so with their verdicts its
-    precision could only rise.
+    The test split does not change: people mostly judge suggestions that count as wrong, so that verdicts would bias its
+    precision upwards.
 
     Args:
         corpus: N reports.
-        parts: ``(N,)`` the part of each.
+        parts: ``(N,)`` the split of each report.
         file: The verdicts, see ``read_judgements``.
 
     Returns:
-        The corpus, and a sentence that says how many pairs were joined and why others were not.
+        The corpus, and a sentence with the numbers of pairs that were joined and were not, by reason.
 
     Raises:
-        ValueError: If the file holds no verdict, or is wrong.
+        ValueError: If the file is invalid or has no verdict.
     """
     verdicts = _with_any(read_judgements(file)).verdicts
     accepted = [pair for pair, verdict in verdicts.items() if verdict.verdict == ACCEPT]

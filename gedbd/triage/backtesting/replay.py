@@ -1,4 +1,4 @@
-"""Learns rankers and probabilities from a tracker's history, and replays its reports in chronological order."""
+"""Trains rankers and probabilities on a tracker's history, and replays its reports in chronological order."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -29,18 +29,18 @@ from gedbd.triage.confidence import (
 COLUMNS = ("query", "candidate", "right", "rank", *CONFIDENCE_FEATURES)
 SAME_TITLE = "same title"
 UNNAMED_ORIGINAL = "closed as a duplicate, original unknown"
-# Right best matches. On the validation parts of three trackers, probabilities of the tracker became better than the
-# shifted ones at about 20 (Eclipse), 130 (Xamarin) and above 150 (Hadoop): benchmarks/few_duplicates.py.
+# Right best matches. On the validation splits of three trackers, the tracker's probabilities became better than shifted
+# default ones at about 20 (Eclipse), 130 (Xamarin) and above 150 (Hadoop): benchmarks/few_duplicates.py.
 MIN_RIGHT = 50
 
 
 class LearnedHistory(NamedTuple):
-    """A ranker, and the replay that probabilities are learned from and measured on.
+    """A ranker, and the replay for training and testing of probabilities.
 
     Attributes:
-        ranker: Trained on the duplicates of the labelled parts.
-        replayed: The first matches of reports, see ``replay``, with the columns ``part``, ``fold``, ``weight`` (how
-            many reports of the part a report stands for) and ``unknown`` (bool, see ``unknown_reasons``).
+        ranker: Ranker trained on the duplicates of the labelled splits.
+        replayed: The first matches of reports, see ``replay``, with the columns ``part``, ``fold``, ``weight`` (sample
+            weight of the report) and ``unknown`` (bool, see ``unknown_reasons``).
     """
 
     ranker: ReportRanker
@@ -51,20 +51,19 @@ class LearnedHistory(NamedTuple):
 def learn(
     corpus: Corpus, parts: np.ndarray, vectors: Mapping[int, np.ndarray], max_reports: int, options: RankerOptions
 ) -> LearnedHistory:
-    """Trains rankers, and replays the reports of each part with one that has not seen their labels.
+    """Trains rankers, and replays the reports of each split with a ranker that was not trained on them.
 
-    A ranker scores queries that it was trained on too high. So the duplicate groups of the labelled parts are divided
-    into ``NUM_FOLDS`` folds, and each fold is replayed with a ranker that is trained on the others. The test part is
-    replayed with one that is trained on all folds.
+    The duplicate groups of the labelled splits are divided into ``NUM_FOLDS`` folds, and each fold is replayed with a
+    ranker trained on the others; the test split is replayed with a ranker trained on all folds.
 
     Args:
         corpus: The reports.
-        parts: ``(N,)`` part of each.
-        vectors: ``(N, D)`` unit rows by the part that is replayed with them: an encoder that has not learned from the
-            part; where a part is missing, those of test.
-        max_reports: Number of reports of each part that are replayed, evenly spaced in time. Of the training part all
-            duplicates are replayed, and the others count for more.
-        options: How rankers are trained.
+        parts: ``(N,)`` split of each report.
+        vectors: ``(N, D)`` unit rows for the replay of each split, by an encoder that was not trained on it; those of
+            test if a split is missing.
+        max_reports: Number of replayed reports of each split, evenly spaced in time. All duplicates of the training
+            split are replayed; its other reports have larger weights instead.
+        options: Options of the rankers.
     """
     history = ReportHistory.of_corpus(corpus, vectors[TEST])
     histories = {TRAIN: history, VAL: history, TEST: history}
@@ -83,15 +82,15 @@ def learn(
     is_duplicate = corpus.group < np.arange(len(corpus))
     tables = []
     for number in (TRAIN, VAL, TEST):
-        of_part = np.flatnonzero(parts == number)
-        rows = of_part[evenly_spaced(0, len(of_part), max_reports)]
+        part_rows = np.flatnonzero(parts == number)
+        rows = part_rows[evenly_spaced(0, len(part_rows), max_reports)]
         if number == TRAIN:
-            rows = np.union1d(rows, of_part[is_duplicate[of_part]])
-        chosen = [ranker if number == TEST else rankers[fold[row]] for row in rows]
-        table = replay(histories[number], rows, chosen, f"replay {PARTS[number]}")
+            rows = np.union1d(rows, part_rows[is_duplicate[part_rows]])
+        row_rankers = [ranker if number == TEST else rankers[fold[row]] for row in rows]
+        table = replay(histories[number], rows, row_rankers, f"replay {PARTS[number]}")
         queries = table["query"].to_numpy()
         num_singletons = max((~is_duplicate[rows]).sum(), 1)
-        share = (~is_duplicate[of_part]).sum() / num_singletons if number == TRAIN else 1.0
+        share = (~is_duplicate[part_rows]).sum() / num_singletons if number == TRAIN else 1.0
         weight = np.where(is_duplicate[queries], 1.0, share)
         table = table.assign(unknown=unknown_reasons(table, corpus) != "")
         tables.append(table.assign(part=PARTS[number], fold=fold[queries], weight=weight))
@@ -99,53 +98,52 @@ def learn(
 
 
 def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -> tuple[MatchProbability, np.ndarray]:
-    """Learns probabilities on the replayed parts before test without unknown matches, see ``learn_confidence``.
+    """Learns probabilities on the replayed splits before test without unknown matches, see ``learn_confidence``.
 
-    With fewer right best matches than ``MIN_RIGHT`` there, the probabilities of the default ranker are those that come
-    with it, shifted to this tracker's share of duplicates.
+    With fewer right best matches than ``MIN_RIGHT``, the default ranker gets the default probabilities, shifted to this
+    tracker's share of duplicates.
 
     Args:
         replayed: See ``LearnedHistory``.
-        ranker: The ranker of the test part.
+        ranker: The ranker of the test split.
         seed: Seed of the trees.
 
     Returns:
-        The probabilities for reports that they were not learned from, and ``(B,)`` those of all replayed matches of the
-        validation part, each by the trees of the other folds.
+        The learned probabilities, and ``(B,)`` those of the replayed matches of validation, by the trees of the other
+        folds.
     """
     older = replayed[replayed["part"] != PARTS[TEST]]
     features = older[list(CONFIDENCE_FEATURES)].to_numpy()
     matches = Matches(features, *(older[name].to_numpy() for name in ("right", "weight", "fold")))
     is_known = ~older["unknown"].to_numpy()
-    of_val = (older["part"] == PARTS[VAL]).to_numpy()
+    is_val = (older["part"] == PARTS[VAL]).to_numpy()
     known = matches.take(is_known)
     best = known.take(known.is_best)
     if best.right.sum() < MIN_RIGHT and is_default(ranker):
         default = default_confidence()
         confidence = default.shifted(fit_shift(default(best.features), best.right, best.weight))
-        return confidence, confidence(features[of_val])
+        return confidence, confidence(features[is_val])
     confidence, held_out = learn_confidence(known, seed)
-    probability = confidence(features)  # of unknown ones, from which no trees have learned
+    probability = confidence(features)  # stays for unknown matches, which are not in the training data
     probability[is_known] = held_out
-    return confidence, probability[of_val]
+    return confidence, probability[is_val]
 
 
 def folds(group: np.ndarray) -> np.ndarray:
-    """A fold for each group number, ``(N,) -> (N,)``: neighbouring numbers are mixed, so that folds are equally old."""
+    """A fold for each group number, ``(N,) -> (N,)``; neighbouring numbers are mixed, so that folds are equally old."""
     return group * 2654435761 // 2**16 % NUM_FOLDS
 
 
 def replay(history: ReportHistory, rows: np.ndarray, rankers: Sequence[ReportRanker], label: str) -> pd.DataFrame:
-    """The best groups for some reports of a corpus. No later report is a candidate, nor counts in word statistics.
+    """The best groups for reports of a corpus, without later reports as candidates or in word statistics.
 
-    Whether a match is right is decided by the groups of today: an export does not say when two reports were marked as
-    duplicates.
+    Matches are right by the groups of today, as an export does not say when reports were marked as duplicates.
 
     Args:
         history: All reports.
         rows: The queries, ascending.
         rankers: The ranker of each query.
-        label: Of the progress bar.
+        label: Label of the progress bar.
 
     Returns:
         A row for each of up to ``NUM_COMPARED`` candidates of each query: ``query``, ``candidate`` (rows), ``right``
@@ -159,10 +157,10 @@ def replay(history: ReportHistory, rows: np.ndarray, rankers: Sequence[ReportRan
 
 
 def _best_groups(rankers: Mapping[int, ReportRanker], query: Replayed) -> np.ndarray:
-    """The ``COLUMNS`` of the best candidates of a report, ``(C, F)``; ``rankers`` has its ranker by its row."""
+    """The ``COLUMNS`` of the best candidates of a report, ``(C, F)``; ``rankers`` are by row."""
     scores = rankers[query.row].scores(query.features)
     order = np.argsort(-scores, kind="stable")
-    # A member of the right group counts as right: a triager links the report to the whole group.
+    # Any member of the right group is right, as a triager links the report to the whole group.
     right = query.right[order]
     rank = int(right.argmax()) + 1 if right.any() else 0
     order = order[:NUM_COMPARED]
@@ -172,16 +170,16 @@ def _best_groups(rankers: Mapping[int, ReportRanker], query: Replayed) -> np.nda
 
 
 def unknown_reasons(matches: pd.DataFrame, corpus: Corpus) -> np.ndarray:
-    """Why it is unknown whether a match is wrong: it is not marked as a duplicate, but may well be one.
+    """The reasons why matches that are not marked as duplicates may be duplicates.
 
     Args:
-        matches: ``query`` and ``candidate`` (rows of the reports), and ``right`` (they are marked as duplicates).
+        matches: ``query`` and ``candidate`` (rows of the reports), and ``right`` (marked as duplicates).
         corpus: The reports.
 
     Returns:
-        ``(B,)`` texts: ``UNNAMED_ORIGINAL`` if the query was closed as a duplicate but the export names no report that
-        it holds, so that the match may be the original; ``SAME_TITLE`` if both have the same title, where case and
-        white space do not count, and an empty title equals no other; empty for a match that is right, or wrong.
+        ``(B,)`` texts: ``UNNAMED_ORIGINAL`` if the query was closed as a duplicate of a report that the export does not
+        name; ``SAME_TITLE`` if both have the same non-empty title, ignoring case and white space; empty for matches
+        that are known to be right or wrong.
     """
     reports = corpus.reports
     query = matches["query"].to_numpy()

@@ -1,4 +1,4 @@
-"""The best matches of replayed reports, how often they are right at each probability, and the files that keep them."""
+"""The best matches of replayed reports, their precision at each probability, and the files that store them."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,13 +42,12 @@ MAX_ROWS = 20
 
 @dataclass(frozen=True)
 class Suggestions:
-    """The best match of each replayed report of one part.
+    """The best match of each replayed report of a split.
 
     Attributes:
         best: One row a report with a candidate: ``query``, ``candidate``, ``right``, ``rank`` (of the first right
-            candidate, 0 if none is right), ``unknown`` (why it is unknown whether it is wrong, see
-            ``unknown_reasons``), ``probability``.
-        group: ``(N,)`` group of every report.
+            candidate, 0 if none is right), ``unknown`` (see ``unknown_reasons``), ``probability``.
+        group: ``(N,)`` group of each report.
     """
 
     best: pd.DataFrame
@@ -56,7 +55,7 @@ class Suggestions:
 
     @classmethod
     def of_part(cls, matches: pd.DataFrame, corpus: Corpus) -> "Suggestions":
-        """The best matches of a part; ``matches`` are its replayed ones with their ``probability``."""
+        """The best of the replayed matches of a split, which have a ``probability``."""
         first = matches[matches["place"] == 1]
         best = first[["query", "candidate", "right", "rank"]].reset_index(drop=True)
         best = best.assign(unknown=unknown_reasons(best, corpus), probability=first["probability"].to_numpy())
@@ -64,16 +63,16 @@ class Suggestions:
 
     @classmethod
     def lists(cls, matches: pd.DataFrame, group: np.ndarray) -> "Suggestions":
-        """Lists of the best matches instead of best matches alone: right if one of them is.
+        """Lists of the best matches; a list is right if one of its matches is.
 
-        The probability that one is right is the sum of theirs, as at most one group is the right one. A list without a
+        The probability of a list is the sum of those of its matches, as at most one group is right. A list without a
         right match is unknown if one of its matches is.
         """
-        listed = matches[matches["place"] <= LIST_LENGTH].groupby("query")
-        best = listed[["candidate", "rank"]].first()
-        right = listed["right"].any()
-        is_unknown = listed["unknown"].any() & ~right
-        probability = listed["probability"].sum().clip(upper=1)
+        lists = matches[matches["place"] <= LIST_LENGTH].groupby("query")
+        best = lists[["candidate", "rank"]].first()
+        right = lists["right"].any()
+        is_unknown = lists["unknown"].any() & ~right
+        probability = lists["probability"].sum().clip(upper=1)
         best = best.assign(right=right, unknown=np.where(is_unknown, UNKNOWN_LIST, ""), probability=probability)
         return cls(best.reset_index(), group)
 
@@ -84,8 +83,8 @@ class Suggestions:
 
     @property
     def is_duplicate(self) -> np.ndarray:
-        """``(B,)`` bool, whether each query has an earlier duplicate, suggested or not."""
-        # A group is named by its first report: a report of an earlier group has an earlier duplicate.
+        """``(B,)`` bool, whether each query has an earlier duplicate."""
+        # The number of a group is the row of its first report.
         return np.asarray(self.cluster < self.best["query"].to_numpy())
 
     @property
@@ -95,16 +94,16 @@ class Suggestions:
 
     @property
     def is_known(self) -> np.ndarray:
-        """``(B,)`` bool, whether it is known if a best match is right."""
+        """``(B,)`` bool, whether each best match is known to be right or wrong."""
         return (self.best["unknown"] == "").to_numpy()
 
     @property
     def known(self) -> pd.DataFrame:
-        """The best matches of which it is known whether they are right."""
+        """The best matches that are known to be right or wrong."""
         return self.best[self.is_known]
 
     def at(self, thresholds: np.ndarray) -> np.ndarray:
-        """``(B, T)`` bool: whether each best match is a suggestion from each probability; NaN gives none."""
+        """``(B, T)`` bool: whether each best match is a suggestion at each threshold; NaN gives none."""
         suggested: np.ndarray = self.best["probability"].to_numpy()[:, None] >= np.asarray(thresholds)[None, :]
         return suggested
 
@@ -114,10 +113,10 @@ class Backtest:
     """The result of a backtest.
 
     Attributes:
-        matching: The learned ranker, probabilities and thresholds, as an index needs them.
-        replayed: See ``LearnedHistory``; empty for a backtest that was read from its folder.
-        val: Best matches of the validation part.
-        test: Best matches of the test part.
+        matching: The learned ranker, probabilities and thresholds.
+        replayed: See ``LearnedHistory``; empty for a stored backtest.
+        val: Best matches of the validation split.
+        test: Best matches of the test split.
         tables: By name: ``targets``, ``lists`` (the same for ``Suggestions.lists``), ``search``, ``thresholds``,
             ``reliability``, ``hubs``, ``unknown``, ``right``, ``wrong``, ``probabilities``.
     """
@@ -130,12 +129,12 @@ class Backtest:
 
     @property
     def calibration_error(self) -> float:
-        """Expected calibration error on those matches of test that are known to be right or wrong."""
+        """Expected calibration error on the known matches of test."""
         return float(self.tables["probabilities"]["calibration_error"].iloc[-1])
 
     @property
     def average_precision(self) -> float:
-        """Average precision of the same matches in the order of their probabilities."""
+        """Average precision on the known matches of test, by probability."""
         return float(self.tables["probabilities"]["average_precision"].iloc[-1])
 
 
@@ -149,22 +148,22 @@ def measure(
     seed: int,
     max_examples: int = MAX_ROWS,
 ) -> Backtest:
-    """Learns probabilities and thresholds on the older parts, and measures suggestions on test.
+    """Learns probabilities and thresholds on the splits before test, and measures suggestions on test.
 
     Args:
         replayed: See ``LearnedHistory``.
         corpus: The reports.
         ranker: The ranker of the index.
-        target_precision: The precision target of the index; those of ``TARGETS`` are measured too.
+        target_precision: The precision target of the index, measured beside ``TARGETS``.
         confidence_level: See ``choose_threshold``.
         seed: Seed of the trees.
-        max_examples: Maximum number of right and of wrong suggestions that are listed.
+        max_examples: Maximum number of listed suggestions of each kind.
     """
-    confidence, of_val = learn_probability(replayed, ranker, seed)
-    val_matches = replayed[replayed["part"] == "val"].assign(probability=of_val)
+    confidence, val_probability = learn_probability(replayed, ranker, seed)
+    val_matches = replayed[replayed["part"] == "val"].assign(probability=val_probability)
     test_matches = replayed[replayed["part"] == "test"]
-    of_test = confidence(test_matches[list(CONFIDENCE_FEATURES)].to_numpy())
-    test_matches = test_matches.assign(probability=of_test)
+    test_probability = confidence(test_matches[list(CONFIDENCE_FEATURES)].to_numpy())
+    test_matches = test_matches.assign(probability=test_probability)
     val = Suggestions.of_part(val_matches, corpus)
     test = Suggestions.of_part(test_matches, corpus)
     further = [target for target in TARGETS if not isclose(target, target_precision)]
@@ -185,20 +184,20 @@ def measure(
 
 
 def at_thresholds(suggestions: Suggestions, thresholds: Sequence[float] | np.ndarray) -> pd.DataFrame:
-    """Precision, coverage and suggestion rate if the best match is suggested from each probability.
+    """Precision, coverage and suggestion rate of suggestions from each threshold.
 
-    A suggestion is right if the two reports are of one group today. Intervals (95%) are over duplicate groups, see
+    A suggestion is right if the two reports are now in one group. Intervals (95%) are over duplicate groups, see
     ``ratio_intervals``.
 
     Returns:
         A row a threshold: ``threshold``, ``suggestions`` (without unknown ones), ``right``, ``precision`` (share of
         right suggestions), ``coverage`` (share of all duplicates for which the right group is suggested) and
-        ``precision_as_marked`` (if unknown ones count as wrong), each with ``_low`` and ``_high``; ``unknown`` (number
-        of suggestions of which nobody knows whether they are wrong), and ``suggestion_rate`` (share of all reports with
-        a suggestion). A NaN threshold gives no suggestion.
+        ``precision_as_marked`` (unknown ones count as wrong), each with ``_low`` and ``_high``; ``unknown`` (number of
+        unknown suggestions), and ``suggestion_rate`` (share of all reports with a suggestion). A NaN threshold gives no
+        suggestion.
     """
     cluster = suggestions.cluster
-    # (reports, thresholds): whether each report gets a suggestion, a right one, and whether it is a duplicate
+    # (reports, thresholds): whether each report gets a suggestion, a known one, a right one; and is a duplicate
     suggested = suggestions.at(np.asarray(thresholds))
     known = suggested & suggestions.is_known[:, None]
     hits = suggested & suggestions.best["right"].to_numpy()[:, None]
@@ -214,17 +213,17 @@ def at_thresholds(suggestions: Suggestions, thresholds: Sequence[float] | np.nda
 def targets_table(
     val: Suggestions, test: Suggestions, targets: Sequence[float], confidence_level: float
 ) -> pd.DataFrame:
-    """For each precision target the threshold chosen on validation, and the results of this threshold on test.
+    """Chooses a threshold on validation for each precision target, and measures it on test.
 
     Returns:
-        A row a target: ``target``, ``threshold`` (NaN if there is none), ``validation_suggestions`` and
-        ``validation_precision`` at this threshold, ``validation_duplicates`` and ``duplicates_needed`` (see
-        ``duplicates_needed``), the columns of ``at_thresholds`` for test, and ``status``.
+        A row a target: ``target``, ``threshold`` (NaN if there is none), ``validation_suggestions``,
+        ``validation_precision``, ``validation_duplicates``, ``duplicates_needed`` (see ``duplicates_needed``), the
+        columns of ``at_thresholds`` for test, and ``status``.
     """
     best = val.known
     columns = (best["probability"].to_numpy(), best["right"].to_numpy(), val.group[best["query"]])
-    chosen = [choose_threshold(*columns, target, confidence_level) for target in targets]
-    thresholds = np.array([np.nan if threshold is None else threshold for threshold in chosen])
+    optional = [choose_threshold(*columns, target, confidence_level) for target in targets]
+    thresholds = np.array([np.nan if threshold is None else threshold for threshold in optional])
     on_val = at_thresholds(val, thresholds)
     on_test = at_thresholds(test, thresholds)
     table = pd.DataFrame(
@@ -248,7 +247,7 @@ def _status(row: Mapping[Hashable, Any]) -> str:
 
 
 def target_results(table: pd.DataFrame, dates: pd.Series, list_length: int = 1) -> tuple[TargetResult, ...]:
-    """The rows of ``targets_table`` as an index stores them; ``dates`` are those of the tested reports, if known."""
+    """The rows of ``targets_table`` for an index; ``dates`` are the known dates of the test reports."""
     first, last = (None, None) if dates.empty else (f"{dates.min():%Y-%m-%d}", f"{dates.max():%Y-%m-%d}")
     measured = ("threshold", "precision", "precision_low", "precision_high")
     return tuple(
@@ -270,7 +269,7 @@ def target_results(table: pd.DataFrame, dates: pd.Series, list_length: int = 1) 
 def tables_of(
     test: Suggestions, corpus: Corpus, threshold: float | None, max_examples: int = MAX_ROWS
 ) -> dict[str, pd.DataFrame]:
-    """The tables about test by name; ``threshold`` is the chosen threshold."""
+    """The tables of test by name; ``threshold`` is the chosen threshold."""
     tables = {
         "search": search_table(test),
         "thresholds": at_thresholds(test, GRID if threshold is None else np.union1d(GRID, [threshold])),
@@ -285,10 +284,10 @@ def tables_of(
 
 
 def search_table(suggestions: Suggestions) -> pd.DataFrame:
-    """For how many duplicates a search would have listed the right group among the first.
+    """The share of duplicates for which a search ranks the right group among the first.
 
     Returns:
-        A row for each of ``RANKS``: ``first`` (number of matches that are looked at), ``found``, ``duplicates``,
+        A row for each of ``RANKS``: ``first`` (number of matches), ``found``, ``duplicates``,
         ``share`` with its 95% interval, ``share_low`` and ``share_high``; NaN without duplicates.
     """
     rank = suggestions.best["rank"].to_numpy()[:, None]
@@ -299,7 +298,7 @@ def search_table(suggestions: Suggestions) -> pd.DataFrame:
 
 
 def probability_table(suggestions: Suggestions) -> pd.DataFrame:
-    """How well probabilities separate right from wrong best matches, with unknown matches as wrong and without them.
+    """How well probabilities separate right from wrong best matches, with and without unknown matches.
 
     Returns:
         Two rows: ``counted`` (``AS_MARKED`` or ``WITHOUT_UNKNOWN``), ``matches``, ``right``, ``average_precision``
@@ -318,7 +317,7 @@ def probability_table(suggestions: Suggestions) -> pd.DataFrame:
 
 
 def reliability(best: pd.DataFrame) -> pd.DataFrame:
-    """Predicted and observed probability in bins of equal width; bins without reports are left out.
+    """Predicted and observed probability in bins of equal width, without empty bins.
 
     Returns:
         A row a bin: ``from``, ``to``, ``reports``, ``predicted`` (mean probability), ``right`` (share of right ones).
@@ -336,8 +335,8 @@ def hubs(suggestions: Suggestions, corpus: Corpus) -> pd.DataFrame:
     """Hubs: groups that are the best match of many reports but rarely the right one, such as empty templates.
 
     Returns:
-        At most ``MAX_ROWS``, the worst first: ``id`` and ``title`` of the group's master, ``first`` (number of
-        reports whose best match it is), ``right`` (of them), ``highest`` (probability among the wrong ones).
+        At most ``MAX_ROWS`` rows, worst first: ``id`` and ``title`` of the group's master, ``first`` (number of
+        reports with this best match), ``right`` (number of right ones), ``highest`` (probability of a wrong one).
     """
     best = suggestions.best.assign(group=suggestions.group[suggestions.best["candidate"]])
     wrong = best[~best["right"]]
@@ -357,24 +356,24 @@ def hubs(suggestions: Suggestions, corpus: Corpus) -> pd.DataFrame:
 def examples(
     suggestions: Suggestions, corpus: Corpus, threshold: float | None, right: bool, max_rows: int = MAX_ROWS
 ) -> pd.DataFrame:
-    """The most probable right or wrong suggestions, for inspection, without unknown ones.
+    """The most probable right or wrong suggestions, without unknown ones.
 
     Returns:
-        The most probable first: ``probability``, ``report``, ``title of report``, ``suggested``,
+        Most probable first: ``probability``, ``report``, ``title of report``, ``suggested``,
         ``title of suggested``. Without a threshold all best matches are suggestions.
     """
     best = suggestions.known
-    chosen = best[(best["right"] == right) & (best["probability"] >= (threshold or 0))]
-    return _named_pairs(chosen, corpus).head(max_rows)
+    suggested = best[(best["right"] == right) & (best["probability"] >= (threshold or 0))]
+    return _named_pairs(suggested, corpus).head(max_rows)
 
 
 def unknown_table(suggestions: Suggestions, corpus: Corpus) -> pd.DataFrame:
-    """All best matches that are unknown, as ``examples`` returns them, with a column ``why``."""
+    """All unknown best matches with the columns of ``examples`` and ``why``."""
     return _named_pairs(suggestions.best[~suggestions.is_known], corpus, why="unknown")
 
 
 def _named_pairs(best: pd.DataFrame, corpus: Corpus, **further: str) -> pd.DataFrame:
-    """Best matches with ids and titles instead of row numbers, the most probable first, and ``further`` columns."""
+    """Best matches with ids and titles, most probable first, and ``further`` columns."""
     best = best.sort_values("probability", ascending=False, kind="stable")
     columns: dict[str, object] = {"probability": best["probability"].to_numpy()}
     for name, rows in zip(PAIR, (best["query"], best["candidate"]), strict=True):
@@ -385,14 +384,14 @@ def _named_pairs(best: pd.DataFrame, corpus: Corpus, **further: str) -> pd.DataF
 
 
 def to_judge(tables: Mapping[str, pd.DataFrame], max_rows: int) -> pd.DataFrame:
-    """The pairs that a page lists for verdicts, each once: wrong, unknown and right suggestions.
+    """The distinct pairs that a page lists for verdicts: wrong, unknown and right suggestions.
 
     Args:
         tables: ``wrong``, ``right`` and ``unknown``.
         max_rows: Maximum number of unknown pairs.
 
     Returns:
-        Their columns behind ``verdict``, which is empty, and ``marked`` (yes if the two are marked as duplicates).
+        The columns of the tables after ``verdict`` (empty) and ``marked`` (yes for marked duplicates).
     """
     listed = [tables["wrong"], tables["unknown"].head(max_rows).drop(columns="why"), tables["right"]]
     marks = ["no", "no", "yes"]
@@ -404,14 +403,14 @@ def to_judge(tables: Mapping[str, pd.DataFrame], max_rows: int) -> pd.DataFrame:
 
 
 def keep_suggestions(folder: Path, val: Suggestions, test: Suggestions, corpus: Corpus) -> None:
-    """Writes the best matches, and id, title, address and group of every report, for ``read_suggestions``."""
+    """Writes the best matches, and id, title, address and group of each report, for ``read_suggestions``."""
     best = pd.concat([val.best.assign(part="val"), test.best.assign(part="test")], ignore_index=True)
     write_parquet(folder / SUGGESTIONS, best)
     write_parquet(folder / REPORTS, corpus.reports[["id", "title", "url"]].assign(group=corpus.group))
 
 
 def read_suggestions(folder: Path, name: str) -> tuple[Suggestions, Suggestions, Corpus]:
-    """The best matches of validation and test, and the reports, which have no other columns than these.
+    """The best matches of validation and test, and the reports, as ``keep_suggestions`` wrote them.
 
     Args:
         folder: The run folder.
@@ -433,7 +432,7 @@ def read_suggestions(folder: Path, name: str) -> tuple[Suggestions, Suggestions,
 
 
 def _read(path: Path, *columns: str) -> pd.DataFrame:
-    """A Parquet table with some columns."""
+    """A Parquet table, which must have the columns."""
     table = read_parquet(path)
     missing = [column for column in columns if column not in table]
     if missing:

@@ -63,14 +63,14 @@ def test_a_report_whose_inducing_commits_are_all_later_is_left_out_and_counted(c
     assert 3 not in [*halves.train, *halves.test]
     # 29 reports: the test half has one more.
     assert (len(halves.train), len(halves.test)) == (14, 15)
-    assert "reports whose inducing commits are all made after them, left out: 1" in halves.warnings
+    assert "reports with later inducing commits only, left out: 1" in halves.warnings
 
 
 def test_labels_that_became_known_in_the_second_half_are_counted(change_corpus):
     table = change_corpus.inducing["commit"].table
     late = table.assign(made_at=table["made_at"].where(table["query"] != 2, table["made_at"].max()))
     found = find_halves(with_links(change_corpus, commit=replace(change_corpus.inducing["commit"], table=late)))
-    assert found.warnings[-1].endswith("known only after the second half begins: 1 of 15")
+    assert found.warnings[-1].endswith("became known during the second half: 1 of 15")
 
 
 def test_validation_asks_only_reports_of_the_first_half(change_corpus):

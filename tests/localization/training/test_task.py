@@ -168,7 +168,7 @@ def test_a_row_of_table3_that_does_not_exist_is_refused():
         ({"only": {"recency": ["line"]}}, {}, "task.compared.only.recency=['line']: choose from commit, file, hunk"),
         ({"only": {"bm25": ["hunk"]}}, {}, "task.compared.only.bm25: the baseline must rank commits"),
         ({}, {"granularities": ["method"]}, "task.granularities=['method']: choose from commit, file, hunk"),
-        ({}, {"pretraining": PRETRAINING}, "task.pretraining: it makes the encoder of task.model, which must name no"),
+        ({}, {"pretraining": PRETRAINING}, "task.pretraining: it trains the encoder of task.model, which must name no"),
         ({}, {"learnt": {"bm25": LearntOptions()}}, "task.learnt.bm25: there is another method with this name"),
     ],
 )

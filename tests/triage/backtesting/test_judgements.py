@@ -135,7 +135,7 @@ def test_verdicts_on_other_pairs_are_counted_and_left_out(tmp_path, found, make_
     assert warnings == (
         "verdicts on pairs that are not suggestions of this backtest: 2, left out (first: row 2, 99 and 77)",
     )
-    with pytest.raises(ValueError, match="none of its pairs is a suggestion of this backtest; does the file belong to"):
+    with pytest.raises(ValueError, match="none of its pairs is a suggestion of this backtest; is the file of"):
         verdicts_of(read_judgements(write(tmp_path, f"{HEAD}99,77,accept,\n")), found, corpus)
 
 
