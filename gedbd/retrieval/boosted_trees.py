@@ -1,4 +1,4 @@
-"""Boosted trees: trained by LightGBM, evaluated by NumPy alone, because importing LightGBM takes a second."""
+"""Boosted trees, trained by LightGBM and evaluated by NumPy, as importing LightGBM takes a second."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 MAX_LEAVES = 64  # bits of a mask
-MAX_VALUE = 1e30  # of a leaf: sums of many stay finite
+MAX_VALUE = 1e30  # of a leaf, so that sums stay finite
 COLUMNS = {
     **{"feature": np.int64, "threshold": np.float64, "nan_left": np.bool_, "left": np.int64, "right": np.int64},
     **{"value": np.float64, "size": np.int64},
@@ -15,7 +15,7 @@ COLUMNS = {
 FORMAT = 1
 MAX_FEATURES = 1000
 MASKS = (np.uint8, np.uint16, np.uint32, np.uint64)
-IS_CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of LightGBM's decision_type; the two bits above say what is missing
+IS_CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of LightGBM's decision_type; the next two: missing values
 MISSING_IS_NAN = 2
 
 
@@ -23,11 +23,11 @@ class RegressionTree(NamedTuple):
     """A decision tree of S splits and S + 1 leaves; split 0 is the root.
 
     Attributes:
-        feature: ``(S,)`` number of the feature that each split reads.
-        threshold: ``(S,)`` a value up to this one goes left.
-        nan_left: ``(S,)`` bool: a missing value goes left.
-        left: ``(S,)`` the split on the left, which has a higher number; below 0 a leaf: -1 is leaf 0, -2 leaf 1.
-        right: ``(S,)`` likewise.
+        feature: ``(S,)`` number of the feature of each split.
+        threshold: ``(S,)`` values up to the threshold go left.
+        nan_left: ``(S,)`` bool, whether missing values go left.
+        left: ``(S,)`` left child: a split with a higher number, or a leaf: -1 is leaf 0, -2 is leaf 1.
+        right: ``(S,)`` right child, likewise.
         value: ``(S + 1,)`` values of the leaves.
         size: ``(S + 1,)`` numbers of training candidates in the leaves.
     """
@@ -46,7 +46,7 @@ class RegressionTree(NamedTuple):
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "RegressionTree":
-        """The tree that ``to_json`` was called on. Raises ValueError if a column is missing or holds no numbers."""
+        """The tree of ``to_json``; raises ValueError if a column is missing or not numeric."""
         columns: dict[str, np.ndarray] = {}
         for name, kind in COLUMNS.items():
             try:
@@ -56,7 +56,7 @@ class RegressionTree(NamedTuple):
         return cls(**columns)
 
     def check(self, num_features: int) -> None:
-        """Raises ValueError unless the tree is whole: every split and leaf is reached from the root exactly once."""
+        """Raises ValueError unless each split and leaf is reached from the root exactly once."""
         num_splits = len(self.feature)
         shapes = [column.shape for column in self]
         if shapes != [(num_splits,)] * 5 + [(num_splits + 1,)] * 2 or num_splits >= MAX_LEAVES:
@@ -77,10 +77,10 @@ class RegressionTree(NamedTuple):
 class BoostedTrees:
     """A sum of decision trees.
 
-    Every tree has a mask with a bit for each leaf, the leftmost leaf's lowest. A split that sends a candidate right
-    clears the bits of the leaves on its left; the lowest bit that remains marks the candidate's leaf (QuickScorer:
-    Lucchese et al., SIGIR 2015). What the splits on one feature clear together depends only on the interval that its
-    value is in: there is a row of masks for each interval.
+    A mask has a bit for each leaf of a tree, the lowest for the leftmost leaf. A split that sends a candidate right
+    clears the bits of the leaves on its left; the lowest remaining bit marks the leaf (QuickScorer: Lucchese et al.,
+    SIGIR 2015). The bits that all splits on a feature clear depend only on the interval of its value: each interval has
+    a row of masks.
 
     Args:
         trees: T trees.
@@ -125,29 +125,28 @@ class BoostedTrees:
         """Sums of the trees' values, ``(C, F) -> (C,)`` float64; NaN is a missing value.
 
         Raises:
-            ValueError: If the number of features is another one.
+            ValueError: If the number of features differs.
         """
         return np.asarray(self._values[self._leaves(features)].sum(axis=1))
 
     def contributions(self, features: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """What each feature adds to the predictions of some rows, ``(C, F), (R,) -> (R, F + 1)``; None for all rows.
+        """Contributions of the features to the predictions of rows, ``(C, F), (R,) -> (R, F + 1)``; None for all rows.
 
-        The method is Saabas': on the way from the root to the leaf, every split adds to its feature the mean value
-        below the branch taken less that below the split, over the training candidates. The last column is the mean
-        prediction, so that a row sums to the prediction. SHAP values, which average over the orders of the features,
-        differ.
+        Saabas' method: each split on the path to the leaf adds to its feature the change of the mean value over the
+        training candidates. The last column is the mean prediction, so that a row sums to the prediction. SHAP values
+        differ, as they average over the orders of the features.
         """
         leaves = self._leaves(features if rows is None else features[rows])
         return np.array([self._shares[row].sum(axis=0) for row in leaves]).reshape(len(leaves), self.num_features + 1)
 
     def to_text(self) -> str:
-        """The trees as JSON, one a line after a line that counts them."""
+        """The trees as JSON, one a line after a header."""
         header = {"format": FORMAT, "num_features": self.num_features, "num_trees": len(self.trees)}
         return "\n".join([json.dumps(header), *(tree.to_json() for tree in self.trees)]) + "\n"
 
     @classmethod
     def from_text(cls, text: str) -> "BoostedTrees":
-        """The trees that ``to_text`` was called on.
+        """The trees of ``to_text``.
 
         Raises:
             ValueError: If the text is damaged; names the line or tree.
@@ -177,7 +176,7 @@ class BoostedTrees:
         return cls(trees, num_features)
 
     def _leaves(self, features: np.ndarray) -> np.ndarray:
-        """The place of each candidate's leaf of each tree, ``(C, F) -> (C, T)``."""
+        """Position of the leaf of each candidate in each tree, ``(C, F) -> (C, T)``."""
         if features.ndim != 2 or features.shape[1] != self.num_features:
             raise ValueError(f"boosted trees read {self.num_features} features, got an array of shape {features.shape}")
         columns = features.T.astype(np.float64, order="C")
@@ -198,18 +197,18 @@ class BoostedTrees:
 def _intervals(
     num_trees: int, threshold: np.ndarray, nan_left: np.ndarray, tree: np.ndarray, mask: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The K bounds of a feature, ascending, and the masks ``(K + 2, T)`` of its intervals and of no value.
+    """The K bounds of a feature, ascending, and the masks ``(K + 2, T)`` of its intervals and of missing values.
 
     Args:
         num_trees: Number T of trees.
-        threshold: ``(S,)`` of the splits of all trees that read the feature.
+        threshold: ``(S,)`` thresholds of all splits on the feature.
         nan_left: ``(S,)`` bool.
-        tree: ``(S,)`` the tree of each split.
-        mask: ``(S,)`` the mask of a candidate that it sends right.
+        tree: ``(S,)`` tree of each split.
+        mask: ``(S,)`` mask of candidates that the split sends right.
     """
-    bounds, place = np.unique(threshold, return_inverse=True)
+    bounds, position = np.unique(threshold, return_inverse=True)
     rows = np.full((len(bounds) + 2, num_trees), np.iinfo(mask.dtype).max, dtype=mask.dtype)
-    np.bitwise_and.at(rows, (place + 1, tree), mask)  # interval 1 begins above bound 0
+    np.bitwise_and.at(rows, (position + 1, tree), mask)  # interval 1 begins above bound 0
     rows[:-1] = np.bitwise_and.accumulate(rows[:-1], axis=0)
     rows[-1] = np.iinfo(mask.dtype).max
     np.bitwise_and.at(rows[-1], tree[~nan_left], mask[~nan_left])
@@ -220,13 +219,13 @@ def lay_out(tree: RegressionTree, num_features: int) -> tuple[np.ndarray, np.nda
     """Lays out a tree of S splits with its leaves from left to right.
 
     Args:
-        tree: A tree that was checked.
+        tree: A valid tree.
         num_features: Number F of features.
 
     Returns:
-        Masks ``(S,)`` uint64 with a bit for each leaf, the leftmost leaf's lowest, of which those left of the split are
-        0; values of the leaves ``(S + 1,)``; and what each feature adds on the way to the leaf, with the mean value of
-        the tree, ``(S + 1, F + 1)``.
+        Masks ``(S,)`` uint64, in which the bits of the leaves left of the split are 0; values of the leaves
+        ``(S + 1,)``; and contributions of the features on the path to each leaf, with the mean value of the tree,
+        ``(S + 1, F + 1)``.
     """
     # Splits come first, then the leaves in reverse order: number -1 - i, from the end, is leaf i.
     num_splits = len(tree.feature)
@@ -254,7 +253,7 @@ def lay_out(tree: RegressionTree, num_features: int) -> tuple[np.ndarray, np.nda
         for child in (left, right):
             shares[child] = shares[split]
             shares[child, tree.feature[split]] += means[child] - means[split]
-    order = np.argsort(first[num_splits:][::-1])  # the leaves 0, 1, ... by their places
+    order = np.argsort(first[num_splits:][::-1])  # the leaves from left to right
     return masks, tree.value[order], shares[num_splits:][::-1][order]
 
 
@@ -264,7 +263,7 @@ class LabelledLists(NamedTuple):
     Attributes:
         features: For each query ``(C_i, F)``; NaN is a missing value.
         relevance: For each query ``(C_i,)`` whole numbers from 0.
-        weight: For each query, how much it counts; None if all count the same.
+        weight: Sample weight of each query; None for equal weights.
     """
 
     features: Sequence[np.ndarray]
@@ -287,23 +286,23 @@ def fit_boosted_trees(
     later: LabelledLists | None = None,
     patience: int = 50,
 ) -> BoostedTrees:
-    """Trains boosted trees with each of some seeds; their prediction is the mean of all.
+    """Trains boosted trees with several seeds; the prediction is their mean.
 
-    The same arguments give the same trees. Source: Burges, "From RankNet to LambdaRank to LambdaMART", 2010.
+    Deterministic. Source: Burges, "From RankNet to LambdaRank to LambdaMART", 2010.
 
     Args:
         lists: Training queries.
-        seeds: Of the features and queries that are drawn.
-        rounds: Trees of each seed.
-        num_leaves: Of a tree, at most.
+        seeds: Seeds of the sampling of features and queries.
+        rounds: Number of trees of each seed.
+        num_leaves: Maximum number of leaves of a tree.
         learning_rate: Weight of each tree.
-        min_child: Candidates in a leaf, at least.
-        feature_fraction: Share of the features that are drawn for a tree.
-        bagging_fraction: Share of the candidates that are drawn for a tree.
+        min_child: Minimum number of candidates in a leaf.
+        feature_fraction: Share of the features sampled for a tree.
+        bagging_fraction: Share of the candidates sampled for a tree.
         l2: Penalty on squared values of leaves.
-        truncation: Ranks whose order counts.
-        later: Later queries. Where they are given, the trees end with the round of the best NDCG@10 on them.
-        patience: Rounds without a better one after which training ends.
+        truncation: Number of ranks whose order counts.
+        later: Validation queries for early stopping by NDCG@10, or None.
+        patience: Number of rounds without improvement before training stops.
 
     Raises:
         ValueError: If no query has a relevant candidate and another one, or an option is invalid.

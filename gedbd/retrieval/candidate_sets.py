@@ -43,16 +43,16 @@ def find_candidate_sets(
     encoder: DictConfig | LoadedEncoder,
     cache_dir: str | None = None,
 ) -> CandidateSets:
-    """The queries among some documents, each with its candidates.
+    """The queries of a split with their candidates.
 
     Args:
-        corpus: N documents, with tags (see ``tags_of``) and, where they are known, ``answered`` and ``answered_at``.
-        wanted: ``(N,)`` bool, where to look for queries.
+        corpus: N documents, with tags (see ``tags_of``) and optionally ``answered`` and ``answered_at``.
+        wanted: ``(N,)`` bool, the documents of the split.
         top_k: Ranks at which metrics are computed.
-        min_jaccard: The Jaccard overlap of tags must be above it. A corpus without any tag leaves this condition out.
-        min_cosine: The cosine of titles must be at least this.
-        encoder: The encoder of titles, untrained, or its configuration. It is only built if there are queries.
-        cache_dir: Folder that keeps the vectors of titles, for an encoder that is built here.
+        min_jaccard: Candidates have a higher Jaccard overlap of tags; ignored without tags.
+        min_cosine: Lowest cosine of titles of candidates.
+        encoder: The untrained encoder of titles, or its configuration, which is built if there are queries.
+        cache_dir: Folder of cached vectors, for an encoder that is built here.
 
     Raises:
         ValueError: If a threshold is out of range.
@@ -84,12 +84,12 @@ def find_candidate_sets(
 
 
 def answer_times(documents: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
-    """Since when each document counts as answered, ``(N,)`` datetime64, and what the user should know about that.
+    """The time of the first answer of each document, ``(N,)`` datetime64, and warnings.
 
-    A document that is not answered has ``NEVER``. One whose first answer has no date is answered from the start.
+    ``NEVER`` without an answer, and ``ALWAYS`` if the answer has no date.
 
     Args:
-        documents: N documents, with ``answered`` and ``answered_at`` where these are known.
+        documents: N documents, optionally with ``answered`` and ``answered_at``.
     """
     if "answered" not in documents:
         warning = "the corpus does not say which documents are answered: all of them count as answered"
@@ -108,7 +108,7 @@ def answer_times(documents: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
 
 
 def _times(values: pd.Series) -> np.ndarray:
-    """Times in UTC without a zone, ``(N,)`` datetime64."""
+    """Times in UTC, ``(N,)`` datetime64."""
     return pd.to_datetime(values, utc=True).dt.tz_localize(None).to_numpy(dtype="datetime64[ns]")
 
 
@@ -120,7 +120,7 @@ def _tag_warnings(tags: list[tuple[str, ...]], queries: np.ndarray) -> list[str]
 
 
 def _cost(task: CandidateSets) -> str:
-    """What the candidate sets save and lose against all earlier documents."""
+    """A warning with the size and the coverage of the candidate sets."""
     reachable = [len(np.intersect1d(task.candidates(i), task.relevant(i), True)) > 0 for i in range(len(task))]
     return (
         f"candidate sets: {task.mean_candidates:,.0f} candidates a query on average, of {task.queries.mean():,.0f}"
@@ -130,8 +130,7 @@ def _cost(task: CandidateSets) -> str:
 
 
 def _build(options: DictConfig, cache_dir: str | None) -> LoadedEncoder:
-    # Building an encoder draws the weights of its projection, which is not used here: the random numbers of the
-    # training that follows must not depend on the protocol.
+    # An encoder draws random weights; those of later training must not depend on the protocol.
     with torch.random.fork_rng(devices=[]):
         built: LoadedEncoder = instantiate(options, cache_dir=cache_dir)
     return built

@@ -10,7 +10,7 @@ import numpy as np
 
 from gedbd.retrieval.boosted_trees import BoostedTrees, LabelledLists, fit_boosted_trees
 
-FORMAT = 1  # of rankers as text
+FORMAT = 1  # version of the text of rankers
 L2 = 0.01  # of a weighted sum
 Ranker = TypeVar("Ranker")
 
@@ -29,7 +29,7 @@ class RankingModel(Protocol):
         ...
 
     def contributions(self, features: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """What each feature adds to the scores of some candidates, and a constant, ``(C, F), (R,) -> (R, F + 1)``.
+        """Contributions of the features to the scores of candidates, and a constant, ``(C, F), (R,) -> (R, F + 1)``.
 
         A row sums to the score. None for all candidates.
         """
@@ -41,7 +41,7 @@ class RankingModel(Protocol):
 
 
 class WeightedFeatures:
-    """A sum of features, each standardised over the candidates of the query; a missing value counts as the mean.
+    """A weighted sum of features, standardised over the candidates of the query; missing values count as the mean.
 
     Args:
         weights: ``(F,)``.
@@ -67,7 +67,7 @@ class WeightedFeatures:
 
     @classmethod
     def from_text(cls, text: str) -> "WeightedFeatures":
-        """The sum that ``to_text`` was called on. Raises ValueError if the weights are no finite numbers."""
+        """The model of ``to_text``; raises ValueError if the weights are not finite."""
         weights = np.array(json.loads(text)["weights"], dtype=np.float64)
         if weights.ndim != 1 or not np.isfinite(weights).all():
             raise ValueError("the weights are not a list of numbers")
@@ -81,14 +81,14 @@ MODELS: dict[str, Callable[[str], RankingModel]] = {
 
 
 def standardised(features: np.ndarray) -> np.ndarray:
-    """Features with mean 0 and deviation 1 over the candidates, ``(C, F)``; equal or missing ones are 0."""
+    """Features with mean 0 and deviation 1 over the candidates, ``(C, F)``; 0 if equal or missing."""
     values = features.astype(np.float64)
     is_missing = np.isnan(values)
     count = np.maximum((~is_missing).sum(axis=0), 1)
     values = np.where(is_missing, 0, values)
     centred = np.where(is_missing, 0, values - values.sum(axis=0) / count)
     deviation = np.sqrt((centred**2).sum(axis=0) / count)
-    # Not "is 0": the mean of equal numbers may round to another number.
+    # Not "> 0", as the mean of equal numbers may be rounded.
     differs = deviation > 1e-6 * np.abs(values).max(axis=0, initial=1e-30)
     return np.asarray(np.where(differs, centred, 0) / np.maximum(deviation, 1e-30))
 
@@ -99,10 +99,10 @@ class ModelOptions:
 
     Attributes:
         kind: ``boosted`` trees (LambdaMART), or a ``linear`` sum.
-        seed: Of all that is drawn.
-        num_seeds: Boosted trees are the mean of so many trainings.
-        rounds: Trees of each training, at most.
-        num_leaves: Leaves of a tree.
+        seed: Seed of all random choices.
+        num_seeds: Number of trainings whose mean boosted trees are.
+        rounds: Maximum number of trees of each training.
+        num_leaves: Maximum number of leaves of a tree.
     """
 
     kind: Literal["boosted", "linear"] = "boosted"
@@ -116,8 +116,8 @@ class ModelOptions:
 
         Args:
             lists: Training queries.
-            num_seeds: Instead of the attribute; None for that.
-            settings: Of ``fit_boosted_trees``; a linear sum reads none of them.
+            num_seeds: Replaces the attribute, unless None.
+            settings: Arguments of ``fit_boosted_trees``; ignored by a linear sum.
         """
         if self.kind == "linear":
             return fit_weighted_sum(lists.features, lists.relevance)
@@ -142,7 +142,7 @@ def learn_weights(lists: np.ndarray, relevant: np.ndarray, l2: float) -> np.ndar
     from scipy.optimize import minimize
     from scipy.special import log_softmax, logsumexp
 
-    # Padding is NaN in all features: the first one shows it.
+    # Padding is NaN in all features.
     absent = np.isnan(lists[:, :, 0])
     features = np.nan_to_num(lists).astype(np.float64)
 
@@ -151,7 +151,7 @@ def learn_weights(lists: np.ndarray, relevant: np.ndarray, l2: float) -> np.ndar
         log_all = log_softmax(logits, axis=1)
         log_right = np.where(relevant, log_all, -np.inf)
         total = logsumexp(log_right, axis=1)
-        # d(-log P) / d(logit): the softmax over the list less the softmax over its relevant places.
+        # -d(-log P) / d(logit): the softmax over the relevant positions less that over the list.
         pull = np.exp(log_right - total[:, None]) - np.exp(log_all)
         gradient = -np.einsum("qs,qsf->f", pull, features) / len(features) + 2 * l2 * weights
         return float(-total.mean() + l2 * weights @ weights), gradient
@@ -159,17 +159,17 @@ def learn_weights(lists: np.ndarray, relevant: np.ndarray, l2: float) -> np.ndar
     return np.asarray(minimize(loss, np.zeros(features.shape[2]), jac=True, method="L-BFGS-B").x)
 
 
-@lru_cache(maxsize=4)  # an index that is opened again has the same models
+@lru_cache(maxsize=4)  # for an index that is opened again
 def _read_model(kind: str, text: str) -> RankingModel:
     return MODELS[kind](text)
 
 
 class FeatureRanker:
-    """Scores the candidates of a query by named features; only the order of the scores of one query says something.
+    """Scores the candidates of a query by named features; scores are comparable within a query only.
 
     Args:
-        names: The features that the model reads, in order.
-        model: Scores rows of features.
+        names: The features of the model, in order.
+        model: The model.
     """
 
     def __init__(self, names: Sequence[str], model: RankingModel) -> None:
@@ -181,9 +181,9 @@ class FeatureRanker:
         return self.model.predict(features) if len(features) else np.empty(0)
 
     def contributions(self, features: np.ndarray, rows: np.ndarray | None = None) -> list[dict[str, float]]:
-        """What each feature adds to the scores of some candidates, by name; None for all candidates.
+        """Contributions of the features to the scores of candidates, by name, which sum to the score less a constant.
 
-        The sum of all is the score less a constant.
+        ``rows`` selects candidates; None for all.
         """
         if not len(features):
             return []
@@ -200,9 +200,9 @@ class FeatureRanker:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "FeatureRanker":
-        """The ranker that ``as_dict`` was called on. Raises ValueError, TypeError or LookupError if it is damaged."""
+        """The ranker of ``as_dict``; raises ValueError, TypeError or LookupError if it is damaged."""
         ranker = cls(plain["features"], _read_model(plain["kind"], "\n".join(plain["model"]) + "\n"))
-        ranker.scores(np.zeros((1, len(ranker.names)), dtype=np.float32))  # refuses another number of features
+        ranker.scores(np.zeros((1, len(ranker.names)), dtype=np.float32))  # checks the number of features
         return ranker
 
 
@@ -216,8 +216,8 @@ def read_ranker(text: str, name: str, build: Callable[[dict[str, Any]], Ranker])
 
     Args:
         text: The text.
-        name: What error messages call the ranker.
-        build: Builds it from its plain values.
+        name: Name of the ranker in error messages.
+        build: Builds the ranker from plain values.
 
     Raises:
         ValueError: If the text is damaged or of another version.

@@ -1,4 +1,4 @@
-"""Arrays that grow at the end, whose rows can be replaced, and that hold lists of different lengths."""
+"""Growing and ragged arrays."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -8,12 +8,12 @@ import numpy as np
 
 
 class GrowingArray:
-    """An array that grows at the end. Its capacity doubles when it is full, so that adding rows one by one is cheap.
+    """An array that grows at the end in amortised constant time, by doubling its capacity.
 
-    A copy by ``copy.copy`` shares the rows; of several copies only one may grow.
+    A copy by ``copy.copy`` shares the rows; only one of several copies may grow.
 
     Args:
-        filled: ``(N, ...)`` rows to start with.
+        filled: ``(N, ...)`` initial rows.
     """
 
     def __init__(self, filled: np.ndarray) -> None:
@@ -30,7 +30,7 @@ class GrowingArray:
 
     @classmethod
     def copy_of(cls, filled: np.ndarray) -> "GrowingArray":
-        """An array with a copy of some rows, and a capacity of twice as many: the first ones are added at once, too."""
+        """An array with a copy of the rows and twice their capacity."""
         array = cls(filled)
         array.reserve(2 * len(filled))
         return array
@@ -40,22 +40,22 @@ class GrowingArray:
         needed = self._count + len(fresh)
         if needed > len(self._allocated):
             self.reserve(max(needed, 2 * len(self._allocated)))
-        # Rows that others may be reading are never overwritten: new ones go behind them.
+        # Existing rows, which other threads may read, are never overwritten.
         self._allocated[self._count : needed] = fresh
         self._count = needed
 
     def reserve(self, capacity: int) -> None:
-        """Makes the array so large that adding rows up to a number of rows copies nothing."""
+        """Allocates a capacity of rows."""
         allocated = np.empty((capacity, *self._allocated.shape[1:]), dtype=self._allocated.dtype)
         allocated[: self._count] = self.filled
         self._allocated = allocated
 
 
 class GrowingRows:
-    """Rows that cannot be changed, in a file perhaps, and rows that were added since.
+    """Immutable rows, such as those of a file, followed by added rows.
 
     Args:
-        fixed: ``(F, ...)`` the former.
+        fixed: ``(F, ...)`` the immutable rows.
     """
 
     def __init__(self, fixed: np.ndarray) -> None:
@@ -66,19 +66,19 @@ class GrowingRows:
         return len(self._fixed) + len(self._added)
 
     def __copy__(self) -> "GrowingRows":
-        """Rows that can grow without changing these, see ``GrowingArray``."""
+        """A copy that can grow, see ``GrowingArray``."""
         other = GrowingRows(self._fixed)
         other._added = copy(self._added)
         return other
 
     @property
     def parts(self) -> tuple[np.ndarray, np.ndarray]:
-        """The two parts."""
+        """The immutable and the added rows."""
         return self._fixed, self._added.filled
 
     @property
     def filled(self) -> np.ndarray:
-        """All rows, ``(N, ...)``; a copy where there are rows of both kinds."""
+        """All rows, ``(N, ...)``; a copy if there are rows of both kinds."""
         used = [part for part in self.parts if len(part)]
         return used[0] if len(used) == 1 else np.concatenate(self.parts)
 
@@ -89,15 +89,15 @@ class GrowingRows:
         else:
             self._fixed = fresh
 
-    def take(self, places: np.ndarray) -> np.ndarray:
-        """Some rows, ``(R,) -> (R, ...)``."""
+    def take(self, positions: np.ndarray) -> np.ndarray:
+        """The rows at positions, ``(R,) -> (R, ...)``."""
         if not len(self._added):
-            return np.asarray(self._fixed.take(places, axis=0))  # quicker than an index in brackets
-        is_added = places >= len(self._fixed)
-        taken = np.empty((len(places), *self._fixed.shape[1:]), dtype=self._fixed.dtype)
-        taken[~is_added] = self._fixed[places[~is_added]]
-        taken[is_added] = self._added.filled[places[is_added] - len(self._fixed)]
-        return taken
+            return np.asarray(self._fixed.take(positions, axis=0))  # faster than indexing with brackets
+        is_added = positions >= len(self._fixed)
+        rows = np.empty((len(positions), *self._fixed.shape[1:]), dtype=self._fixed.dtype)
+        rows[~is_added] = self._fixed[positions[~is_added]]
+        rows[is_added] = self._added.filled[positions[is_added] - len(self._fixed)]
+        return rows
 
 
 class RaggedArray(Sequence[np.ndarray]):
@@ -114,7 +114,7 @@ class RaggedArray(Sequence[np.ndarray]):
 
     @classmethod
     def of(cls, lists: Sequence[np.ndarray], empty: np.ndarray) -> "RaggedArray":
-        """Some lists; ``empty`` is one of the same kind without a value."""
+        """An array of lists; ``empty`` is an empty list of the same type."""
         starts = np.cumsum([0, *map(len, lists)], dtype=np.int64)
         return cls(starts, np.concatenate([empty, *lists]))
 
@@ -132,10 +132,10 @@ class RaggedArray(Sequence[np.ndarray]):
         return np.diff(self.starts)
 
     def take(self, rows: np.ndarray) -> "RaggedArray":
-        """Some lists in a given order."""
+        """The lists ``rows`` in this order."""
         lengths = self.lengths[rows]
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        return RaggedArray(starts, self.values[list_places(self.starts[rows], lengths)])
+        return RaggedArray(starts, self.values[list_positions(self.starts[rows], lengths)])
 
     def joined(self, other: "RaggedArray") -> "RaggedArray":
         """The lists of both."""
@@ -143,23 +143,23 @@ class RaggedArray(Sequence[np.ndarray]):
         return RaggedArray(starts, np.concatenate([self.values, other.values]))
 
 
-def list_places(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Where the values of some lists are, list after list: starts 7, 2 and lengths 2, 3 give 7 8, 2 3 4."""
+def list_positions(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Positions of the values of lists, list after list: starts 7, 2 and lengths 2, 3 give 7 8, 2 3 4."""
     return np.asarray(np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum())))
 
 
 class TermLists:
-    """The distinct terms of each of N texts, ascending, and how often the text contains each: lists that grow.
+    """The distinct terms of each of N texts, ascending, and their counts, in growing lists.
 
     Args:
-        starts: ``(F + 1,)``: those of text 0 are ``terms[starts[0] : starts[1]]``, and so on.
+        starts: ``(F + 1,)``: the terms of text 0 are ``terms[starts[0] : starts[1]]``, and so on.
         terms: ``(T,)``.
         counts: ``(T,)``.
 
     Attributes:
-        ends: Where the terms of each text end.
+        ends: Ends of the texts in ``terms``.
         terms: The terms, see ``find``.
-        counts: How often a text contains each.
+        counts: The counts of the terms.
     """
 
     def __init__(self, starts: np.ndarray, terms: np.ndarray, counts: np.ndarray) -> None:
@@ -168,7 +168,7 @@ class TermLists:
         self.counts = GrowingRows(counts)
 
     def __copy__(self) -> "TermLists":
-        """Lists that can grow without changing these."""
+        """A copy that can grow."""
         other = TermLists.__new__(TermLists)
         other.ends, other.terms, other.counts = copy(self.ends), copy(self.terms), copy(self.counts)
         return other
@@ -196,7 +196,7 @@ class TermLists:
         """
         ends = self.ends.take(places)
         starts = np.where(places > 0, self.ends.take((places - 1).clip(min=0)), 0) if len(places) else ends
-        return list_places(starts, ends - starts), ends - starts
+        return list_positions(starts, ends - starts), ends - starts
 
 
 class RowMap:

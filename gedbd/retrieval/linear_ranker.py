@@ -1,8 +1,8 @@
 """A linear ranker: a weighted sum of standardised scores, its weights learned on training queries.
 
-Every score is standardised over the candidates of its query. The weights maximise the softmax probability of the
-relevant documents among the candidates that rank highest: a *listwise* loss. A pairwise loss over sampled negatives
-learns to separate duplicates from reports that are obviously different, and fails at the top of the list.
+Scores are standardised over the candidates of each query. The weights maximise the softmax probability of the relevant
+documents among the highest candidates, a *listwise* loss. A pairwise loss over sampled negatives would learn to
+separate obviously different reports, and fail at the top of the list.
 """
 
 from collections.abc import Mapping
@@ -18,18 +18,17 @@ SHORTLIST = 200
 
 
 class LinearRanker(Scorer):
-    """A weighted sum of per-query z-scores over the documents that exist when the query is made.
+    """A weighted sum of per-query z-scores over earlier documents.
 
     Args:
         features: Scorers to sum, by name.
         l2: Weight of the penalty on squared weights.
-        rounds: How often the shortlist is chosen with the weights learned so far; the first one has equal weights.
-        held_out: Share of the training queries, the latest ones, that the weights are learned on; features are fitted
-            to the pairs of the older ones. Features that are trained on pairs score these pairs too high, so that their
-            weight would be too large. 0: weights and features share all training queries.
-        random_candidates: Further candidates of each training query, drawn from those below its shortlist. Where most
-            relevant documents are below it too, weights that are learned without them favour whatever the shortlist
-            lacks.
+        rounds: Number of times that the shortlist is chosen and weights are learned on it, starting from equal weights.
+        held_out: Share of the training queries, the latest ones, for learning the weights; features are fitted on the
+            others, so that features that overfit their training pairs do not get too large weights. 0: weights and
+            features share all training queries.
+        random_candidates: Number of random candidates below the shortlist for each training query; needed if most
+            relevant documents are below it.
 
     Attributes:
         weights_: Learned weight of each feature, by name.
@@ -77,7 +76,7 @@ class LinearRanker(Scorer):
         self.num_earlier_ = inputs.num_earlier
         relevance = inputs.relevance()
         weights = np.ones(len(self.features))
-        # Which candidates are hard depends on the weights: they are chosen again with better weights.
+        # The hardest candidates depend on the weights.
         for _ in range(self.rounds):
             lists, relevant = self._shortlists(rows, relevance, weights)
             weights = learn_weights(lists, relevant, self.l2)
@@ -90,18 +89,17 @@ class LinearRanker(Scorer):
         return np.asarray(np.einsum("f,fbn->bn", weights, self._standardised(rows)))
 
     def _standardised(self, rows: np.ndarray) -> np.ndarray:
-        """Scores of all features, with mean 0 and deviation 1 over each query's candidates, ``(F, B, N)``."""
+        """Scores of all features, standardised over each query's candidates, ``(F, B, N)``."""
         stacked = np.stack([feature.scores(rows) for feature in self.features.values()]).astype(np.float32)
-        for place, row in enumerate(rows):
-            for scores in stacked[:, place]:
+        for position, row in enumerate(rows):
+            for scores in stacked[:, position]:
                 scores[:] = standardise(scores, self.num_earlier_[row])
         return stacked
 
     def _shortlists(self, rows: np.ndarray, relevance: Relevance, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The highest candidates of each query: features ``(Q, S, F)``, and which are relevant, ``(Q, S)``.
+        """The highest candidates of each query: features ``(Q, S, F)``, NaN-padded, and which are relevant, ``(Q, S)``.
 
-        Relevant ones are always among them, of very many the latest. A query without a relevant candidate is left out.
-        Shorter lists are filled up with places of no probability (NaN).
+        Relevant candidates are always included, at most the latest 100. Queries without any are left out.
         """
         lists, is_relevant = [], []
         rng = np.random.default_rng(0)
@@ -109,25 +107,25 @@ class LinearRanker(Scorer):
         for start in range(0, len(rows), BLOCK):
             block = rows[start : start + BLOCK]
             scores = self._standardised(block)
-            for place, row in enumerate(block):
+            for position, row in enumerate(block):
                 count = self.num_earlier_[row]
-                candidates = scores[:, place, :count]
+                candidates = scores[:, position, :count]
                 right = relevance.relevant(int(row))
                 right = right[right < count]
                 if not len(right):
                     continue
-                # Stable: of equal sums the older document comes first, as in the ranking.
+                # Stable: older documents first among ties, as in the ranking.
                 order = np.argsort(-(weights @ candidates), kind="stable")
                 wrong = order[~np.isin(order, right)]
                 kept = right[-SHORTLIST // 2 :]
                 num_wrong = SHORTLIST - len(kept)
                 rest = wrong[num_wrong:]
-                drawn = rng.choice(rest, min(self.random_candidates, len(rest)), replace=False)
-                chosen = np.concatenate([kept, wrong[:num_wrong], drawn])
+                sample = rng.choice(rest, min(self.random_candidates, len(rest)), replace=False)
+                shortlist = np.concatenate([kept, wrong[:num_wrong], sample])
                 padded = np.full((length, len(weights)), np.nan, dtype=np.float32)
-                padded[: len(chosen)] = candidates[:, chosen].T
+                padded[: len(shortlist)] = candidates[:, shortlist].T
                 lists.append(padded)
-                # The relevant ones come first: with 2 of them, True True False False ...
+                # Relevant candidates come first: True True False False ... for 2.
                 is_relevant.append(np.arange(length) < len(kept))
         if not lists:
             raise ValueError("fusion needs a training query with a relevant candidate to learn from")
@@ -135,10 +133,10 @@ class LinearRanker(Scorer):
 
 
 def _before(inputs: ScorerInputs, first: np.ndarray) -> ScorerInputs:
-    """The inputs with the training pairs of the queries before a row alone.
+    """The inputs with only the training pairs of the queries before a row.
 
     Raises:
-        ValueError: If no duplicate pair is before it, or it is none.
+        ValueError: If there is no duplicate pair before it.
     """
     older = inputs.train[inputs.train["query"] < first.max(initial=-1)]
     if not (older["label"] == 1).any():
@@ -151,7 +149,7 @@ def _before(inputs: ScorerInputs, first: np.ndarray) -> ScorerInputs:
 def standardise(scores: np.ndarray, count: int) -> np.ndarray:
     """Scores ``(N,)`` with mean 0 and deviation 1 over the first ``count``; all 0 if those are equal."""
     candidates = scores[:count].astype(np.float64)
-    # Not "deviation is 0": the mean of equal numbers may round to another number, and the deviation is tiny then.
+    # Not "deviation is 0", as the mean of equal numbers may be rounded.
     if not count or candidates.min() == candidates.max():
         return np.zeros_like(scores)
     return np.asarray((scores - candidates.mean()) / candidates.std(), dtype=np.float32)

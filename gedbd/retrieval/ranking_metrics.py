@@ -1,12 +1,12 @@
-"""Ranks the candidates of every query, and measures how high the relevant ones stand.
+"""Ranks the candidates of queries, and measures the ranks of the relevant ones.
 
-The protocol ``earlier`` is that of "Duplicate Bug Report Detection: How Far Are We?" (TOSEM 2023): a query is a report
-whose group has an earlier report; its candidates are all reports created before it, in whatever part of the split;
-ranks count groups; a query whose group is outside the window is a miss.
+The protocol ``earlier`` is that of "Duplicate Bug Report Detection: How Far Are We?" (TOSEM 2023): queries are reports
+whose group has an earlier report; candidates are all earlier reports of any split; ranks count groups; a query whose
+group is outside the window is a miss.
 
-The protocol ``test_pool`` is that of "SBERT with Contrastive Learning + VLM Augmentation": the reports of the test part
-are queries and candidates of each other, and ranks count reports. Its figures are higher, because one part of a tracker
-has only some of the wrong reports, and any other member of a group is a hit, later ones included.
+The protocol ``test_pool`` is that of "SBERT with Contrastive Learning + VLM Augmentation": the reports of the test
+split are queries and candidates of each other, and ranks count reports. Its metrics are higher, because the split has
+fewer wrong candidates, and all other members of a group are hits, including later ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ def rank(task: RankingTask, scorer: Scorer) -> Ranking:
     top = [pd.DataFrame(np.empty((0, 4), dtype=np.int64), columns=["query", "place", "candidate", "score"])]
     for start in range(0, len(task), BLOCK):
         queries = task.queries[start : start + BLOCK]
-        # Scores are compared in single precision, so that a scorer's precision does not decide between ties.
+        # In single precision, so that a scorer's precision does not break ties.
         block = np.asarray(scorer.scores(queries), dtype=np.float32)
         for index, scores in enumerate(block, start=start):
             candidates = task.candidates(index)
@@ -97,7 +97,7 @@ def protocol_metrics(rankings: Mapping[str, Mapping[str, Ranking]], name: str) -
 
 
 def per_query(queries: pd.DataFrame) -> pd.DataFrame:
-    """Every metric of every query, by name; ``ranking_metrics`` are their means."""
+    """All metrics of each query, by name; ``ranking_metrics`` are their means."""
     position = queries["rank"].to_numpy(dtype=float)
     position[position == 0] = np.inf  # a miss: no RR@k counts it, and its reciprocal rank is 0
     top_k = [int(name.removeprefix(PRECISION_AT)) for name in map(str, queries) if name.startswith(PRECISION_AT)]
@@ -113,7 +113,7 @@ def metric_names(top_k: Sequence[int] = TOP_K, protocols: Sequence[str] = (EARLI
 
 
 def _query_result(task: RankingTask, index: int, order: np.ndarray) -> tuple[float, ...]:
-    """A row of ``Ranking.queries``, from the candidates with the best one first."""
+    """A row of ``Ranking.queries``, from the candidates, best first."""
     query = task.queries[index]
     hits = np.flatnonzero(np.isin(order, task.relevant(index)))
     if not len(hits):

@@ -1,4 +1,4 @@
-"""Ranking tasks: what is ranked against what, by each protocol, and what reports, tables and files call it."""
+"""Ranking tasks of all protocols, with their names in reports, tables and files."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -20,14 +20,14 @@ TOP_K = (1, 5, 10, 20, 100)
 
 @dataclass(frozen=True)
 class ProtocolWords:
-    """Words about a protocol, for readers.
+    """The description of a protocol.
 
     Attributes:
         heading: Heading of its results.
-        text: A paragraph about it, with ``{count}`` for the number of queries and ``{reachable}`` for the share of
-            them that has a relevant candidate.
-        unit: What a rank counts, in the plural.
-        lacks: What a part without any query lacks: "no report of part val has ...".
+        text: A paragraph, with ``{count}`` for the number of queries and ``{reachable}`` for the share of queries with
+            a relevant candidate.
+        unit: Unit of ranks, in the plural.
+        lacks: Requirement of a query, for the message "no report of part val has ...".
     """
 
     heading: str
@@ -37,7 +37,7 @@ class ProtocolWords:
 
     def paragraph(self, count: str, reachable: str) -> str:
         """The paragraph with its numbers."""
-        # Not str.format: the words of a run folder may come from a stranger.
+        # Not str.format, as the words of a run folder are not trusted.
         return self.text.replace("{count}", count).replace("{reachable}", reachable)
 
 
@@ -56,36 +56,36 @@ TEST_POOL_WORDS = ProtocolWords(
     "reports of the pool",
     "a duplicate in it for protocol=test_pool",
 )
-# Of runs whose folder has no protocols.json.
+# For runs whose folder has no protocols.json.
 KNOWN_WORDS = {EARLIER: EARLIER_WORDS, TEST_POOL: TEST_POOL_WORDS}
 
 
 def metric_prefix(protocol: str) -> str:
-    """What the names of a protocol's metrics begin with: ``test_pool -> pool_``, nothing for ``earlier``."""
+    """Prefix of a protocol's metrics: ``test_pool -> pool_``, empty for ``earlier``."""
     return PREFIX.get(protocol, f"{protocol}_")
 
 
 def file_suffix(protocol: str) -> str:
-    """What the names of a protocol's tables, figures and files end with: ``ranking_test_pool.csv``."""
+    """Suffix of a protocol's tables, figures and files: ``ranking_test_pool.csv``."""
     return SUFFIX.get(protocol, f"_{protocol}")
 
 
 def generic_words(protocol: str) -> ProtocolWords:
-    """Words about a protocol of which only the name is known."""
+    """The description of an unknown protocol."""
     text = "Each of {count} queries is ranked against its candidates; {reachable} of them have a relevant candidate."
     return ProtocolWords(f"Ranking by {protocol.replace('_', ' ')}", text)
 
 
 def words_of(protocol: str, stored: Mapping[str, Mapping[str, str]]) -> ProtocolWords:
-    """Words about a protocol of a finished run.
+    """The description of a protocol of a finished run.
 
     Args:
-        protocol: Its name.
-        stored: The fields of ``ProtocolWords`` by protocol, as the run folder holds them; others are ignored.
+        protocol: Name of the protocol.
+        stored: The fields of ``ProtocolWords`` by protocol, from the run folder; others are ignored.
     """
     known = KNOWN_WORDS.get(protocol) or generic_words(protocol)
-    found = stored.get(protocol, {})
-    values = {name: str(found.get(name, getattr(known, name))) for name in ("heading", "text", "unit", "lacks")}
+    fields = stored.get(protocol, {})
+    values = {name: str(fields.get(name, getattr(known, name))) for name in ("heading", "text", "unit", "lacks")}
     return ProtocolWords(**values)
 
 
@@ -100,8 +100,8 @@ class RankingTask(ABC):
         queries: ``(Q,)`` rows of the query table.
         top_k: Ranks K at which metrics are computed.
         name: Id of the protocol, such as ``earlier``.
-        words: What reports and figures call the protocol.
-        warnings: What was found while the queries and candidates were collected, in sentences for the user.
+        words: Description of the protocol.
+        warnings: Warnings for the user.
         ranks_later: Whether documents that are created after the query are ranked too.
     """
 
@@ -119,7 +119,7 @@ class RankingTask(ABC):
     @property
     @abstractmethod
     def against(self) -> str:
-        """What queries are ranked against, in words: "12 queries against all earlier reports"."""
+        """The candidates in words: "12 queries against all earlier reports"."""
 
     @property
     @abstractmethod
@@ -128,26 +128,26 @@ class RankingTask(ABC):
 
     @abstractmethod
     def candidates(self, index: int) -> np.ndarray:
-        """Rows of the documents that query number ``index`` is ranked against, ascending."""
+        """Rows of the candidates of query ``index``, ascending."""
 
     @abstractmethod
     def relevant(self, index: int) -> np.ndarray:
-        """Rows of the documents that query number ``index`` should find, ascending; not all need be candidates."""
+        """Rows of the relevant documents of query ``index``, ascending, candidates or not."""
 
     def unit(self, rows: np.ndarray) -> np.ndarray:
-        """What a rank counts, one number for each document: its group, or here the document itself."""
+        """The unit of each document that a rank counts: its group, or here the document itself."""
         return rows
 
 
 class TaskFinder(Protocol):
-    """Finds the queries of a part; ``conf/protocol`` names one for each protocol."""
+    """Finds the queries of a split; ``conf/protocol`` names one for each protocol."""
 
     def __call__(self, corpus: Corpus, wanted: np.ndarray, *, top_k: tuple[int, ...]) -> RankingTask:
         """Finds the queries and their candidates.
 
         Args:
             corpus: N documents.
-            wanted: ``(N,)`` bool, where to look for queries: the documents of one part.
+            wanted: ``(N,)`` bool, the documents of the split.
             top_k: Ranks at which metrics are computed.
         """
         ...
@@ -155,7 +155,7 @@ class TaskFinder(Protocol):
 
 @dataclass(frozen=True)
 class EarlierReports(RankingTask):
-    """Every report with an earlier duplicate, ranked against the reports created before it; ranks count groups.
+    """Ranks the reports before each report with an earlier duplicate; ranks count groups.
 
     The protocol of "Duplicate Bug Report Detection: How Far Are We?" (TOSEM 2023).
 
@@ -179,13 +179,12 @@ class EarlierReports(RankingTask):
     def find(
         cls, corpus: Corpus, wanted: np.ndarray, window_days: float | None = None, top_k: tuple[int, ...] = TOP_K
     ) -> "EarlierReports":
-        """Finds the queries among some reports.
+        """Finds the queries of a split.
 
         Args:
             corpus: The reports.
-            wanted: ``(N,)`` bool, where to look for queries: the reports of one part.
-            window_days: Candidates are only the groups with a report created within so many days before the query.
-                None for all groups.
+            wanted: ``(N,)`` bool, the reports of the split.
+            window_days: Candidates are the groups with a report in this window before the query; None for all groups.
             top_k: Ranks at which metrics are computed.
 
         Raises:
@@ -198,7 +197,7 @@ class EarlierReports(RankingTask):
         created_at = corpus.reports["created_at"]
         if created_at.isna().any():
             raise ValueError(f"ranking.window_days={window_days} needs creation dates, and {corpus.name} has none")
-        # A group with one report since this moment is a candidate with all its reports.
+        # A group with a report since this time is a candidate with all its reports.
         opens = created_at[queries] - pd.Timedelta(days=window_days)
         task = cls(queries, np.asarray(created_at.searchsorted(opens, side="left")), corpus.group, top_k)
         if len(task) and not any(task.is_reachable(index) for index in range(len(task))):
@@ -245,13 +244,13 @@ class EarlierReports(RankingTask):
 
 @dataclass(frozen=True)
 class ReportPool(RankingTask):
-    """The reports of one part as queries and candidates of each other, whenever created; ranks count reports.
+    """The reports of a split as queries and candidates of each other, of any date; ranks count reports.
 
     The protocol of "SBERT with Contrastive Learning + VLM Augmentation".
 
     Attributes:
         queries: ``(Q,)`` rows of the reports that have a duplicate in the pool.
-        pool: ``(R,)`` rows of all reports of the part.
+        pool: ``(R,)`` rows of all reports of the split.
         group: ``(N,)`` group of every report.
         top_k: Ranks K at which metrics are computed.
     """
@@ -267,9 +266,9 @@ class ReportPool(RankingTask):
 
     @classmethod
     def find(cls, corpus: Corpus, wanted: np.ndarray, top_k: tuple[int, ...] = TOP_K) -> "ReportPool":
-        """Makes a pool of some reports, ``wanted (N,)`` bool."""
+        """The pool of the reports ``wanted``, ``(N,)`` bool."""
         pool = np.flatnonzero(wanted)
-        # Sizes within the pool: a duplicate outside it cannot be found.
+        # Only duplicates in the pool count.
         group_size = np.bincount(corpus.group[pool], minlength=len(corpus))
         has_duplicate = group_size[corpus.group[pool]] > 1
         return cls(pool[has_duplicate], pool, corpus.group, top_k)
@@ -296,7 +295,7 @@ class ReportPool(RankingTask):
 
 @dataclass(frozen=True)
 class CandidateSets(RankingTask):
-    """A set of candidates for every query; ranks count documents, or groups where these are given.
+    """A set of candidates for each query; ranks count documents, or groups if there are any.
 
     Attributes:
         queries: ``(Q,)`` rows of the query table.
@@ -304,8 +303,8 @@ class CandidateSets(RankingTask):
         relevance: Which documents are relevant.
         top_k: Ranks K at which metrics are computed.
         name: Id of the protocol.
-        group: ``(N,)`` group of every document. Then queries and documents are rows of one table, only earlier
-            documents are relevant, and ranks count groups.
+        group: ``(N,)`` group of each document, or None. With groups, queries and documents are rows of one table, only
+            earlier documents are relevant, and ranks count groups.
         words: See ``RankingTask``.
         warnings: See ``RankingTask``.
     """
@@ -331,7 +330,7 @@ class CandidateSets(RankingTask):
 
     @property
     def needed(self) -> np.ndarray:
-        """The candidates of all queries, and the queries where they are documents of the same table."""
+        """The candidates of all queries, and the queries if they are documents of the same table."""
         queries = np.empty(0, dtype=np.int64) if self.group is None else self.queries
         return np.unique(np.concatenate([queries, *self.candidate_sets]))
 
@@ -386,13 +385,13 @@ class EarlierDocuments(RankingTask):
 
     def relevant(self, index: int) -> np.ndarray:
         """The relevant documents that were created before the query."""
-        # No ranking can find a later document, and it would lower the average precision of all of them.
+        # Later documents are not candidates, and would lower the average precision of any ranking.
         rows = self.relevance.relevant(int(self.queries[index]))
         return np.asarray(rows[rows < self.num_earlier[index]])
 
 
 def count_earlier(created_at: pd.Series, before: pd.Series) -> np.ndarray:
-    """How many documents were created before each query, ``(Q,)``; all N where either table lacks dates.
+    """Number of documents created before each query, ``(Q,)``; all N if either table lacks dates.
 
     Args:
         created_at: ``(N,)`` creation dates of the documents, ascending.
@@ -400,5 +399,5 @@ def count_earlier(created_at: pd.Series, before: pd.Series) -> np.ndarray:
     """
     if created_at.isna().any() or before.isna().any():
         return np.full(len(before), len(created_at), dtype=np.int64)
-    # "left": a document of the same moment is not earlier.
+    # "left": a document of the same time is not earlier.
     return np.asarray(created_at.searchsorted(before, side="left"), dtype=np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeIndex, ChangeQuery
 from gedbd.localization.change_ranking.change_table import NUMBERS
 from gedbd.localization.change_ranking.report_words import ReportWords
-from gedbd.retrieval.growing_arrays import list_places
+from gedbd.retrieval.growing_arrays import list_positions
 
 # Scores of a file; a ranker reads each as it is, as a share of the best file's score, and as a rank.
 FILE_SCORES = (
@@ -160,7 +160,7 @@ def changed_together(
         first, end = np.searchsorted(index.table.row_commit, [commits, commits + 1])
         lengths = end - first
         weight = lexical[seed] ** 2 / max(len(commits), 1) / np.sqrt(lengths)
-        np.add.at(scores, index.table.row_path[list_places(first, lengths)], np.repeat(weight, lengths))
+        np.add.at(scores, index.table.row_path[list_positions(first, lengths)], np.repeat(weight, lengths))
     return scores
 
 

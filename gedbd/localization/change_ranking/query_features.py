@@ -16,7 +16,7 @@ from gedbd.localization.change_ranking.file_features import (
 )
 from gedbd.localization.change_ranking.known_fixes import KnownFixes
 from gedbd.localization.change_ranking.report_words import Bm25Field, ReportWords, grouped, report_words
-from gedbd.retrieval.growing_arrays import list_places
+from gedbd.retrieval.growing_arrays import list_positions
 
 # Scores of a commit by the files that the report may concern. A file has the probability p that the fix changes it, the
 # share s of its lines that come from the commit, and the rank r by p from 0. The text determines only p: most lines
@@ -245,7 +245,7 @@ def file_links(history: ChangeHistory, paths: np.ndarray, before: int) -> FileLi
     total = np.array([owned.total for owned in owners], dtype=np.int64)
     changed_file = np.repeat(np.arange(len(paths)), num_changes)
     # Of files with 2 and 3 changes: 0 1, 0 1 2.
-    number = list_places(np.zeros_like(num_changes), num_changes)
+    number = list_positions(np.zeros_like(num_changes), num_changes)
     rows = index.rows_of_path.values[index.rows_of_path.starts[paths][changed_file] + number]
     return FileLinks(
         owned_file=owned_file,
@@ -319,7 +319,7 @@ def match_changes(
         messages.add(word, commits, counts[:, 0])
         # A message also describes the files that its commit changed.
         first, end = np.searchsorted(row_commit, [commits, commits + 1])
-        rows = list_places(first, end - first)
+        rows = list_positions(first, end - first)
         file_messages.add(word, *paths_of(rows, np.ones(len(rows))))
     for word, number in zip(distinct, index.path_vocabulary([distinct], learn=False)[0].tolist(), strict=True):
         paths, counts = index.path_words.find(number, num_paths)
