@@ -229,6 +229,7 @@ def test_similar_reports(resolutions):
 
 def test_a_report_that_is_resolved_at_the_moment_is_open(resolutions):
     found = resolutions.of_similar(np.array([0.9]), np.datetime64("2024-01-02"))
+    assert resolutions.of_tags(np.array([0]), np.datetime64("2024-01-02"))["same_tag_open"] == 1
     assert (found["similar_open"], found["nearest_resolved"]) == (1, 0)
 
 
