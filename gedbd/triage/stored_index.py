@@ -358,8 +358,9 @@ def changed_reports(
     new = [state.reports.storable(as_stored(report, state.template)) for report in reports]
     stored = state.reports.reports([report.issue_id for report in new])
     template = state.reports.fact("url_template")
-    filled = [_filled(report, stored.get(report.issue_id), template, fields, now) for report in new]
-    return Changed(stored, {report.issue_id: report for report in filled if stored.get(report.issue_id) != report})
+    # Of several reports with equal id the last one counts, changed or not.
+    filled = {report.issue_id: _filled(report, stored.get(report.issue_id), template, fields, now) for report in new}
+    return Changed(stored, {id_: report for id_, report in filled.items() if stored.get(id_) != report})
 
 
 def as_stored(report: Report, template: Set[str]) -> Report:
