@@ -144,6 +144,7 @@ def test_completion_is_installed_for_the_console_script():
         ("search", "index=nowhere", "top_k=five", "crash"),
         ("train", "encoder=brt"),
         ("train", "dataset=csv", "dataset.path=nowhere.csv"),
+        ("index", "run=nowhere"),
         ("evaluate", "run=nowhere"),
     ],
 )
