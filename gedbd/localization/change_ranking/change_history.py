@@ -128,8 +128,7 @@ class ChangeIndex:
         counts = []
         for word in words.tolist():
             in_diffs = self.table.row_commit[self.row_words.find(word, num_rows)[0]]
-            in_messages = self.message_words.find(word, before)[0]
-            counts.append(len(np.union1d(in_diffs, in_messages)))
+            counts.append(len(np.union1d(in_diffs, self.message_words.find(word, before)[0])))
         return np.array(counts, dtype=np.int64)
 
     def file_frequency(self, words: np.ndarray, before: int) -> np.ndarray:

@@ -133,15 +133,6 @@ def fit_files(
     return FeatureRanker(names, options.fit(lists, num_seeds, **SETTINGS))
 
 
-def _first_known(fixes: Mapping[int, KnownFix], inducing: Mapping[int, np.ndarray]) -> dict[int, pd.Timestamp]:
-    """When each inducing commit was first known to have induced a bug."""
-    first: dict[int, pd.Timestamp] = {}
-    for row, fix in fixes.items():
-        for commit in inducing.get(row, NOTHING).tolist():
-            first[commit] = min(first.get(commit, fix.known_at), fix.known_at)
-    return first
-
-
 def history_of(corpus: ChangeCorpus) -> ChangeHistory:
     """The commits of a corpus, with the rows of its table."""
     history = ChangeHistory()
@@ -247,7 +238,10 @@ class Replay:
             ValueError: The corpus has no reports, or no links to fixing and inducing commits.
         """
         table, fixing, inducing = _links(self.corpus)
-        known_at = _first_known(fixes_of(self.corpus), inducing)
+        known_at: dict[int, pd.Timestamp] = {}  # when each commit was first known to have induced a bug
+        for row, fix in fixes_of(self.corpus).items():
+            for commit in inducing.get(row, NOTHING).tolist():
+                known_at[commit] = min(known_at.get(commit, fix.known_at), fix.known_at)
         fixed_rows = [row for row in rows if row in fixing]
         is_short = len(fixed_rows) < MIN_PROGRESS_REPORTS
         examples = {}
@@ -352,22 +346,14 @@ class ChangeRankerScorer(Scorer):
         commits = self.ranker_.scores_of(features)
         if self.granularity == "commit":
             return _padded(commits, len(self.replay.history))
-        files = self._file_scores(features, commits)
-        if self.granularity == "file":
-            return _padded(files, len(self.replay.corpus.files.table))
-        return self._hunk_scores(row, files)
-
-    def _file_scores(self, features: QueryFeatures, commits: np.ndarray) -> np.ndarray:
-        """Scores of the file rows of the commits before the query."""
         index = self.replay.history.index
         num_rows = index.num_rows(len(commits))
         probability = np.zeros(len(index.table.paths))
         probability[features.files.paths] = self.ranker_.file_probability(features.files)
         row_probability = probability[index.table.row_path[:num_rows]]
-        return np.asarray(commits[index.table.row_commit[:num_rows]] + np.log(FLOOR + row_probability))
-
-    def _hunk_scores(self, row: int, files: np.ndarray) -> np.ndarray:
-        """Scores of all hunks."""
+        files = commits[index.table.row_commit[:num_rows]] + np.log(FLOOR + row_probability)
+        if self.granularity == "file":
+            return _padded(files, len(self.replay.corpus.files.table))
         assert self.parts is not None
         hunk_file = self.replay.corpus.hunks.table["file"].to_numpy(dtype=np.int64)
         count = int(np.searchsorted(hunk_file, len(files)))

@@ -176,8 +176,7 @@ def share_and_rank(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return values, values
     highest = float(values.max())
     share = values / highest if highest > 0 else np.zeros_like(values)
-    ascending = np.sort(values)
-    higher = len(values) - np.searchsorted(ascending, values, side="right")
+    higher = len(values) - np.searchsorted(np.sort(values), values, side="right")
     return share, np.log1p(higher).astype(np.float32)
 
 

@@ -51,8 +51,12 @@ class Frame(NamedTuple):
 
 def find_frames(text: str) -> list[Frame]:
     """The frames of all stack traces in a text, in their order."""
-    frames = [*_jvm_frames(text), *_python_frames(text), *_frames_by_line(text)]
-    return [frame for _, frame in sorted(frames, key=lambda placed: placed[0])]
+    # Python: File "a/b.py", line 12, in run
+    python = [
+        (match.start(), Frame("", match[3] or "", match[1], int(match[2]))) for match in PYTHON_FRAME.finditer(text)
+    ]
+    frames = [*_jvm_frames(text), *python, *_frames_by_line(text)]
+    return [frame for _, frame in sorted(frames, key=lambda item: item[0])]
 
 
 def _jvm_frames(text: str) -> Iterator[tuple[int, Frame]]:
@@ -64,12 +68,6 @@ def _jvm_frames(text: str) -> Iterator[tuple[int, Frame]]:
         if class_name and method:
             line = int(match[2]) if match[2] else None
             yield match.start(), Frame(class_name, method, match[1] or "", line)
-
-
-def _python_frames(text: str) -> Iterator[tuple[int, Frame]]:
-    """Frames such as ``File "a/b.py", line 12, in run``."""
-    for match in PYTHON_FRAME.finditer(text):
-        yield match.start(), Frame("", match[3] or "", match[1], int(match[2]))
 
 
 def _frames_by_line(text: str) -> Iterator[tuple[int, Frame]]:

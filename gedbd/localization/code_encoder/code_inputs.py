@@ -52,7 +52,12 @@ def add_code_tokens(tokenizer: PreTrainedTokenizerBase, backbone: PreTrainedMode
     if len(tokenizer) > len(embeddings_of(backbone)):
         with torch.random.fork_rng(devices=[]):
             backbone.resize_token_embeddings(len(tokenizer), mean_resizing=False)
-    _draw_rows(embeddings_of(backbone), token_numbers(tokenizer, missing), len(known), seed)
+    weight = embeddings_of(backbone)
+    with torch.no_grad():
+        old = weight[: len(known)].float().cpu()
+        noise = torch.randn(len(missing), old.shape[1], generator=torch.Generator().manual_seed(seed))
+        drawn = old.mean(0) + old.std(0) * noise
+        weight[token_numbers(tokenizer, missing)] = drawn.to(weight)
     return len(missing)
 
 
@@ -69,15 +74,6 @@ def embeddings_of(backbone: PreTrainedModel) -> Tensor:
     weight = backbone.get_input_embeddings().weight
     assert isinstance(weight, Tensor)
     return weight
-
-
-def _draw_rows(weight: Tensor, rows: list[int], num_old: int, seed: int) -> None:
-    """Draws embedding rows from the distribution of the first ``num_old`` rows."""
-    with torch.no_grad():
-        old = weight[:num_old].float().cpu()
-        noise = torch.randn(len(rows), old.shape[1], generator=torch.Generator().manual_seed(seed))
-        drawn = old.mean(0) + old.std(0) * noise
-        weight[rows] = drawn.to(weight)
 
 
 @dataclass(frozen=True)

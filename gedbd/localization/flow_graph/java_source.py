@@ -87,23 +87,18 @@ def find_methods(source: str, path: str = "") -> list[JavaMethod]:
 
 
 def _children(text: bytes, node: "Node") -> "list[tuple[Node, str]]":
-    """The children of a tree node, each with the text of the Javadoc right before it."""
+    """The children of a tree node, each with the text of its Javadoc: ``Sorts.`` of ``/** Sorts. */``."""
     children = []
     comment = ""
     for child in node.named_children:
         if child.type == "block_comment":
             written = _decode(text, child)
-            comment = javadoc_text(written) if written.startswith("/**") else comment
+            if written.startswith("/**"):
+                comment = _MARGIN.sub("", written.removeprefix("/**").removesuffix("*/")).strip()
         elif child.type != "line_comment":
             children.append((child, comment))
             comment = ""
     return children
-
-
-def javadoc_text(comment: str) -> str:
-    """The text of a Javadoc without its markers: ``Sorts.`` of ``/** Sorts. */``."""
-    inner = comment.removeprefix("/**").removesuffix("*/")
-    return _MARGIN.sub("", inner).strip()
 
 
 def _decode(text: bytes, node: "Node") -> str:

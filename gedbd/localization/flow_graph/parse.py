@@ -11,6 +11,7 @@ spaces, so that positions in the text stay.
 import re
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -152,21 +153,16 @@ def method_graph(code: str, rules: GraphRules = TALK_RULES) -> FlowGraph:
     Raises:
         ValueError: The text holds no method.
     """
-    for source in _method_sources(code):
+    text = _CLASS + code.encode(errors="replace") + b"\n"
+    # As it is, then with an end of each bracket that it leaves open.
+    for closer in chain([b""], (fragment.closer for fragment in completions(code))):
+        source = text + closer + b"}"
         node = _first_method(syntax_tree(source))
         if node is not None:
             builder = Builder(source, EXPRESSIONS, STATEMENTS, rules)
             method(builder, node)
             return _cut_graph(builder, code, len(_CLASS))
     raise ValueError(f"no Java method in the text {code.strip()[:60]!r}: give one method or constructor")
-
-
-def _method_sources(code: str) -> Iterator[bytes]:
-    """A class with the method as it is, then with an end of each bracket that it leaves open."""
-    text = _CLASS + code.encode(errors="replace") + b"\n"
-    yield text + b"}"
-    for fragment in completions(code):
-        yield text + fragment.closer + b"}"
 
 
 def _first_method(root: "Node") -> "Node | None":

@@ -271,11 +271,6 @@ def _catch(b: Builder, clause: "Node") -> None:
     b.scopes.pop()
 
 
-def switch_statement(b: Builder, node: "Node") -> None:
-    """Add a switch statement."""
-    _switch(b, node, Role.BLOCK_DEFAULT)
-
-
 def switch_value(b: Builder, node: "Node", role: Role) -> list[int]:
     """Add a switch expression; return the value variables of its results."""
     b.body.yields.append(([], []))
@@ -398,7 +393,7 @@ STATEMENTS: "dict[str, Callable[[Builder, Node], object]]" = {
     "labeled_statement": _labelled,
     "local_variable_declaration": _local,
     "return_statement": _return,
-    "switch_expression": switch_statement,
+    "switch_expression": lambda b, node: _switch(b, node, Role.BLOCK_DEFAULT),
     "synchronized_statement": _synchronized,
     "throw_statement": _throw,
     "try_statement": _try,

@@ -18,7 +18,7 @@ from gedbd.corpora.bug_report import Report
 from gedbd.io.command_output import write_json_line
 from gedbd.io.console import open_console, print_hanging, print_line, printable, stage
 from gedbd.localization.locating.index_snapshot import IndexLimits
-from gedbd.localization.locating.located_changes import LocatedChange, MatchedHunk, MatchedLine
+from gedbd.localization.locating.located_changes import LocatedChange, MatchedLine
 from gedbd.localization.locating.located_files import LocatedFile, LocatedPlace, PlaceCommit
 from gedbd.localization.locating.places import declared_name
 from gedbd.localization.locating.repository_index import AnswerLimits, Located, RepositoryIndex, open_if_given, query_of
@@ -129,7 +129,12 @@ def print_located(
         _print_change(console, change, details)
     console.print()
     print_line(console, _ranked_line(located, facts))
-    print_line(console, f"{_reading_advice(located)}{facts['statement']}")
+    advice = ""
+    if located.files:
+        first = located.files[0]
+        start = f":{first.places[0].start}" if first.places else ""
+        advice = f"Read {first.path}{start} first. "
+    print_line(console, f"{advice}{facts['statement']}")
 
 
 def _why_no_file(located: Located, facts: dict[str, Any]) -> str:
@@ -147,28 +152,15 @@ def _ranked_line(located: Located, facts: dict[str, Any]) -> str:
     ranked = f"{facts['num_ranked']:,} of {facts['num_commits']:,} commits"
     if located.commit:
         ranked = f"{located.num_files:,} source files of {located.commit[:SHORT_ID]}, {ranked}"
-    skipped = [_skipped(count, reason) for reason, count in sorted(located.skipped_files.items())]
+    skipped = []  # binary files (1), files over 1,000,000 bytes (2), symbolic links (1)
+    for reason, count in sorted(located.skipped_files.items()):
+        what = reason if reason in {LINKS, SUBMODULES} else f"files {reason}"
+        if reason in {VENDORED, GENERATED, BINARY}:
+            what = f"{reason} files"
+        skipped.append(f"{what} ({count:,})")
     if facts["num_merges"]:
         skipped.append(f"merges ({facts['num_merges']:,})")
     return f"Ranked: {ranked}{'; without ' if skipped else ''}{', '.join(skipped)}."
-
-
-def _reading_advice(located: Located) -> str:
-    """The file and line to read first; empty without files."""
-    if not located.files:
-        return ""
-    first = located.files[0]
-    start = f":{first.places[0].start}" if first.places else ""
-    return f"Read {first.path}{start} first. "
-
-
-def _skipped(count: int, reason: str) -> str:
-    """For example ``binary files (1)``, ``files over 1,000,000 bytes (2)``, ``symbolic links (1)``."""
-    if reason in {VENDORED, GENERATED, BINARY}:
-        reason = f"{reason} files"
-    elif reason not in {LINKS, SUBMODULES}:
-        reason = f"files {reason}"
-    return f"{reason} ({count:,})"
 
 
 def _print_file(console: Console, file: LocatedFile, details: bool) -> None:
@@ -223,22 +215,18 @@ def _print_change(console: Console, change: LocatedChange, details: bool) -> Non
     if details:
         print_hanging(console, INDENT, "; ".join(change.explanation))
         for hunk in change.hunks:
-            _print_hunk(console, hunk)
+            # A hunk that only removes lines has the position of the removed lines.
+            start = hunk.new_start if hunk.new_count else hunk.old_start
+            last = start + max(1, hunk.new_count or hunk.old_count) - 1
+            where = Text(INDENT) + Text.assemble((printable(hunk.path), "cyan"), f":{start}-{last}")
+            console.print(where, soft_wrap=True)  # whole, to be copied
+            _print_lines(console, hunk.lines)
 
 
 def print_notices(console: Console, notices: Sequence[str]) -> None:
     """Prints warnings, one a line."""
     for notice in notices:
         console.print(Text(printable(notice)), soft_wrap=True)
-
-
-def _print_hunk(console: Console, hunk: MatchedHunk) -> None:
-    # A hunk that only removes lines has the position of the removed lines.
-    start = hunk.new_start if hunk.new_count else hunk.old_start
-    last = start + max(1, hunk.new_count or hunk.old_count) - 1
-    where = Text(INDENT) + Text.assemble((printable(hunk.path), "cyan"), f":{start}-{last}")
-    console.print(where, soft_wrap=True)  # whole, to be copied
-    _print_lines(console, hunk.lines)
 
 
 def _print_lines(console: Console, lines: Sequence[MatchedLine]) -> None:

@@ -296,8 +296,9 @@ def read_changes(
     Raises:
         ValueError: A commit is no longer in the repository, or is damaged.
     """
-    ids = [history.ids[suspect.row] for suspect in suspects]
-    dates = [_as_datetime(history.created_at[suspect.row]) for suspect in suspects]
+    rows = [suspect.row for suspect in suspects]
+    ids = [history.ids[row] for row in rows]
+    dates = [pd.Timestamp(history.created_at[row]).to_pydatetime().replace(tzinfo=UTC) for row in rows]
     parents = _first_parents(git, ids)
     dated = [DatedCommit(id_, parents[id_], date) for id_, date in zip(ids, dates, strict=True)]
     commits = [read.commit for read in read_commits(git, dated, limits)]
@@ -336,10 +337,6 @@ def query_words(history: ChangeHistory, query: ChangeQuery) -> QueryWords:
     in_files = history.index.file_frequency(numbers, num_before) >= max(MIN_GENERIC, GENERIC_SHARE * num_files)
     generic = (word for word, is_generic in zip(words, in_commits | in_files, strict=True) if is_generic)
     return QueryWords(weights, frozenset(generic))
-
-
-def _as_datetime(date: np.datetime64) -> datetime:
-    return pd.Timestamp(date).to_pydatetime().replace(tzinfo=UTC)
 
 
 def _first_parents(git: Git, ids: Sequence[str]) -> dict[str, str]:

@@ -346,14 +346,11 @@ class _Reasons:
         highest = max(counts, default=0)
         if highest < max(MIN_TOGETHER, MIN_TOGETHER_SHARE * len(commits)):
             return ""
-        name = self._short_name(counts.index(highest))
+        path = self._paths[counts.index(highest)]
+        name = PurePosixPath(path).name
+        if sum(PurePosixPath(other).name == name for other in self._paths) > 1:
+            name = path
         return f"often changed with {name} (in {highest:,} of {len(commits):,} commits)"
-
-    def _short_name(self, number: int) -> str:
-        """The name of a file, or its path if the name is not unique."""
-        name = PurePosixPath(self._paths[number]).name
-        is_unique = sum(PurePosixPath(path).name == name for path in self._paths) == 1
-        return name if is_unique else self._paths[number]
 
     def _fixed(self, number: int) -> str:
         commits = self._commits[number]

@@ -428,7 +428,7 @@ def _named_sections(
         method = _method(place.frame)
         named = [section for section in sections if method and method == _declared_name(section)]
         around = [section for section in sections if section.start <= line <= section.end]
-        nearest = min(named, key=lambda section: _distance(section, line), default=None)
+        nearest = min(named, key=lambda section: max(section.start - line, line - section.end, 0), default=None)
         if nearest is None and around and line <= len(lines):
             nearest = around[0]
         if nearest is not None:
@@ -446,8 +446,3 @@ def _method(frame: Frame) -> str:
         return frame.class_name.rpartition(".")[2].rpartition("$")[2]
     parts = frame.method.split("$")
     return parts[1] if parts[0] == "lambda" and len(parts) > 1 else parts[0].rpartition(".")[2]
-
-
-def _distance(section: Section, line: int) -> int:
-    """Distance of a line from a section, in lines."""
-    return max(section.start - line, line - section.end, 0)

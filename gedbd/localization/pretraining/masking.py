@@ -202,10 +202,20 @@ class Sampler:
 
     def sample(self, method: CodeInput, rng: np.random.Generator) -> Sample:
         """Returns a masked copy of a method."""
-        positions = self._positions(method, rng)
+        blocks = method.blocks[[COMMENT_BLOCK, CODE_BLOCK]]
+        positions = np.concatenate([np.arange(first, first + length) for first, length in blocks])
+        if MLM not in self.objectives or not len(positions):
+            positions = positions[:0]
+        else:
+            count = max(1, round(self.shares.tokens * len(positions)))
+            positions = np.sort(rng.choice(positions, count, replace=False))
         targets = method.input_ids[positions]
+        # Each token to predict is replaced by [MASK] or a random token, or stays.
+        draw = rng.random(len(targets))
+        other = rng.choice(self.vocabulary.ordinary, len(targets))
+        kept_or_random = np.where(draw < MASKED + RANDOM, other, targets)
         input_ids = method.input_ids.copy()
-        input_ids[positions] = self._mask_tokens(targets, rng)
+        input_ids[positions] = np.where(draw < MASKED, self.vocabulary.mask_id, kept_or_random)
         edges = method.edges._asdict()
         pairs = {}
         for (name, field), edge_rng in zip(EDGES_OF.items(), rng.spawn(len(EDGES_OF)), strict=True):
@@ -216,27 +226,13 @@ class Sampler:
         visible = CodeInput(input_ids, method.blocks, CodeEdges(**edges), method.pad_id, method.num_cut)
         return Sample(visible, positions, targets, pairs)
 
-    def _positions(self, method: CodeInput, rng: np.random.Generator) -> np.ndarray:
-        """Positions of the tokens to predict, ascending."""
-        blocks = method.blocks[[COMMENT_BLOCK, CODE_BLOCK]]
-        positions = np.concatenate([np.arange(first, first + length) for first, length in blocks])
-        if MLM not in self.objectives or not len(positions):
-            return positions[:0]
-        count = max(1, round(self.shares.tokens * len(positions)))
-        return np.sort(rng.choice(positions, count, replace=False))
-
-    def _mask_tokens(self, targets: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Replaces the tokens to predict by [MASK], a random token, or the token itself."""
-        draw = rng.random(len(targets))
-        other = rng.choice(self.vocabulary.ordinary, len(targets))
-        kept_or_random = np.where(draw < MASKED + RANDOM, other, targets)
-        return np.where(draw < MASKED, self.vocabulary.mask_id, kept_or_random)
-
     def _hidden(self, edges: np.ndarray, name: str, rng: np.random.Generator) -> np.ndarray:
         """``(E,)`` bool: the edges of a sample of nodes."""
         if not edges.shape[1]:
             return np.zeros(0, dtype=bool)
-        ends = _node_ends(edges, name)
+        ends = edges
+        if name != EDGE:  # only one end is a node
+            ends = edges[1:] if name == ALIGNMENT else edges[:1]
         nodes = np.unique(ends)
         lowest = 2 if name == ALIGNMENT else 1  # a non-edge needs a token of another sampled node
         count = min(max(lowest, round(self.shares.nodes * len(nodes))), len(nodes))
@@ -282,13 +278,6 @@ class Sampler:
         other = np.where(other == NONE, NONE, other + first)
         kept = kept + first
         return np.stack([np.where(outgoing, kept, other), np.where(outgoing, other, kept)])
-
-
-def _node_ends(edges: np.ndarray, name: str) -> np.ndarray:
-    """The ends of edges that are nodes, ``(1 or 2, E)``."""
-    if name == EDGE:
-        return edges
-    return edges[1:] if name == ALIGNMENT else edges[:1]
 
 
 def active_weights(weights: Mapping[str, float], parts: InputParts) -> dict[str, float]:

@@ -15,7 +15,7 @@ from gedbd.experiments.report.report_page import Section
 from gedbd.experiments.run_results import write_run_page
 from gedbd.io.console import print_path
 from gedbd.io.table_files import read_csv
-from gedbd.localization.code_encoder.code_inputs import CODE_BLOCK, NODE_BLOCK, CodeInput
+from gedbd.localization.code_encoder.code_inputs import CODE_BLOCK, NODE_BLOCK
 from gedbd.localization.pretraining.masking import ALIGNMENT, EDGE, MLM, Sample
 from gedbd.localization.pretraining.pretraining_data import PretrainingDataModule
 from gedbd.localization.pretraining.pretraining_system import PretrainingSystem
@@ -81,25 +81,18 @@ def keys_of(sample: Sample, name: str) -> tuple[np.ndarray, np.ndarray]:
     """The property of each pair by which a base rate is counted, and the labels, ``(P,)`` integers each."""
     ends, label = sample.pairs[name]
     if name == ALIGNMENT:
-        keys = _nodes_apart(sample.visible, ends)
+        # Units of nodes from a token of code to a node, both as shares of all: token 50 of 100 and node 2 of 8 are at
+        # 50/100 and 2/8, 4 - 2 = 2 nodes apart.
+        first_token, num_tokens = sample.visible.blocks[CODE_BLOCK]
+        first_node, num_nodes = sample.visible.blocks[NODE_BLOCK]
+        expected = (ends[0] - first_token) / max(num_tokens, 1) * num_nodes
+        keys = np.floor(expected - (ends[1] - first_node)).clip(-MAX_DISTANCE, MAX_DISTANCE)
     elif name == EDGE:
         keys = (ends[1] - ends[0]).clip(-MAX_DISTANCE, MAX_DISTANCE)
     else:
         # Blocks of types and roles begin after the nodes, whose number differs, and end with the input.
         keys = ends[1] - len(sample.visible)
     return keys.astype(np.int64), label.astype(np.int64)
-
-
-def _nodes_apart(method: CodeInput, ends: np.ndarray) -> np.ndarray:
-    """How far a token of code is from a node, in units of nodes.
-
-    Token 50 of 100 and node 2 of 8 are at 50/100 and 2/8 of all: 4 - 2 = 2 nodes apart.
-    """
-    first_token, num_tokens = method.blocks[CODE_BLOCK]
-    first_node, num_nodes = method.blocks[NODE_BLOCK]
-    expected = (ends[0] - first_token) / max(num_tokens, 1) * num_nodes
-    apart: np.ndarray = np.floor(expected - (ends[1] - first_node))
-    return apart.clip(-MAX_DISTANCE, MAX_DISTANCE)
 
 
 def write_result(

@@ -60,7 +60,8 @@ def code_lines(source: str, path: str) -> set[int]:
     """
     pattern = _tokens(PurePosixPath(path).suffix.lower())
     if pattern is not None:
-        source = pattern.sub(_without_comment, source)
+        # Comments become blanks with line breaks; texts stay.
+        source = pattern.sub(lambda token: token[0] if token["comment"] is None else SIGN.sub(" ", token[0]), source)
     return {number for number, line in enumerate(source.split("\n"), start=1) if line.strip()}
 
 
@@ -72,11 +73,6 @@ def _tokens(suffix: str) -> re.Pattern[str] | None:
         return None
     comment, text = syntax
     return re.compile(f"(?P<comment>{comment})|{text}", re.MULTILINE)
-
-
-def _without_comment(match: re.Match[str]) -> str:
-    """Blanks for a comment, with its line breaks; a text as it is."""
-    return match[0] if match["comment"] is None else SIGN.sub(" ", match[0])
 
 
 class BlamedLine(NamedTuple):

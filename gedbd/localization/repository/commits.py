@@ -230,7 +230,11 @@ class _OpenFile:
         elif line.startswith("index "):
             self._is_submodule |= line.endswith(f" {SUBMODULE_MODE}")
         elif line.startswith("+++ "):
-            self._set_path(line[4:])
+            # Git puts a tab behind paths with spaces. Unlike the path of the "diff" line, this one is unambiguous.
+            path = unquote(line[4:].rstrip("\t"))
+            if path.startswith("b/"):
+                self._path = path[2:]
+                self._old_path = self._path if self._status == "M" else self._old_path
         else:
             self._add_mode_or_name(line)
 
@@ -245,14 +249,6 @@ class _OpenFile:
         if self._hunk is not None and self._lines:
             self._hunks.append(Hunk(*self._hunk, tuple(self._lines)))
         self._lines = []
-
-    def _set_path(self, name: str) -> None:
-        """Take the path of a ``+++`` line, which unlike that of the ``diff`` line is unambiguous."""
-        path = unquote(name.rstrip("\t"))  # Git puts a tab behind paths with spaces
-        if path.startswith("b/"):
-            self._path = path[2:]
-            if self._status == "M":
-                self._old_path = self._path
 
     def _add_mode_or_name(self, line: str) -> None:
         for prefix, status in MODES.items():

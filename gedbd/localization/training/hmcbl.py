@@ -119,7 +119,8 @@ class HmcblSystem(TrainingSystem):
         """The weighted sum of the losses."""
         self.fix_dropout(batch_idx)
         losses = self.network.losses(batch, self._gather, fill_banks=True)
-        loss = self._total(losses)
+        weights = self.settings.weights
+        loss = torch.stack([weights[level] * value for level, value in losses.items()]).sum()
         self.show_loss(loss, batch)
         self._batches.append(_numbers(losses, batch))
         return loss
@@ -157,11 +158,6 @@ class HmcblSystem(TrainingSystem):
         encoders = [weight for tower in self.towers for weight in tower.backbone.parameters()]
         projectors = [weight for tower in self.towers for weight in tower.projector.parameters()]
         return encoders if self.settings.train_encoders else [], projectors if self.settings.projects else []
-
-    def _total(self, losses: dict[str, Tensor]) -> Tensor:
-        """The weighted sum of the losses of the levels."""
-        weights = self.settings.weights
-        return torch.stack([weights[level] * loss for level, loss in losses.items()]).sum()
 
     def _gather(self, rows: Tensor) -> Tensor:
         return gather(self, rows)

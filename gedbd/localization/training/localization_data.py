@@ -62,7 +62,9 @@ class InducingPairs:
         self.reports = np.unique(reports)
         self.before = num_before(corpus, "commit")
         self.commit_of = corpus.changes(granularity).table["commit"].to_numpy(dtype=np.int64)
-        self.rows_of = _rows_by_commit(self.commit_of, len(corpus.commits))
+        # The rows of each commit: of [0, 0, 2] and 3 commits, rows 0 and 1, none, and 2.
+        ends = np.cumsum(np.bincount(self.commit_of, minlength=len(corpus.commits)))
+        self.rows_of = np.split(np.argsort(self.commit_of, kind="stable"), ends[:-1])
         links = corpus.inducing["commit"].pairs
         self.inducing = _sets(links[0], links[1])
         self.induced = _sets(links[1], links[0])
@@ -152,12 +154,6 @@ def _sets(owners: np.ndarray, members: np.ndarray) -> dict[int, set[int]]:
     for owner, member in zip(owners.tolist(), members.tolist(), strict=True):
         sets[owner].add(member)
     return sets
-
-
-def _rows_by_commit(commit_of: np.ndarray, num_commits: int) -> list[np.ndarray]:
-    """The rows of each commit: ``[0, 0, 2]`` and 3 commits give rows 0 and 1, none, and 2."""
-    ends = np.cumsum(np.bincount(commit_of, minlength=num_commits))
-    return np.split(np.argsort(commit_of, kind="stable"), ends[:-1])
 
 
 class RankedReports(NamedTuple):

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from gedbd.corpora.corpus import ChangeCorpus, Corpus, Granularity
 from gedbd.corpora.relevance import Links
@@ -84,7 +83,12 @@ def find_halves(corpus: ChangeCorpus) -> Halves:
     half = len(usable) // 2
     num_later = links.table["query"].nunique() - len(usable)
     warnings = [f"reports with later inducing commits only, left out: {num_later:,}"] if num_later else []
-    warnings += _late_labels(links, usable[:half], reports.reports["created_at"].iloc[usable[half]])
+    made_at = links.table.loc[links.table["query"].isin(usable[:half]), "made_at"]
+    num_late = int((made_at >= reports.reports["created_at"].iloc[usable[half]]).sum())
+    if num_late:
+        warnings.append(
+            f"links of the first half that became known during the second half: {num_late:,} of {len(made_at):,}"
+        )
     return Halves(usable[:half], usable[half:], tuple(warnings))
 
 
@@ -131,12 +135,3 @@ def _with_earlier(links: Links, num_earlier: np.ndarray) -> np.ndarray:
     """The reports with a linked change before them, ascending."""
     table = links.table
     return np.unique(table.loc[table["document"] < num_earlier[table["query"]], "query"].to_numpy(dtype=np.int64))
-
-
-def _late_labels(links: Links, training: np.ndarray, test_start: pd.Timestamp) -> list[str]:
-    """A warning if links of the first half became known after the second half begins."""
-    table = links.table[links.table["query"].isin(training)]
-    num_late = int((table["made_at"] >= test_start).sum())
-    if not num_late:
-        return []
-    return [f"links of the first half that became known during the second half: {num_late:,} of {len(table):,}"]

@@ -317,19 +317,15 @@ def encode(tower: Tower, inputs: Inputs, rows: np.ndarray, bf16: bool, with_toke
         features[positions] = normalize(pooled, dim=1).cpu().numpy()
         projected[positions] = normalize(vectors, dim=1).cpu().numpy()
         if read is not None and with_tokens:
-            for position, text_tokens in zip(positions.tolist(), _token_vectors(tower, read), strict=True):
+            token_vectors = normalize(tower.projector(read.tokens[read.is_text]), dim=1).half().cpu().numpy()
+            ends = np.cumsum(read.is_text.sum(1).cpu().numpy())
+            for position, text_tokens in zip(positions.tolist(), np.split(token_vectors, ends[:-1]), strict=True):
                 tokens[position] = text_tokens
     tower.train(was_training)
     if not with_tokens:
         return Encoded(projected, features)
     starts = np.cumsum([0, *(len(vectors) for vectors in tokens)])
     return Encoded(projected, features, np.concatenate([empty, *tokens]), starts)
-
-
-def _token_vectors(tower: Tower, read: TokenFeatures) -> list[np.ndarray]:
-    """The projected tokens of each text of a batch."""
-    vectors = normalize(tower.projector(read.tokens[read.is_text]), dim=1).half().cpu().numpy()
-    return np.split(vectors, np.cumsum(read.is_text.sum(1).cpu().numpy())[:-1])
 
 
 def on_device(batch: CodeBatch, device: torch.device) -> CodeBatch:
