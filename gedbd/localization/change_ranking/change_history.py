@@ -60,14 +60,7 @@ class FileLines:
         return other
 
     def apply(self, commit: int, edits: np.ndarray, is_deleted: bool = False, has_hunks: bool = True) -> None:
-        """Applies a change.
-
-        Args:
-            commit: Row of the commit.
-            edits: See ``FileDiff``.
-            is_deleted: Whether the file is deleted.
-            has_hunks: Whether the diff shows the changed lines.
-        """
+        """Applies the change of a commit, given by its row; for ``edits`` and ``has_hunks`` see ``FileDiff``."""
         if self._is_new and not has_hunks:
             self._base = commit
             self.lines = np.full(ASSUMED_LINES, commit, dtype=np.int32)
@@ -105,9 +98,6 @@ class _KnownLines(NamedTuple):
 
 class ChangeIndex:
     """Look-up tables of changes, each built at first use.
-
-    Args:
-        table: The changes.
 
     Attributes:
         path_vocabulary: Numbers of the words of paths.

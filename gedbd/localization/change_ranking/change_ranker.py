@@ -88,12 +88,7 @@ class ChangeRanker:
     def scores(self, history: ChangeHistory, query: ChangeQuery, fixes: KnownFixes | None = None) -> np.ndarray:
         """Scores of the n commits before the query, ``(n,)``; higher is more suspect.
 
-        Commits outside the shortlist score lower, in the order of BM25 over diffs.
-
-        Args:
-            history: The commits.
-            query: The report.
-            fixes: Fixed bugs of the tracker; None without a tracker.
+        ``fixes`` is None without a tracker. Commits outside the shortlist score lower, in the order of BM25 over diffs.
         """
         return self.scores_of(query_features(history, query, fixes))
 

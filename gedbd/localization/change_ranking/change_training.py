@@ -84,14 +84,10 @@ def existing_paths(history: ChangeHistory, paths: np.ndarray, before: int) -> np
 
 
 def fit_examples(examples: Sequence[ChangeExample], options: ChangeTrainingOptions | None = None) -> ChangeRanker:
-    """Trains both models of a ranker.
+    """Trains both models of a ranker on the reports of one or several repositories.
 
     The model of commits learns from cross-validated probabilities of files: the reports are split into ``FOLDS`` random
     folds, and each fold is scored by the model of the others.
-
-    Args:
-        examples: Reports of one or several repositories.
-        options: None for the defaults.
 
     Raises:
         ValueError: No fix changed an earlier file, or no report has an earlier inducing commit.

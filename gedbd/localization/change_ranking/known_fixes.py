@@ -79,12 +79,7 @@ class KnownFixes:
         return np.bincount(changed[is_path], vote[is_path], num_paths).astype(np.float32)
 
     def num_similar(self, title: str, description: str, moment: pd.Timestamp | None) -> np.ndarray:
-        """Number of the ``MAX_SIMILAR`` fixes with the most similar reports that changed each path.
-
-        Args:
-            title: Title of the report.
-            description: Description of the report.
-            moment: Fixes before this time count; None for all.
+        """Number of the ``MAX_SIMILAR`` fixes with the most similar reports before ``moment`` that changed each path.
 
         Returns:
             ``(P,)``, up to the last path that a fix changed.

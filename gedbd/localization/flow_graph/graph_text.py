@@ -60,13 +60,7 @@ def dot_text(graph: FlowGraph, nodes: pd.DataFrame, title: str) -> str:
 
 
 def node_table(graph: FlowGraph, source: str, first_line: int = 1) -> pd.DataFrame:
-    """A row for each node: its number, line, name, type and role.
-
-    Args:
-        graph: The graph.
-        source: The text that its spans refer to.
-        first_line: Line number of the first line of the source.
-    """
+    """A row for each node: its number, line (from ``first_line``), name, type and role."""
     rows = []
     for node, name in enumerate(graph.names):
         line = first_line + source.count("\n", 0, int(graph.spans[node, 0]))

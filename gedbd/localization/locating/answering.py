@@ -53,11 +53,6 @@ class OutputOptions(NamedTuple):
 def answer(index: RepositoryIndex, reports: Iterable[Report], output: OutputOptions) -> None:
     """Updates the index and prints the answer for each report; warnings go to standard error.
 
-    Args:
-        index: The index.
-        reports: The reports, read while the iterator advances.
-        output: Options of the output.
-
     Raises:
         SystemExit: With status 130, on Ctrl-C.
     """
@@ -108,12 +103,8 @@ def print_located(
 ) -> None:
     """Prints a line for each file with its best places below, and a line for each suspect commit.
 
-    Args:
-        console: Console to print to; in a terminal, lines are cut at its width.
-        report: The report.
-        located: The answer.
-        facts: See ``RepositoryIndex.facts``; ``statement`` is the result of the backtest.
-        details: Whether to print all reasons, lines of code and last commits.
+    In a terminal, lines are cut at its width. As details, all reasons, lines of code and last commits are printed. For
+    the facts, see ``RepositoryIndex.facts``; ``statement`` is the result of the backtest.
     """
     _print_line(console, Text(printable(f"{report.issue_id} {report.title}".strip()[:200])))
     if not details:
@@ -266,10 +257,7 @@ def _print_line(console: Console, text: Text) -> None:
 
 @stage("open the repository's index")
 def open_configured(cfg: DictConfig) -> RepositoryIndex:
-    """The index of a repository.
-
-    Args:
-        cfg: The composed configuration of ``conf/locate.yaml``.
+    """The index of a repository, from the composed configuration of ``conf/locate.yaml``.
 
     Raises:
         ValueError: If an option is missing; see also ``open_if_given``.

@@ -121,15 +121,7 @@ def run_locate_backtest(cfg: DictConfig, folder: Path, options: Sequence[str], c
 def write_backtest(
     folder: Path, corpus: ChangeCorpus, backtest: LocatingBacktest, step: tuple[str, str], options: Sequence[str]
 ) -> Path:
-    """Writes ranker, figures, tables and page into the run folder; returns the page's path.
-
-    Args:
-        folder: The run folder.
-        corpus: Commits and reports.
-        backtest: The result.
-        step: The next step for the reader, see ``next_step``.
-        options: The command line, for the page.
-    """
+    """Writes ranker, figures, tables and page, with the command line, into the run folder; returns the page's path."""
     for name, table in backtest.tables.items():
         write_csv(folder / f"{name}.csv", table)
     write_parquet(folder / "files_replayed.parquet", backtest.files.ranks)

@@ -179,14 +179,7 @@ def labelled_reports(corpus: ChangeCorpus) -> LabelledReports:
 def file_reports(
     corpus: ChangeCorpus, history: ChangeHistory, sources: Mapping[int, np.ndarray], known_at: pd.Series
 ) -> LabelledReports:
-    """The reports whose fix changed a source file that existed before them.
-
-    Args:
-        corpus: Reports and commits.
-        history: The commits of the corpus, in its order.
-        sources: Source files changed by each fix, see ``sources_of_fixes``.
-        known_at: See ``FixedReports``.
-    """
+    """The reports whose fix changed a source file that existed before them, see ``sources_of_fixes``."""
     assert corpus.reports is not None
     created_at = corpus.reports.reports["created_at"]
     existing = {
@@ -199,10 +192,6 @@ def file_reports(
 
 def sources_of_fixes(corpus: ChangeCorpus, history: ChangeHistory) -> dict[int, np.ndarray]:
     """The source files, without tests, that the fix of each report changed, by the row of the report.
-
-    Args:
-        corpus: Reports, commits and fixing links.
-        history: The commits of the corpus, in its order.
 
     Returns:
         ``(F,)`` ascending paths of the history, including those that do not exist at the date of the report.

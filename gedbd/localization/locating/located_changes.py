@@ -116,11 +116,7 @@ class WordSpan(NamedTuple):
 
 
 class SharedWords:
-    """Finds given words in many texts, with a cache of identifiers.
-
-    Args:
-        words: The words, lower case.
-    """
+    """Finds lower-case words in many texts, with a cache of identifiers."""
 
     def __init__(self, words: Container[str]) -> None:
         self._words = words
@@ -282,16 +278,7 @@ def read_changes(
     limits: Limits,
     max_hunks: int,
 ) -> tuple[LocatedChange, ...]:
-    """Reads the suspects from the repository and matches them with the report.
-
-    Args:
-        git: The repository.
-        history: The commits.
-        query: The report.
-        suspects: The suspects.
-        words: See ``query_words``.
-        limits: Limits for reading a commit.
-        max_hunks: Maximum number of matching hunks of each suspect.
+    """Reads the suspects from the repository and matches them, at most ``max_hunks`` hunks each, with the report.
 
     Raises:
         ValueError: A commit is no longer in the repository, or is damaged.
@@ -354,14 +341,7 @@ def _first_parents(git: Git, ids: Sequence[str]) -> dict[str, str]:
 def reasons(
     commit: Commit, query: ChangeQuery, words: QueryWords, contributions: Mapping[str, float]
 ) -> tuple[str, ...]:
-    """The reasons for the rank of a commit.
-
-    Args:
-        commit: The commit.
-        query: The report.
-        words: The words of the report.
-        contributions: Contribution of each feature to the score, by name.
-    """
+    """The reasons for the rank of a commit, from the contribution of each feature to its score."""
     explanation = []
     names = _named_files(commit, query, words.weights)
     if names:

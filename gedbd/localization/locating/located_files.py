@@ -214,12 +214,6 @@ def commit_before(git: Git, commit: str, history: ChangeHistory, query: ChangeQu
     The last commit of the history if the report is newer; otherwise the newest first parent before the report, the
     state of the branch at that time: the newest commit of the history may have been on another branch.
 
-    Args:
-        git: The repository.
-        commit: Id of the last commit.
-        history: The commits that lead to it.
-        query: The report.
-
     Raises:
         ValueError: A commit is missing or damaged.
     """
@@ -237,14 +231,7 @@ def commit_before(git: Git, commit: str, history: ChangeHistory, query: ChangeQu
 def read_files(
     git: Git, commit: str, ranked: RankedFiles, words: QueryWords, max_places: int
 ) -> tuple[LocatedFile, ...]:
-    """Reads the files of a commit and matches them with the report.
-
-    Args:
-        git: The repository.
-        commit: Id of the commit whose files are read.
-        ranked: The files.
-        words: The words of the report.
-        max_places: Maximum number of places of a file.
+    """Reads the files of a commit and matches them, at most ``max_places`` places each, with the report.
 
     Raises:
         ValueError: The commit is no longer in the repository, or an object is damaged.
@@ -274,13 +261,6 @@ class _Reasons:
 
     A reason is given if it is true and its features contribute to the score. Without any, the reason is the number of
     commits that changed the file.
-
-    Args:
-        ranked: The files.
-        paths: Paths of the files.
-        matches: Matches of the files with the report.
-        frames: Frames of stack traces in the files.
-        generic: Words that no reason names.
     """
 
     def __init__(

@@ -103,12 +103,7 @@ class Section(NamedTuple):
 
 
 def find_sections(lines: Sequence[str], path: str) -> list[Section]:
-    """Splits a file into sections.
-
-    Args:
-        lines: The lines of the file, without line feeds.
-        path: The path; its suffix determines the language.
-    """
+    """Splits the lines of a file, without line feeds, into sections; the suffix of the path determines the language."""
     suffix = PurePosixPath(path).suffix.lower()
     is_indented = suffix in INDENTED
     headers = _headers(lines, _PATTERNS.get(suffix, _KEYWORDS_ONLY))
@@ -376,14 +371,10 @@ class _PlaceFinder:
 
 
 def frames_in(frames: Sequence[Frame], paths: Sequence[str]) -> dict[str, list[FramePlace]]:
-    """The frames in each file.
+    """The frames of a report, in its order, in each file.
 
     A frame belongs to the files of its name whose path has the longest common end with that of the frame; a frame with
     a path must share at least the last folder, which excludes files of libraries.
-
-    Args:
-        frames: Frames in the order of the report.
-        paths: Files.
     """
     by_path: dict[str, list[FramePlace]] = {path: [] for path in paths}
     by_name = defaultdict(list)

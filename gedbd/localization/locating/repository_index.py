@@ -230,10 +230,6 @@ class RepositoryIndex:
 
         Files are ranked as of the report's date, see ``commit_before``.
 
-        Args:
-            query: The report.
-            limits: Size of the answer; None for the defaults.
-
         Raises:
             ValueError: A commit can no longer be read from the repository.
         """

@@ -40,9 +40,6 @@ class BaseRates:
     property are edges. The property of an edge to a type or role is which one it is; of an edge between nodes, their
     distance in the order of nodes; of an edge between a token of code and a node, the difference of their positions,
     each as a share of all tokens of code and of all nodes, in units of nodes.
-
-    Args:
-        samples: Samples of training methods.
     """
 
     def __init__(self, samples: Iterable[Sample]) -> None:

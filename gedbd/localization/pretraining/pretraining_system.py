@@ -57,12 +57,7 @@ def token_sums(logits: Tensor, target: Tensor) -> ObjectiveSums:
 
 
 class TokenHead(nn.Module):
-    """The head of a masked language model, as BERT's: a layer, GELU, a normalization, and the embeddings as outputs.
-
-    Args:
-        hidden: Size H of the hidden states.
-        vocabulary: Number V of tokens.
-    """
+    """The head of a masked language model, as BERT's: a layer, GELU, a normalization, and the embeddings as outputs."""
 
     def __init__(self, hidden: int, vocabulary: int) -> None:
         super().__init__()

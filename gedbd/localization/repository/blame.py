@@ -86,11 +86,7 @@ class BlamedLine(NamedTuple):
 def blame_lines(git: Git, commit: str, path: str, lines: Sequence[int]) -> list[BlamedLine]:
     """The origin of each of M lines, by ``git blame -w -M``: neither white space nor a move within a file counts.
 
-    Args:
-        git: The repository.
-        commit: Any name of the commit that has the file.
-        path: The file.
-        lines: Line numbers from 1, in any order.
+    Lines are numbered from 1.
 
     Raises:
         ValueError: There is no such commit, file or line.

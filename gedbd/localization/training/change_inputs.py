@@ -177,12 +177,7 @@ class Inputs(ABC):
 
 
 class ReportInputs(Inputs):
-    """Title and description of reports, read as a comment.
-
-    Args:
-        side: The encoder of reports.
-        reports: R rows with ``title`` and ``description``.
-    """
+    """``title`` and ``description`` of R reports, read as a comment."""
 
     def __init__(self, side: Side, reports: pd.DataFrame) -> None:
         super().__init__(side, len(reports))

@@ -76,9 +76,6 @@ class NewestFirst(Scorer):
 
     A scorer of file names or stack traces gives all changes the same score if a report has none. With the oldest first,
     it would then be as good as ``Age``.
-
-    Args:
-        scorer: A fitted scorer.
     """
 
     def __init__(self, scorer: Scorer) -> None:
@@ -98,11 +95,7 @@ class NewestFirst(Scorer):
 
 
 class Shared(Scorer):
-    """A scorer shared by several methods, fitted once to the same inputs.
-
-    Args:
-        make: Returns a new scorer, for other inputs.
-    """
+    """A scorer shared by several methods, fitted once to the same inputs."""
 
     def __init__(self, make: MakeScorer) -> None:
         self.make = make
@@ -335,12 +328,7 @@ class UnseenScores(Scorer):
 
 
 class OtherTexts(Scorer):
-    """A scorer whose queries are the reports of another corpus.
-
-    Args:
-        scorer: A scorer.
-        corpus: Corpus whose reports replace the queries, row by row.
-    """
+    """A scorer whose queries are replaced by the reports of another corpus, row by row."""
 
     def __init__(self, scorer: Scorer, corpus: ChangeCorpus) -> None:
         self.scorer = scorer

@@ -291,13 +291,7 @@ def build_hmcbl(
 
 
 def hmcbl_scorers(system: HmcblSystem, data: LocalizationDataModule, max_sim: bool) -> dict[str, MakeScorer]:
-    """Scorers of changes by the trained encoders, by id.
-
-    Args:
-        system: The trained system.
-        data: Its data.
-        max_sim: Whether to include late interaction.
-    """
+    """Scorers of changes by the trained encoders, by id; with ``max_sim``, late interaction too."""
     reports = system.encode_reports(data.reports, np.arange(len(data.reports)), tokens=max_sim)
     changes = system.encode_changes(data.changes, np.arange(len(data.changes)), tokens=max_sim)
     scorers: dict[str, MakeScorer] = {COSINE: lambda: VectorScorer(system.pooled(changes), system.pooled(reports))}

@@ -223,12 +223,7 @@ def bank_loss(report: Tensor, change: Tensor, changes: BankKeys, reports: BankKe
 
 
 class Contrast(nn.Module):
-    """One side: its tower and, for the bank level, momentum twin and memory bank.
-
-    Args:
-        side: The encoder.
-        settings: See ``HmcblSettings``.
-    """
+    """One side: its tower and, for the bank level, momentum twin and memory bank."""
 
     def __init__(self, side: Side, settings: HmcblSettings) -> None:
         super().__init__()

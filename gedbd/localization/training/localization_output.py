@@ -122,12 +122,7 @@ def write_queries(folder: Path, result: LocalizationResult) -> None:
 
 
 def sections(result: LocalizationResult, tables: Mapping[str, pd.DataFrame]) -> list[Section]:
-    """The sections of the page.
-
-    Args:
-        result: The result of the run.
-        tables: Tables by name, see ``write_result``.
-    """
+    """The sections of the page; for the tables see ``write_result``."""
     ranking = result.ranking
     first = ranking[ranking["granularity"] == result.levels[0].granularity]
     best = first.sort_values("mrr", ascending=False, kind="stable")["method"]
@@ -165,13 +160,7 @@ def sections(result: LocalizationResult, tables: Mapping[str, pd.DataFrame]) -> 
 
 
 def mrr_bars(table: pd.DataFrame, trained: Sequence[str], baseline: str) -> Figure:
-    """MRR of every method with its interval, a panel for each granularity.
-
-    Args:
-        table: See ``ranking_table``.
-        trained: Methods in the first colour.
-        baseline: Method whose MRR is drawn as a line.
-    """
+    """MRR of every method with its interval, a panel for each granularity; a line shows the baseline."""
     tables = {f"{name}s": rows for name, rows in table.groupby("granularity", sort=False)}
     ordered = {name: rows.sort_values("mrr", kind="stable").iloc[::-1] for name, rows in tables.items()}
     lines = {name: value for name, rows in tables.items() for value in rows.loc[rows["method"] == baseline, "mrr"]}

@@ -50,14 +50,7 @@ class MeasuredMethod(NamedTuple):
 def rank_level(
     level: Level, methods: Mapping[str, RankingMethod], seeds: Sequence[int], console: Console
 ) -> list[MeasuredMethod]:
-    """Fits and measures all methods of a granularity.
-
-    Args:
-        level: The granularity.
-        methods: Methods by id.
-        seeds: Seeds of random methods.
-        console: Console for warnings of the scorers.
-    """
+    """Fits and measures all methods of a granularity, random ones with each seed."""
     measured = []
     label = f"rank {level.granularity}s"
     for name, method in track(methods.items(), label, transient=True, console=console):
@@ -219,11 +212,7 @@ def _row(measured: MeasuredMethod, baseline: MeasuredMethod | None) -> dict[str,
 
 
 def results_table(table: pd.DataFrame) -> pd.DataFrame:
-    """One row a method: the metrics of the first granularity, and MRR and RR@10 of the others, such as ``file_mrr``.
-
-    Args:
-        table: See ``ranking_table``.
-    """
+    """One row a method: the metrics of the first granularity, and MRR and RR@10 of the others, such as ``file_mrr``."""
     names = list(dict.fromkeys(table["granularity"]))
     ends = [f"{name}_{end}" for name in COMPARED for end in ("low", "high")]
     first = table[table["granularity"] == names[0]].set_index("method")[["queries", *METRICS, *ends]]

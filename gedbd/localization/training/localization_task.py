@@ -165,18 +165,7 @@ class LocalizationTask:
         seed: int,
         console: Console,
     ) -> LocalizationResult:
-        """Ranks by all methods at all granularities.
-
-        Args:
-            corpus: Reports and changes.
-            halves: Training and test reports.
-            levels: The ranked granularities.
-            trained_scorers: Scorers of the trained encoders; empty without training.
-            encoders: See ``encoders_of_commits``; empty without training.
-            epochs: See ``LocalizationResult``.
-            seed: The first seed of random methods.
-            console: Console for warnings.
-        """
+        """Ranks by all methods at all granularities."""
         compared = self.compared if self.model is None else self.model.add_to(self.compared)
         hunks = self.scorers[self.compared.baseline]()
         learned = learnt_methods(self.learnt, corpus, halves.train, hunks, encoders)

@@ -107,10 +107,7 @@ def write_table3(sweep_dir: Path, options: Sequence[str] = ()) -> None:
 
 
 def table3(runs: Sequence[Path]) -> pd.DataFrame:
-    """The measured rows, one for each run, then the published ones.
-
-    Args:
-        runs: Run folders of ``experiment=locate_table3``.
+    """The measured rows, one for each run of ``experiment=locate_table3``, then the published ones.
 
     Returns:
         ``project``, ``pretraining`` (see ``ROWS``), ``source`` (``here`` or ``Table 3``), the metrics by their

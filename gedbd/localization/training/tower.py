@@ -136,13 +136,7 @@ class GatheredBatchNorm(nn.BatchNorm1d):
 
 
 class Projector(nn.Module):
-    """W2 norm(phi(W1 x)): linear, LeakyReLU, batch normalization, linear.
-
-    Args:
-        width: Input size.
-        hidden: Size of the hidden layer.
-        dim: Output size.
-    """
+    """W2 norm(phi(W1 x)): linear, LeakyReLU, batch normalization, linear."""
 
     def __init__(self, width: int, hidden: int, dim: int) -> None:
         super().__init__()
