@@ -97,11 +97,7 @@ class _KnownLines(NamedTuple):
 
 
 class ChangeIndex:
-    """Look-up tables of changes, each built at first use.
-
-    Attributes:
-        path_vocabulary: Numbers of the words of paths.
-    """
+    """Look-up tables of changes, each built at first use."""
 
     def __init__(self, table: ChangeTable) -> None:
         self.table = table
@@ -235,13 +231,7 @@ class ChangeIndex:
 
 
 class ChangeQuery(NamedTuple):
-    """A report that changes are ranked for.
-
-    Attributes:
-        title: Title.
-        description: Description.
-        created_at: Time of creation; None for now.
-    """
+    """A report that changes are ranked for; without a date, it is created now."""
 
     title: str
     description: str
@@ -273,12 +263,7 @@ class ChangeHistory:
         return ChangeIndex(self.table)
 
     def add(self, commits: pd.DataFrame, files: pd.DataFrame) -> None:
-        """Adds new commits of any date.
-
-        Args:
-            commits: A table of ``ChangeCorpus.commits``.
-            files: The files of these commits; ``commit`` is a row of ``commits``.
-        """
+        """Adds new commits of any date; ``commit`` of a file is a row of ``commits``."""
         self.table = self.table.joined(read_tables(commits, files, CodeWords(), self.vocabulary))
         self.ids = self.ids + commits["id"].tolist()
         dates = commits["created_at"].dt.tz_localize(None).to_numpy().astype("datetime64[s]")

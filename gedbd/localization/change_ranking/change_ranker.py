@@ -124,10 +124,7 @@ class ChangeRanker:
     ) -> list[SuspectFile]:
         """The files that a report most likely concerns, best first; older paths first among ties.
 
-        Args:
-            features: Features of the report.
-            top_k: Maximum number of files.
-            allowed: ``(P,)`` bool, candidate paths of the history; None for all source files.
+        They are among the ``allowed`` paths of the history, ``(P,)`` bool; None allows all source files.
         """
         paths = features.files.paths
         if not len(paths):

@@ -242,12 +242,7 @@ def _column_names() -> list[str]:
 
 
 def read_file_diff(diff: str, path: str) -> FileDiff:
-    """Reads a diff of ``ChangeCorpus.files``; it may be cut off anywhere.
-
-    Args:
-        diff: The diff.
-        path: The path after the change.
-    """
+    """Reads a diff of ``ChangeCorpus.files``, which may be cut off anywhere; ``path`` is that after the change."""
     reader = DiffReader()
     texts: dict[str, list[str]] = {"+": [], "-": [], " ": []}
     edits: list[list[int]] = []

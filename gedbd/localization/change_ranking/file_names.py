@@ -22,11 +22,7 @@ LONG_TRACE = 10  # frames further down weigh as much as this one
 
 
 class NameIndex:
-    """Which documents have a name.
-
-    Args:
-        names: The names of each document, in the order of the documents.
-    """
+    """Which documents have a name, from the names of each document."""
 
     def __init__(self, names: Sequence[Collection[str]]) -> None:
         rows: dict[str, list[int]] = {}

@@ -32,12 +32,7 @@ class KnownFix(NamedTuple):
 
 
 class KnownFixes:
-    """Fixed bugs of a repository in the order in which they became known.
-
-    Args:
-        history: The commits.
-        fixes: In any order; commits that the history lacks are left out.
-    """
+    """Fixed bugs of a repository in the order in which they became known; other commits than its own are left out."""
 
     def __init__(self, history: ChangeHistory, fixes: Sequence[KnownFix]) -> None:
         known_at = np.array([in_utc(fix.known_at) for fix in fixes], dtype="datetime64[us]")
@@ -65,11 +60,6 @@ class KnownFixes:
 
         The sum, over the fixes that changed a file, of the similarity of the report / the root of the number of files
         (SimiScore: Zhou, Zhang, Lo, "Where Should the Bugs Be Fixed?", ICSE 2012).
-
-        Args:
-            report: Words of the query.
-            moment: Fixes before this time count; None for all.
-            num_paths: Number P of paths of the commits before the query.
         """
         similarity = self._similarity(report, moment)
         count = len(similarity)

@@ -198,23 +198,13 @@ class QueryFeatures(NamedTuple):
     scores: dict[str, np.ndarray]
 
     def commit_scores(self, probability: np.ndarray) -> dict[str, np.ndarray]:
-        """All scores of the commits, each ``(n,)``.
-
-        Args:
-            probability: ``(C,)`` probability of each file, sum 1.
-        """
+        """All scores of the commits, each ``(n,)``, from the probability of each file, ``(C,)`` with sum 1."""
         weights = {name: self.files.shares[:, FILE_SCORES.index(name)] for name in WEIGHTS}
         return ownership_features(self.links, probability, weights, self.num_commits) | self.scores
 
 
 def query_features(history: ChangeHistory, query: ChangeQuery, fixes: KnownFixes | None = None) -> QueryFeatures:
-    """The features of a query, which do not depend on anything after it.
-
-    Args:
-        history: All commits, including later ones.
-        query: The report.
-        fixes: All fixed bugs, including later ones; None without a tracker.
-    """
+    """The features of a query; commits and fixes after it have no influence."""
     before = history.num_before(query.created_at)
     report = report_words(query.title, query.description)
     scores, path_scores = match_changes(history, report, before)

@@ -14,14 +14,7 @@ STYLES = {EdgeKind.DATA: "solid", EdgeKind.CONTROL: "bold", EdgeKind.SEQUENTIAL:
 
 
 def write_graph(graph: FlowGraph, nodes: pd.DataFrame, title: str, stem: Path) -> tuple[list[Path], tuple[str, ...]]:
-    """Writes a graph as Mermaid (``.mmd``) and DOT (``.dot``), and creates the folder; returns files and warnings.
-
-    Args:
-        graph: The graph.
-        nodes: Its ``node_table``.
-        title: Of the drawing.
-        stem: The files without their suffixes.
-    """
+    """Writes a graph as Mermaid (``.mmd``) and DOT (``.dot``), and creates the folder; returns files and warnings."""
     warnings = []
     if graph.is_approximate:
         warnings.append("the method is so large that edges are left out")

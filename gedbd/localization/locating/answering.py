@@ -228,13 +228,7 @@ def _print_lines(console: Console, lines: Sequence[MatchedLine]) -> None:
 
 
 def _line_text(line: MatchedLine, start: int, width: int) -> Text:
-    """The number, sign and text of a line with highlighted shared words, cut so that the first of these is visible.
-
-    Args:
-        line: The line.
-        start: Number of leading blanks to cut.
-        width: Columns of the terminal.
-    """
+    """The number, sign and text of a line with highlighted shared words, cut so that the first of these is visible."""
     head = Text(f"{INDENT}{line.number:6} {line.sign} ")
     text = Text(printable(line.text))  # one character each, so that spans stay valid
     text.stylize(SIGN_STYLES[line.sign])

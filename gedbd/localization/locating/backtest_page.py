@@ -88,12 +88,6 @@ EXAMPLES_TEXT = (
 def run_locate_backtest(cfg: DictConfig, folder: Path, options: Sequence[str], console: Console) -> float:
     """Runs a backtest, writes the run folder, and prints the results.
 
-    Args:
-        cfg: The composed configuration of ``conf/locate_backtest.yaml``.
-        folder: The run folder.
-        options: The command line, for the page.
-        console: Console for results and warnings.
-
     Returns:
         The hit rate of files, or of commits if none is tested for files.
     """

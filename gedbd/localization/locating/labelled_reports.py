@@ -38,9 +38,6 @@ def check_options(cfg: DictConfig) -> None:
 def read_changes(cfg: DictConfig) -> ChangeCorpus:
     """The reports, and the commits of the repository that fixed and introduced their bugs.
 
-    Args:
-        cfg: The composed configuration of ``conf/locate_backtest.yaml``.
-
     Raises:
         ValueError: If there are reports without a repository, or a history of changes with one.
     """

@@ -94,13 +94,7 @@ class MatchedHunk:
 
 
 def match_hunks(commit: Commit, weights: Mapping[str, float], max_hunks: int) -> tuple[MatchedHunk, ...]:
-    """The hunks of a commit that match a report, best first.
-
-    Args:
-        commit: The commit.
-        weights: The words of the report, lower case, with their weights.
-        max_hunks: Maximum number of hunks.
-    """
+    """The hunks of a commit that match a report, best first; ``weights`` are of its lower-case words."""
     shared_words = SharedWords(weights)
     matches = [_match(change, hunk, weights, shared_words) for change in commit.files for hunk in change.hunks]
     hunks = [hunk for hunk in matches if hunk is not None]

@@ -50,14 +50,7 @@ FIXED = ("num_fixes",)
 
 @dataclass(frozen=True)
 class PlaceCommit:
-    """A commit that last changed lines of a place.
-
-    Attributes:
-        id: Id of the commit.
-        created_at: Time of the commit, UTC.
-        title: First line of the message.
-        num_lines: Number of lines of the place that it last changed.
-    """
+    """A commit that last changed ``num_lines`` lines of a place; its title is the first line of the message."""
 
     id: str
     created_at: datetime
@@ -193,14 +186,7 @@ class LocatedFile:
 
 
 class RankedFiles(NamedTuple):
-    """Files ranked for a report, and the inputs of their ranking.
-
-    Attributes:
-        history: The commits.
-        query: The report.
-        num_similar: See ``KnownFixes.num_similar``.
-        files: The files, best first.
-    """
+    """Files ranked for a report, best first, and the inputs of their ranking."""
 
     history: ChangeHistory
     query: ChangeQuery

@@ -299,8 +299,25 @@ def _tables(
         "older, but fixed only after the first tested report: left out": replayed.split.num_unknown,
         "tested": len(replayed.split.test),
     }
-    tables = rank_tables(corpus, replayed.ranks, replayed.system, columns) if len(replayed.ranks) else {}
-    return tables | {"counts": pd.DataFrame({"what": counts.keys(), "number": counts.values()})}
+    counts_table = pd.DataFrame({"what": counts.keys(), "number": counts.values()})
+    ranks = replayed.ranks
+    if not len(ranks):
+        return {"counts": counts_table}
+    assert corpus.reports is not None
+    group = corpus.reports.group
+    system_ranks = ranks[ranks["system"] == replayed.system]
+    answered = system_ranks[system_ranks["first"] >= 0]
+    tables = {
+        "metrics": metrics(ranks, group),
+        "differences": differences(ranks, replayed.system, group),
+        "curve": hit_curve(ranks, group),
+        "years": by_year(system_ranks, corpus.reports),
+        "right": most_certain(answered[answered["right"]], corpus, columns),
+        "wrong": most_certain(answered[~answered["right"]], corpus, columns),
+    }
+    if "names_file" in ranks:
+        tables["named"] = by_naming(ranks, group)
+    return tables | {"counts": counts_table}
 
 
 def commit_counts(labelled: LabelledReports) -> dict[str, int]:
@@ -322,34 +339,6 @@ def file_counts(labelled: LabelledReports) -> dict[str, int]:
         "whose fix changed no earlier source file: not tested": labelled.num_fixed - len(labelled),
         "whose fix changed an earlier source file": len(labelled),
     }
-
-
-def rank_tables(
-    corpus: ChangeCorpus, ranks: pd.DataFrame, system: str, columns: AnswerColumns
-) -> dict[str, pd.DataFrame]:
-    """The tables of the ranks of all systems.
-
-    Args:
-        corpus: Reports and commits.
-        ranks: At least one row, see ``replay_commits`` and ``replay_files``.
-        system: The system of the examples and years, with which the others are compared.
-        columns: Returns the columns of the examples that describe the first answer.
-    """
-    assert corpus.reports is not None
-    group = corpus.reports.group
-    system_ranks = ranks[ranks["system"] == system]
-    answered = system_ranks[system_ranks["first"] >= 0]
-    tables = {
-        "metrics": metrics(ranks, group),
-        "differences": differences(ranks, system, group),
-        "curve": hit_curve(ranks, group),
-        "years": by_year(system_ranks, corpus.reports),
-        "right": most_certain(answered[answered["right"]], corpus, columns),
-        "wrong": most_certain(answered[~answered["right"]], corpus, columns),
-    }
-    if "names_file" in ranks:
-        tables["named"] = by_naming(ranks, group)
-    return tables
 
 
 def _values(ranks: pd.DataFrame) -> dict[str, np.ndarray]:

@@ -217,12 +217,7 @@ class MatchedPlace:
 
 
 class FileMatch(NamedTuple):
-    """The match of a file with a report.
-
-    Attributes:
-        terms: The shared words, largest weight first.
-        places: The places that match best, best first.
-    """
+    """The words that a file shares with a report, largest weight first, and its places that match, best first."""
 
     terms: tuple[str, ...] = ()
     places: tuple[MatchedPlace, ...] = ()
@@ -294,11 +289,7 @@ def _read_texts(git: Git, commit: str, paths: Sequence[str]) -> Iterator[tuple[s
 
 
 class _PlaceFinder:
-    """Finds the places of files that match one report.
-
-    Args:
-        weights: The words of the report, lower case, with their weights.
-    """
+    """Finds the places of files that match one report."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
         self._weights = weights

@@ -51,12 +51,7 @@ def commit_baselines(
 
 
 def replay_commits(reports: LabelledReports, tested: np.ndarray, systems: Mapping[str, CommitScores]) -> pd.DataFrame:
-    """Ranks of the inducing commits of reports by each system; newer commits first among ties.
-
-    Args:
-        reports: The reports with inducing commits.
-        tested: Positions of the replayed reports.
-        systems: Scores of the commits before a report, by name of the system.
+    """Ranks of the inducing commits of reports, by position, in each system; newer commits first among ties.
 
     Returns:
         See ``_replay``, without ``average_precision``, ``found`` and ``names_file``.

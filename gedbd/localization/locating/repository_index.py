@@ -171,13 +171,6 @@ class RepositoryIndex:
 
     Threads may search during an update: each answer is from one state. Processes may share the folder: one updates at a
     time, and the others read the last complete state.
-
-    Args:
-        git: The repository.
-        folder: Folder of the index, created if absent.
-        revision: See ``open_repository``; likewise the following.
-        ranker: Ranker of files and commits.
-        limits: Limits of what is indexed.
     """
 
     def __init__(self, git: Git, folder: Path, revision: str, ranker: TrackerRanker, limits: IndexLimits) -> None:

@@ -28,10 +28,6 @@ class TableBuilder:
 
     A changed line is in memory up to three times: in its commit, file and hunk. Only texts cut to ``max_diff_chars``
     are kept; files and hunks repeat the first ``MAX_REPEATED_CHARS`` characters of their commit's message.
-
-    Args:
-        name: Short name of the repository.
-        max_diff_chars: The longest diff of a row, in characters, 1 or more.
     """
 
     def __init__(self, name: str, max_diff_chars: int) -> None:

@@ -253,10 +253,6 @@ def date_by_base_commit(
     The date is a second later than the commit, so that it and all older commits are before the report. Reports whose
     commit is not in the history are left out: a data set such as SWE-bench has reports of several projects.
 
-    Args:
-        reports: N reports.
-        commits: ``id`` and ``created_at`` of the commits of the history.
-
     Returns:
         The reports in chronological order; ``(N,)`` their new rows, -1 where left out; and a warning that counts these.
 

@@ -155,11 +155,6 @@ class _Collector:
 def link_hunks(fixing: Links, inducing_files: Links, tables: ChangeTables) -> tuple[Links, tuple[str, ...]]:
     """Links reports to the hunks that induced their bugs by adding a line that the fix removes.
 
-    Args:
-        fixing: Links from reports to the commits that fixed them.
-        inducing_files: Links from reports to the files that induced the bugs.
-        tables: The history.
-
     Returns:
         The links, dated as the links to files, and a warning with counts of reports with and without such links.
     """
