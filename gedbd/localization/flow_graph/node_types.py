@@ -220,8 +220,7 @@ def declared_type(node: "Node") -> tuple[NodeType, bool]:
         parts = [part for part in node.named_children if part.type not in _NOT_NAMES]
         if not parts:
             break
-        last = node.type == "scoped_type_identifier"
-        node = parts[-1] if last else parts[0]
+        node = parts[-1] if node.type == "scoped_type_identifier" else parts[0]
     name = (node.text or b"").decode(errors="replace")
     return _types().get(name, NodeType.USER_DEFINED), is_array
 

@@ -131,8 +131,7 @@ def _table(methods: list[JavaMethod]) -> pd.DataFrame:
     number = ids.groupby(ids).cumcount() + 1
     table["id"] = ids.where(number == 1, ids + "#" + number.astype(str))
     table = table.reindex(columns=[*BUG_FIELDS, "comment", "path"], fill_value="")
-    no_dates = pd.to_datetime(pd.Series([pd.NaT] * len(table)), utc=True)
-    return table.assign(created_at=no_dates)
+    return table.assign(created_at=pd.to_datetime(pd.Series([pd.NaT] * len(table)), utc=True))
 
 
 def _id(method: JavaMethod) -> str:

@@ -56,8 +56,6 @@ def list_commits(git: Git, revision: str) -> CommitList:
     invalid = sum(date is None for date in dates.values())
     late = find_late(dates, parents, start)
     valid, early = _valid_dates(dates | dict.fromkeys(late), parents)
-    # The sort is stable, so of equal dates parents stay before children.
-    order = sorted(valid, key=lambda commit: valid[commit])
     commits = [
         DatedCommit(
             id=commit,
@@ -65,7 +63,8 @@ def list_commits(git: Git, revision: str) -> CommitList:
             created_at=EPOCH + timedelta(seconds=valid[commit]),
             is_merge=len(parents[commit]) > 1,
         )
-        for commit in order
+        # The sort is stable, so of equal dates parents stay before children.
+        for commit in sorted(valid, key=lambda commit: valid[commit])
     ]
     counts = {
         "dated before a parent and take its date": early,
