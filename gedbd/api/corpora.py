@@ -73,7 +73,13 @@ def load_corpus(
         words = [f"dataset={name}"]
         if name not in choices("dataset"):
             raise ValueError(f"format={name!r} is unknown: choose one of {', '.join(choices('dataset'))}")
-        cfg = command_options("describe", [*words, *_path_word(name, str(source))])
+        if _has_path(name):
+            if not Path(source).expanduser().exists():
+                raise ValueError(f"{source}: no such file or folder")
+            words.append(f"dataset.path={quoted_text(str(source))}")
+        elif str(source) != name:
+            raise ValueError(f"format={name!r} is the name of a corpus: use load_corpus({name!r})")
+        cfg = command_options("describe", words)
         cut = None if "last_n" in cfg.dataset else chosen.pop("last_n", None)
         _set_options(cfg.dataset, name, chosen)
         check_values(cfg)
@@ -93,17 +99,6 @@ def _has_path(name: str) -> bool:
     from gedbd.corpora.readers.auto import dataset_file
 
     return OmegaConf.is_missing(dataset_file(name), "path")
-
-
-def _path_word(name: str, source: str) -> list[str]:
-    """The option with the path of the export; empty for a named corpus, such as ``demo``."""
-    if not _has_path(name):
-        if source != name:
-            raise ValueError(f"format={name!r} is the name of a corpus: use load_corpus({name!r})")
-        return []
-    if not Path(source).expanduser().exists():
-        raise ValueError(f"{source}: no such file or folder")
-    return [f"dataset.path={quoted_text(source)}"]
 
 
 def _format_of(source: str, columns: Mapping[str, str | None]) -> tuple[str, dict[str, str | None]]:

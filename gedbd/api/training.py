@@ -110,7 +110,9 @@ def fit(
             task.train(cfg, run_folder, open_console())
         words = [*options, *option_words(more)]
         record_overrides(run_folder, words if loss is None else [*words, f"loss={type(loss).__qualname__}"])
-        return _finished(run_folder)
+        files = {name: run_folder / f"{name}.csv" for name in ("results", "ranking", "metrics")}
+        tables = {name: pd.read_csv(file) if file.is_file() else pd.DataFrame() for name, file in files.items()}
+        return TrainingRun(run_folder, tables["results"], tables["ranking"], tables["metrics"], Encoder(run_folder))
 
 
 def _new_folder(folder: str | Path | None, corpus: Corpus, encoder: str) -> Path:
@@ -124,13 +126,3 @@ def _new_folder(folder: str | Path | None, corpus: Corpus, encoder: str) -> Path
     if path.exists():
         raise ValueError(f"folder={path} exists: give the name of a new folder")
     return path
-
-
-def _finished(folder: Path) -> TrainingRun:
-    """Reads the results of a training from its folder."""
-    tables = {name: pd.DataFrame() for name in ("results", "ranking", "metrics")}
-    for name in tables:
-        file = folder / f"{name}.csv"
-        if file.is_file():
-            tables[name] = pd.read_csv(file)
-    return TrainingRun(folder, tables["results"], tables["ranking"], tables["metrics"], Encoder(folder))

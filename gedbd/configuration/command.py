@@ -129,7 +129,9 @@ def command(
                     # Lightning starts further processes with ``sys.argv``, and Hydra reads it.
                     sys.argv[1:] = options_for_hydra(config_name, arguments, read_arguments, value_flags)
                     cfg, new_folders = check_command_line(config_name, sys.argv[1:])
-                json = asks_json(sys.argv[1:])
+                json_options = [word for word in sys.argv[1:] if word.lstrip("+").startswith("json=")]
+                # What a sweep prints before its first job goes to standard error too.
+                json = bool(json_options) and JSON_OPTION.fullmatch(json_options[-1]) is not None
                 if json and any(flag in sys.argv[1:] for flag in MULTIRUN_FLAGS):
                     # It is no option of a job: the same sweep goes on with it and without it.
                     sys.argv[1:] = [word for word in sys.argv[1:] if not JSON_OPTION.fullmatch(word)]
@@ -179,12 +181,6 @@ def run_once(task: Task, cfg: DictConfig) -> Any:
         cfg.hydra.mode = RunMode.RUN
         context = HydraContext(config_loader=GlobalHydra.instance().config_loader(), callbacks=Callbacks())
         return run_job(task, cfg, "hydra.run.dir", None, context, configure_logging=False).return_value
-
-
-def asks_json(arguments: Sequence[str]) -> bool:
-    """Whether a command line has ``json=true``: what a sweep prints before its first job goes to standard error too."""
-    options = [word for word in arguments if word.lstrip("+").startswith("json=")]
-    return bool(options) and JSON_OPTION.fullmatch(options[-1]) is not None
 
 
 @contextmanager

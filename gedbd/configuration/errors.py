@@ -128,7 +128,9 @@ def error_line(error: BaseException, outputs: Mapping[str, Path]) -> str | None:
     if isinstance(error, ValueError) or USERS_ERRORS & {kind.__name__ for kind in type(error).__mro__}:
         return first_line(error)
     if isinstance(error, ImportError):
-        return lookup_line(error)
+        # A target that Hydra looks up without calling it.
+        loading = LOADING.match(str(error))
+        return import_line(f"_target_={loading[1]}", loading[1], error) if loading else None
     full = _disk_error(error)
     return os_error_line(full, outputs) if full else None
 
@@ -169,8 +171,15 @@ def os_error_line(error: OSError, outputs: Mapping[str, Path]) -> str:
     if error.errno is None or (file is None and error.errno not in FULL):
         return first_line(error)
     # Without a file the disk is full: the options whose disk it is, or all if none of them is full any more.
-    near = (_full(outputs) or outputs) if file is None else _options_of(Path(str(file)), outputs)
-    options = list(near)
+    if file is None:
+        existing = {
+            option: next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+            for option, folder in outputs.items()
+        }
+        full = [option for option, path in existing.items() if shutil.disk_usage(path).free < FULL_BYTES]
+        options = full or list(outputs)
+    else:
+        options = list(_options_of(Path(str(file)), outputs))
     subject = str(file or " or ".join(f"{option}={outputs[option]}" for option in options))
     reason = os.strerror(error.errno).lower()
     cure = CURES.get(error.errno, "check the path")
@@ -187,17 +196,6 @@ def _options_of(path: Path, outputs: Mapping[str, Path]) -> Iterator[str]:
             above = above.parent
         if below.is_relative_to(above) or (option != TEMPORARY and above.is_relative_to(below)):
             yield option
-
-
-def _full(outputs: Mapping[str, Path]) -> list[str]:
-    """Options whose path is on a full disk."""
-    options = []
-    for option, folder in outputs.items():
-        absolute = folder.absolute()
-        nearest = next(path for path in (absolute, *absolute.parents) if path.exists())
-        if shutil.disk_usage(nearest).free < FULL_BYTES:
-            options.append(option)
-    return options
 
 
 def _unknown_choice(missing: str, options: Sequence[str]) -> str:
@@ -266,12 +264,6 @@ def creation_line(error: InstantiationException, cause_line: str | None) -> str:
     section = f"{named['key']}: " if named["key"] else ""
     failed = f"{section}{named['target']} fails: {_named(cause)}; {TRACEBACK}"
     return _refused_argument(named, cause) or _with_place(error, cause_line) or failed
-
-
-def lookup_line(error: ImportError) -> str | None:
-    """The message for a target that Hydra looks up without calling it; None for other errors."""
-    loading = LOADING.match(str(error))
-    return import_line(f"_target_={loading[1]}", loading[1], error) if loading else None
 
 
 def import_line(option: str, target: str, cause: BaseException | None) -> str:

@@ -82,7 +82,10 @@ def command_help(name: str) -> str:
         "",
         "--cfg job also prints the options of the chosen groups; --hydra-help prints Hydra's help.",
     ]
-    return "\n".join(piece for line in lines for piece in _wrap(line))
+    for i, line in enumerate(lines):
+        if len(line) > WIDTH:
+            lines[i] = textwrap.fill(line, WIDTH, subsequent_indent="    " if line.startswith(" ") else "")
+    return "\n".join(lines)
 
 
 @cache
@@ -163,11 +166,13 @@ def _group_lines(command: str, group: str, default: str | None) -> list[str]:
     lines = []
     for path in sorted(Path(CONF_DIR, group).glob("*.yaml")):
         text = path.read_text(encoding="utf-8")
-        if (group, path.stem) in NOT_CHOICES or not _serves(command, group, text):
+        # Experiments name their commands, and only published corpora can be downloaded.
+        commands = COMMAND.findall(text) if group == "experiment" else []
+        is_local = group != "experiment" and command == "download" and "base_url: http" not in text
+        if (group, path.stem) in NOT_CHOICES or is_local or (commands and command not in commands):
             continue
-        about = first_sentence(text)
         mark = " *" if path.stem == default else ""
-        lines += _entry(f"  {path.stem}{mark}", about, CHOICE_WIDTH)
+        lines += _entry(f"  {path.stem}{mark}", first_sentence(text), CHOICE_WIDTH)
     return [f"  {group}", *lines] if lines else []
 
 
@@ -181,14 +186,6 @@ def first_sentence(text: str) -> str:
     return re.split(r"(?<=[^.])\.(?: |$)", " ".join(words))[0].rstrip(":")
 
 
-def _serves(command: str, group: str, text: str) -> bool:
-    """Whether a choice serves a command: experiments name theirs, and only published corpora can be downloaded."""
-    if group == "experiment":
-        commands = set(COMMAND.findall(text))
-        return not commands or command in commands
-    return not (command == "download" and "base_url: http" not in text)
-
-
 def _entry(name: str, text: str, width: int) -> list[str]:
     """``name`` and, next to it or below it, ``text``."""
     wrapped = textwrap.wrap(text, WIDTH - width - 4) or [""]
@@ -197,10 +194,3 @@ def _entry(name: str, text: str, width: int) -> list[str]:
         return [f"  {name}", *(indent + line for line in wrapped if line)]
     first, *rest = wrapped
     return [f"  {name:<{width}}  {first}".rstrip(), *(indent + line for line in rest)]
-
-
-def _wrap(line: str) -> list[str]:
-    """A line in pieces that fit the width; a continued example is indented."""
-    if len(line) <= WIDTH:
-        return [line]
-    return textwrap.wrap(line, WIDTH, subsequent_indent="    " if line.startswith(" ") else "")

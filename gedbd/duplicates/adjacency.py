@@ -243,26 +243,22 @@ class DenseAdjacency(nn.Module):
             conv2: The second layer.
             dropout: Dropout probability before each layer; above 0, all hidden rows are in memory.
         """
-        if dropout:
-            return self._convolve_dropped(x.index_put((n_id,), z), n_id, conv1, conv2, dropout)
         bias1 = layer_bias(conv1)
         bias2 = layer_bias(conv2)
         receive = self.receive[n_id]
         itself = self.itself[n_id]
+        out: Tensor
+        if dropout:
+            x = drop(x.index_put((n_id,), z), dropout)
+            hidden = drop((conv1.lin(self(x)) + bias1).relu(), dropout)
+            out = conv2.lin(receive @ (self.send.T @ hidden) + itself * hidden[n_id]) + bias2
+            return out
         # Only U rows of x are replaced, so their difference is added to the sum over all N.
         sent = self.send.T @ x + self.send[n_id].T @ (z - x[n_id])
         mixed = conv1.lin(sent)
         hidden = (receive @ mixed + itself * conv1.lin(z) + bias1).relu()
         sent = _HiddenSum.apply(self.send, mixed, bias1)  # type: ignore[no-untyped-call]
-        out: Tensor = conv2.lin(receive @ sent + itself * hidden) + bias2
-        return out
-
-    def _convolve_dropped(self, x: Tensor, n_id: Tensor, conv1: GCNConv, conv2: GCNConv, dropout: float) -> Tensor:
-        """Convolves with dropout before each layer."""
-        hidden = (conv1.lin(self(drop(x, dropout))) + layer_bias(conv1)).relu()
-        hidden = drop(hidden, dropout)
-        mixed = self.receive[n_id] @ (self.send.T @ hidden) + self.itself[n_id] * hidden[n_id]
-        out: Tensor = conv2.lin(mixed) + layer_bias(conv2)
+        out = conv2.lin(receive @ sent + itself * hidden) + bias2
         return out
 
     def neighbours(self, rows: Tensor, top_k: int) -> tuple[Tensor, Tensor]:

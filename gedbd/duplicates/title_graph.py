@@ -124,7 +124,11 @@ def build_graph(
     inside = senders(training, scope)
     for field in fields:
         check_field(field, (*FIELDS, TAGS))
-    tag_vectors = [fit_tags(tag_encoder, corpus, training)] if tag_encoder else []
+    tag_vectors = []
+    if tag_encoder:
+        tags = tags_of(corpus.reports)
+        tag_encoder.fit([report_tags for report_tags, known in zip(tags, training, strict=True) if known])
+        tag_vectors.append(tag_encoder.encode(tags))
     vectors = encoder.pool(corpus.reports["title"].tolist(), label="encode titles")
     reduced = reduce_titles(vectors, training, pca_dim)
     cosines = sample_cosines(vectors, reduced)
@@ -139,13 +143,6 @@ def senders(training: np.ndarray, scope: str) -> Tensor:
     if scope not in SCOPES:
         raise ValueError(f"graph.scope={scope} is unknown: choose {' or '.join(SCOPES)}")
     return torch.from_numpy(training) if scope == "train" else torch.ones(len(training), dtype=torch.bool)
-
-
-def fit_tags(tag_encoder: "TagEncoder", corpus: Corpus, training: np.ndarray) -> np.ndarray:
-    """Fits a tag encoder on training reports and encodes all: ``(N, dim)``."""
-    tags = tags_of(corpus.reports)
-    tag_encoder.fit([names for names, is_training in zip(tags, training, strict=True) if is_training])
-    return tag_encoder.encode(tags)
 
 
 def join_fields(

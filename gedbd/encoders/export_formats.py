@@ -73,6 +73,8 @@ def write_onnx(folder: Path, encoder: LoadedEncoder) -> None:
         folder: An empty folder.
         encoder: LoadedEncoder to write; it is not changed.
     """
+    import onnx
+
     plain = _write_common(folder, encoder)
     plain.backbone.config.save_pretrained(folder)
     input_ids = torch.full((2, 8), int(encoder.tokenizer.pad_token_id))
@@ -91,7 +93,12 @@ def write_onnx(folder: Path, encoder: LoadedEncoder) -> None:
             external_data=False,
             verbose=False,
         )
-    _remove_origins(folder / "model.onnx")
+    # The origin of each node holds paths of this machine.
+    model = onnx.load(folder / "model.onnx")
+    for part in (*model.graph.node, *model.graph.input, *model.graph.output, *model.graph.value_info, model.graph):
+        part.ClearField("metadata_props")
+        part.ClearField("doc_string")
+    onnx.save(model, folder / "model.onnx")
 
 
 def write_sentence_transformers(folder: Path, encoder: LoadedEncoder) -> None:
@@ -202,17 +209,6 @@ class _UnitVectors(nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         return normalize(self.encoder(input_ids, attention_mask), dim=-1)
-
-
-def _remove_origins(path: Path) -> None:
-    """Removes the origin of each node from an ONNX file: it holds paths of this machine."""
-    import onnx
-
-    model = onnx.load(path)
-    for part in (*model.graph.node, *model.graph.input, *model.graph.output, *model.graph.value_info, model.graph):
-        part.ClearField("metadata_props")
-        part.ClearField("doc_string")
-    onnx.save(model, path)
 
 
 @contextmanager

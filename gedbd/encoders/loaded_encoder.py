@@ -138,7 +138,15 @@ class LoadedEncoder:
         Returns:
             ``(N, D)`` float32 unit rows; zero vectors stay zero.
         """
-        vectors = self.pool(texts, label) if kind == "document" else self._pool_queries(texts)
+        if kind == "document":
+            vectors = self.pool(texts, label)
+        else:
+            prepared = self.prepare()
+            pooled: list[np.ndarray] = []
+            for start in range(0, len(texts), QUERIES_AT_ONCE):
+                tokens = self.tokenize(texts[start : start + QUERIES_AT_ONCE])
+                pooled.extend(prepared.encode([tokens.batch(np.arange(len(tokens.lengths)))]))
+            vectors = np.concatenate(pooled)[:, : self.model.features]
         return unit_rows(self.project(vectors) if self.is_trained else vectors)
 
     def pool(self, texts: list[str], label: str = "encode reports") -> np.ndarray:
@@ -167,14 +175,6 @@ class LoadedEncoder:
         with torch.no_grad():
             projected: np.ndarray = self.model.projection(torch.from_numpy(vectors)).numpy()
         return projected
-
-    def _pool_queries(self, texts: list[str]) -> np.ndarray:
-        prepared = self.prepare()
-        pooled: list[np.ndarray] = []
-        for start in range(0, len(texts), QUERIES_AT_ONCE):
-            tokens = self.tokenize(texts[start : start + QUERIES_AT_ONCE])
-            pooled.extend(prepared.encode([tokens.batch(np.arange(len(tokens.lengths)))]))
-        return np.concatenate(pooled)[:, : self.model.features]
 
     def _prepare(self, calibration: list[str] | None) -> PreparedBackend:
         # Only calibrated backends read the sample.

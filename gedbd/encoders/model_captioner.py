@@ -56,7 +56,11 @@ class ModelCaptioner:
         self.pipe: Any = pipeline(  # type: ignore[call-overload]
             TASK, model=model, processor=processor, device=device, trust_remote_code=False
         )
-        self.text = _question(processor, prompt)
+        self.text = f"{getattr(processor, 'image_token', '')}{prompt}"
+        if processor.chat_template is not None:
+            content: Any = [{"type": "image"}, {"type": "text", "text": prompt}]
+            messages = [{"role": "user", "content": content}]
+            self.text = str(processor.apply_chat_template(messages, add_generation_prompt=True))
         self.max_new_tokens = max_new_tokens
 
     @cached_property
@@ -130,15 +134,6 @@ def _read(model: str, precision: "torch.dtype | str", local: bool) -> tuple[Any,
 def _check(prompt: str) -> None:
     if not prompt.strip():
         raise ValueError("captioner.prompt is empty: give a question about an image")
-
-
-def _question(processor: ProcessorMixin, prompt: str) -> str:
-    """The text of one question: an image, then the prompt, in the chat template if there is one."""
-    if processor.chat_template is None:
-        return f"{getattr(processor, 'image_token', '')}{prompt}"
-    content: Any = [{"type": "image"}, {"type": "text", "text": prompt}]
-    asked = processor.apply_chat_template([{"role": "user", "content": content}], add_generation_prompt=True)
-    return str(asked)
 
 
 def tiny_processor() -> Idefics3Processor:

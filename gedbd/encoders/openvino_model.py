@@ -50,7 +50,10 @@ class OpenVinoModel:
                 yield self._encode_one(*head[0], length)
                 return
         # A hint fixes how many requests share the threads, so there is a queue for each hint.
-        queue = self._queue("THROUGHPUT" if len(head) > 1 else "LATENCY")
+        hint = "THROUGHPUT" if len(head) > 1 else "LATENCY"
+        if hint not in self._queues:
+            self._queues[hint] = import_openvino().AsyncInferQueue(self._compile(self.model, hint))
+        queue = self._queues[hint]
         # Requests finish in any order: results wait in ``done`` until all earlier ones have been yielded.
         done: dict[int, np.ndarray] = {}
         queue.set_callback(lambda request, number: done.update({number: request.get_output_tensor().data.copy()}))
@@ -92,13 +95,6 @@ class OpenVinoModel:
         padding = ((0, 0), (0, length - input_ids.shape[1]))
         inputs = [np.pad(part, padding) for part in (input_ids, attention_mask)]
         return np.array(self._fixed[length].infer(inputs)[0])
-
-    def _queue(self, hint: str) -> "ov.AsyncInferQueue":
-        if hint not in self._queues:
-            ov = import_openvino()
-
-            self._queues[hint] = ov.AsyncInferQueue(self._compile(self.model, hint))
-        return self._queues[hint]
 
     def _compile(self, model: "ov.Model", hint: str) -> "ov.CompiledModel":
         ov = import_openvino()

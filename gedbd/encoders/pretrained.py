@@ -137,7 +137,8 @@ def load_pretrained(
     source = _packaged_weights(package, sha256) or model
     if _is_path(source) and not Path(source).is_dir():
         raise ValueError(f"encoder={name}: encoder.model={source}: there is no such folder")
-    if Path(source).is_dir() and not _has_tokenizer(Path(source)):
+    has_tokenizer = any(Path(source, file).is_file() for file in TOKENIZER_FILES) or any(Path(source).glob("*.model"))
+    if Path(source).is_dir() and not has_tokenizer:
         # transformers would create a tokenizer with an empty vocabulary.
         raise ValueError(
             f"encoder={name}: {source} has no tokenizer: save it there with tokenizer.save_pretrained({str(source)!r})"
@@ -164,11 +165,6 @@ def load_pretrained(
     if limit is not None and max_tokens > limit:
         raise ValueError(f"encoder.max_tokens={max_tokens} is more than the {limit} that {source} supports")
     return backbone, tokenizer, projection
-
-
-def _has_tokenizer(folder: Path) -> bool:
-    """Whether a folder contains a vocabulary in a format of transformers."""
-    return any((folder / file).is_file() for file in TOKENIZER_FILES) or any(folder.glob("*.model"))
 
 
 def problem_of(error: Exception) -> str:

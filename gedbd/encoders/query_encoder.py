@@ -115,16 +115,22 @@ def stored_query_encoder(
         The query encoder; the original if it cannot be converted, or its files cannot or may not be written.
     """
     encoder_folder = folder / f"{made_of}-{precision}"
-    if read_only:
-        return _read_or_load(encoder_folder, load)
-    if encoder_folder.is_dir():
+    if read_only or encoder_folder.is_dir():
         try:
             return QueryEncoder(_read(encoder_folder))
         except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
-            log.warning("%s is damaged and is written again: %s", encoder_folder, str(error).partition("\n")[0])
-            shutil.rmtree(encoder_folder, ignore_errors=True)
+            reason = str(error).partition("\n")[0]
+        if read_only:
+            unusable = "%s cannot be used, so PyTorch is loaded; gedbd search writes it again: %s"
+            log.warning(unusable, encoder_folder, reason)
+            return load()
+        log.warning("%s is damaged and is written again: %s", encoder_folder, reason)
+        shutil.rmtree(encoder_folder, ignore_errors=True)
     original = load()
-    if not is_convertible(original):
+    from gedbd.encoders.quickest_backend import CONVERTIBLE  # it imports PyTorch
+
+    # OpenVINO must be tested with the architecture, and the tokenizer be a file of its own.
+    if original.model.backbone.config.model_type not in CONVERTIBLE or not original.tokenizer.is_fast:
         return original
     try:
         write_query_encoder(encoder_folder, original, precision)
@@ -132,23 +138,6 @@ def stored_query_encoder(
     except OSError as error:
         log.warning("%s cannot be written, so each search loads PyTorch: %s", encoder_folder, error)
         return original
-
-
-def _read_or_load(folder: Path, load: Callable[[], "LoadedEncoder"]) -> "QueryEncoder | LoadedEncoder":
-    """The query encoder in a folder, or the original; writes nothing."""
-    try:
-        return QueryEncoder(_read(folder))
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
-        reason = str(error).partition("\n")[0]
-        log.warning("%s cannot be used, so PyTorch is loaded; gedbd search writes it again: %s", folder, reason)
-        return load()
-
-
-def is_convertible(encoder: "LoadedEncoder") -> bool:
-    """Whether OpenVINO is tested with the architecture, and the tokenizer is a file of its own."""
-    from gedbd.encoders.quickest_backend import CONVERTIBLE
-
-    return encoder.model.backbone.config.model_type in CONVERTIBLE and encoder.tokenizer.is_fast
 
 
 def write_query_encoder(folder: Path, encoder: "LoadedEncoder", precision: str) -> None:

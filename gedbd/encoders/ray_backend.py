@@ -164,15 +164,9 @@ def join(address: str | None, cores: int) -> None:
     own = {"num_cpus": cores, "include_dashboard": False} if address is None else {}
     settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR} | own
     try:
-        if address is not None:
-            _check_port(address)
+        host, separator, port = (address or "").partition(":")
+        if separator and port.isdecimal():  # Ray itself would keep trying for minutes
+            socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(address or "local", **settings)
     except OSError as error:  # Ray raises a ConnectionError, which is one
         raise ValueError(f"backend.address={address}: no Ray cluster answers there ({error})") from error
-
-
-def _check_port(address: str) -> None:
-    """Raises OSError if no server listens at ``host:port``; Ray itself would keep trying for minutes."""
-    host, separator, port = address.partition(":")
-    if separator and port.isdecimal():
-        socket.create_connection((host, int(port)), timeout=10).close()

@@ -96,7 +96,11 @@ class TextEncoder(nn.Module):
         Padding is removed where the architecture allows it.
         """
         if self.backbone.config._attn_implementation != PACKED_ATTENTION:
-            return self._pool_padded(input_ids, attention_mask)
+            hidden = self._padded_hidden(input_ids, attention_mask)
+            if self.pooling == "cls":
+                return hidden[:, 0]
+            weight = attention_mask.unsqueeze(-1).to(hidden.dtype)
+            return (hidden * weight).sum(1) / weight.sum(1).clamp(min=1)
         packed = pack(input_ids, attention_mask)
         hidden = self._packed_hidden(packed)
         return (first_tokens if self.pooling == "cls" else unpack)(packed, hidden)
@@ -144,13 +148,6 @@ class TextEncoder(nn.Module):
         """The vectors of the last layer, ``(U, L, hidden)`` float32."""
         hidden: Tensor = self.backbone(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         return hidden.float()
-
-    def _pool_padded(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        hidden = self._padded_hidden(input_ids, attention_mask)
-        if self.pooling == "cls":
-            return hidden[:, 0]
-        weight = attention_mask.unsqueeze(-1).to(hidden.dtype)
-        return (hidden * weight).sum(1) / weight.sum(1).clamp(min=1)
 
 
 def padded_copy(encoder: TextEncoder) -> TextEncoder:

@@ -123,11 +123,6 @@ def colour(index: int) -> str:
     return SERIES[index % len(SERIES)]
 
 
-def line_style(index: int) -> str:
-    """The style of a line by its index, which differs between lines of one colour."""
-    return LINES[index // len(SERIES) % len(LINES)]
-
-
 def training_curves(runs: Sequence[pd.DataFrame]) -> Figure:
     """Loss and F1 of training and validation by epoch, side by side (the paper's Figures 3 and 4); one line a run."""
     return epoch_curves(
@@ -423,7 +418,10 @@ def finish_figure(figure: Figure, wide: bool = False) -> Figure:
         if handles:
             axis.legend(**LEGEND)
         return figure
-    labels = cut_labels(labels)
+    half = LONGEST_ENTRY // 2
+    cut = [f"{label[:half]}…{label[-half:]}" if len(label) > LONGEST_ENTRY else label for label in labels]
+    if len(set(cut)) == len(set(labels)):
+        labels = cut
     columns = 1 if max(map(len, labels)) > LONGEST_IN_TWO_COLUMNS else 2
     figure.legend(handles, labels, loc="outside lower center", frameon=False, fontsize=8, ncols=columns)
     return figure
@@ -431,14 +429,7 @@ def finish_figure(figure: Figure, wide: bool = False) -> Figure:
 
 def line_options(index: int) -> dict[str, Any]:
     """Colour and style of a line by its index."""
-    return {"color": colour(index), "linestyle": line_style(index)}
-
-
-def cut_labels(labels: list[str], max_length: int = LONGEST_ENTRY) -> list[str]:
-    """Long labels with an ellipsis in their middle; all of them in full if two would become equal."""
-    half = max_length // 2
-    cut = [f"{label[:half]}…{label[-half:]}" if len(label) > max_length else label for label in labels]
-    return cut if len(set(cut)) == len(set(labels)) else labels
+    return {"color": colour(index), "linestyle": LINES[index // len(SERIES) % len(LINES)]}
 
 
 def project_reports(

@@ -41,17 +41,35 @@ def tag_network(network: TagNetwork, max_tags: int = 150) -> Figure:
     connected = weights.any(axis=0)
     isolated = [tag for tag in frequent if tag not in set(tags[connected])]
     if not connected.any():
-        return _bars(network, frequent[:MAX_BARS])
+        bars = frequent[:MAX_BARS]
+        figure = Figure(figsize=(9, 1.4 + 0.2 * len(bars)), layout="constrained")
+        axis = figure.subplots()
+        axis.barh([network.tags[tag] for tag in bars], network.counts[bars], color=DUPLICATE)
+        axis.invert_yaxis()
+        axis.tick_params(axis="y", labelsize=8)
+        axis.set(title=f"No edge among {len(network.tags):,} tags; the most frequent", xlabel="documents")
+        return figure
     tags = tags[connected]
     weights = np.ascontiguousarray(weights[connected][:, connected])
-    distances = edge_distances(weights)
+    # Numbers of edges between tags; those that no path connects are as far apart as the farthest.
+    distances: np.ndarray = shortest_path(weights > 0, unweighted=True)
+    distances = np.where(np.isinf(distances), distances[np.isfinite(distances)].max(), distances)
     figure = Figure(figsize=(11, 8.5))
     axis = figure.subplots(gridspec_kw={"left": 0.01, "right": 0.99, "bottom": 0.035, "top": 0.935})
     points, _ = smacof(distances, n_components=2, n_init=1, random_state=0, normalized_stress=False)
     positions = {int(tag): (float(x), float(y)) for tag, (x, y) in zip(tags, points, strict=True)}
     colours = community_colours(tags, distances)
-    _draw_edges(axis, tags, weights, positions, colours)
-    _draw_nodes(axis, network, positions, colours)
+    for row, column in zip(*np.nonzero(np.triu(weights)), strict=True):
+        first, second = int(tags[row]), int(tags[column])
+        same = colours.get(first) == colours.get(second)
+        colour = colours.get(first, GREY) if same else GREY
+        x, y = zip(positions[first], positions[second], strict=True)
+        axis.plot(x, y, color=colour, alpha=0.4, linewidth=0.6 + 4 * weights[row, column], zorder=1)
+    nodes = list(positions)
+    area = LARGEST_NODE * network.counts[nodes] / network.counts[nodes].max()
+    node_colours = [colours.get(node, GREY) for node in nodes]
+    points = np.array(list(positions.values()))
+    axis.scatter(points[:, 0], points[:, 1], s=area.clip(14), c=node_colours, edgecolors="white", zorder=2)
     axis.set_title(f"Tags that occur together: the {len(frequent):,} most frequent of {len(network.tags):,}")
     axis.set_axis_off()
     axis.margins(0.06)
@@ -79,12 +97,6 @@ def strongest_edges(network: TagNetwork, tags: np.ndarray) -> np.ndarray:
     return strongest
 
 
-def edge_distances(weights: np.ndarray) -> np.ndarray:
-    """Path lengths between tags, ``(n, n)``; the maximum for tags that are not connected."""
-    distances: np.ndarray = shortest_path(weights > 0, unweighted=True)
-    return np.where(np.isinf(distances), distances[np.isfinite(distances)].max(), distances)
-
-
 def community_colours(tags: np.ndarray, distances: np.ndarray) -> dict[int, str]:
     """The colours of the tags of the largest communities; ties by the first tag."""
     clustering = AgglomerativeClustering(
@@ -94,25 +106,6 @@ def community_colours(tags: np.ndarray, distances: np.ndarray) -> dict[int, str]
     communities = [tags[labels == label].tolist() for label in np.unique(labels)]
     communities.sort(key=lambda members: (-len(members), min(members)))
     return {tag: colour for members, colour in zip(communities, COLOURS, strict=False) for tag in members}
-
-
-def _draw_edges(
-    axis: Axes, tags: np.ndarray, weights: np.ndarray, positions: Positions, colours: dict[int, str]
-) -> None:
-    for row, column in zip(*np.nonzero(np.triu(weights)), strict=True):
-        first, second = int(tags[row]), int(tags[column])
-        same = colours.get(first) == colours.get(second)
-        colour = colours.get(first, GREY) if same else GREY
-        x, y = zip(positions[first], positions[second], strict=True)
-        axis.plot(x, y, color=colour, alpha=0.4, linewidth=0.6 + 4 * weights[row, column], zorder=1)
-
-
-def _draw_nodes(axis: Axes, network: TagNetwork, positions: Positions, colours: dict[int, str]) -> None:
-    nodes = list(positions)
-    area = LARGEST_NODE * network.counts[nodes] / network.counts[nodes].max()
-    node_colours = [colours.get(node, GREY) for node in nodes]
-    x, y = np.array(list(positions.values())).T
-    axis.scatter(x, y, s=area.clip(14), c=node_colours, edgecolors="white", zorder=2)
 
 
 def _draw_labels(axis: Axes, network: TagNetwork, positions: Positions, colours: dict[int, str]) -> None:
@@ -141,14 +134,3 @@ def _draw_labels(axis: Axes, network: TagNetwork, positions: Positions, colours:
                 drawn.append(box)
                 break
             label.remove()
-
-
-def _bars(network: TagNetwork, tags: np.ndarray) -> Figure:
-    """Bars of the numbers of documents of tags."""
-    figure = Figure(figsize=(9, 1.4 + 0.2 * len(tags)), layout="constrained")
-    axis = figure.subplots()
-    axis.barh([network.tags[tag] for tag in tags], network.counts[tags], color=DUPLICATE)
-    axis.invert_yaxis()
-    axis.tick_params(axis="y", labelsize=8)
-    axis.set(title=f"No edge among {len(network.tags):,} tags; the most frequent", xlabel="documents")
-    return figure

@@ -177,7 +177,15 @@ def choose_threshold(
         target_precision: Desired share of right suggestions, above 0 and below 1.
         confidence: Confidence level of the lower bound, above 0 and below 1.
     """
-    thresholds = _thresholds(probability, right, cluster)
+    # All thresholds in descending order, with the share of right suggestions and the effective size.
+    table = pd.DataFrame({"threshold": probability, "right": right, "cluster": cluster})
+    table = table.sort_values("threshold", ascending=False, kind="stable")
+    count = np.arange(1, len(table) + 1)
+    # a cluster that grows from m to m + 1 suggestions adds (m + 1)^2 - m^2 = 2m + 1 to the sum of squares
+    squares = (2 * table.groupby("cluster").cumcount() + 1).cumsum()
+    table = table.assign(share=table["right"].cumsum() / count, size=count**2 / squares)
+    # The last row of equal probabilities counts all of them.
+    thresholds = table.loc[~table["threshold"].duplicated(keep="last"), ["threshold", "share", "size"]]
     lowest = None
     needed = first_size(thresholds["size"].to_numpy(), target_precision, confidence)
     for threshold, share, size in thresholds.to_numpy(dtype=float):
@@ -252,15 +260,3 @@ def enough_duplicates(corpus: Corpus) -> str:
             " works with the default ranker."
         )
     return f"{count} {parts}: enough for gedbd backtest to look for a threshold of suggestions and to measure them."
-
-
-def _thresholds(probability: np.ndarray, right: np.ndarray, cluster: np.ndarray) -> pd.DataFrame:
-    """All thresholds in descending order: ``threshold``, ``share`` of right suggestions, effective ``size``."""
-    table = pd.DataFrame({"threshold": probability, "right": right, "cluster": cluster})
-    table = table.sort_values("threshold", ascending=False, kind="stable")
-    count = np.arange(1, len(table) + 1)
-    # a cluster that grows from m to m + 1 suggestions adds (m + 1)^2 - m^2 = 2m + 1 to the sum of squares
-    squares = (2 * table.groupby("cluster").cumcount() + 1).cumsum()
-    table = table.assign(share=table["right"].cumsum() / count, size=count**2 / squares)
-    # The last row of equal probabilities counts all of them.
-    return table.loc[~table["threshold"].duplicated(keep="last"), ["threshold", "share", "size"]]

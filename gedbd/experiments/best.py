@@ -85,7 +85,11 @@ class BestTask:
             raise ValueError("ranking.ranker=false: this task compares encoders by a ranker: ranking.ranker=true")
         tested = self.backtest.options(cfg, "best" if self.second_training is None else "refit")
         ranked = self._baseline_options(cfg)
-        continued = _continued(cfg, folder)
+        continued = cfg.copy()
+        best = str(folder / "checkpoints" / "best.ckpt")
+        continued.ckpt_path = best if _is_trained(folder) else cfg.ckpt_path or readable_checkpoint(folder)
+        if continued.ckpt_path:
+            check_resumable(continued)
         if not _is_trained(folder):
             train_system(self, continued, folder, console)
         tuned = value_of_best(folder, cfg.monitor, MONITOR)
@@ -95,7 +99,12 @@ class BestTask:
             return tuned
         prepared = prepare_data(cfg, console)
         check_corpus(folder, prepared.corpus)
-        frozen = self._frozen_value(tested, prepared, folder)
+        frozen_file = folder / FROZEN
+        if not frozen_file.is_file():
+            vectors = encode_corpus(tested, prepared.corpus, None).vectors
+            value = RankerOnTop(prepared.corpus, prepared.parts, vectors).metrics(vectors)["ranker_mrr"]
+            write_text(frozen_file, f"{value!r}\n")
+        frozen = float(frozen_file.read_text(encoding="utf-8"))
         print_line(
             console, f"MRR of a ranker on validation: {frozen:.3f} before the encoder's training, {tuned:.3f} after"
         )
@@ -136,15 +145,6 @@ class BestTask:
             ranked[name] = options
         return ranked
 
-    def _frozen_value(self, cfg: DictConfig, prepared: PreparedData, folder: Path) -> float:
-        """The value of ``MONITOR`` for the encoder before training; it is kept in the run folder."""
-        kept = folder / FROZEN
-        if not kept.is_file():
-            vectors = encode_corpus(cfg, prepared.corpus, None).vectors
-            value = RankerOnTop(prepared.corpus, prepared.parts, vectors).metrics(vectors)["ranker_mrr"]
-            write_text(kept, f"{value!r}\n")
-        return float(kept.read_text(encoding="utf-8"))
-
     def _rank(self, options: DictConfig, weights: RunWeights | None, folder: Path, console: Console) -> None:
         """Ranks the test queries by a baseline, unless this was finished in its folder."""
         if (folder / PREDICTIONS).is_file():
@@ -154,20 +154,6 @@ class BestTask:
             if weights.val != weights.test:
                 options.baselines.frozen.val_checkpoint = str(weights.val)
         run_baseline(options, prepare_data(options, Console(quiet=True)), folder, console)
-
-
-def _continued(cfg: DictConfig, folder: Path) -> DictConfig:
-    """The options of a run, which goes on from the last checkpoint in its folder if there is one.
-
-    Raises:
-        ValueError: If that checkpoint's run had other options.
-    """
-    continued = cfg.copy()
-    best = str(folder / "checkpoints" / "best.ckpt")
-    continued.ckpt_path = best if _is_trained(folder) else cfg.ckpt_path or readable_checkpoint(folder)
-    if continued.ckpt_path:
-        check_resumable(continued)
-    return continued
 
 
 def _is_trained(folder: Path) -> bool:

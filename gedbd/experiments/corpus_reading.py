@@ -27,7 +27,12 @@ def read_corpus(dataset: DictConfig, cache_dir: str | None = None) -> Corpus:
     """
     if inspect.signature(get_method(dataset["_target_"])).return_annotation is ChangeCorpus:
         raise _is_history(dataset)
-    exports = _exports(dataset)
+    # What a reader reads are the files and folders that its options name.
+    names = [dataset.get("path"), dataset.get("links")]
+    if "data_dir" in dataset:
+        names.append(Path(dataset.data_dir) / dataset.folder)
+    paths = [Path(str(name)).expanduser() for name in names if name is not None]
+    exports = [path for path in paths if path.exists()]
     if cache_dir is not None and exports and dataset["_target_"].startswith(PACKAGE):
         options: Any = OmegaConf.to_container(dataset, resolve=True)
         return cached_corpus(partial(instantiate, dataset), options, exports, cache_dir)
@@ -35,15 +40,6 @@ def read_corpus(dataset: DictConfig, cache_dir: str | None = None) -> Corpus:
     if isinstance(corpus, ChangeCorpus):
         raise _is_history(dataset)
     return corpus
-
-
-def _exports(dataset: DictConfig) -> list[Path]:
-    """The existing files and folders that a reader reads: those that its options name."""
-    names = [dataset.get("path"), dataset.get("links")]
-    if "data_dir" in dataset:
-        names.append(Path(dataset.data_dir) / dataset.folder)
-    paths = [Path(str(name)).expanduser() for name in names if name is not None]
-    return [path for path in paths if path.exists()]
 
 
 def read_changes(dataset: DictConfig) -> ChangeCorpus:

@@ -119,7 +119,9 @@ def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> WandbLabels:
     if JOB_FOLDER in os.environ:
         sweep = above.parent
         group = sweep.name
-        options = _varied(options, sweep)
+        command = sweep / "multirun.yaml"  # Hydra writes it before the first job
+        shared = set(OmegaConf.load(command).hydra.overrides.task) if command.is_file() else set()
+        options = [option for option in options if option not in shared] or options
     elif of_several:
         group = above.name
         options = []
@@ -228,13 +230,6 @@ def read_stored(path: Path) -> dict[str, str | None]:
 
 def _is_wandb(logger: DictConfig) -> bool:
     return str(logger.get("_target_")).endswith(".WandbLogger")
-
-
-def _varied(options: list[str], sweep: Path) -> list[str]:
-    """The options of a job that vary in its sweep: those that the command does not contain literally, or else all."""
-    command = sweep / "multirun.yaml"  # Hydra writes it before the first job
-    given = set(OmegaConf.load(command).hydra.overrides.task) if command.is_file() else set()
-    return [option for option in options if option not in given] or options
 
 
 def make_workspace(entity: str, project: str, name: str) -> Workspace:

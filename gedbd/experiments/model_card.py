@@ -82,6 +82,10 @@ def model_card(
     cfg = run.config
     facts = {key: value for key, value in describe_corpus(corpus).items() if key in FACTS and value is not None}
     split_options = [f"{key}={value}" for key, value in cfg.split.items() if key != "_target_"]
+    summary = inspect.cleandoc(get_class(cfg.split._target_).__doc__ or "").partition("\nArgs:")[0]
+    text = cfg.text
+    if text.get("captions") is not None:  # of a path only the file name, since the card may be published
+        text = OmegaConf.merge(text, {"captions": Path(text.captions).name})
     about = {
         "form": form,
         "checkpoint": checkpoint,
@@ -90,10 +94,10 @@ def model_card(
         "base_model": base_model(cfg.encoder),
         "corpus": run.corpus,
         "facts": facts,
-        "split": " ".join(_class_summary(cfg.split).split()),
+        "split": " ".join(summary.split()),
         "split_options": ", ".join(split_options),
         "known": cfg.labels.fraction,
-        "text": _text_section(cfg.text),
+        "text": OmegaConf.to_yaml(text).strip(),
         "example": example,
         "with_graph": run.method != TEXT,
         "window_days": cfg.ranking.window_days,
@@ -127,13 +131,6 @@ def base_model(encoder: Any) -> str | None:
     """The hub's name of the fine-tuned model; None for a folder and for an encoder that was made in memory."""
     model = str(encoder.get("model") or "")
     return model if HUB_NAME.fullmatch(model) and not Path(model).exists() else None
-
-
-def _text_section(text: Any) -> str:
-    """The text template's options as YAML; of a path only the file name, since the card may be published."""
-    captions = text.get("captions")
-    options = text if captions is None else OmegaConf.merge(text, {"captions": Path(captions).name})
-    return OmegaConf.to_yaml(options).strip()
 
 
 def _front_matter(
@@ -200,8 +197,3 @@ def _measured(run: Run) -> dict[str, object]:
 def _table(results: pd.DataFrame) -> str:
     mine = results[results["method"].isin(METHODS)]
     return "\n".join(markdown(show(mine.assign(method=mine["method"].map(METHODS)))))
-
-
-def _class_summary(section: Any) -> str:
-    """The docstring of the class in a section of the configuration, without its arguments."""
-    return inspect.cleandoc(get_class(section._target_).__doc__ or "").partition("\nArgs:")[0]

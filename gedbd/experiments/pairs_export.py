@@ -260,7 +260,14 @@ def export_beir(folder: Path, out: Path, protocol: str | None, console: Console)
         asked = own["queries"]["id"].drop_duplicates()
         _write_lines(fresh / "queries.jsonl", ({"_id": query, "text": _query(text.loc[query])} for query in asked))
         for part, split in SPLITS.items():
-            _write_split(fresh, split, {name: table[table["part"] == part] for name, table in own.items()})
+            of_part = {name: table[table["part"] == part] for name, table in own.items()}
+            if of_part["queries"].empty:
+                continue
+            qrels = of_part["relevant"].rename(columns={"id": QRELS[0], "relevant": QRELS[1]}).assign(score=1)
+            ranges = of_part["candidates"].rename(columns={"id": QRELS[0]})
+            for name, table in (("qrels", qrels[QRELS]), ("candidates", ranges[[QRELS[0], "start", "stop"]])):
+                (fresh / name).mkdir(exist_ok=True)
+                table.to_csv(fresh / name / f"{split}.tsv", sep="\t", index=False)
         unit = GROUPS if (own["queries"]["unit"] == "groups").any() else DOCUMENTS
         tasks = [prepared.queries[part][chosen] for part in SPLITS if chosen in prepared.queries.get(part, {})]
         against = "; ".join(task.against for task in tasks)
@@ -283,14 +290,3 @@ def _query(report: pd.Series) -> str:
 def _write_lines(path: Path, values: Iterable[Mapping[str, Any]]) -> None:
     with path.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(value) + "\n" for value in values)
-
-
-def _write_split(folder: Path, split: str, own: Mapping[str, pd.DataFrame]) -> None:
-    """Writes the relevant reports and the candidates of a part's queries; nothing of a part without queries."""
-    if own["queries"].empty:
-        return
-    qrels = own["relevant"].rename(columns={"id": QRELS[0], "relevant": QRELS[1]}).assign(score=1)
-    ranges = own["candidates"].rename(columns={"id": QRELS[0]})
-    for place, table in (("qrels", qrels[QRELS]), ("candidates", ranges[[QRELS[0], "start", "stop"]])):
-        (folder / place).mkdir(exist_ok=True)
-        table.to_csv(folder / place / f"{split}.tsv", sep="\t", index=False)

@@ -91,7 +91,13 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
         table = read_csv(run / "results.csv")
         if (run / "ranking.csv").is_file():
             table = table.merge(read_csv(run / "ranking.csv", "mrr"), on="method", how="left")
-        frames.append(table.assign(seed=int(run.name.removeprefix("seed_")), **_on_validation(run)))
+        epochs = run / "metrics.csv"
+        if epochs.is_file() and "val/f1" in read_csv(epochs):
+            measured = {"val_f1": value_of_best(run, read_config(run).monitor, "val/f1")}
+        else:
+            status = read_status(run)
+            measured = {"val_value": float("nan") if status is None or status.value is None else status.value}
+        frames.append(table.assign(seed=int(run.name.removeprefix("seed_")), **measured))
     seeds = pd.concat(frames, ignore_index=True)
     if is_first():
         write_csv(folder / "seeds.csv", seeds)
@@ -100,15 +106,6 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
     means = seeds.groupby("method", sort=False)[metrics].agg(mean_and_half).reset_index()
     print_table(console, means, f"mean ± 95% over {seeds['seed'].nunique()} seeds: {folder}")
     return seeds
-
-
-def _on_validation(run: Path) -> dict[str, float]:
-    """F1 of the best checkpoint; of a run that measures no F1, the value that its training returned."""
-    epochs = run / "metrics.csv"
-    if epochs.is_file() and "val/f1" in read_csv(epochs):
-        return {"val_f1": value_of_best(run, read_config(run).monitor, "val/f1")}
-    status = read_status(run)
-    return {"val_value": float("nan") if status is None or status.value is None else status.value}
 
 
 def mean_and_half(values: pd.Series) -> str:

@@ -101,7 +101,15 @@ def export_run(
     text: Text = instantiate(saved.text)
     texts = some_texts(text(corpus.reports, encoder.tokenizer, encoder.text_tokens).texts)
     expected = encoder.encode(texts)
-    options = [] if repository is None else _hub_options(repository.name, encoder)
+    options = []
+    if repository is not None:
+        needed = {
+            "pooling": encoder.model.pooling,
+            "dim": encoder.dim,
+            "max_tokens": encoder.max_tokens,
+            "prefix": encoder.prefix or None,
+        }
+        options = [f"encoder.model={repository.name}", *(encoder_option(name, value) for name, value in needed.items())]
     with whole_folder(out) as fresh:
         form.write(fresh, encoder)
         (example,) = text(MADE_UP, encoder.tokenizer, encoder.text_tokens).texts
@@ -118,14 +126,3 @@ def export_run(
         (fresh / "README.md").write_text(card, encoding="utf-8")
         difference = largest_difference(form.read(fresh, texts), expected)
     return Export(len(texts), difference, options)
-
-
-def _hub_options(repository: str, encoder: LoadedEncoder) -> list[str]:
-    """The options by which a command loads an exported encoder; see ``LoadedEncoder.load_projection``."""
-    needed = {
-        "pooling": encoder.model.pooling,
-        "dim": encoder.dim,
-        "max_tokens": encoder.max_tokens,
-        "prefix": encoder.prefix or None,
-    }
-    return [f"encoder.model={repository}", *(encoder_option(name, value) for name, value in needed.items())]

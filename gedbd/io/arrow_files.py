@@ -29,7 +29,10 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], facts: Mapping[st
     """
     import pyarrow as pa
 
-    columns = {name: _as_column(array) for name, array in arrays.items()}
+    columns = {}
+    for name, array in arrays.items():
+        values = pa.array(np.ascontiguousarray(array).ravel(), pa.large_string() if array.dtype == object else None)
+        columns[name] = pa.LargeListArray.from_arrays([0, len(values)], values)  # one row
     shapes = {name: array.shape for name, array in arrays.items()}
     header = {"facts": dict(facts), "shapes": shapes, "checksum": _checksum(columns)}
     table = pa.table(columns).replace_schema_metadata({HEADER: json.dumps(header).encode()})
@@ -59,23 +62,14 @@ def read_arrays(path: Path, check: bool = True) -> tuple[dict[str, np.ndarray], 
         columns = {name: table.column(name).chunk(0) for name in shapes}
         if check and _checksum(columns) != header["checksum"]:
             raise ValueError("it differs from its checksum")
-        return {name: _as_array(columns[name], shape) for name, shape in shapes.items()}, facts
+        arrays = {}
+        for name, shape in shapes.items():
+            values = columns[name].flatten()
+            is_text = str(values.type) == "large_string"
+            arrays[name] = np.asarray(values.to_numpy(zero_copy_only=not is_text)).reshape(shape)
+        return arrays, facts
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise ValueError(f"{type(error).__name__} at {error}") from error
-
-
-def _as_column(array: np.ndarray) -> "pa.LargeListArray":
-    """A column with one row: the list of all values of an array, the last axis varying fastest."""
-    import pyarrow as pa
-
-    values = pa.array(np.ascontiguousarray(array).ravel(), pa.large_string() if array.dtype == object else None)
-    return pa.LargeListArray.from_arrays([0, len(values)], values)
-
-
-def _as_array(column: "pa.LargeListArray", shape: list[int]) -> np.ndarray:
-    values = column.flatten()
-    is_text = str(values.type) == "large_string"
-    return np.asarray(values.to_numpy(zero_copy_only=not is_text)).reshape(shape)
 
 
 def _checksum(columns: Mapping[str, "pa.LargeListArray"]) -> str:

@@ -59,7 +59,11 @@ def check_whole(checkpoint: Path) -> None:
                 " checkpoint or train again (if you replaced it yourself, delete its line there)"
             )
         return
-    damaged = _damaged_part(checkpoint)
+    try:
+        with ZipFile(checkpoint) as archive:
+            damaged = archive.testzip()
+    except (BadZipFile, zlib.error, OSError, NotImplementedError, EOFError, ValueError) as error:
+        damaged = str(error)
     if damaged is not None:
         raise ValueError(f"{checkpoint} is damaged: the CRC-32 of {damaged} in it is wrong; train again")
     if is_first_process():
@@ -77,12 +81,3 @@ def _lines(folder: Path) -> list[tuple[str, str]]:
         if len(words) == 2:
             pairs.append((words[0], words[1].lstrip("*")))  # sha256sum marks binary files with *
     return pairs
-
-
-def _damaged_part(archive: Path) -> str | None:
-    """The first part of an archive that differs from its CRC-32, or why it cannot be read; None if all are right."""
-    try:
-        with ZipFile(archive) as parts:
-            return parts.testzip()
-    except (BadZipFile, zlib.error, OSError, NotImplementedError, EOFError, ValueError) as error:
-        return str(error)

@@ -206,13 +206,11 @@ def _as_text(frame: "pd.DataFrame") -> "pd.DataFrame":
     """The cells as text; floats have three decimals."""
     import pandas as pd
 
-    cells = [[_cell(value) for value in row] for row in frame.to_numpy()]
+    cells = [
+        [printable(f"{value:.3f}" if isinstance(value, float) else str(value)) for value in row]
+        for row in frame.to_numpy()
+    ]
     return pd.DataFrame(cells, columns=frame.columns, dtype=object)
-
-
-def _cell(value: object) -> str:
-    """A cell in one line, safe for the terminal."""
-    return printable(f"{value:.3f}" if isinstance(value, float) else str(value))
 
 
 def _transposed(texts: "pd.DataFrame") -> "pd.DataFrame":

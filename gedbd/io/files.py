@@ -91,7 +91,10 @@ def replacing(path: Path) -> Iterator[Path]:
     if target.exists() and not target.is_file():
         yield target
         return
-    _remove_abandoned(target)
+    for other in target.parent.glob(f"{glob_escape(_prefix(target))}*{UNFINISHED}*"):
+        process = other.name.removeprefix(_prefix(target)).partition(".")[0]  # <prefix>1234.part.csv: 1234
+        if process.isdigit() and not _is_alive(int(process)):
+            other.unlink(missing_ok=True)
     # The suffix stays: some libraries choose the format by it, others append theirs if it is missing.
     unfinished = target.with_name(f"{_prefix(target)}{os.getpid()}{UNFINISHED}{target.suffix}")
     try:
@@ -186,21 +189,13 @@ def _prefix(target: Path) -> str:
     return f".{digest.hexdigest()}.{socket.gethostname()}."
 
 
-def _remove_abandoned(target: Path) -> None:
-    """Deletes temporary files of processes that have ended."""
-    for other in target.parent.glob(f"{glob_escape(_prefix(target))}*{UNFINISHED}*"):
-        process = other.name.removeprefix(_prefix(target)).partition(".")[0]  # <prefix>1234.part.csv: 1234
-        if process.isdigit() and not _is_alive(int(process)):
-            other.unlink(missing_ok=True)
-
-
 def _is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)  # signal 0 is not sent, only checked
     except ProcessLookupError:
         return False
     except (PermissionError, OverflowError):
-        return True
+        pass
     return True
 
 

@@ -123,7 +123,12 @@ def safe_cells(table: pd.DataFrame) -> pd.DataFrame:
     for column_number in range(table.shape[1]):
         column = table.iloc[:, column_number]
         if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column)):
-            safe.isetitem(column_number, pd.Series(_safe_column(list(column)), dtype=object).array)
+            values = list(column)
+            texts = [value for value in values if isinstance(value, str)]
+            # Numbers in texts, such as the options of a sweep, are no formulas.
+            if not texts or not all(NUMBER.fullmatch(text) for text in texts):
+                values = [safe_cell(value) for value in values]
+            safe.isetitem(column_number, pd.Series(values, dtype=object).array)
     return safe.set_axis([safe_cell(name) for name in table.columns], axis="columns")
 
 
@@ -137,14 +142,6 @@ def plain_cells(table: pd.DataFrame) -> pd.DataFrame:
                 column_number, column.map(lambda value: plain_cell(value) if isinstance(value, str) else value).array
             )
     return plain
-
-
-def _safe_column(values: list[object]) -> list[object]:
-    """The values of a column; numbers in texts, such as the options of a sweep, are no formulas."""
-    texts = [value for value in values if isinstance(value, str)]
-    if texts and all(NUMBER.fullmatch(text) for text in texts):
-        return values
-    return [safe_cell(value) for value in values]
 
 
 def _is_run(text: str) -> bool:

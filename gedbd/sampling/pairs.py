@@ -178,7 +178,12 @@ class PairSampler:
             rejected = labels.rejected
         positives, warnings = _positives(corpus.group, observed, parts, split)
         if self.positives == "marked":
-            unmarked = (positives["part"] == TRAIN) & ~_are_marked(positives, corpus)
+            if corpus.links is None:
+                unknown = f"the duplicate links of {corpus.name} are unknown, only its groups"
+                raise ValueError(f"pairs.positives=marked: {unknown}; use all")
+            links = pd.MultiIndex.from_arrays(list(np.sort(corpus.links.pairs, axis=0)))  # in either direction
+            is_marked = pd.MultiIndex.from_frame(positives[["earlier", "later"]]).isin(links)
+            unmarked = (positives["part"] == TRAIN) & ~is_marked
             positives = positives[~unmarked].reset_index(drop=True)
             warnings.append(f"{unmarked.sum():,} training pairs of a group that no duplicate link joins are left out")
         if isinstance(split, PairSplit) and self.negatives_in_evaluation is not None:
@@ -238,17 +243,6 @@ def _positives(
     crossing = pairs["part"] == OUTSIDE
     warnings = [f"{crossing.sum()} duplicate pairs cross the split and are left out"] if crossing.any() else []
     return pairs[~crossing].reset_index(drop=True), warnings
-
-
-def _are_marked(pairs: pd.DataFrame, corpus: Corpus) -> np.ndarray:
-    """``(P,)`` bool: pairs with a duplicate link in either direction."""
-    if corpus.links is None:
-        raise ValueError(
-            f"pairs.positives=marked: the duplicate links of {corpus.name} are unknown, only its groups; use all"
-        )
-    links = np.sort(corpus.links.pairs, axis=0)
-    marked = pd.MultiIndex.from_arrays([links[0], links[1]])
-    return np.asarray(pd.MultiIndex.from_frame(pairs[["earlier", "later"]]).isin(marked))
 
 
 def _add_feedback(pairs: pd.DataFrame, labels: FeedbackLabels) -> tuple[pd.DataFrame, list[str]]:

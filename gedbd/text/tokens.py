@@ -179,7 +179,14 @@ def tokenize(texts: list[str], tokenizer: "AnyTokenizer", max_tokens: int) -> To
     chunks = range(0, len(texts), CHUNK_TEXTS)
     # A single chunk needs no progress bar.
     for start in track(chunks, "tokenize") if len(chunks) > 1 else chunks:
-        rows += _tokenize(texts[start : start + CHUNK_TEXTS], tokenizer, max_tokens)
+        chunk = texts[start : start + CHUNK_TEXTS]
+        heads = [_head(text, max_tokens * CHARACTERS_PER_TOKEN) for text in chunk]
+        ids = _token_ids(heads, tokenizer, max_tokens)
+        for i, (head, text) in enumerate(zip(heads, chunk, strict=True)):
+            # The whole text, where its beginning has too few tokens.
+            if len(head) < len(text) and len(ids[i]) < max_tokens:
+                ids[i] = _token_ids([text], tokenizer, max_tokens)[0]
+        rows += ids
     starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
     return TokenTable(np.concatenate(rows), starts.astype(np.int64), int(tokenizer.pad_token_id))
 
@@ -262,16 +269,6 @@ def poorly_covered(texts: list[str], tokenizer: "PreTrainedTokenizerBase") -> tu
 
 def _is_letter(piece: str) -> bool:
     return len(piece) == 1 and piece.isalpha() and not (piece.isascii() or "\u3040" <= piece <= "\u9fff")
-
-
-def _tokenize(texts: list[str], tokenizer: "AnyTokenizer", max_tokens: int) -> list[np.ndarray]:
-    """Tokenizes the head of each text, and the whole text where that has too few tokens."""
-    heads = [_head(text, max_tokens * CHARACTERS_PER_TOKEN) for text in texts]
-    ids = _token_ids(heads, tokenizer, max_tokens)
-    for i, (head, text) in enumerate(zip(heads, texts, strict=True)):
-        if len(head) < len(text) and len(ids[i]) < max_tokens:
-            ids[i] = _token_ids([text], tokenizer, max_tokens)[0]
-    return ids
 
 
 def _head(text: str, characters: int) -> str:

@@ -111,7 +111,9 @@ def _cells(table: pd.DataFrame, name: str) -> list[Cell]:
         if text and f"{name}_low" in table:
             low, high = (_text(table[f"{name}_{end}"].iloc[index], ".3f") for end in ("low", "high"))
             text += f" [{low}, {high}]"
-        cells.append(Cell(text, is_metric and bool(value == highest), _url(table, name, index)))
+        urls = table.get(f"{URL_OF}{name}")
+        url = "" if urls is None or pd.isna(urls.iloc[index]) else web_url(str(urls.iloc[index]))
+        cells.append(Cell(text, is_metric and bool(value == highest), url))
     return cells
 
 
@@ -120,12 +122,6 @@ def _text(value: object, form: str) -> str:
     if not isinstance(value, float):
         return str(value)
     return f"{value:z{form}}"
-
-
-def _url(table: pd.DataFrame, name: str, index: int) -> str:
-    """The address that a cell links to, empty if the table has none."""
-    urls = table.get(f"{URL_OF}{name}")
-    return "" if urls is None or pd.isna(urls.iloc[index]) else web_url(str(urls.iloc[index]))
 
 
 @dataclass(frozen=True)
@@ -217,10 +213,16 @@ def _has_content(section: Section) -> bool:
 
 
 def _picture(name: str, caption: str, figure: Figure | Path, subject: str) -> Picture:
-    if not isinstance(figure, Path):
-        name_subject(figure, subject)
-    pdf = b"" if isinstance(figure, Path) else _written(figure, "pdf", name)
-    return Picture(name, caption, to_png(figure), to_svg(figure, name), pdf)
+    """A picture; a path is that of a finished PNG file."""
+    if isinstance(figure, Path):
+        png = figure.read_bytes()
+        if len(png) < HEADER_BYTES or not png.startswith(SIGNATURE):
+            raise ValueError(f"{figure} is damaged: it is not a PNG file")
+        return Picture(name, caption, png, b"", b"")
+    name_subject(figure, subject)
+    pdf = _written(figure, "pdf", name)
+    # From ``name`` the parts of the SVG file get their names, the same each time.
+    return Picture(name, caption, _written(figure, "png", ""), _written(figure, "svg", name), pdf)
 
 
 def _shown_section(section: Section, subject: str) -> ShownSection:
@@ -311,25 +313,6 @@ def slug(text: str) -> str:
         return letters
     digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=4).hexdigest()
     return f"{letters[: MAX_SLUG - 9]}-{digest}"
-
-
-def to_png(figure: Figure | Path) -> bytes:
-    """The figure as a PNG file; a path is that of a finished one.
-
-    Raises:
-        ValueError: If the path is not that of a PNG file.
-    """
-    if isinstance(figure, Path):
-        png = figure.read_bytes()
-        if len(png) < HEADER_BYTES or not png.startswith(SIGNATURE):
-            raise ValueError(f"{figure} is damaged: it is not a PNG file")
-        return png
-    return _written(figure, "png", "")
-
-
-def to_svg(figure: Figure | Path, name: str) -> bytes:
-    """The figure as an SVG file; nothing of a path. From ``name`` its parts get their names, the same each time."""
-    return b"" if isinstance(figure, Path) else _written(figure, "svg", name)
 
 
 def _written(figure: Figure, kind: str, salt: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import NamedTuple
 
 import pandas as pd
@@ -80,8 +81,10 @@ def compare_queries(protocol: str, tables: Mapping[Key, pd.DataFrame]) -> list[d
     columns = next(iter(tables.values()))
     rows = []
     for name in [name.removesuffix("_a") for name in map(str, columns) if name.endswith("_a")]:
-        row = _row(metric_prefix(protocol) + name, tables, _compare_metric(name))
-        rows.append(row | {"p_mann_whitney": _rank_sum(pd.concat(tables.values()), name)})
+        row = _row(metric_prefix(protocol) + name, tables, partial(_compare_metric, metric=name))
+        means = _over_seeds(pd.concat(tables.values()), name)
+        p_value = mann_whitney(means[f"{name}_a"].to_numpy(), means[f"{name}_b"].to_numpy())
+        rows.append(row | {"p_mann_whitney": p_value})
     return rows
 
 
@@ -110,7 +113,10 @@ def _match(first: list[Run], second: list[Run]) -> dict[Key, tuple[Run, Run]]:
         values = [sorted({key[index] for key in runs_of}) for runs_of in (first_of, second_of)]
         shared = sorted(first_of.keys() & second_of.keys())
         sides = {"run": first_of, "against": second_of}
-        lists = [f"{option}={_folder_list([runs[key] for key in shared])}" for option, runs in sides.items()]
+        folders = {option: [str(runs[key].folder) for key in shared] for option, runs in sides.items()}
+        lists = [f"{option}=[{','.join(paths)}]" for option, paths in folders.items()]
+        if len(shared) == 1:
+            lists = [f"{option}={paths[0]}" for option, paths in folders.items()]
         cure = (
             f"to compare the shared ones alone, give {' '.join(lists)}"
             if shared
@@ -130,12 +136,6 @@ def _by_key(runs: list[Run], option: str) -> dict[Key, Run]:
                 f" one a seed, as {option}=[FOLDER,FOLDER]"
             )
     return by_key
-
-
-def _folder_list(runs: list[Run]) -> str:
-    """The folders of runs as they are written on the command line."""
-    folders = [str(run.folder) for run in runs]
-    return folders[0] if len(folders) == 1 else f"[{','.join(folders)}]"
 
 
 def _predictions(run: Run, method: str | None) -> pd.DataFrame:
@@ -202,17 +202,9 @@ def _compare_pairs(table: pd.DataFrame) -> Comparison:
     return compare_f1(*values)
 
 
-def _compare_metric(metric: str) -> Callable[[pd.DataFrame], Comparison]:
-    def compare(table: pd.DataFrame) -> Comparison:
-        means = _over_seeds(table, metric)
-        return compare_means(*(means[name].to_numpy() for name in (f"{metric}_a", f"{metric}_b", "group")))
-
-    return compare
-
-
-def _rank_sum(table: pd.DataFrame, metric: str) -> float:
+def _compare_metric(table: pd.DataFrame, metric: str) -> Comparison:
     means = _over_seeds(table, metric)
-    return mann_whitney(means[f"{metric}_a"].to_numpy(), means[f"{metric}_b"].to_numpy())
+    return compare_means(*(means[name].to_numpy() for name in (f"{metric}_a", f"{metric}_b", "group")))
 
 
 def _over_seeds(table: pd.DataFrame, metric: str) -> pd.DataFrame:

@@ -131,7 +131,10 @@ def leak_section(settings: list[Setting]) -> Section:
             rows.append(row | {"model": setting.label})
             leaks = any(leak_warning(audit) for audit in audits)
             warnings += [f"split={setting.split} of {setting.corpus} leaks."] if leaks else []
-    return Section("Leak audit", " ".join([LEAK_TEXT, *warnings]), [with_models(rows, ("corpus", "split", "known"))])
+    table = pd.DataFrame(rows)
+    if not table.duplicated(["corpus", "split", "known"]).any():
+        table = table.drop(columns="model")  # the other columns identify each row
+    return Section("Leak audit", " ".join([LEAK_TEXT, *warnings]), [table])
 
 
 def ranking_section(corpus: str, settings: list[Setting], protocol: str) -> Section | None:
@@ -498,17 +501,6 @@ def _count(number: int, noun: str, singular: str = "", plural: str = "") -> str:
 def pick(values: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
     """The values that exist, in the order of the names."""
     return {name: values[name] for name in names if name in values}
-
-
-def with_models(rows: list[Row], columns: tuple[str, ...]) -> pd.DataFrame:
-    """A table of rows; the column ``model`` is shown only if the other columns do not identify each row.
-
-    Args:
-        rows: The rows, each with ``model``.
-        columns: The columns that identify a row.
-    """
-    table = pd.DataFrame(rows)
-    return table if table.duplicated(list(columns)).any() else table.drop(columns="model")
 
 
 def first_of(values: list[T], count: int = MAX_DRAWN) -> tuple[list[T], str]:

@@ -122,7 +122,11 @@ def show_jobs(folder: Path, jobs: dict[Path, JobStatus]) -> None:
     typed = {item.partition("=")[0] for status in jobs.values() for item in status.overrides}
     varied = [name for name in summary if name in typed and summary[name].nunique(dropna=False) > 1]
     columns = ["run", *varied, *([] if all_finished else ["state"]), *shown_metrics(measured)]
-    printed = summary[columns].astype(object).where(summary[columns].notna(), "").rename(columns=_short_names(varied))
+    # The last part of each option, ``pca_dim`` for ``graph.pca_dim``, unless two of them are equal.
+    short = {name: name.rpartition(".")[2] for name in varied}
+    printed = summary[columns].astype(object).where(summary[columns].notna(), "")
+    if len(set(short.values())) == len(short):
+        printed = printed.rename(columns=short)
     finished = sum(status.state == FINISHED for status in jobs.values())
     print_table(open_console(), printed, f"{finished} of {len(jobs)} runs in {folder}")
 
@@ -136,12 +140,6 @@ def shown_metrics(results: Mapping[Any, Any]) -> list[str]:
     numbers = [name for name, value in results.items() if isinstance(value, Real)]
     values = [name for name in numbers if not name.endswith(("_low", "_high"))]
     return [name for name in SUMMARISED if name in results] or values
-
-
-def _short_names(options: list[str]) -> dict[str, str]:
-    """The last part of each option, ``pca_dim`` for ``graph.pca_dim``, unless two of them are equal."""
-    last = {name: name.rpartition(".")[2] for name in options}
-    return last if len(set(last.values())) == len(last) else {}
 
 
 def job_results(folder: Path) -> dict[str, Any]:
