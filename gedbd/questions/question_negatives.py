@@ -82,7 +82,9 @@ def bucket_negatives(
     members = np.flatnonzero(np.bincount(group, minlength=len(group))[group] > 1)
     bucket = np.full(len(group), -1)
     bucket[members] = np.unique(group[members], return_inverse=True)[1]
-    means = _bucket_vectors(vectors, members, bucket[members])
+    sums = np.zeros((int(bucket.max(initial=-1)) + 1, vectors.shape[1]), dtype=np.float64)
+    np.add.at(sums, bucket[members], vectors[members])
+    means = unit_rows(sums)  # of unit length, sum and mean are the same vector
     candidates = members[answered[members]]
     chosen = np.full(len(anchors), -1)
     occurrences = occurrence_matrix(tags, number_tags(tags))
@@ -143,11 +145,3 @@ def _nearest_others(
             raise ValueError("all training questions are duplicates of each other: no non-duplicate can be drawn")
         rows[position] = np.resize(negatives[:count], count)
     return rows
-
-
-def _bucket_vectors(vectors: np.ndarray, members: np.ndarray, bucket: np.ndarray) -> np.ndarray:
-    """Unit mean vectors of buckets, ``(N, D), (M,), (M,) -> (B, D)``."""
-    sums = np.zeros((int(bucket.max(initial=-1)) + 1, vectors.shape[1]), dtype=np.float64)
-    np.add.at(sums, bucket, vectors[members])
-    # Of unit length, sum and mean are the same vector.
-    return unit_rows(sums)

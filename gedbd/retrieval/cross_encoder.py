@@ -5,7 +5,6 @@ from the pooling and the trained weights of the text encoder, which are what is 
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,7 +58,8 @@ class CrossEncoder(nn.Module):
             first, second, truncation=True, max_length=self.max_tokens, padding=True, return_tensors="pt"
         )
         device = self.head.weight.device
-        with self._precision(device):
+        is_reduced = self.reduced_precision and device.type == "cpu" and cpu_has_bfloat16()
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=is_reduced):
             pooled = self.encoder.pool(tokens["input_ids"].to(device), tokens["attention_mask"].to(device))
         scores: Tensor = self.head(pooled).squeeze(-1)
         return scores
@@ -100,10 +100,6 @@ class CrossEncoder(nn.Module):
         device = self.head.weight.device
         scores: np.ndarray = self.head(pooled.to(device)).squeeze(-1).cpu().numpy()
         return scores
-
-    def _precision(self, device: torch.device) -> AbstractContextManager[object]:
-        enabled = self.reduced_precision and device.type == "cpu" and cpu_has_bfloat16()
-        return torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled)
 
 
 def cpu_has_bfloat16() -> bool:

@@ -57,8 +57,9 @@ def rank(task: RankingTask, scorer: Scorer) -> Ranking:
                 raise ValueError(f"the scores of the query in row {task.queries[index]} are not all numbers")
             order = candidates[np.argsort(-scores[candidates], kind="stable")]
             rows.append(_query_result(task, index, order))
-            # Each unit once, by its best document.
-            best = order[_first_of_each(task.unit(order))][:MAX_DEPTH]
+            # Each unit once, by its best document: units [7, 7, 4, 7] are first at [0, 2].
+            first = np.sort(np.unique(task.unit(order), return_index=True)[1])
+            best = order[first][:MAX_DEPTH]
             places = np.arange(1, len(best) + 1)
             query = task.queries[index]
             top.append(pd.DataFrame({"query": query, "place": places, "candidate": best, "score": scores[best]}))
@@ -123,8 +124,3 @@ def _query_result(task: RankingTask, index: int, order: np.ndarray) -> tuple[flo
     precision = np.arange(1, len(hits) + 1) / (hits + 1)
     precision_at = [float(precision[hits < k].sum() / min(k, len(hits))) for k in task.top_k]
     return query, True, position, float(precision.mean()), int(order[hits[0]]), *precision_at
-
-
-def _first_of_each(values: np.ndarray) -> np.ndarray:
-    """Indices at which a value occurs for the first time, ascending: ``[7, 7, 4, 7] -> [0, 2]``."""
-    return np.sort(np.unique(values, return_index=True)[1])

@@ -250,7 +250,11 @@ class IndexUpdater:
         linked = self.table.link_of(name) if name else None
         # An edited comment may name another issue, so its previous link is deleted first.
         if linked is not None and linked != (number, duplicate):
-            self._unlink(name, *linked)
+            self.index.unlink(*linked, link_source(name))
+            # All comments on the pair share the feedback, which only the last of them withdraws.
+            if self.table.comments_linking(*linked) == 1:
+                self.feedback.withdraw(*linked, SOURCE, only_source=SOURCE)
+            self.table.forget_link(name)
         if duplicate is not None:
             result = self._link(event, comment, duplicate)
         elif linked is not None:
@@ -301,14 +305,6 @@ class IndexUpdater:
         report = as_report(event.issue)
         self.feedback.record(FeedbackEvent(report, duplicate, "accept", SOURCE, author[:200]))
         return EventResult(200, "linked", f"#{number} and #{duplicate} are duplicates")
-
-    def _unlink(self, comment: str, report: str, duplicate: str) -> None:
-        """Deletes the link of a comment, but not other links and feedback on the two reports."""
-        self.index.unlink(report, duplicate, link_source(comment))
-        # All comments on the pair share the feedback, which only the last of them withdraws.
-        if self.table.comments_linking(report, duplicate) == 1:
-            self.feedback.withdraw(report, duplicate, SOURCE, only_source=SOURCE)
-        self.table.forget_link(comment)
 
 
 def ignored(reason: str) -> EventResult:

@@ -31,7 +31,6 @@ from gedbd.corpora.bug_report import (
     MAX_TOP_K,
     Explanation,
     Filters,
-    Match,
     Report,
     State,
     check_report,
@@ -217,7 +216,15 @@ def find_duplicates(index: StoredIndex, arguments: FindInput) -> FindAnswer:
         **index_fields(index),
         untrusted_text=True,
         nothing_likely=all(match.probability < LIKELY for match in matches),
-        matches=[match_answer(match) for match in matches],
+        matches=[
+            MatchAnswer(
+                **report_fields(match.best, match.members),
+                probability=round(match.probability, 4),
+                similarity=match.similarity,
+                reasons=reasons_line(match.explanation),
+            )
+            for match in matches
+        ],
     )
 
 
@@ -274,24 +281,15 @@ def explain_pair(index: StoredIndex, arguments: ExplainInput) -> ExplainAnswer:
 def index_fields(index: StoredIndex) -> dict[str, Any]:
     """The values of ``IndexFields``."""
     target = index.target
+    day = index.newest_day()
     return {
         "measured": target.statement,
         "calibrated_on": "other trackers" if target.status == "not measured" else "this tracker",
         "suggest_from": target.suggest_from,
         "indexed_reports": len(index),
-        "newest_report": newest_date(index),
+        "newest_report": None if np.isnan(day) else (EPOCH + pd.Timedelta(days=day)).round("s").to_pydatetime(),
         "index_written_at": datetime.fromtimestamp((index.folder / FILE).stat().st_mtime, UTC).replace(microsecond=0),
     }
-
-
-def match_answer(match: Match) -> MatchAnswer:
-    """A match, represented by its most similar report."""
-    return MatchAnswer(
-        **report_fields(match.best, match.members),
-        probability=round(match.probability, 4),
-        similarity=match.similarity,
-        reasons=reasons_line(match.explanation),
-    )
 
 
 def report_fields(report: Report, members: Sequence[str]) -> dict[str, Any]:
@@ -327,15 +325,6 @@ def cosine(index: StoredIndex, first: str, second: str) -> float:
     if len(stored) < 2:
         raise ValueError(f"reports {first} and {second} are not both in the index any more: search again")
     return round(float(vectors[0] @ vectors[1]), 4)
-
-
-def newest_date(index: StoredIndex) -> datetime | None:
-    """When the newest report was created; None if none has a date."""
-    day = index.newest_day()
-    if np.isnan(day):
-        return None
-    moment: datetime = (EPOCH + pd.Timedelta(days=day)).round("s").to_pydatetime()
-    return moment
 
 
 Tool = Callable[[StoredIndex, Any], BaseModel]

@@ -111,7 +111,12 @@ class RequestGuard:
 
     async def _read_body(self, headers: Headers, receive: Receive) -> bytes:
         too_large = f"the request is larger than {self.max_body_bytes:,} bytes"
-        if _content_length(headers) > self.max_body_bytes:
+        length = headers.get("content-length")
+        # A proxy could read a request that states its length in two ways as another one.
+        if length is not None and "transfer-encoding" in headers:
+            raise RequestRefused(400, "Content-Length and Transfer-Encoding must not be used together")
+        # h11 has refused a length that is no whole number.
+        if int(length or 0) > self.max_body_bytes:
             raise RequestRefused(413, too_large)
         body = bytearray()
         more = True
@@ -131,18 +136,6 @@ class RequestGuard:
         except asyncio.CancelledError as error:  # by uvicorn, when the time for requests in flight is over
             raise RequestRefused(503, SHUTTING_DOWN, Retry_After="5") from error
         return bytes(body)
-
-
-def _content_length(headers: Headers) -> int:
-    """The length that a request states, 0 if it states none. h11 has refused a length that is no whole number.
-
-    Raises:
-        RequestRefused: If a proxy could read the request as another one, since it states its length in two ways.
-    """
-    length = headers.get("content-length")
-    if length is not None and "transfer-encoding" in headers:
-        raise RequestRefused(400, "Content-Length and Transfer-Encoding must not be used together")
-    return int(length or 0)
 
 
 def _check_encoding(method: str, body: bytes) -> None:

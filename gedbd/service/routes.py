@@ -179,7 +179,8 @@ async def search(query: SearchRequest, service: ServiceDependency) -> SearchResp
 
     `issue_id` without any other field of a report stands for the stored report, which is left out of its own matches.
     """
-    matches = await service.searches.run(service.search, query.to_report(), query.top_k, query.filters.to_filters())
+    filters = Filters(**query.filters.model_dump())
+    matches = await service.searches.run(service.search, query.to_report(), query.top_k, filters)
     index = service.index
     target = index.target  # read once: an index that is replaced meanwhile may bring another one
     return SearchResponse(

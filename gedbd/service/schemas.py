@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from gedbd.corpora.bug_report import MAX_DESCRIPTION_LENGTH, MAX_TITLE_LENGTH, MAX_TOP_K, Filters, Match, Report
+from gedbd.corpora.bug_report import MAX_DESCRIPTION_LENGTH, MAX_TITLE_LENGTH, MAX_TOP_K, Match, Report
 from gedbd.corpora.chronology import ID_PATTERN, MAX_ID_LENGTH
 from gedbd.corpora.dates import check_range, parse_date
 from gedbd.corpora.urls import MAX_URL_LENGTH, web_url
@@ -112,10 +112,6 @@ class SearchFilters(RequestBody):
     created_from: Date | None = None
     created_before: Date | None = None
     component: ShortText | None = None
-
-    def to_filters(self) -> Filters:
-        """The filters."""
-        return Filters(**self.model_dump())
 
 
 class SearchRequest(ReportDraft):

@@ -145,18 +145,15 @@ def summary_of(backlog: Backlog, result: Clusters, threshold: float) -> list[str
     else:
         lines = [f"{num_open}; no two of them {together}."]
     if result.closest:
-        lines.append(closest_line(result.closest, backlog.model.has_default_confidence))
+        # Two digits of the lowest probability, rounded down.
+        lowest = min(cluster.lowest for cluster in result.closest)
+        unit = 10.0 ** (math.floor(math.log10(lowest)) - 1)
+        default = " The default, 0.3, was chosen on two large trackers." if backlog.model.has_default_confidence else ""
+        shown = f"{math.floor(lowest / unit) * unit:.2g}"
+        lines.append(f"threshold={shown} includes the most probable pairs.{default}")
     if backlog.model.has_default_confidence:
         lines.append(UNMEASURED)
     return lines
-
-
-def closest_line(closest: Sequence[Cluster], is_unmeasured: bool) -> str:
-    """A sentence with the threshold that includes the most probable pairs, rounded down to two digits."""
-    lowest = min(cluster.lowest for cluster in closest)
-    unit = 10.0 ** (math.floor(math.log10(lowest)) - 1)
-    default = " The default, 0.3, was chosen on two large trackers." if is_unmeasured else ""
-    return f"threshold={math.floor(lowest / unit) * unit:.2g} includes the most probable pairs.{default}"
 
 
 def left_out(backlog: Backlog, result: Clusters) -> list[str]:

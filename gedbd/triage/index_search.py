@@ -10,7 +10,7 @@ import pandas as pd
 from gedbd.corpora.bug_report import Filters, Match, Report, as_table, has_component
 from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
 from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
-from gedbd.retrieval.reports.report_features import ERROR_MARK, IDENTIFIER_MARK, ReportFeatures, days_of
+from gedbd.retrieval.reports.report_features import ERROR_MARK, IDENTIFIER_MARK, days_of
 from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.retrieval.reports.term_index import SharedTerms
 from gedbd.retrieval.vocabulary import Vocabulary
@@ -81,7 +81,9 @@ def find_matches(state: IndexState, report: Report, top_k: int, filters: Filters
     table = as_table([report])
     vector = state.model.encode_one(table)  # in another thread, while this one compares words
     index = state.candidates(report, filters, vector.result)
-    query = _without_vector(table, report, index)
+    query = index.encoder.encode(table, np.empty((1, 0), dtype=np.float32), learn=False)
+    if not report.created_at:  # after all stored dates, also those of resolutions
+        query = replace(query, columns=query.columns | {"day": np.nextafter([index.store.latest_day], np.inf)})
     scores = QueryScores(index.store, query, index.groups, vector=vector.result)
     candidates = find_candidates(scores, _allowed(index, report, filters))
     (features,) = candidate_features([candidates])
@@ -89,15 +91,6 @@ def find_matches(state: IndexState, report: Report, top_k: int, filters: Filters
     best = Ranked(candidates.row[order], ranks, features[order], probability)
     why = _reasons(index, state.model.matching.ranker, candidates.scores, best, top_k, bool(report.created_at))
     return _matches(report, state.reports, index, best, why)
-
-
-def _without_vector(table: pd.DataFrame, report: Report, index: InMemoryIndex) -> ReportFeatures:
-    """Features of a query without its vector; without a date, it comes after all stored dates."""
-    query = index.encoder.encode(table, np.empty((1, 0), dtype=np.float32), learn=False)
-    if report.created_at:
-        return query
-    day = np.nextafter([index.store.latest_day], np.inf)
-    return replace(query, columns=query.columns | {"day": day})
 
 
 def _matches(

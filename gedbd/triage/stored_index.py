@@ -206,7 +206,10 @@ class StoredIndex:
         Raises:
             ValueError: If a report has no id, or its text is empty or too long.
         """
-        check_stored(reports)
+        for report in reports:
+            check_report(report)
+            if not report.issue_id.strip():
+                raise ValueError("a report without an id cannot be stored: give issue_id")
         now = datetime.now(UTC)
         with self.store.read() as state:
             changed = changed_reports(state, reports, fields, now)
@@ -341,14 +344,6 @@ def stored_report(index: StoredIndex, issue_id: str) -> Report:
         quoted = printable_line(issue_id)[:MAX_QUOTED_LENGTH]
         raise ValueError(f"report {quoted!r} is not in the index: check the id, or search by a text")
     return report
-
-
-def check_stored(reports: Sequence[Report]) -> None:
-    """Raises ValueError if a report cannot be stored, see ``StoredIndex.add``."""
-    for report in reports:
-        check_report(report)
-        if not report.issue_id.strip():
-            raise ValueError("a report without an id cannot be stored: give issue_id")
 
 
 def changed_reports(

@@ -75,8 +75,15 @@ def read_bughub(
         warnings = (*warnings, notice)
     labels = read_subset(directory, subset)
     if labels is not None:
-        reports, label_warnings = add_labels(reports, labels, subset)
-        warnings += label_warnings
+        ids = reports["id"].str.strip()
+        named = labels.groupby("id")["duplicate"].agg(";".join)
+        reports = reports.assign(duplicate=reports["duplicate"] + ";" + ids.map(named).fillna(""))
+        unknown = labels.loc[~labels["id"].isin(ids), "id"]
+        if len(unknown):
+            notice = f"reports that occur only in the label files: {len(unknown):,}, left out (first: {unknown.min()})"
+            warnings = (*warnings, notice)
+        if subset != "all":
+            reports = reports[ids.isin(labels["id"])]
     mutual = labels is not None
     links = split_links(reports["id"], reports["duplicate"])
     return build_corpus(
@@ -168,21 +175,6 @@ def label_rows(path: Path) -> pd.DataFrame:
     if missing:
         raise ValueError(f"{path}, row 1: no column {missing[0]!r}; the columns are {', '.join(table.columns)}")
     return pd.DataFrame({"id": table["Issue_id"].str.strip(), "duplicate": clean_links(table["Duplicate"])})
-
-
-def add_labels(reports: pd.DataFrame, labels: pd.DataFrame, subset: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Add the links of the label files, and keep only the listed reports unless ``subset`` is ``all``.
-
-    Returns:
-        The reports, and a warning about listed reports that the file of reports does not have.
-    """
-    ids = reports["id"].str.strip()
-    links = labels.groupby("id")["duplicate"].agg(";".join)
-    reports = reports.assign(duplicate=reports["duplicate"] + ";" + ids.map(links).fillna(""))
-    unknown = labels.loc[~labels["id"].isin(ids), "id"]
-    warning = f"reports that occur only in the label files: {len(unknown):,}, left out (first: {unknown.min()})"
-    kept = reports if subset == "all" else reports[ids.isin(labels["id"])]
-    return kept, (warning,) if len(unknown) else ()
 
 
 def clean_links(duplicates: pd.Series) -> pd.Series:

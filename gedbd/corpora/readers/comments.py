@@ -141,10 +141,6 @@ class References:
         first = next(iter(mentions.values()), None)
         return first if first is not None and len(mentions) == 1 and first.stance != "denied" else None
 
-    def is_bare(self, text: str) -> bool:
-        """Whether a comment is nothing but the number of an issue."""
-        return self.one.fullmatch(text.strip()) is not None
-
     def _mentions(self, match: re.Match[str]) -> list[Mention]:
         before = match.string[max(0, match.start() - CONTEXT_CHARACTERS) : match.start()]
         after = match.string[match.end() : match.end() + CONTEXT_CHARACTERS]
@@ -236,7 +232,7 @@ def bare_links(
 ) -> list[Link]:
     """The issue that a member names, without another word, on the day when the issue is closed."""
     for comment in comments:
-        is_mark = comment.member and not comment.bot and references.is_bare(comment.text)
+        is_mark = comment.member and not comment.bot and references.one.fullmatch(comment.text.strip())
         if is_mark and closed_at and comment.written_at and comment.written_at.date() == closed_at.date():
             mention = references.named_alone(comment.text)
             assert mention is not None

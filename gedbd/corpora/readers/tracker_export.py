@@ -143,7 +143,10 @@ def in_repositories(issues: Mapping[int, Issue]) -> dict[int, Issue]:
     several = len(projects) > 1
 
     def full(project: str, number: str) -> str:
-        return f"{without_host(project)}#{number}" if several and project else number
+        # ``owner/repo`` for ``github.com/owner/repo``
+        host, has_path, path = project.partition("/")
+        short = path if has_path and "." in host and "/" in path else project
+        return f"{short}#{number}" if several and project else number
 
     settled = {}
     for row, issue in issues.items():
@@ -159,12 +162,6 @@ def in_repositories(issues: Mapping[int, Issue]) -> dict[int, Issue]:
             issue_id=full(issue.project, issue.issue_id), links=tuple(links), remarks=(*remarks, *issue.remarks)
         )
     return settled
-
-
-def without_host(project: str) -> str:
-    """``owner/repo`` for ``github.com/owner/repo``."""
-    host, has_path, path = project.partition("/")
-    return path if has_path and "." in host and "/" in path else project
 
 
 def join_pages(issues: Mapping[int, Issue]) -> tuple[dict[int, Issue], list[str]]:

@@ -93,7 +93,12 @@ class DupPredictor(Scorer):
         if not len(positive):
             raise ValueError("dup_predictor needs a duplicate pair in the training part to learn from")
         self._encode(inputs)
-        self.warnings_ = self._empty_similarities()
+        empty = [name for name, column in zip(SIMILARITIES, self.documents_, strict=False) if column.nnz == 0]
+        if not self.topics_.any():
+            empty.append("topic")
+        self.warnings_ = tuple(
+            f"dup_predictor: no document has input for the {name} similarity: it is 0" for name in empty
+        )
         rows = np.unique(positive)[-self.max_queries :]
         weights = self.search(self._candidates(rows, inputs))
         self.weights_ = dict(zip(SIMILARITIES, weights.tolist(), strict=True))
@@ -145,25 +150,13 @@ class DupPredictor(Scorer):
                 positives = positives[positives < num_earlier[row]]
                 if not len(positives):
                     continue
-                candidates = np.union1d(_highest(similarities[:, : num_earlier[row]]), positives)
+                highest = np.argsort(-similarities[:, : num_earlier[row]], axis=1, kind="stable")[:, :MAX_CANDIDATES]
+                candidates = np.union1d(highest, positives)
                 scores.append(similarities[:, candidates])
                 relevant.append(np.isin(candidates, positives))
         if not scores:
             raise ValueError("dup_predictor needs a training query with an earlier duplicate to learn from")
         return CandidateLists.padded(scores, relevant)
-
-    def _empty_similarities(self) -> tuple[str, ...]:
-        """A warning for each similarity that is 0 for all pairs."""
-        without = [name for name, column in zip(SIMILARITIES, self.documents_, strict=False) if column.nnz == 0]
-        if not self.topics_.any():
-            without.append("topic")
-        return tuple(f"dup_predictor: no document has input for the {name} similarity: it is 0" for name in without)
-
-
-def _highest(similarities: np.ndarray) -> np.ndarray:
-    """Columns of the ``MAX_CANDIDATES`` highest values of each row, ``(F, n) -> (C,)``, ascending."""
-    order = np.argsort(-similarities, axis=1, kind="stable")
-    return np.unique(order[:, :MAX_CANDIDATES])
 
 
 class Topics:

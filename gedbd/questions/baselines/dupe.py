@@ -106,6 +106,8 @@ class Dupe(Scorer):
         Raises:
             ValueError: If the training part has no positive or no negative pair.
         """
+        from sklearn.linear_model import LogisticRegression
+
         train = inputs.train
         if train["label"].nunique() < 2:
             raise ValueError("dupe needs a positive and a negative pair in the training part to learn from")
@@ -115,9 +117,13 @@ class Dupe(Scorer):
         queries = documents
         if not inputs.one_table:
             queries = {field: terms(inputs.queries, field) for field in FIELDS}
-        self.warnings_ = _empty_fields(documents)
+        empty = [field for field in FIELDS if documents[field].nnz == 0]
+        self.warnings_ = tuple(f"dupe: no document has words in {field}: its comparisons are 0" for field in empty)
         cosines = pair_cosines(queries, documents, train)
-        weights = self._learn(cosines, train["label"].to_numpy())
+        model = LogisticRegression(C=self.c, class_weight="balanced", max_iter=1000)
+        model.fit(cosines, train["label"].to_numpy())
+        self.intercept_ = np.float32(model.intercept_[0])
+        weights = np.asarray(model.coef_[0], dtype=np.float32)
         self.weights_ = dict(zip(map(" - ".join, COMPARISONS), weights.tolist(), strict=True))
         # All comparisons are one product of longer vectors: [title, body] [0.2 title, 0.8 body] is their weighted sum.
         parts = zip(weights, COMPARISONS, strict=True)
@@ -128,15 +134,6 @@ class Dupe(Scorer):
         """``(B,) -> (B, N)`` log odds of being duplicates."""
         products = (self.queries_[rows] @ self.documents_).toarray()
         return np.asarray(products + self.intercept_, dtype=np.float32)
-
-    def _learn(self, cosines: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Weights ``(7,)`` float32 of the comparisons, from ``(P, 7), (P,)``."""
-        from sklearn.linear_model import LogisticRegression
-
-        model = LogisticRegression(C=self.c, class_weight="balanced", max_iter=1000)
-        model.fit(cosines, labels)
-        self.intercept_ = np.float32(model.intercept_[0])
-        return np.asarray(model.coef_[0], dtype=np.float32)
 
 
 def pair_cosines(queries: dict[str, csr_array], documents: dict[str, csr_array], pairs: pd.DataFrame) -> np.ndarray:
@@ -153,9 +150,3 @@ def pair_cosines(queries: dict[str, csr_array], documents: dict[str, csr_array],
         second = documents[document_field][pairs["document"].to_numpy()]
         columns.append(np.asarray(first.multiply(second).sum(axis=1)).ravel())
     return np.stack(columns, axis=1)
-
-
-def _empty_fields(documents: dict[str, csr_array]) -> tuple[str, ...]:
-    """A warning for each field that no document has."""
-    empty = [field for field in FIELDS if documents[field].nnz == 0]
-    return tuple(f"dupe: no document has words in {field}: its comparisons are 0" for field in empty)

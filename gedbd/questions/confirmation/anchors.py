@@ -294,7 +294,12 @@ def find_anchors(corpus: Corpus, min_minutes: float) -> tuple[pd.DataFrame, tupl
             " name the column of the time of resolution by dataset.columns.resolved_at="
         )
     dated = corpus.links.table[corpus.links.table["made_at"].notna()]
-    table = _with_hours(corpus, dated)
+    ends = dated[["query", "document"]].to_numpy()
+    anchor = ends.max(axis=1)
+    made_at = dated["made_at"].reset_index(drop=True)
+    created_at = corpus.reports["created_at"].iloc[anchor].reset_index(drop=True)
+    hours = (made_at - created_at).dt.total_seconds() / 3600
+    table = pd.DataFrame({"anchor": anchor, "master": ends.min(axis=1), "made_at": made_at, "hours": hours})
     after = table[table["hours"] > 0].sort_values(["made_at", "master"], kind="stable")
     # The first link of an anchor confirms it.
     first = after.drop_duplicates("anchor").sort_values("anchor", ignore_index=True)
@@ -311,16 +316,6 @@ def find_anchors(corpus: Corpus, min_minutes: float) -> tuple[pd.DataFrame, tupl
     if short.any():
         warnings.append(f"links made within {min_minutes:g} min: {short.sum():,}, counted as {min_minutes:g} min")
     return first.assign(target=np.log10(first["hours"]), group=corpus.group[first["anchor"]]), tuple(warnings)
-
-
-def _with_hours(corpus: Corpus, links: pd.DataFrame) -> pd.DataFrame:
-    """Anchor, the later document, and master of each link, with the hours from the anchor to the link."""
-    ends = links[["query", "document"]].to_numpy()
-    anchor = ends.max(axis=1)
-    made_at = links["made_at"].reset_index(drop=True)
-    created_at = corpus.reports["created_at"].iloc[anchor].reset_index(drop=True)
-    hours = (made_at - created_at).dt.total_seconds() / 3600
-    return pd.DataFrame({"anchor": anchor, "master": ends.min(axis=1), "made_at": made_at, "hours": hours})
 
 
 def known_before(anchors: pd.DataFrame, moment: pd.Timestamp) -> np.ndarray:

@@ -73,7 +73,11 @@ def write_result(
         shown["beside the paper's Table 7"] = tables["table7"] = beside_published(result.table)
         head = f"{name}: the paper's numbers are of askubuntu, 3,756 test pairs"
         write_text(folder / "table7.md", paper_markdown(head, [PUBLISHED_TEXT], [tables["table7"]]))
-    write_parquet(folder / "confirmation.parquet", _predicted(result))
+    anchors = result.data.anchors[result.data.test]
+    ids = result.corpus.reports["id"].iloc[anchors["anchor"]].to_numpy()
+    predicted = {name: prediction.test for name, prediction in result.predictions.items()}
+    table = pd.DataFrame({"id": ids, "target": anchors["target"].to_numpy()} | predicted)
+    write_parquet(folder / "confirmation.parquet", table)
     best = result.table.iloc[0].drop(["method", "features"])
     metrics = {f"test/{metric}": float(value) for metric, value in best.items()}
     page = sections(result, tables)
@@ -94,14 +98,6 @@ def _tables(result: ConfirmationResult) -> dict[str, pd.DataFrame]:
         if prediction.importance is not None:
             tables[f"importance_{name}"] = prediction.importance
     return {name: table for name, table in tables.items() if len(table)}
-
-
-def _predicted(result: ConfirmationResult) -> pd.DataFrame:
-    """Predicted log10 hours of all methods on the test anchors."""
-    anchors = result.data.anchors[result.data.test]
-    ids = result.corpus.reports["id"].iloc[anchors["anchor"]].to_numpy()
-    columns = {name: prediction.test for name, prediction in result.predictions.items()}
-    return pd.DataFrame({"id": ids, "target": anchors["target"].to_numpy()} | columns)
 
 
 def sections(result: ConfirmationResult, tables: Mapping[str, pd.DataFrame]) -> list[Section]:

@@ -146,17 +146,13 @@ class RegressionMethod:
         val = Examples(x[data.val], y[data.val])
         self.model.fit(Examples(x[data.train], y[data.train]), val)
         on_val = self.model.predict(val.x)
-        importance = self._importance(data, val, on_val)
+        importance = None
+        if self.features and not set(self.features) & {"text", "network"}:  # those two have no names
+            names = [str(column) for name in self.features for column in data.features[name].columns]
+            importance = permutation_importance(self.model, val, names)
         if self.refit:
             self.model.fit(Examples(x[data.refit], y[data.refit]), val)
         return Prediction(on_val, self.model.predict(x[data.test]), importance)
-
-    def _importance(self, data: AnchorData, val: Examples, predicted: np.ndarray) -> pd.DataFrame | None:
-        """Permutation importance on validation, of named features only."""
-        if not self.features or set(self.features) & {"text", "network"}:
-            return None
-        names = [str(column) for name in self.features for column in data.features[name].columns]
-        return permutation_importance(self.model, val, names)
 
 
 @dataclass(frozen=True)

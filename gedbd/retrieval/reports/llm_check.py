@@ -210,7 +210,9 @@ def messages(query: ReportText, candidate: ReportText, answer: str, max_characte
         answer: One of ``ANSWERS``.
         max_characters: Length that each description is cut to.
     """
-    texts = [_sendable(text.joined(max_characters)) for text in (query, candidate)]
+    joined = [text.joined(max_characters) for text in (query, candidate)]
+    # A damaged export holds half characters of UTF-16, which JSON in UTF-8 does not.
+    texts = [text.encode("utf-8", "replace").decode() for text in joined]
     code = content_hash(texts)[:CODE_CHARACTERS]
     reports = "\n\n".join(
         f"<report_{number}_{code}>\n{text}\n</report_{number}_{code}>" for number, text in enumerate(texts, start=1)
@@ -253,11 +255,6 @@ def read_number(text: str) -> float | None:
     """
     number = NUMBER.fullmatch(text) if len(text) <= MAX_ANSWER_CHARACTERS else None
     return int(number[1]) / 100 if number and int(number[1]) <= 100 else None
-
-
-def _sendable(text: str) -> str:
-    """The text without half characters of UTF-16, which a damaged export holds and JSON in UTF-8 does not."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _yes_probability(logprobs: Any, word: str) -> float | None:

@@ -121,7 +121,8 @@ class SecondStage:
         self.first_ = fit_ranker(usable, first_options)
         # The candidates of each query are ordered by a ranker that has not learned from its group.
         rows = np.array([query.row for query in usable], dtype=np.int64)
-        fold = fold_of(group[rows], FOLDS)
+        # Neighbouring groups, of one age, are spread over all folds.
+        fold = np.unique(group[rows], return_inverse=True)[1] % FOLDS
         orders = [rows] * len(usable)
         for number in range(FOLDS):
             ranker = fit_ranker([query for query, of in zip(usable, fold, strict=True) if of != number], first_options)
@@ -150,12 +151,6 @@ class SecondStage:
             columns = pair_columns(order, [of_scorer[number] for of_scorer in scores])
             extended.append(query._replace(features=np.hstack([query.features, columns])))
         return extended
-
-
-def fold_of(group: np.ndarray, num_folds: int) -> np.ndarray:
-    """A fold for each of some groups, ``(Q,) -> (Q,)`` from 0; neighbouring groups, of one age, are spread over all."""
-    order = np.unique(group, return_inverse=True)[1]
-    return np.asarray(order % num_folds)
 
 
 def _best_first(scores: np.ndarray) -> np.ndarray:

@@ -146,16 +146,12 @@ def readable(targets: pd.DataFrame) -> pd.DataFrame:
                 cells["verdicts"] = f"{row['judgements']:,}"
                 cells["right with verdicts"] = precision_text(row, "precision_with_judgements", count)
             cells |= {"coverage": f"{row['coverage']:.1%}", "suggestion rate": f"{row['suggestion_rate']:.1%}"}
-        rows.append(cells | {"status": status_text(row)})
+        status = str(row["status"])
+        if status == TOO_FEW:
+            status += f": {row['validation_duplicates']:,}, at least {row['duplicates_needed']:,} needed"
+        rows.append(cells | {"status": status})
     columns = max(rows, key=len).keys()  # a target without a threshold has fewer cells
     return pd.DataFrame(rows, columns=list(columns)).fillna("")
-
-
-def status_text(row: Mapping[Hashable, Any]) -> str:
-    """The status of a target; ``too few duplicates: 2, at least 10 needed``."""
-    if row["status"] != TOO_FEW:
-        return str(row["status"])
-    return f"{TOO_FEW}: {row['validation_duplicates']:,}, at least {row['duplicates_needed']:,} needed"
 
 
 def precision_text(row: Mapping[Hashable, Any], name: str, count: int) -> str:

@@ -390,9 +390,13 @@ class PostgresStore:
                 for place, kind in enumerate(TERM_KINDS)
             ]
             terms, blocks = np.meshgrid(np.unique(np.concatenate(lists)), np.unique(np.array(gone) // BLOCK))
-            found = query(taken, terms.ravel().tolist(), blocks.ravel().tolist())
-            left = ((term, block, _without_keys(docs, gone)) for term, block, docs in found)
-            self.server.copy("postings", POSTING_TYPES, [row for row in left if row[2]])
+            kept = []
+            for term, block, docs in query(taken, terms.ravel().tolist(), blocks.ravel().tolist()):
+                postings = np.frombuffer(docs, dtype=POSTING)
+                rest = postings[~np.isin(postings["key"], gone)]
+                if len(rest):
+                    kept.append((term, block, rest.tobytes()))
+            self.server.copy("postings", POSTING_TYPES, kept)
             self._changing().add(-1, read_vectors([row[1] for row in rows]), [row[0] for row in rows])
             self._changing().count -= len(gone)
             for table in ("reports", "vectors"):
@@ -437,12 +441,6 @@ class PostgresStore:
 
 def _or_none(day: float) -> float | None:
     return None if np.isnan(day) else day
-
-
-def _without_keys(docs: bytes, keys: Sequence[int]) -> bytes:
-    """Postings without those of some reports."""
-    known = np.frombuffer(docs, dtype=POSTING)
-    return known[~np.isin(known["key"], keys)].tobytes()
 
 
 def read_vectors(sent: Sequence[bytes]) -> np.ndarray:

@@ -207,10 +207,6 @@ class IndexStore(SqliteFile):
         chunks = ((weights[start : start + CHUNK_BYTES],) for start in starts)
         self.write_all("INSERT INTO weights (data) VALUES (?)", chunks)
 
-    def numbers_of(self, terms: Sequence[str]) -> dict[str, int]:
-        """The numbers of those of some terms that the file has."""
-        return dict(self.select(f"SELECT term, number FROM terms WHERE term != '' AND term IN {MARKS}", terms))
-
     def num_terms(self) -> int:
         """The lowest number that no term has had."""
         return int(self.query("SELECT coalesce(max(number) + 1, 0) FROM terms")[0][0])
@@ -397,9 +393,11 @@ class StoredVocabulary(Vocabulary):
     def __call__(self, texts: Sequence[Sequence[str]], learn: bool) -> list[np.ndarray]:
         """See ``Vocabulary``."""
         missing = list(set(chain.from_iterable(texts)) - self._numbers.keys())
-        found = self._store.numbers_of(missing)
-        self._numbers |= found
-        self._names |= {number: term for term, number in found.items()}
+        numbers = dict(
+            self._store.select(f"SELECT term, number FROM terms WHERE term != '' AND term IN {MARKS}", missing)
+        )
+        self._numbers |= numbers
+        self._names |= {number: term for term, number in numbers.items()}
         return super().__call__(texts, learn)
 
 
