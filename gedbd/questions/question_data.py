@@ -108,7 +108,7 @@ class QuestionsDataModule(RetrievalData):
 
     def _find_buckets(self) -> np.ndarray:
         """The published non-duplicates of the training pairs; a warning counts the fallbacks."""
-        drawn = bucket_negatives(
+        rows, num_fallbacks = bucket_negatives(
             self.train_pairs[:, 0],
             self.train_group,
             self.questions.features,
@@ -117,12 +117,12 @@ class QuestionsDataModule(RetrievalData):
             self.parts == TRAIN,
             self.negatives.alpha,
         )
-        if drawn.num_fallbacks:
+        if num_fallbacks:
             self.warnings += (
-                f"{drawn.num_fallbacks:,} of {len(drawn.rows):,} training pairs have no answered question in a bucket"
+                f"{num_fallbacks:,} of {len(rows):,} training pairs have no answered question in a bucket"
                 f" more similar than task.alpha={self.negatives.alpha}: theirs is the nearest non-duplicate",
             )
-        return drawn.rows
+        return rows
 
     def _draw(self, rng: np.random.Generator) -> np.ndarray | None:
         if self.negatives.kind != "mined":

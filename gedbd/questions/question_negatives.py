@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -42,18 +41,6 @@ class Negatives:
         return frozenset({"groups"} if self.kind == "in_batch" else {"groups", "triplets"})
 
 
-class BucketNegatives(NamedTuple):
-    """A non-duplicate of each anchor.
-
-    Attributes:
-        rows: ``(P,)`` rows of the questions.
-        num_fallbacks: How many anchors have no qualifying question, so that theirs is the nearest other question.
-    """
-
-    rows: np.ndarray
-    num_fallbacks: int
-
-
 def bucket_negatives(
     anchors: np.ndarray,
     group: np.ndarray,
@@ -62,7 +49,7 @@ def bucket_negatives(
     answered: np.ndarray,
     training: np.ndarray,
     alpha: float,
-) -> BucketNegatives:
+) -> tuple[np.ndarray, int]:
     """The negatives of Algorithm 1 of Hazra et al., 2023 (arXiv 2309.05035).
 
     A bucket is a group of duplicates, its vector the mean of its questions' vectors. For each anchor: among the
@@ -78,6 +65,9 @@ def bucket_negatives(
         answered: ``(N,)`` bool.
         training: ``(N,)`` bool, questions of the training part.
         alpha: The least similarity of buckets, -1 to 1. The paper does not publish it.
+
+    Returns:
+        ``(P,)`` a row for each anchor, and the number of anchors without a qualifying question.
     """
     members = np.flatnonzero(np.bincount(group, minlength=len(group))[group] > 1)
     bucket = np.full(len(group), -1)
@@ -100,7 +90,7 @@ def bucket_negatives(
     missing = np.flatnonzero(chosen < 0)
     if len(missing):
         chosen[missing] = _nearest_others(anchors[missing], group, unit_rows(vectors), training, 1)[:, 0]
-    return BucketNegatives(chosen, len(missing))
+    return chosen, len(missing)
 
 
 def mined_negatives(

@@ -40,21 +40,23 @@ def random_questions(seed):
 def test_bucket_negatives_are_those_of_a_double_loop(seed, alpha):
     group, vectors, tags, answered = random_questions(seed)
     anchors = np.flatnonzero(np.bincount(group, minlength=60)[group] > 1)
-    found = bucket_negatives(anchors, group, vectors, tags, answered, np.ones(60, dtype=bool), alpha)
+    rows, num_fallbacks = bucket_negatives(anchors, group, vectors, tags, answered, np.ones(60, dtype=bool), alpha)
     expected = [naive_negative(anchor, group, vectors, tags, answered, alpha) for anchor in anchors]
-    for row, wanted, anchor in zip(found.rows, expected, anchors, strict=True):
+    for row, wanted, anchor in zip(rows, expected, anchors, strict=True):
         assert group[row] != group[anchor]
         assert wanted is None or row == wanted
-    assert found.num_fallbacks == sum(wanted is None for wanted in expected)
-    assert (found.num_fallbacks > 0) == (alpha == 0.97) or alpha == 0.6
+    assert num_fallbacks == sum(wanted is None for wanted in expected)
+    assert (num_fallbacks > 0) == (alpha == 0.97) or alpha == 0.6
 
 
 def test_without_answered_questions_the_nearest_other_training_question_is_taken():
     vectors = np.array([[1, 0], [1, 0.1], [1, 0.2], [0, 1], [0.9, 0.1], [1, 0.01]], dtype=np.float32)
     group = np.array([0, 0, 2, 2, 4, 5])
     training = np.array([True] * 5 + [False])
-    found = bucket_negatives(np.array([1]), group, vectors, [()] * 6, np.zeros(6, dtype=bool), training, -1.0)
-    assert (found.rows.tolist(), found.num_fallbacks) == ([4], 1)
+    rows, num_fallbacks = bucket_negatives(
+        np.array([1]), group, vectors, [()] * 6, np.zeros(6, dtype=bool), training, -1.0
+    )
+    assert (rows.tolist(), num_fallbacks) == ([4], 1)
 
 
 def test_mined_negatives_are_near_non_duplicates_of_the_training_part():
