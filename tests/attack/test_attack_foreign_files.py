@@ -21,7 +21,7 @@ from tiny_models import build
 
 import gedbd.commands.index
 import gedbd.commands.search
-from gedbd.configuration.allowed_targets import VARIABLE, check_options, named_targets, read_settings
+from gedbd.configuration.allowed_targets import VARIABLE, check_options, read_settings
 from gedbd.configuration.command import CONF_DIR
 from gedbd.encoders.loaded_encoder import load_encoder
 from gedbd.experiments.callbacks import EpochPruning
@@ -103,7 +103,7 @@ def _evil_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def resumed(folder: Path, *more: str, **choices: str) -> DictConfig:
     """The options with which a command line goes on with a run."""
     words = [f"ckpt_path={folder / 'checkpoints' / 'last.ckpt'}", *more]
-    return resumed_options(composed("train", words), words, choices, partial(composed, "train"))
+    return resumed_options(composed("train", words), words, choices)
 
 
 def settings_of(options: dict[str, Any]) -> str:
@@ -236,7 +236,7 @@ def test_the_command_line_may_name_own_code_and_a_run_with_it_goes_on(options, r
     folder = run(options | {"loss": {"_target_": EVIL}})
     with refuses(f"if you trust it, set {VARIABLE}={EVIL}"):
         read_saved(folder)
-    assert read_saved(folder, also=named_targets({"loss": {"_target_": EVIL}})).loss._target_ == EVIL
+    assert read_saved(folder, given={"loss": {"_target_": EVIL}}).loss._target_ == EVIL
     monkeypatch.setenv(VARIABLE, f"other.name,{EVIL}")
     assert read_saved(folder).loss._target_ == EVIL
 
@@ -256,7 +256,7 @@ def test_a_run_to_resume_joins_no_cluster_by_itself(options, run):
 
 def test_a_run_to_resume_sends_metrics_only_if_the_command_line_says_so(options, run):
     logger = {"_target_": "pytorch_lightning.loggers.WandbLogger", "project": "theirs", "entity": "evil"}
-    folder = run(options | {"logger": logger, "encoder": options["encoder"] | {"base_url": "https://evil.example"}})
+    folder = run(changed(options, "encoder.base_url", "https://evil.example"))
     with refuses(r"its run used https://evil.example; to use it again, set encoder.base_url"):
         resumed(folder, logger="")
     run(options | {"logger": logger})

@@ -159,6 +159,7 @@ def test_the_tree_loads_models_without_code_and_without_pickles():
         nodes = list(ast.walk(ast.parse(text)))
         imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and str(node.module).startswith("gedbd.")]
         own = {name.asname or name.name for node in imports for name in node.names}
+        own |= {node.name for node in nodes if isinstance(node, ast.ClassDef)}
         for call in (node for node in nodes if isinstance(node, ast.Call)):
             name = ast.unparse(call.func).rpartition(".")[2]
             given = {word.arg: getattr(word.value, "value", None) for word in call.keywords}
