@@ -100,7 +100,7 @@ class FieldTemplate:
         self.cleaning = cleaning
 
     def __call__(self, reports: pd.DataFrame, tokenizer: "AnyTokenizer", max_tokens: int) -> Texts:
-        """See ``Text``.
+        """The texts of N reports.
 
         Raises:
             ValueError: If the parts leave too few of ``max_tokens`` to the one without a budget, the tokenizer gives

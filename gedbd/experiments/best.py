@@ -122,11 +122,11 @@ class BestTask:
         return max(tuned, frozen)
 
     def build(self, cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")) -> TrainingSetup:
-        """See ``SystemTask.build``."""
+        """Assembles data and system, and refuses invalid options before the long work."""
         return self.training.build(cfg, console, parts)
 
     def result(self, setup: TrainingSetup) -> EvaluationResult:
-        """See ``SystemTask.result``."""
+        """What the trainer's last test has measured."""
         return self.training.result(setup)
 
     def _baseline_options(self, cfg: DictConfig) -> dict[str, DictConfig]:

@@ -176,35 +176,35 @@ class PostgresStore:
         return int(self._read("SELECT count FROM totals")[0][0])
 
     def about(self) -> dict[str, str]:
-        """See ``ReportStore``."""
+        """Name of the tracker, settings, model and other facts about the index, by name."""
         return dict(self._read("SELECT name, value FROM about"))
 
     def fact(self, name: str) -> str:
-        """See ``ReportStore``."""
+        """One of these facts; empty if the index does not have it."""
         return next((value for (value,) in self._read("SELECT value FROM about WHERE name = %s", name)), "")
 
     def weights(self) -> bytes:
-        """See ``ReportStore``."""
+        """The encoder's weights, as ``torch.save`` wrote them; empty for an untrained encoder."""
         return b"".join(data for (data,) in self._read("SELECT data FROM weights ORDER BY part"))
 
     def contents(self) -> dict[str, Version]:
-        """See ``ReportStore``."""
+        """The version of each report by id, in order."""
         names = ", ".join(Version._fields)
         rows = self._read(f"SELECT issue_id, {names} FROM reports ORDER BY key")
         return {issue_id: Version(*values) for issue_id, *values in rows}
 
     def reports(self, ids: Sequence[str]) -> dict[str, Report]:
-        """See ``ReportStore``."""
+        """Stored reports by id; unknown ids are left out."""
         select = f"SELECT {COLUMNS} FROM reports WHERE issue_id = ANY(%s)"
         rows = self._read(select, list(ids)) if ids else []  # there may be no tables yet
         return {row[0]: report_from_values(row) for row in rows}
 
     def urls(self, ids: Sequence[str]) -> dict[str, str]:
-        """See ``ReportStore``."""
+        """Addresses of the reports that have one, by id."""
         return dict(self._read("SELECT issue_id, url FROM reports WHERE url <> '' AND issue_id = ANY(%s)", list(ids)))
 
     def components_like(self, name: str, limit: int) -> list[str]:
-        """See ``StoredIndex``."""
+        """Components of stored reports: those whose name contains a text, then the others, most common first."""
         select = (
             "SELECT component FROM reports WHERE component <> '' GROUP BY component"
             " ORDER BY position(lower(%s) IN lower(component)) = 0, count(*) DESC, component LIMIT %s"
@@ -212,7 +212,7 @@ class PostgresStore:
         return [component for (component,) in self._read(select, name, limit)]
 
     def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
-        """See ``IndexState``."""
+        """Ids of each report and its known duplicates, oldest first, by its id; empty if it is not stored."""
         members: dict[str, list[tuple[float, int, str]]] = {issue_id: [] for issue_id in ids}
         select = (
             "SELECT own.issue_id, other.day, other.key, other.issue_id"
@@ -226,7 +226,7 @@ class PostgresStore:
         return {issue_id: [member for _, _, member in rows] for issue_id, rows in members.items()}
 
     def vectors(self, ids: Sequence[str] | None = None) -> tuple[list[str], np.ndarray]:
-        """See ``IndexState``."""
+        """Ids and vectors, ``(N, D)``, of the stored reports, or of those among ``ids``."""
         select = "SELECT issue_id, vector FROM reports JOIN vectors USING (key)"
         if ids is None:
             rows = self._read(f"{select} ORDER BY key")
@@ -235,16 +235,16 @@ class PostgresStore:
         return [issue_id for issue_id, _ in rows], read_vectors([vector for _, vector in rows])
 
     def newest_day(self) -> float:
-        """See ``IndexState``."""
+        """Date of the newest report in days since 1970; NaN without dates."""
         ((day,),) = self._read("SELECT max(day) FROM reports")
         return np.nan if day is None else float(day)
 
     def storable(self, one: ReportOrFilters) -> ReportOrFilters:
-        """See ``ReportStore``."""
+        """A report, or filters of reports, with texts that the store can hold."""
         return storable(one)
 
     def write_about(self, values: dict[str, str]) -> None:
-        """See ``ReportStore``."""
+        """Adds or replaces facts about the index."""
         add = "INSERT INTO about SELECT * FROM unnest(%s::text[], %s::text[])"
         update = f"{add} ON CONFLICT (name) DO UPDATE SET value = excluded.value"
         self.server.query(update, list(values), list(values.values()))
@@ -271,7 +271,7 @@ class PostgresStore:
             query("INSERT INTO weights (data) VALUES (%s)", weights[start : start + CHUNK_BYTES])
 
     def write_reports(self, reports: Sequence[Report], vectors: Sequence[np.ndarray]) -> None:
-        """See ``ReportStore``."""
+        """Adds reports with their vectors, each ``(D,)``, at the end; one with a stored id replaces it in its place."""
         for start in range(0, len(reports), WRITTEN_AT_ONCE):
             part = slice(start, start + WRITTEN_AT_ONCE)
             self._write_part(reports[part], vectors[part])
@@ -318,7 +318,7 @@ class PostgresStore:
         totals.touched |= set(ids)
 
     def delete(self, ids: Iterable[str]) -> None:
-        """See ``ReportStore``."""
+        """Deletes reports. Their links stay: two duplicates of a deleted report are still duplicates of each other."""
         given = list(ids)
         keys = [key for (key,) in self.server.query("SELECT key FROM reports WHERE issue_id = ANY(%s)", given)]
         self._remove(keys)
@@ -333,33 +333,33 @@ class PostgresStore:
         return missing
 
     def take_links(self, issue_id: str) -> list[tuple[str, str, str]]:
-        """See ``ReportStore``."""
+        """Deletes the links of a report, and returns them."""
         drop = "DELETE FROM links WHERE %s IN (report, duplicate) RETURNING report, duplicate, source"
         links = self.server.query(drop, issue_id)
         self._changing().touched |= {end for link in links for end in link[:2]}
         return [(str(first), str(second), str(source)) for first, second, source in links]
 
     def write_links(self, links: Iterable[tuple[str, str, str]]) -> None:
-        """See ``ReportStore``."""
+        """Adds links, each of a report, its duplicate and a source."""
         columns = [list(column) for column in zip(*links, strict=True)] or [[], [], []]
         add = "INSERT INTO links SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]) ON CONFLICT DO NOTHING"
         self.server.query(add, *columns)
         self._changing().touched |= {*columns[0], *columns[1]}
 
     def clear_links(self, source: str) -> None:
-        """See ``ReportStore``."""
+        """Deletes all links whose source begins with ``source``."""
         gone = self.server.query("DELETE FROM links WHERE starts_with(source, %s) RETURNING report, duplicate", source)
         self._changing().touched |= set(chain.from_iterable(gone))
 
     def delete_links(self, report: str, duplicate: str, source: str | None) -> bool:
-        """See ``ReportStore``."""
+        """Deletes the links between two reports in both directions, of one source or all; returns if there were any."""
         either = "(report, duplicate) IN ((%s, %s), (%s, %s))"
         drop = f"DELETE FROM links WHERE {either} AND source = coalesce(%s, source) RETURNING 1"
         self._changing().touched |= {report, duplicate}
         return bool(self.server.query(drop, report, duplicate, duplicate, report, source))
 
     def write_not_encoded(self, reports: Iterable[Report]) -> None:
-        """See ``ReportStore``."""
+        """Replaces what is not encoded of stored reports: their addresses and dates of resolution."""
         given = list(reports)
         days = map(_or_none, days_of(as_table(given)["resolved_at"]).tolist())
         update = "UPDATE reports SET url = %s, resolved_at = %s, resolved = %s WHERE issue_id = %s"

@@ -158,11 +158,11 @@ class FoundTerms(TermIndex):
         self._state = self._state._replace(lengths=lengths, num_texts=num_texts, num_terms=num_terms)
 
     def frequency(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
-        """See ``InvertedIndex``, of all reports."""
+        """How many of the texts contain each of some distinct terms, ``(T,) -> (T,)``, of all reports."""
         return self._search.frequency(of_kind(terms, self._kind))
 
     def query(self, terms: np.ndarray, before: int | None = None) -> "FoundTermQuery":
-        """See ``TermIndex``."""
+        """A query of some terms, ``(L,)``, for the first ``before`` texts; None for all."""
         own, order, times = np.unique(terms, return_inverse=True, return_counts=True)
         return FoundTermQuery(self, self._state, None, order, own, times, self.frequency(own), [])
 
@@ -172,7 +172,7 @@ class FoundTermQuery(TermQuery):
 
     @cached_property
     def rough(self) -> RoughScores:
-        """See ``TermQuery``."""
+        """Scores of all texts by the saturation that was computed when their postings were made."""
         return RoughScores(self.scores(np.arange(len(self._state.lengths))))
 
 
@@ -244,19 +244,19 @@ class SharedState:
     template: frozenset[str]
 
     def candidates(self, report: Report, filters: Filters, vector: Callable[[], np.ndarray]) -> InMemoryIndex:
-        """See ``IndexState``."""
+        """The candidates for duplicates of a report: all reports, or those that a server returns."""
         return find_reports(self.reports, report, filters, vector)
 
     def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
-        """See ``IndexState``."""
+        """Ids of each report and its known duplicates, oldest first, by its id; empty if it is not stored."""
         return self.reports.groups(ids)
 
     def vectors(self, ids: Sequence[str] | None = None) -> tuple[list[str], np.ndarray]:
-        """See ``IndexState``."""
+        """Ids and vectors, ``(N, D)``, of the stored reports, or of those among ``ids``."""
         return self.reports.vectors(ids)
 
     def newest_day(self) -> float:
-        """See ``IndexState``."""
+        """Date of the newest report in days since 1970; NaN without dates."""
         return self.reports.newest_day()
 
 
@@ -292,18 +292,18 @@ class SharedStore:
 
     @contextmanager
     def read(self) -> Iterator[SharedState]:
-        """See ``OpenStore``."""
+        """The latest state."""
         with self.server.snapshot():
             yield self._state()
 
     @contextmanager
     def change(self) -> Iterator[SharedState]:
-        """See ``OpenStore``."""
+        """The latest state in a transaction that changes it."""
         with self.server.transaction():
             yield self._state()
 
     def forget(self, issue_id: str) -> bool:
-        """See ``OpenStore``."""
+        """Erases a report and everything derived from it; returns whether it was stored."""
         return not self.server.forget([issue_id])
 
     def close(self) -> None:

@@ -63,11 +63,11 @@ class FolderState:
         return self.memory.with_terms_of(self.reports)
 
     def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
-        """See ``IndexState``."""
+        """Ids of each report and its known duplicates, oldest first, by its id; empty if it is not stored."""
         return {issue_id: self.memory.group_ids(issue_id) for issue_id in ids}
 
     def vectors(self, ids: Sequence[str] | None = None) -> tuple[list[str], np.ndarray]:
-        """See ``IndexState``."""
+        """Ids and vectors, ``(N, D)``, of the stored reports, or of those among ``ids``."""
         memory = self.memory
         if ids is None:
             return memory.ids, memory.store.vectors.filled
@@ -77,7 +77,7 @@ class FolderState:
         )
 
     def newest_day(self) -> float:
-        """See ``IndexState``."""
+        """Date of the newest report in days since 1970; NaN without dates."""
         return float(np.fmax.reduce(self.memory.store["day"], initial=np.nan))
 
 
@@ -126,7 +126,7 @@ class FolderStore:
 
     @property
     def model(self) -> LoadedModel:
-        """See ``OpenStore``."""
+        """The last loaded model."""
         return self.state.model
 
     @property
@@ -135,7 +135,7 @@ class FolderStore:
         return self.state.writer
 
     def read(self) -> AbstractContextManager[FolderState]:
-        """See ``OpenStore``; never waits.
+        """The latest state; never waits.
 
         Raises:
             StoreUnavailable: If the file has changed and cannot be read any more. If it was replaced by one that cannot
@@ -160,7 +160,7 @@ class FolderStore:
 
     @contextmanager
     def change(self) -> Iterator[FolderState]:
-        """See ``OpenStore``.
+        """The latest state in a transaction that changes it.
 
         Raises:
             StoreUnavailable: If it cannot be written, or the file was replaced meanwhile, or other threads take too

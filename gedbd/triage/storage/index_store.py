@@ -133,7 +133,7 @@ class IndexStore(SqliteFile):
             raise ValueError(str(error)) from error
 
     def prepare(self) -> None:
-        """See ``SqliteFile``."""
+        """Checks or creates the tables. Raises ValueError or StoreUnavailable."""
         version = self._version()
         tables = {name for (name,) in self.query("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if version == 0 and tables:
@@ -175,11 +175,11 @@ class IndexStore(SqliteFile):
         return int(self.query("SELECT count(*) FROM reports")[0][0])
 
     def about(self) -> dict[str, str]:
-        """See ``ReportStore``."""
+        """Name of the tracker, settings, model and other facts about the index, by name."""
         return dict(self.query("SELECT name, value FROM about"))
 
     def fact(self, name: str) -> str:
-        """See ``ReportStore``."""
+        """One of these facts; empty if the index does not have it."""
         return next((value for (value,) in self.query("SELECT value FROM about WHERE name = ?", name)), "")
 
     def dim(self) -> int:
@@ -190,11 +190,11 @@ class IndexStore(SqliteFile):
         return int(written)
 
     def write_about(self, values: dict[str, str]) -> None:
-        """See ``ReportStore``."""
+        """Adds or replaces facts about the index."""
         self.write_all("INSERT OR REPLACE INTO about VALUES (?, ?)", values.items())
 
     def weights(self) -> bytes:
-        """See ``ReportStore``."""
+        """The encoder's weights, as ``torch.save`` wrote them; empty for an untrained encoder."""
         chunks = self.query("SELECT data FROM weights ORDER BY part")
         return b"".join(data for (data,) in chunks)
 
@@ -230,7 +230,7 @@ class IndexStore(SqliteFile):
         )
 
     def delete(self, ids: Iterable[str]) -> None:
-        """See ``ReportStore``."""
+        """Deletes reports. Their links stay: two duplicates of a deleted report are still duplicates of each other."""
         self.write_all("DELETE FROM reports WHERE issue_id = ?", ((issue_id,) for issue_id in ids))
 
     def forget(self, ids: Sequence[str]) -> list[str]:
@@ -248,7 +248,7 @@ class IndexStore(SqliteFile):
         return missing
 
     def take_links(self, issue_id: str) -> list[tuple[str, str, str]]:
-        """See ``ReportStore``."""
+        """Deletes the links of a report, and returns them."""
         query = "DELETE FROM links WHERE report = ?1 OR duplicate = ?1 RETURNING report, duplicate, source"
         return list(self.query(query, issue_id))
 
@@ -266,15 +266,15 @@ class IndexStore(SqliteFile):
         self.write_all("UPDATE terms SET term = '' WHERE number = ? AND term != ''", unused)
 
     def write_links(self, links: Iterable[tuple[str, str, str]]) -> None:
-        """See ``ReportStore``."""
+        """Adds links, each of a report, its duplicate and a source."""
         self.write_all("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", links)
 
     def urls(self, ids: Sequence[str]) -> dict[str, str]:
-        """See ``ReportStore``."""
+        """Addresses of the reports that have one, by id."""
         return dict(self.select(f"SELECT issue_id, url FROM reports WHERE url != '' AND issue_id IN {MARKS}", ids))
 
     def components_like(self, name: str, limit: int) -> list[str]:
-        """See ``StoredIndex``."""
+        """Components of stored reports: those whose name contains a text, then the others, most common first."""
         query = (
             "SELECT component FROM reports WHERE component != '' GROUP BY component"
             " ORDER BY instr(lower(component), lower(?)) = 0, count(*) DESC, component LIMIT ?"
@@ -282,20 +282,20 @@ class IndexStore(SqliteFile):
         return [component for (component,) in self.query(query, name, limit)]
 
     def storable(self, one: ReportOrFilters) -> ReportOrFilters:
-        """See ``ReportStore``: SQLite can hold any text."""
+        """A report, or filters of reports, with texts that the store can hold: SQLite can hold any text."""
         return one
 
     def write_not_encoded(self, reports: Iterable[Report]) -> None:
-        """See ``ReportStore``."""
+        """Replaces what is not encoded of stored reports: their addresses and dates of resolution."""
         values = ((report.url, written_date(report.resolved_at), report.issue_id) for report in reports)
         self.write_all("UPDATE reports SET url = ?, resolved_at = ? WHERE issue_id = ?", values)
 
     def clear_links(self, source: str) -> None:
-        """See ``ReportStore``."""
+        """Deletes all links whose source begins with ``source``."""
         self.query("DELETE FROM links WHERE substr(source, 1, length(?)) = ?", source, source)
 
     def delete_links(self, report: str, duplicate: str, source: str | None) -> bool:
-        """See ``ReportStore``."""
+        """Deletes the links between two reports in both directions, of one source or all; returns if there were any."""
         query = "DELETE FROM links WHERE report = ? AND duplicate = ? AND source = coalesce(?, source) RETURNING 1"
         one_way = self.query(query, report, duplicate, source)
         other_way = self.query(query, duplicate, report, source)
@@ -316,7 +316,7 @@ class IndexStore(SqliteFile):
         return []
 
     def contents(self) -> dict[str, Version]:
-        """See ``ReportStore``."""
+        """The version of each report by id, in order."""
         names = ", ".join(Version._fields)
         rows = self.query(f"SELECT issue_id, {names} FROM reports ORDER BY row")
         return {issue_id: Version(*values) for issue_id, *values in rows}
@@ -330,7 +330,7 @@ class IndexStore(SqliteFile):
         return np.array([row[0] for row in rows], dtype=np.int64), [FeatureRow(*row[1:]) for row in rows]
 
     def reports(self, ids: Sequence[str]) -> dict[str, Report]:
-        """See ``ReportStore``."""
+        """Stored reports by id; unknown ids are left out."""
         rows = self.select(f"SELECT {COLUMNS} FROM reports WHERE issue_id IN {MARKS}", ids)
         for row in rows:
             if not all(isinstance(value, str | None) for value in row):
@@ -391,7 +391,7 @@ class StoredVocabulary(Vocabulary):
         return self._names[number]
 
     def __call__(self, texts: Sequence[Sequence[str]], learn: bool) -> list[np.ndarray]:
-        """See ``Vocabulary``."""
+        """Texts of words as numbers, each ``(L,)`` int32."""
         missing = list(set(chain.from_iterable(texts)) - self._numbers.keys())
         numbers = dict(
             self._store.select(f"SELECT term, number FROM terms WHERE term != '' AND term IN {MARKS}", missing)

@@ -78,7 +78,7 @@ class ReportStore(Protocol):
         """Addresses of the reports that have one, by id."""
 
     def components_like(self, name: str, limit: int) -> list[str]:
-        """See ``StoredIndex``."""
+        """Components of stored reports: those whose name contains a text, then the others, most common first."""
 
     def storable(self, one: ReportOrFilters) -> ReportOrFilters:
         """A report, or filters of reports, with texts that the store can hold."""
