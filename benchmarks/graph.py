@@ -4,7 +4,7 @@ import torch
 from measure import Row, peak_mb, repeated, seconds, take_turns
 from torch.nn.functional import normalize
 
-from gedbd.duplicates.adjacency import DenseAdjacency, kernel
+from gedbd.duplicates.graph.adjacency import DenseAdjacency, kernel
 
 SECTION = "dense graph"
 SMALL, LARGE, DIM, PCA_DIM, REPEATS = 8_000, 1_000_000, 128, 10, 9

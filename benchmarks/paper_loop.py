@@ -13,7 +13,7 @@ from torch.optim import AdamW
 from torch_geometric.nn import GCNConv
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from gedbd.duplicates.adjacency import DenseAdjacency
+from gedbd.duplicates.graph.adjacency import DenseAdjacency
 
 PAIRS = 64
 

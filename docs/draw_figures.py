@@ -16,11 +16,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch.nn.functional import normalize
 
-from gedbd.corpora.splits import split_corpus
-from gedbd.duplicates.adjacency import kernel, kernel_factor
+from gedbd.duplicates.graph.adjacency import kernel, kernel_factor
 from gedbd.evaluation.figures import DUPLICATE, GREY, OTHER
 from gedbd.evaluation.pairwise import audit_leak
 from gedbd.io.locations import CONF_DIR
+from gedbd.sampling.splits import split_corpus
 from gedbd.triage.confidence import calibration_error, fit_isotonic
 
 IMAGES = Path(__file__).parent / "images"

@@ -13,10 +13,10 @@ from rich.console import Console
 
 import gedbd.commands.index
 import gedbd.train
-from gedbd.corpora.splits import TEST, TRAIN
 from gedbd.encoders.encoder_weights import read_state
 from gedbd.experiments.prepare import prepare_data
 from gedbd.experiments.resuming import trained_epochs
+from gedbd.sampling.splits import TEST, TRAIN
 
 DEMO = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
 BEST = ["experiment=best", "encoder=tiny", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false"]
@@ -121,7 +121,7 @@ def test_a_run_trains_ranks_and_measures(finished):
     targets = pd.read_csv(finished / "backtest" / "targets.csv")["target"].tolist()
     assert targets == [0.5, 0.6, 0.7, 0.8, 0.9]
     saved = OmegaConf.load(finished / "backtest" / "config.yaml")
-    assert (saved.max_replayed, saved.split._target_) == (50, "gedbd.corpora.splits.TimeSplit")
+    assert (saved.max_replayed, saved.split._target_) == (50, "gedbd.sampling.splits.TimeSplit")
 
 
 def test_a_finished_run_is_not_repeated(copied, go_on):

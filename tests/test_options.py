@@ -254,7 +254,7 @@ def test_encoders_of_berts_size_bring_their_own_fine_tuning(encoder):
 def test_the_papers_text_and_code_differ_where_they_are_said_to():
     text, code = composed("experiment=paper_text"), composed("experiment=paper_code")
     differ = {
-        "split._target_": ("gedbd.corpora.splits.GroupSplit", "gedbd.corpora.splits.PairSplit"),
+        "split._target_": ("gedbd.sampling.splits.GroupSplit", "gedbd.sampling.splits.PairSplit"),
         "pairs.negatives_per_positive": (1.0, 0),
         "pairs.random_negatives": (5000, 0),
         "pairs.fill_to": (None, 50000),

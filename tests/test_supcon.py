@@ -23,7 +23,7 @@ def composed(*options: str) -> DictConfig:
 def test_the_published_settings():
     cfg = composed("experiment=supcon_paper", "encoder=minilm")
     assert (cfg.dataset.name, cfg.dataset.rows.reports) == ("firefox", sum(PUBLISHED_ROWS))
-    assert (cfg.split._target_, cfg.split.val, cfg.split.test) == ("gedbd.corpora.splits.GroupSplit", 0.1, 0.1)
+    assert (cfg.split._target_, cfg.split.val, cfg.split.test) == ("gedbd.sampling.splits.GroupSplit", 0.1, 0.1)
     assert (cfg.encoder.model, cfg.encoder.pooling) == ("sentence-transformers/all-MiniLM-L6-v2", "mean")
     assert (cfg.batch_size, cfg.batches.per_group, cfg.batches.singletons) == (32, 2, 0.0)
     assert (cfg.loss._target_, cfg.loss.temperature) == ("gedbd.losses.SupervisedContrastiveLoss", 0.07)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from gedbd.duplicates.duplicate_data import Batch, DuplicateDataModule
-from gedbd.duplicates.gcn import GraphBranch
+from gedbd.duplicates.graph.gcn import GraphBranch
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.evaluation.pairwise import pairwise_metrics
 from gedbd.experiments.distributed import gather, join, shard

@@ -10,13 +10,12 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.corpora.splits import TRAIN
 from gedbd.corpora.templates import Text
 from gedbd.duplicates.duplicate_data import DuplicateDataModule
 from gedbd.duplicates.duplicate_system import DuplicateSystem
 from gedbd.duplicates.fusion import TextOnly
-from gedbd.duplicates.gcn import GraphBranch
-from gedbd.duplicates.title_graph import TAGS, SharedIdentifiers, TitleGraph, build_graph, senders
+from gedbd.duplicates.graph.gcn import GraphBranch
+from gedbd.duplicates.graph.title_graph import TAGS, SharedIdentifiers, TitleGraph, build_graph, senders
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
 from gedbd.evaluation.result_tables import WITH_GRAPH, WITHOUT_GRAPH
 from gedbd.experiments.evaluation_result import EvaluationResult
@@ -28,6 +27,7 @@ from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses import Loss, check_labels
 from gedbd.retrieval.vectors import spread
 from gedbd.sampling.batches import Batches
+from gedbd.sampling.splits import TRAIN
 
 if TYPE_CHECKING:
     from gedbd.encoders.node2vec import TagEncoder

@@ -13,11 +13,11 @@ from pytorch_lightning import seed_everything
 from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.splits import PARTS, TRAIN, VAL, keep_assigned, split_corpus
 from gedbd.corpora.templates import Text
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.io.console import print_line, stage
 from gedbd.retrieval.ranking_tasks import RankingTask, TaskFinder
+from gedbd.sampling.splits import PARTS, TRAIN, VAL, keep_assigned, split_corpus
 
 if TYPE_CHECKING:
     from gedbd.encoders.loaded_encoder import LoadedEncoder

@@ -9,7 +9,6 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.corpora.splits import TRAIN
 from gedbd.encoders.node2vec import TagEncoder
 from gedbd.encoders.title_body import Form, TitleBody
 from gedbd.evaluation.display_names import FROZEN
@@ -25,6 +24,7 @@ from gedbd.questions.question_data import QuestionsDataModule
 from gedbd.questions.question_negatives import Negatives
 from gedbd.questions.question_system import QuestionsSystem
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer
+from gedbd.sampling.splits import TRAIN
 
 
 class QuestionsTask:

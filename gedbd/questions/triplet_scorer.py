@@ -6,7 +6,6 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 
-from gedbd.corpora.splits import TRAIN
 from gedbd.experiments.optimizers import adam, constant
 from gedbd.losses import Loss, check_labels
 from gedbd.questions.projections import check_head, make_head, read_questions
@@ -16,6 +15,7 @@ from gedbd.questions.question_system import QuestionsSystem
 from gedbd.retrieval.scorers.dense_scorer import cosines
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.retrieval.scorers.table_vectors import TableVectors, TagVectors
+from gedbd.sampling.splits import TRAIN
 
 
 class TripletScorer(Scorer):

@@ -1,1 +1,1 @@
-"""Pairs for training and evaluation, and the batch samplers that draw from them."""
+"""Splits into train, validation and test, pairs of reports, and the batch samplers that draw from them."""

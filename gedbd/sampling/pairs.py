@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.feedback import FeedbackLabels, read_feedback_labels
-from gedbd.corpora.splits import OUTSIDE, PARTS, TRAIN, PairSplit, Split, split_corpus
+from gedbd.sampling.feedback_labels import FeedbackLabels, read_feedback_labels
+from gedbd.sampling.splits import OUTSIDE, PARTS, TRAIN, PairSplit, Split, split_corpus
 
 MAX_DRAW_ROUNDS = 200
 POSITIVES = ("all", "marked")

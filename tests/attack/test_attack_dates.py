@@ -19,7 +19,7 @@ from gedbd.corpora.readers.csv_export import read_csv
 from gedbd.corpora.readers.github import read_github
 from gedbd.corpora.readers.gitlab import read_gitlab
 from gedbd.corpora.readers.jira import read_jira
-from gedbd.corpora.splits import TimeSplit, split_corpus
+from gedbd.sampling.splits import TimeSplit, split_corpus
 from gedbd.service.issue_events import read_event
 
 FAR = ["0001-01-01", "0000-00-00 00:00:00", "1677-09-20T00:00:00Z", "1969-12-31T23:59:59Z", "10000-01-01"]

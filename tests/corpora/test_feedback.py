@@ -15,8 +15,8 @@ import pytest
 
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import COLUMNS, FEEDBACK_FILE, FeedbackEvent, FeedbackStore, feedback_table
-from gedbd.corpora.splits import GroupSplit, PairSplit, TimeSplit, split_corpus
 from gedbd.sampling.pairs import PairSampler
+from gedbd.sampling.splits import GroupSplit, PairSplit, TimeSplit, split_corpus
 
 STORED = Report(issue_id="7", title="Mail is lost")
 PASTED = Report(title="Mail is lost", description="Since today.", component="Inbox")

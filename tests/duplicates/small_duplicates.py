@@ -9,17 +9,17 @@ import torch
 from torch.nn.functional import normalize
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.splits import TimeSplit, split_corpus
-from gedbd.duplicates.adjacency import DenseAdjacency
 from gedbd.duplicates.duplicate_data import DuplicateDataModule
 from gedbd.duplicates.duplicate_system import DuplicateSystem
 from gedbd.duplicates.fusion import TextOnly, WeightedSum
-from gedbd.duplicates.gcn import GraphBranch
+from gedbd.duplicates.graph.adjacency import DenseAdjacency
+from gedbd.duplicates.graph.gcn import GraphBranch
 from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.experiments.optimizers import adamw, constant
 from gedbd.losses import CosineEmbeddingLoss
 from gedbd.sampling.batches import PairBatches
 from gedbd.sampling.pairs import PairSampler
+from gedbd.sampling.splits import TimeSplit, split_corpus
 from gedbd.text.tokens import tokenize
 
 WORDS = ["mail", "folder", "crash", "search", "printer", "calendar", "reply", "theme", "update", "password"]

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from gedbd.duplicates.adjacency import SparseAdjacency
+from gedbd.duplicates.graph.adjacency import SparseAdjacency
 
 
 def unit_rows(count: int, dim: int = 4) -> Tensor:

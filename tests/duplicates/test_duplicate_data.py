@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.duplicates.adjacency import SparseAdjacency
 from gedbd.duplicates.duplicate_data import Batch, DuplicateDataModule
+from gedbd.duplicates.graph.adjacency import SparseAdjacency
 from gedbd.retrieval.ranking_tasks import EarlierReports, ReportPool
 from gedbd.sampling.batches import PairBatches
 from gedbd.sampling.group_batches import GroupBatches

@@ -11,10 +11,10 @@ from small_duplicates import COUNT, MAX_TOKENS, assemble, training_step
 from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
 
-from gedbd.duplicates.adjacency import DenseAdjacency
 from gedbd.duplicates.duplicate_data import DuplicateDataModule
 from gedbd.duplicates.duplicate_system import DuplicateSystem
-from gedbd.duplicates.gcn import GraphBranch
+from gedbd.duplicates.graph.adjacency import DenseAdjacency
+from gedbd.duplicates.graph.gcn import GraphBranch
 from gedbd.io.locations import CONF_DIR
 from gedbd.losses import CosineEmbeddingLoss, SupervisedContrastiveLoss
 from gedbd.sampling.batches import BatchIndices, PairBatches

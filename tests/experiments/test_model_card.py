@@ -13,7 +13,7 @@ from gedbd.experiments.run_folder import Run
 CONFIG = """
 dataset: {name: null, path: data/zilla.csv.xz, last_n: null}
 text: {_target_: gedbd.corpora.templates.title_description, _partial_: true}
-split: {_target_: gedbd.corpora.splits.TimeSplit, val_from: 0.6, test_from: 0.8}
+split: {_target_: gedbd.sampling.splits.TimeSplit, val_from: 0.6, test_from: 0.8}
 encoder: {name: small, model: some-one/small-bert, dim: 8, max_tokens: 64}
 labels: {fraction: 1.0}
 ranking: {window_days: null}

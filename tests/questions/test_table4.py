@@ -31,7 +31,7 @@ def sweep(tmp_path: Path) -> Path:
             "baselines": {name: {"_target_": "x"}},
             "dataset": {"name": "cs", "_target_": READER},
             "encoder": {"name": "minilm"},
-            "split": {"_target_": "gedbd.corpora.splits.TimeSplit"},
+            "split": {"_target_": "gedbd.sampling.splits.TimeSplit"},
         }
         OmegaConf.save(OmegaConf.create(config), folder / "config.yaml")
         (folder / "versions.json").write_text(json.dumps({"schema": SCHEMA, "corpus": "0b6"}))

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from epochs import as_pairs, epoch_of, of_all_processes
 
-from gedbd.corpora.splits import TimeSplit, split_corpus
 from gedbd.sampling.batches import LengthBatchSampler, PairBatches, SamplerInputs
 from gedbd.sampling.pairs import PairSampler
+from gedbd.sampling.splits import TimeSplit, split_corpus
 
 ROWS = np.arange(100, 203)
 LENGTHS = np.random.default_rng(0).integers(5, 500, 103)

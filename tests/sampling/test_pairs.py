@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.relevance import Links
-from gedbd.corpora.splits import PARTS, TRAIN, GroupSplit, PairSplit, TimeSplit, split_corpus
 from gedbd.sampling.pairs import PairSampler, positive_pairs
+from gedbd.sampling.splits import PARTS, TRAIN, GroupSplit, PairSplit, TimeSplit, split_corpus
 
 SPLITS = [TimeSplit(0.5, 0.75), GroupSplit(0.25, 0.25), PairSplit()]
 

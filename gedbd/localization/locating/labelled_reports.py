@@ -11,7 +11,6 @@ from omegaconf import DictConfig, OmegaConf
 
 from gedbd.corpora.corpus import ChangeCorpus, Documents
 from gedbd.corpora.relevance import Links
-from gedbd.corpora.splits import evenly_spaced
 from gedbd.io.console import stage
 from gedbd.localization.change_ranking.change_history import ChangeHistory
 from gedbd.localization.change_ranking.change_training import (
@@ -21,6 +20,7 @@ from gedbd.localization.change_ranking.change_training import (
 )
 from gedbd.localization.change_ranking.known_fixes import KnownFix
 from gedbd.localization.repository.commits import LinkBuilder
+from gedbd.sampling.splits import evenly_spaced
 
 REPOSITORY_OPTIONS = ("fix_patterns", "fixes")
 

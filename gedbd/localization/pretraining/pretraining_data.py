@@ -12,7 +12,6 @@ from torch.utils.data import Sampler as KeySampler
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.splits import PARTS
 from gedbd.experiments.training_task import WholeBatchData
 from gedbd.io.console import track
 from gedbd.localization.code_encoder.code_inputs import (
@@ -27,6 +26,7 @@ from gedbd.localization.code_encoder.code_inputs import (
 from gedbd.localization.flow_graph.parse import method_graph
 from gedbd.localization.pretraining.masking import MLM, Sample, Sampler, Shares, TokenVocabulary, find_priors
 from gedbd.sampling.batches import LengthBatchSampler
+from gedbd.sampling.splits import PARTS
 
 MIN_PROGRESS_METHODS = 200
 NO_ROWS = np.zeros(0, dtype=np.int64)

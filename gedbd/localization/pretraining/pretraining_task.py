@@ -13,7 +13,6 @@ from rich.console import Console
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.splits import TRAIN, keep_assigned, split_corpus
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.pretrained import max_positions
 from gedbd.experiments.callbacks import may_be_own, value_of_best
@@ -33,6 +32,7 @@ from gedbd.localization.pretraining.pretraining_data import (
 )
 from gedbd.localization.pretraining.pretraining_output import write_result
 from gedbd.localization.pretraining.pretraining_system import REDUCTIONS, PretrainingSystem
+from gedbd.sampling.splits import TRAIN, keep_assigned, split_corpus
 
 COMPARED = "val/mean_accuracy"
 

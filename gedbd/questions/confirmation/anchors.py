@@ -9,7 +9,6 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import tags_of
-from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
 from gedbd.io.console import track
 from gedbd.questions.confirmation.link_history import (
@@ -23,6 +22,7 @@ from gedbd.questions.confirmation.link_history import (
 )
 from gedbd.questions.confirmation.regression_methods import AnchorData
 from gedbd.retrieval.scorers.table_vectors import TagVectors
+from gedbd.sampling.splits import TEST, TRAIN, VAL
 
 WORD = re.compile(r"\w+")
 TRACE = re.compile(r"^\s*at [\w.$<>]+\(|Exception|Traceback", re.MULTILINE)

@@ -9,7 +9,6 @@ from omegaconf import DictConfig
 from pytorch_lightning import seed_everything
 from rich.console import Console
 
-from gedbd.corpora.splits import split_corpus
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.experiments.loggers import open_loggers
@@ -20,6 +19,7 @@ from gedbd.questions.confirmation.confirmation_output import write_result
 from gedbd.questions.confirmation.confirmation_results import MEDIAN, measure
 from gedbd.questions.confirmation.regression_methods import RegressionMethod
 from gedbd.retrieval.scorers.table_vectors import TagVectors
+from gedbd.sampling.splits import split_corpus
 
 
 class ConfirmationTask:

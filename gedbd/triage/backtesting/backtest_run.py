@@ -15,7 +15,6 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.experiments.prepare import EncodedCorpus, PreparedData, encode_corpus
 from gedbd.experiments.report.judging import Judging, Verdict
 from gedbd.experiments.report.report_page import write_report
@@ -26,6 +25,7 @@ from gedbd.io.files import read_object, write_text
 from gedbd.io.table_files import write_csv, write_parquet
 from gedbd.retrieval.reports.report_ranker import SEEN
 from gedbd.retrieval.reports.report_training import RankerOptions
+from gedbd.sampling.splits import TEST, TRAIN, VAL
 from gedbd.triage.backtesting.backtest_page import (
     fill_targets,
     next_step,

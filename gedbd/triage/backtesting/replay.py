@@ -9,11 +9,11 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.issue import DUPLICATE
-from gedbd.corpora.splits import PARTS, TEST, TRAIN, VAL, evenly_spaced
 from gedbd.io.console import stage
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker, is_default
 from gedbd.retrieval.reports.report_training import RankerOptions, fit_ranker
+from gedbd.sampling.splits import PARTS, TEST, TRAIN, VAL, evenly_spaced
 from gedbd.triage.confidence import (
     CONFIDENCE_FEATURES,
     NUM_COMPARED,

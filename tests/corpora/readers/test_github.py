@@ -7,9 +7,9 @@ import pytest
 from tracker_records import github, read, tied
 
 from gedbd.corpora.readers.github import read_github
-from gedbd.corpora.splits import TimeSplit
 from gedbd.corpora.statistics import describe_corpus
 from gedbd.sampling.pairs import PairSampler
+from gedbd.sampling.splits import TimeSplit
 
 ISSUES = Path(__file__).parent / "issues.json"
 

@@ -208,7 +208,7 @@ def test_an_unknown_method_is_refused_with_those_that_there_are(pair_of_runs):
 
 def year(number: int) -> dict[str, object]:
     """The section split of a run that tests one year."""
-    return {"_target_": "gedbd.corpora.splits.YearSplit", "year": number, "val_days": 92}
+    return {"_target_": "gedbd.sampling.splits.YearSplit", "year": number, "val_days": 92}
 
 
 def test_walk_forward_runs_are_matched_by_year_and_their_queries_pooled(tmp_path):

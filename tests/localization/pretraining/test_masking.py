@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from gedbd.corpora.corpus import Documents
-from gedbd.corpora.splits import TEST, TRAIN, VAL
 from gedbd.localization.code_encoder.code_encoder import UntrainedEncoder, attention_mask
 from gedbd.localization.code_encoder.code_inputs import (
     CODE_BLOCK,
@@ -47,6 +46,7 @@ from gedbd.localization.pretraining.pretraining_data import (
 from gedbd.localization.pretraining.pretraining_output import BaseRates, keys_of
 from gedbd.localization.pretraining.pretraining_task import starting_point
 from gedbd.localization.readers.java_sources import read_java_sources
+from gedbd.sampling.splits import TEST, TRAIN, VAL
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.corpora.splits import TRAIN, VAL
 from gedbd.retrieval.reports.first_stage import MAX_GROUPS
 from gedbd.retrieval.reports.report_training import RankerOnTop, RankerOptions
+from gedbd.sampling.splits import TRAIN, VAL
 
 LINEAR = RankerOptions(kind="linear")
 PAIRS = 12  # of training

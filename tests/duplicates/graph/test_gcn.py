@@ -4,8 +4,8 @@ import pytest
 import torch
 from small_graphs import everyone, unit_rows
 
-from gedbd.duplicates.adjacency import DenseAdjacency, SparseAdjacency, knn
-from gedbd.duplicates.gcn import GraphBranch, NodeFeatures
+from gedbd.duplicates.graph.adjacency import DenseAdjacency, SparseAdjacency, knn
+from gedbd.duplicates.graph.gcn import GraphBranch, NodeFeatures
 
 N_ID = torch.tensor([5, 0, 9])
 

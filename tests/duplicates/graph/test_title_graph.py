@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.duplicates.title_graph import SharedIdentifiers, build_graph, join_fields, reduce_titles
+from gedbd.duplicates.graph.title_graph import SharedIdentifiers, build_graph, join_fields, reduce_titles
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.node2vec import TagEncoder
 

@@ -10,8 +10,8 @@ from small_graphs import dense_matrix, edges_of, everyone, sparse_matrix, unit_r
 from torch import Tensor
 from torch_geometric.nn import GCNConv
 
-from gedbd.duplicates import adjacency
-from gedbd.duplicates.adjacency import (
+from gedbd.duplicates.graph import adjacency
+from gedbd.duplicates.graph.adjacency import (
     BLOCK_ROWS,
     DenseAdjacency,
     SparseAdjacency,

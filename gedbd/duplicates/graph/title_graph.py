@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import FIELDS, check_field, field_codes, tags_of
-from gedbd.duplicates.adjacency import connect
+from gedbd.duplicates.graph.adjacency import connect
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.text.words import find_error_lines, find_identifiers
 

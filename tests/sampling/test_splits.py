@@ -7,7 +7,8 @@ import pytest
 
 from gedbd.corpora.corpus import Corpus, Documents
 from gedbd.corpora.relevance import Groups, Links
-from gedbd.corpora.splits import (
+from gedbd.sampling.pairs import PairSampler
+from gedbd.sampling.splits import (
     OUTSIDE,
     TEST,
     TRAIN,
@@ -21,7 +22,6 @@ from gedbd.corpora.splits import (
     keep_assigned,
     split_corpus,
 )
-from gedbd.sampling.pairs import PairSampler
 
 
 def every_pair(count: int) -> tuple[np.ndarray, np.ndarray]:
