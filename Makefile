@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP_INSTALL := PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all attack browser soak check sensitivity bench bench-compare docs docs-serve dist clean
+.PHONY: help install demo test integration test-all attack browser soak check sensitivity bench bench-compare docs docs-serve dist clean
 
 help:     ## list the commands
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): *[^#]*## */make \1\t/' | expand -t 20
@@ -27,19 +27,25 @@ demo: .venv/installed  ## train on the bundled corpus and show the results
 	$(BIN)/python -m gedbd.train experiment=demo
 
 # Tests start many processes: bytecode is kept even where it is not wanted otherwise, for each to compile nothing again.
-test: .venv/dev-installed  ## run the quick tests (COVERAGE=1 measures their coverage)
-	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'not slow and not browser' -n 2 --dist loadscope --no-loadscope-reorder $(if $(COVERAGE),--cov=gedbd --cov-report=term:skip-covered --cov-fail-under=94)
+PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+
+test: .venv/dev-installed  ## run the quick tests (COVERAGE=1 measures what they cover)
+	$(PYTEST) -m 'not slow and not browser and not integration' -n 2 --dist loadscope --no-loadscope-reorder $(if $(COVERAGE),--cov=gedbd --cov-report=)
+
+# The coverage is that of these tests and of the last make test COVERAGE=1.
+integration: .venv/dev-installed  ## run the tests of whole commands, trainings and servers (COVERAGE=1)
+	$(PYTEST) -m 'integration and not slow and not browser' -n 2 --dist loadscope --no-loadscope-reorder $(if $(COVERAGE),--cov=gedbd --cov-append --cov-report=term:skip-covered --cov-fail-under=94)
 
 test-all: .venv/dev-installed  ## run all tests but those of the browser
-	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'not browser' -n 2 --dist loadscope
+	$(PYTEST) -m 'not browser' -n 2 --dist loadscope
 
 attack: .venv/dev-installed  ## run the slow tests of hostile input and of faults
-	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m 'slow and not browser' -n 2 --dist loadscope tests/attack tests/service/test_fuzz.py
+	$(PYTEST) -m 'slow and not browser' -n 2 --dist loadscope tests/attack tests/service/test_fuzz.py
 
 # Debian's package brings Chromium if it is missing.
 browser: .venv/dev-installed  ## test a report and the service's page in headless Chromium
 	@command -v chromium > /dev/null || (apt-get update -qq && apt-get install -qq -y chromium > /dev/null)
-	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m browser tests/test_browser.py tests/test_judging_page.py tests/service/test_service_page.py
+	$(PYTEST) -m browser tests/test_browser.py tests/test_judging_page.py tests/service/test_service_page.py
 
 # Ten minutes by default. The faults of a full disk and of the clock need root and a C compiler.
 soak: .venv/dev-installed  ## serve under load while faults are injected (MINUTES=, SEED=, OVERLAP=1)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-QUICK = "not slow and not browser"
+QUICK = "not slow and not browser and not integration"
 FAILURE = re.compile(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", re.MULTILINE)
 MAX_BROKEN = 20  # tests that fail without the fault, per fault
 

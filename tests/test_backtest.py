@@ -11,6 +11,8 @@ from gedbd.triage.backtesting.backtest_run import record_backtest
 from gedbd.triage.backtesting.suggestions import Backtest, read_suggestions, tables_of
 from gedbd.triage.triage_model import TriageModel
 
+pytestmark = pytest.mark.integration
+
 TEMPLATE = "dataset.url_template='https://bugs.example.org/show_bug.cgi?id={issue_id}'"
 
 

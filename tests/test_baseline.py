@@ -11,6 +11,8 @@ from run_commands import commands_in
 from gedbd.configuration.command import CONF_DIR
 from gedbd.evaluation.pairwise import GRID
 
+pytestmark = pytest.mark.integration
+
 with initialize_config_dir(CONF_DIR, version_base="1.3"):
     NAMES = list(compose("baseline", ["name=bm25"]).baselines)
 QUICK = ("bm25",)

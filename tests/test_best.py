@@ -18,6 +18,8 @@ from gedbd.experiments.prepare import prepare_data
 from gedbd.experiments.resuming import trained_epochs
 from gedbd.sampling.splits import TEST, TRAIN
 
+pytestmark = pytest.mark.integration
+
 DEMO = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
 BEST = ["experiment=best", "encoder=tiny", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false"]
 SMALL = ["dataset=demo", "dataset.path=bugs.csv", "task.backtest.max_replayed=50", "trainer.max_epochs=2"]

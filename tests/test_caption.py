@@ -18,6 +18,8 @@ from gedbd.corpora.screenshots import check_images, read_captions
 from gedbd.encoders.captioning import Caption, cached_captions, describe
 from gedbd.encoders.model_captioner import load_tiny_captioner, tiny_processor
 
+pytestmark = pytest.mark.integration
+
 TINY = {"name": "tiny", "prompt": "Describe the screenshot.", "max_new_tokens": 8, "hidden": 32, "layers": 1, "seed": 0}
 KILLED = """
 import os, signal

@@ -14,6 +14,8 @@ from gedbd.__main__ import command_names, main, overview
 from gedbd.io.locations import CONF_DIR
 from gedbd.triage.storage.index_folder import LOCK
 
+pytestmark = pytest.mark.integration
+
 ROOT = Path(CONF_DIR).parent
 SCRIPT = "import sys; sys.argv[0] = '/usr/bin/gedbd'; from gedbd.__main__ import main; main()"
 HEAVY = "torch pytorch_lightning lightning_fabric torch_geometric wandb transformers pandas sklearn scipy matplotlib"

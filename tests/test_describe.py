@@ -11,6 +11,8 @@ from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.urls import check_template
 from gedbd.evaluation.thresholds import enough_duplicates
 
+pytestmark = pytest.mark.integration
+
 PUBLISHED = ("eclipse", "thunderbird", "firefox", "jdt", "mozilla_core")
 ISSUES = Path(__file__).parent / "corpora" / "readers" / "issues.json"
 

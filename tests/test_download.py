@@ -13,6 +13,8 @@ from gedbd.io.checksums import CHECKSUMS
 from gedbd.io.http import CHUNK_BYTES
 from gedbd.questions.stackexchange.dump import check_archive
 
+pytestmark = pytest.mark.integration
+
 TABLE = ("id,text\n" + "".join(f"{number},line {number}\n" for number in range(20_000))).encode()
 LABELS = b"Issue_id,Duplicate\n1,2\n2,1\n"
 

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+pytestmark = pytest.mark.integration
+
 PREFIX = "encoder.prefix='query: '"
 DEMO = str(files("gedbd.corpora") / "demo.csv")
 

@@ -26,6 +26,8 @@ from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 from gedbd.sampling.splits import TEST, split_corpus
 
+pytestmark = pytest.mark.integration
+
 STRANGER = """
 import sys
 import numpy as np

@@ -17,6 +17,8 @@ from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.stored_index import open_index
 
+pytestmark = pytest.mark.integration
+
 DEMO = pd.read_csv(Path(gedbd.__file__).parent / "corpora" / "demo.csv", dtype=str, keep_default_na=False)
 FIELDS = ["text=fields", "encoder.max_tokens=128", "text.cleaning.boilerplate=mark", "text.cleaning.urls=mark"]
 FIELDS += ["encoder.prefix='query: '"]

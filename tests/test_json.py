@@ -17,6 +17,8 @@ from gedbd.corpora.statistics import describe_corpus
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.io.locations import CONF_DIR
 
+pytestmark = pytest.mark.integration
+
 DEMO = str(files("gedbd.corpora") / "demo.csv")
 
 

@@ -15,6 +15,8 @@ from gedbd.triage.backtesting.backtest_run import PageFacts, write_backtest, wri
 from gedbd.triage.backtesting.suggestions import Backtest, Suggestions, tables_of, target_results, targets_table
 from gedbd.triage.triage_model import TriageModel
 
+pytestmark = pytest.mark.integration
+
 FACTS = PageFacts("small", "gedbd backtest dataset=small", "2026-11-23T09:30:00+00:00", 50)
 GROUP = np.concatenate([np.arange(25), np.arange(20), np.arange(45, 50)])
 HEAD = "report,suggested,verdict,date\n"

@@ -15,6 +15,8 @@ from omegaconf import DictConfig
 import gedbd.commands.evaluate
 import gedbd.train
 
+pytestmark = pytest.mark.integration
+
 SMALL = ["hydra.run.dir=run", "encoder=tiny", "trainer=smoke", "batch_size=8", "graph=none", "ranking.parts=[]"]
 OWN = """
 loss/mine.yaml: |

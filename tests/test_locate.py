@@ -21,6 +21,8 @@ from gedbd.localization.locating.repository_index import Located
 from gedbd.localization.locating.tracker_ranker import TrackerRanker
 from gedbd.triage.answer import report_from_text
 
+pytestmark = pytest.mark.integration
+
 START = 1_700_000_000  # 2023-11-14T22:13:20Z
 PARSER = b"class QuotedParser {\n    void parseQuoted() { delimiter(); }\n}\n"
 REPORT = "Quoted values are cut: parseQuoted of QuotedParser drops the delimiter"

@@ -11,6 +11,8 @@ from small_repository import NAMES, make_repository, write_reports
 from gedbd.localization.change_ranking.change_ranker import ChangeRanker, default_ranker
 from gedbd.localization.locating.tracker_ranker import TrackerRanker, read_hit_rate
 
+pytestmark = pytest.mark.integration
+
 WANTED = ("a file that the fix changed", "an inducing commit")
 
 

@@ -13,6 +13,8 @@ from rich.console import Console
 from gedbd.configuration.command import CONF_DIR
 from gedbd.experiments.training_task import check_sections
 
+pytestmark = pytest.mark.integration
+
 TINY = ["task=questions", "encoder=tiny", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false"]
 TIMES = ["train/seconds", "train/reports_per_second"]
 WORDS = ["mail", "folder", "crash", "sync", "theme", "search", "print", "import"]

@@ -61,6 +61,7 @@ def test_all_pages_with_python_have_a_test_that_runs_them():
         assert any(name in text for text in tests for name in named), f"no test reads {path}"
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", RUN_HERE)
 def test_python_blocks_run(name, tmp_path, monkeypatch, capsys):
     # One needs a Qdrant server; tests/api trains.

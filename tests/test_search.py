@@ -19,6 +19,8 @@ from gedbd.configuration.help import option_words
 from gedbd.corpora.bug_report import Report
 from gedbd.triage.answer import read_queries
 
+pytestmark = pytest.mark.integration
+
 PIECES = ["'", '"', "\\", "$", "{", "}", "${x}", "${oc.env:HOME}", "\n", "\r", "\t", "=", ",", "[", "]", " ", "a", ":"]
 PIECES += ["(", ")", "é", "#", "%", "\\'", "???", "null", "\\${", "\U0001f600", "@", "*"]
 TRAINING_ONLY = {"lightning", "pytorch_lightning", "lightning_fabric", "torchmetrics", "torch_geometric", "wandb"}

@@ -12,6 +12,8 @@ import gedbd.commands.serve
 from gedbd.commands.serve import LOCK_FILE
 from gedbd.service.server import is_loopback, read_secret, read_token
 
+pytestmark = pytest.mark.integration
+
 SMALL = "opened._target_=small_index.open_small"
 TOKEN = "a token of some length"
 HOLD = """

@@ -14,6 +14,8 @@ from run_commands import commands_in
 
 import gedbd
 
+pytestmark = pytest.mark.integration
+
 MONITOR = "val/average_precision"
 TIMES = ["train/seconds", "train/reports_per_second"]
 TINY = ["encoder=tiny", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false", "batch_size=32"]

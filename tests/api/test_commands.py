@@ -11,6 +11,8 @@ import pytest
 import gedbd
 from gedbd.triage.answer import as_json
 
+pytestmark = pytest.mark.integration
+
 TINY = ["dataset=demo", "encoder=tiny"]
 TEXT = "Crash when I paste a picture"
 

@@ -30,6 +30,7 @@ def sentence_transformer(tmp_path):
     return model
 
 
+@pytest.mark.integration
 def test_the_same_model_by_name_by_folder_and_as_an_object(sentence_transformer, tmp_path, cache):
     by_name = gedbd.Encoder("tiny", cache_dir=cache).encode(TEXTS, kind="query")
     by_folder = gedbd.Encoder(tmp_path / "model", cache_dir=cache, max_tokens=32)

@@ -9,6 +9,8 @@ import pytest
 
 import gedbd
 
+pytestmark = pytest.mark.integration
+
 GUIDE = Path(gedbd.__file__).parents[1] / "docs" / "guides" / "python.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
 DOCUMENTED = ("Encoder", "Index", "backtest", "compare", "fit", "load_corpus", "rank")

@@ -40,6 +40,7 @@ def test_other_names_are_absent():
         _ = gedbd.Corpora
 
 
+@pytest.mark.integration
 def test_import_is_light_and_an_index_needs_nothing_that_trains():
     done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True, cwd=ROOT)
     first, second = (set(line.split()) for line in done.stdout.splitlines())

@@ -6,6 +6,8 @@ import pytest
 
 import gedbd
 
+pytestmark = pytest.mark.integration
+
 
 class SharedWords(gedbd.Scorer):
     """How many words query and document share."""

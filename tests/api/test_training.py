@@ -9,6 +9,8 @@ from torch import nn
 
 import gedbd
 
+pytestmark = pytest.mark.integration
+
 SMALL = ("encoder=tiny", "trainer=smoke", "graph=none", "ranking.parts=[test]")
 
 

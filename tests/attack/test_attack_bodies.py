@@ -100,6 +100,7 @@ def test_other_encodings_are_refused_by_name(port, caplog, header):
     assert answered(raw)[0] == 415
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "request_bytes",
     [
@@ -121,6 +122,7 @@ def test_what_is_hardly_http_gets_one_answer(port, caplog, request_bytes):
     assert health(port) == 200
 
 
+@pytest.mark.integration
 def test_rubbish_after_an_answer_leaves_no_traceback(port, caplog):
     large = b"Content-Length: 99999999\r\n\r\n"
     chunked = b"Transfer-Encoding: chunked\r\n\r\n" + b"5\r\n{...}\r\n" + b"zz\r\n" * 1000

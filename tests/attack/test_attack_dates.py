@@ -160,6 +160,7 @@ def test_dates_to_come_leap_seconds_and_all_usual_spellings_are_kept(tmp_path):
     assert dates.astype(str).tolist() == [f"{date}+00:00" for date in spellings.values()]
 
 
+@pytest.mark.integration
 def test_the_api_answers_422(client_of):
     client = client_of()
     for date in [*FAR, *NO_DATES, 1706693400, True, 0, -1e300, [], {}]:

@@ -46,6 +46,7 @@ def locked(file: Path) -> Iterator[None]:
         other.execute("ROLLBACK")
 
 
+@pytest.mark.integration
 def test_a_locked_index_keeps_nothing_waiting_but_changes(listening, tmp_path):
     """More requests want to change the index than there are threads."""
     build(tmp_path / "index", as_corpus([some_report(number) for number in range(10)]))
@@ -144,6 +145,7 @@ def test_a_bug_leaves_a_traceback(index, listening, monkeypatch, caplog, bug):
     assert any(record.exc_info for record in caplog.records)
 
 
+@pytest.mark.integration
 def test_a_locked_feedback_file_keeps_no_search_waiting(index, listening):
     port = listening(create_app(index, Settings(timeout_s=0.3)))
     with ExitStack() as judging, locked(index.folder / FEEDBACK_FILE):
@@ -164,6 +166,7 @@ def test_the_target_of_a_new_model_counts_at_once(client_of, index):
     assert (found["tracker"], found["threshold"], found["target"]["status"]) == ("renamed", None, "inconclusive")
 
 
+@pytest.mark.integration
 def test_no_route_and_no_refusal_waits_for_a_thread(index: SmallIndex, listening):
     """Others may hold all threads that the framework lends: nothing here needs one of them."""
     import anyio.to_thread

@@ -111,6 +111,7 @@ def test_a_damaged_file_is_told_in_one_line(filled: Path, name: str, damage: str
             feedback_table(filled / name)
 
 
+@pytest.mark.integration
 def test_serving_with_a_damaged_file_ends_with_one_line(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gedbd.service.server.listen", lambda app, host, port: None)
     monkeypatch.setenv("GITHUB_WEBHOOK_SECRET", SECRET)

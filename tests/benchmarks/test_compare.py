@@ -83,6 +83,7 @@ def test_other_files_are_refused(tmp_path, content):
         read_record(path)
 
 
+@pytest.mark.integration
 def test_the_command(tmp_path):
     later = replace(RECORD, made_at="2026-11-04T10:00:00")
     names = [str(one.write(tmp_path)) for one in (RECORD, later)]

@@ -53,6 +53,7 @@ def test_options_of_a_nested_dataset_are_named_with_their_place():
         command("describe")(lambda cfg: instantiate(cfg.dataset))(cfg)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interruption_outside_of_a_training_becomes_one_line_and_a_status(number, status):
     # A process of its own: a signal that is not caught ends it, and not all tests.

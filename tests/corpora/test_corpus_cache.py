@@ -138,6 +138,7 @@ def test_another_version_reads_the_export(export, tmp_path, monkeypatch, module,
     corpus_cache._version.cache_clear()
 
 
+@pytest.mark.integration
 def test_processes_that_read_at_once_get_the_same(export, tmp_path):
     context = multiprocessing.get_context("fork")
     barrier = context.Barrier(2)

@@ -103,6 +103,7 @@ def test_many_threads_and_two_connections_lose_nothing(feedback, tmp_path):
     assert len(said(tmp_path)) == 20
 
 
+@pytest.mark.integration
 def test_what_was_acknowledged_outlives_a_kill(tmp_path):
     expected = set()
     environment = os.environ | {"OMP_NUM_THREADS": "1"}

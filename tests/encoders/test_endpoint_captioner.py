@@ -219,6 +219,7 @@ def run(server, run_command):
     return through
 
 
+@pytest.mark.integration
 def test_the_command_says_what_it_sends_counts_failures_and_goes_on(server, run, capsys):
     bad = {12: 429, 13: 400, 17: 429}
     server.answer = lambda request: (
@@ -260,6 +261,7 @@ def test_an_endpoint_that_describes_nothing_is_told_after_one_batch(server, run,
     assert not Path("captions.csv").exists()
 
 
+@pytest.mark.integration
 def test_an_endpoint_that_dies_ends_the_run_which_goes_on_later(server, run):
     server.answer = lambda request: told("seen") if len(server.requests) <= 2 else refused(503, "")
     with pytest.raises(

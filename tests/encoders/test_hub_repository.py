@@ -43,6 +43,7 @@ def exported(tmp_path):
     return encoder, tmp_path / "model"
 
 
+@pytest.mark.integration
 def test_an_uploaded_encoder_loads_by_its_name_with_the_same_vectors(hub: HubServer, exported, tmp_path):
     encoder, folder = exported
     repository = HubRepository("small-bugs", public=False)

@@ -88,6 +88,7 @@ def test_the_key_tells_weights_prompt_length_and_image_size_apart(captioner):
     assert len(others | {captioner.key, resized.key}) == 5
 
 
+@pytest.mark.integration
 def test_a_model_that_cannot_be_had_is_told(tmp_path, saved):
     (tmp_path / "empty").mkdir()
     for model, message in [

@@ -8,6 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+pytestmark = pytest.mark.integration
+
 SMALL = ["encoder=tiny", "batch_size=8", "graph=none", "hydra.run.dir=run", "trainer=smoke", "trainer.max_epochs=2"]
 
 # tensorboardX names its files by the second: a test that begins in the second in which the training began would write

@@ -14,6 +14,8 @@ from offline_runs import offline_runs
 import gedbd.commands.baseline
 import gedbd.train
 
+pytestmark = pytest.mark.integration
+
 ROOT = Path(gedbd.train.__file__).parents[1]
 SMALL = ["encoder=tiny", "trainer=smoke", "logger=wandb"]
 SWEPT = [*SMALL, "graph.pca_dim=5", "fusion.lambda_text=0.3,0.7", "hydra.sweep.dir=sweeps/mine"]

@@ -132,6 +132,7 @@ def test_a_resumed_run_keeps_the_options_that_were_typed_for_it(tmp_path):
     assert Run(tmp_path).overrides == ["graph.pca_dim=5", "+trainer.limit_val_batches=1"]
 
 
+@pytest.mark.integration
 @pytest.mark.figures
 def test_figures_of_a_task_are_saved_with_their_captions(make_corpus, tmp_path):
     corpus = make_corpus([0, 0, 2, 2, 4, 4])

@@ -78,6 +78,7 @@ def sweep_command(path: Path) -> tuple[dict, list[str]]:
     return sweep, command
 
 
+@pytest.mark.integration
 def test_the_sweep_is_a_training_with_its_options(dashboard, tmp_path):
     dashboard("project=mine", "sweep=sweep.yaml")
     sweep, command = sweep_command(tmp_path / "sweep.yaml")

@@ -101,6 +101,7 @@ def test_nothing_is_announced_with_q_by_further_processes_and_beside_a_bar(monke
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.integration
 def test_a_command_takes_the_flags(tmp_path):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     environment.pop(VARIABLE, None)

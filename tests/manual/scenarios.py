@@ -35,7 +35,7 @@ class Scenario(NamedTuple):
         before: Commands that the page takes as done.
         by_hand: By a line of the page: a command in place of what a person does before it.
         options: By the beginning of a line: options that are added to it; they replace those of the same name.
-        quick: Whether the page is part of ``make test``.
+        quick: Whether the page is part of ``make integration``, not of the slow tests.
     """
 
     files: tuple[Callable[[Path], None], ...] = ()

@@ -28,6 +28,7 @@ def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
         yield
 
 
+@pytest.mark.integration
 @pytest.mark.usefixtures("_environment")
 @pytest.mark.parametrize(
     "page",

@@ -26,6 +26,8 @@ import gedbd.commands.serve
 from gedbd.configuration.command import CONF_DIR
 from gedbd.evaluation.thresholds import REASONS
 
+pytestmark = pytest.mark.integration
+
 ROOT = Path(CONF_DIR).parent
 ACTION_DIR = ROOT / ".github" / "actions" / "suggest"
 ACTION = yaml.safe_load((ACTION_DIR / "action.yml").read_text())

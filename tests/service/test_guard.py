@@ -89,6 +89,7 @@ def test_a_body_that_never_ends_is_given_up(index, listening):
     assert b"not complete within 0.05 seconds" in answer
 
 
+@pytest.mark.integration
 def test_slow_and_surplus_searches_are_sent_away(client_of, index):
     client = client_of(timeout_s=0.1, searches_at_once=1, searches_waiting=1)
     slow, quick = {"title": "wait for the file go"}, {"title": "large attachment"}
@@ -104,6 +105,7 @@ def test_slow_and_surplus_searches_are_sent_away(client_of, index):
     assert "Retry-After" in busy.headers
 
 
+@pytest.mark.integration
 def test_a_request_that_breaks_off_is_not_carried_out(index):
     parts = [
         {"type": "http.request", "body": b'{"issue_id": "90", "title": "cut"}', "more_body": True},

@@ -102,6 +102,7 @@ def tokenize_at_once(folder: Path, barrier: Barrier, answers: "multiprocessing.Q
     answers.put(cached_tokens(TEXTS * 50, tokenizer, MAX_TOKENS, folder))
 
 
+@pytest.mark.integration
 def test_two_processes_at_once_are_both_right(tokenizer, tmp_path):
     fork = multiprocessing.get_context("fork")
     barrier, answers = fork.Barrier(2), fork.Queue()

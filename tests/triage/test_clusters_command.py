@@ -14,6 +14,8 @@ from gedbd.service.forgetting import forget_reports
 from gedbd.triage.storage.index_folder import CLUSTERS, FILE
 from gedbd.triage.storage.index_store import IndexStore
 
+pytestmark = pytest.mark.integration
+
 HEAD = "report,suggested,verdict,date\n"
 HOSTILE = "<script>alert(1)</script> \x1b[31m[bold]"
 

@@ -30,6 +30,7 @@ def text_of(number, **values):
     return replace(some_report(number), issue_id="", **values)
 
 
+@pytest.mark.integration
 def test_search_says_what_the_replay_said(tmp_path, reader):
     """A new report gets the order, scores and probabilities that the backtest gave it, for any ``top_k``."""
     reports = [some_report(number * 7 % 60, created_at=some_report(number).created_at) for number in range(50)]
@@ -153,6 +154,7 @@ def test_two_open_indexes_see_each_other(index):
                 assert found(one, Report(f"strangeword{step}{number}"))[0] == f"s{step}{number}"
 
 
+@pytest.mark.integration
 def test_two_indexes_in_two_threads_lose_nothing(index):
     other = open_folder(index.folder, index.store.model.encode)
 

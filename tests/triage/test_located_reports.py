@@ -13,6 +13,8 @@ from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.forgetting import forget_reports
 from gedbd.triage.storage.index_folder import LOCATED, LOCK
 
+pytestmark = pytest.mark.integration
+
 NUM_BUGS = 6
 
 

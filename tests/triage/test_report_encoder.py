@@ -22,6 +22,7 @@ def test_vectors_are_unit_rows_and_do_not_depend_on_company(reader):
         np.testing.assert_allclose(reader(reports.iloc[[row]])[0], vectors[row], atol=1e-6)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("backend", ["torch", "openvino"])
 def test_many_threads_get_their_own_answers(reader, backend, tmp_path):
     read = reader

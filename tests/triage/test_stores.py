@@ -10,7 +10,7 @@ from small_tracker import as_corpus, fill, open_folder, some_report
 from gedbd.corpora.bug_report import Filters, Report
 
 
-@pytest.fixture(params=["folder", "server"])
+@pytest.fixture(params=["folder", pytest.param("server", marks=pytest.mark.integration)])
 def opened(request, tmp_path, reader):
     """A function that gives the index of a corpus."""
     indexes = []

@@ -22,6 +22,8 @@ from gedbd.triage import index_building
 from gedbd.triage.storage.index_folder import FILE, LOCATED, SYNC_LOCK, TRACKER
 from gedbd.triage.storage.index_store import IndexStore
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def call(run_command):

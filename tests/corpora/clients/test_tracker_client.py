@@ -158,6 +158,7 @@ def test_a_refusal_or_an_odd_answer_is_explained(fine, reply, monkeypatch, answe
     assert str(raised.value).startswith(fine.url)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("drips", ["headers", "body"])
 def test_an_answer_of_one_byte_at_a_time_is_ended(server, make_client, monkeypatch, drips):
     monkeypatch.setattr(tracker_client, "MAX_ANSWER_S", 0.1)

@@ -24,6 +24,8 @@ from gedbd.experiments.report.run_report import (
 from gedbd.experiments.report.run_settings import group_settings
 from gedbd.experiments.run_folder import Run
 
+pytestmark = pytest.mark.integration
+
 YEARS = {2012: [1, 2, 0], 2013: [4], 2014: [1, 1]}
 PICTURE = "figures/tag_network.png"
 CAPTIONS = "figures/captions.json"

@@ -62,6 +62,7 @@ def fake_sweep(sweep, tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.integration
 def test_a_sweep_goes_on_after_failed_and_pruned_jobs_and_the_same_command_retries_only_failed_ones(fake_sweep, capsys):
     with pytest.raises(SystemExit) as raised:
         fake_sweep("seed=1,2,3,4,5", s1="no rows", s2="pruned", s3="bug", s4="no file")
@@ -87,6 +88,7 @@ def test_a_sweep_goes_on_after_failed_and_pruned_jobs_and_the_same_command_retri
     assert "failed" not in told
 
 
+@pytest.mark.integration
 def test_an_interrupted_job_is_run_again_unless_another_process_runs_it_or_its_configuration_changed(
     fake_sweep, tmp_path, capsys
 ):

@@ -235,6 +235,7 @@ def test_a_long_report_and_one_without_words(repository, open_index):
     assert located.warnings
 
 
+@pytest.mark.integration
 def test_the_answer_is_the_same_in_each_process(make_repository, tmp_path):
     """The order of a set of words differs between processes, and 0.1 + 0.2 + 0.3 is not 0.3 + 0.2 + 0.1."""
     made = make_repository()

@@ -171,6 +171,7 @@ def test_a_reader_does_not_wait_for_another_process(repository, open_index):
     assert other.update().num_added == 1
 
 
+@pytest.mark.integration
 def test_threads_ask_while_another_updates(repository, open_index):
     index = open_index(repository)
     index.update()

@@ -62,6 +62,7 @@ def test_the_ranker_reads_the_fixes_of_the_history_that_is_asked_for():
         np.testing.assert_array_equal([one.score for one in found], [one.score for one in expected])
 
 
+@pytest.mark.integration
 def test_a_ranker_of_another_history_is_told_once(repository, open_index):
     own = open_index(repository)
     own.update()

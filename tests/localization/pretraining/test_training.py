@@ -29,6 +29,8 @@ from gedbd.experiments.optimizers import adamw, constant
 from gedbd.localization.code_encoder.code_inputs import CODE_TOKENS
 from gedbd.localization.pretraining.pretraining_system import PretrainingSystem
 
+pytestmark = pytest.mark.integration
+
 TINY = [
     "task=pretraining",
     "encoder.layers=1",

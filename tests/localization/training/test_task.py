@@ -16,6 +16,8 @@ from gedbd.retrieval.scorers.bm25 import Bm25
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
 from gedbd.retrieval.scorers.simple_scorers import Recency
 
+pytestmark = pytest.mark.integration
+
 SMALL = ("task=localization", "encoder=tiny", "cache_dir=cache")
 ALONE = ("task.model=null",)
 SHORT = (

@@ -182,6 +182,7 @@ def test_a_replay_without_a_right_match_is_told():
         learn_probability(table.assign(right=False), RANKER, 0)
 
 
+@pytest.mark.integration
 def test_few_right_matches_of_the_default_ranker_keep_its_probabilities():
     reports, vectors = some_reports(5, 80)
     corpus = Corpus.of_table("small", reports, group_of(5, 80))
@@ -197,6 +198,7 @@ def test_few_right_matches_of_the_default_ranker_keep_its_probabilities():
     assert not np.array_equal(learn_probability(many, learnt.ranker, 0)[0].knots, default.knots)
 
 
+@pytest.mark.integration
 def test_nothing_is_learnt_from_unknown_matches():
     reports, vectors = some_reports(5, 80)
     corpus = Corpus.of_table("small", reports, group_of(5, 80))

@@ -16,6 +16,8 @@ from gedbd.triage.shared_store import connections
 from gedbd.triage.shared_store.connections import ServerConnections
 from gedbd.triage.shared_store.postgres_store import PostgresStore
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.mark.parametrize(
     ("address", "message"),

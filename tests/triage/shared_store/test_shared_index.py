@@ -11,6 +11,8 @@ from small_tracker import Switch, as_corpus, fill, open_folder, some_report, tin
 from gedbd.corpora.bug_report import Filters, Report
 from gedbd.triage.shared_store import postgres_store, store_search
 
+pytestmark = pytest.mark.integration
+
 COUNT = 60
 QUERIES = [
     (some_report(3, issue_id=""), Filters()),

@@ -19,6 +19,8 @@ from gedbd.triage.shared_store.postgres_store import PostgresStore, Totals, read
 from gedbd.triage.shared_store.tables import LIST, POSTING
 from gedbd.triage.storage.report_store import TERM_COLUMNS
 
+pytestmark = pytest.mark.integration
+
 BATCHES, SIZE = 12, 3
 
 

@@ -88,6 +88,7 @@ def change(index, generator):
         index.link("5", str(number), "triager") if number != 5 else None
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))])
 def test_answers_are_those_without_files(index, reader, monkeypatch, seed):
     generator = random.Random(seed)
@@ -181,6 +182,7 @@ def test_many_changes_let_the_files_be_made_again(index, reader, monkeypatch):
     assert again.store.state.memory.num_changed == 0
 
 
+@pytest.mark.integration
 def test_files_are_made_again_while_the_index_is_open(index, reader, monkeypatch):
     monkeypatch.setattr(folder_store, "MIN_CHANGED", 5)
     before = caches(index.folder)
@@ -194,6 +196,7 @@ def test_files_are_made_again_while_the_index_is_open(index, reader, monkeypatch
     assert answers(index) == answers_without_files(index.folder, reader, monkeypatch)
 
 
+@pytest.mark.integration
 def test_a_failing_process_is_told_and_changes_nothing(index, reader, monkeypatch, caplog):
     monkeypatch.setattr(folder_store, "MIN_CHANGED", 0)
     monkeypatch.setattr(cache_file, "MODULE", "gedbd.no_such_module")
@@ -203,6 +206,7 @@ def test_a_failing_process_is_told_and_changes_nothing(index, reader, monkeypatc
     assert answers(index) == answers_without_files(index.folder, reader, monkeypatch)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("kills", KILLS)
 def test_a_process_that_is_killed_while_it_makes_files_leaves_the_old_ones_or_new_ones(tmp_path, kills):
     generator = random.Random(3)

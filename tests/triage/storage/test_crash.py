@@ -13,6 +13,8 @@ from gedbd.corpora.bug_report import Report
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 
+pytestmark = pytest.mark.integration
+
 OLD, NEW = 30, 45
 KILLS = [pytest.param(2), pytest.param(20, marks=pytest.mark.slow)]
 
